@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// Exit codes, as users rely on them.
+const (
+	exitDone        = 0
+	exitFailed      = 1 // the work failed
+	exitUsage       = 2 // wrong usage
+	exitCorrupt     = 3 // input or data is corrupt
+	exitLimit       = 4 // a limit made it stop: memory, disk
+	exitInterrupted = 5 // stopped by a signal; the same command goes on
+	exitUnreachable = 6 // the feed or a remote could not be reached
+)
+
+// coded is an error that knows its exit code. Commands wrap with it where the error's own type does not tell.
+type coded struct {
+	code int
+	err  error
+}
+
+func (e *coded) Error() string { return e.err.Error() }
+func (e *coded) Unwrap() error { return e.err }
+
+// withCode gives err an exit code; a nil err stays nil.
+func withCode(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &coded{code, err}
+}
+
+// usagef makes an error about how the command was called: exit 2.
+func usagef(format string, args ...any) error {
+	return &coded{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// errorLine is err as one line: what was attempted, where, why, and what to do next.
+func errorLine(err error) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+}
+
+// exitCode is the only place where errors become exit codes.
+func exitCode(err error) int {
+	var c *coded
+	switch {
+	case errors.As(err, &c):
+		return c.code
+	case isUsage(err):
+		return exitUsage
+	case isLimit(err):
+		return exitLimit
+	case isCorrupt(err):
+		return exitCorrupt
+	case isInterrupted(err):
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// notifyContext ends the returned context at the first interrupt, so that the work in hand reaches a checkpoint.
+// A second interrupt ends the process at once: checkpoints are durable at any moment, so nothing is lost by it.
+func notifyContext(parent context.Context, stderr io.Writer) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			fmt.Fprintln(stderr, "dsload: stopping at a safe point; interrupt again to stop at once")
+			cancel()
+		case <-done:
+			return
+		}
+		select {
+		case <-signals:
+			os.Exit(exitInterrupted)
+		case <-done:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
+}

@@ -1,0 +1,70 @@
+// Command dsload builds tokenized datasets under a memory cap and feeds them to trainers.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main without the process: it executes one command line and returns its exit code.
+// An error is one line on stderr; the codes stand in exit.go.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := notifyContext(context.Background(), stderr)
+	defer stop()
+
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if message := errorLine(err); message != "" {
+		fmt.Fprintln(stderr, "dsload: "+message)
+	}
+	return exitCode(err)
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dsload",
+		Short: "Tokenize a corpus under a memory cap and feed it to trainers",
+		Long: `dsload streams text through a tokenizer into Arrow shards under a hard cap on the
+whole process's memory, and serves the shards to trainers as padded batches.`,
+		Example: `  dsload build                                   # 30,000 generated examples in ./dsload-data
+  dsload build corpus/*.txt --out data           # your text, a document a line
+  dsload inspect data                            # what is in it, a few examples decoded
+  dsload verify data                             # every checksum and invariant`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%s: %v; see 'dsload %s -h'", cmd.CommandPath(), err, cmd.Name())
+	})
+	root.SetHelpTemplate(helpTemplate)
+	root.AddCommand(commands()...)
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// helpTemplate shows what a command does, then examples, then flags: people copy before they read.
+const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{if .HasExample}}Examples:
+{{.Example}}
+
+{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}`

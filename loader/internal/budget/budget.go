@@ -1,0 +1,206 @@
+// Package budget is the byte ledger under the memory cap.
+//
+// Every buffer whose size depends on input, settings or vocabulary is leased here before it exists. A lease is taken once,
+// at entry to the pipeline, for the worst case; it travels with the job and is released by the last stage. Nobody takes a
+// second lease while holding one that others wait for, so leases cannot deadlock.
+//
+// Invariants:
+//
+//	I1  the sum of live leases never exceeds the cap;
+//	I2  waiters are served in the order in which they asked, so a large request is not starved by small ones;
+//	I3  a request above what the cap could ever grant fails at once with a TooLargeError, it never waits.
+//
+// A Ledger is safe for concurrent use.
+package budget
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+)
+
+// TooLargeError says that a lease could never be granted.
+type TooLargeError struct {
+	Name   string // what the bytes were for; "" for an unnamed lease
+	Wanted int64  // bytes
+	Limit  int64  // bytes that could be granted at most
+}
+
+func (e *TooLargeError) Error() string {
+	what := e.Name
+	if what == "" {
+		what = "a buffer"
+	}
+	return fmt.Sprintf("%s needs %d bytes where the memory cap leaves %d", what, e.Wanted, e.Limit)
+}
+
+// Part is one named reservation: a fixed share of the cap.
+type Part struct {
+	Name  string // what holds the bytes
+	Bytes int64
+	Why   string // what the size depends on
+}
+
+// Ledger accounts for bytes under one cap.
+type Ledger struct {
+	capBytes int64
+
+	mu       sync.Mutex
+	reserved int64 // fixed parts, never released while the ledger lives
+	leased   int64 // leases in flight
+	peak     int64 // largest reserved + leased
+	parts    []Part
+	waiters  list.List // of *waiter, in order of asking
+}
+
+type waiter struct {
+	n     int64
+	ready chan struct{}
+}
+
+// New makes a ledger of capBytes bytes.
+func New(capBytes int64) *Ledger {
+	return &Ledger{capBytes: capBytes}
+}
+
+// Lease is a number of bytes held until Release. The zero Lease holds nothing.
+type Lease struct {
+	ledger *Ledger
+	n      int64
+}
+
+// Bytes is the size of the lease.
+func (l *Lease) Bytes() int64 { return l.n }
+
+// Release returns the bytes. Releasing twice, or a nil lease, does nothing.
+func (l *Lease) Release() {
+	if l == nil || l.ledger == nil {
+		return
+	}
+	ledger := l.ledger
+	l.ledger = nil
+	ledger.mu.Lock()
+	ledger.leased -= l.n
+	ledger.grantWaiters()
+	ledger.mu.Unlock()
+}
+
+// Reserve sets a fixed part of the cap aside for the ledger's whole life.
+func (l *Ledger) Reserve(p Part) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if left := l.capBytes - l.reserved - l.leased; p.Bytes > left {
+		return &TooLargeError{Name: p.Name, Wanted: p.Bytes, Limit: left}
+	}
+	l.reserved += p.Bytes
+	l.parts = append(l.parts, p)
+	l.notePeak()
+	return nil
+}
+
+// TryAcquire leases n bytes if they are free now and nobody waits.
+func (l *Ledger) TryAcquire(n int64) (*Lease, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiters.Len() > 0 || n > l.capBytes-l.reserved-l.leased {
+		return nil, false
+	}
+	return l.grant(n), true
+}
+
+// Acquire leases n bytes, waiting for others to release theirs. It fails with a TooLargeError where waiting could not help,
+// and with the context's error when ctx ends first.
+func (l *Ledger) Acquire(ctx context.Context, n int64) (*Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	if limit := l.capBytes - l.reserved; n > limit {
+		l.mu.Unlock()
+		return nil, &TooLargeError{Wanted: n, Limit: limit}
+	}
+	if l.waiters.Len() == 0 && n <= l.capBytes-l.reserved-l.leased {
+		lease := l.grant(n)
+		l.mu.Unlock()
+		return lease, nil
+	}
+	w := &waiter{n: n, ready: make(chan struct{})}
+	el := l.waiters.PushBack(w)
+	l.mu.Unlock()
+
+	select {
+	case <-w.ready:
+		return &Lease{ledger: l, n: n}, nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-w.ready: // granted while ctx ended: hand it on
+		l.leased -= n
+	default:
+		l.waiters.Remove(el)
+	}
+	l.grantWaiters()
+	return nil, ctx.Err()
+}
+
+// grant books n bytes; the caller holds mu and has checked that they are free.
+func (l *Ledger) grant(n int64) *Lease {
+	l.leased += n
+	l.notePeak()
+	return &Lease{ledger: l, n: n}
+}
+
+// grantWaiters books the bytes of as many waiters as fit, first come first served; the caller holds mu.
+func (l *Ledger) grantWaiters() {
+	for el := l.waiters.Front(); el != nil; el = l.waiters.Front() {
+		w := el.Value.(*waiter)
+		if w.n > l.capBytes-l.reserved-l.leased {
+			return
+		}
+		l.leased += w.n
+		l.notePeak()
+		l.waiters.Remove(el)
+		close(w.ready)
+	}
+}
+
+func (l *Ledger) notePeak() {
+	l.peak = max(l.peak, l.reserved+l.leased)
+}
+
+// Cap is the size of the ledger in bytes.
+func (l *Ledger) Cap() int64 { return l.capBytes }
+
+// Used is the number of bytes reserved and leased now, Peak the largest that it has been.
+func (l *Ledger) Used() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reserved + l.leased
+}
+
+// Peak is the largest number of bytes that were reserved and leased at once.
+func (l *Ledger) Peak() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.peak
+}
+
+// Free is the number of bytes that leases could still take if none were held.
+func (l *Ledger) Free() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.capBytes - l.reserved
+}
+
+// Parts lists the fixed reservations, largest first.
+func (l *Ledger) Parts() []Part {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	parts := append([]Part(nil), l.parts...)
+	sort.SliceStable(parts, func(i, j int) bool { return parts[i].Bytes > parts[j].Bytes })
+	return parts
+}
