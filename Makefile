@@ -1,0 +1,46 @@
+# make test   every test: Go with the race detector, then Python
+# make lint   gofmt, go vet, staticcheck, the direction of imports
+# make bench  the benchmarks of the Go packages
+
+GO          ?= go
+PYTHON      ?= python3
+VENV        := .venv
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@2026.1
+COMMIT      := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+LDFLAGS     := -s -w -X main.commit=$(COMMIT)
+
+.PHONY: all build test test-go test-python lint bench wheel clean
+
+all: build
+
+build:
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
+
+test: test-go test-python
+
+test-go:
+	$(GO) test -race $(GOTESTFLAGS) ./...
+
+test-python: build $(VENV)/installed
+	DSLOAD=$(CURDIR)/bin/dsload $(VENV)/bin/python -m pytest -q tests_py python/tests
+
+# The Python packages that the tests read datasets with; they go into a local environment, nowhere else.
+$(VENV)/installed: tests_py/requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install -q -r tests_py/requirements.txt
+	touch $@
+
+lint:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) test ./internal/archtest
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
+
+wheel:
+	$(PYTHON) python/build_wheel.py
+
+clean:
+	rm -rf bin $(VENV) dist
