@@ -1,0 +1,59 @@
+package sampler
+
+import "slices"
+
+// window is one window of the shuffled order, sorted by length and shuffled again by groups.
+type window struct {
+	start int64 // position of items[0], -1 where there is none
+	items []Item
+
+	shuffled []Item // scratch: the window before sorting
+	lengths  []int32
+	keys     []uint64
+}
+
+// WindowBytes is what a window of `bucket` rows holds, for the memory ledger.
+func WindowBytes(bucket int) int64 { return int64(bucket) * (24 + 24 + 4 + 8) }
+
+// seekWindow makes o.window the one that holds position.
+func (o *Order) seekWindow(position int64) error {
+	w := &o.window
+	if w.start >= 0 && position >= w.start && position < w.start+int64(len(w.items)) {
+		return nil
+	}
+	epoch, i := position/o.rows, position%o.rows
+	number := i / int64(o.opts.Bucket)
+	start := epoch*o.rows + number*int64(o.opts.Bucket)
+	n := int(min(int64(o.opts.Bucket), (epoch+1)*o.rows-start))
+
+	w.start = -1
+	w.shuffled = w.shuffled[:0]
+	for p := start; p < start+int64(n); p++ {
+		w.shuffled = append(w.shuffled, Item{Ref: o.shuffled(p)})
+	}
+	w.lengths = slices.Grow(w.lengths[:0], n)[:n]
+	if err := o.lengths(w.shuffled, w.lengths); err != nil {
+		return err
+	}
+	// Length in the upper half, place in the lower: one sort of integers, and equal lengths keep their order.
+	w.keys = w.keys[:0]
+	for i, l := range w.lengths {
+		w.keys = append(w.keys, uint64(uint32(l))<<32|uint64(i))
+	}
+	slices.Sort(w.keys)
+
+	group := o.opts.Group
+	groups := (n + group - 1) / group
+	perm := newPermutation(uint64(groups), key(o.opts.Seed, purposeGroup, uint64(epoch), uint64(number)))
+	w.items = w.items[:0]
+	for g := range groups {
+		from := int(perm.at(uint64(g))) * group
+		for _, k := range w.keys[from:min(from+group, n)] {
+			item := w.shuffled[uint32(k)]
+			item.Position, item.Length = start+int64(len(w.items)), int32(k>>32)
+			w.items = append(w.items, item)
+		}
+	}
+	w.start = start
+	return nil
+}

@@ -1,0 +1,87 @@
+package sampler
+
+import "sort"
+
+// mixWindow is the number of positions in which every source gets its exact share: a seek computes one window, and weights are kept to 1/1024.
+const mixWindow = 1024
+
+// mix deals positions out to sources by weight.
+type mix struct {
+	seed   uint64
+	shares []int64 // places of each source in a window; their sum is mixWindow
+
+	window int64 // the one that source and before describe, -1 at first
+	source []uint8
+	before []uint16 // places of the same source before this one in the window
+}
+
+func newMix(sources []Source, seed uint64) mix {
+	return mix{
+		seed: seed, shares: shares(sources), window: -1,
+		source: make([]uint8, mixWindow), before: make([]uint16, mixWindow),
+	}
+}
+
+// shares divides mixWindow by weight: rounded down but at least 1, what is left to the largest remainders.
+func shares(sources []Source) []int64 {
+	var total float64
+	for _, s := range sources {
+		total += s.Weight / float64(len(sources)) // the quotient keeps the sum of huge weights finite
+	}
+	out := make([]int64, len(sources))
+	remainder := make([]float64, len(sources))
+	byRemainder := make([]int, len(sources))
+	sum := int64(0)
+	for i, s := range sources {
+		exact := s.Weight / float64(len(sources)) / total * mixWindow
+		out[i] = max(1, int64(exact))
+		remainder[i] = exact - float64(out[i])
+		byRemainder[i] = i
+		sum += out[i]
+	}
+	sort.SliceStable(byRemainder, func(i, j int) bool { return remainder[byRemainder[i]] > remainder[byRemainder[j]] })
+	for i := 0; sum < mixWindow; i = (i + 1) % len(out) {
+		out[byRemainder[i]]++
+		sum++
+	}
+	for sum > mixWindow {
+		largest := 0
+		for i := range out {
+			if out[i] > out[largest] {
+				largest = i
+			}
+		}
+		out[largest]--
+		sum--
+	}
+	return out
+}
+
+// at is the source of a position and the position's number among that source's.
+func (m *mix) at(position int64) (source int, k int64) {
+	if w := position / mixWindow; w != m.window {
+		m.fill(w)
+	}
+	place := position % mixWindow
+	source = int(m.source[place])
+	return source, m.window*m.shares[source] + int64(m.before[place])
+}
+
+func (m *mix) fill(w int64) {
+	m.window = w
+	var sourceOf [mixWindow]uint8
+	i := 0
+	for s, n := range m.shares {
+		for range n {
+			sourceOf[i] = uint8(s)
+			i++
+		}
+	}
+	perm := newPermutation(mixWindow, key(m.seed, purposeMix, uint64(w)))
+	var seen [MaxSources]uint16
+	for place := range mixWindow {
+		s := sourceOf[perm.at(uint64(place))]
+		m.source[place], m.before[place] = s, seen[s]
+		seen[s]++
+	}
+}

@@ -1,0 +1,198 @@
+package sampler
+
+import (
+	"fmt"
+	"math"
+)
+
+// Shuffle is how the rows of a source are ordered within an epoch.
+type Shuffle uint8
+
+const (
+	// Full is a uniform permutation of all rows.
+	Full Shuffle = iota
+	// Block shuffles blocks of BlockRows consecutive rows and keeps the order inside them: reads stay sequential.
+	Block
+	// None keeps the order of the split.
+	None
+)
+
+const (
+	// BlockRows is the number of consecutive rows that Block keeps together.
+	BlockRows = 256
+	// DefaultGroup is the group of Options where none is given.
+	DefaultGroup = 256
+	// MaxBucket is the largest window of length bucketing, in rows: a window is held in memory.
+	MaxBucket = 1 << 20
+	// MaxSources is the largest number of sources in one order.
+	MaxSources = 64
+	// MaxPosition bounds positions: rows × epochs must stay below it.
+	MaxPosition = 1 << 60
+)
+
+// Source is one dataset's split.
+type Source struct {
+	Rows   int64   // examples, at least 1
+	Weight float64 // its part of a mix; ignored where there is one source
+}
+
+// Options defines an order. Every field may change which row comes when.
+type Options struct {
+	Sources []Source
+	Shuffle Shuffle
+	Seed    uint64
+	Bucket  int // window in rows that is sorted by length; 0 = off, at most MaxBucket
+	Group   int // neighbours that stay together when a window is shuffled again; default DefaultGroup
+}
+
+// Ref names an example: its source and its row there.
+type Ref struct {
+	Source int32
+	Row    int64
+}
+
+// Item is one row of the order.
+type Item struct {
+	Ref
+	Position int64 // its place in the order, counted through all epochs
+	Length   int32 // tokens, or -1 where the order did not need to know
+}
+
+// LengthsFunc fills lengths[i] with the number of tokens of items[i].
+type LengthsFunc func(items []Item, lengths []int32) error
+
+// OptionError is an option that cannot be used.
+type OptionError struct {
+	Option string // as in the feed's parameters
+	Reason string
+}
+
+func (e *OptionError) Error() string { return e.Option + ": " + e.Reason }
+
+// Order maps positions to examples. Not safe for concurrent use.
+type Order struct {
+	opts    Options
+	rows    int64 // positions an epoch
+	lengths LengthsFunc
+	sources []sourceOrder
+	mix     mix
+	window  window
+}
+
+// NewOrder makes the order that o describes. lengths is needed, and called, only for bucketing and token budgets.
+func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
+	if o.Group == 0 {
+		o.Group = DefaultGroup
+	}
+	switch {
+	case len(o.Sources) == 0 || len(o.Sources) > MaxSources:
+		return nil, &OptionError{"mix", fmt.Sprintf("needs 1 to %d datasets", MaxSources)}
+	case o.Bucket < 0 || o.Bucket > MaxBucket:
+		return nil, &OptionError{"bucket", fmt.Sprintf("must be 0 to %d rows", MaxBucket)}
+	case o.Group < 1:
+		return nil, &OptionError{"group", "must be at least 1"}
+	case o.Shuffle > None:
+		return nil, &OptionError{"shuffle", "must be full, block or none"}
+	}
+	order := &Order{opts: o, lengths: lengths, sources: make([]sourceOrder, len(o.Sources))}
+	for i, s := range o.Sources {
+		if s.Rows < 1 || s.Rows >= MaxPosition/MaxSources {
+			return nil, &OptionError{"split", fmt.Sprintf("%d rows cannot be served", s.Rows)}
+		}
+		if len(o.Sources) > 1 && (!(s.Weight > 0) || math.IsInf(s.Weight, 0)) {
+			return nil, &OptionError{"mix", "weights must be positive numbers"}
+		}
+		order.rows += s.Rows
+		order.sources[i] = sourceOrder{rows: uint64(s.Rows), source: uint64(i), seed: o.Seed, shuffle: o.Shuffle, epoch: -1}
+	}
+	if len(o.Sources) > 1 {
+		order.mix = newMix(o.Sources, o.Seed)
+	}
+	order.window.start = -1
+	return order, nil
+}
+
+// Rows is the number of positions in an epoch.
+func (o *Order) Rows() int64 { return o.rows }
+
+// Bucketed tells whether items come with their lengths.
+func (o *Order) Bucketed() bool { return o.opts.Bucket > 0 }
+
+// Append appends the n items from position on, which may reach over epochs. Errors are those of the LengthsFunc.
+func (o *Order) Append(dst []Item, position int64, n int) ([]Item, error) {
+	if o.opts.Bucket == 0 {
+		for p := position; p < position+int64(n); p++ {
+			dst = append(dst, Item{Ref: o.shuffled(p), Position: p, Length: -1})
+		}
+		return dst, nil
+	}
+	for n > 0 {
+		if err := o.seekWindow(position); err != nil {
+			return dst, err
+		}
+		from := int(position - o.window.start)
+		k := min(n, len(o.window.items)-from)
+		dst = append(dst, o.window.items[from:from+k]...)
+		position += int64(k)
+		n -= k
+	}
+	return dst, nil
+}
+
+// shuffled is the example at a position before bucketing.
+func (o *Order) shuffled(position int64) Ref {
+	if len(o.sources) == 1 {
+		return Ref{0, o.sources[0].at(position)}
+	}
+	s, k := o.mix.at(position)
+	return Ref{int32(s), o.sources[s].at(k)}
+}
+
+// sourceOrder is the order of one source through its own epochs.
+type sourceOrder struct {
+	rows    uint64
+	source  uint64
+	seed    uint64
+	shuffle Shuffle
+
+	epoch int64 // the one that perm belongs to, -1 at first
+	perm  permutation
+	short uint64 // Block: place of the block that is shorter than the others, or the number of blocks
+}
+
+// at is the row at the source's own position k.
+func (s *sourceOrder) at(k int64) int64 {
+	epoch, i := k/int64(s.rows), uint64(k)%s.rows
+	if s.shuffle == None {
+		return int64(i)
+	}
+	if epoch != s.epoch {
+		s.setEpoch(epoch)
+	}
+	if s.shuffle == Full {
+		return int64(s.perm.at(i))
+	}
+	// The short block lies somewhere in the middle: places behind it are shifted by what it lacks.
+	if s.short < s.perm.n && i >= s.short*BlockRows {
+		lacks := s.perm.n*BlockRows - s.rows
+		if i -= s.short * BlockRows; i < BlockRows-lacks {
+			return int64((s.perm.n-1)*BlockRows + i)
+		}
+		i += s.short*BlockRows + lacks
+	}
+	return int64(s.perm.at(i/BlockRows)*BlockRows + i%BlockRows)
+}
+
+func (s *sourceOrder) setEpoch(epoch int64) {
+	s.epoch = epoch
+	if s.shuffle == Full {
+		s.perm = newPermutation(s.rows, key(s.seed, purposeFull, s.source, uint64(epoch)))
+		return
+	}
+	blocks := (s.rows + BlockRows - 1) / BlockRows
+	s.perm = newPermutation(blocks, key(s.seed, purposeBlock, s.source, uint64(epoch)))
+	s.short = blocks
+	if s.rows%BlockRows != 0 {
+		s.short = s.perm.inverse(blocks - 1)
+	}
+}

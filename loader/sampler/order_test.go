@@ -1,0 +1,307 @@
+package sampler
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+// lengthOf is a made-up length of every example of every source.
+func lengthOf(r Ref) int32 { return int32(1 + mix64(uint64(r.Row)<<8|uint64(r.Source))%97) }
+
+func lengthsOf(items []Item, lengths []int32) error {
+	for i, it := range items {
+		lengths[i] = lengthOf(it.Ref)
+	}
+	return nil
+}
+
+func drawOptions(t *rapid.T, maxRows int64) Options {
+	o := Options{
+		Shuffle: Shuffle(rapid.IntRange(0, 2).Draw(t, "shuffle")),
+		Seed:    rapid.Uint64().Draw(t, "seed"),
+		Bucket:  rapid.SampledFrom([]int{0, 1, 7, 64, 300, 1000}).Draw(t, "bucket"),
+		Group:   rapid.IntRange(0, 70).Draw(t, "group"),
+	}
+	for range rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "sources") {
+		o.Sources = append(o.Sources, Source{rapid.Int64Range(1, maxRows).Draw(t, "rows"), rapid.Float64Range(0.01, 100).Draw(t, "weight")})
+	}
+	return o
+}
+
+func mustOrder(t interface{ Fatal(...any) }, o Options) *Order {
+	order, err := NewOrder(o, lengthsOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return order
+}
+
+func mustItems(t interface{ Fatal(...any) }, o *Order, p int64, n int) []Item {
+	items, err := o.Append(nil, p, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return items
+}
+
+// slowWindowed is bucketing written down as the package comment says it, over the order without.
+func slowWindowed(o Options, plain []Item) []Item {
+	var out []Item
+	rows := int64(len(plain))
+	for start := int64(0); start < rows; start += int64(o.Bucket) {
+		w := slices.Clone(plain[start:min(start+int64(o.Bucket), rows)])
+		slices.SortStableFunc(w, func(a, b Item) int { return int(lengthOf(a.Ref)) - int(lengthOf(b.Ref)) })
+		var groups [][]Item
+		for len(w) > 0 {
+			n := min(o.Group, len(w))
+			groups, w = append(groups, w[:n]), w[n:]
+		}
+		epoch := plain[0].Position / rows
+		perm := newPermutation(uint64(len(groups)), key(o.Seed, 4, uint64(epoch), uint64(start/int64(o.Bucket))))
+		for g := range groups {
+			for _, it := range groups[perm.at(uint64(g))] {
+				out = append(out, Item{it.Ref, plain[0].Position + int64(len(out)), lengthOf(it.Ref)})
+			}
+		}
+	}
+	return out
+}
+
+func TestEpochHasEveryRowOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, 2000)
+		o.Sources = o.Sources[:1]
+		order := mustOrder(t, o)
+		rows := o.Sources[0].Rows
+		epoch := rapid.Int64Range(0, 5).Draw(t, "epoch")
+		seen := make([]bool, rows)
+		for i, it := range mustItems(t, order, epoch*rows, int(rows)) {
+			if it.Row < 0 || it.Row >= rows || seen[it.Row] {
+				t.Fatalf("row %d outside or repeated", it.Row)
+			}
+			seen[it.Row] = true
+			if it.Position != epoch*rows+int64(i) {
+				t.Fatalf("position %d at %d", it.Position, i)
+			}
+		}
+	})
+}
+
+func TestBlocksStayTogether(t *testing.T) {
+	for _, rows := range []int64{1, 255, 256, 257, 5000, 5120} {
+		for seed := range uint64(20) {
+			order := mustOrder(t, Options{Sources: []Source{{Rows: rows}}, Shuffle: Block, Seed: seed})
+			breaks := 0
+			items := mustItems(t, order, 0, int(rows))
+			for i := 1; i < len(items); i++ {
+				if items[i].Row != items[i-1].Row+1 {
+					breaks++
+					if items[i].Row%BlockRows != 0 {
+						t.Fatalf("%d rows: a block begins at row %d", rows, items[i].Row)
+					}
+				}
+			}
+			if blocks := (rows + BlockRows - 1) / BlockRows; int64(breaks) > blocks-1 {
+				t.Fatalf("%d rows: %d breaks in %d blocks", rows, breaks, blocks)
+			}
+		}
+	}
+}
+
+func TestBucketedOrderIsAsWrittenDown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, 1500)
+		o.Bucket, o.Group = max(o.Bucket, 2), max(o.Group, 1)
+		plainOptions := o
+		plainOptions.Bucket = 0
+		plain, order := mustOrder(t, plainOptions), mustOrder(t, o)
+		start := rapid.Int64Range(0, 3).Draw(t, "epoch") * order.Rows()
+		want := slowWindowed(o, mustItems(t, plain, start, int(plain.Rows())))
+		got := mustItems(t, order, start, int(order.Rows()))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// From every position the rest of the order is the same, whatever was read before: a position is the whole state.
+func TestOrderReplaysFromAnywhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, 400)
+		order := mustOrder(t, o)
+		total := int(order.Rows() * 3)
+		all := mustItems(t, order, 0, total)
+		used := mustOrder(t, o)
+		for range 20 {
+			from := rapid.IntRange(0, total-1).Draw(t, "from")
+			n := rapid.IntRange(0, min(200, total-from)).Draw(t, "n")
+			if diff := cmp.Diff(all[from:from+n], mustItems(t, used, int64(from), n), nilIsEmpty); diff != "" {
+				t.Fatalf("from %d: %s", from, diff)
+			}
+		}
+	})
+}
+
+var nilIsEmpty = cmp.Transformer("len0", func(s []Item) any {
+	if len(s) == 0 {
+		return "none"
+	}
+	return fmt.Sprint(s)
+})
+
+// In every window a mix keeps its shares, and each source goes through its own epochs, every row once in each.
+func TestMixKeepsWeightsAndEpochs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, 300)
+		o.Bucket = 0
+		for len(o.Sources) < 2 {
+			o.Sources = append(o.Sources, Source{Rows: 50, Weight: 3})
+		}
+		order := mustOrder(t, o)
+		var sum float64
+		for _, s := range o.Sources {
+			sum += s.Weight
+		}
+		counts := make([]map[int64]int, len(o.Sources))
+		for i := range counts {
+			counts[i] = map[int64]int{}
+		}
+		const windows = 3
+		got := make([]int, len(o.Sources))
+		for _, it := range mustItems(t, order, 0, windows*mixWindow) {
+			got[it.Source]++
+			counts[it.Source][it.Row]++
+		}
+		for i, s := range o.Sources {
+			want := s.Weight / sum * mixWindow * windows
+			if d := float64(got[i]) - want; (d > windows || d < -windows) && got[i] != windows {
+				t.Fatalf("source %d of weight %g/%g came %d times, want about %.1f", i, s.Weight, sum, got[i], want)
+			}
+			low, high := int(1<<30), 0
+			for r := range s.Rows {
+				low, high = min(low, counts[i][r]), max(high, counts[i][r])
+			}
+			if high-low > 1 {
+				t.Fatalf("source %d: some rows came %d times, some %d", i, low, high)
+			}
+		}
+	})
+}
+
+func TestSharesSumUp(t *testing.T) {
+	for _, weights := range [][]float64{{1, 1}, {1, 1, 1}, {1e-300, 1e300}, {1e308, 1e308, 1e308}, {1, 2, 3, 4, 5, 6, 7}, {1e-9, 1e-9, 1}} {
+		var sources []Source
+		for _, w := range weights {
+			sources = append(sources, Source{1, w})
+		}
+		var sum int64
+		for _, s := range shares(sources) {
+			if s < 1 {
+				t.Errorf("%v: a share of %d", weights, s)
+			}
+			sum += s
+		}
+		if sum != mixWindow {
+			t.Errorf("%v: shares sum to %d", weights, sum)
+		}
+	}
+}
+
+func TestOrdersDifferBySeedAndEpoch(t *testing.T) {
+	first := func(seed uint64, epoch int64) string {
+		o := mustOrder(t, Options{Sources: []Source{{Rows: 1000}}, Seed: seed})
+		return fmt.Sprint(mustItems(t, o, epoch*1000, 1000)[0].Row, mustItems(t, o, epoch*1000, 1000)[1].Row, mustItems(t, o, epoch*1000, 1000)[2].Row)
+	}
+	seen := map[string]bool{}
+	for seed := range uint64(5) {
+		for epoch := range int64(5) {
+			k := first(seed, epoch)
+			if seen[k] {
+				t.Errorf("seed %d epoch %d repeats another order", seed, epoch)
+			}
+			seen[k] = true
+		}
+	}
+}
+
+func TestBadOptionsAreRefused(t *testing.T) {
+	one := []Source{{Rows: 10}}
+	for name, o := range map[string]Options{
+		"no source": {}, "no rows": {Sources: []Source{{}}}, "too many rows": {Sources: []Source{{Rows: MaxPosition}}},
+		"bucket": {Sources: one, Bucket: MaxBucket + 1}, "negative bucket": {Sources: one, Bucket: -1}, "group": {Sources: one, Group: -1},
+		"shuffle": {Sources: one, Shuffle: 9}, "weight": {Sources: []Source{{10, 1}, {10, 0}}},
+	} {
+		if _, err := NewOrder(o, lengthsOf); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// goldenOrder pins the order: readers in other languages check themselves against the same file.
+type goldenOrder struct {
+	Rows    []int64   `json:"rows"`
+	Weights []float64 `json:"weights"`
+	Shuffle string    `json:"shuffle"`
+	Seed    uint64    `json:"seed"`
+	Bucket  int       `json:"bucket"`
+	Group   int       `json:"group"`
+	Start   int64     `json:"start"`
+	Lengths string    `json:"lengths"`
+	Source  []int32   `json:"source"`
+	Row     []int64   `json:"row"`
+}
+
+func TestOrderIsGolden(t *testing.T) {
+	const rule = "1 + mix64(row<<8 | source) % 97"
+	var cases []goldenOrder
+	for _, c := range []goldenOrder{
+		{Rows: []int64{1}, Shuffle: "full"}, {Rows: []int64{2}, Shuffle: "full", Seed: 3}, {Rows: []int64{10}, Shuffle: "full", Start: 25},
+		{Rows: []int64{1000}, Shuffle: "full", Seed: 1<<64 - 1, Start: 990}, {Rows: []int64{3_000_000}, Shuffle: "full", Seed: 5, Start: 2_999_990},
+		{Rows: []int64{10_000_000_000}, Shuffle: "full", Seed: 5, Start: 79_999_999_990},
+		{Rows: []int64{1100}, Shuffle: "block", Seed: 2}, {Rows: []int64{1100}, Shuffle: "none", Start: 1095},
+		{Rows: []int64{500}, Shuffle: "full", Seed: 7, Bucket: 64, Group: 10, Start: 480},
+		{Rows: []int64{300}, Shuffle: "none", Bucket: 128, Group: 256, Start: 250},
+		{Rows: []int64{100, 1000, 7}, Weights: []float64{1, 2.5, 0.001}, Shuffle: "full", Seed: 11, Start: 2000},
+		{Rows: []int64{100, 1000}, Weights: []float64{1, 3}, Shuffle: "block", Seed: 11, Bucket: 100, Group: 8, Start: 1050},
+	} {
+		o := Options{Seed: c.Seed, Bucket: c.Bucket, Group: c.Group, Shuffle: map[string]Shuffle{"full": Full, "block": Block, "none": None}[c.Shuffle]}
+		for i, r := range c.Rows {
+			s := Source{Rows: r, Weight: 1}
+			if c.Weights != nil {
+				s.Weight = c.Weights[i]
+			}
+			o.Sources = append(o.Sources, s)
+		}
+		c.Lengths = rule
+		for _, it := range mustItems(t, mustOrder(t, o), c.Start, 60) {
+			c.Source, c.Row = append(c.Source, it.Source), append(c.Row, it.Row)
+		}
+		cases = append(cases, c)
+	}
+	got, err := json.Marshal(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "testdata/order.json"
+	if *update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != string(got)+"\n" {
+		t.Errorf("the order changed: every saved position of every run now means other rows\ngot  %s\nwant %s", got, want)
+	}
+}

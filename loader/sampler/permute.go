@@ -1,0 +1,117 @@
+package sampler
+
+import "math"
+
+const golden = 0x9e3779b97f4a7c15
+
+// mix64 is the finalizer of SplitMix64 (Steele, Lea, Flood 2014; constants by Stafford): a bijection in which every bit depends on every other.
+func mix64(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func fold(h, v uint64) uint64 { return mix64((h ^ v) + golden) }
+
+// key folds values into one key; purposes keep keys of different uses apart.
+func key(values ...uint64) uint64 {
+	var h uint64
+	for _, v := range values {
+		h = fold(h, v)
+	}
+	return h
+}
+
+const (
+	purposeFull = iota + 1
+	purposeBlock
+	purposeMix
+	purposeGroup
+)
+
+const (
+	manyRounds = 16 // small domains need more rounds to look uniform
+	fewRounds  = 8
+	fewFrom    = 1 << 20 // rows from which fewRounds do
+)
+
+// permutation is a keyed bijection of [0, n): a Feistel network over a × b cells with additive rounds (Black and Rogaway 2002, "Ciphers with
+// arbitrary finite domains"), a·b < n + a, so that cycle walking repeats with a chance below 1/a.
+type permutation struct {
+	n, a, b uint64
+	rounds  int
+	keys    [manyRounds]uint64
+}
+
+func newPermutation(n, k uint64) permutation {
+	p := permutation{n: n, rounds: manyRounds}
+	if n >= fewFrom {
+		p.rounds = fewRounds
+	}
+	p.a = ceilSqrt(n)
+	p.b = (n + p.a - 1) / p.a
+	for t := range p.rounds {
+		p.keys[t] = fold(k, uint64(t)+1)
+	}
+	return p
+}
+
+// ceilSqrt is the least a with a·a ≥ n; n is at least 1 and below 2^62.
+func ceilSqrt(n uint64) uint64 {
+	a := uint64(math.Sqrt(float64(n)))
+	for a*a >= n && a > 1 {
+		a--
+	}
+	for a*a < n {
+		a++
+	}
+	return a
+}
+
+// at is where i goes; i is below n.
+func (p *permutation) at(i uint64) uint64 {
+	if p.n <= 1 {
+		return i
+	}
+	a, b := p.a, p.b
+	for {
+		l, r := i%a, i/a
+		for t := 0; t < p.rounds; t += 2 {
+			l += (mix64(r^p.keys[t]) >> 32) * a >> 32
+			if l >= a {
+				l -= a
+			}
+			r += (mix64(l^p.keys[t+1]) >> 32) * b >> 32
+			if r >= b {
+				r -= b
+			}
+		}
+		if i = r*a + l; i < p.n {
+			return i
+		}
+	}
+}
+
+// inverse undoes at.
+func (p *permutation) inverse(i uint64) uint64 {
+	if p.n <= 1 {
+		return i
+	}
+	a, b := p.a, p.b
+	for {
+		l, r := i%a, i/a
+		for t := p.rounds - 2; t >= 0; t -= 2 {
+			r += b - (mix64(l^p.keys[t+1])>>32)*b>>32
+			if r >= b {
+				r -= b
+			}
+			l += a - (mix64(r^p.keys[t])>>32)*a>>32
+			if l >= a {
+				l -= a
+			}
+		}
+		if i = r*a + l; i < p.n {
+			return i
+		}
+	}
+}

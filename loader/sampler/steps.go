@@ -1,0 +1,264 @@
+package sampler
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Tail is what happens to the uneven end of an epoch: rows that do not make a whole step. A batch under a token budget is whole where the next
+// row would not have fitted.
+type Tail uint8
+
+const (
+	// Drop leaves them out.
+	Drop Tail = iota
+	// Pad fills the step with rows from the beginning of the epoch; their Position tells them.
+	Pad
+	// Keep serves them: the last batches are smaller, and later ranks may get none.
+	Keep
+)
+
+// StepOptions deals an order out.
+type StepOptions struct {
+	BatchRows   int   // rows a batch, at least 1; under a token budget the most rows a batch may have
+	MaxTokens   int64 // 0 = off; else a batch takes as many rows as keep rows × PaddedLength(longest) ≤ MaxTokens
+	Multiple    int   // the length of a batch is padded to a multiple of it; default 1
+	FixedLength int   // where above 0, every batch has this length
+	Rank, World int   // this stream's rank among World; default 0 of 1
+	Tail        Tail
+	Epochs      int64 // epochs in all, counted from position 0; 0 = without end
+	Start       int64 // position of the first step
+}
+
+// PaddedLength is the length in tokens of a batch whose longest row has n.
+func (o StepOptions) PaddedLength(n int64) int64 {
+	if o.FixedLength > 0 {
+		return max(n, int64(o.FixedLength))
+	}
+	m := int64(max(1, o.Multiple))
+	return (n + m - 1) / m * m
+}
+
+// TooLongError is a row that no batch under the token budget could hold.
+type TooLongError struct {
+	Item      Item
+	MaxTokens int64
+}
+
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("row %d (example %d) has %d tokens, more than max_tokens %d holds", e.Item.Position, e.Item.Row, e.Item.Length, e.MaxTokens)
+}
+
+// Batch is one rank's part of a step.
+type Batch struct {
+	Items []Item
+	Next  int64 // the position that follows the step
+}
+
+// Steps deals the steps of one rank out, in order. Not safe for concurrent use.
+type Steps struct {
+	order    *Order
+	opts     StepOptions
+	position int64
+	end      int64 // the first position that is not served
+
+	// Token budgets: items from position ahead on whose lengths are known.
+	ahead     []Item
+	aheadFrom int64
+	lengths   []int32
+}
+
+// lookAhead is how many lengths a token budget asks for at a time.
+const lookAhead = 256
+
+// NewSteps makes the stream of batches that o describes.
+func NewSteps(order *Order, o StepOptions) (*Steps, error) {
+	o.World, o.Multiple = max(o.World, 1), max(o.Multiple, 1)
+	s := &Steps{order: order, opts: o, position: o.Start, end: MaxPosition}
+	if o.Epochs > 0 && o.Epochs <= MaxPosition/order.rows {
+		s.end = o.Epochs * order.rows
+	}
+	switch {
+	case o.BatchRows < 1 || int64(o.BatchRows)*int64(o.World) > 1<<40:
+		return nil, &OptionError{"batch_size", "must be at least 1"}
+	case o.Rank < 0 || o.Rank >= o.World:
+		return nil, &OptionError{"rank", fmt.Sprintf("must be 0 to world-1 (%d)", o.World-1)}
+	case o.MaxTokens < 0:
+		return nil, &OptionError{"max_tokens", "must not be negative"}
+	case o.Tail > Keep:
+		return nil, &OptionError{"tail", "must be drop, pad or keep"}
+	case o.Epochs < 0:
+		return nil, &OptionError{"epochs", "must not be negative"}
+	case o.Start < 0 || o.Start > s.end:
+		return nil, &OptionError{"start", fmt.Sprintf("row %d lies outside of the %d rows of %d epochs", o.Start, s.end, o.Epochs)}
+	}
+	return s, nil
+}
+
+// Position is the row at which the next step begins.
+func (s *Steps) Position() int64 { return s.position }
+
+// Next fills b with this rank's rows of the next step that has any for it; io.EOF after the last. Errors besides are those of the LengthsFunc,
+// and *TooLongError.
+func (s *Steps) Next(b *Batch) error {
+	for s.position < s.end {
+		epochEnd := (s.position/s.order.rows + 1) * s.order.rows
+		var err error
+		if s.opts.MaxTokens > 0 {
+			err = s.nextByTokens(b, epochEnd)
+		} else {
+			err = s.nextByRows(b, epochEnd)
+		}
+		if err != nil {
+			return err
+		}
+		s.position = b.Next
+		if len(b.Items) > 0 {
+			return nil
+		}
+	}
+	return io.EOF
+}
+
+// nextByRows takes the Rank-th BatchRows of the step; an empty batch where the rank has none.
+func (s *Steps) nextByRows(b *Batch, epochEnd int64) (err error) {
+	rows := int64(s.opts.BatchRows)
+	step := rows * int64(s.opts.World)
+	from := s.position + rows*int64(s.opts.Rank)
+	b.Items = b.Items[:0]
+	b.Next = min(s.position+step, epochEnd)
+	if s.position+step > epochEnd && s.opts.Tail == Drop {
+		b.Next = epochEnd
+		return nil
+	}
+	n := min(rows, max(0, epochEnd-from))
+	if b.Items, err = s.order.Append(b.Items, from, int(n)); err != nil {
+		return err
+	}
+	if s.opts.Tail == Pad {
+		// The places behind the epoch's end take its rows again from the first on, round and round where a step is longer than an epoch.
+		for p := from + n; p < from+rows; p++ {
+			if b.Items, err = s.order.Append(b.Items, s.wrapped(p-epochEnd, epochEnd), 1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wrapped is the position of the i-th row that Pad repeats.
+func (s *Steps) wrapped(i, epochEnd int64) int64 {
+	return epochEnd - s.order.rows + i%s.order.rows
+}
+
+// nextByTokens cuts World batches in a row, each as long as the budget allows, and keeps its own. All ranks compute the same cuts from the same
+// lengths, so they agree without talking.
+func (s *Steps) nextByTokens(b *Batch, epochEnd int64) error {
+	b.Items = b.Items[:0]
+	p := s.position
+	for rank := range s.opts.World {
+		n, whole, err := s.cut(p, epochEnd-p)
+		if err != nil {
+			return err
+		}
+		if !whole && s.opts.Tail == Drop {
+			b.Items, b.Next = b.Items[:0], epochEnd
+			return nil
+		}
+		if n == 0 {
+			if s.opts.Tail == Pad {
+				return s.padByTokens(b, rank, epochEnd)
+			}
+			break
+		}
+		if rank == s.opts.Rank {
+			b.Items = append(b.Items, s.known(p, n)...)
+		}
+		p += int64(n)
+	}
+	b.Next = p
+	return nil
+}
+
+// padByTokens gives the ranks from first on, which the epoch's end left without rows, batches from the epoch's beginning.
+func (s *Steps) padByTokens(b *Batch, first int, epochEnd int64) error {
+	b.Next = epochEnd
+	for i, rank := int64(0), first; rank <= s.opts.Rank; rank++ {
+		p := s.wrapped(i, epochEnd)
+		n, _, err := s.cut(p, epochEnd-p)
+		if err != nil {
+			return err
+		}
+		if rank == s.opts.Rank {
+			b.Items = append(b.Items, s.known(p, n)...)
+		}
+		i += int64(n)
+	}
+	return nil
+}
+
+// cut counts the rows from position p on, at most limit, that fit one batch; whole is false where the limit ended it.
+func (s *Steps) cut(p, limit int64) (n int, whole bool, err error) {
+	var longest int64
+	for n < s.opts.BatchRows {
+		if int64(n) >= limit {
+			return n, false, nil
+		}
+		items := s.known(p+int64(n), 1)
+		if items == nil {
+			if err := s.learn(p, p+int64(n), min(lookAhead, limit-int64(n))); err != nil {
+				return 0, false, err
+			}
+			items = s.known(p+int64(n), 1)
+		}
+		longest = max(longest, int64(items[0].Length))
+		if s.opts.PaddedLength(longest)*int64(n+1) > s.opts.MaxTokens {
+			if n == 0 {
+				return 0, false, &TooLongError{items[0], s.opts.MaxTokens}
+			}
+			return n, true, nil
+		}
+		n++
+	}
+	return n, true, nil
+}
+
+// known is the n items from position p on, nil where their lengths are not all known.
+func (s *Steps) known(p int64, n int) []Item {
+	i := p - s.aheadFrom
+	if i < 0 || i+int64(n) > int64(len(s.ahead)) {
+		return nil
+	}
+	return s.ahead[i : i+int64(n)]
+}
+
+// learn makes n more items known from position next on, and forgets those before keep.
+func (s *Steps) learn(keep, next, n int64) (err error) {
+	if next != s.aheadFrom+int64(len(s.ahead)) || keep < s.aheadFrom {
+		s.ahead, s.aheadFrom = s.ahead[:0], next
+		n += next - keep
+		next, s.aheadFrom = keep, keep
+	} else {
+		s.ahead = slices.Delete(s.ahead, 0, int(keep-s.aheadFrom))
+		s.aheadFrom = keep
+	}
+	have := len(s.ahead)
+	if s.ahead, err = s.order.Append(s.ahead, next, int(n)); err != nil {
+		s.ahead = s.ahead[:have]
+		return err
+	}
+	if s.order.Bucketed() {
+		return nil
+	}
+	fresh := s.ahead[have:]
+	s.lengths = slices.Grow(s.lengths[:0], len(fresh))[:len(fresh)]
+	if err = s.order.lengths(fresh, s.lengths); err != nil {
+		s.ahead = s.ahead[:have]
+		return err
+	}
+	for i, l := range s.lengths {
+		fresh[i].Length = l
+	}
+	return nil
+}

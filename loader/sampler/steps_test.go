@@ -1,0 +1,316 @@
+package sampler
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// stepsOf runs one rank to the end.
+func stepsOf(t *rapid.T, o Options, so StepOptions) []Batch {
+	s, err := NewSteps(mustOrder(t, o), so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []Batch
+	for {
+		var b Batch
+		err := s.Next(&b)
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b)
+	}
+}
+
+func drawSteps(t *rapid.T) StepOptions {
+	so := StepOptions{
+		BatchRows: rapid.IntRange(1, 40).Draw(t, "batch"),
+		World:     rapid.IntRange(1, 6).Draw(t, "world"),
+		Tail:      Tail(rapid.IntRange(0, 2).Draw(t, "tail")),
+		Epochs:    rapid.Int64Range(1, 3).Draw(t, "epochs"),
+		Multiple:  rapid.SampledFrom([]int{0, 1, 8}).Draw(t, "multiple"),
+	}
+	if rapid.Bool().Draw(t, "by tokens") {
+		so.MaxTokens = rapid.Int64Range(104, 2000).Draw(t, "max tokens")
+		so.BatchRows = rapid.SampledFrom([]int{5, 1000}).Draw(t, "most rows")
+	}
+	return so
+}
+
+// longestOf is the longest row of a batch.
+func longestOf(items []Item) (n int64) {
+	for _, it := range items {
+		n = max(n, int64(lengthOf(it.Ref)))
+	}
+	return n
+}
+
+// checkStep holds the batches of one step, one a rank, against what a step from position p may be. It returns the rows that the step took.
+func checkStep(t *rapid.T, order *Order, so StepOptions, p int64, ranks []Batch) (taken []Item, next int64) {
+	next = ranks[0].Next
+	epochEnd := (p/order.Rows() + 1) * order.Rows()
+	if next <= p || next > epochEnd {
+		t.Fatalf("step from %d goes to %d, epoch ends at %d", p, next, epochEnd)
+	}
+	for r, b := range ranks {
+		if b.Next != next {
+			t.Fatalf("rank %d goes on at %d, rank 0 at %d", r, b.Next, next)
+		}
+		if so.MaxTokens > 0 {
+			if so.PaddedLength(longestOf(b.Items))*int64(len(b.Items)) > so.MaxTokens || len(b.Items) > so.BatchRows {
+				t.Fatalf("rank %d: %d rows of %d tokens break the budget %d", r, len(b.Items), longestOf(b.Items), so.MaxTokens)
+			}
+		} else if so.Tail != Keep && len(b.Items) != so.BatchRows {
+			t.Fatalf("rank %d has %d rows of %d", r, len(b.Items), so.BatchRows)
+		}
+		for _, it := range b.Items {
+			if it.Position >= p && it.Position < next {
+				taken = append(taken, it)
+			} else if so.Tail != Pad || next != epochEnd {
+				t.Fatalf("row %d outside of the step [%d, %d)", it.Position, p, next)
+			}
+		}
+	}
+	if int64(len(taken)) < next-p {
+		t.Fatalf("step from %d to %d has %d rows", p, next, len(taken))
+	}
+	for i, it := range taken[:next-p] {
+		if it.Position != p+int64(i) {
+			t.Fatalf("row %d where %d was due", it.Position, p+int64(i))
+		}
+	}
+	for _, it := range taken[next-p:] {
+		if so.Tail != Pad {
+			t.Fatalf("row %d came twice", it.Position)
+		}
+	}
+	return taken[:next-p], next
+}
+
+// The central property: over all ranks, steps are exactly the order, each row once, whatever batch size, budget, world, tail and start.
+func TestRanksShareTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, so := drawOptions(t, 250), drawSteps(t)
+		order := mustOrder(t, o)
+		rows := order.Rows()
+		so.Start = rapid.Int64Range(0, so.Epochs*rows).Draw(t, "start")
+
+		steps := map[int64][]Batch{} // by Next, which tells a step; a rank without rows in it has an empty batch
+		for r := range so.World {
+			so.Rank = r
+			for _, b := range stepsOf(t, o, so) {
+				if steps[b.Next] == nil {
+					steps[b.Next] = make([]Batch, so.World)
+				}
+				steps[b.Next][r] = b
+			}
+		}
+		p := so.Start
+		for _, next := range slices.Sorted(maps.Keys(steps)) {
+			epochEnd := (p/rows + 1) * rows
+			if next > epochEnd && so.Tail == Drop {
+				if so.MaxTokens == 0 && epochEnd-p >= int64(so.BatchRows*so.World) {
+					t.Fatalf("a whole step at %d was dropped", p)
+				}
+				p = epochEnd
+			}
+			for r := range steps[next] {
+				if len(steps[next][r].Items) == 0 {
+					if so.Tail != Keep {
+						t.Fatalf("rank %d misses the step to %d", r, next)
+					}
+					steps[next][r].Next = next
+				}
+			}
+			taken, _ := checkStep(t, order, so, p, steps[next])
+			want := mustItems(t, order, p, len(taken))
+			for i := range taken {
+				if taken[i].Ref != want[i].Ref {
+					t.Fatalf("position %d is %v, want %v", p+int64(i), taken[i].Ref, want[i].Ref)
+				}
+			}
+			p = next
+		}
+		if so.Tail != Drop && p != so.Epochs*rows {
+			t.Fatalf("ended at %d of %d", p, so.Epochs*rows)
+		}
+		if so.Tail == Drop && so.MaxTokens == 0 && so.Epochs*rows-p >= rows && rows >= int64(so.BatchRows*so.World) {
+			t.Fatalf("ended at %d of %d", p, so.Epochs*rows)
+		}
+	})
+}
+
+// A run that changes batch size, budget and world at every step still sees every row once.
+func TestChangesMidwayLoseNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, 300)
+		order := mustOrder(t, o)
+		rows := order.Rows()
+		var got []Ref
+		for p := int64(0); p < 2*rows; {
+			so := drawSteps(t)
+			so.Tail, so.Epochs, so.Start = Keep, 2, p
+			next := int64(-1)
+			for r := range so.World {
+				so.Rank = r
+				s, err := NewSteps(mustOrder(t, o), so)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b Batch
+				switch err := s.Next(&b); {
+				case err == io.EOF || err == nil && next >= 0 && b.Next != next:
+					continue // this rank has no rows in the last step of an epoch
+				case err != nil:
+					t.Fatal(err)
+				}
+				next = b.Next
+				for _, it := range b.Items {
+					got = append(got, it.Ref)
+				}
+			}
+			p = next
+		}
+		for i, it := range mustItems(t, order, 0, int(2*rows)) {
+			if i >= len(got) || got[i] != it.Ref {
+				t.Fatalf("position %d of %d differs", i, 2*rows)
+			}
+		}
+	})
+}
+
+// A budget is used: a batch ends only where the next row would not have fitted, or at the most rows or the epoch's end.
+func TestBudgetIsFilled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, so := drawOptions(t, 300), drawSteps(t)
+		so.MaxTokens, so.World, so.Tail = rapid.Int64Range(104, 3000).Draw(t, "max"), 1, Keep
+		order := mustOrder(t, o)
+		for _, b := range stepsOf(t, o, so) {
+			if len(b.Items) == so.BatchRows || b.Next%order.Rows() == 0 {
+				continue
+			}
+			with := append(b.Items, mustItems(t, order, b.Next, 1)...)
+			if so.PaddedLength(longestOf(with))*int64(len(with)) <= so.MaxTokens {
+				t.Fatalf("a batch of %d rows had room for one more", len(b.Items))
+			}
+		}
+	})
+}
+
+func TestRowThatNoBatchHolds(t *testing.T) {
+	o := Options{Sources: []Source{{Rows: 100}}}
+	s, err := NewSteps(mustOrder(t, o), StepOptions{BatchRows: 10, MaxTokens: 20, Epochs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b Batch
+	for err == nil {
+		err = s.Next(&b)
+	}
+	var tooLong *TooLongError
+	if !errors.As(err, &tooLong) || tooLong.Item.Length <= 20 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLengthErrorsArePassedOn(t *testing.T) {
+	broken := errors.New("broken shard")
+	for _, o := range []Options{{Sources: []Source{{Rows: 9}}, Bucket: 4}, {Sources: []Source{{Rows: 9}}}} {
+		order, err := NewOrder(o, func([]Item, []int32) error { return broken })
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := NewSteps(order, StepOptions{BatchRows: 2, MaxTokens: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // asking again must not make up lengths
+			if err := s.Next(&Batch{}); !errors.Is(err, broken) {
+				t.Errorf("got %v", err)
+			}
+		}
+	}
+}
+
+func TestBadStepsAreRefused(t *testing.T) {
+	order := mustOrder(t, Options{Sources: []Source{{Rows: 10}}})
+	for name, so := range map[string]StepOptions{
+		"batch_size": {}, "rank": {BatchRows: 1, Rank: 1}, "negative rank": {BatchRows: 1, Rank: -1, World: 2}, "tail": {BatchRows: 1, Tail: 3},
+		"start": {BatchRows: 1, Epochs: 2, Start: 21}, "negative start": {BatchRows: 1, Start: -1}, "epochs": {BatchRows: 1, Epochs: -1}, "max_tokens": {BatchRows: 1, MaxTokens: -1},
+	} {
+		if _, err := NewSteps(order, so); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if _, err := NewSteps(order, StepOptions{BatchRows: 1, Epochs: 2, Start: 20}); err != nil {
+		t.Errorf("a run that is over: %v", err)
+	}
+}
+
+// Position arithmetic alone: a billion rows, any start, no memory that grows with them.
+func TestBillionRows(t *testing.T) {
+	order := mustOrder(t, Options{Sources: []Source{{Rows: 1_000_000_000}}, Seed: 1, Bucket: 2048})
+	for _, start := range []int64{0, 500_000_000, 999_999_000, 7_123_456_789} {
+		s, err := NewSteps(order, StepOptions{BatchRows: 32, World: 8, Rank: 3, Start: start})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b Batch
+		if err := s.Next(&b); err != nil || len(b.Items) != 32 || b.Items[0].Position != start+96 {
+			t.Fatalf("start %d: %v %v", start, b, err)
+		}
+	}
+}
+
+func TestStepsAllocateNothing(t *testing.T) {
+	for name, o := range map[string]Options{"full": {}, "bucketed": {Bucket: 512}, "block": {Shuffle: Block}} {
+		o.Sources = []Source{{Rows: 100_000}}
+		s, err := NewSteps(mustOrder(t, o), StepOptions{BatchRows: 32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b Batch
+		step := func() {
+			if err := s.Next(&b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 100 {
+			step()
+		}
+		if n := testing.AllocsPerRun(200, step); n != 0 {
+			t.Errorf("%s: %v allocations a step", name, n)
+		}
+	}
+}
+
+func BenchmarkSteps(b *testing.B) {
+	for name, o := range map[string]Options{"full": {}, "bucketed": {Bucket: 2048}, "none": {Shuffle: None}} {
+		b.Run(name, func(b *testing.B) {
+			o.Sources = []Source{{Rows: 1_000_000}}
+			order, err := NewOrder(o, lengthsOf)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s, err := NewSteps(order, StepOptions{BatchRows: 32})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var batch Batch
+			for b.Loop() {
+				if err := s.Next(&batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/32, "ns/row")
+		})
+	}
+}
