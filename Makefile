@@ -5,7 +5,7 @@
 GO          ?= go
 PYTHON      ?= python3
 VENV        := .venv
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@2026.1
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 COMMIT      := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 LDFLAGS     := -s -w -X main.commit=$(COMMIT)
 

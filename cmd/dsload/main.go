@@ -47,7 +47,7 @@ whole process's memory, and serves the shards to trainers as padded batches.`,
   dsload verify data                             # every checksum and invariant`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},

@@ -21,7 +21,7 @@ func newVersionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print version, commit and platform",
 		Example: "  dsload version\n  dsload version --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			rev := buildCommit()

@@ -1,0 +1,33 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// noArgs, exactArgs and minArgs are cobra's checks with the exit code of wrong usage.
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		return usagef("%s: there is no command %q; see '%s -h'", cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	return usagef("%s: takes no arguments, got %q; see '%s -h'", cmd.CommandPath(), args[0], cmd.CommandPath())
+}
+
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usagef("%s: takes %s, got %s; see '%s -h'", cmd.CommandPath(), what, plural(len(args), "argument"), cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+func minArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < n {
+			return usagef("%s: takes %s, got %s; see '%s -h'", cmd.CommandPath(), what, plural(len(args), "argument"), cmd.CommandPath())
+		}
+		return nil
+	}
+}

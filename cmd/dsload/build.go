@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/spf13/cobra"
+)
+
+// defaultMaxExamples bounds a build that was asked for nothing in particular: a trial that ends in seconds.
+const defaultMaxExamples = 30000
+
+type buildFlags struct {
+	opts     loader.Options
+	val      []string
+	progress string
+	asJSON   bool
+	explain  bool
+}
+
+func newBuildCommand() *cobra.Command {
+	var f buildFlags
+	cmd := &cobra.Command{
+		Use:   "build [SOURCE...]",
+		Short: "Stream sources through a tokenizer into a dataset folder",
+		Long: `Streams sources through a tokenizer into a folder of Arrow shards, under a hard cap on
+the whole process's memory. A build that was interrupted, by whatever, goes on when the
+same command is run again, and ends with the same bytes.
+
+A SOURCE is a path, a glob, a folder, "-" for standard input, or a generated corpus:
+synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.`,
+		Example: `  dsload build                                           # generated text, 30,000 examples
+  dsload build wiki.train.txt --format wikitext --out data
+  dsload build 'corpus/*.jsonl.gz' --text-field content --max-examples 0
+  dsload build recipes.csv --format recipes --template recipe-seq2seq
+  cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runBuild(cmd, args, &f)
+		},
+	}
+	o := &f.opts
+	o.MaxExamples, o.MaxLength, o.ShardBytes, o.CheckpointEvery = defaultMaxExamples, 512, 64<<20, 1000
+	o.Memory = loader.DefaultMemory()
+
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&o.Out, "out", "o", "./dsload-data", "dataset folder")
+	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", "gpt2", "built-in name (gpt2, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model")
+	flags.StringVar(&o.Format, "format", "auto", "auto, text, document, wikitext, jsonl, csv or recipes")
+	flags.StringVar(&o.TextField, "text-field", "", "field of a record that holds the text (default text)")
+	flags.StringVar(&o.Template, "template", "", "built-in template (recipe, recipe-seq2seq) or a Go text/template file that makes prompt and target")
+	flags.Var(sizeValue{&o.MaxExamples, true}, "max-examples", "stop at so many training examples, 0 for no limit")
+	flags.Var(sizeValue{&o.MaxValExamples, true}, "max-val-examples", "hold out so many examples for the split val, by content hash")
+	flags.StringArrayVar(&f.val, "val", nil, "build the split val from this source instead of holding examples out")
+	flags.Var(sizeValue{&o.MaxBytes, false}, "max-bytes", "stop after so much text, 0 for no limit")
+	flags.Var(sizeValue{&o.MaxTokens, true}, "max-tokens", "stop after so many tokens, 0 for no limit")
+	flags.IntVar(&o.MaxLength, "max-length", 512, "longest example in tokens")
+	flags.StringVar(&o.Overflow, "overflow", "chunk", "what happens to the rest of a longer document: chunk, truncate or drop")
+	flags.Var(sizeValue{&o.ShardBytes, false}, "shard-bytes", "target size of a shard")
+	flags.Var(sizeValue{&o.Memory, false}, "memory", "hard cap on the whole process")
+	flags.IntVar(&o.Workers, "workers", 0, "tokenizing workers (default the CPU quota)")
+	flags.Var(sizeValue{&o.CheckpointEvery, true}, "checkpoint-every", "after a kill at most so many examples are done again, or a second's work")
+	flags.StringVar(&o.OnBadRecord, "on-bad-record", "fail", "fail, or skip and list the first 100 in rejects.jsonl")
+	flags.BoolVar(&o.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
+	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
+	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
+	flags.BoolVar(&f.explain, "explain-memory", false, "print what the memory cap is made of, and build nothing")
+	return cmd
+}
+
+func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
+	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	o := f.opts
+	o.Sources, o.ValSources, o.Stdin = args, f.val, cmd.InOrStdin()
+	if cmd.Flags().Changed("workers") && o.Workers < 1 {
+		return usagef("--workers %d: must be at least 1", o.Workers)
+	}
+	setRuntimeLimit(o.Memory)
+	if f.explain {
+		plan, err := loader.PlanMemory(o)
+		if err != nil {
+			return err
+		}
+		return printPlan(stdout, plan, f.asJSON)
+	}
+	if len(args) == 0 && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
+		fmt.Fprintf(stderr, "no source given: building from %s\n", loader.DefaultSource)
+	}
+	show, err := newProgress(f.progress, stderr)
+	if err != nil {
+		return err
+	}
+	o.Progress = show.update
+	summary, err := loader.Build(cmd.Context(), o)
+	show.finish()
+	if err != nil {
+		return err
+	}
+	for _, w := range summary.Warnings {
+		fmt.Fprintln(stderr, "warning: "+w)
+	}
+	if f.asJSON {
+		return json.NewEncoder(stdout).Encode(summary)
+	}
+	_, err = io.WriteString(stdout, describe(summary))
+	return err
+}
+
+// setRuntimeLimit puts the Go runtime's soft limit under the cap: a backstop, the ledger is what keeps it.
+// It belongs here because it acts on the whole process.
+func setRuntimeLimit(capBytes int64) {
+	debug.SetMemoryLimit(loader.RuntimeLimit(capBytes))
+}
+
+func printPlan(w io.Writer, plan *loader.MemoryPlan, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(plan)
+	}
+	var b strings.Builder
+	for _, p := range plan.Parts {
+		fmt.Fprintf(&b, "%10s  %-18s %s\n", formatSize(p.Bytes), p.Name, p.Why)
+	}
+	fmt.Fprintf(&b, "%10s  %-18s\n", formatSize(plan.Sum), "sum")
+	fmt.Fprintf(&b, "%10s  %-18s the smallest that works for these settings is %s\n", formatSize(plan.Cap), "cap", formatSize(plan.Smallest))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// describe is the summary for people: what was built, what stopped it, what was left.
+func describe(s *loader.Summary) string {
+	var b strings.Builder
+	for _, split := range s.Splits {
+		fmt.Fprintf(&b, "%s: %s examples, %s tokens in %s\n", split.Name, formatCount(split.Examples), formatCount(split.Tokens), plural(split.Shards, "shard"))
+	}
+	fmt.Fprintf(&b, "read: %s documents, %s of text", formatCount(s.Documents), formatSize(s.TextBytes))
+	if s.Replaced > 0 {
+		fmt.Fprintf(&b, ", %s ill-formed UTF-8 sequences replaced by U+FFFD", formatCount(s.Replaced))
+	}
+	if s.Rejected > 0 {
+		fmt.Fprintf(&b, ", %s bad records skipped (see rejects.jsonl)", formatCount(s.Rejected))
+	}
+	if s.Dropped > 0 {
+		fmt.Fprintf(&b, ", %s documents longer than --max-length dropped", formatCount(s.Dropped))
+	}
+	b.WriteByte('\n')
+	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
+	for _, note := range s.Notes {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
+	if s.AlreadyBuilt {
+		fmt.Fprintf(&b, "already built: %s\n", s.Out)
+		return b.String()
+	}
+	fmt.Fprintf(&b, "wrote %s in %.1f s (%.1f MB of text/s, %s tokens/s), peak memory %s of %s\n", s.Out, s.Seconds,
+		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
+	return b.String()
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

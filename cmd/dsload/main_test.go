@@ -1,0 +1,109 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "write what commands print into the scripts' expectations")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"dsload": main,
+	})
+}
+
+// TestScripts runs testdata/script: each command as a user calls it, with its exit code and messages.
+// Scripts find the reference data under $SHARED; those that need it begin with [!shared] skip.
+func TestScripts(t *testing.T) {
+	shared := sharedDir()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: false,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"same":  sameTree,
+		},
+		Condition: func(cond string) (bool, error) {
+			return cond == "shared" && shared != "", nil
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("SHARED", shared)
+			return nil
+		},
+	})
+}
+
+// sharedDir is the folder of the reference data, "" where there is none.
+func sharedDir() string {
+	for _, dir := range []string{os.Getenv("DSLOAD_SHARED"), "../../../shared"} {
+		if dir == "" {
+			continue
+		}
+		if abs, err := filepath.Abs(dir); err == nil {
+			if _, err := os.Stat(filepath.Join(abs, "golden")); err == nil {
+				return abs
+			}
+		}
+	}
+	return ""
+}
+
+// exits runs a command and demands its exit code: exits 3 dsload verify data.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits code command [args...]")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if exit, ok := err.(interface{ ExitCode() int }); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got := strconv.Itoa(code); got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+// sameTree compares two dataset folders byte by byte, run.json aside: same a b.
+func sameTree(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: same dir dir")
+	}
+	a, b := readTree(ts, args[0]), readTree(ts, args[1])
+	equal := len(a) == len(b)
+	for name, data := range a {
+		if b[name] != data {
+			equal = false
+			if !neg {
+				ts.Logf("%s differs", name)
+			}
+		}
+	}
+	if equal == neg {
+		ts.Fatalf("equal: %v", equal)
+	}
+}
+
+func readTree(ts *testscript.TestScript, dir string) map[string]string {
+	files := map[string]string{}
+	entries, err := os.ReadDir(ts.MkAbs(dir))
+	ts.Check(err)
+	for _, e := range entries {
+		if e.Name() == "run.json" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(ts.MkAbs(dir), e.Name()))
+		ts.Check(err)
+		files[e.Name()] = string(data)
+	}
+	return files
+}

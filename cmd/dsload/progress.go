@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// A progressView shows a build's progress: a bar on a terminal, otherwise a plain or a JSON line now and then.
+type progressView struct {
+	update func(loader.Progress)
+	finish func()
+}
+
+// lineInterval is the time between progress lines where there is no terminal to redraw.
+const lineInterval = 5 * time.Second
+
+func newProgress(mode string, stderr io.Writer) (*progressView, error) {
+	terminal := isTerminal(stderr)
+	switch {
+	case mode == "none":
+		return &progressView{update: func(loader.Progress) {}, finish: func() {}}, nil
+	case mode == "json":
+		return jsonProgress(stderr), nil
+	case mode == "bar", mode == "auto" && terminal:
+		return barProgress(stderr), nil
+	case mode == "auto":
+		return lineProgress(stderr), nil
+	}
+	return nil, usagef("--progress %s: must be auto, bar, json or none", mode)
+}
+
+// isTerminal is our own check: the bar's library writes frames to a redirected stderr.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func jsonProgress(w io.Writer) *progressView {
+	enc := json.NewEncoder(w)
+	throttle := every(time.Second)
+	return &progressView{update: func(p loader.Progress) {
+		if !p.Done && !throttle() {
+			return
+		}
+		r := ratesOf(p)
+		line := map[string]any{
+			"documents": p.Documents, "examples": p.Examples, "tokens": p.Tokens, "text_bytes": p.TextBytes,
+			"elapsed_s": round(p.Elapsed.Seconds()), "mb_per_s": round(r.mbPerSecond), "tokens_per_s": int64(r.tokensPerSecond),
+			"rss_bytes": p.Memory, "memory_cap_bytes": p.CapBytes, "done": p.Done,
+		}
+		if p.Fraction >= 0 {
+			line["fraction"] = round(p.Fraction)
+		}
+		if r.left > 0 {
+			line["eta_s"] = round(r.left.Seconds())
+		}
+		_ = enc.Encode(line)
+	}, finish: func() {}}
+}
+
+func lineProgress(w io.Writer) *progressView {
+	throttle := every(lineInterval)
+	return &progressView{update: func(p loader.Progress) {
+		if !p.Done && throttle() {
+			fmt.Fprintln(w, statusLine(p))
+		}
+	}, finish: func() {}}
+}
+
+// barProgress draws a bar of a thousand steps; what it counts differs between budgets, so it counts the way itself.
+func barProgress(w io.Writer) *progressView {
+	bar := progressbar.NewOptions(1000,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetWidth(24),
+		progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetRenderBlankState(false),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: "", BarEnd: ""}),
+	)
+	return &progressView{
+		update: func(p loader.Progress) {
+			bar.Describe(statusLine(p))
+			_ = bar.Set(int(max(0, min(p.Fraction, 0.999)) * 1000))
+		},
+		finish: func() { _ = bar.Clear() },
+	}
+}
+
+func statusLine(p loader.Progress) string {
+	r := ratesOf(p)
+	line := fmt.Sprintf("%s examples  %.1f MB/s  %s tokens/s  %s of %s", formatCount(p.Examples), r.mbPerSecond,
+		formatCount(int64(r.tokensPerSecond)), formatSize(p.Memory), formatSize(p.CapBytes))
+	if r.left > 0 {
+		line += "  " + r.left.Round(time.Second).String() + " left"
+	}
+	return line
+}
+
+type rates struct {
+	mbPerSecond, tokensPerSecond float64
+	left                         time.Duration // 0 where the end is not known
+}
+
+// ratesOf averages over this run: what earlier runs did took none of its time. The first half second tells nothing.
+func ratesOf(p loader.Progress) rates {
+	s := p.Elapsed.Seconds()
+	if s <= 0 {
+		return rates{}
+	}
+	r := rates{
+		mbPerSecond:     float64(p.TextBytes-p.Resumed.TextBytes) / 1e6 / s,
+		tokensPerSecond: float64(p.Tokens-p.Resumed.Tokens) / s,
+	}
+	if p.Fraction > 0 && p.Fraction < 1 && s > 0.5 && p.Resumed == (loader.Counters{}) {
+		r.left = time.Duration(float64(p.Elapsed) * (1 - p.Fraction) / p.Fraction)
+	}
+	return r
+}
+
+// every returns a function that is true at most once an interval, and not before the first has passed.
+func every(interval time.Duration) func() bool {
+	next := time.Now().Add(interval)
+	return func() bool {
+		now := time.Now()
+		if now.Before(next) {
+			return false
+		}
+		next = now.Add(interval)
+		return true
+	}
+}
+
+func round(x float64) float64 { return float64(int64(x*1000+0.5)) / 1000 }

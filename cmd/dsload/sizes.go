@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// sizeValue is a flag that takes a number of bytes (64MiB, 2GB, 1e6) or, with count set, a plain number (30000, 1e9).
+type sizeValue struct {
+	n     *int64
+	count bool
+}
+
+func (v sizeValue) String() string {
+	switch {
+	case v.n == nil:
+		return "0"
+	case v.count:
+		return strconv.FormatInt(*v.n, 10)
+	}
+	return formatSize(*v.n)
+}
+
+func (v sizeValue) Type() string {
+	if v.count {
+		return "N"
+	}
+	return "SIZE"
+}
+
+func (v sizeValue) Set(s string) error {
+	n, err := parseSize(s, !v.count)
+	if err != nil {
+		return err
+	}
+	*v.n = n
+	return nil
+}
+
+// units of sizes: SI powers of 1000, IEC powers of 1024. A single letter is taken as IEC, as dd and GNU tools do.
+var units = map[string]float64{
+	"": 1, "b": 1,
+	"k": 1 << 10, "kib": 1 << 10, "kb": 1e3,
+	"m": 1 << 20, "mib": 1 << 20, "mb": 1e6,
+	"g": 1 << 30, "gib": 1 << 30, "gb": 1e9,
+	"t": 1 << 40, "tib": 1 << 40, "tb": 1e12,
+}
+
+// parseSize reads a size; withUnits allows the suffixes of bytes.
+func parseSize(s string, withUnits bool) (int64, error) {
+	text := strings.ToLower(strings.TrimSpace(s))
+	end := len(text)
+	if withUnits {
+		end = len(strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz "))
+	}
+	unit, known := units[strings.TrimSpace(text[end:])]
+	x, err := strconv.ParseFloat(strings.ReplaceAll(text[:end], "_", ""), 64)
+	if err != nil || !known || math.IsNaN(x) {
+		if withUnits {
+			return 0, fmt.Errorf("%q is no size: write 64MiB, 2GB or 1e6", s)
+		}
+		return 0, fmt.Errorf("%q is no number: write 30000 or 1e6", s)
+	}
+	x *= unit
+	if x < 0 || x > math.MaxInt64/2 {
+		return 0, fmt.Errorf("%q is out of range", s)
+	}
+	if x != math.Trunc(x) && !withUnits {
+		return 0, fmt.Errorf("%q is not a whole number", s)
+	}
+	return int64(x), nil
+}
+
+// formatSize prints a number of bytes for people: exact where the unit divides it, else one decimal.
+func formatSize(n int64) string {
+	for _, u := range []struct {
+		bytes int64
+		name  string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.bytes {
+			if n%u.bytes == 0 {
+				return fmt.Sprintf("%d%s", n/u.bytes, u.name)
+			}
+			return fmt.Sprintf("%.1f%s", float64(n)/float64(u.bytes), u.name)
+		}
+	}
+	return fmt.Sprintf("%dB", n)
+}
+
+// formatCount prints a whole number with thousands separated.
+func formatCount(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,40 @@
+package main
+
+import "testing"
+
+func TestParseSize(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want int64
+		ok   bool
+	}{
+		{"0", 0, true}, {"64MiB", 64 << 20, true}, {"2GB", 2e9, true}, {"1e6", 1e6, true}, {"1.5k", 1536, true}, {"1_000", 1000, true},
+		{"512 KiB", 512 << 10, true}, {"", 0, false}, {"-1", 0, false}, {"12parsecs", 0, false}, {"1e99", 0, false}, {"nan", 0, false}, {"inf", 0, false},
+	} {
+		got, err := parseSize(c.in, true)
+		if (err == nil) != c.ok || got != c.want {
+			t.Errorf("parseSize(%q) = %d, %v", c.in, got, err)
+		}
+	}
+	for _, s := range []string{"64MiB", "1.5", "1e-3"} {
+		if n, err := parseSize(s, false); err == nil {
+			t.Errorf("parseSize(%q) as a count = %d, want an error", s, n)
+		}
+	}
+	if n, err := parseSize("1e12", false); err != nil || n != 1e12 {
+		t.Errorf("1e12 as a count = %d, %v", n, err)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for n, want := range map[int64]string{0: "0B", 64 << 20: "64MiB", 1536: "1.5KiB", 999: "999B"} {
+		if got := formatSize(n); got != want {
+			t.Errorf("formatSize(%d) = %s, want %s", n, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567"} {
+		if got := formatCount(n); got != want {
+			t.Errorf("formatCount(%d) = %s, want %s", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/loader/example"
+	"github.com/dsload/dsload/shard"
+)
+
+// A flusher is the last stage: it takes the jobs in the order in which they were read and does everything that depends on order. From here on the
+// corpus and the settings alone decide what is written.
+type flusher struct {
+	b       *build
+	builder *shard.Builder
+	cutter  *example.Cutter
+	hold    *holdout
+	state   cursor // what a checkpoint saves besides the open shards
+
+	stopped string    // the budget that ended the build, "" while it goes on
+	last    time.Time // of the last checkpoint
+	since   int64     // examples since then
+}
+
+// run flushes jobs until the reader closes the channel or a budget is reached. It leaves the state at the end of a job.
+func (f *flusher) run(ctx context.Context) error {
+	for {
+		var j *job
+		select {
+		case next, ok := <-f.b.ordered:
+			if !ok {
+				return nil
+			}
+			j = next
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err := f.flush(j)
+		f.state.Position, f.state.SourceBytes = j.next, j.read
+		f.b.recycle(j)
+		switch {
+		case err != nil:
+			return err
+		case f.stopped != "":
+			return errStopped
+		}
+		f.b.meter.publish(&f.state)
+		if f.since >= f.b.opts.CheckpointEvery && time.Since(f.last) >= f.b.opts.checkpointInterval {
+			if err := f.checkpoint(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (f *flusher) flush(j *job) error {
+	for i := range j.documents {
+		r, d := &j.records[i], &j.documents[i]
+		f.state.Input = r.Input
+		if err := firstError(r.Err, d.err); err != nil {
+			if err := f.reject(r, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := f.document(j, r, d); err != nil {
+			return err
+		}
+		if f.stopped != "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// document takes one document, or one piece of one, in order.
+func (f *flusher) document(j *job, r *recordSpan, d *tokenized) error {
+	o, s := &f.b.opts, &f.state
+	ids, last := j.ids[d.ids.start:d.ids.end], r.Last
+	textBytes := d.textBytes
+	if o.MaxBytes > 0 && s.TextBytes+textBytes >= o.MaxBytes {
+		f.stopped = fmt.Sprintf("--max-bytes %d reached", o.MaxBytes)
+		if s.TextBytes+textBytes > o.MaxBytes {
+			var err error
+			if ids, textBytes, err = f.cutText(j, r, d, o.MaxBytes-s.TextBytes); err != nil {
+				return err
+			}
+			if textBytes == 0 && r.First {
+				return nil
+			}
+			last = true
+		}
+	}
+	if r.First {
+		s.Verdict = f.route(d.hash)
+		s.Documents++
+		f.cutter.Begin(r.Ordinal)
+	}
+	s.TextBytes += textBytes
+	s.Replaced += d.replaced
+	if s.Verdict == toNeither || s.Verdict == toTrain && s.TrainFull {
+		return nil
+	}
+	if d.hasTarget {
+		return f.cutter.Pair(ids, j.ids[d.target.start:d.target.end], f.emit)
+	}
+	if err := f.cutter.Add(ids, f.emit); err != nil {
+		return err
+	}
+	if !last {
+		return nil
+	}
+	return f.cutter.End(f.emit)
+}
+
+// route chooses the split of a document that begins.
+func (f *flusher) route(hash uint64) verdict {
+	if f.state.Phase == phaseVal {
+		return toVal
+	}
+	v := f.hold.choose(hash)
+	if v == toNeither {
+		f.state.Copies++
+	}
+	return v
+}
+
+// emit writes one example. What comes after the end of its split or of a budget is left out.
+func (f *flusher) emit(ex *shard.Example) error {
+	o, s := &f.b.opts, &f.state
+	if f.stopped != "" && o.MaxBytes == 0 || s.Verdict == toTrain && s.TrainFull || s.Verdict == toVal && f.valFull() {
+		return nil
+	}
+	if o.MaxTokens > 0 {
+		left := o.MaxTokens - s.Tokens
+		if n := int64(len(ex.InputIDs) + len(ex.Labels)); n >= left {
+			f.stopped = fmt.Sprintf("--max-tokens %d reached", o.MaxTokens)
+			if n > left && len(ex.Labels) > 0 || left <= 0 {
+				return nil // half a pair would teach nothing
+			}
+			ex.InputIDs = ex.InputIDs[:left]
+		}
+	}
+	split := splitTrain
+	if s.Verdict == toVal {
+		split = splitVal
+	}
+	if err := f.builder.Append(split, ex); err != nil {
+		return err
+	}
+	f.since++
+	s.Tokens += int64(len(ex.InputIDs) + len(ex.Labels))
+	s.Examples++
+	if s.Verdict == toVal {
+		s.Val++
+		f.hold.have++
+	} else {
+		s.Train++
+		s.TrainFull = o.MaxExamples > 0 && s.Train >= o.MaxExamples
+	}
+	switch {
+	case s.Phase == phaseVal && f.valFull():
+		f.stopped = fmt.Sprintf("--max-val-examples %d reached", o.MaxValExamples)
+	case s.Phase == phaseTrain && s.TrainFull && (len(o.ValSources) > 0 || f.valFull()):
+		f.stopped = fmt.Sprintf("--max-examples %d reached", o.MaxExamples)
+	}
+	return nil
+}
+
+// valFull tells that the split val takes no more. From sources of its own it has no limit unless one is given.
+func (f *flusher) valFull() bool {
+	if f.state.Phase == phaseVal {
+		return f.b.opts.MaxValExamples > 0 && f.state.Val >= f.b.opts.MaxValExamples
+	}
+	return f.hold.full()
+}
+
+// cutText re-tokenizes the first maxBytes of a document's text, cut at a character, for the byte budget that ends inside it. It happens once a build.
+// A pair of prompt and target is not cut but left out.
+func (f *flusher) cutText(j *job, r *recordSpan, d *tokenized, maxBytes int64) (ids []uint32, textBytes int64, err error) {
+	if d.hasTarget {
+		return nil, 0, nil
+	}
+	w := f.b.newWorker(tailCacheBytes)
+	if err := w.formatter.Format(&w.scratch, &r.Record, j.raw[r.start:r.end]); err != nil {
+		return nil, 0, err
+	}
+	text := w.scratch.Prompt[:maxBytes]
+	for len(text) > 0 && !utf8.Valid(text[max(0, len(text)-utf8.UTFMax):]) && !utf8.RuneStart(w.scratch.Prompt[len(text)]) {
+		text = text[:len(text)-1]
+	}
+	return w.encoder.AppendPiece(nil, text, r.First, true), int64(len(text)), nil
+}
+
+// reject counts a bad record, or ends the build with it.
+func (f *flusher) reject(r *recordSpan, cause error) error {
+	err := &source.RecordError{}
+	_ = err
+	return nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package loader
+
+import (
+	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/loader/source"
+)
+
+const (
+	// pieceBytes is the longest stretch of a document of a cuttable format that one record brings. A constant: cuts must not depend on the memory cap.
+	pieceBytes = 64 << 10
+	// jobTextBytes is the text after which a job is full; its last record may go over by a piece.
+	jobTextBytes = 32 << 10
+	// maxRecordBytes is the longest record of a format that cannot be cut, a constant for the same reason.
+	maxRecordBytes = 4 << 20
+	// maxJobRecords bounds the bookkeeping of a job made of tiny records.
+	maxJobRecords = 1024
+	// recordBytes is what the bookkeeping of one record takes: a recordSpan and a tokenized.
+	recordBytes = 256
+
+	// worstExpansion is the text that a byte of a record can become: an ill-formed byte turns into U+FFFD, three bytes.
+	worstExpansion = 3
+	// worstIDBytes is the ids that a byte of text can become: one of four bytes.
+	worstIDBytes = 4
+)
+
+// A job is a run of consecutive records on its way through the pipeline: filled by the reader, tokenized by one worker, and taken in order by the
+// flusher, which releases its lease. Jobs are reused with their buffers; the lease covers the buffers at their largest.
+type job struct {
+	lease *budget.Lease
+	done  chan struct{} // receives once when the worker is through
+
+	// Filled by the reader.
+	raw     []byte // the records' bytes, back to back
+	records []recordSpan
+	next    source.Position // where reading goes on after this job
+	read    int64           // bytes of the sources read up to here
+
+	// Filled by the worker.
+	ids       []uint32 // ids of all documents of the job, back to back
+	documents []tokenized
+}
+
+// recordSpan is a record and where its bytes lie in job.raw.
+type recordSpan struct {
+	source.Record
+	start, end int
+}
+
+// tokenized is one document, or one piece of it, after its worker.
+type tokenized struct {
+	ids, target span // in job.ids; target only where hasTarget
+	hasTarget   bool
+	textBytes   int64
+	hash        uint64 // of the text; of the first piece where there are several
+	replaced    int64
+	err         error // why the record is bad
+}
+
+type span struct{ start, end int }
+
+// leaseBytes is the most that a job's buffers can hold for so much raw text and so many records, each with templateBytes of a template's own text.
+func leaseBytes(raw, records, templateBytes int64) int64 {
+	text := worstExpansion*raw + records*templateBytes
+	return raw + worstIDBytes*text + records*recordBytes
+}
+
+// reset makes the job ready for the next records, dropping buffers that an unusually large record left behind.
+func (j *job) reset() {
+	if cap(j.raw) > 2*(jobTextBytes+pieceBytes) {
+		j.raw = nil
+	}
+	if cap(j.ids) > worstExpansion*(jobTextBytes+pieceBytes) {
+		j.ids = nil
+	}
+	clear(j.documents) // errors must not outlive their job
+	j.raw, j.records, j.ids, j.documents = j.raw[:0], j.records[:0], j.ids[:0], j.documents[:0]
+}

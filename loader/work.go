@@ -1,0 +1,68 @@
+package loader
+
+import (
+	"context"
+
+	"github.com/dsload/dsload/loader/example"
+	"github.com/dsload/dsload/tokenize"
+	"github.com/zeebo/xxh3"
+)
+
+// A worker formats and tokenizes jobs, one at a time.
+type worker struct {
+	encoder   *tokenize.Encoder
+	formatter *example.Worker
+	scratch   example.Formatted
+}
+
+// work is the second stage: it takes jobs in any order and signals each when it is done. What is wrong with a record is noted in its document, for
+// the flusher to judge in order.
+func (b *build) work(ctx context.Context, w *worker) error {
+	for {
+		select {
+		case j, ok := <-b.jobs:
+			if !ok {
+				return nil
+			}
+			w.tokenize(j)
+			j.done <- struct{}{}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (w *worker) tokenize(j *job) {
+	for i := range j.records {
+		r := &j.records[i]
+		var d tokenized
+		if err := w.formatter.Format(&w.scratch, &r.Record, j.raw[r.start:r.end]); err != nil {
+			d.err = err
+			j.documents = append(j.documents, d)
+			continue
+		}
+		f := &w.scratch
+		d.textBytes = int64(len(f.Prompt) + len(f.Target))
+		d.replaced = int64(f.Replaced)
+		d.hash = textHash(f.Prompt, f.Target)
+		d.ids.start = len(j.ids)
+		j.ids = w.encoder.AppendPiece(j.ids, f.Prompt, r.First, r.Last)
+		d.ids.end = len(j.ids)
+		if f.HasTarget {
+			d.hasTarget = true
+			d.target.start = len(j.ids)
+			j.ids = w.encoder.AppendTokens(j.ids, f.Target)
+			d.target.end = len(j.ids)
+		}
+		j.documents = append(j.documents, d)
+	}
+}
+
+// textHash decides a document's split. Prompt and target are hashed apart, so that moving text between them makes another document.
+func textHash(prompt, target []byte) uint64 {
+	h := xxh3.Hash(prompt)
+	if len(target) > 0 {
+		h = xxh3.HashSeed(target, h)
+	}
+	return h
+}
