@@ -1,0 +1,206 @@
+package chunkcache
+
+import (
+	"bytes"
+	"math/bits"
+)
+
+const (
+	pad           = 64
+	defaultWindow = 8 << 10
+)
+
+// Window holds a stretch of text while it is cut into chunks. The bytes before its text are one byte of history and padding, and
+// there is padding behind it, so that 64-byte loads anywhere in it stay inside.
+//
+// An engine appends text with Fill, marks it with Classify, adjusts the masks, asks for the last safe cut, lets Emit take
+// everything before it, and calls Advance. Text that has no cut in it makes the window grow; Shrink undoes that.
+type Window struct {
+	buf    []byte // pad + text + pad
+	n      int    // bytes of text
+	hasNUL bool
+
+	// Cut has a bit for each offset before which a chunk may end and another begin; Gap for each byte that belongs to no
+	// chunk; NonASCII for bytes of 0x80 and above, around which Classify sets no cut.
+	Cut, Gap, NonASCII []uint64
+
+	starts, ends []uint64
+}
+
+// NewWindow returns an empty window.
+func NewWindow() *Window {
+	w := &Window{}
+	w.resize(defaultWindow)
+	return w
+}
+
+// WindowBytes is the memory that a window holds while no chunk is longer than it.
+const WindowBytes = defaultWindow + 2*pad + 5*(defaultWindow/64+2)*8
+
+func (w *Window) resize(size int) {
+	buf := make([]byte, size+2*pad)
+	copy(buf[:pad], w.buf[:min(pad, len(w.buf))])
+	if w.n > 0 {
+		copy(buf[pad:], w.buf[pad:pad+w.n])
+	}
+	w.buf = buf
+	words := size/64 + 2
+	w.Cut, w.Gap, w.NonASCII = make([]uint64, words), make([]uint64, words), make([]uint64, words)
+	w.starts, w.ends = make([]uint64, words), make([]uint64, words)
+}
+
+// Reset empties the window and sets the byte that precedes its text.
+func (w *Window) Reset(history byte) {
+	if len(w.buf) > defaultWindow+2*pad {
+		w.n = 0
+		w.resize(defaultWindow)
+	}
+	w.n = 0
+	w.hasNUL = false
+	w.buf[pad-1] = history
+}
+
+// Len is the number of bytes of text.
+func (w *Window) Len() int { return w.n }
+
+// Text returns the text, valid until the next Free, Advance or Reset.
+func (w *Window) Text() []byte { return w.buf[pad : pad+w.n] }
+
+// text is Text with the padding behind it.
+func (w *Window) text() []byte { return w.buf[pad:] }
+
+// Before returns the byte before offset i, which may be the history.
+func (w *Window) Before(i int) byte { return w.buf[pad+i-1] }
+
+// Free returns room to append text to; it makes the window grow where none is left. Commit says how much was written.
+func (w *Window) Free() []byte {
+	size := len(w.buf) - 2*pad
+	if w.n == size {
+		w.resize(2 * size)
+		size *= 2
+	}
+	return w.buf[pad+w.n : pad+size]
+}
+
+// Commit appends the first n bytes of what Free returned.
+func (w *Window) Commit(n int) {
+	if !w.hasNUL && bytes.IndexByte(w.buf[pad+w.n:pad+w.n+n], 0) >= 0 {
+		w.hasNUL = true
+	}
+	w.n += n
+}
+
+// Truncate drops text behind offset n.
+func (w *Window) Truncate(n int) { w.n = n }
+
+// Advance drops the first n bytes of text; the last of them becomes history.
+func (w *Window) Advance(n int) {
+	if n == 0 {
+		return
+	}
+	w.buf[pad-1] = w.buf[pad+n-1]
+	copy(w.buf[pad:], w.buf[pad+n:pad+w.n])
+	w.n -= n
+	if w.hasNUL {
+		w.hasNUL = bytes.IndexByte(w.Text(), 0) >= 0
+	}
+}
+
+// Words is the number of mask words that cover the text.
+func (w *Window) Words() int { return (w.n + 63) / 64 }
+
+// Finish turns cuts and gaps into the beginnings and ends of chunks. carryGap says that the byte before the text is a gap or that a
+// chunk begins at offset 0 for another reason. An end is set at the end of the text.
+func (w *Window) Finish() {
+	words := w.Words()
+	if words == 0 {
+		w.ends[0] = 0
+		return
+	}
+	prev := uint64(1) // whatever lies before offset 0 is no part of the chunk there
+	cut, gap := w.Cut[:words], w.Gap[:words]
+	starts, ends := w.starts[:words], w.ends[:words]
+	for i := range cut {
+		g := gap[i]
+		before := g<<1 | prev
+		prev = g >> 63
+		starts[i] = ^g & (before | cut[i])
+		ends[i] = ^before & (g | cut[i])
+	}
+	w.ends[words] = 0
+	if r := w.n & 63; r != 0 {
+		w.starts[words-1] &= 1<<r - 1
+		w.ends[words-1] &= 1<<r - 1
+		if w.Gap[words-1]>>(r-1)&1 == 0 {
+			w.ends[words-1] |= 1 << r
+		}
+	} else if w.Gap[words-1]>>63 == 0 {
+		w.ends[words] = 1
+	}
+	// Offset 0 ends nothing.
+	w.ends[0] &^= 1
+}
+
+// LastCut returns the largest offset in (0, limit] at which a chunk ends or a gap begins or continues, 0 if there is none: everything
+// before it can be emitted whatever follows. limit must be less than Len. It needs the masks only, not Finish.
+func (w *Window) LastCut(limit int) int {
+	for i := limit / 64; i >= 0; i-- {
+		m := w.Cut[i] | w.Gap[i]
+		if i == limit/64 {
+			m &= 2<<(limit&63) - 1
+		}
+		if i == 0 {
+			m &^= 1
+		}
+		if m != 0 {
+			return i*64 + 63 - bits.LeadingZeros64(m)
+		}
+	}
+	return 0
+}
+
+// Tables classify ASCII bytes: there is a cut between x and y where From[x] & To[y] == 0. The top bit of To[y] marks y as a gap; From has no top bits.
+type Tables struct {
+	From, To [128]byte
+}
+
+// Classify sets Cut, Gap and NonASCII for the whole text. There are no cuts next to bytes of 0x80 and above.
+func (w *Window) Classify(t *Tables) {
+	words := w.Words()
+	if words == 0 {
+		return
+	}
+	classify(w, t, words)
+	if r := w.n & 63; r != 0 {
+		m := uint64(1)<<r - 1
+		w.Cut[words-1] &= m
+		w.Gap[words-1] &= m
+		w.NonASCII[words-1] &= m
+	}
+}
+
+// classifyGo is the plain twin.
+func classifyGo(w *Window, t *Tables, words int) {
+	buf := w.buf[pad-1:]
+	for i := range words {
+		b := buf[i*64 : i*64+65]
+		var cut, gap, non uint64
+		prev := b[0]
+		for j, y := range b[1:] {
+			x := prev
+			prev = y
+			to := t.To[y&127]
+			var c, g uint64
+			if t.From[x&127]&to == 0 {
+				c = 1
+			}
+			c &^= uint64((x | y) >> 7)
+			n := uint64(y >> 7)
+			g = uint64(to>>7) &^ n
+			cut |= c << (j & 63)
+			gap |= g << (j & 63)
+			non |= n << (j & 63)
+		}
+		w.Cut[i], w.Gap[i], w.NonASCII[i] = cut, gap, non
+	}
+}

@@ -1,0 +1,264 @@
+package spbpe
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/chunkcache"
+)
+
+// metaspace is how SentencePiece writes a space.
+const metaspace = '\u2581'
+
+const (
+	maxPieces  = chunkcache.MaxID
+	maxMerges  = 1 << 23
+	missing    = uint32(1) << 31 // | rune: the symbol of a character that is no piece
+	maxPairLen = 1 << 16         // bytes of the longest piece that may take part in merges
+)
+
+// Model is an immutable encoder model, safe for concurrent use.
+type Model struct {
+	cfg      Config
+	merges   pairTable
+	runes    runeTable
+	tables   chunkcache.Tables
+	allBytes bool // every character without a piece becomes byte tokens
+	seeds    []uint32
+	user     userMatcher
+
+	// asciiEnds[x]: some merge has x last on its left and a character beyond ASCII first on its right; asciiStarts likewise.
+	asciiEnds, asciiStarts [128]bool
+
+	maxID    uint32
+	resident int64
+}
+
+// merge is one entry of the table of merges, as New collects it.
+type merge struct {
+	left, right uint32
+	rank, id    uint32
+}
+
+// New checks cfg and prepares the model. It keeps cfg's slices. Errors that wrap ErrUnsupported name a feature that is beyond this
+// engine; others name what is wrong with the file.
+func New(cfg Config) (*Model, error) {
+	if len(cfg.Pieces) == 0 || len(cfg.Pieces) > maxPieces {
+		return nil, fmt.Errorf("spbpe: %d pieces, want 1 to %d", len(cfg.Pieces), maxPieces)
+	}
+	if len(cfg.Merges) > maxMerges {
+		return nil, fmt.Errorf("spbpe: %d merges, want at most %d", len(cfg.Merges), maxMerges)
+	}
+	m := &Model{cfg: cfg, maxID: uint32(len(cfg.Pieces) - 1)}
+	if err := m.checkFallback(); err != nil {
+		return nil, err
+	}
+	ids := make(map[string]uint32, len(cfg.Pieces))
+	for id, p := range cfg.Pieces {
+		if len(p) == 0 || m.noMerge(uint32(id)) || bytes.IndexByte(p, ' ') >= 0 {
+			continue // a space in a piece never matches: text has none when it gets here
+		}
+		if _, dup := ids[string(p)]; dup {
+			return nil, fmt.Errorf("spbpe: piece %q occurs twice", p)
+		}
+		ids[string(p)] = uint32(id)
+	}
+	var list []merge
+	var err error
+	if cfg.Scores != nil {
+		list, err = m.mergesOfScores(ids)
+	} else {
+		list, err = m.mergesOfPairs(ids)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.merges.build(list)
+	m.buildRunes(ids, list)
+	m.buildTables(list)
+	if err := m.buildUser(); err != nil {
+		return nil, err
+	}
+	m.buildSeeds()
+	m.resident = m.measure()
+	return m, nil
+}
+
+func (m *Model) noMerge(id uint32) bool {
+	return m.cfg.NoMerge != nil && int(id) < len(m.cfg.NoMerge) && m.cfg.NoMerge[id]
+}
+
+// checkFallback checks everything about characters that are no piece.
+func (m *Model) checkFallback() error {
+	cfg := &m.cfg
+	if cfg.UnkID >= len(cfg.Pieces) {
+		return fmt.Errorf("spbpe: unknown token %d of %d pieces", cfg.UnkID, len(cfg.Pieces))
+	}
+	if !cfg.ByteFallback {
+		for i := range cfg.ByteIDs {
+			cfg.ByteIDs[i] = -1
+		}
+	}
+	m.allBytes = true
+	for b, id := range cfg.ByteIDs {
+		if int(id) >= len(cfg.Pieces) {
+			return fmt.Errorf("spbpe: byte %d has token %d of %d pieces", b, id, len(cfg.Pieces))
+		}
+		// Bytes that no UTF-8 text has do not matter.
+		if id < 0 && b != 0xC0 && b != 0xC1 && b < 0xF5 {
+			m.allBytes = false
+		}
+	}
+	if !m.allBytes && cfg.UnkID < 0 {
+		return fmt.Errorf("%w: neither an unknown token nor a token for every byte", ErrUnsupported)
+	}
+	return nil
+}
+
+// mergesOfPairs reads tokenizer.json's list of merges.
+func (m *Model) mergesOfPairs(ids map[string]uint32) ([]merge, error) {
+	cfg := &m.cfg
+	inert := make([]bool, len(cfg.Pieces))
+	for _, id := range cfg.ByteIDs {
+		if id >= 0 {
+			inert[id] = true
+		}
+	}
+	if cfg.UnkID >= 0 && !m.allBytes {
+		inert[cfg.UnkID] = true
+	}
+	list := make([]merge, 0, len(cfg.Merges))
+	var buf []byte
+	for rank, p := range cfg.Merges {
+		l, r := p[0], p[1]
+		if int(l) >= len(cfg.Pieces) || int(r) >= len(cfg.Pieces) {
+			return nil, fmt.Errorf("spbpe: merge %d joins tokens %d and %d of %d pieces", rank, l, r, len(cfg.Pieces))
+		}
+		if inert[l] || inert[r] {
+			return nil, fmt.Errorf("%w: merge %d joins a byte or unknown token", ErrUnsupported, rank)
+		}
+		if len(cfg.Pieces[l]) == 0 || len(cfg.Pieces[r]) == 0 || len(cfg.Pieces[l])+len(cfg.Pieces[r]) > maxPairLen {
+			return nil, fmt.Errorf("spbpe: merge %d: bad length of a piece", rank)
+		}
+		buf = append(append(buf[:0], cfg.Pieces[l]...), cfg.Pieces[r]...)
+		id, ok := ids[string(buf)]
+		if !ok {
+			if bytes.IndexByte(buf, ' ') >= 0 {
+				continue
+			}
+			return nil, fmt.Errorf("spbpe: merge %d makes %q, which is no piece", rank, buf)
+		}
+		list = append(list, merge{l, r, uint32(rank), id})
+	}
+	return list, nil
+}
+
+// mergesOfScores lists every way to make a piece from two: SentencePiece merges whatever neighbours make a piece, the best score
+// first. Equal scores have equal ranks.
+func (m *Model) mergesOfScores(ids map[string]uint32) ([]merge, error) {
+	cfg := &m.cfg
+	if len(cfg.Scores) != len(cfg.Pieces) {
+		return nil, fmt.Errorf("spbpe: %d scores for %d pieces", len(cfg.Scores), len(cfg.Pieces))
+	}
+	order := make([]uint32, 0, len(ids))
+	for _, id := range ids {
+		if s := cfg.Scores[id]; s != s {
+			return nil, fmt.Errorf("spbpe: the score of piece %d is not a number", id)
+		}
+		order = append(order, id)
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(cfg.Scores[b], cfg.Scores[a]), cmp.Compare(a, b))
+	})
+	symbol := func(p []byte) (uint32, bool) {
+		if id, ok := ids[string(p)]; ok {
+			return id, true
+		}
+		if r, n := utf8.DecodeRune(p); n == len(p) && (r != utf8.RuneError || n > 1) {
+			return missing | uint32(r), true
+		}
+		return 0, false
+	}
+	var list []merge
+	rank := uint32(0)
+	for i, id := range order {
+		if i > 0 && cfg.Scores[id] != cfg.Scores[order[i-1]] {
+			rank++
+		}
+		p := cfg.Pieces[id]
+		if len(p) > 512 {
+			return nil, fmt.Errorf("%w: a piece of %d bytes", ErrUnsupported, len(p))
+		}
+		for k := 1; k < len(p); k++ {
+			if !utf8.RuneStart(p[k]) {
+				continue
+			}
+			l, ok := symbol(p[:k])
+			if !ok {
+				continue
+			}
+			r, ok := symbol(p[k:])
+			if !ok {
+				continue
+			}
+			if len(list) == maxMerges {
+				return nil, fmt.Errorf("%w: more than %d ways to merge", ErrUnsupported, maxMerges)
+			}
+			list = append(list, merge{l, r, rank, id})
+		}
+	}
+	return list, nil
+}
+
+// text returns a piece as windows show it.
+func (m *Model) text(id uint32) []byte {
+	return bytes.ReplaceAll(m.cfg.Pieces[id], []byte(string(metaspace)), []byte{' '})
+}
+
+// buildSeeds finds the pieces worth caching before the first text: those that are one chunk and encode to themselves.
+func (m *Model) buildSeeds() {
+	e := m.newEncoder(chunkcache.MinBytes)
+	for id := range m.cfg.Pieces {
+		if len(m.cfg.Pieces[id]) == 0 || m.noMerge(uint32(id)) {
+			continue
+		}
+		p := m.text(uint32(id))
+		if len(p) > 16 || bytes.IndexByte(p, 0) >= 0 || !utf8.Valid(p) || !m.oneChunk(p) {
+			continue
+		}
+		if e.ids = e.appendChunk(e.ids[:0], p); len(e.ids) == 1 && e.ids[0] == uint32(id) {
+			m.seeds = append(m.seeds, uint32(id))
+		}
+	}
+}
+
+// oneChunk tells whether no cut lies inside p.
+func (m *Model) oneChunk(p []byte) bool {
+	prev := rune(-1)
+	for _, r := range string(p) {
+		if prev >= 0 && !m.joins(prev, r) {
+			return false
+		}
+		prev = r
+	}
+	return true
+}
+
+func (m *Model) measure() int64 {
+	n := int64(len(m.cfg.Pieces))*24 + int64(len(m.seeds))*4 + m.merges.bytes() + m.runes.bytes()
+	for _, p := range m.cfg.Pieces {
+		n += int64(len(p))
+	}
+	return n
+}
+
+// ResidentBytes is the memory that the model holds, its vocabulary included.
+func (m *Model) ResidentBytes() int64 { return m.resident }
+
+// EncoderBytes is the memory that an Encoder with that cache holds between calls.
+func (m *Model) EncoderBytes(cacheBytes int) int64 {
+	return int64(chunkcache.Bytes(cacheBudget(cacheBytes)) + chunkcache.WindowBytes + scratchBytes)
+}

@@ -1,0 +1,284 @@
+package spbpe
+
+import (
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/chunkcache"
+)
+
+// pairTable finds what two neighbouring symbols merge to: open addressing, at most half full.
+type pairTable struct {
+	slots []pairSlot
+	shift uint
+	ranks int // ranks are below
+}
+
+type pairSlot struct {
+	key  uint64 // left<<32 | right, ^0 if empty
+	rank uint32
+	id   uint32
+}
+
+const noRank = ^uint32(0)
+
+func (t *pairTable) build(list []merge) {
+	size := 2
+	for size < 2*len(list)+2 {
+		size *= 2
+	}
+	t.slots = make([]pairSlot, size)
+	t.shift = uint(64 - bits.TrailingZeros(uint(size)))
+	for i := range t.slots {
+		t.slots[i] = pairSlot{key: ^uint64(0), rank: noRank}
+	}
+	for _, m := range list {
+		t.ranks = max(t.ranks, int(m.rank)+1)
+		key := uint64(m.left)<<32 | uint64(m.right)
+		i := t.hash(key)
+		for t.slots[i].key != ^uint64(0) && t.slots[i].key != key {
+			i = (i + 1) & (size - 1)
+		}
+		t.slots[i] = pairSlot{key, m.rank, m.id} // of equal pairs the last one counts, as in Hugging Face's map
+	}
+}
+
+func (t *pairTable) hash(key uint64) int {
+	return int((key ^ key>>29) * 0x9E3779B97F4A7C15 >> t.shift)
+}
+
+// find returns the rank of a pair (noRank: does not merge) and the id of the result.
+func (t *pairTable) find(left, right uint32) (rank, id uint32) {
+	key := uint64(left)<<32 | uint64(right)
+	mask := len(t.slots) - 1
+	for i := t.hash(key); ; i++ {
+		s := &t.slots[i&mask]
+		if s.key == key || s.key == ^uint64(0) {
+			return s.rank, s.id
+		}
+	}
+}
+
+func (t *pairTable) bytes() int64 { return int64(len(t.slots)) * 16 }
+
+// Flags of a character, above its id in the table of characters.
+const (
+	flagEnds   = 1 << 24 // it ends the left side of some merge
+	flagStarts = 1 << 25 // it begins the right side of some merge
+	flagFuses  = 1 << 26 // it may become the unknown token, which neighbours that do too must not be cut from
+	runeIDMask = 1<<24 - 1
+	noRuneID   = runeIDMask
+)
+
+// runeTable maps characters to ids and flags: pages of 256.
+type runeTable struct {
+	index [(utf8.MaxRune + 256) >> 8]uint16
+	pages [][256]uint32
+}
+
+func (t *runeTable) get(r rune) uint32 {
+	return t.pages[t.index[uint32(r)>>8]][r&255]
+}
+
+func (t *runeTable) entry(r rune) *uint32 {
+	i := &t.index[uint32(r)>>8]
+	if *i == 0 {
+		t.pages = append(t.pages, t.pages[0])
+		*i = uint16(len(t.pages) - 1)
+	}
+	return &t.pages[*i][r&255]
+}
+
+func (t *runeTable) bytes() int64 { return int64(len(t.pages))*1024 + int64(len(t.index))*2 }
+
+// buildRunes fills the table of characters. A space stands for U+2581, which itself does not occur in windows.
+func (m *Model) buildRunes(ids map[string]uint32, list []merge) {
+	var none [256]uint32
+	for i := range none {
+		none[i] = noRuneID
+		if !m.allBytes {
+			none[i] |= flagFuses
+		}
+	}
+	m.runes.pages = append(m.runes.pages, none)
+	for s, id := range ids {
+		r, n := utf8.DecodeRuneInString(s)
+		if n != len(s) || r == utf8.RuneError && n == 1 {
+			continue
+		}
+		if r == metaspace {
+			r = ' '
+		}
+		*m.runes.entry(r) = id
+	}
+	for _, g := range list {
+		x, y := m.lastRune(g.left), m.firstRune(g.right)
+		*m.runes.entry(x) |= flagEnds
+		*m.runes.entry(y) |= flagStarts
+		if x < utf8.RuneSelf && y >= utf8.RuneSelf {
+			m.asciiEnds[x] = true
+		}
+		if x >= utf8.RuneSelf && y < utf8.RuneSelf {
+			m.asciiStarts[y] = true
+		}
+	}
+}
+
+func (m *Model) lastRune(sym uint32) rune {
+	if sym&missing != 0 {
+		return toSpace(rune(sym &^ missing))
+	}
+	r, _ := utf8.DecodeLastRune(m.cfg.Pieces[sym])
+	return toSpace(r)
+}
+
+func (m *Model) firstRune(sym uint32) rune {
+	if sym&missing != 0 {
+		return toSpace(rune(sym &^ missing))
+	}
+	r, _ := utf8.DecodeRune(m.cfg.Pieces[sym])
+	return toSpace(r)
+}
+
+func toSpace(r rune) rune {
+	if r == metaspace {
+		return ' '
+	}
+	return r
+}
+
+// row is a set of ASCII characters.
+type row [2]uint64
+
+func (r *row) set(c int)     { r[c>>6] |= 1 << (c & 63) }
+func (r row) has(c int) bool { return r[c>>6]>>(c&63)&1 != 0 }
+
+// weight is how much a needless join with c costs: hardly anything among letters, which mostly join anyway, more for
+// characters that would make chunks rarer or longer.
+func weight(c int) int {
+	switch {
+	case c == ' ' || c == '\n':
+		return 1000
+	case '0' <= c && c <= '9':
+		return 20
+	case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
+		return 1
+	case c < ' ':
+		return 2
+	}
+	return 8
+}
+
+// buildTables groups the ASCII characters by what may follow them in one chunk. There are seven planes (six where unknown tokens
+// may fuse); groups are united, at the least cost, until they fit.
+func (m *Model) buildTables(list []merge) {
+	var follow [128]row
+	for _, g := range list {
+		x, y := m.lastRune(g.left), m.firstRune(g.right)
+		if x < utf8.RuneSelf && y < utf8.RuneSelf {
+			follow[x].set(int(y))
+		}
+	}
+	if m.cfg.SplitSpaces {
+		for x := range follow {
+			follow[x][0] &^= 1 << ' '
+		}
+	}
+	planes := 7
+	m.tables = chunkcache.Tables{}
+	if !m.allBytes {
+		planes = 6
+		for c := range 128 {
+			if m.runes.get(rune(c))&flagFuses != 0 {
+				m.tables.From[c] |= 1 << 6
+				m.tables.To[c] |= 1 << 6
+			}
+		}
+	}
+	groups := groupRows(&follow, planes)
+	for k, g := range groups {
+		for c := range 128 {
+			if g.members.has(c) {
+				m.tables.From[c] |= 1 << k
+			}
+			if g.follow.has(c) {
+				m.tables.To[c] |= 1 << k
+			}
+		}
+	}
+}
+
+type rowGroup struct {
+	members, follow row
+	weight          int
+}
+
+func groupRows(follow *[128]row, planes int) []rowGroup {
+	var groups []rowGroup
+next:
+	for c, f := range follow {
+		if f == (row{}) {
+			continue
+		}
+		for i := range groups {
+			if groups[i].follow == f {
+				groups[i].members.set(c)
+				groups[i].weight += weight(c)
+				continue next
+			}
+		}
+		g := rowGroup{follow: f, weight: weight(c)}
+		g.members.set(c)
+		groups = append(groups, g)
+	}
+	for len(groups) > planes {
+		best, bi, bj := -1, 0, 0
+		for i := range groups {
+			for j := range i {
+				cost := groups[i].weight*added(groups[i].follow, groups[j].follow) + groups[j].weight*added(groups[j].follow, groups[i].follow)
+				if best < 0 || cost < best {
+					best, bi, bj = cost, i, j
+				}
+			}
+		}
+		for w := range 2 {
+			groups[bj].members[w] |= groups[bi].members[w]
+			groups[bj].follow[w] |= groups[bi].follow[w]
+		}
+		groups[bj].weight += groups[bi].weight
+		groups = append(groups[:bi], groups[bi+1:]...)
+	}
+	return groups
+}
+
+// added is the weight of what b has and a has not.
+func added(a, b row) int {
+	n := 0
+	for w := range 2 {
+		for d := b[w] &^ a[w]; d != 0; d &= d - 1 {
+			n += weight(w*64 + bits.TrailingZeros64(d))
+		}
+	}
+	return n
+}
+
+// joins tells whether text may not be cut between two characters (spaces, not U+2581).
+func (m *Model) joins(x, y rune) bool {
+	if x < utf8.RuneSelf && y < utf8.RuneSelf {
+		return m.tables.From[x]&m.tables.To[y] != 0
+	}
+	fx, fy := m.runes.get(x), m.runes.get(y)
+	if fx&fy&flagFuses != 0 {
+		return true
+	}
+	if fx&flagEnds == 0 || fy&flagStarts == 0 {
+		return false
+	}
+	if x < utf8.RuneSelf {
+		return m.asciiEnds[x]
+	}
+	if y < utf8.RuneSelf {
+		return m.asciiStarts[y] && !(y == ' ' && m.cfg.SplitSpaces)
+	}
+	return true
+}
