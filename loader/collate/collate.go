@@ -1,0 +1,256 @@
+// Package collate makes one padded batch of rows: ids, attention mask, labels, and for packed rows position ids and segments.
+//
+// Data flow: the loader adds rows as they lie in the shard (Add), closes the batch (Close), and the feed asks for any run of the elements of any
+// column (Fill), as bytes for the wire. A batch keeps its rows in the shard's width, two or four bytes a token; padding and widening happen only
+// in the writer's buffer. A batch waiting for a slow client so costs a tenth of what it will be on the wire.
+//
+// Ownership: a Batch copies what is added and lends nothing. It is reused by Reset and belongs to one goroutine at a time.
+//
+// Invariants:
+//
+//	I1  every row of a column has the column's Length; the values reshape to (Rows, Length);
+//	I2  Fill of any cuts of a column yields the same bytes as Fill of the whole;
+//	I3  in steady state nothing is allocated.
+package collate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Labels is what the labels column holds.
+type Labels uint8
+
+const (
+	// Causal labels are the ids, Ignored on padding and where the loss mask is false.
+	Causal Labels = iota
+	// Seq2Seq labels are the row's own labels, padded with Ignored to their own longest.
+	Seq2Seq
+	// NoLabels leaves the column out.
+	NoLabels
+)
+
+// Ignored is the label that torch's cross entropy skips.
+const Ignored = -100
+
+// Options says how rows become a batch. The zero value pads with id 0 on the right to the longest row, int64, causal labels.
+type Options struct {
+	PadID       int32  // id on padding
+	Left        bool   // padding comes before the tokens
+	Multiple    int    // lengths are rounded up to a multiple of it; default 1
+	FixedLength int    // where above 0, every row is padded to this length at least
+	Labels      Labels // what LabelIDs holds
+	Narrow      bool   // elements of four bytes instead of eight
+	TokenBytes  int    // width of the ids that Add gets: 2 or 4; default 4
+	Packed      bool   // rows come with segments; adds position ids and segments
+}
+
+// Row is one example as the shard holds it; little-endian.
+type Row struct {
+	IDs      []byte  // TokenBytes each
+	Labels   []byte  // TokenBytes each; only read for Seq2Seq
+	LossMask []bool  // nil = every token counts; else one for each id
+	Segments []int32 // Packed: lengths of the documents, which sum to the number of ids
+	Source   int32   // number of its dataset in a mix
+	Example  int64   // place in the split
+	Position int64   // place in the order
+}
+
+// Column is one of the padded columns.
+type Column uint8
+
+// The columns, in the order in which they are sent.
+const (
+	InputIDs Column = iota
+	AttentionMask
+	LabelIDs
+	PositionIDs
+	SegmentIDs
+)
+
+// ErrSegments says that a packed row's segments do not add up to its length.
+var ErrSegments = errors.New("segments do not sum to the row's length")
+
+// ErrLossMask says that a row's loss mask is not as long as the row.
+var ErrLossMask = errors.New("loss mask and ids differ in length")
+
+// ErrTooLarge says that a batch has more elements than Arrow's list offsets can count.
+var ErrTooLarge = errors.New("batch has more than 2^31-1 elements: ask for fewer rows")
+
+// Batch is the rows of one batch.
+type Batch struct {
+	opts   Options
+	width  int // bytes an element on the wire
+	length int // elements a row
+	labels int // elements a row of LabelIDs
+
+	rows      []rowMeta
+	ids       []byte
+	labelIDs  []byte
+	lossMask  []bool
+	segments  []int32
+	tokens    int64
+	longest   int
+	longLabel int
+
+	// Next is the position that follows the step that the batch belongs to.
+	Next int64
+}
+
+type rowMeta struct {
+	example, position  int64
+	source             int32
+	length, labels     int32 // tokens before padding
+	id, label, segment int32 // where the row begins in ids and labelIDs (tokens), in segments
+	segments           int32
+	mask               int32 // where its loss mask begins, -1 where it has none
+}
+
+// rowOverhead is what a row costs beside its tokens, in bytes.
+const rowOverhead = 56
+
+// New makes an empty batch.
+func New(o Options) *Batch {
+	b := &Batch{}
+	b.Configure(o)
+	return b
+}
+
+// Configure empties the batch and sets its options.
+func (b *Batch) Configure(o Options) {
+	o.Multiple = max(o.Multiple, 1)
+	if o.TokenBytes == 0 {
+		o.TokenBytes = 4
+	}
+	b.opts, b.width = o, 8
+	if o.Narrow {
+		b.width = 4
+	}
+	b.Reset()
+}
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	b.rows, b.ids, b.labelIDs, b.lossMask, b.segments = b.rows[:0], b.ids[:0], b.labelIDs[:0], b.lossMask[:0], b.segments[:0]
+	b.tokens, b.longest, b.longLabel, b.length, b.labels, b.Next = 0, 0, 0, 0, 0, 0
+}
+
+// Add appends a row. It fails on a row that contradicts itself, and where the batch would outgrow Arrow's offsets.
+func (b *Batch) Add(r Row) error {
+	n := len(r.IDs) / b.opts.TokenBytes
+	m := rowMeta{
+		example: r.Example, position: r.Position, source: r.Source, length: int32(n), mask: -1,
+		id: int32(len(b.ids) / b.opts.TokenBytes), label: int32(len(b.labelIDs) / b.opts.TokenBytes), segment: int32(len(b.segments)),
+	}
+	if len(b.ids)+len(r.IDs) > math.MaxInt32 || len(b.labelIDs)+len(r.Labels) > math.MaxInt32 {
+		return ErrTooLarge
+	}
+	if b.opts.Packed {
+		sum := int64(0)
+		for _, s := range r.Segments {
+			if s < 0 {
+				return ErrSegments
+			}
+			sum += int64(s)
+		}
+		if sum != int64(n) {
+			return fmt.Errorf("%w: %d of %d", ErrSegments, sum, n)
+		}
+		m.segments = int32(len(r.Segments))
+		b.segments = append(b.segments, r.Segments...)
+	}
+	if b.opts.Labels == Causal && r.LossMask != nil {
+		if len(r.LossMask) != n {
+			return fmt.Errorf("%w: %d and %d", ErrLossMask, len(r.LossMask), n)
+		}
+		m.mask = int32(len(b.lossMask))
+		b.lossMask = append(b.lossMask, r.LossMask...)
+	}
+	if b.opts.Labels == Seq2Seq {
+		m.labels = int32(len(r.Labels) / b.opts.TokenBytes)
+		b.labelIDs = append(b.labelIDs, r.Labels...)
+		b.longLabel = max(b.longLabel, int(m.labels))
+	}
+	b.ids = append(b.ids, r.IDs...)
+	b.longest = max(b.longest, n)
+	b.tokens += int64(n)
+	b.rows = append(b.rows, m)
+	return nil
+}
+
+// Close fixes the lengths of the columns once all rows are in.
+func (b *Batch) Close() error {
+	b.length = b.opts.padded(b.longest)
+	b.labels = b.length
+	if b.opts.Labels == Seq2Seq {
+		b.labels = b.opts.padded(b.longLabel)
+	}
+	if int64(len(b.rows))*int64(max(b.length, b.labels)) > math.MaxInt32 {
+		return ErrTooLarge
+	}
+	return nil
+}
+
+// padded is the length of a column whose longest row has n elements.
+func (o Options) padded(n int) int {
+	if o.FixedLength > 0 {
+		return max(n, o.FixedLength)
+	}
+	return (n + o.Multiple - 1) / o.Multiple * o.Multiple
+}
+
+// Has tells whether the batch has column c.
+func (b *Batch) Has(c Column) bool {
+	switch c {
+	case LabelIDs:
+		return b.opts.Labels != NoLabels
+	case PositionIDs, SegmentIDs:
+		return b.opts.Packed
+	}
+	return c <= AttentionMask
+}
+
+// Rows is the number of rows.
+func (b *Batch) Rows() int { return len(b.rows) }
+
+// Tokens is the number of ids before padding.
+func (b *Batch) Tokens() int64 { return b.tokens }
+
+// Width is the number of bytes of an element of a column.
+func (b *Batch) Width() int { return b.width }
+
+// Length is the number of elements in each row of a column.
+func (b *Batch) Length(c Column) int {
+	if c == LabelIDs {
+		return b.labels
+	}
+	return b.length
+}
+
+// RowLength is the number of ids of row i before padding.
+func (b *Batch) RowLength(i int) int32 { return b.rows[i].length }
+
+// Example is the place of row i in its split.
+func (b *Batch) Example(i int) int64 { return b.rows[i].example }
+
+// Position is the place of row i in the order.
+func (b *Batch) Position(i int) int64 { return b.rows[i].position }
+
+// SourceOf is the number of row i's dataset in a mix.
+func (b *Batch) SourceOf(i int) int32 { return b.rows[i].source }
+
+// Bytes is the memory that the batch's rows may take: `rows` rows of at most `tokens` tokens in all, for the memory ledger.
+func (o Options) Bytes(rows int, tokens int64) int64 {
+	perToken := int64(max(o.TokenBytes, 2))
+	if o.Labels == Seq2Seq {
+		perToken *= 2
+	}
+	if o.Labels == Causal {
+		perToken++ // loss mask
+	}
+	if o.Packed {
+		perToken += 4 // a segment a token at worst
+	}
+	return int64(rows)*rowOverhead + tokens*perToken
+}
