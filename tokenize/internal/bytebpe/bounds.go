@@ -1,0 +1,174 @@
+package bytebpe
+
+import "math/bits"
+
+// The boundary rules as algebra on the masks of 64 bytes. start gets a bit for each byte that begins a pre-token, as if the window
+// stood alone; the padding is blank, so white space at the end is never followed by something else.
+//
+// Words used below: a mask shifted left by one, with the top bit of the block before, says what the previous byte is; shifted right by one,
+// with the low bit of the block after, what the next byte is.
+
+// boundsGPT2 cuts where the class changes. A blank before something else belongs to it; of a run of white space before something else the
+// last character is cut off; contractions are cut after.
+func boundsGPT2(buf []byte, blocks []block, start []uint64) {
+	var pl, pn, ps, pb, po uint64 // top bits of the block before
+	var set, clear uint64         // what a contraction in the block before changes here
+	for k := range start {
+		b := &blocks[k]
+		l, n, s := b.letter, b.number, b.space
+		o := ^(l | n | s)
+		same := l&(l<<1|pl) | n&(n<<1|pn) | o&(o<<1|po)
+		begin := ^s &^ same &^ (b.blank<<1 | pb)
+		last := s &^ (s>>1 | blocks[k+1].space<<63)
+		begin |= s&^(s<<1|ps) | last
+		if last&b.cont != 0 {
+			begin = moveToFirstByte(last&b.cont, k, blocks, start, begin)
+		}
+		begin = begin&^clear | set
+		set, clear = 0, 0
+		for q := begin & b.quote & (l>>1 | blocks[k+1].letter<<63); q != 0; q &= q - 1 {
+			i := uint(bits.TrailingZeros64(q))
+			if c := uint(contraction(buf, k*blockBytes+int(i), false)); c > 0 {
+				begin = begin&^(2<<i) | 1<<(i+c)
+				if i == 63 {
+					clear = 1
+				}
+				if i+c > 63 {
+					set |= 1 << (i + c - 64)
+				}
+			}
+		}
+		start[k] = begin
+		pl, pn, ps, pb, po = l>>63, n>>63, s>>63, b.blank>>63, o>>63
+	}
+	start[0] |= 1
+}
+
+// moveToFirstByte replaces boundaries at the last byte of a white-space character by ones at its first byte.
+func moveToFirstByte(wrong uint64, k int, blocks []block, start []uint64, begin uint64) uint64 {
+	begin &^= wrong
+	for ; wrong != 0; wrong &= wrong - 1 {
+		p := k*blockBytes + bits.TrailingZeros64(wrong)
+		for blocks[p/64].cont>>(p&63)&1 != 0 {
+			p--
+		}
+		if p/64 == k {
+			begin |= 1 << (p & 63)
+		} else {
+			start[p/64] |= 1 << (p & 63)
+		}
+	}
+	return begin
+}
+
+// boundsCL100K: see endCL100K for the pattern. threes says that numbers are cut after three digits, else after each. ok is false for text
+// it does not handle (numbers beyond ASCII), which the plain scanner takes.
+func boundsCL100K(buf []byte, blocks []block, start []uint64, threes bool) (ok bool) {
+	var pl, pn, pnn, po, pb, ps, pAttach, pAbsorbed, pNew, pThird uint64
+	var set uint64
+	pending := -1 // a boundary after a newline that falls if another newline follows in the same white space
+	for k := range start {
+		b := &blocks[k]
+		l, n, cont := b.letter, b.number, b.cont
+		o := ^(l | n | b.space)
+		if n&cont != 0 {
+			return false
+		}
+		// Newlines right after other characters belong to them.
+		absorbed := b.newline & (o<<1 | po | pAbsorbed)
+		absorbed = b.newline &^ (b.newline + absorbed)
+		s := b.space &^ absorbed
+		sn := s &^ b.newline // white space that can stand before a word
+		prevO := o<<1 | po
+
+		// Other characters, alone and not after a blank, belong to the letters after them.
+		first := o &^ prevO
+		alone := first &^ (b.blank<<1 | pb)
+		whole := alone
+		if cont != 0 {
+			for range 3 {
+				whole |= (whole<<1 | pAttach) & cont
+			}
+		}
+		attached := whole<<1 | pAttach
+		begin := alone | l&^(l<<1|pl)&^(sn<<1|ps)&^attached
+
+		// Numbers.
+		if !threes {
+			begin |= n
+		} else if n != 0 {
+			t := n &^ (n<<1 | pn)
+			inside := n & (n<<1 | pn) & (n<<2 | pnn)
+			for g := (t<<3 | pThird) & inside; g != 0; g = g << 3 & inside {
+				t |= g
+			}
+			begin |= t
+			pThird = t >> 61
+		} else {
+			pThird = 0
+		}
+
+		// White space: its beginning, what follows the last newline, the last character before something else.
+		next := blocks[k+1].space
+		last := sn &^ (b.space>>1 | next<<63)
+		after := sn & (s&b.newline<<1 | pNew)
+		begin |= s&^(s<<1|ps|pNew) | after | last
+		if last&cont != 0 {
+			begin = moveToFirstByte(last&cont, k, blocks, start, begin)
+		}
+		if pending >= 0 {
+			if e := uint(bits.TrailingZeros64(^sn)); e < 64 {
+				if s&b.newline>>e&1 != 0 {
+					start[pending/64] &^= 1 << (pending & 63)
+				}
+				pending = -1
+			}
+		}
+		if after != 0 {
+			ends := (after + sn) &^ sn
+			for bad := ends & s & b.newline; bad != 0; bad &= bad - 1 {
+				below := after & (bad&-bad - 1)
+				if below != 0 {
+					begin &^= 1 << (63 - bits.LeadingZeros64(below))
+				}
+			}
+			if top := 63 - bits.LeadingZeros64(after); sn>>top == ^uint64(0)>>top {
+				pending = k*blockBytes + top
+			}
+		}
+
+		begin |= set
+		set = 0
+		for q := alone & b.quote; q != 0; q &= q - 1 {
+			i := uint(bits.TrailingZeros64(q))
+			if c := uint(contraction(buf, k*blockBytes+int(i), true)); c > 0 {
+				begin |= 1 << (i + c)
+				if i+c > 63 {
+					set |= 1 << (i + c - 64)
+				}
+			}
+		}
+		start[k] = begin
+		pl, pn, pnn, po, pb = l>>63, n>>63, n>>62, o>>63, b.blank>>63
+		ps, pAttach, pAbsorbed, pNew = sn>>63, whole>>63, absorbed>>63, s&b.newline>>63
+	}
+	start[0] |= 1
+	return true
+}
+
+// flatten appends the positions of the set bits below n, and n.
+func flatten(start []uint64, n int, pos *[windowBytes + 72]uint16) int {
+	count := 0
+	for k, w := range start {
+		base := uint16(k * blockBytes)
+		for ; w != 0; w &= w - 1 {
+			pos[count] = base + uint16(bits.TrailingZeros64(w))
+			count++
+		}
+	}
+	for count > 0 && int(pos[count-1]) >= n {
+		count--
+	}
+	pos[count] = uint16(n)
+	return count
+}

@@ -1,0 +1,91 @@
+package bytebpe
+
+// maxShort is the longest word the array merger takes: positions have six bits, and two are sentinels.
+const maxShort = 60
+
+// merger holds the scratch of one goroutine's merging.
+//
+// The array merger keeps, for each live symbol, rank<<6 | position of the pair that begins there; the least of these words is the
+// next merge, leftmost first among equals. Symbols are linked by position, so nothing moves.
+type merger struct {
+	m    *Model
+	rk   [64]uint32
+	sym  [64]uint32
+	next [64]uint8
+	prev [64]uint8
+	ids  [64]uint32 // result of the array merger
+	at   [64]uint8  // where each result begins in the word
+
+	heap heapMerger
+}
+
+const noPair = ^uint32(0)
+
+// short merges a word of 1..maxShort bytes, all of which have tokens, and returns the number of ids left in g.ids.
+func (g *merger) short(w []byte) int {
+	m := g.m
+	n := len(w)
+	if n > maxShort {
+		panic("bytebpe: word too long for the array merger")
+	}
+	g.sym[0] = noSymbol
+	for i, c := range w {
+		g.sym[(i+1)&63] = m.byteID[c]
+		g.next[(i+1)&63] = uint8(i + 2)
+		g.prev[(i+1)&63] = uint8(i)
+	}
+	g.sym[(n+1)&63] = noSymbol
+	g.rk[0] = noPair
+	for i := 1; i < n; i++ {
+		r := m.bytePairs[uint32(w[i-1])<<8|uint32(w[i])]
+		g.rk[i&63] = r<<6 | uint32(i)
+	}
+	groups := (n + 8) / 8 // covers 0..n
+	for i := n; i < groups*8; i++ {
+		g.rk[i&63] = noPair
+	}
+	for {
+		best := g.least(groups)
+		if best >= noRank<<6 {
+			break
+		}
+		i := best & 63
+		j := uint32(g.next[i])
+		k := uint32(g.next[j&63])
+		h := uint32(g.prev[i])
+		c := best >> 6
+		if m.results != nil {
+			c = m.results[c]
+		}
+		g.sym[i] = c
+		g.rk[j&63] = noPair
+		g.next[i] = uint8(k)
+		g.prev[k&63] = uint8(i)
+		g.rk[i] = m.pairs.find(c, g.sym[k&63])<<6 | i
+		g.rk[h&63] = m.pairs.find(g.sym[h&63], c)<<6 | h
+	}
+	out := 0
+	for i := uint8(1); int(i) <= n; i = g.next[i&63] {
+		g.ids[out&63] = g.sym[i&63]
+		g.at[out&63] = i - 1
+		out++
+	}
+	return out
+}
+
+// least returns the smallest of the first 8*groups words without a branch on the data.
+func (g *merger) least(groups int) uint32 {
+	a, b := uint64(noPair), uint64(noPair)
+	for i := 0; i < groups; i++ {
+		q := (*[8]uint32)(g.rk[i*8&56:])
+		a = min64(a, min64(min64(uint64(q[0]), uint64(q[1])), min64(uint64(q[2]), uint64(q[3]))))
+		b = min64(b, min64(min64(uint64(q[4]), uint64(q[5])), min64(uint64(q[6]), uint64(q[7]))))
+	}
+	return uint32(min64(a, b))
+}
+
+// min64 is the lesser of two words below 2^63; the compiler's min is a branch.
+func min64(a, b uint64) uint64 {
+	d := int64(a - b)
+	return b + uint64(d&(d>>63))
+}

@@ -1,0 +1,189 @@
+package bytebpe
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+// The word cache.
+//
+// Words of up to 8 bytes (A) and of 9 to 16 bytes (B) live in lines of 64 bytes, eight 64-bit words:
+//
+//	A: key0 key1 key2 key3 value0 value1 value2 value3
+//	B: lo0  lo1  hi0  hi1  value0 value1 -      -
+//
+// A key is the word's bytes, little endian, padded with zeros; since words with a NUL byte are never cached, it is injective, a
+// used A key is not zero, and a used B entry has hi != 0. All A lines come first, then the B lines, then one empty line
+// on which longer words are probed in vain. A new entry goes to way 0, the others move down and the last is dropped.
+//
+// A value holds up to three ids of 20 bits and their number in the top four bits; the number spilled says that bits 40..59 count the ids and
+// bits 0..39 are their place in the ring of spilled ids. Places grow for ever; the ring keeps the newest, and a place that has
+// been overwritten is a miss.
+//
+// Words of 17 to maxLong bytes live in a direct-mapped table over a second ring, which holds their bytes too.
+
+const (
+	mulLo = 0x9e3779b97f4a7c15
+	mulHi = 0xc2b2ae3d27d4eb4f
+
+	lineWords = 8
+	idBits    = 20
+	idMask    = 1<<idBits - 1
+	spilled   = 15
+	ringSlack = 16  // ids past a place that may be read
+	maxLong   = 256 // longest cached word
+)
+
+// keyKind says how words of one length are looked up; the kernels index a table of them by min(length, 17).
+type keyKind struct {
+	maskLo, maskHi uint64
+	same           uint64 // all ones for A: the compared pair is lo, lo; zero for B: lo, hi
+	shift, base    uint32 // byte offset of the line: hash>>shift &^ 63 + base
+}
+
+type cache struct {
+	lines []uint64
+	kinds [18]keyKind
+
+	spill     []uint32
+	spillHead uint64 // next place
+
+	longIndex []uint64 // tag<<40 | place, 0 if empty
+	long      []byte
+	longHead  uint64
+}
+
+// cacheShape is how many bytes each part of a cache gets.
+type cacheShape struct{ aBits, bBits, spillBits, indexBits, longBits int }
+
+// minCache is the least cache; fewer bytes are raised to it.
+const minCache = 128 << 10
+
+func shapeOf(cacheBytes int) cacheShape {
+	b := bits.Len(uint(max(cacheBytes, minCache))) - 1 // 2^b <= cacheBytes
+	return cacheShape{aBits: b - 2 - 6, bBits: b - 3 - 6, spillBits: b - 3 - 2, indexBits: b - 4 - 3, longBits: b - 3}
+}
+
+func (s cacheShape) bytes() int64 {
+	return int64(64<<s.aBits + 64<<s.bBits + 64 + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits + 1<<s.longBits)
+}
+
+func (c *cache) init(s cacheShape) {
+	c.lines = make([]uint64, lineWords*(1<<s.aBits+1<<s.bBits+1))
+	c.spill = make([]uint32, 1<<s.spillBits+ringSlack)
+	c.longIndex = make([]uint64, 1<<s.indexBits)
+	c.long = make([]byte, 1<<s.longBits)
+	// Touched now, so that encoding meets no page faults.
+	for i := 0; i < len(c.spill); i += 1024 {
+		c.spill[i] = 1
+	}
+	for i := 0; i < len(c.long); i += 4096 {
+		c.long[i] = 1
+	}
+	for i := 0; i < len(c.longIndex); i += 512 {
+		c.longIndex[i] = 0
+	}
+	c.longHead = 1
+	for l := range c.kinds {
+		k := keyKind{maskLo: ^uint64(0), shift: uint32(64 - s.bBits - 6), base: 64 << s.aBits}
+		switch {
+		case l <= 8:
+			k.maskLo = 1<<(8*l) - 1
+			k.same, k.shift, k.base = ^uint64(0), uint32(64-s.aBits-6), 0
+		case l <= 16:
+			k.maskHi = 1<<(8*(l-8)) - 1
+		default:
+			k.shift, k.base = 63, 64<<s.aBits+64<<s.bBits
+		}
+		c.kinds[l] = k
+	}
+}
+
+// key returns the key of a word of 1..16 bytes without NUL.
+func key(w []byte) (lo, hi uint64) {
+	var b [16]byte
+	copy(b[:], w)
+	return binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
+}
+
+// insert stores a word of 1..16 bytes without NUL.
+func (c *cache) insert(w []byte, ids []uint32) {
+	lo, hi := key(w)
+	k := &c.kinds[len(w)]
+	h := lo*mulLo + hi*mulHi
+	at := (h>>k.shift&^63 + uint64(k.base)) / 8
+	line := (*[lineWords]uint64)(c.lines[at:])
+	v := c.value(ids)
+	if len(w) <= 8 {
+		line[3], line[2], line[1], line[0] = line[2], line[1], line[0], lo
+		line[7], line[6], line[5], line[4] = line[6], line[5], line[4], v
+		return
+	}
+	line[1], line[0] = line[0], lo
+	line[3], line[2] = line[2], hi
+	line[5], line[4] = line[4], v
+}
+
+func (c *cache) value(ids []uint32) uint64 {
+	switch len(ids) {
+	case 1:
+		return uint64(ids[0]) | 1<<60
+	case 2:
+		return uint64(ids[0]) | uint64(ids[1])<<20 | 2<<60
+	case 3:
+		return uint64(ids[0]) | uint64(ids[1])<<20 | uint64(ids[2])<<40 | 3<<60
+	}
+	size := uint64(len(c.spill) - ringSlack)
+	place := c.spillHead
+	if at := place & (size - 1); at+uint64(len(ids)) > size {
+		place += size - at
+	}
+	copy(c.spill[place&(size-1):], ids)
+	c.spillHead = place + uint64(len(ids))
+	return place&(1<<40-1) | uint64(len(ids))<<40 | spilled<<60
+}
+
+// spillLive says whether the ids at a place are still there.
+func (c *cache) spillLive(place uint64) bool {
+	return c.spillHead-place <= uint64(len(c.spill)-ringSlack)
+}
+
+func (c *cache) spillAt(place uint64) int { return int(place & uint64(len(c.spill)-ringSlack-1)) }
+
+// appendLong appends the ids of a word of 17..maxLong bytes if they are cached.
+func (c *cache) appendLong(dst []uint32, w []byte, hash uint64) (_ []uint32, ok bool) {
+	e := c.longIndex[hash>>40&uint64(len(c.longIndex)-1)]
+	place := e & (1<<40 - 1)
+	if e>>40 != hash&(1<<24-1) || place == 0 || c.longHead-place > uint64(len(c.long)) {
+		return dst, false
+	}
+	rec := c.long[place&uint64(len(c.long)-1):]
+	n, k := int(binary.LittleEndian.Uint16(rec)), int(binary.LittleEndian.Uint16(rec[2:]))
+	if n != len(w) || !bytes.Equal(rec[4:4+n], w) {
+		return dst, false
+	}
+	rec = rec[4+n : 4+n+4*k]
+	for ; len(rec) >= 4; rec = rec[4:] {
+		dst = append(dst, binary.LittleEndian.Uint32(rec))
+	}
+	return dst, true
+}
+
+func (c *cache) insertLong(w []byte, hash uint64, ids []uint32) {
+	need := uint64(4 + len(w) + 4*len(ids))
+	size := uint64(len(c.long))
+	place := c.longHead
+	if at := place & (size - 1); at+need > size {
+		place += size - at
+	}
+	rec := c.long[place&(size-1):]
+	binary.LittleEndian.PutUint16(rec, uint16(len(w)))
+	binary.LittleEndian.PutUint16(rec[2:], uint16(len(ids)))
+	copy(rec[4:], w)
+	for i, id := range ids {
+		binary.LittleEndian.PutUint32(rec[4+len(w)+4*i:], id)
+	}
+	c.longHead = place + need
+	c.longIndex[hash>>40&uint64(len(c.longIndex)-1)] = place&(1<<40-1) | hash&(1<<24-1)<<40
+}

@@ -1,0 +1,192 @@
+package bytebpe
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/dsload/dsload/tokenize/internal/ucd"
+)
+
+// Model is an immutable vocabulary with its merges. It may be shared by any number of goroutines; each makes its own Encoder.
+type Model struct {
+	split        Split
+	ignoreMerges bool
+	classes      *ucd.OnigTable
+
+	byteID    [256]uint32 // token of each byte, or noSymbol
+	missing   bool        // some byte has no token; such bytes are dropped before merging
+	bytePairs []uint32    // rank of each pair of bytes, at left<<8 | right
+	pairs     pairTable
+	results   []uint32 // rank to token; nil where the rank is the token
+	vocab     *vocab
+
+	seeds func() []uint64 // ids that merge to themselves, as a bit set
+}
+
+// New checks the configuration and builds the tables.
+func New(c Config) (*Model, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	m := &Model{split: c.Split, ignoreMerges: c.IgnoreMerges || c.Ranked, classes: ucd.Onig()}
+	for b := range m.byteID {
+		m.byteID[b] = noSymbol
+	}
+	for id, t := range c.Tokens {
+		if len(t) == 1 && m.byteID[t[0]] == noSymbol {
+			m.byteID[t[0]] = uint32(id)
+		}
+	}
+	m.missing = slices.Contains(m.byteID[:], noSymbol)
+	var err error
+	if m.vocab, err = newVocab(c.Tokens); err != nil {
+		return nil, err
+	}
+	var set *pairSet
+	if c.Ranked {
+		set = m.derivePairs(c.Tokens)
+	} else {
+		set = newPairSet(len(c.Merges))
+		m.results = make([]uint32, len(c.Merges))
+		for r, g := range c.Merges {
+			set.put(g.Left, g.Right, uint32(r))
+			m.results[r] = g.Result
+		}
+	}
+	m.bytePairs = make([]uint32, 1<<16)
+	for a, x := range m.byteID {
+		for b, y := range m.byteID {
+			m.bytePairs[a<<8|b] = noRank
+			if x != noSymbol && y != noSymbol {
+				m.bytePairs[a<<8|b] = set.find(x, y)
+			}
+		}
+	}
+	var ok bool
+	if m.pairs, ok = newPairTable(set.entries()); !ok {
+		return nil, configError("the merges cannot be hashed")
+	}
+	m.seeds = sync.OnceValue(m.findSeeds)
+	return m, nil
+}
+
+// derivePairs finds, for ranked tokens, the one pair that can merge into each token.
+//
+// Where the parts of a token stand alone as neighbours in a text, no merge has crossed the token's ends, so the merges inside were
+// those of the token's bytes alone. So the last two parts of that run are the only pair that ever merges into it. Parts are shorter
+// than the whole, so tokens are taken by length; ones that never merge to a single token are reachable only as whole pre-tokens.
+func (m *Model) derivePairs(tokens [][]byte) *pairSet {
+	longest := 0
+	for _, t := range tokens {
+		longest = max(longest, len(t))
+	}
+	count := make([]uint32, longest+2)
+	for _, t := range tokens {
+		count[len(t)+1]++
+	}
+	for i := 1; i < len(count); i++ {
+		count[i] += count[i-1]
+	}
+	order := make([]uint32, len(tokens))
+	for id, t := range tokens {
+		order[count[len(t)]] = uint32(id)
+		count[len(t)]++
+	}
+	set := newPairSet(len(tokens))
+	var parts []uint32
+	for _, id := range order {
+		t := tokens[id]
+		if len(t) < 2 {
+			continue
+		}
+		if parts = m.mergeSlowly(parts[:0], t, set); len(parts) == 2 {
+			set.put(parts[0], parts[1], id)
+		}
+	}
+	return set
+}
+
+// mergeSlowly merges with the tables under construction; ranks are results. A token longer than tokens usually are takes the
+// heap's place by plain quadratic search, which is why very long tokens are skipped by bounding the work.
+func (m *Model) mergeSlowly(sym []uint32, w []byte, set *pairSet) []uint32 {
+	for _, c := range w {
+		if m.byteID[c] == noSymbol {
+			return sym[:0]
+		}
+		sym = append(sym, m.byteID[c])
+	}
+	ranks := make([]uint32, 0, 64)
+	for i := 0; i+1 < len(sym); i++ {
+		ranks = append(ranks, set.find(sym[i], sym[i+1]))
+	}
+	for len(ranks) > 0 {
+		best, at := uint32(noRank), 0
+		for i, r := range ranks {
+			if r < best {
+				best, at = r, i
+			}
+		}
+		if best == noRank {
+			break
+		}
+		sym[at] = best
+		sym = append(sym[:at+1], sym[at+2:]...)
+		ranks = append(ranks[:at], ranks[at+1:]...)
+		if at < len(ranks) {
+			ranks[at] = set.find(sym[at], sym[at+1])
+		}
+		if at > 0 {
+			ranks[at-1] = set.find(sym[at-1], sym[at])
+		}
+	}
+	return sym
+}
+
+// result is the token that the pair of this rank becomes.
+func (m *Model) result(rank uint32) uint32 {
+	if m.results == nil {
+		return rank
+	}
+	return m.results[rank]
+}
+
+// findSeeds lists the tokens of at most 16 bytes without NUL whose bytes encode to themselves.
+func (m *Model) findSeeds() []uint64 {
+	set := make([]uint64, len(m.vocab.ends)/64+1)
+	g := merger{m: m}
+	for id := range m.vocab.ends {
+		t := m.vocab.token(uint32(id))
+		if len(t) == 0 || len(t) > 16 || slices.Contains(t, 0) {
+			continue
+		}
+		if !m.ignoreMerges {
+			if m.hasMissing(t) || g.short(t) != 1 || g.ids[0] != uint32(id) {
+				continue
+			}
+		}
+		set[id>>6] |= 1 << (id & 63)
+	}
+	return set
+}
+
+func (m *Model) hasMissing(w []byte) bool {
+	if !m.missing {
+		return false
+	}
+	return slices.ContainsFunc(w, func(c byte) bool { return m.byteID[c] == noSymbol })
+}
+
+// NumSeeds returns how many tokens a fresh cache may hold before any text was seen.
+func (m *Model) numSeeds() (n int) {
+	for _, w := range m.seeds() {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// ResidentBytes is the memory the model keeps, shared by all encoders.
+func (m *Model) ResidentBytes() int64 {
+	n := int64(len(m.bytePairs)*4+len(m.results)*4+len(m.vocab.ends)/8) + m.pairs.bytes() + m.vocab.bytes()
+	return n + int64(len(m.classes.Pages)+2*len(m.classes.Index))
+}

@@ -1,0 +1,62 @@
+package ucd
+
+import "sync"
+
+// Class bits of a code point, as Oniguruma inside Hugging Face's tokenizers sees them. A code point without the low three bits is what
+// the patterns call "other". Letters that are neither ClassUpper nor ClassLower are \p{Lm} or \p{Lo}.
+const (
+	ClassLetter = 1 << iota // \p{L}
+	ClassNumber             // \p{N}
+	ClassSpace              // \s
+	ClassMark               // \p{M}
+	ClassUpper              // \p{Lu} or \p{Lt}
+	ClassLower              // \p{Ll}
+)
+
+// OnigTable maps a code point c to its class bits: Pages[int(Index[c>>7])<<7|c&127].
+type OnigTable struct {
+	Index [0x110000 >> 7]uint16
+	Pages []uint8
+}
+
+// Class returns the class bits of c, which must be at most U+10FFFF.
+func (t *OnigTable) Class(c rune) uint8 {
+	return t.Pages[int(t.Index[uint32(c)>>7])<<7|int(c&127)]
+}
+
+// Onig returns the table, which all callers share and must not change.
+var Onig = sync.OnceValue(func() *OnigTable {
+	t := new(OnigTable)
+	seen := make(map[[128]uint8]uint16)
+	var page [128]uint8
+	c := 0
+	for i := 0; i < len(onigRuns); {
+		class := onigRuns[i]
+		i++
+		n, shift := 0, 0
+		for ; onigRuns[i] >= 128; i++ {
+			n |= int(onigRuns[i]&127) << shift
+			shift += 7
+		}
+		n |= int(onigRuns[i]) << shift
+		i++
+		for n > 0 {
+			k := min(n, 128-c&127)
+			for j := range k {
+				page[c&127+j] = class
+			}
+			c, n = c+k, n-k
+			if c&127 != 0 {
+				continue
+			}
+			p, ok := seen[page]
+			if !ok {
+				p = uint16(len(t.Pages) >> 7)
+				seen[page] = p
+				t.Pages = append(t.Pages, page[:]...)
+			}
+			t.Index[c>>7-1] = p
+		}
+	}
+	return t
+})

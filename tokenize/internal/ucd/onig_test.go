@@ -1,0 +1,33 @@
+package ucd
+
+import "testing"
+
+func TestOnigClasses(t *testing.T) {
+	tab := Onig()
+	var count [6]int
+	for c := rune(0); c <= 0x10ffff; c++ {
+		k := tab.Class(c)
+		for b := range count {
+			count[b] += int(k >> b & 1)
+		}
+	}
+	// Counted by matching each class against every scalar value with the engine itself.
+	want := [6]int{141028, 1911, 25, 2501, 0, 0}
+	for b := range 4 {
+		if count[b] != want[b] {
+			t.Errorf("class bit %d has %d code points, want %d", b, count[b], want[b])
+		}
+	}
+	for _, c := range []struct {
+		r rune
+		k uint8
+	}{
+		{'a', ClassLetter | ClassLower}, {'Z', ClassLetter | ClassUpper}, {'7', ClassNumber}, {' ', ClassSpace}, {'\n', ClassSpace},
+		{'\'', 0}, {0x85, ClassSpace}, {0xa0, ClassSpace}, {0x200b, 0}, {0x180e, 0}, {0x301, ClassMark}, {'ǅ', ClassLetter | ClassUpper},
+		{'中', ClassLetter}, {'ʰ', ClassLetter}, {0x10ffff, 0}, {0xd800, 0},
+	} {
+		if got := tab.Class(c.r); got != c.k {
+			t.Errorf("Class(%U) = %#x, want %#x", c.r, got, c.k)
+		}
+	}
+}
