@@ -1,0 +1,270 @@
+// Package bytetrie is a static trie over bytes in a double array: a step is one load.
+//
+// The child of a node by byte c lies at base^c and carries c as its label. No two nodes have the same base, so that the
+// label alone tells a child from a stranger (as in the double arrays of Darts-clone). The root is node 0.
+package bytetrie
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Trie maps byte strings to values. The zero Trie is empty.
+type Trie struct {
+	units []unit
+}
+
+// unit is a node: base<<9 | hasValue<<8 | label, and the value.
+type unit struct {
+	link  uint32
+	value uint32
+}
+
+const (
+	hasValue = 1 << 8
+	baseBit  = 9
+	maxUnits = 1 << (32 - baseBit)
+)
+
+// Node is a place in the trie.
+type Node struct{ link, value uint32 }
+
+// Root returns the node of the empty string.
+func (t *Trie) Root() Node {
+	if len(t.units) == 0 {
+		return Node{}
+	}
+	return Node(t.units[0])
+}
+
+// Step goes from n to its child by c and tells whether there is one.
+func (t *Trie) Step(n Node, c byte) (Node, bool) {
+	i := n.link>>baseBit ^ uint32(c)
+	if i >= uint32(len(t.units)) {
+		return Node{}, false
+	}
+	u := t.units[i]
+	return Node(u), u.link&0xFF == uint32(c) && i != 0
+}
+
+// Value returns the value of the string that leads to n, if it is one of the trie's.
+func (n Node) Value() (uint32, bool) { return n.value, n.link&hasValue != 0 }
+
+// Find returns the value of key.
+func (t *Trie) Find(key []byte) (uint32, bool) {
+	n := t.Root()
+	for _, c := range key {
+		var ok bool
+		if n, ok = t.Step(n, c); !ok {
+			return 0, false
+		}
+	}
+	return n.Value()
+}
+
+// Bytes is the memory that the trie holds.
+func (t *Trie) Bytes() int64 { return int64(cap(t.units)) * 8 }
+
+// builder places nodes. Free units form a ring in order of index.
+type builder struct {
+	units      []unit
+	used       []bool // the unit is taken
+	base       []bool // some node has this base
+	next, prev []uint32
+	head       uint32 // a free unit, or none
+	keys       [][]byte
+	values     []uint32
+}
+
+const none = ^uint32(0)
+
+// tries is how many free units are tried for a node with several children before the array grows.
+const tries = 24
+
+// New builds a trie. keys and values are parallel; the last of equal keys counts. Empty keys are ignored.
+func New(keys [][]byte, values []uint32) (*Trie, error) {
+	order := make([]int, 0, len(keys))
+	for i, k := range keys {
+		if len(k) > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(keys[a], keys[b]) })
+	b := &builder{head: none}
+	for k, i := range order {
+		if k+1 < len(order) && slices.Equal(keys[order[k+1]], keys[i]) {
+			continue
+		}
+		b.keys = append(b.keys, keys[i])
+		b.values = append(b.values, values[i])
+	}
+	b.grow()
+	b.take(0)
+	b.units[0].link = 0
+	if err := b.place(); err != nil {
+		return nil, err
+	}
+	return &Trie{units: slices.Clip(b.units)}, nil
+}
+
+// grow adds 256 free units.
+func (b *builder) grow() {
+	first := uint32(len(b.units))
+	for i := range uint32(256) {
+		at := first + i
+		b.units = append(b.units, unit{})
+		b.used = append(b.used, false)
+		b.base = append(b.base, false)
+		b.next = append(b.next, at+1)
+		b.prev = append(b.prev, at-1)
+	}
+	last := first + 255
+	if b.head == none {
+		b.next[last], b.prev[first] = first, last
+		b.head = first
+		return
+	}
+	tail := b.prev[b.head]
+	b.next[tail], b.prev[first] = first, tail
+	b.next[last], b.prev[b.head] = b.head, last
+}
+
+// take removes a unit from the ring of free ones.
+func (b *builder) take(i uint32) {
+	b.used[i] = true
+	n, p := b.next[i], b.prev[i]
+	if n == i {
+		b.head = none
+		return
+	}
+	b.next[p], b.prev[n] = n, p
+	if b.head == i {
+		b.head = n
+	}
+}
+
+// job is a node whose children, the keys from..to at some depth, are to be placed.
+type job struct {
+	node     uint32
+	from, to int
+	depth    int
+}
+
+func (b *builder) place() error {
+	stack := []job{{0, 0, len(b.keys), 0}}
+	var labels []byte
+	var starts []int
+	for len(stack) > 0 {
+		j := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		labels, starts = labels[:0], starts[:0]
+		for i := j.from; i < j.to; i++ {
+			k := b.keys[i]
+			if len(k) == j.depth {
+				b.units[j.node].link |= hasValue
+				b.units[j.node].value = b.values[i]
+				continue
+			}
+			if c := k[j.depth]; len(labels) == 0 || labels[len(labels)-1] != c {
+				labels = append(labels, c)
+				starts = append(starts, i)
+			}
+		}
+		if len(labels) == 0 {
+			continue // base 0 belongs to nobody but the root, and its children have other labels than a leaf asks for
+		}
+		base := b.findBase(labels)
+		if base >= maxUnits-256 {
+			return fmt.Errorf("bytetrie: more than %d nodes", maxUnits)
+		}
+		b.base[base] = true
+		b.units[j.node].link |= base << baseBit
+		for i, c := range labels {
+			at := base ^ uint32(c)
+			b.take(at)
+			b.units[at].link = uint32(c)
+			to := j.to
+			if i+1 < len(labels) {
+				to = starts[i+1]
+			}
+			stack = append(stack, job{at, starts[i], to, j.depth + 1})
+		}
+	}
+	b.seal()
+	return nil
+}
+
+// seal gives free units a label that their index can never be asked for, and leaves a base without children.
+func (b *builder) seal() {
+	for len(b.units)+256 < 512 {
+		b.grow()
+	}
+	// A base that no node uses, in a block of its own: all of its units are free.
+	idle := uint32(len(b.units))
+	b.grow()
+	for i := range b.units {
+		u := &b.units[i]
+		if b.used[i] {
+			if u.link>>baseBit == 0 && i != 0 {
+				u.link |= idle << baseBit
+			}
+			continue
+		}
+		// The unit i is asked for with label c by base i^c. Bases in use never equal that for a free unit unless the node
+		// lacks the child c: then the label must differ from c. Label 0 with an index whose own base is in use would be
+		// wrong only for c == 0, label 1 only for c == 1.
+		u.link = 0
+		if b.base[i] || uint32(i) == idle {
+			u.link = 1
+			if b.base[i^1] || uint32(i^1) == idle {
+				for c := uint32(2); c < 256; c++ {
+					if !b.base[uint32(i)^c] && uint32(i)^c != idle {
+						u.link = c
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// findBase returns an unused base whose units for labels are free.
+func (b *builder) findBase(labels []byte) uint32 {
+	limit := tries
+	if len(labels) == 1 {
+		limit = 1 << 30
+	}
+	if b.head != none {
+		at := b.head
+		for range limit {
+			base := at ^ uint32(labels[0])
+			if base != 0 && !b.base[base] && b.fits(base, labels[1:]) {
+				return base
+			}
+			if at = b.next[at]; at == b.head {
+				break
+			}
+		}
+		if len(labels) > 1 { // drop the tries: full neighbourhoods are not worth another look for nodes like this one
+			b.head = b.next[b.head]
+		}
+	}
+	for {
+		first := uint32(len(b.units))
+		b.grow()
+		for base := first; base < first+256; base++ {
+			if !b.base[base] && b.fits(base, labels) {
+				return base
+			}
+		}
+	}
+}
+
+func (b *builder) fits(base uint32, labels []byte) bool {
+	for _, c := range labels {
+		if b.used[base^uint32(c)] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,64 @@
+package bytetrie
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func TestAgainstMap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for round := range 30 {
+		want := map[string]uint32{}
+		var keys [][]byte
+		var values []uint32
+		alphabet := 1 + rng.IntN(255)
+		n := 1 << rng.IntN(13)
+		for range n {
+			k := make([]byte, rng.IntN(9))
+			for i := range k {
+				k[i] = byte(rng.IntN(alphabet + 1))
+			}
+			v := rng.Uint32()
+			keys, values = append(keys, k), append(values, v)
+			if len(k) > 0 {
+				want[string(k)] = v
+			}
+		}
+		start := time.Now()
+		tr, err := New(keys, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round == 29 {
+			t.Logf("%d keys, %d bytes, %v", n, tr.Bytes(), time.Since(start))
+		}
+		for k, v := range want {
+			if got, ok := tr.Find([]byte(k)); !ok || got != v {
+				t.Fatalf("Find(%q) = %d, %v; want %d", k, got, ok, v)
+			}
+		}
+		for range 20000 {
+			k := make([]byte, 1+rng.IntN(9))
+			for i := range k {
+				k[i] = byte(rng.IntN(256))
+			}
+			w, ok := want[string(k)]
+			if got, found := tr.Find(k); found != ok || ok && got != w {
+				t.Fatalf("Find(%q) = %d, %v; want %d, %v", k, got, found, w, ok)
+			}
+		}
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	tr, err := New(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := range 256 {
+		if _, ok := tr.Find([]byte{byte(c)}); ok {
+			t.Fatalf("found %d", c)
+		}
+	}
+}
