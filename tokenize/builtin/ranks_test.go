@@ -1,0 +1,58 @@
+package builtin
+
+import "testing"
+
+func TestRanks(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		tokens int
+		last   string
+	}{{"gpt2", 50256, " gazed"}, {"cl100k", 100256, " Conveyor"}, {"o200k", 199998, " cocos"}} {
+		v, err := Ranks(c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(v.Tokens) != c.tokens {
+			t.Errorf("%s has %d tokens, want %d", c.name, len(v.Tokens), c.tokens)
+		}
+		if v.Split != c.name {
+			t.Errorf("%s has split %s", c.name, v.Split)
+		}
+		seen := make(map[string]bool)
+		for id, tok := range v.Tokens {
+			if len(tok) == 0 || seen[string(tok)] {
+				t.Fatalf("%s: token %d is empty or occurs twice: %q", c.name, id, tok)
+			}
+			seen[string(tok)] = true
+		}
+		for b := range 256 {
+			if !seen[string([]byte{byte(b)})] {
+				t.Errorf("%s has no token for byte %d", c.name, b)
+			}
+		}
+		for s, id := range v.Special {
+			if int(id) < len(v.Tokens) {
+				t.Errorf("%s: special token %s has the id of a token", c.name, s)
+			}
+		}
+		if last := string(v.Tokens[len(v.Tokens)-1]); last != c.last {
+			t.Errorf("%s ends with %q, want %q", c.name, last, c.last)
+		}
+	}
+	if _, err := Ranks("none"); err == nil {
+		t.Error("an unknown name is no error")
+	}
+}
+
+func BenchmarkRanks(b *testing.B) {
+	for _, name := range []string{"gpt2", "cl100k", "o200k"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Ranks(name); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
