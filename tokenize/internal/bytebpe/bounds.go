@@ -156,8 +156,8 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, threes bool) (ok b
 	return true
 }
 
-// flatten appends the positions of the set bits below n, and n.
-func flatten(start []uint64, n int, pos *[windowBytes + 72]uint16) int {
+// flattenGo writes the positions of the set bits below n, and n after them, and returns how many there are.
+func flattenGo(start []uint64, n int, pos *[windowBytes + 72]uint16) int {
 	count := 0
 	for k, w := range start {
 		base := uint16(k * blockBytes)
@@ -166,6 +166,10 @@ func flatten(start []uint64, n int, pos *[windowBytes + 72]uint16) int {
 			count++
 		}
 	}
+	return endAt(pos, count, n)
+}
+
+func endAt(pos *[windowBytes + 72]uint16, count, n int) int {
 	for count > 0 && int(pos[count-1]) >= n {
 		count--
 	}

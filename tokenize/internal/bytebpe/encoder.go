@@ -127,13 +127,8 @@ func (e *Encoder) scan(n int) (words int, nul bool) {
 	}
 	count := n/blockBytes + 1
 	blocks := e.blocks[:count+1]
-	classifyGo(e.buf[:], blocks, e.m.split == O200K)
-	any, zero := uint64(0), uint64(0)
-	for k := range blocks {
-		any |= blocks[k].high
-		zero |= blocks[k].nul
-	}
-	if any != 0 {
+	high, zero := classify(e.buf[:], blocks)
+	if high != 0 {
 		e.m.classifyHigh(e.buf[:n], blocks)
 	}
 	switch e.m.split {
@@ -203,8 +198,8 @@ func (e *Encoder) appendWords(dst []uint32, words int) []uint32 {
 	return dst
 }
 
-// prepare computes keys and lines of the words between neighbouring positions.
-func (e *Encoder) prepare(pos []uint16, out []probe) {
+// prepareGo computes keys and lines of the words between neighbouring positions.
+func (e *Encoder) prepareGo(pos []uint16, out []probe) {
 	for i := range out {
 		p := int(pos[i])
 		k := &e.kinds[min(int(pos[i+1])-p, 17)]
@@ -216,8 +211,8 @@ func (e *Encoder) prepare(pos []uint16, out []probe) {
 	}
 }
 
-// lookup appends the ids of words until one is not cached, and returns how many were.
-func (e *Encoder) lookup(dst []uint32, probes []probe) (_ []uint32, hits int) {
+// lookupGo appends the ids of words until one is not cached, and returns how many were.
+func (e *Encoder) lookupGo(dst []uint32, probes []probe) (_ []uint32, hits int) {
 	n := len(dst)
 	out := dst[:cap(dst)]
 	for i := range probes {

@@ -44,8 +44,8 @@ func between(x uint64, lo, hi byte) uint64 {
 	return (x + uint64(0x80-lo)*ones) &^ (x + uint64(0x7f-hi)*ones) & highs
 }
 
-// classifyGo fills the masks of ASCII bytes; bytes from 0x80 are in high only.
-func classifyGo(buf []byte, out []block, cased bool) {
+// classifyGo fills the masks of ASCII bytes; bytes from 0x80 are in high only. The results are the unions of the blocks' high and nul.
+func classifyGo(buf []byte, out []block) (high, nul uint64) {
 	for k := range out {
 		text := (*[blockBytes]byte)(buf[k*blockBytes:])
 		b := &out[k]
@@ -67,13 +67,14 @@ func classifyGo(buf []byte, out []block, cased bool) {
 			b.quote |= gather(equal(x, '\'')&ascii) << s
 			b.nul |= gather(equal(x, 0)&ascii) << s
 			b.high |= gather(hi) << s
-			if cased {
-				b.upper |= gather(up) << s
-				b.lower |= gather(lo) << s
-				b.slash |= gather(equal(x, '/')&ascii) << s
-			}
+			b.upper |= gather(up) << s
+			b.lower |= gather(lo) << s
+			b.slash |= gather(equal(x, '/')&ascii) << s
 		}
+		high |= b.high
+		nul |= b.nul
 	}
+	return high, nul
 }
 
 // classifyHigh adds the classes of characters beyond ASCII. buf ends where the window ends.
