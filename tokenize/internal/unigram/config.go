@@ -47,6 +47,9 @@ type Config struct {
 	Nmt      bool
 	Charsmap *Charsmap
 
+	// Split tells how normalized text becomes words.
+	Split Split
+
 	// StripRight removes white space at the end of a segment after that; CollapseSpaces makes one space of a run of
 	// them (Replace of " {2,}" by " " or by U+2581, which is the same thing for SplitMetaspace). With SplitWords both
 	// are without effect and need not be set. With SplitNone CollapseSpaces is SentencePiece's remove_extra_whitespaces

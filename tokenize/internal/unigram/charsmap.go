@@ -1,0 +1,262 @@
+package unigram
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/ucd"
+)
+
+// Charsmap is SentencePiece's precompiled character map: a double array (Darts-clone) from strings to their replacements.
+type Charsmap struct {
+	units  []uint32
+	text   []byte // replacements, each ended by a NUL
+	single [128]bool
+}
+
+// ParseCharsmap reads a map (of tokenizer.json: precompiled_charsmap after base64). It keeps no part of blob.
+func ParseCharsmap(blob []byte) (*Charsmap, error) {
+	if len(blob) < 4 {
+		return nil, errors.New("unigram: character map: shorter than its header")
+	}
+	n := binary.LittleEndian.Uint32(blob)
+	rest := blob[4:]
+	if uint64(n) > uint64(len(rest)) || n%4 != 0 || n == 0 {
+		return nil, fmt.Errorf("unigram: character map: a table of %d bytes in a file of %d", n, len(blob))
+	}
+	c := &Charsmap{units: make([]uint32, n/4), text: bytes.Clone(rest[n:])}
+	for i := range c.units {
+		c.units[i] = binary.LittleEndian.Uint32(rest[4*i:])
+	}
+	if !utf8.Valid(c.text) {
+		return nil, errors.New("unigram: character map: replacements are not UTF-8")
+	}
+	for b := range c.single {
+		_, c.single[b] = c.replacement([]byte{byte(b)})
+	}
+	return c, nil
+}
+
+func unitOffset(u uint32) uint32 { return u >> 10 << (u & (1 << 9) >> 6) }
+
+const unitLabel = 1<<31 | 0xFF
+
+// walk goes through the prefixes of key that have a replacement, the shortest first, until f says stop. A NUL ends the key.
+func (c *Charsmap) walk(key []byte, f func(length int, value uint32) (more bool)) {
+	pos := unitOffset(c.units[0])
+	for i, b := range key {
+		if b == 0 {
+			return
+		}
+		pos ^= uint32(b)
+		if pos >= uint32(len(c.units)) {
+			return
+		}
+		u := c.units[pos]
+		if u&unitLabel != uint32(b) {
+			return
+		}
+		pos ^= unitOffset(u)
+		if pos >= uint32(len(c.units)) {
+			return
+		}
+		if u>>8&1 != 0 && !f(i+1, c.units[pos]&^(1<<31)) {
+			return
+		}
+	}
+}
+
+// at returns the replacement that begins at an offset.
+func (c *Charsmap) at(value uint32) ([]byte, bool) {
+	if value >= uint32(len(c.text)) {
+		return nil, value == uint32(len(c.text))
+	}
+	t := c.text[value:]
+	if n := bytes.IndexByte(t, 0); n >= 0 {
+		t = t[:n]
+	}
+	return t, true
+}
+
+// replacement is Hugging Face's rule: the replacement of the shortest prefix of part stands for all of part.
+func (c *Charsmap) replacement(part []byte) (to []byte, ok bool) {
+	c.walk(part, func(_ int, value uint32) bool {
+		to, ok = c.at(value)
+		return false
+	})
+	return to, ok
+}
+
+// longest is SentencePiece's rule: the longest prefix of text that has a replacement, its length 0 if there is none.
+func (c *Charsmap) longest(text []byte) (to []byte, length int) {
+	c.walk(text, func(n int, value uint32) bool {
+		if t, ok := c.at(value); ok {
+			to, length = t, n
+		}
+		return true
+	})
+	return to, length
+}
+
+// maxCluster is the number of bytes from which on a grapheme cluster is taken character by character.
+const maxCluster = 6
+
+// Append appends text as Hugging Face's Precompiled normalizer makes it: by grapheme clusters, which are replaced as a whole where they
+// are short.
+func (c *Charsmap) Append(dst, text []byte) []byte { return c.appendClusters(dst, text, false) }
+
+// appendClusters does that; joined tells that a cluster which no entry of the map begins came before text, so that
+// characters at the beginning that extend it belong to it.
+func (c *Charsmap) appendClusters(dst, text []byte, joined bool) []byte {
+	if joined {
+		for len(text) > 0 {
+			r, n := utf8.DecodeRune(text)
+			if ucd.GraphemeOf(r) != ucd.GraphemeExtend {
+				break
+			}
+			dst = c.appendChar(dst, text[:n])
+			text = text[n:]
+		}
+	}
+	for len(text) > 0 {
+		if b := text[0]; b < utf8.RuneSelf && (len(text) == 1 || text[1] < utf8.RuneSelf && (b != '\r' || text[1] != '\n')) {
+			if b == 0 || !c.single[b] {
+				dst = append(dst, b)
+			} else {
+				dst = c.appendChar(dst, text[:1])
+			}
+			text = text[1:]
+			continue
+		}
+		n, end := cluster(text)
+		if n > 0 {
+			if to, ok := c.replacement(text[:n]); ok {
+				dst = append(dst, to...)
+				text = text[n:]
+				continue
+			}
+			end = n
+		}
+		for i := 0; i < end; {
+			_, size := utf8.DecodeRune(text[i:])
+			dst = c.appendChar(dst, text[i:i+size])
+			i += size
+		}
+		text = text[end:]
+	}
+	return dst
+}
+
+func (c *Charsmap) appendChar(dst, char []byte) []byte {
+	if to, ok := c.replacement(char); ok {
+		return append(dst, to...)
+	}
+	return append(dst, char...)
+}
+
+// cluster returns the length of the grapheme cluster that text begins with where that is less than maxCluster, else 0. end is the offset
+// up to which characters certainly belong to it (all that extend it).
+func cluster(text []byte) (short, end int) {
+	if text[0] == '\r' && len(text) > 1 && text[1] == '\n' {
+		return 2, 2
+	}
+	n := 0
+	for n < len(text) { // Prepend* and the base
+		r, size := utf8.DecodeRune(text[n:])
+		g := ucd.GraphemeOf(r)
+		if g == ucd.GraphemeControl {
+			if n == 0 {
+				return short1(size)
+			}
+			return shortN(n)
+		}
+		n += size
+		if g != ucd.GraphemePrepend {
+			break
+		}
+	}
+	for n < len(text) {
+		if text[n] < utf8.RuneSelf {
+			break
+		}
+		r, size := utf8.DecodeRune(text[n:])
+		if ucd.GraphemeOf(r) != ucd.GraphemeExtend {
+			break
+		}
+		n += size
+	}
+	return shortN(n)
+}
+
+func short1(n int) (int, int) { return n, n }
+
+func shortN(n int) (short, end int) {
+	if n < maxCluster {
+		return n, n
+	}
+	return 0, n
+}
+
+// AppendLongest appends text by SentencePiece's rule: the longest entry that matches at each place.
+func (c *Charsmap) AppendLongest(dst, text []byte) []byte {
+	for len(text) > 0 {
+		if to, n := c.longest(text); n > 0 {
+			dst = append(dst, to...)
+			text = text[n:]
+			continue
+		}
+		r, n := utf8.DecodeRune(text)
+		dst = utf8.AppendRune(dst, r)
+		text = text[n:]
+	}
+	return dst
+}
+
+// beginsWith tells whether some entry of the map begins with prefix and is longer.
+func (c *Charsmap) beginsWith(prefix []byte) bool {
+	pos := unitOffset(c.units[0])
+	for _, b := range prefix {
+		pos ^= uint32(b)
+		if b == 0 || pos >= uint32(len(c.units)) || c.units[pos]&unitLabel != uint32(b) {
+			return false
+		}
+		pos ^= unitOffset(c.units[pos])
+	}
+	for b := uint32(1); b < 256; b++ {
+		if at := pos ^ b; at < uint32(len(c.units)) && c.units[at]&unitLabel == b {
+			return true
+		}
+	}
+	return false
+}
+
+// Bytes is the memory that the map holds.
+func (c *Charsmap) Bytes() int64 { return int64(len(c.units))*4 + int64(len(c.text)) }
+
+// nmt is Hugging Face's Nmt normalizer for one character: what it becomes, or -1 where it is removed.
+func nmt(r rune) rune {
+	switch {
+	case r >= 0x20 && r < 0x7F:
+		return r
+	case r >= 1 && r <= 8, r == 0x0B, r >= 0x0E && r <= 0x1F, r == 0x7F, r == 0x8F, r == 0x9F:
+		return -1
+	case r == 9, r == 0x0A, r == 0x0C, r == 0x0D, r == 0x1680, r >= 0x200B && r <= 0x200F, r == 0x2028, r == 0x2029, r == 0x2581, r == 0xFEFF, r == 0xFFFD:
+		return ' '
+	}
+	return r
+}
+
+// appendNmt appends text as the Nmt normalizer makes it.
+func appendNmt(dst, text []byte) []byte {
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if r = nmt(r); r >= 0 {
+			dst = utf8.AppendRune(dst, r)
+		}
+		text = text[n:]
+	}
+	return dst
+}

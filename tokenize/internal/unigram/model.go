@@ -1,0 +1,259 @@
+package unigram
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/bytetrie"
+	"github.com/dsload/dsload/tokenize/internal/chunkcache"
+	"github.com/dsload/dsload/tokenize/internal/ucd"
+)
+
+const (
+	metaspace = "\u2581"
+	// unkPenalty is how much worse than the worst piece an unknown character is.
+	unkPenalty = 10
+)
+
+// Model is an immutable encoder model, safe for concurrent use.
+type Model struct {
+	cfg      Config
+	trie     *bytetrie.Trie
+	unkScore float64
+	tables   chunkcache.Tables
+
+	// gap says that an ASCII character separates words; joins[c] that, as a separator, it carries marks behind it.
+	gap, joins [128]bool
+	// plain says that an ASCII character goes through normalization as it is, whatever its neighbours, if they are ASCII too.
+	plain [256]bool
+
+	seeds    []uint32
+	resident int64
+	maxScore float64
+	user     map[byte][][]byte // user-defined symbols by first byte, longest first
+	isUser   []bool
+}
+
+// New checks cfg and prepares the model. It keeps cfg's slices. Errors that wrap ErrUnsupported name a feature that is beyond this
+// engine; others name what is wrong with the file.
+func New(cfg Config) (*Model, error) {
+	n := len(cfg.Pieces)
+	switch {
+	case n == 0 || n > chunkcache.MaxID:
+		return nil, fmt.Errorf("unigram: %d pieces, want 1 to %d", n, chunkcache.MaxID)
+	case len(cfg.Scores) != n:
+		return nil, fmt.Errorf("unigram: %d scores for %d pieces", len(cfg.Scores), n)
+	case cfg.UnkID >= n:
+		return nil, fmt.Errorf("unigram: unknown piece %d of %d", cfg.UnkID, n)
+	case cfg.Split > SplitNone:
+		return nil, fmt.Errorf("unigram: split %d", cfg.Split)
+	case cfg.Split != SplitNone && (cfg.NoMatch != nil || cfg.UserDefined != nil):
+		return nil, fmt.Errorf("unigram: NoMatch and UserDefined need SplitNone")
+	}
+	m := &Model{cfg: cfg}
+	if err := m.checkPieces(); err != nil {
+		return nil, err
+	}
+	keys, values := make([][]byte, 0, n), make([]uint32, 0, n)
+	for id, p := range cfg.Pieces {
+		if len(p) > 0 && !m.noMatch(id) {
+			keys, values = append(keys, p), append(values, uint32(id))
+		}
+	}
+	var err error
+	if m.trie, err = bytetrie.New(keys, values); err != nil {
+		return nil, err
+	}
+	if cfg.Split != SplitNone {
+		if err := m.checkSeparators(); err != nil {
+			return nil, err
+		}
+		m.buildSeeds()
+	}
+	m.resident = m.trie.Bytes() + int64(n)*(24+8) + int64(len(m.seeds))*4
+	for _, p := range cfg.Pieces {
+		m.resident += int64(len(p))
+	}
+	if cfg.Charsmap != nil {
+		m.resident += cfg.Charsmap.Bytes()
+	}
+	return m, nil
+}
+
+func (m *Model) noMatch(id int) bool { return id < len(m.cfg.NoMatch) && m.cfg.NoMatch[id] }
+
+func (m *Model) checkPieces() error {
+	cfg := &m.cfg
+	lowest := math.Inf(1)
+	m.maxScore = math.Inf(-1)
+	for id, s := range cfg.Scores {
+		if s != s {
+			return fmt.Errorf("unigram: the score of piece %d is not a number", id)
+		}
+		if cfg.Split == SplitNone && m.noMatch(id) {
+			continue
+		}
+		lowest, m.maxScore = min(lowest, s), max(m.maxScore, s)
+	}
+	m.unkScore = lowest - unkPenalty
+	if !cfg.ByteFallback {
+		for b := range cfg.ByteIDs {
+			cfg.ByteIDs[b] = -1
+		}
+	}
+	for b, id := range cfg.ByteIDs {
+		if int(id) >= len(cfg.Pieces) {
+			return fmt.Errorf("unigram: byte %d has piece %d of %d", b, id, len(cfg.Pieces))
+		}
+	}
+	if len(cfg.UserDefined) > 0 {
+		m.user, m.isUser = map[byte][][]byte{}, make([]bool, len(cfg.Pieces))
+	}
+	for _, id := range cfg.UserDefined {
+		if int(id) >= len(cfg.Pieces) || len(cfg.Pieces[id]) == 0 {
+			return fmt.Errorf("unigram: user-defined symbol %d of %d pieces", id, len(cfg.Pieces))
+		}
+		p := cfg.Pieces[id]
+		m.isUser[id] = true
+		list := append(m.user[p[0]], p)
+		for i := len(list) - 1; i > 0 && len(list[i]) > len(list[i-1]); i-- {
+			list[i], list[i-1] = list[i-1], list[i]
+		}
+		m.user[p[0]] = list
+	}
+	return nil
+}
+
+// checkSeparators finds the separators and makes sure that no entry of the character map reaches across one.
+func (m *Model) checkSeparators() error {
+	cfg := &m.cfg
+	cm := cfg.Charsmap
+	for c := range 128 {
+		ch := []byte{byte(c)}
+		norm := m.normalize(nil, ch, false)
+		m.plain[c] = bytes.Equal(norm, ch) && c != ' '
+		switch c {
+		case ' ', '\t', '\n', '\v', '\f', '\r':
+			if cfg.Split == SplitWords {
+				m.gap[c] = len(norm) == 1 && ucd.IsRustSpace(rune(norm[0]))
+			} else {
+				m.gap[c] = string(norm) == " " && (c == ' ' || cfg.CollapseSpaces)
+			}
+		}
+		m.joins[c] = c == ' ' || cfg.Nmt && nmt(rune(c)) == ' '
+		if cm != nil && m.gap[c] && (cm.beginsWith(ch) || cfg.Nmt && cm.beginsWith([]byte{' '})) {
+			return fmt.Errorf("%w: the character map has entries that begin with white space", ErrUnsupported)
+		}
+	}
+	if !m.gap[' '] {
+		return fmt.Errorf("%w: the character map changes spaces", ErrUnsupported)
+	}
+	if cm != nil {
+		for _, r := range graphemePrepends {
+			key := []byte(string(r))
+			if _, ok := cm.replacement(key); ok || cm.beginsWith(key) {
+				return fmt.Errorf("%w: the character map has entries that begin with %U", ErrUnsupported, r)
+			}
+		}
+	}
+	if cfg.StripRight {
+		if cfg.Split == SplitMetaspace && !cfg.CollapseSpaces {
+			return fmt.Errorf("%w: StripRight without CollapseSpaces", ErrUnsupported)
+		}
+		for r := rune(0); cfg.Split == SplitMetaspace && r <= 0x3000; r++ {
+			if ucd.IsRustSpace(r) && len(bytes.Trim(m.normalize(nil, []byte(string(r)), false), " ")) > 0 {
+				return fmt.Errorf("%w: the character map leaves %U, which Strip removes", ErrUnsupported, r)
+			}
+		}
+	}
+	for c := range 128 {
+		m.tables.From[c], m.tables.To[c] = 1, 1
+		if m.gap[c] {
+			if cfg.Split == SplitMetaspace && !cfg.CollapseSpaces {
+				m.tables.To[c] = 0 // each space begins a chunk
+			} else {
+				m.tables.To[c] |= 0x80
+			}
+		}
+	}
+	return nil
+}
+
+// graphemePrepends are the characters that join what is behind them.
+var graphemePrepends = func() []rune {
+	var list []rune
+	for r := rune(0x600); r < 0x12000; r++ {
+		if ucd.GraphemeOf(r) == ucd.GraphemePrepend {
+			list = append(list, r)
+		}
+	}
+	return list
+}()
+
+// normalize appends text as the normalizers make it; joined as in appendClusters.
+func (m *Model) normalize(dst, text []byte, joined bool) []byte {
+	switch {
+	case m.cfg.Nmt && m.cfg.Charsmap != nil:
+		return m.cfg.Charsmap.appendClusters(dst, appendNmt(nil, text), joined)
+	case m.cfg.Nmt:
+		return appendNmt(dst, text)
+	case m.cfg.Charsmap != nil:
+		return m.cfg.Charsmap.appendClusters(dst, text, joined)
+	}
+	return append(dst, text...)
+}
+
+// buildSeeds finds the pieces worth caching before the first text: whole words that encode to themselves.
+func (m *Model) buildSeeds() {
+	e := m.newEncoder(chunkcache.MinBytes)
+	for id := range m.cfg.Pieces {
+		word, ok := m.seedWord(uint32(id))
+		if !ok || len(word) > 16 {
+			continue
+		}
+		if e.ids = e.appendPlain(e.ids[:0], word); len(e.ids) == 1 && e.ids[0] == uint32(id) {
+			m.seeds = append(m.seeds, uint32(id))
+		}
+	}
+}
+
+// seedWord returns the raw word that a piece stands for, where that is plain ASCII.
+func (m *Model) seedWord(id uint32) ([]byte, bool) {
+	word, ok := bytes.CutPrefix(m.cfg.Pieces[id], []byte(metaspace))
+	if !ok || len(word) == 0 {
+		return nil, false
+	}
+	for _, b := range word {
+		if b == 0 || !m.plain[b] {
+			return nil, false
+		}
+	}
+	return word, true
+}
+
+// ResidentBytes is the memory that the model holds, its vocabulary included.
+func (m *Model) ResidentBytes() int64 { return m.resident }
+
+// EncoderBytes is the memory that an Encoder with that cache holds between calls.
+func (m *Model) EncoderBytes(cacheBytes int) int64 {
+	return int64(chunkcache.Bytes(cacheBudget(cacheBytes)) + chunkcache.WindowBytes + scratchBytes)
+}
+
+// maxLookBack bounds how far back SafeCut looks.
+const maxLookBack = 64 << 10
+
+// SafeCut returns the largest n for which the ids of text and whatever follows it are those of text[:n] and those of the rest: a place
+// before white space. It returns 0 if there is none in the last 64 KiB, and always for SplitNone.
+func (m *Model) SafeCut(text []byte) int {
+	if m.cfg.Split == SplitNone {
+		return 0
+	}
+	for i := len(text) - 1; i > 0 && i > len(text)-maxLookBack; i-- {
+		if b := text[i]; b < utf8.RuneSelf && m.gap[b] {
+			return i
+		}
+	}
+	return 0
+}
