@@ -1,0 +1,52 @@
+"""Tools against running out of device memory. They need torch where they touch tensors, and nothing of the loader.
+
+Before a run: `estimate`, `preset`, `suggest_batch_size`, `find_max_batch_size`, `configure_allocator`.
+During it: `AdaptiveBatchSizer`, `MemoryRecorder`, `MemoryGuard`, `enable_gradient_checkpointing`, `bf16`.
+For generation and evaluation: `generate_in_chunks`, `evaluate_in_batches`. Afterwards: `analyze`.
+"""
+
+from __future__ import annotations
+
+from ._device import DeviceMemory, DeviceMeter, is_out_of_memory
+from .allocator import AllocatorSettings, bf16, configure_allocator, enable_gradient_checkpointing, supports_bf16
+from .analyze import Analysis, Verdict, analyze
+from .chunks import Evaluation, Generated, evaluate_in_batches, generate_in_chunks
+from .estimate import Estimate, ModelShape, estimate, suggest_batch_size
+from .guard import GuardReport, MemoryGuard
+from .presets import PRESETS, Preset, preset
+from .recorder import MemoryRecorder
+from .search import MaxBatchSize, find_max_batch_size
+from .sizer import AdaptiveBatchSizer, CannotSplit, MicroBatch
+
+__all__ = [
+    "PRESETS",
+    "AdaptiveBatchSizer",
+    "AllocatorSettings",
+    "Analysis",
+    "CannotSplit",
+    "DeviceMemory",
+    "DeviceMeter",
+    "Estimate",
+    "Evaluation",
+    "Generated",
+    "GuardReport",
+    "MaxBatchSize",
+    "MemoryGuard",
+    "MemoryRecorder",
+    "MicroBatch",
+    "ModelShape",
+    "Preset",
+    "Verdict",
+    "analyze",
+    "bf16",
+    "configure_allocator",
+    "enable_gradient_checkpointing",
+    "estimate",
+    "evaluate_in_batches",
+    "find_max_batch_size",
+    "generate_in_chunks",
+    "is_out_of_memory",
+    "preset",
+    "suggest_batch_size",
+    "supports_bf16",
+]

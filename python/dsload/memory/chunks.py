@@ -1,0 +1,391 @@
+"""Generation and evaluation in bounded memory, whatever the count asked for.
+
+Both work through a list of items in chunks, take a smaller chunk after an out-of-memory error, return results in the order of
+the items, and keep finished ones in a file from which an interrupted run goes on. What comes out depends on the items, the seed and the
+settings, never on the chunk: each sampled sequence has a random generator of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Union
+
+from . import _batches, _device
+
+
+class PartialResults:
+    """Finished items in a JSON Lines file: a header that names the work, then {"i": index, "r": result} in order.
+
+    A line cut off by a kill is dropped when the file is opened again. Raises ValueError where the file belongs to other work.
+    """
+
+    def __init__(self, path: Optional[Union[str, os.PathLike[str]]], fingerprint: str, every: int) -> None:
+        self.results: list[Any] = []
+        self._unsaved: list[Any] = []
+        self._every = max(every, 1)
+        self._path = os.fspath(path) if path is not None else None
+        if self._path is None:
+            return
+        good = 0
+        if os.path.exists(self._path):
+            good = self._read(fingerprint)
+        with open(self._path, "ab") as f:
+            f.truncate(good)
+        if good == 0:
+            self._append([json.dumps({"dsload": "partial results", "of": fingerprint})])
+
+    def _read(self, fingerprint: str) -> int:
+        """Reads what is complete; returns how many bytes that is."""
+        assert self._path is not None
+        good = 0
+        with open(self._path, "rb") as f:
+            for number, raw in enumerate(f):
+                if not raw.endswith(b"\n"):
+                    break
+                try:
+                    line = json.loads(raw)
+                except ValueError:
+                    break
+                if number == 0:
+                    if not isinstance(line, dict) or line.get("of") != fingerprint:
+                        raise ValueError(
+                            f"{self._path} holds results of other inputs or settings: remove it, or name another file to save to"
+                        )
+                elif line.get("i") != len(self.results):
+                    break
+                else:
+                    self.results.append(line["r"])
+                good += len(raw)
+        return good
+
+    def add(self, results: list[Any]) -> None:
+        self.results += results
+        self._unsaved += results
+        if len(self._unsaved) >= self._every:
+            self.save()
+
+    def save(self) -> None:
+        if self._path is None or not self._unsaved:
+            self._unsaved = []
+            return
+        first = len(self.results) - len(self._unsaved)
+        self._append([json.dumps({"i": first + k, "r": r}) for k, r in enumerate(self._unsaved)])
+        self._unsaved = []
+
+    def _append(self, lines: list[str]) -> None:
+        assert self._path is not None
+        with open(self._path, "ab") as f:
+            f.write(("\n".join(lines) + "\n").encode())
+            f.flush()
+            os.fsync(f.fileno())
+
+
+def _in_chunks(
+    count: int, chunk: int, partial: PartialResults, work: Callable[[int, int], list[Any]], meter: Any
+) -> Iterator[tuple[int, int]]:
+    """Runs work(start, stop) over what is left of the items; yields (finished, chunk size) after each chunk.
+
+    After an out-of-memory error the chunk is halved for good: lengths vary, and a second failure costs more than it could win.
+    """
+    while len(partial.results) < count:
+        start = len(partial.results)
+        stop = min(start + chunk, count)
+        failed = None
+        try:
+            results = work(start, stop)
+        except BaseException as error:
+            if not _device.is_out_of_memory(error):
+                partial.save()
+                raise
+            if stop - start == 1:
+                partial.save()
+                raise
+            _device.forget_frames(error)
+            failed = stop - start
+        if failed is not None:
+            chunk = max(1, failed // 2)
+            meter.release()
+            continue
+        partial.add(results)
+        yield len(partial.results), chunk
+    partial.save()
+
+
+@dataclass(frozen=True)
+class Generated:
+    """sequences[p][s]: the new token ids of sequence s of prompt p, up to and with the end token. texts: the same decoded, where a tokenizer was
+    given. chunk: the number of sequences at once that the run ended with."""
+
+    sequences: list[list[list[int]]]
+    texts: Optional[list[list[str]]]
+    chunk: int
+
+
+def generate_in_chunks(
+    model: Any,
+    inputs: Any,
+    num_return_sequences: int = 15,
+    chunk: int = 3,
+    *,
+    tokenizer: Any = None,
+    prompt_format: Optional[Callable[[Any], str]] = None,
+    seed: int = 0,
+    do_sample: bool = True,
+    temperature: float = 1.0,
+    top_k: int = 50,
+    top_p: float = 1.0,
+    max_new_tokens: int = 64,
+    save_to: Optional[Union[str, os.PathLike[str]]] = None,
+    save_every: int = 16,
+    meter: Any = None,
+    on_progress: Optional[Callable[[int, int], None]] = None,
+    **generate_options: Any,
+) -> Generated:
+    """`num_return_sequences` sampled sequences for each prompt, never more than `chunk` at once on the device.
+
+    Sequence s of prompt p is drawn with a generator seeded by (seed, p, s), so that any chunk gives what the undivided run gives
+    (as far as the model's own arithmetic does not depend on the number of rows).
+
+    Args:
+        model: a transformers model with `generate`.
+        inputs: a dict of input_ids (prompts, length) with attention_mask, padded on either side; or prompts as strings with a `tokenizer`.
+        prompt_format: makes each prompt's text from an item of `inputs`; called once a prompt, whatever the number of chunks.
+        temperature, top_k, top_p: as in transformers (top_k=0: off).
+        save_to: a file for finished sequences; a run with the same inputs and settings goes on from it. save_every: sequences between writes.
+        on_progress: called with (finished, all) sequences.
+        generate_options: further options of `generate` (eos_token_id, …). Beam search cannot be divided.
+
+    Raises:
+        ValueError: for beam search, numbers below 1, or a `save_to` of other work.
+        The allocator's error where a single sequence does not fit.
+    """
+    if num_return_sequences < 1 or chunk < 1:
+        raise ValueError(f"num_return_sequences and chunk must be at least 1, got {num_return_sequences} and {chunk}")
+    if generate_options.get("num_beams", 1) != 1:
+        raise ValueError("beam search keeps its beams together and cannot be divided: use num_return_sequences within one generate call")
+    if not do_sample and num_return_sequences != 1:
+        raise ValueError("without sampling all sequences of a prompt are the same: use num_return_sequences=1")
+    batch = _prompts(inputs, tokenizer, prompt_format)
+    num_prompts = _batches.num_rows(batch)
+    meter = meter if meter is not None else _device.DeviceMeter(next(iter(model.parameters())).device)
+    settings = {
+        "seed": seed, "n": num_return_sequences, "sample": do_sample, "temperature": temperature, "top_k": top_k, "top_p": top_p,
+        "new": max_new_tokens, "options": sorted((k, str(v)) for k, v in generate_options.items()),
+    }  # fmt: skip
+    partial = PartialResults(save_to, _fingerprint(batch, settings), save_every)
+
+    def work(start: int, stop: int) -> list[Any]:
+        items = [divmod(i, num_return_sequences) for i in range(start, stop)]
+        part = _batches.trim({k: v[[p for p, _ in items]] for k, v in batch.items()}, left=True)
+        sampling = (temperature, top_k, top_p) if do_sample else None
+        seeds = [_seed(seed, p, s) for p, s in items]
+        return _generate(model, part, seeds, sampling, max_new_tokens, generate_options)
+
+    total = num_prompts * num_return_sequences
+    size = chunk
+    for done, size in _in_chunks(total, chunk, partial, work, meter):  # noqa: B007 (size is used after the loop)
+        if on_progress is not None:
+            on_progress(done, total)
+    flat = partial.results
+    sequences = [flat[p * num_return_sequences : (p + 1) * num_return_sequences] for p in range(num_prompts)]
+    texts = None
+    if tokenizer is not None:
+        texts = [[str(tokenizer.decode(ids, skip_special_tokens=True)) for ids in prompt] for prompt in sequences]
+    return Generated(sequences, texts, size)
+
+
+def _prompts(inputs: Any, tokenizer: Any, prompt_format: Optional[Callable[[Any], str]]) -> dict[str, Any]:
+    """input_ids and attention_mask on the host, each prompt formatted exactly once."""
+    if isinstance(inputs, Mapping):
+        import torch
+
+        batch = {k: inputs[k] for k in ("input_ids", "attention_mask") if k in inputs}
+        if "attention_mask" not in batch:
+            batch["attention_mask"] = torch.ones_like(batch["input_ids"])
+        return batch
+    if tokenizer is None:
+        raise ValueError("prompts that are not tensors need a tokenizer")
+    texts = [prompt_format(x) if prompt_format is not None else str(x) for x in inputs]
+    encoded = tokenizer(texts, padding=True, return_tensors="pt")
+    return {"input_ids": encoded["input_ids"], "attention_mask": encoded["attention_mask"]}
+
+
+def _seed(seed: int, prompt: int, sequence: int) -> int:
+    """63 bits from a seed and an item's place; SHA-256, so that neighbouring seeds share nothing."""
+    digest = hashlib.sha256(f"{seed}/{prompt}/{sequence}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
+def _fingerprint(batch: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for key in sorted(batch):
+        value = batch[key]
+        array = value.detach().cpu().numpy() if hasattr(value, "detach") else value
+        digest.update(f"{key}{array.shape}{array.dtype}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _generate(
+    model: Any,
+    part: dict[str, Any],
+    seeds: list[int],
+    sampling: Optional[tuple[float, int, float]],
+    new_tokens: int,
+    options: dict[str, Any],
+) -> list[list[int]]:
+    import torch
+    from transformers import LogitsProcessorList
+
+    device = next(iter(model.parameters())).device
+    ids = part["input_ids"].to(device)
+    processors = LogitsProcessorList()
+    if sampling is not None:
+        processors.append(_RowSampler(seeds, *sampling))
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            out = model.generate(
+                input_ids=ids, attention_mask=part["attention_mask"].to(device), do_sample=False, num_beams=1,
+                max_new_tokens=new_tokens, logits_processor=processors, **options,
+            )  # fmt: skip
+    finally:
+        model.train(was_training)
+    encdec = getattr(model.config, "is_encoder_decoder", False)
+    new = out[:, 1:] if encdec else out[:, ids.shape[1] :]
+    ends = options.get("eos_token_id", getattr(model.generation_config, "eos_token_id", None))
+    stop = set(ends) if isinstance(ends, (list, tuple)) else {ends}
+    return [_until_end(row, stop) for row in new.tolist()]
+
+
+def _until_end(row: list[int], stop: set[Any]) -> list[int]:
+    for i, token in enumerate(row):
+        if token in stop:
+            return row[: i + 1]
+    return row
+
+
+class _RowSampler:
+    """Turns greedy search into sampling with one generator a row: argmax(logits / temperature + Gumbel noise) is a draw from the softmax.
+
+    The noise comes from the host, so that it is the same on every device; a logits processor of transformers by its signature.
+    """
+
+    supports_continuous_batching = False
+
+    def __init__(self, seeds: Sequence[int], temperature: float, top_k: int, top_p: float) -> None:
+        import torch
+
+        self._generators = [torch.Generator().manual_seed(s) for s in seeds]
+        self._temperature, self._top_k, self._top_p = temperature, top_k, top_p
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        import torch
+
+        scores = scores.float() / self._temperature
+        if 0 < self._top_k < scores.shape[-1]:
+            floor = torch.topk(scores, self._top_k).values[:, -1:]
+            scores = scores.masked_fill(scores < floor, float("-inf"))
+        if self._top_p < 1:
+            ordered, index = scores.sort(descending=True)
+            before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)
+            drop = torch.zeros_like(scores, dtype=torch.bool).scatter(1, index, before >= self._top_p)
+            scores = scores.masked_fill(drop, float("-inf"))
+        uniform = torch.stack([torch.rand(scores.shape[-1], generator=g, dtype=torch.float64) for g in self._generators])
+        noise = -torch.log(-torch.log(uniform.clamp_min(1e-300)))
+        return scores + noise.to(scores.device, scores.dtype)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """rows: the result of each row, in order. loss: mean loss a token over all rows (NaN where the function is your own).
+    tokens: labels counted. batch_size: the one that the run ended with."""
+
+    rows: list[Any]
+    loss: float
+    tokens: int
+    batch_size: int
+
+
+def evaluate_in_batches(
+    model: Any,
+    data: Mapping[str, Any],
+    batch_size: int = 256,
+    *,
+    function: Optional[Callable[[Any, dict[str, Any]], Any]] = None,
+    save_to: Optional[Union[str, os.PathLike[str]]] = None,
+    save_every: int = 1024,
+    meter: Any = None,
+    on_progress: Optional[Callable[[int, int], None]] = None,
+) -> Evaluation:
+    """Evaluates every row of `data` with at most `batch_size` rows on the device; nothing but per-row results is kept.
+
+    Args:
+        model: a torch module; set to eval for the time and run without gradients.
+        data: columns (rows, length) on the host: input_ids, attention_mask, labels, … Padding is trimmed batch by batch.
+        function: (model, batch on the device) → a sequence of one JSON-able result a row. By default the sum of the token losses and
+            the number of labels: [loss, tokens].
+        save_to, save_every, on_progress: as in generate_in_chunks, counted in rows.
+
+    Raises:
+        ValueError: where `function` returns another number of results than rows.
+        The allocator's error where a single row does not fit.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    import torch
+
+    device = next(iter(model.parameters())).device
+    meter = meter if meter is not None else _device.DeviceMeter(device)
+    count = _batches.num_rows(data)
+    name = getattr(function, "__qualname__", "") if function is not None else "token loss"
+    tensors = {k: v for k, v in data.items() if hasattr(v, "shape")}
+    partial = PartialResults(save_to, _fingerprint(tensors, {"function": name}), save_every)
+    run = function if function is not None else _token_losses
+
+    def work(start: int, stop: int) -> list[Any]:
+        part = _batches.trim(_batches.rows(data, start, stop))
+        moved = {k: (v.to(device) if hasattr(v, "to") else v) for k, v in part.items()}
+        with torch.no_grad():
+            result = run(model, moved)
+        listed = result.tolist() if hasattr(result, "tolist") else list(result)
+        if len(listed) != stop - start:
+            raise ValueError(f"the evaluation function returned {len(listed)} results for {stop - start} rows")
+        return listed
+
+    was_training = model.training
+    model.eval()
+    size = batch_size
+    try:
+        for done, size in _in_chunks(count, batch_size, partial, work, meter):  # noqa: B007 (size is used after the loop)
+            if on_progress is not None:
+                on_progress(done, count)
+    finally:
+        model.train(was_training)
+    loss, tokens = float("nan"), 0
+    if function is None:
+        tokens = int(sum(r[1] for r in partial.results))
+        loss = sum(r[0] for r in partial.results) / tokens if tokens else float("nan")
+    return Evaluation(partial.results, loss, tokens, size)
+
+
+def _token_losses(model: Any, batch: dict[str, Any]) -> list[list[float]]:
+    """[sum of token losses, number of labels] a row."""
+    import torch
+
+    names = ("input_ids", "attention_mask", "labels", "position_ids", "decoder_input_ids", "decoder_attention_mask")
+    known = {k: v for k, v in batch.items() if k in names}
+    labels = known["labels"] if getattr(model.config, "is_encoder_decoder", False) else known.pop("labels")
+    logits = model(**known).logits
+    if not getattr(model.config, "is_encoder_decoder", False):
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    losses = torch.nn.functional.cross_entropy(
+        logits.float().transpose(1, 2), labels, ignore_index=_batches.IGNORED_LABEL, reduction="none"
+    )
+    counted = (labels != _batches.IGNORED_LABEL).sum(1)
+    return [[float(a), int(b)] for a, b in zip(losses.sum(1).double(), counted)]

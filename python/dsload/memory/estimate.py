@@ -1,0 +1,431 @@
+"""How much memory a training run, a generation or an evaluation takes, computed from the model's config before anything is allocated.
+
+The sums, for one rank without sharding:
+
+    training   = parameters + optimizer state + (gradients kept over micro-batches)
+                 + max(activations + logits at the start of the backward pass,
+                       gradients + the second gradient of tied embeddings,
+                       gradients + temporaries of the optimizer step)
+    generation = parameters + KV cache + logits of one step
+    evaluation = parameters + activations of one layer + logits of the whole batch
+
+Activations are counted tensor by tensor as PyTorch's autograd keeps them in transformers' implementations (what is saved in
+a layer is written beside each term below). Fused kernels keep less, so that an estimate is rather high than low. The tests hold it within 15% of
+torch's own peak for small GPT-2, T5 and Llama shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from . import _device
+
+_DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2, "mixed": 4, "int8": 1}
+
+# Bytes of state an optimizer keeps for each parameter, and of temporaries during its step (in parameter elements).
+_OPTIMIZER_BYTES = {"adamw": 8.0, "adam": 8.0, "momentum": 4.0, "sgd": 0.0, "adafactor": 0.1, "adamw8bit": 2.0}
+
+_MAX_VOCABULARY = 1_000_000
+_MAX_EVAL_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """What the sums need to know of a transformer. Made by `ModelShape.of(config)` from Hugging Face's names."""
+
+    vocab_size: int
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    feed_forward: int
+    decoder_layers: int = 0
+    positions: int = 0
+    is_encoder_decoder: bool = False
+    is_gated: bool = False
+    is_causal: bool = True
+    tied: bool = True
+    rms_norm: bool = False
+    activation: str = "gelu"
+    bias: bool = True
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    relative_bias: bool = False
+
+    @staticmethod
+    def of(config: Any) -> ModelShape:
+        """From a Hugging Face config object, a model that has one, or a dict with the same names.
+
+        Raises:
+            ValueError: where the hidden size or the number of layers cannot be found.
+        """
+        config = getattr(config, "config", config)
+
+        def get(*names: str, default: Any = None) -> Any:
+            for name in names:
+                value = config.get(name) if isinstance(config, Mapping) else getattr(config, name, None)
+                if value is not None:
+                    return value
+            return default
+
+        hidden = get("n_embd", "hidden_size", "d_model")
+        layers = get("n_layer", "num_hidden_layers", "num_layers")
+        if hidden is None or layers is None:
+            raise ValueError("the config names neither hidden_size (n_embd, d_model) nor num_hidden_layers (n_layer, num_layers)")
+        kind = str(get("model_type", default=""))
+        is_t5 = kind in ("t5", "mt5", "umt5", "longt5") or (get("d_kv") is not None and get("num_decoder_layers", "num_layers") is not None)
+        heads = int(get("n_head", "num_attention_heads", "num_heads", default=max(1, hidden // 64)))
+        projection = str(get("feed_forward_proj", default=""))
+        activation = str(get("activation_function", "hidden_act", "dense_act_fn", default="gelu"))
+        if is_t5:
+            activation = "gelu_new" if "gelu" in projection else (projection.replace("gated-", "") or "relu")
+        gated = projection.startswith("gated") or (not is_t5 and activation in ("silu", "swish") and get("intermediate_size") is not None)
+        encdec = bool(get("is_encoder_decoder", default=is_t5)) or is_t5
+        rms = is_t5 or get("rms_norm_eps") is not None
+        drop = get("resid_pdrop", "dropout_rate", "hidden_dropout_prob", "dropout", default=0.0)
+        return ModelShape(
+            vocab_size=int(get("vocab_size", default=50257)),
+            hidden=int(hidden),
+            layers=int(layers),
+            heads=heads,
+            kv_heads=int(get("num_key_value_heads", default=heads)),
+            head_dim=int(get("head_dim", "d_kv", default=hidden // heads)),
+            feed_forward=int(get("n_inner", "intermediate_size", "d_ff", "ffn_dim", "encoder_ffn_dim", default=4 * hidden)),
+            decoder_layers=int(get("num_decoder_layers", "decoder_layers", default=layers)) if encdec else 0,
+            positions=0 if is_t5 or rms else int(get("n_positions", "max_position_embeddings", default=0)),
+            is_encoder_decoder=encdec,
+            is_gated=gated,
+            is_causal=encdec or kind not in ("bert", "roberta", "distilbert", "electra"),
+            tied=bool(get("tie_word_embeddings", default=not (rms and not is_t5))),
+            rms_norm=rms,
+            activation=activation,
+            bias=not rms,
+            dropout=float(drop or 0.0),
+            attention_dropout=float(
+                get("attn_pdrop", "attention_dropout", "attention_probs_dropout_prob", default=drop if is_t5 else 0.0) or 0.0
+            ),
+            relative_bias=is_t5,
+        )
+
+    @property
+    def inner(self) -> int:
+        return self.heads * self.head_dim
+
+    @property
+    def kv_inner(self) -> int:
+        return self.kv_heads * self.head_dim
+
+    def parameters(self) -> int:
+        """Number of parameters: embeddings, attention, feed-forward, norms."""
+        h, bias = self.hidden, int(self.bias)
+        norm = h * (1 + bias)
+        attention = h * self.inner * 2 + h * self.kv_inner * 2 + bias * (self.inner + 2 * self.kv_inner + h)
+        feed = h * self.feed_forward * (3 if self.is_gated else 2) + bias * (self.feed_forward + h)
+        total = self.vocab_size * h * (1 if self.tied else 2) + self.positions * h + norm
+        total += self.layers * (attention + feed + 2 * norm)
+        if self.is_encoder_decoder:
+            total += self.decoder_layers * (2 * attention + feed + 3 * norm) + norm
+        if self.relative_bias:
+            total += 2 * 32 * self.heads
+        return total
+
+    def _feed_forward_saved(self, mask: float) -> float:
+        """Elements kept per token by one feed-forward block. `mask` is what a dropout mask costs per element."""
+        f, drop = self.feed_forward, self.dropout > 0
+        if self.activation in ("gelu_new", "gelu_fast"):
+            kept = 5.0  # x, tanh, 1 + tanh, x / 2, result: written out in Python
+        elif self.activation == "relu":
+            kept = 1.0  # the result serves the backward pass of relu too
+        else:
+            kept = 2.0  # fused: input and result
+        if self.is_gated:
+            kept += 2.0  # the other branch and the product
+        if drop and self.relative_bias:  # T5 alone drops inside the block
+            kept += mask + (0.0 if self.is_gated else 1.0)
+        return kept * f
+
+    def activations(self, batch: int, length: int, target: int, *, attention: str, mask: float) -> float:
+        """Elements that a forward pass in training keeps for the backward pass, without logits."""
+        h, norm = self.hidden, 3 if self.rms_norm else 2  # RMSNorm in Python keeps the normalised value too
+        drop = mask if self.dropout > 0 else 0.0
+        self_attention = norm * h + 2 * self.inner + 2 * self.kv_inner + drop * h
+        if attention != "eager" and not self.rms_norm:
+            self_attention += 2 * h  # the fused projection's parts made contiguous
+        feed = norm * h + self._feed_forward_saved(mask) + drop * h
+        per_score = self._score_copies(attention, mask)
+        source = batch * length
+        embedding = (norm + (drop if drop else 0)) * h + drop * h
+        total = source * (self.layers * (self_attention + feed) + embedding)
+        total += self.layers * batch * self.heads * length * length * per_score
+        if self.is_encoder_decoder:
+            to = batch * target
+            cross = norm * h + 2 * self.inner + drop * h
+            total += to * (self.decoder_layers * (self_attention + cross + feed) + embedding)
+            total += self.decoder_layers * source * 2 * self.kv_inner
+            total += self.decoder_layers * batch * self.heads * (target * target + target * length) * per_score
+        return total
+
+    def _score_copies(self, attention: str, mask: float) -> float:
+        """How many (rows, heads, length, length) matrices a layer keeps: the probabilities, a dropout mask, the dropped probabilities."""
+        dropped = (1.0 + mask) if self.attention_dropout > 0 else 0.0
+        if attention == "eager" or self.relative_bias:
+            return 1.0 + dropped
+        # On the CPU a dropout on the probabilities turns the fused kernel off.
+        return 1.0 + dropped if attention == "sdpa-cpu" and dropped else 0.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Bytes by purpose. `total` is the peak of the phase that takes most; `warnings` are sentences for people."""
+
+    parameters: int
+    gradients: int
+    optimizer: int
+    activations: int
+    logits: int
+    kv_cache: int
+    total: int
+    num_parameters: int
+    batch_size: int
+    sequence_length: int
+    max_batch_size: Optional[int] = None
+    warnings: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        parts = ("parameters", "gradients", "optimizer", "activations", "logits", "kv_cache")
+        lines = [f"{name:<12}{_device.format_bytes(getattr(self, name)):>12}" for name in parts if getattr(self, name)]
+        lines.append(f"{'peak':<12}{_device.format_bytes(self.total):>12}")
+        if self.max_batch_size is not None:
+            lines.append(f"largest batch that fits: {self.max_batch_size}")
+        return "\n".join([*lines, *(f"warning: {w}" for w in self.warnings)])
+
+
+def estimate(
+    config: Any,
+    batch_size: int = 8,
+    sequence_length: int = 512,
+    *,
+    target_length: Optional[int] = None,
+    mode: str = "train",
+    dtype: str = "float32",
+    optimizer: str = "adamw",
+    attention: str = "sdpa",
+    device: str = "cuda",
+    gradient_checkpointing: bool = False,
+    accumulation: int = 1,
+    max_new_tokens: int = 0,
+    num_return_sequences: int = 1,
+    keep_eval_logits: bool = False,
+    memory_bytes: Optional[int] = None,
+) -> Estimate:
+    """The memory that a run with these settings takes at its peak, in bytes on the device.
+
+    Args:
+        config: a Hugging Face config or model, a dict with the same names, or a ModelShape.
+        batch_size: rows of one forward pass (the micro-batch).
+        sequence_length, target_length: tokens a row, of the source and, for encoder-decoders, of the target (default: the same).
+        mode: "train", "evaluate" or "generate".
+        dtype: of the parameters: "float32", "bfloat16", "float16", or "mixed" (float32 parameters under bfloat16 autocast).
+        optimizer: "adamw", "adam", "momentum", "sgd", "adafactor", "adamw8bit".
+        attention: "sdpa" or "eager", as in transformers' `attn_implementation` ("flash_attention_2" counts as sdpa).
+        device: "cuda" or "cpu": masks of dropout take a byte an element on the first, a whole element on the second.
+        gradient_checkpointing: keep each layer's input only, and one layer's activations at a time.
+        accumulation: micro-batches an optimizer step; above 1 the gradients outlive the micro-batch.
+        max_new_tokens, num_return_sequences: for "generate".
+        keep_eval_logits: for "evaluate": all logits of the batch are kept until it ends (Trainer without `preprocess_logits_for_metrics`).
+        memory_bytes: the device's free memory; with it `max_batch_size` is filled in and an estimate above it is warned of.
+
+    Raises:
+        ValueError: for an unknown mode, dtype or optimizer, or sizes below 1.
+    """
+    if mode not in ("train", "evaluate", "generate"):
+        raise ValueError(f"mode must be train, evaluate or generate, got {mode!r}")
+    if dtype not in _DTYPE_BYTES:
+        raise ValueError(f"unknown dtype {dtype!r}; known: {', '.join(_DTYPE_BYTES)}")
+    if optimizer not in _OPTIMIZER_BYTES:
+        raise ValueError(f"unknown optimizer {optimizer!r}; known: {', '.join(_OPTIMIZER_BYTES)}")
+    if batch_size < 1 or sequence_length < 1:
+        raise ValueError(f"batch_size and sequence_length must be at least 1, got {batch_size} and {sequence_length}")
+    shape = config if isinstance(config, ModelShape) else ModelShape.of(config)
+    plan = _Plan(
+        shape, sequence_length, target_length or sequence_length, mode, dtype, optimizer, attention, device,
+        gradient_checkpointing, accumulation, max_new_tokens, num_return_sequences, keep_eval_logits,
+    )  # fmt: skip
+    parts = plan.parts(batch_size)
+    largest = plan.largest_batch(memory_bytes) if memory_bytes is not None else None
+    return Estimate(
+        **parts,
+        num_parameters=shape.parameters(),
+        batch_size=batch_size,
+        sequence_length=sequence_length,
+        max_batch_size=largest,
+        warnings=tuple(_warnings(shape, plan, batch_size, parts, memory_bytes, largest)),
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    shape: ModelShape
+    length: int
+    target: int
+    mode: str
+    dtype: str
+    optimizer: str
+    attention: str
+    device: str
+    checkpointing: bool
+    accumulation: int
+    new_tokens: int
+    sequences: int
+    keep_logits: bool
+
+    def parts(self, batch: int) -> dict[str, int]:
+        size = _DTYPE_BYTES[self.dtype]
+        compute = 2 if self.dtype == "mixed" else size
+        count = self.shape.parameters()
+        parts = dict.fromkeys(("gradients", "optimizer", "activations", "logits", "kv_cache"), 0)
+        parts["parameters"] = count * size
+        if self.mode == "train":
+            self._train(batch, count, size, compute, parts)
+        elif self.mode == "evaluate":
+            parts["activations"] = int(self._one_layer(batch) * compute)
+            kept = 2 if self.keep_logits else 1
+            parts["logits"] = self._logit_rows(batch) * (compute * kept + (8 if compute == 2 else 4))
+            parts["total"] = parts["parameters"] + parts["activations"] + parts["logits"]
+        else:
+            rows = batch * self.sequences
+            parts["kv_cache"] = self._kv_cache(rows) * compute
+            parts["activations"] = int(self._one_layer(batch) * compute)
+            parts["logits"] = rows * self.shape.vocab_size * (compute + 8)
+            parts["total"] = sum(parts[k] for k in ("parameters", "kv_cache", "activations", "logits"))
+        return {k: int(v) for k, v in parts.items()}
+
+    def _train(self, batch: int, count: int, size: int, compute: int, parts: dict[str, int]) -> None:
+        shape = self.shape
+        mask = 1.0 / compute if self.device != "cpu" else 1.0
+        attention = "sdpa-cpu" if self.attention != "eager" and self.device == "cpu" else self.attention
+        elements = shape.activations(batch, self.length, self.target, attention=attention, mask=mask)
+        if self.checkpointing:
+            layers = shape.layers + shape.decoder_layers
+            kept = batch * (shape.layers * self.length + shape.decoder_layers * self.target) * shape.hidden
+            elements = kept + elements / layers
+        weights = count * 2 if self.dtype == "mixed" else 0  # autocast's copies of the weights
+        activations = elements * compute + weights
+        # At the start of the backward pass: the logits, their float32 copy where they are not float32, the log-probabilities, and
+        # the gradients of the two steps between.
+        logits = self._logit_rows(batch) * (compute + (4 if compute != 4 else 0) + 3 * 4)
+        gradients = count * size
+        embedding = shape.vocab_size * shape.hidden * size if shape.tied else 0
+        step = count * size if self.device != "cpu" and self.optimizer in ("adam", "adamw") else 0
+        held = gradients if self.accumulation > 1 else 0
+        state = count * _OPTIMIZER_BYTES[self.optimizer] * (size / 4 if self.optimizer != "adamw8bit" else 1)
+        peak = max(activations + logits + held, gradients + held + embedding, gradients + step)
+        parts.update(gradients=gradients, optimizer=int(state), activations=int(activations), logits=int(logits))
+        parts["total"] = int(count * size + state + peak)
+
+    def _logit_rows(self, batch: int) -> int:
+        return batch * (self.target if self.shape.is_encoder_decoder else self.length) * self.shape.vocab_size
+
+    def _one_layer(self, batch: int) -> float:
+        """Without gradients a layer's tensors go as soon as they are used."""
+        s = self.shape
+        widest = max(2 * s.feed_forward + 2 * s.hidden, 4 * s.inner + s.hidden)
+        scores = 2 * s.heads * self.length if self.attention == "eager" or s.relative_bias else 0
+        return batch * self.length * (widest + scores)
+
+    def _kv_cache(self, rows: int) -> int:
+        s = self.shape
+        if s.is_encoder_decoder:
+            return 2 * s.decoder_layers * s.kv_inner * rows * (self.new_tokens + self.length)
+        return 2 * s.layers * s.kv_inner * rows * (self.length + self.new_tokens)
+
+    def largest_batch(self, memory: int) -> int:
+        """The largest batch whose peak stays within `memory`; 0 where not even one row fits."""
+        if self.parts(1)["total"] > memory:
+            return 0
+        low, high = 1, 2
+        while self.parts(high)["total"] <= memory and high < 1 << 24:
+            low, high = high, high * 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.parts(middle)["total"] <= memory else (low, middle)
+        return low
+
+
+def _warnings(
+    shape: ModelShape, plan: _Plan, batch: int, parts: dict[str, int], memory: Optional[int], largest: Optional[int]
+) -> list[str]:
+    show, found = _device.format_bytes, []
+    if shape.vocab_size > _MAX_VOCABULARY:
+        table = shape.vocab_size * shape.hidden * _DTYPE_BYTES[plan.dtype]
+        found.append(
+            f"a vocabulary of {shape.vocab_size:,} is out of the ordinary (32,000 to 262,144 are usual): its embedding alone takes"
+            f" {show(table)}, and the logits of this batch {show(parts['logits'])}; was a number of rows or bytes meant?"
+        )
+    if plan.mode != "train" and batch > _MAX_EVAL_ROWS:
+        found.append(
+            f"{batch:,} sequences in one batch take {show(parts['total'])} at once; a batch of 256 takes"
+            f" {show(plan.parts(256)['total'])} and gives the same result (evaluate_in_batches)"
+        )
+    if plan.mode == "train" and parts["logits"] > parts["activations"] and parts["logits"] > parts["parameters"]:
+        found.append(f"the logits ({show(parts['logits'])}) outweigh everything else: fewer tokens a batch, or a loss computed in chunks")
+    if plan.length > 1 and shape.positions and plan.length > shape.positions:
+        found.append(f"rows of {plan.length} tokens are longer than the model's {shape.positions} positions")
+    if memory is not None and parts["total"] > memory:
+        fits = f"a batch of {largest} fits" if largest else "not even one row fits"
+        found.append(f"{show(parts['total'])} are needed and {show(memory)} are free: {fits}")
+    return found
+
+
+def suggest_batch_size(
+    model: Any,
+    *,
+    sequence_length: int = 512,
+    optimizer: Any = "adamw",
+    dtype: Optional[str] = None,
+    memory_bytes: Optional[int] = None,
+    meter: Any = None,
+    safety: float = 0.8,
+) -> int:
+    """Rows that fit into `safety` of the free device memory: the largest power of two, at least 1.
+
+    model: a torch module, a config, or a number of parameters. What a module has already allocated (its parameters, on the device)
+    is not counted again. Without a config the shape is guessed from the number of parameters.
+    """
+    name = optimizer if isinstance(optimizer, str) else type(optimizer).__name__.lower()
+    name = name if name in _OPTIMIZER_BYTES else "adamw"
+    count, on_device = None, 0
+    if hasattr(model, "parameters") and callable(model.parameters) and not isinstance(model, ModelShape):
+        tensors = list(model.parameters())
+        count = sum(p.numel() for p in tensors)
+        on_device = sum(p.numel() * p.element_size() for p in tensors)
+        if dtype is None and tensors:
+            dtype = str(tensors[0].dtype).rpartition(".")[2]
+    elif isinstance(model, int):
+        count = model
+    try:
+        shape = model if isinstance(model, ModelShape) else ModelShape.of(getattr(model, "module", model))
+    except (ValueError, TypeError, AttributeError):
+        if count is None:
+            raise
+        shape = _shape_of_size(count)
+    if memory_bytes is None:
+        memory_bytes = (meter if meter is not None else _device.DeviceMeter()).read().available + on_device
+    device = "cpu" if meter is not None and not getattr(meter, "is_cuda", True) else "cuda"
+    known = dtype if dtype in _DTYPE_BYTES else "float32"
+    plan = _Plan(shape, sequence_length, sequence_length, "train", known, name, "eager", device, False, 2, 0, 1, False)
+    largest = plan.largest_batch(int(memory_bytes * safety))
+    return 1 << max(largest.bit_length() - 1, 0)
+
+
+def _shape_of_size(count: int) -> ModelShape:
+    """A decoder of about `count` parameters with the usual proportions: 64 hidden units a layer, heads of 64, 4 × hidden inside."""
+    hidden = max(64, 64 * round((64 * count / 12) ** (1 / 3) / 64))
+    return ModelShape(
+        vocab_size=50257, hidden=hidden, layers=max(1, math.ceil(hidden / 64)), heads=max(1, hidden // 64),
+        kv_heads=max(1, hidden // 64), head_dim=64, feed_forward=4 * hidden,
+    )  # fmt: skip

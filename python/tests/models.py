@@ -1,0 +1,67 @@
+"""Small models made from configs, and batches for them."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+import transformers
+
+transformers.logging.set_verbosity_error()
+
+
+def gpt2(vocab: int = 211, layers: int = 2, width: int = 32, heads: int = 2, dropout: float = 0.0, **more: Any) -> Any:
+    torch.manual_seed(1)
+    config = transformers.GPT2Config(
+        vocab_size=vocab, n_layer=layers, n_embd=width, n_head=heads, n_positions=512, bos_token_id=0, eos_token_id=0,
+        resid_pdrop=dropout, embd_pdrop=dropout, attn_pdrop=dropout, **more,
+    )  # fmt: skip
+    return transformers.GPT2LMHeadModel(config)
+
+
+def t5(vocab: int = 211, layers: int = 2, width: int = 32, heads: int = 2, dropout: float = 0.0, **more: Any) -> Any:
+    torch.manual_seed(1)
+    more = {"d_ff": 2 * width, **more}
+    config = transformers.T5Config(
+        vocab_size=vocab, num_layers=layers, d_model=width, d_kv=width // heads, num_heads=heads,
+        dropout_rate=dropout, decoder_start_token_id=0, pad_token_id=0, is_encoder_decoder=True, tie_word_embeddings=True, **more,
+    )  # fmt: skip
+    return transformers.T5ForConditionalGeneration(config)
+
+
+def llama(vocab: int = 211, layers: int = 2, width: int = 32, heads: int = 2, **more: Any) -> Any:
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(
+        vocab_size=vocab, num_hidden_layers=layers, hidden_size=width, num_attention_heads=heads, intermediate_size=3 * width,
+        bos_token_id=0, eos_token_id=0, max_position_embeddings=1024, **more,
+    )  # fmt: skip
+    return transformers.LlamaForCausalLM(config)
+
+
+def causal_batch(
+    rows: int, length: int, vocab: int = 211, left: bool = False, seed: int = 0, ragged: bool = True
+) -> dict[str, torch.Tensor]:
+    """Rows of random lengths, padded; every row has its number in `example`."""
+    g = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(length // 3, length + 1, (rows,), generator=g) if ragged else torch.full((rows,), length)
+    lengths[0] = length
+    ids = torch.randint(1, vocab, (rows, length), generator=g)
+    place = torch.arange(length).expand(rows, length)
+    mask = (place >= length - lengths[:, None]) if left else (place < lengths[:, None])
+    return {
+        "input_ids": torch.where(mask, ids, 0),
+        "attention_mask": mask.long(),
+        "labels": torch.where(mask, ids, -100),
+        "length": lengths.int(),
+        "example": torch.arange(rows),
+    }
+
+
+def seq2seq_batch(rows: int, length: int, target: int, vocab: int = 211, seed: int = 0) -> dict[str, torch.Tensor]:
+    batch = causal_batch(rows, length, vocab, seed=seed)
+    batch["labels"] = causal_batch(rows, target, vocab, seed=seed + 1)["labels"]
+    return batch
+
+
+def gradients(model: Any) -> dict[str, Optional[torch.Tensor]]:
+    return {n: None if p.grad is None else p.grad.clone() for n, p in model.named_parameters()}
