@@ -21,7 +21,7 @@ type Window struct {
 	hasNUL bool
 
 	// Cut has a bit for each offset before which a chunk may end and another begin; Gap for each byte that belongs to no
-	// chunk; NonASCII for bytes of 0x80 and above, around which Classify sets no cut.
+	// chunk; NonASCII for bytes of 0x80 and above.
 	Cut, Gap, NonASCII []uint64
 
 	starts, ends []uint64
@@ -159,12 +159,13 @@ func (w *Window) LastCut(limit int) int {
 	return 0
 }
 
-// Tables classify ASCII bytes: there is a cut between x and y where From[x] & To[y] == 0. The top bit of To[y] marks y as a gap; From has no top bits.
+// Tables classify ASCII bytes: there is a cut between x and y where From[x] & To[y] == 0. Other bytes have all of the lower seven bits in
+// both. The top bit of To[y] marks y as a gap; From has no top bits.
 type Tables struct {
 	From, To [128]byte
 }
 
-// Classify sets Cut, Gap and NonASCII for the whole text. There are no cuts next to bytes of 0x80 and above.
+// Classify sets Cut, Gap and NonASCII for the whole text.
 func (w *Window) Classify(t *Tables) {
 	words := w.Words()
 	if words == 0 {
@@ -179,27 +180,34 @@ func (w *Window) Classify(t *Tables) {
 	}
 }
 
+const lowerSeven = 0x7F
+
+func (t *Tables) from(b byte) byte {
+	if b < 0x80 {
+		return t.From[b]
+	}
+	return lowerSeven
+}
+
 // classifyGo is the plain twin.
 func classifyGo(w *Window, t *Tables, words int) {
 	buf := w.buf[pad-1:]
 	for i := range words {
 		b := buf[i*64 : i*64+65]
 		var cut, gap, non uint64
-		prev := b[0]
+		from := t.from(b[0])
 		for j, y := range b[1:] {
-			x := prev
-			prev = y
-			to := t.To[y&127]
-			var c, g uint64
-			if t.From[x&127]&to == 0 {
-				c = 1
+			to := uint8(lowerSeven)
+			if y < 0x80 {
+				to = t.To[y]
+			} else {
+				non |= 1 << (j & 63)
 			}
-			c &^= uint64((x | y) >> 7)
-			n := uint64(y >> 7)
-			g = uint64(to>>7) &^ n
-			cut |= c << (j & 63)
-			gap |= g << (j & 63)
-			non |= n << (j & 63)
+			if from&to == 0 {
+				cut |= 1 << (j & 63)
+			}
+			gap |= uint64(to>>7) << (j & 63)
+			from = t.from(y)
 		}
 		w.Cut[i], w.Gap[i], w.NonASCII[i] = cut, gap, non
 	}

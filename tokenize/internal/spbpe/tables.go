@@ -169,8 +169,8 @@ func weight(c int) int {
 	return 8
 }
 
-// buildTables groups the ASCII characters by what may follow them in one chunk. There are seven planes (six where unknown tokens
-// may fuse); groups are united, at the least cost, until they fit.
+// buildTables groups the ASCII characters by what may follow them in one chunk. There are six planes; groups are united, at the least
+// cost, until they fit. The seventh bit is for characters that join others only beyond ASCII, or only as unknown ones.
 func (m *Model) buildTables(list []merge) {
 	var follow [128]row
 	for _, g := range list {
@@ -184,18 +184,8 @@ func (m *Model) buildTables(list []merge) {
 			follow[x][0] &^= 1 << ' '
 		}
 	}
-	planes := 7
 	m.tables = chunkcache.Tables{}
-	if !m.allBytes {
-		planes = 6
-		for c := range 128 {
-			if m.runes.get(rune(c))&flagFuses != 0 {
-				m.tables.From[c] |= 1 << 6
-				m.tables.To[c] |= 1 << 6
-			}
-		}
-	}
-	groups := groupRows(&follow, planes)
+	groups := groupRows(&follow, 6)
 	for k, g := range groups {
 		for c := range 128 {
 			if g.members.has(c) {
@@ -204,6 +194,18 @@ func (m *Model) buildTables(list []merge) {
 			if g.follow.has(c) {
 				m.tables.To[c] |= 1 << k
 			}
+		}
+	}
+	for c := range 128 {
+		if m.runes.get(rune(c))&flagFuses != 0 {
+			m.tables.From[c] |= 1 << 6
+			m.tables.To[c] |= 1 << 6
+		}
+		if m.asciiEnds[c] && m.tables.From[c] == 0 {
+			m.tables.From[c] = 1 << 6
+		}
+		if m.asciiStarts[c] && m.tables.To[c] == 0 {
+			m.tables.To[c] = 1 << 6
 		}
 	}
 }

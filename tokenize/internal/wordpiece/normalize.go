@@ -1,0 +1,110 @@
+package wordpiece
+
+import (
+	"sync"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/ucd"
+)
+
+// charTables caches the tables of the sixteen settings, without and with what the pre-tokenizer does: some hundred KiB each.
+var charTables [32]struct {
+	once  sync.Once
+	table *charTable
+}
+
+func (n Normalizer) table(split bool) *charTable {
+	i := 0
+	for k, on := range []bool{n.CleanText, n.HandleChineseChars, n.StripAccents, n.Lowercase, split} {
+		if on {
+			i |= 1 << k
+		}
+	}
+	c := &charTables[i]
+	c.once.Do(func() { c.table = newCharTable(n, split) })
+	return c.table
+}
+
+// Append appends text as the normalizer makes it.
+func (n Normalizer) Append(dst, text []byte) []byte { return n.table(false).append(dst, text) }
+
+// append normalizes text; characters that stand alone get spaces around them. Marks that stay are put into canonical order: each goes
+// before those of a higher place, but not beyond the last character that has none.
+func (t *charTable) append(dst, text []byte) []byte {
+	run := len(dst) // marks from here on may be reordered
+	for len(text) > 0 {
+		r, size := rune(text[0]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(text)
+		}
+		entry := t.get(r)
+		switch entry & kindBits {
+		case kindKeep:
+			dst = append(dst, text[:size]...)
+		case kindMap:
+			if s := t.replacement(entry); t.ordered[entry] {
+				for _, r := range string(s) {
+					dst, run = t.place(dst, run, r)
+				}
+				text = text[size:]
+				continue
+			} else {
+				dst = append(dst, s...)
+			}
+		case kindDrop:
+			text = text[size:]
+			continue
+		case kindSpace:
+			dst = append(dst, ' ')
+		case kindAlone:
+			dst = append(dst, ' ')
+			dst = append(dst, text[:size]...)
+			dst = append(dst, ' ')
+		case kindHangul:
+			dst = appendHangul(dst, r)
+		case kindOrder:
+			dst, run = t.place(dst, run, r)
+			text = text[size:]
+			continue
+		case kindWall:
+		}
+		run = len(dst)
+		text = text[size:]
+	}
+	return dst
+}
+
+// place appends a character in canonical order.
+func (t *charTable) place(dst []byte, run int, r rune) ([]byte, int) {
+	order := ucd.BertTables().Order
+	k := order[r]
+	if k == 0 {
+		dst = utf8.AppendRune(dst, r)
+		return dst, len(dst)
+	}
+	at := len(dst)
+	for at > run {
+		p, n := utf8.DecodeLastRune(dst[:at])
+		if order[p] <= k {
+			break
+		}
+		at -= n
+	}
+	var buf [utf8.UTFMax]byte
+	n := utf8.EncodeRune(buf[:], r)
+	dst = append(dst, buf[:n]...)
+	copy(dst[at+n:], dst[at:])
+	copy(dst[at:], buf[:n])
+	return dst, run
+}
+
+// appendHangul appends the canonical decomposition of a syllable.
+func appendHangul(dst []byte, r rune) []byte {
+	i := r - 0xAC00
+	dst = utf8.AppendRune(dst, 0x1100+i/588)
+	dst = utf8.AppendRune(dst, 0x1161+i%588/28)
+	if i%28 != 0 {
+		dst = utf8.AppendRune(dst, 0x11A7+i%28)
+	}
+	return dst
+}
