@@ -1,47 +1,14 @@
 package unigram
 
 import (
-	"bufio"
-	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
-// sharedPath finds a file of the shared test data, or skips the test.
-func sharedPath(t testing.TB, name string) string {
-	dir := os.Getenv("DSLOAD_SHARED")
-	if dir == "" {
-		dir = "../../../../shared"
-	}
-	p := filepath.Join(dir, name)
-	if _, err := os.Stat(p); err != nil {
-		t.Skip("no shared test data: set DSLOAD_SHARED")
-	}
-	return p
-}
-
-func readShared(t testing.TB, name string) []byte {
-	b, err := os.ReadFile(sharedPath(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// tokenizer is a model with the added tokens that are cut out of the text before it.
-type tokenizer struct {
-	m     *Model
-	added map[string]uint32
-}
-
-func loadJSON(t testing.TB, name string) tokenizer {
+func loadJSON(t testing.TB, name string) enginetest.Tokenizer {
 	var f struct {
 		Added []struct {
 			ID      uint32
@@ -55,7 +22,7 @@ func loadJSON(t testing.TB, name string) tokenizer {
 			Vocab []json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(readShared(t, "tokenizers/"+name+"/tokenizer.json"), &f); err != nil {
+	if err := json.Unmarshal(enginetest.Read(t, "tokenizers/"+name+"/tokenizer.json"), &f); err != nil {
 		t.Fatal(err)
 	}
 	cfg := Config{UnkID: f.Model.UnkID, Split: SplitWords}
@@ -76,140 +43,40 @@ func loadJSON(t testing.TB, name string) tokenizer {
 	if cfg.Charsmap, err = ParseCharsmap(f.Normalizer.Charsmap); err != nil {
 		t.Fatal(err)
 	}
-	tok := tokenizer{added: map[string]uint32{}}
+	var tok enginetest.Tokenizer
 	for _, a := range f.Added {
-		tok.added[a.Content] = a.ID
+		tok.Added = append(tok.Added, enginetest.Added{ID: a.ID, Text: a.Content})
 	}
-	if tok.m, err = New(cfg); err != nil {
+	slices.SortFunc(tok.Added, func(a, b enginetest.Added) int { return len(b.Text) - len(a.Text) })
+	m, err := New(cfg)
+	if err != nil {
 		t.Fatal(err)
 	}
+	tok.New = func(n int) enginetest.Encoder { return m.NewEncoder(n) }
 	return tok
-}
-
-// encode cuts the added tokens out, leftmost and longest first.
-func (k tokenizer) encode(e *Encoder, dst []uint32, text string) []uint32 {
-	begin := 0
-	for i := 0; i < len(text); {
-		best := ""
-		if text[i] == '<' {
-			for a := range k.added {
-				if len(a) > len(best) && strings.HasPrefix(text[i:], a) {
-					best = a
-				}
-			}
-		}
-		if best == "" {
-			i++
-			continue
-		}
-		dst = e.Append(dst, []byte(text[begin:i]), true, true)
-		dst = append(dst, k.added[best])
-		i += len(best)
-		begin = i
-	}
-	return e.Append(dst, []byte(text[begin:]), true, true)
 }
 
 var goldenTokenizers = []struct {
 	name string
-	load func(testing.TB) tokenizer
+	load func(testing.TB) enginetest.Tokenizer
 }{
-	{"t5-small", func(t testing.TB) tokenizer { return loadJSON(t, "t5-small") }},
+	{"t5-small", func(t testing.TB) enginetest.Tokenizer { return loadJSON(t, "t5-small") }},
 }
 
 func TestGoldenCases(t *testing.T) {
 	for _, g := range goldenTokenizers {
-		t.Run(g.name, func(t *testing.T) {
-			tok := g.load(t)
-			texts := map[int]string{}
-			lines(t, "golden/cases.jsonl", func(line []byte) {
-				var c struct {
-					ID   int
-					Text string
-				}
-				if err := json.Unmarshal(line, &c); err != nil {
-					t.Fatal(err)
-				}
-				texts[c.ID] = c.Text
-			})
-			e := tok.m.NewEncoder(0)
-			n := 0
-			lines(t, "golden/"+g.name+".cases.jsonl", func(line []byte) {
-				var c struct {
-					ID  int
-					IDs []uint32
-				}
-				if err := json.Unmarshal(line, &c); err != nil {
-					t.Fatal(err)
-				}
-				n++
-				if got := tok.encode(e, nil, texts[c.ID]); !slices.Equal(got, c.IDs) {
-					t.Errorf("case %d %q:\n got %v\nwant %v", c.ID, texts[c.ID], got, c.IDs)
-				}
-			})
-			if n == 0 {
-				t.Fatal("no cases")
-			}
-		})
+		t.Run(g.name, func(t *testing.T) { enginetest.Cases(t, g.name, g.load(t)) })
 	}
-}
-
-func lines(t testing.TB, name string, f func([]byte)) {
-	sc := bufio.NewScanner(bytes.NewReader(readShared(t, name)))
-	sc.Buffer(nil, 1<<24)
-	for sc.Scan() {
-		f(sc.Bytes())
-	}
-}
-
-var corpora = map[string]string{
-	"multilingual-tldr.txt": "corpora/multilingual/tldr.txt",
-	"prose-peps.txt":        "corpora/prose/peps.txt",
-	"wikitext-2-test.txt":   "corpora/wikitext-2/test.txt",
-	"wikitext-2-valid.txt":  "corpora/wikitext-2/valid.txt",
 }
 
 func TestGoldenCorpora(t *testing.T) {
 	for _, g := range goldenTokenizers {
-		t.Run(g.name, func(t *testing.T) {
-			tok := g.load(t)
-			var want map[string]json.RawMessage
-			if err := json.Unmarshal(readShared(t, "golden/"+g.name+".corpora.json"), &want); err != nil {
-				t.Fatal(err)
-			}
-			for name, file := range corpora {
-				var w struct {
-					Tokens int
-					SHA256 string
-				}
-				if err := json.Unmarshal(want[name], &w); err != nil {
-					t.Fatal(err)
-				}
-				for _, size := range []int{0, 1 << 18} {
-					tokens, sum := digest(tok, tok.m.NewEncoder(size), string(readShared(t, file)))
-					if tokens != w.Tokens || sum != w.SHA256 {
-						t.Errorf("%s, cache %d: %d tokens, digest %s; want %d, %s", name, size, tokens, sum, w.Tokens, w.SHA256)
-					}
-				}
-			}
-		})
+		t.Run(g.name, func(t *testing.T) { enginetest.Digests(t, g.name, g.load(t)) })
 	}
 }
 
-// digest hashes the ids of every line as the golden files do.
-func digest(tok tokenizer, e *Encoder, text string) (int, string) {
-	h := sha256.New()
-	tokens := 0
-	var ids []uint32
-	var buf []byte
-	for line := range strings.Lines(text) {
-		ids = tok.encode(e, ids[:0], strings.TrimSuffix(line, "\n"))
-		tokens += len(ids)
-		buf = binary.LittleEndian.AppendUint32(buf[:0], uint32(len(ids)))
-		for _, id := range ids {
-			buf = binary.LittleEndian.AppendUint32(buf, id)
-		}
-		h.Write(buf)
+func BenchmarkSpeed(b *testing.B) {
+	for _, g := range goldenTokenizers {
+		b.Run(g.name, func(b *testing.B) { enginetest.Speed(b, g.load(b)) })
 	}
-	return tokens, hex.EncodeToString(h.Sum(nil))
 }
