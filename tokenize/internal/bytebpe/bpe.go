@@ -28,6 +28,9 @@ func (g *merger) short(w []byte) int {
 	if n > maxShort {
 		panic("bytebpe: word too long for the array merger")
 	}
+	if n == 0 {
+		return 0
+	}
 	g.sym[0] = noSymbol
 	for i, c := range w {
 		g.sym[(i+1)&63] = m.byteID[c]
@@ -53,10 +56,7 @@ func (g *merger) short(w []byte) int {
 		j := uint32(g.next[i])
 		k := uint32(g.next[j&63])
 		h := uint32(g.prev[i])
-		c := best >> 6
-		if m.results != nil {
-			c = m.results[c]
-		}
+		c := m.result(best >> 6)
 		g.sym[i] = c
 		g.rk[j&63] = noPair
 		g.next[i] = uint8(k)

@@ -3,7 +3,6 @@ package bytebpe
 import (
 	"bytes"
 	"encoding/binary"
-	"math/bits"
 )
 
 // The word cache.
@@ -60,9 +59,17 @@ type cacheShape struct{ aBits, bBits, spillBits, indexBits, longBits int }
 // minCache is the least cache; fewer bytes are raised to it.
 const minCache = 128 << 10
 
+// shapeOf returns the largest shape within cacheBytes.
 func shapeOf(cacheBytes int) cacheShape {
-	b := bits.Len(uint(max(cacheBytes, minCache))) - 1 // 2^b <= cacheBytes
-	return cacheShape{aBits: b - 2 - 6, bBits: b - 3 - 6, spillBits: b - 3 - 2, indexBits: b - 4 - 3, longBits: b - 3}
+	var best cacheShape
+	for b := 17; b < 48; b++ {
+		s := cacheShape{aBits: b - 2 - 6, bBits: b - 2 - 6, spillBits: b - 3 - 2, indexBits: b - 4 - 3, longBits: b - 2}
+		if b > 17 && s.bytes() > int64(cacheBytes) {
+			break
+		}
+		best = s
+	}
+	return best
 }
 
 func (s cacheShape) bytes() int64 {
@@ -100,28 +107,31 @@ func (c *cache) init(s cacheShape) {
 	}
 }
 
-// key returns the key of a word of 1..16 bytes without NUL.
-func key(w []byte) (lo, hi uint64) {
+// probeOf returns the probe of a word of 1..16 bytes without NUL.
+func (c *cache) probeOf(w []byte) probe {
 	var b [16]byte
 	copy(b[:], w)
-	return binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
+	k := &c.kinds[len(w)]
+	lo, hi := binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
+	return k.probe(lo, hi)
 }
 
-// insert stores a word of 1..16 bytes without NUL.
-func (c *cache) insert(w []byte, ids []uint32) {
-	lo, hi := key(w)
-	k := &c.kinds[len(w)]
+func (k *keyKind) probe(lo, hi uint64) probe {
 	h := lo*mulLo + hi*mulHi
-	at := (h>>k.shift&^63 + uint64(k.base)) / 8
-	line := (*[lineWords]uint64)(c.lines[at:])
+	return probe{lo: lo, second: hi | lo&k.same, line: uint32(h>>(k.shift&63))&^63 + k.base, any: uint32(k.same) & 15}
+}
+
+// insert stores the ids of a word of 1..16 bytes without NUL.
+func (c *cache) insert(p *probe, ids []uint32) {
+	line := (*[lineWords]uint64)(c.lines[p.line/8:])
 	v := c.value(ids)
-	if len(w) <= 8 {
-		line[3], line[2], line[1], line[0] = line[2], line[1], line[0], lo
+	if p.any != 0 {
+		line[3], line[2], line[1], line[0] = line[2], line[1], line[0], p.lo
 		line[7], line[6], line[5], line[4] = line[6], line[5], line[4], v
 		return
 	}
-	line[1], line[0] = line[0], lo
-	line[3], line[2] = line[2], hi
+	line[1], line[0] = line[0], p.lo
+	line[3], line[2] = line[2], p.second
 	line[5], line[4] = line[4], v
 }
 

@@ -75,7 +75,8 @@ func (e *Encoder) seed() {
 		id--
 		if set[id>>6]>>(id&63)&1 != 0 {
 			one[0] = id
-			e.insert(e.m.vocab.token(id), one[:])
+			p := e.probeOf(e.m.vocab.token(id))
+			e.insert(&p, one[:])
 		}
 	}
 }
@@ -191,7 +192,7 @@ func (e *Encoder) appendWords(dst []uint32, words int) []uint32 {
 				break
 			}
 			i += hit
-			dst = e.appendMiss(dst, e.buf[pos[i]:pos[i+1]])
+			dst = e.appendMiss(dst, int(pos[i]), int(pos[i+1]), &e.probes[i])
 		}
 		w += count
 	}
@@ -206,8 +207,7 @@ func (e *Encoder) prepareGo(pos []uint16, out []probe) {
 		text := e.buf[p : p+16]
 		lo := binary.LittleEndian.Uint64(text) & k.maskLo
 		hi := binary.LittleEndian.Uint64(text[8:]) & k.maskHi
-		h := lo*mulLo + hi*mulHi
-		out[i] = probe{lo: lo, second: hi | lo&k.same, line: uint32(h>>(k.shift&63))&^63 + k.base, any: uint32(k.same) & 15}
+		out[i] = k.probe(lo, hi)
 	}
 }
 
@@ -254,17 +254,39 @@ func (e *Encoder) lookupGo(dst []uint32, probes []probe) (_ []uint32, hits int) 
 	return dst[:n], len(probes)
 }
 
-// appendMiss appends the ids of a word without NUL that the lines do not hold, and caches them.
-func (e *Encoder) appendMiss(dst []uint32, w []byte) []uint32 {
-	base := len(dst)
-	if len(w) <= 16 {
-		dst = e.appendUncached(dst, w)
-		e.insert(w, dst[base:])
-		return dst
+// appendMiss appends the ids of the word at buf[begin:end], which has no NUL and is not in the lines, and caches them.
+func (e *Encoder) appendMiss(dst []uint32, begin, end int, p *probe) []uint32 {
+	w := e.buf[begin:end]
+	if len(w) > 16 {
+		return e.appendLongWord(dst, w)
 	}
+	base := len(dst)
+	if id := e.whole(w); id != noSymbol {
+		dst = append(dst, id)
+	} else if e.m.missing {
+		dst = e.appendPresent(dst, w)
+	} else {
+		n := e.merge16((*[16]byte)(e.buf[begin:begin+16]), len(w))
+		dst = append(dst, e.merger.ids[:n]...)
+	}
+	e.insert(p, dst[base:])
+	return dst
+}
+
+// appendWord appends the ids of any word, wherever it lies.
+func (e *Encoder) appendWord(dst []uint32, w []byte) []uint32 {
+	if len(w) <= 16 || bytes.IndexByte(w, 0) >= 0 {
+		return e.appendUncached(dst, w)
+	}
+	return e.appendLongWord(dst, w)
+}
+
+// appendLongWord appends the ids of a word of more than 16 bytes.
+func (e *Encoder) appendLongWord(dst []uint32, w []byte) []uint32 {
 	if len(w) > maxLong {
 		return e.appendUncached(dst, w)
 	}
+	base := len(dst)
 	hash := hashBytes(w)
 	dst, ok := e.appendLong(dst, w, hash)
 	if !ok {
@@ -274,32 +296,42 @@ func (e *Encoder) appendMiss(dst []uint32, w []byte) []uint32 {
 	return dst
 }
 
-// appendWord appends the ids of any word, cached where that is possible.
-func (e *Encoder) appendWord(dst []uint32, w []byte) []uint32 {
-	if len(w) <= 16 || len(w) > maxLong || bytes.IndexByte(w, 0) >= 0 {
-		return e.appendUncached(dst, w)
-	}
-	return e.appendMiss(dst, w)
-}
-
 func (e *Encoder) appendUncached(dst []uint32, w []byte) []uint32 {
-	if e.m.ignoreMerges {
-		if id := e.m.vocab.find(w); id != noSymbol {
-			return append(dst, id)
-		}
+	if id := e.whole(w); id != noSymbol {
+		return append(dst, id)
 	}
-	if e.m.hasMissing(w) {
-		e.kept = e.kept[:0]
-		for _, c := range w {
-			if e.m.byteID[c] != noSymbol {
-				e.kept = append(e.kept, c)
-			}
-		}
-		if w = e.kept; len(w) == 0 {
-			return dst
-		}
+	if e.m.missing {
+		return e.appendPresent(dst, w)
 	}
 	return e.appendMerged(dst, w)
+}
+
+// whole returns the token that is the whole word, where the model takes it without merging, else noSymbol.
+func (e *Encoder) whole(w []byte) uint32 {
+	if !e.m.ignoreMerges {
+		return noSymbol
+	}
+	return e.m.vocab.find(w)
+}
+
+// appendPresent merges what is left of a word without the bytes that have no token.
+func (e *Encoder) appendPresent(dst []uint32, w []byte) []uint32 {
+	if !e.m.hasMissing(w) {
+		return e.appendMerged(dst, w)
+	}
+	e.kept = e.kept[:0]
+	for _, c := range w {
+		if e.m.byteID[c] != noSymbol {
+			e.kept = append(e.kept, c)
+		}
+	}
+	if len(e.kept) > 0 {
+		dst = e.appendMerged(dst, e.kept)
+	}
+	if cap(e.kept) > 1<<16 {
+		e.kept = nil
+	}
+	return dst
 }
 
 // SafeCut returns the largest n <= len(text) for which ids(text+rest) = ids(text[:n]) followed by ids(text[n:]+rest) whatever rest is, or 0

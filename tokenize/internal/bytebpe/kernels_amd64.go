@@ -44,6 +44,17 @@ func classifyAVX512(buf *byte, out *block, n int) (high, nul uint64)
 //go:noescape
 func flattenVBMI2(start *uint64, n int, pos *uint16) (count int)
 
+//go:noescape
+func mergeAVX512(t *mergeTables, word *byte, n int, sym *uint32, out *uint32) (count int)
+
+// merge16 is short for words of 2..16 bytes at the front of a buffer; it leaves ids but not their places.
+func (g *merger) merge16(w *[16]byte, n int) int {
+	if !hasAVX512 {
+		return g.short(w[:n])
+	}
+	return mergeAVX512(&g.m.tables, &w[0], n, &g.sym[0], &g.ids[0])
+}
+
 func classify(buf []byte, out []block) (high, nul uint64) {
 	if !hasAVX512 {
 		return classifyGo(buf, out)

@@ -280,3 +280,151 @@ flatten_many:
 	VPADDW Z3, Z2, Z2
 	VMOVDQU64 Z2, 64(DI)
 	JMP flatten_next
+
+// func mergeAVX512(t *mergeTables, word *byte, n int, sym *uint32, out *uint32) (count int)
+//
+// The array merger of bpe.go for 2..16 bytes, 16 of them readable, with nothing but the loop's branch depending on data. Z0 holds rank<<6 | position
+// of the pair at each position, R8 the live positions with a sentinel on both sides; sym has room for 32 symbols.
+TEXT ·mergeAVX512(SB), NOSPLIT, $0-48
+	MOVQ t+0(FP), SI
+	MOVQ word+8(FP), AX
+	MOVQ n+16(FP), CX
+	MOVQ sym+24(FP), DI
+
+	VPMOVZXBD (AX), Z1              // bytes at lane p-1 for position p
+	VPMOVZXBD ·iota64+0(SB), Z6
+	MOVL $0xffff, DX
+	KMOVW DX, K1
+	MOVQ 0(SI), R9
+	VPGATHERDD (R9)(Z1*4), K1, Z2   // symbols
+	VMOVDQU32 Z2, 4(DI)
+	MOVL $0xfffff, DX
+	MOVL DX, (DI)
+	MOVL DX, 4(DI)(CX*4)
+	// Pairs: lane p holds word[p-1]<<8 | word[p], for p in 1..n-1.
+	MOVL $1, DX
+	SHLXL CX, DX, DX
+	SUBL $2, DX
+	KMOVW DX, K1
+	VALIGND $15, Z1, Z1, Z3         // lane p: byte p-1 (lane 0 is not used)
+	VPSLLD $8, Z3, Z3
+	VPORD  Z1, Z3, Z3
+	MOVL $-1, DX
+	VPBROADCASTD DX, Z5
+	VMOVDQA32 Z5, Z0
+	MOVQ 8(SI), R9
+	KMOVW K1, K2
+	VPGATHERDD (R9)(Z3*4), K2, Z4
+	VPSLLD $6, Z4, Z4
+	VPORD  Z6, Z4, K1, Z0
+
+	LEAQ 2(CX), DX
+	MOVL $-1, R8
+	BZHIQ DX, R8, R8
+	MOVQ 16(SI), R9
+	MOVQ 24(SI), R10
+	MOVQ 40(SI), R11
+	MOVL 48(SI), R12
+	MOVL 52(SI), R13
+
+merge_next:
+	VEXTRACTI64X4 $1, Z0, Y1
+	VPMINUD Y1, Y0, Y1
+	VEXTRACTI128 $1, Y1, X2
+	VPMINUD X2, X1, X1
+	VPSHUFD $0x4e, X1, X2
+	VPMINUD X2, X1, X1
+	VPSHUFD $0xb1, X1, X2
+	VPMINUD X2, X1, X1
+	VMOVD X1, AX
+	CMPL AX, $0x3fffffc0
+	JAE  merge_done
+	MOVL AX, CX
+	ANDL $63, AX              // i
+	SHRL $6, CX
+	MOVQ 32(SI), DX
+	TESTQ DX, DX
+	JZ   merge_linear
+	MOVL (DX)(CX*4), BX       // the merged symbol
+merge_result:
+	MOVQ $-2, DX
+	SHLXQ AX, DX, DX
+	ANDQ R8, DX
+	TZCNTQ DX, R15            // j, which dies
+	BLSRQ DX, DX
+	TZCNTQ DX, CX             // k, the next one
+	BTRQ R15, R8
+	BZHIQ AX, R8, DX
+	LZCNTQ DX, DX
+	XORQ $63, DX              // h, the one before
+	MOVL $1, R14
+	SHLXL R15, R14, R15
+	KMOVW R15, K3
+	VMOVDQA32 Z5, K3, Z0
+	SHLXL AX, R14, R15
+	KMOVW R15, K1
+	SHLXL DX, R14, R15
+	KMOVW R15, K2
+	MOVL BX, (DI)(AX*4)
+	MOVL (DI)(CX*4), R14
+	MOVL (DI)(DX*4), R15
+	MOVQ BX, CX
+	SHLQ $20, CX
+	ORQ  CX, R14              // key with the next
+	SHLQ $20, R15
+	ORQ  BX, R15              // key with the one before
+
+	MOVQ R14, BX
+	IMULQ R11, BX
+	SHRXQ R12, BX, CX
+	MOVWLZX (R9)(CX*2), CX
+	SHRQ $8, BX
+	IMULL BX, CX
+	SHRXL R13, CX, CX
+	MOVQ (R10)(CX*8), CX
+	MOVL CX, BX
+	ANDL $0xffffff, BX
+	SHRQ $24, CX
+	CMPQ CX, R14
+	MOVL $0xffffff, CX
+	CMOVLNE CX, BX
+	SHLL $6, BX
+	ORL  AX, BX
+	VPBROADCASTD BX, K1, Z0
+
+	MOVQ R15, BX
+	IMULQ R11, BX
+	SHRXQ R12, BX, R14
+	MOVWLZX (R9)(R14*2), R14
+	SHRQ $8, BX
+	IMULL BX, R14
+	SHRXL R13, R14, R14
+	MOVQ (R10)(R14*8), R14
+	MOVL R14, BX
+	ANDL $0xffffff, BX
+	SHRQ $24, R14
+	CMPQ R14, R15
+	CMOVLNE CX, BX
+	SHLL $6, BX
+	ORL  DX, BX
+	VPBROADCASTD BX, K2, Z0
+	JMP  merge_next
+
+merge_linear:
+	MOVL 56(SI), BX
+	ADDL CX, BX
+	JMP  merge_result
+
+merge_done:
+	MOVQ n+16(FP), CX
+	SHRQ $1, R8
+	BZHIQ CX, R8, R8
+	KMOVW R8, K1
+	MOVQ out+32(FP), DX
+	VMOVDQU32 4(DI), Z1
+	VPCOMPRESSD Z1, K1, Z1
+	VMOVDQU32 Z1, (DX)
+	POPCNTQ R8, R8
+	MOVQ R8, count+40(FP)
+	VZEROUPPER
+	RET

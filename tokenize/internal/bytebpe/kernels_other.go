@@ -13,3 +13,5 @@ func (e *Encoder) prepare(pos []uint16, out []probe) { e.prepareGo(pos, out) }
 func (e *Encoder) lookup(dst []uint32, probes []probe) (_ []uint32, hits int) {
 	return e.lookupGo(dst, probes)
 }
+
+func (g *merger) merge16(w *[16]byte, n int) int { return g.short(w[:n]) }

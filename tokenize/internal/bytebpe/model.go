@@ -18,10 +18,25 @@ type Model struct {
 	missing   bool        // some byte has no token; such bytes are dropped before merging
 	bytePairs []uint32    // rank of each pair of bytes, at left<<8 | right
 	pairs     pairTable
-	results   []uint32 // rank to token; nil where the rank is the token
+	results   []uint32 // rank to token; nil where that is the rank plus base
+	base      uint32
+	tables    mergeTables
 	vocab     *vocab
 
 	seeds func() []uint64 // ids that merge to themselves, as a bit set
+}
+
+// mergeTables is what a merging kernel reads; its layout is known to the assembly.
+type mergeTables struct {
+	byteID    *uint32
+	bytePairs *uint32
+	disp      *uint16
+	slots     *uint64
+	results   *uint32 // nil: rank + base
+	mul       uint64
+	bshift    uint32
+	sshift    uint32
+	base      uint32
 }
 
 // New checks the configuration and builds the tables.
@@ -53,6 +68,7 @@ func New(c Config) (*Model, error) {
 			set.put(g.Left, g.Right, uint32(r))
 			m.results[r] = g.Result
 		}
+		m.simplifyResults()
 	}
 	m.bytePairs = make([]uint32, 1<<16)
 	for a, x := range m.byteID {
@@ -66,6 +82,11 @@ func New(c Config) (*Model, error) {
 	var ok bool
 	if m.pairs, ok = newPairTable(set.entries()); !ok {
 		return nil, configError("the merges cannot be hashed")
+	}
+	m.tables = mergeTables{byteID: &m.byteID[0], bytePairs: &m.bytePairs[0], disp: &m.pairs.disp[0], slots: &m.pairs.slots[0],
+		mul: m.pairs.mul, bshift: uint32(m.pairs.bshift), sshift: uint32(m.pairs.sshift), base: m.base}
+	if m.results != nil {
+		m.tables.results = &m.results[0]
 	}
 	m.seeds = sync.OnceValue(m.findSeeds)
 	return m, nil
@@ -143,10 +164,25 @@ func (m *Model) mergeSlowly(sym []uint32, w []byte, set *pairSet) []uint32 {
 	return sym
 }
 
+// simplifyResults drops the table of results where ids follow the ranks.
+func (m *Model) simplifyResults() {
+	if len(m.results) == 0 {
+		m.results = nil
+		return
+	}
+	base := m.results[0]
+	for r, id := range m.results {
+		if id != base+uint32(r) {
+			return
+		}
+	}
+	m.base, m.results = base, nil
+}
+
 // result is the token that the pair of this rank becomes.
 func (m *Model) result(rank uint32) uint32 {
 	if m.results == nil {
-		return rank
+		return rank + m.base
 	}
 	return m.results[rank]
 }

@@ -25,10 +25,11 @@ func (t *pairTable) find(a, b uint32) uint32 {
 	key := uint64(a)<<20 | uint64(b)
 	p := key * t.mul
 	e := t.slots[uint32(p>>8)*uint32(t.disp[p>>t.bshift])>>t.sshift]
+	r := uint32(e) & noRank
 	if e>>24 != key {
-		return noRank
+		r = noRank // a conditional move: the outcome is unpredictable
 	}
-	return uint32(e) & noRank
+	return r
 }
 
 const emptySlot = uint64(noSymbol)<<44 | uint64(noSymbol)<<24 | noRank
