@@ -1,0 +1,39 @@
+package feed
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+)
+
+// ErrInUse says that a live server has the socket.
+var ErrInUse = errors.New("another server is listening there")
+
+// RequestError is an error that the client is told as it is: a status, what is wrong, and what to do.
+type RequestError struct {
+	Status int // HTTP status, 4xx or 5xx
+	Reason string
+	Hint   string
+}
+
+func (e *RequestError) Error() string { return e.Reason }
+
+// BadParam says that a parameter of /v1/batches cannot be used.
+func BadParam(param, reason, hint string) error {
+	return &RequestError{http.StatusBadRequest, param + ": " + reason, hint}
+}
+
+// writeError answers with {"error", "hint"}; errors other than RequestError are the server's own, 500.
+func writeError(w http.ResponseWriter, err error) {
+	var re *RequestError
+	if !errors.As(err, &re) {
+		re = &RequestError{http.StatusInternalServerError, err.Error(), "see the server's log; `dsload verify` checks the dataset"}
+	}
+	body, _ := json.Marshal(map[string]string{"error": re.Reason, "hint": re.Hint}) // strings always marshal
+	w.Header().Set("Content-Type", "application/json")
+	if re.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "2")
+	}
+	w.WriteHeader(re.Status)
+	_, _ = w.Write(append(body, '\n')) // the client may be gone: nothing to do about it
+}

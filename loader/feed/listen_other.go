@@ -1,0 +1,13 @@
+//go:build !unix
+
+package feed
+
+import (
+	"errors"
+	"net"
+)
+
+// ListenUnix is not supported on this system: nothing here guards a socket by its mode. Use TCP on the loopback address.
+func ListenUnix(path string) (net.Listener, error) {
+	return nil, errors.New("unix sockets are not supported on this system; use --listen 127.0.0.1:PORT")
+}

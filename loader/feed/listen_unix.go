@@ -1,0 +1,116 @@
+//go:build unix
+
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// maxSocketPath is the longest path that the address of a unix socket holds on every system.
+const maxSocketPath = 103
+
+// ListenUnix listens on a unix socket of mode 0600. The file that a dead server left is replaced, a live server's never is, and neither is a file that is
+// no socket. A lock beside the socket (PATH.lock, held while the listener lives) decides between servers that start at the same time. Closing the
+// listener removes both.
+func ListenUnix(path string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("listen on %s: the path has %d bytes where a socket's may have %d; use a shorter one, such as one in /tmp", path, len(path), maxSocketPath)
+	}
+	lock, err := lockFile(path + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	l, err := listenLocked(path)
+	if err != nil {
+		lock.release()
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	return &unixListener{l, lock}, nil
+}
+
+// listenLocked is ListenUnix while the lock is held.
+func listenLocked(path string) (*net.UnixListener, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, fmt.Errorf("a file that is no socket lies there; remove it or use another path")
+	default:
+		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			conn.Close()
+			return nil, ErrInUse
+		} else if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w (%w)", ErrInUse, err) // a full queue, no permission: somebody is alive
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		// Linux gives the file the mode of the socket at the time of bind, so nobody else can ever connect. Where the system refuses, the chmod
+		// below has to do.
+		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
+	}}
+	l, err := config.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l.(*net.UnixListener), nil
+}
+
+type unixListener struct {
+	*net.UnixListener
+	lock *fileLock
+}
+
+func (l *unixListener) Close() error {
+	err := l.UnixListener.Close() // removes the socket
+	l.lock.release()
+	return err
+}
+
+// fileLock is a file that one process holds; the system frees it when the process dies.
+type fileLock struct{ f *os.File }
+
+func lockFile(path string) (*fileLock, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_CLOEXEC, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			f.Close()
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				return nil, ErrInUse
+			}
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		// The last holder may have removed the file between our open and our lock: then the lock is on nothing.
+		have, err := f.Stat()
+		if now, statErr := os.Stat(path); err == nil && statErr == nil && os.SameFile(have, now) {
+			return &fileLock{f}, nil
+		}
+		f.Close()
+	}
+}
+
+func (l *fileLock) release() {
+	if l.f != nil {
+		os.Remove(l.f.Name()) // before the lock goes, so that nobody locks a name that disappears
+		l.f.Close()
+		l.f = nil
+	}
+}

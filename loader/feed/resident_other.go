@@ -1,0 +1,5 @@
+//go:build !linux
+
+package feed
+
+func residentBytes() int64 { return 0 }

@@ -1,0 +1,100 @@
+package feed
+
+import (
+	_ "embed"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// clientStatus is one running stream as /v1/stats shows it.
+type clientStatus struct {
+	ID         uint64  `json:"id"`
+	From       string  `json:"from"`
+	Query      string  `json:"query"`
+	Seconds    float64 `json:"seconds"`
+	Next       int64   `json:"next"` // the position after the last batch
+	LeaseBytes int64   `json:"lease_bytes"`
+	// WaitingSeconds is how long the client has been letting the server wait, 0 where it takes what it gets.
+	WaitingSeconds float64 `json:"waiting_seconds"`
+	totals
+}
+
+// stats is /v1/stats: what the dashboard shows.
+type stats struct {
+	UptimeSeconds float64        `json:"uptime_seconds"`
+	Draining      bool           `json:"draining"`
+	Streams       int            `json:"streams"`
+	MemoryUsed    int64          `json:"memory_leased_bytes"`
+	MemoryPeak    int64          `json:"memory_leased_peak_bytes"`
+	MemoryCap     int64          `json:"memory_cap_bytes"`
+	Resident      int64          `json:"resident_bytes"` // 0 where the system does not say
+	Efficiency    float64        `json:"padding_efficiency"`
+	Clients       []clientStatus `json:"clients"` // the longest running first, at most maxClientsShown
+	totals
+}
+
+// maxClientsShown bounds the answer of /v1/stats.
+const maxClientsShown = 256
+
+func (s *Server) stats() stats {
+	now := time.Now()
+	total := s.metrics.total()
+	out := stats{
+		UptimeSeconds: now.Sub(s.started).Seconds(), Draining: s.draining.Load(), totals: total, Efficiency: total.efficiency(),
+		MemoryUsed: s.opts.Ledger.Used(), MemoryPeak: s.opts.Ledger.Peak(), MemoryCap: s.opts.Ledger.Cap(), Resident: residentBytes(), Clients: []clientStatus{},
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out.Streams = len(s.streams)
+	for _, st := range s.streams {
+		c := clientStatus{ID: st.id, From: st.from, Query: st.raw, Seconds: now.Sub(st.since).Seconds(), Next: st.stats.next.Load(), LeaseBytes: st.leased.Load()}
+		c.add(&st.stats)
+		if since := st.stats.blockedSince.Load(); since != 0 {
+			c.WaitingSeconds = max(0, now.Sub(time.Unix(0, since)).Seconds())
+		}
+		out.Clients = append(out.Clients, c)
+	}
+	slices.SortFunc(out.Clients, func(a, b clientStatus) int { return int(a.ID) - int(b.ID) })
+	out.Clients = out.Clients[:min(len(out.Clients), maxClientsShown)]
+	return out
+}
+
+func (s *Server) serveStats(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, s.stats())
+}
+
+// serveHealth says 200 only while new streams would be served from data that are still there.
+func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	if s.draining.Load() {
+		writeError(w, &RequestError{503, "the server is shutting down", "connect again when it is back"})
+		return
+	}
+	if err := s.opts.Backend.Check(); err != nil {
+		writeError(w, &RequestError{503, err.Error(), "`dsload verify` names what is damaged"})
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"status": "ok", "streams": s.numStreams()})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
+}
+
+//go:embed dashboard.html
+var dashboard []byte
+
+func (s *Server) serveDashboard(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	// Everything is in the page; nothing may be loaded from elsewhere.
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'")
+	_, _ = w.Write(dashboard) // the client may be gone
+}
