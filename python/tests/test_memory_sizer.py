@@ -193,7 +193,7 @@ def test_grows_again_after_a_quiet_stretch_and_waits_longer_after_a_failure() ->
 def test_a_row_that_does_not_fit_is_named() -> None:
     model = torch.nn.Linear(2, 1)
     sizer = AdaptiveBatchSizer(model, 4, micro_batch_size=4, weighting="rows")
-    with pytest.raises(CannotSplit) as caught:  # noqa: PT012
+    with pytest.raises(CannotSplit) as caught:
         for _ in sizer.batches([{"x": torch.randn(4, 2)}]):
             with sizer.step():
                 raise torch.OutOfMemoryError("out")
@@ -204,7 +204,7 @@ def test_other_errors_pass_and_gradients_stay() -> None:
     model = torch.nn.Linear(2, 1)
     model.weight.grad = torch.ones_like(model.weight)
     sizer = AdaptiveBatchSizer(model, 4, micro_batch_size=4, weighting="rows")
-    with pytest.raises(KeyError):  # noqa: PT012
+    with pytest.raises(KeyError):
         for part in sizer.batches([{"x": torch.randn(4, 2)}]):
             with sizer.step():
                 sizer.backward(model(part["x"]).mean())

@@ -206,11 +206,12 @@ def _batch_too_large(record: _Record) -> Optional[Verdict]:
     phase = str(oom["phase"])
     held = _resting(record)
     allocated = oom.get("allocated")
-    need = (int(allocated) + int(oom.get("requested") or 0) - held) if allocated is not None else 0
-    room = record.total - held
-    fits = rows // 2
-    if need > 0 and 0 < room < need:
-        fits = max(1, min(fits, int(rows * room / need * 0.85)))
+    room, fits = record.total - held, rows // 2
+    per_row = _bytes_per_token(record, held) * int(batch.get("length") or 1)
+    if allocated is not None and room > 0:
+        # What failed took at least this much; what succeeded before tells what a row takes at its peak.
+        per_row = max(per_row, (int(allocated) + int(oom.get("requested") or 0) - held) / rows)
+        fits = max(1, min(fits, int(0.9 * room / per_row))) if per_row > 0 else fits
     length = f" of length {batch['length']}" if batch.get("length") else ""
     return Verdict(
         "batch_too_large", phase,
@@ -222,6 +223,17 @@ def _batch_too_large(record: _Record) -> Optional[Verdict]:
         ),
         {"rows": float(rows), "suggested_rows": float(fits), "held": float(held)},
     )  # fmt: skip
+
+
+def _bytes_per_token(record: _Record, held: int) -> float:
+    """The most that a successful step took above what is held between steps, for each token of its batch, padding included."""
+    most = 0.0
+    for line in record.snapshots:
+        batch = line.get("batch") or {}
+        tokens = int(batch.get("rows") or 0) * int(batch.get("length") or 1)
+        if tokens and line.get("peak") is not None and line.get("phase") in ("forward", "backward"):
+            most = max(most, (int(line["peak"]) - held) / tokens)
+    return most
 
 
 def _resting(record: _Record) -> int:

@@ -80,7 +80,7 @@ class ModelShape:
         is_t5 = kind in ("t5", "mt5", "umt5", "longt5") or (get("d_kv") is not None and get("num_decoder_layers", "num_layers") is not None)
         heads = int(get("n_head", "num_attention_heads", "num_heads", default=max(1, hidden // 64)))
         projection = str(get("feed_forward_proj", default=""))
-        activation = str(get("activation_function", "hidden_act", "dense_act_fn", default="gelu"))
+        activation = str(get("activation_function", "hidden_act", "dense_act_fn", default="gelu_new" if kind == "gpt2" else "gelu"))
         if is_t5:
             activation = "gelu_new" if "gelu" in projection else (projection.replace("gated-", "") or "relu")
         gated = projection.startswith("gated") or (not is_t5 and activation in ("silu", "swish") and get("intermediate_size") is not None)
@@ -219,7 +219,7 @@ def estimate(
     accumulation: int = 1,
     max_new_tokens: int = 0,
     num_return_sequences: int = 1,
-    keep_eval_logits: bool = False,
+    keep_logits: bool = False,
     memory_bytes: Optional[int] = None,
 ) -> Estimate:
     """The memory that a run with these settings takes at its peak, in bytes on the device.
@@ -236,7 +236,8 @@ def estimate(
         gradient_checkpointing: keep each layer's input only, and one layer's activations at a time.
         accumulation: micro-batches an optimizer step; above 1 the gradients outlive the micro-batch.
         max_new_tokens, num_return_sequences: for "generate".
-        keep_eval_logits: for "evaluate": all logits of the batch are kept until it ends (Trainer without `preprocess_logits_for_metrics`).
+        keep_logits: the program holds on to the model's output: in training over the backward pass (`out = model(…); out.loss.backward()`),
+            in evaluation until the batch ends (Trainer without `preprocess_logits_for_metrics`).
         memory_bytes: the device's free memory; with it `max_batch_size` is filled in and an estimate above it is warned of.
 
     Raises:
@@ -253,7 +254,7 @@ def estimate(
     shape = config if isinstance(config, ModelShape) else ModelShape.of(config)
     plan = _Plan(
         shape, sequence_length, target_length or sequence_length, mode, dtype, optimizer, attention, device,
-        gradient_checkpointing, accumulation, max_new_tokens, num_return_sequences, keep_eval_logits,
+        gradient_checkpointing, accumulation, max_new_tokens, num_return_sequences, keep_logits,
     )  # fmt: skip
     parts = plan.parts(batch_size)
     largest = plan.largest_batch(memory_bytes) if memory_bytes is not None else None
@@ -315,9 +316,8 @@ class _Plan:
             elements = kept + elements / layers
         weights = count * 2 if self.dtype == "mixed" else 0  # autocast's copies of the weights
         activations = elements * compute + weights
-        # At the start of the backward pass: the logits, their float32 copy where they are not float32, the log-probabilities, and
-        # the gradients of the two steps between.
-        logits = self._logit_rows(batch) * (compute + (4 if compute != 4 else 0) + 3 * 4)
+        # At the start of the backward pass: the log-probabilities and the gradients of the two steps behind them, in float32.
+        logits = self._logit_rows(batch) * (3 * 4 + (compute if self.keep_logits else 0))
         gradients = count * size
         embedding = shape.vocab_size * shape.hidden * size if shape.tied else 0
         step = count * size if self.device != "cpu" and self.optimizer in ("adam", "adamw") else 0
@@ -371,7 +371,7 @@ def _warnings(
             f"{batch:,} sequences in one batch take {show(parts['total'])} at once; a batch of 256 takes"
             f" {show(plan.parts(256)['total'])} and gives the same result (evaluate_in_batches)"
         )
-    if plan.mode == "train" and parts["logits"] > parts["activations"] and parts["logits"] > parts["parameters"]:
+    if plan.mode == "train" and parts["logits"] > 2 * parts["activations"] and parts["logits"] > parts["parameters"]:
         found.append(f"the logits ({show(parts['logits'])}) outweigh everything else: fewer tokens a batch, or a loss computed in chunks")
     if plan.length > 1 and shape.positions and plan.length > shape.positions:
         found.append(f"rows of {plan.length} tokens are longer than the model's {shape.positions} positions")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -56,7 +55,6 @@ def find_max_batch_size(
             _device.forget_frames(error)
             ok = False
         trials.append((size, ok))
-        gc.collect()
         meter.release()
         return ok
 

@@ -1,0 +1,161 @@
+"""generate_in_chunks and evaluate_in_batches: any chunk, any interruption, any shortage gives the undivided run's results."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import models  # noqa: E402
+from limited_allocator import LimitedAllocator  # noqa: E402
+
+from dsload.memory import evaluate_in_batches, generate_in_chunks  # noqa: E402
+
+pytestmark = [pytest.mark.torch, pytest.mark.trainers]
+
+
+def prompts(left: bool = True) -> dict[str, Any]:
+    batch = models.causal_batch(3, 12, left=left)
+    return {k: batch[k] for k in ("input_ids", "attention_mask")}
+
+
+def generate(model: Any, **more: Any) -> Any:
+    options = {"max_new_tokens": 8, "seed": 5, "pad_token_id": 0, **more}
+    return generate_in_chunks(model, options.pop("inputs", prompts()), options.pop("n", 5), **options)
+
+
+@pytest.mark.parametrize("make", [models.gpt2, models.t5])
+def test_any_chunk_gives_the_undivided_run(make: Any) -> None:
+    model = make()
+    whole = generate(model, chunk=100)
+    assert [len(p) for p in whole.sequences] == [5, 5, 5]
+    assert len({tuple(s) for p in whole.sequences for s in p}) > 10, "sampling gives different sequences"
+    for chunk in (1, 2, 3, 7):
+        assert generate(model, chunk=chunk).sequences == whole.sequences
+    assert generate(model, chunk=100, seed=6).sequences != whole.sequences
+    assert generate(model, chunk=2, n=7).sequences[0][:5] == whole.sequences[0], "more sequences begin with the same ones"
+
+
+def test_sampling_draws_from_the_softmax() -> None:
+    """20,000 draws of one token against the probabilities: top-k and temperature included."""
+    from dsload.memory.chunks import _RowSampler
+
+    scores = torch.tensor([[2.0, 1.0, 0.0, -1.0, 3.0]])
+    want = torch.softmax(scores[0, [0, 1, 4]] / 0.7, 0)
+    sampler = _RowSampler(list(range(20_000)), 0.7, 3, 1.0)
+    picked = sampler(None, scores.expand(20_000, 5)).argmax(-1)
+    got = torch.bincount(picked, minlength=5)[[0, 1, 4]] / 20_000
+    assert torch.bincount(picked, minlength=5)[[2, 3]].sum() == 0
+    torch.testing.assert_close(got, want, atol=0.015, rtol=0)
+    nucleus = _RowSampler(list(range(2000)), 1.0, 0, 0.6)
+    assert set(nucleus(None, scores.expand(2000, 5)).argmax(-1).tolist()) == {4}
+
+
+def test_smaller_chunk_after_out_of_memory() -> None:
+    model = models.gpt2(vocab=3000)
+    whole = generate(model, chunk=15)
+    with LimitedAllocator(1 << 40) as free:
+        generate(model, chunk=4)
+    device = LimitedAllocator(free.peak)
+    with device:
+        got = generate(model, chunk=15, meter=device)
+    assert device.failures > 0 and got.chunk < 15
+    assert got.sequences == whole.sequences
+
+
+def test_progress_is_saved_and_resumed(tmp_path: Any) -> None:
+    model, path = models.gpt2(), tmp_path / "partial.jsonl"
+    whole = generate(model, chunk=3)
+    calls = {"left": 3}
+    real = model.generate
+
+    def dies(**options: Any) -> Any:
+        if calls["left"] == 0:
+            raise KeyboardInterrupt
+        calls["left"] -= 1
+        return real(**options)
+
+    model.generate = dies
+    with pytest.raises(KeyboardInterrupt):
+        generate(model, chunk=2, save_to=path, save_every=4)
+    with open(path, "ab") as f:
+        f.write(b'{"i": 6, "r": [1, 2')  # a kill in the middle of a write
+    done = len(path.read_text().splitlines()) - 2
+    assert done == 6
+    made: list[int] = []
+
+    def counts(**options: Any) -> Any:
+        made.append(len(options["input_ids"]))
+        return real(**options)
+
+    model.generate = counts
+    assert generate(model, chunk=4, save_to=path).sequences == whole.sequences
+    assert sum(made) == 15 - 6
+    assert generate(model, chunk=4, save_to=path).sequences == whole.sequences and sum(made) == 9
+    with pytest.raises(ValueError, match="other inputs"):
+        generate(model, seed=99, save_to=path)
+    assert json.loads(path.read_text().splitlines()[-1])["i"] == 14
+
+
+class Tokenizer:
+    def __call__(self, texts: list[str], **_: Any) -> dict[str, Any]:
+        width = max(map(len, texts))
+        ids = torch.tensor([[0] * (width - len(t)) + [ord(c) for c in t] for t in texts])
+        return {"input_ids": ids, "attention_mask": (ids != 0).long()}
+
+    def decode(self, ids: list[int], skip_special_tokens: bool = False) -> str:
+        return " ".join(map(str, ids))
+
+
+def test_prompts_are_formatted_once() -> None:
+    formatted: list[str] = []
+
+    def template(text: str) -> str:
+        formatted.append(text)
+        return f"<{text}>"
+
+    model = models.gpt2()
+    got = generate_in_chunks(
+        model, ["salt", "flour"], 4, 1, tokenizer=Tokenizer(), prompt_format=template, max_new_tokens=3, pad_token_id=0
+    )
+    assert formatted == ["salt", "flour"]
+    assert got.texts is not None and [len(t) for t in got.texts] == [4, 4]
+    with pytest.raises(ValueError, match="tokenizer"):
+        generate_in_chunks(model, ["salt"])
+
+
+@pytest.mark.parametrize("bad", [{"n": 0}, {"chunk": 0}, {"num_beams": 4}, {"do_sample": False}])
+def test_what_cannot_be_divided_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        generate(models.gpt2(), **bad)
+    assert len(generate(models.gpt2(), n=1, do_sample=False).sequences) == 3
+
+
+@pytest.mark.parametrize(("make", "data"), [(models.gpt2, models.causal_batch(50, 40)), (models.t5, models.seq2seq_batch(50, 40, 18))])
+def test_evaluation_equals_the_undivided_one(make: Any, data: dict[str, Any], tmp_path: Any) -> None:
+    model = make(vocab=1500)
+    with torch.no_grad():
+        undivided = model.eval()(**{k: data[k] for k in ("input_ids", "attention_mask", "labels")}).loss
+    model.train()
+    for size in (256, 7, 1):
+        got = evaluate_in_batches(model, data, size)
+        assert got.loss == pytest.approx(float(undivided), rel=1e-5) and len(got.rows) == 50
+    assert model.training, "the model's mode is put back"
+    device = LimitedAllocator(4 << 20)
+    with device:
+        limited = evaluate_in_batches(model, data, 50, meter=device, save_to=tmp_path / "e.jsonl")
+    assert device.failures > 0 and limited.batch_size < 50
+    assert limited.loss == pytest.approx(float(undivided), rel=1e-5)
+    assert evaluate_in_batches(model, data, 3, save_to=tmp_path / "e.jsonl").rows == limited.rows
+
+
+def test_own_evaluation_function() -> None:
+    model, data = models.gpt2(), models.causal_batch(20, 30)
+    got = evaluate_in_batches(model, data, 6, function=lambda m, b: b["example"])
+    assert got.rows == list(range(20))
+    with pytest.raises(ValueError, match="results for"):
+        evaluate_in_batches(model, data, 6, function=lambda m, b: [1])
