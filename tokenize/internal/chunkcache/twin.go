@@ -1,3 +1,5 @@
+//go:build !amd64 || purego
+
 package chunkcache
 
 func (c *Cache) keys(text *byte, n int, rules *[maxInline + 2]keyRule) { c.keysGo(text, n, rules) }
