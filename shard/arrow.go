@@ -1,0 +1,277 @@
+package shard
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The Arrow IPC file format (arrow.apache.org/docs/format/Columnar.html), as far as shards use it. Writers and readers both
+// call these functions: a reader never parses metadata, it compares them with what they have to be.
+
+const (
+	arrowMagic      = "ARROW1"
+	headMagicBytes  = 8                          // the magic, padded
+	continuation    = 0xFFFFFFFF                 // before each message's length
+	metadataV5      = 4                          // MetadataVersion.V5
+	headerSchema    = 1                          // MessageHeader.Schema
+	headerBatch     = 3                          // MessageHeader.RecordBatch
+	bufferAlign     = 64                         // of messages in the file and buffers in a body
+	blockBytes      = 24                         // struct Block
+	footerTailBytes = int64(4 + len(arrowMagic)) // the footer's length, the magic
+	endOfStream     = "\xff\xff\xff\xff\x00\x00\x00\x00"
+	formatKey       = "dsload.format"
+	batchRowsKey    = "dsload.batch_rows"
+	batchRowsDigits = 4 // hexadecimal, a batch
+)
+
+// block is a record batch of a shard: where its message begins is the end of the batch before it.
+type block struct {
+	rows int64
+	body int64 // bytes
+}
+
+// layout is everything about a shard's metadata that its schema alone decides.
+type layout struct {
+	schema   Schema
+	cols     []column
+	places   [numColumns]int
+	head     []byte // from the file's first byte to the first record batch
+	metaLen  int64  // bytes of a record batch's message before its body
+	template []byte // of such a message
+	bodyAt   int    // where in it the body's length is
+	lengthAt int    // the row count
+	nodesAt  int    // the FieldNodes
+	buffers  int    // where in it the Buffers are
+	numBufs  int
+}
+
+func newLayout(s Schema) *layout {
+	l := &layout{schema: s, cols: s.columns(), places: s.columnPlaces()}
+
+	var w fbWriter
+	w.b = append(w.b, 0, 0, 0, 0)
+	msg, slots := w.table(5, fbField{3, 8, 0}, fbField{2, 4, 0}, fbField{0, 2, metadataV5}, fbField{1, 1, headerSchema})
+	w.point(0, msg)
+	w.point(slots[1], l.schemaTable(&w))
+	l.head = append([]byte(arrowMagic), make([]byte, headMagicBytes-len(arrowMagic))...)
+	l.head = append(l.head, message(w.b, headMagicBytes)...)
+
+	w = fbWriter{b: make([]byte, 4)}
+	nodes := 0
+	for _, c := range l.cols {
+		nodes++
+		l.numBufs += 2
+		if c.list {
+			nodes++
+			l.numBufs += 2
+		}
+	}
+	msg, slots = w.table(5, fbField{3, 8, 0}, fbField{2, 4, 0}, fbField{0, 2, metadataV5}, fbField{1, 1, headerBatch})
+	w.point(0, msg)
+	l.bodyAt = slots[0] + 8
+	batch, inner := w.table(3, fbField{0, 8, 0}, fbField{1, 4, 0}, fbField{2, 4, 0})
+	w.point(slots[1], batch)
+	l.lengthAt = inner[0] + 8
+	v := w.vector(nodes, 8)
+	w.point(inner[1], v)
+	l.nodesAt = len(w.b) + 8
+	w.b = append(w.b, make([]byte, 16*nodes)...)
+	v = w.vector(l.numBufs, 8)
+	w.point(inner[2], v)
+	l.buffers = len(w.b) + 8
+	w.b = append(w.b, make([]byte, 16*l.numBufs)...)
+	l.template = message(w.b, 0)
+	l.metaLen = int64(len(l.template))
+	return l
+}
+
+// message frames metadata that begin at the given place of a file, padded so that the body begins aligned.
+func message(meta []byte, at int) []byte {
+	size := 8 + len(meta)
+	size += -(at + size) & (bufferAlign - 1)
+	out := make([]byte, 8, size)
+	binary.LittleEndian.PutUint32(out, continuation)
+	binary.LittleEndian.PutUint32(out[4:], uint32(size-8))
+	return append(out, meta...)[:size]
+}
+
+// schemaTable writes the Schema table.
+func (l *layout) schemaTable(w *fbWriter) int {
+	schema, slots := w.table(4, fbField{1, 4, 0}, fbField{2, 4, 0}, fbField{0, 2, 0})
+	fields, at := w.offsets(len(l.cols))
+	w.point(slots[0], fields)
+	for i, c := range l.cols {
+		if !c.list {
+			w.point(at[i], fieldTable(w, c.name, c.value))
+			continue
+		}
+		f, inner := w.table(7, fbField{0, 4, 0}, fbField{3, 4, 0}, fbField{5, 4, 0}, fbField{1, 1, 1}, fbField{2, 1, 12}) // Type.List
+		w.point(at[i], f)
+		w.point(inner[0], w.str(c.name))
+		list, _ := w.table(0)
+		w.point(inner[1], list)
+		children, child := w.offsets(1)
+		w.point(inner[2], children)
+		w.point(child[0], fieldTable(w, "item", c.value))
+	}
+	w.point(slots[1], w.keyValues([2]string{formatKey, strconv.Itoa(FormatVersion)}))
+	return schema
+}
+
+// fieldTable writes a nullable Field without children but an empty list of them, which some readers insist on.
+func fieldTable(w *fbWriter, name string, t valueType) int {
+	kind := uint64(2) // Type.Int
+	if t == typeBool {
+		kind = 6
+	}
+	f, slots := w.table(7, fbField{0, 4, 0}, fbField{3, 4, 0}, fbField{5, 4, 0}, fbField{1, 1, 1}, fbField{2, 1, kind})
+	w.point(slots[0], w.str(name))
+	var typ int
+	switch t {
+	case typeBool:
+		typ, _ = w.table(0)
+	case typeUint16:
+		typ, _ = w.table(2, fbField{0, 4, 16}, fbField{1, 1, 0})
+	default:
+		typ, _ = w.table(2, fbField{0, 4, uint64(8 * t.bytes(1))}, fbField{1, 1, 1})
+	}
+	w.point(slots[1], typ)
+	children, _ := w.offsets(0)
+	w.point(slots[2], children)
+	return f
+}
+
+// bufferPlan says where a column's buffers are in a body; offsets is unused for columns that are not lists.
+type bufferPlan struct {
+	offsetsAt, offsetsLen int64
+	valuesAt, valuesLen   int64
+}
+
+// plan lays out the body of a batch of the given rows, in which the i-th column has values[i] values (those of a list's
+// items), and returns the body's length.
+func (l *layout) plan(dst []bufferPlan, rows int64, values []int64) ([]bufferPlan, int64) {
+	pos := int64(0)
+	for i, c := range l.cols {
+		var p bufferPlan
+		if c.list {
+			p.offsetsAt, p.offsetsLen = pos, 4*(rows+1)
+			pos += align64(p.offsetsLen)
+		}
+		p.valuesAt, p.valuesLen = pos, c.value.bytes(values[i])
+		pos += align64(p.valuesLen)
+		dst = append(dst, p)
+	}
+	return dst, pos
+}
+
+func align64(n int64) int64 { return (n + bufferAlign - 1) &^ (bufferAlign - 1) }
+
+// appendBatchMeta appends the message before the body of a batch.
+func (l *layout) appendBatchMeta(dst []byte, rows int64, values []int64, plans []bufferPlan, body int64) []byte {
+	start := len(dst)
+	dst = append(dst, l.template...)
+	m := dst[start:]
+	put := func(at int, v int64) { binary.LittleEndian.PutUint64(m[at:], uint64(v)) }
+	put(l.bodyAt, body)
+	put(l.lengthAt, rows)
+	node, buf := l.nodesAt, l.buffers
+	for i, c := range l.cols {
+		p := plans[i]
+		if c.list {
+			put(node, rows) // its null count stays 0
+			node += 16
+			put(buf, p.offsetsAt) // validity: no bytes
+			put(buf+16, p.offsetsAt)
+			put(buf+24, p.offsetsLen)
+			buf += 32
+		}
+		put(node, values[i])
+		node += 16
+		put(buf, p.valuesAt)
+		put(buf+16, p.valuesAt)
+		put(buf+24, p.valuesLen)
+		buf += 32
+	}
+	return dst
+}
+
+// footer gives everything after the last record batch: end of stream, footer, its length, magic.
+func (l *layout) footer(blocks []block) []byte {
+	out, _, _ := l.footerParts(blocks)
+	return out
+}
+
+// footerParts is footer, and where in it the first Block and the first digit of the batches' row counts are. Both places
+// move with the number of blocks as readFooter says.
+func (l *layout) footerParts(blocks []block) (out []byte, blocksAt, rowsAt int) {
+	w := fbWriter{b: make([]byte, 4, 512+len(blocks)*(blockBytes+batchRowsDigits))}
+	foot, slots := w.table(5, fbField{1, 4, 0}, fbField{2, 4, 0}, fbField{3, 4, 0}, fbField{4, 4, 0}, fbField{0, 2, metadataV5})
+	w.point(0, foot)
+	w.point(slots[0], l.schemaTable(&w))
+	w.point(slots[1], w.vector(0, 8))
+	w.point(slots[2], w.vector(len(blocks), 8))
+	blocksAt = len(endOfStream) + len(w.b)
+	pos := int64(len(l.head))
+	for _, b := range blocks {
+		w.int64s(pos, l.metaLen, b.body) // metaDataLength is an int32 and its padding
+		pos += l.metaLen + b.body
+	}
+	var rows strings.Builder
+	rows.Grow(batchRowsDigits * len(blocks))
+	for _, b := range blocks {
+		fmt.Fprintf(&rows, "%0*x", batchRowsDigits, b.rows)
+	}
+	w.point(slots[3], w.keyValues([2]string{batchRowsKey, rows.String()}))
+	rowsAt = len(endOfStream) + len(w.b) - 1 - batchRowsDigits*len(blocks)
+	w.align(8)
+	out = append([]byte(endOfStream), w.b...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(w.b)))
+	return append(out, arrowMagic...), blocksAt, rowsAt
+}
+
+// readFooter takes the blocks out of the end of a shard, of which tail is everything from the end of the stream on and
+// dataEnd where tail begins. It accepts what footer makes and nothing else.
+func (l *layout) readFooter(tail []byte, dataEnd int64) ([]block, bool) {
+	empty, blocksAt, rowsAt := l.footerParts(nil)
+	if len(tail) < len(empty) {
+		return nil, false
+	}
+	// Blocks are 24 bytes, so what follows them moves by a multiple of its alignment.
+	n := int64(binary.LittleEndian.Uint32(tail[blocksAt-4:]))
+	if n < 1 || n*(blockBytes+batchRowsDigits) > int64(len(tail)-len(empty)+8) {
+		return nil, false
+	}
+	rowsAt += int(n) * blockBytes
+	if rowsAt+int(n)*batchRowsDigits > len(tail) {
+		return nil, false
+	}
+	blocks := make([]block, n)
+	end := int64(len(l.head))
+	for i := range blocks {
+		rows, err := strconv.ParseUint(string(tail[rowsAt+batchRowsDigits*i:][:batchRowsDigits]), 16, 16)
+		body := int64(binary.LittleEndian.Uint64(tail[blocksAt+blockBytes*i+16:]))
+		if err != nil || rows < 1 || rows > maxBatchRows || body < 0 || body > dataEnd {
+			return nil, false
+		}
+		blocks[i] = block{rows: int64(rows), body: body}
+		end += l.metaLen + body
+		if body%bufferAlign != 0 || end > dataEnd {
+			return nil, false
+		}
+	}
+	if end != dataEnd || string(l.footer(blocks)) != string(tail) {
+		return nil, false
+	}
+	return blocks, true
+}
+
+// batchSize is the number of bytes that b takes in a shard.
+func (l *layout) batchSize(b *batch) int64 {
+	n := l.metaLen
+	for i := range b.cols {
+		n += align64(int64(len(b.cols[i].offsets))) + align64(int64(len(b.cols[i].values)))
+	}
+	return n
+}

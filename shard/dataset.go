@@ -1,0 +1,273 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sort"
+	"sync"
+	"sync/atomic"
+)
+
+// ReaderOptions bound what an open Dataset holds. They affect no result.
+type ReaderOptions struct {
+	// MaxOpenShards is how many shard files are open at once: 0 is 512. One more may be for each goroutine that reads.
+	MaxOpenShards int
+	// MaxIndexBytes is how much the indexes of shards may take once their files are closed again: 0 is 8 MiB. An open
+	// shard's index is 8 bytes a record batch and always kept.
+	MaxIndexBytes int64
+}
+
+func (o ReaderOptions) withDefaults() ReaderOptions {
+	if o.MaxOpenShards <= 0 {
+		o.MaxOpenShards = 512
+	}
+	if o.MaxIndexBytes <= 0 {
+		o.MaxIndexBytes = 8 << 20
+	}
+	return o
+}
+
+// Dataset is a finished dataset folder, open for reading by any number of goroutines.
+type Dataset struct {
+	fs       FS
+	dir      string
+	manifest *Manifest
+	layout   *layout
+	splits   []*SplitReader
+	pool     shardPool
+	closed   atomic.Bool
+}
+
+// OpenDataset reads and checks the manifest of a folder. Shards are opened, and checked against it, when a row of theirs is
+// first read. ErrNotFound where there is no manifest.
+func OpenDataset(fsys FS, dir string) (*Dataset, error) {
+	return ReaderOptions{}.Open(fsys, dir)
+}
+
+// Open is OpenDataset with these options.
+func (o ReaderOptions) Open(fsys FS, dir string) (*Dataset, error) {
+	m, err := ReadManifest(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema)}
+	d.pool.maxOpen, d.pool.maxIndex = o.MaxOpenShards, o.MaxIndexBytes
+	for i := range m.Splits {
+		info := &m.Splits[i]
+		r := &SplitReader{d: d, info: info, width: int64(m.Schema.IDWidth()), starts: make([]int64, len(info.Shards)+1),
+			shards: make([]readShard, len(info.Shards))}
+		for j, sh := range info.Shards {
+			r.starts[j+1] = r.starts[j] + sh.Rows
+		}
+		d.splits = append(d.splits, r)
+	}
+	return d, nil
+}
+
+// Manifest is shared by all callers and must not be changed.
+func (d *Dataset) Manifest() *Manifest { return d.manifest }
+
+// Dir is the folder as it was given to OpenDataset.
+func (d *Dataset) Dir() string { return d.dir }
+
+// Split gives the reader of a split; ErrNoSplit where the dataset has none of that name.
+func (d *Dataset) Split(name string) (*SplitReader, error) {
+	for _, r := range d.splits {
+		if r.info.Name == name {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: split %q: %w", d.dir, name, ErrNoSplit)
+}
+
+// Close closes all files. Reads that are under way end first; later ones return ErrClosed.
+func (d *Dataset) Close() error {
+	d.closed.Store(true)
+	var errs []error
+	for _, r := range d.splits {
+		for i := range r.shards {
+			s := &r.shards[i]
+			s.mu.Lock()
+			if s.file != nil {
+				errs = append(errs, s.file.Close())
+				s.file = nil
+			}
+			s.mu.Unlock()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// readShard is a shard as its reader knows it. mu is held shared for as long as a read uses file and index.
+type readShard struct {
+	mu    sync.RWMutex
+	path  string // set once opened
+	file  File
+	index []batchRef // ends with one that stands for the end; nil until read, and again after it was dropped
+	used  atomic.Bool
+}
+
+// batchRef is where a record batch begins: in the file, in units of bufferAlign bytes, and in the shard's rows.
+type batchRef struct{ pos, row uint32 }
+
+const batchRefBytes = 8
+
+// find gives the batch that holds a row of the shard.
+func find(index []batchRef, row uint32) int {
+	return sort.Search(len(index), func(i int) bool { return index[i].row > row }) - 1
+}
+
+// shardPool limits how many shards are open: a clock that closes the first one not used since its hand last passed.
+type shardPool struct {
+	mu         sync.Mutex
+	open       []*readShard
+	hand       int
+	maxOpen    int
+	indexBytes int64 // of all indexes, those of closed shards included
+	maxIndex   int64
+}
+
+// add enters a shard that its caller holds locked and has just opened, and makes room for it.
+func (p *shardPool) add(s *readShard, newIndex int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.indexBytes += newIndex
+	var err error
+	for tries := 2 * len(p.open); len(p.open) >= p.maxOpen && tries > 0; tries-- {
+		if p.hand >= len(p.open) {
+			p.hand = 0
+		}
+		v := p.open[p.hand]
+		// A shard that is being read or opened is in use; waiting for it here could wait for ourselves.
+		if v.used.Swap(false) || !v.mu.TryLock() {
+			p.hand++
+			continue
+		}
+		if v.file != nil {
+			err = errors.Join(err, v.file.Close())
+			v.file = nil
+		}
+		if p.indexBytes > p.maxIndex {
+			p.indexBytes -= batchRefBytes * int64(len(v.index))
+			v.index = nil
+		}
+		v.mu.Unlock()
+		last := len(p.open) - 1
+		p.open[p.hand] = p.open[last]
+		p.open = p.open[:last]
+	}
+	p.open = append(p.open, s)
+	return err
+}
+
+// acquire gives the i-th shard, opened, checked and held shared; the caller unlocks it.
+func (r *SplitReader) acquire(i int) (*readShard, error) {
+	s := &r.shards[i]
+	for {
+		s.mu.RLock()
+		if s.file != nil {
+			if !s.used.Load() { // a store only where it changes something: readers share the line
+				s.used.Store(true)
+			}
+			return s, nil
+		}
+		s.mu.RUnlock()
+		if err := r.open(i); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (r *SplitReader) open(i int) error {
+	s := &r.shards[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.d.closed.Load() {
+		return fmt.Errorf("dataset %s: %w", r.d.dir, ErrClosed)
+	}
+	if s.file != nil {
+		return nil
+	}
+	info := &r.info.Shards[i]
+	path := filepath.Join(r.d.dir, info.Name)
+	f, err := openForReading(r.d.fs, path)
+	if err != nil {
+		return err
+	}
+	newIndex := int64(0)
+	if s.index == nil {
+		blocks, err := r.d.layout.readBlocks(f, path, info)
+		if err != nil {
+			f.Close()
+			return err
+		}
+		s.index = r.d.layout.indexOf(blocks)
+		newIndex = batchRefBytes * int64(len(s.index))
+	}
+	s.path, s.file = path, f
+	s.used.Store(true)
+	return r.d.pool.add(s, newIndex)
+}
+
+// indexOf makes the index of a shard.
+func (l *layout) indexOf(blocks []block) []batchRef {
+	index := make([]batchRef, 0, len(blocks)+1)
+	pos, row := int64(len(l.head)), int64(0)
+	for _, k := range blocks {
+		index = append(index, batchRef{uint32(pos / bufferAlign), uint32(row)})
+		pos += l.metaLen + k.body
+		row += k.rows
+	}
+	return append(index, batchRef{uint32(pos / bufferAlign), uint32(row)})
+}
+
+// readBlocks makes the cheap checks of a shard against its entry in the manifest (size, head, footer, rows) and returns its
+// record batches.
+func (l *layout) readBlocks(f File, path string, info *ShardInfo) ([]block, error) {
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size < info.Bytes {
+		return nil, truncated(path, size, info.Bytes)
+	}
+	if size > info.Bytes {
+		return nil, corrupt(path, -1, "%d bytes instead of %d", size, info.Bytes)
+	}
+	head := make([]byte, len(l.head))
+	if err := readFull(f, path, head, 0); err != nil {
+		return nil, err
+	}
+	if string(head) != string(l.head) {
+		return nil, corrupt(path, 0, "not the head of a shard with the manifest's schema")
+	}
+	var last [footerTailBytes]byte
+	if err := readFull(f, path, last[:], size-footerTailBytes); err != nil {
+		return nil, err
+	}
+	footer := int64(uint32(last[0]) | uint32(last[1])<<8 | uint32(last[2])<<16 | uint32(last[3])<<24)
+	dataEnd := size - footerTailBytes - footer - int64(len(endOfStream))
+	// A batch has at least a row and takes more of the file than of the footer: no forged length is believed beyond that.
+	most := min(info.Rows, size/l.metaLen)*(blockBytes+batchRowsDigits) + int64(len(l.footer(nil)))
+	if string(last[4:]) != arrowMagic || footer > most || dataEnd < int64(len(l.head)) {
+		return nil, corrupt(path, size-footerTailBytes, "not the end of a shard")
+	}
+	tail := make([]byte, size-dataEnd)
+	if err := readFull(f, path, tail, dataEnd); err != nil {
+		return nil, err
+	}
+	blocks, ok := l.readFooter(tail, dataEnd)
+	if !ok {
+		return nil, corrupt(path, dataEnd, "footer differs from what the manifest's schema makes")
+	}
+	rows := int64(0)
+	for _, k := range blocks {
+		rows += k.rows
+	}
+	if rows != info.Rows {
+		return nil, corrupt(path, -1, "%d rows instead of %d", rows, info.Rows)
+	}
+	return blocks, nil
+}

@@ -1,0 +1,88 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Sentinels, to be tested with errors.Is.
+var (
+	ErrCorrupt   = errors.New("corrupt")                       // bytes are not what was written
+	ErrTruncated = errors.New("truncated")                     // a file is shorter than it must be
+	ErrTooLarge  = errors.New("too large")                     // a row, file or number beyond the limits of FORMAT.md
+	ErrVersion   = errors.New("unknown format version")        // written by a later dsload
+	ErrNotFound  = errors.New("no dataset here")               // a folder without manifest.json
+	ErrFinished  = errors.New("the dataset is already built")  // OpenBuilder: finished, with equal settings
+	ErrForeign   = errors.New("folder holds other files")      // OpenBuilder: not ours to build into
+	ErrOrder     = errors.New("rows out of order")             // Append: (document, part) did not grow
+	ErrRange     = errors.New("out of range")                  // a row number or token id beyond what there is
+	ErrClosed    = errors.New("closed")                        // use after Close
+	ErrNoSplit   = errors.New("no such split")                 // neither in the dataset nor a name of one
+	ErrSchema    = errors.New("row does not match the schema") // columns missing, not asked for, or of the wrong length
+)
+
+// FileError is a data error: what is wrong with which file, and where. Offset and Row are -1 where they are unknown or do
+// not apply; Row counts within the file.
+type FileError struct {
+	File   string
+	Offset int64
+	Row    int64
+	Cause  error
+}
+
+func (e *FileError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Row >= 0 {
+		fmt.Fprintf(&b, ", row %d", e.Row)
+	}
+	if e.Offset >= 0 {
+		fmt.Fprintf(&b, ", byte %d", e.Offset)
+	}
+	fmt.Fprintf(&b, ": %v", e.Cause)
+	return b.String()
+}
+
+func (e *FileError) Unwrap() error { return e.Cause }
+
+// corrupt reports damage at a byte of a file (-1: no particular one); format and args say what is wrong.
+func corrupt(file string, offset int64, format string, args ...any) error {
+	return &FileError{File: file, Offset: offset, Row: -1, Cause: fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))}
+}
+
+// truncated reports a file that has fewer bytes than it must.
+func truncated(file string, have, want int64) error {
+	return &FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %d of %d bytes", ErrTruncated, have, want)}
+}
+
+// SettingsError says that a folder holds a build made with other settings, and names the first that differs (in sorted
+// order, nested settings joined by dots). A setting that is absent on one side reads "unset".
+type SettingsError struct {
+	Dir  string
+	Name string
+	Have string // in the folder, as JSON
+	Want string // asked for, as JSON
+}
+
+func (e *SettingsError) Error() string {
+	return fmt.Sprintf("%s holds a build with %s = %s, not %s; use the same settings, another --out, or --overwrite to start afresh",
+		e.Dir, e.Name, e.Have, e.Want)
+}
+
+// LockedError says who holds a dataset folder. PID is 0 where the holder could not be read.
+type LockedError struct {
+	Dir   string
+	PID   int
+	Host  string
+	Start time.Time
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%s is in use by another build", e.Dir)
+	}
+	return fmt.Sprintf("%s is in use by another build: process %d on %s, since %s; wait for it or use another --out",
+		e.Dir, e.PID, e.Host, e.Start.Format(time.RFC3339))
+}

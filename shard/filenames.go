@@ -1,0 +1,94 @@
+package shard
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Every name that dsload puts into a dataset folder is made here.
+const (
+	ManifestName  = "manifest.json"
+	TokenizerName = "tokenizer.json"
+	RunName       = "run.json"
+	RejectsName   = "rejects.jsonl"
+
+	lockName       = "build.lock"
+	checkpointName = "build.checkpoint"
+
+	shardSuffix = ".arrow"
+	tempSuffix  = ".tmp" // of every file that is not yet what its name says
+)
+
+// maxShardIndex keeps shard names sorted: past five digits they would not be.
+const maxShardIndex = 99_999
+
+// The splits a dataset may have, in the order in which they stand in manifests and checkpoints.
+var splitNames = [...]string{"train", "val"}
+
+const numSplits = len(splitNames)
+
+// splitIndex is -1 for a name that is not a split's.
+func splitIndex(name string) int {
+	for i, s := range splitNames {
+		if s == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// ShardName is the file name of the i-th shard of a split: "train-00000.arrow".
+func ShardName(split string, i int) string {
+	return fmt.Sprintf("%s-%05d%s", split, i, shardSuffix)
+}
+
+// parseShardName is the inverse of ShardName, with tempSuffix allowed behind it. ok is false for any other name.
+func parseShardName(name string) (split, index int, temp, ok bool) {
+	name, temp = strings.CutSuffix(name, tempSuffix)
+	base, found := strings.CutSuffix(name, shardSuffix)
+	if !found {
+		return 0, 0, false, false
+	}
+	s, digits, found := strings.Cut(base, "-")
+	if split = splitIndex(s); !found || split < 0 || len(digits) != 5 {
+		return 0, 0, false, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil || ShardName(s, int(n)) != name {
+		return 0, 0, false, false
+	}
+	return split, int(n), temp, true
+}
+
+// ownName reports whether a build may have put this name into its folder, and so whether one may take it away again.
+func ownName(name string) bool {
+	if _, _, _, ok := parseShardName(name); ok {
+		return true
+	}
+	switch strings.TrimSuffix(name, tempSuffix) {
+	case ManifestName, TokenizerName, RunName, RejectsName, lockName, checkpointName:
+		return true
+	}
+	return false
+}
+
+// ignoredName is what file systems and desktops leave in folders; it is neither ours nor anybody's dataset.
+func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name == "lost+found" }
+
+// validExtraName reports whether name may be given to WriteFile: a plain file name that collides with none of ours.
+func validExtraName(name string) bool {
+	if name == RejectsName || name == TokenizerName {
+		return true
+	}
+	if name == "" || len(name) > 255 || name[0] == '.' || ownName(name) || strings.HasSuffix(name, tempSuffix) || strings.HasSuffix(name, shardSuffix) {
+		return false
+	}
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,179 @@
+package shard
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/zeebo/blake3"
+)
+
+// Provenance is what the manifest says beyond rows and settings.
+type Provenance struct {
+	Tokenizer TokenizerInfo
+	Sources   []SourceInfo
+	Counters  map[string]int64 // of the build, such as skipped records; equal for equal builds
+	// Run is marshalled to JSON, which must be an object, and becomes run.json: times, host, speed. nil writes none.
+	Run any
+}
+
+// WriteFile puts a file beside the shards, such as TokenizerName or RejectsName: durable, atomic, listed with its checksum
+// in the manifest that Finish writes. It belongs to the run that finishes the build: files are not part of checkpoints.
+func (b *Builder) WriteFile(name string, data io.Reader) error {
+	if b.err != nil {
+		return b.err
+	}
+	if !validExtraName(name) {
+		return fmt.Errorf("file name %q: %w", name, ErrRange)
+	}
+	h := blake3.New()
+	n, err := b.writeAtomic(name, io.TeeReader(data, h))
+	if err != nil {
+		return b.fail(err)
+	}
+	info := FileInfo{Name: name, Bytes: n, BLAKE3: hex.EncodeToString(h.Sum(nil))}
+	i, found := slices.BinarySearchFunc(b.files, name, func(f FileInfo, n string) int { return strings.Compare(f.Name, n) })
+	if found {
+		b.files[i] = info
+	} else {
+		b.files = slices.Insert(b.files, i, info)
+	}
+	return nil
+}
+
+// writeAtomic gives name the content of r: temporary file, sync, close, rename. The folder is not synced yet.
+func (b *Builder) writeAtomic(name string, r io.Reader) (n int64, err error) {
+	path, temp := b.path(name), b.path(name+tempSuffix)
+	f, err := b.fs.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if f != nil {
+			f.Close()
+		}
+	}()
+	buf := make([]byte, stageBytes)
+	for {
+		m, err := io.ReadFull(r, buf)
+		if m > 0 {
+			if err := writeAt(f, temp, buf[:m], n); err != nil {
+				return n, err
+			}
+			n += int64(m)
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return n, fmt.Errorf("write %s: %w", path, err)
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return n, fmt.Errorf("sync %s: %w", temp, err)
+	}
+	err = f.Close()
+	f = nil
+	if err != nil {
+		return n, fmt.Errorf("close %s: %w", temp, err)
+	}
+	if err := b.fs.Rename(temp, path); err != nil {
+		return n, err
+	}
+	b.namesNew = true
+	return n, nil
+}
+
+// Finish commits everything: shards, run.json, and the manifest last, which makes the folder a dataset. Then it gives the
+// folder back. After an error the build can be resumed as after a crash.
+func (b *Builder) Finish(p Provenance) (*Manifest, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	m, err := b.finish(p)
+	if err != nil {
+		return nil, b.fail(err)
+	}
+	return m, b.Close()
+}
+
+func (b *Builder) finish(p Provenance) (*Manifest, error) {
+	m := &Manifest{Format: "dsload", Version: FormatVersion, Schema: b.opts.Schema, Settings: b.opts.Settings, Tokenizer: p.Tokenizer,
+		Sources: p.Sources, Counters: p.Counters, Files: b.files}
+	for i := range b.splits {
+		s := &b.splits[i]
+		if s.stats.rows == 0 {
+			continue
+		}
+		if s.pending != nil && s.pending.rows > 0 {
+			if err := b.closeBatch(s); err != nil {
+				return nil, err
+			}
+		}
+		if s.open != nil {
+			if err := b.commitShard(s); err != nil {
+				return nil, err
+			}
+		}
+		info := SplitInfo{Name: s.name, Examples: s.stats.rows, Tokens: s.stats.tokens, LabelTokens: s.stats.labelTokens,
+			MinLength: s.stats.minLength, MaxLength: s.stats.maxLength, MaxLabels: s.stats.maxLabels, Lengths: s.stats.lengths()}
+		for j := range s.shards {
+			info.Shards = append(info.Shards, s.shards[j].info(s.name, j))
+		}
+		m.Splits = append(m.Splits, info)
+	}
+	if p.Run != nil {
+		run, err := encodeRun(p.Run)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := b.writeAtomic(RunName, strings.NewReader(string(run))); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.syncNames(); err != nil {
+		return nil, err
+	}
+	data, err := m.encode()
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", ManifestName, err)
+	}
+	// What is written is what a reader would take, or nothing is.
+	if m, err = parseManifest(b.path(ManifestName), data); err != nil {
+		return nil, err
+	}
+	if _, err := b.writeAtomic(ManifestName, strings.NewReader(string(data))); err != nil {
+		return nil, err
+	}
+	if err := b.syncNames(); err != nil {
+		return nil, err
+	}
+	// From here on the dataset is there; a crash leaves a checkpoint that the next OpenBuilder clears away.
+	if err := b.fs.Remove(b.path(checkpointName)); err != nil {
+		return nil, err
+	}
+	b.namesNew = true
+	return m, b.syncNames()
+}
+
+// encodeRun gives the bytes of run.json: the members of run, sorted, sealed.
+func encodeRun(run any) ([]byte, error) {
+	data, err := json.Marshal(run)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", RunName, err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", RunName, err)
+	}
+	w := newSealedWriter()
+	for _, name := range sortedKeys(members) {
+		w.member(name, members[name])
+	}
+	return w.seal()
+}

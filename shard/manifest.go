@@ -1,0 +1,243 @@
+package shard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// FormatVersion is the version of the folder's format that this package writes; it reads no later one.
+const FormatVersion = 1
+
+// maxManifestBytes bounds the manifest that is read into memory: some 300,000 shards.
+const maxManifestBytes = 64 << 20
+
+// Manifest is manifest.json: what a finished dataset is made of.
+type Manifest struct {
+	Format    string           `json:"format"` // "dsload"
+	Version   int              `json:"version"`
+	Schema    Schema           `json:"schema"`
+	Settings  json.RawMessage  `json:"settings"` // BuilderOptions.Settings
+	Tokenizer TokenizerInfo    `json:"tokenizer"`
+	Sources   []SourceInfo     `json:"sources"`
+	Counters  map[string]int64 `json:"counters"`
+	Splits    []SplitInfo      `json:"splits"` // those with rows, in the order train, val
+	Files     []FileInfo       `json:"files"`  // other files of the folder, run.json apart
+}
+
+// TokenizerInfo identifies the tokenizer that made the ids.
+type TokenizerInfo struct {
+	Name        string           `json:"name"`
+	Fingerprint string           `json:"fingerprint"`
+	VocabSize   int              `json:"vocab_size"`
+	Special     map[string]int64 `json:"special"` // ids of special tokens by their role, such as "bos", "eos", "pad"
+}
+
+// SourceInfo is one input of the build.
+type SourceInfo struct {
+	URI      string `json:"uri"`
+	Bytes    int64  `json:"bytes"`    // as read, before decompression; -1 where unknown
+	Checksum string `json:"checksum"` // "algorithm:hex"
+}
+
+// SplitInfo describes the rows of a split.
+type SplitInfo struct {
+	Name        string `json:"name"`
+	Examples    int64  `json:"examples"`
+	Tokens      int64  `json:"tokens"`       // of input_ids
+	LabelTokens int64  `json:"label_tokens"` // of labels
+	MinLength   int64  `json:"min_length"`   // of input_ids
+	MaxLength   int64  `json:"max_length"`   // of input_ids
+	MaxLabels   int64  `json:"max_labels"`   // of labels
+	// Lengths is the histogram of input_ids lengths: {lower bound of the bucket, rows, tokens}, ascending, without empty
+	// buckets. BucketBounds gives a bucket's upper bound.
+	Lengths [][3]int64  `json:"lengths"`
+	Shards  []ShardInfo `json:"shards"`
+}
+
+// ShardInfo is one shard of a split; the i-th is the file ShardName(split, i).
+type ShardInfo struct {
+	Name   string `json:"name"`
+	Rows   int64  `json:"rows"`
+	Tokens int64  `json:"tokens"` // of input_ids
+	Bytes  int64  `json:"bytes"`
+	BLAKE3 string `json:"blake3"` // hex
+}
+
+// FileInfo is a file that is not a shard.
+type FileInfo struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	BLAKE3 string `json:"blake3"` // hex
+}
+
+// Split finds a split by name; nil where the dataset has none of that name.
+func (m *Manifest) Split(name string) *SplitInfo {
+	for i := range m.Splits {
+		if m.Splits[i].Name == name {
+			return &m.Splits[i]
+		}
+	}
+	return nil
+}
+
+// encode gives the bytes of manifest.json: a member a line, a shard a line, sealed.
+func (m *Manifest) encode() ([]byte, error) {
+	w := newSealedWriter()
+	w.member("format", m.Format)
+	w.member("version", m.Version)
+	w.member("schema", m.Schema)
+	w.member("settings", m.Settings)
+	w.member("tokenizer", m.Tokenizer)
+	w.lines("sources", len(m.Sources), func(i int) any { return m.Sources[i] })
+	w.member("counters", m.Counters)
+	w.open("splits")
+	for i := range m.Splits {
+		s := &m.Splits[i]
+		w.element(i == 0)
+		w.field("name", s.Name)
+		w.field("examples", s.Examples)
+		w.field("tokens", s.Tokens)
+		w.field("label_tokens", s.LabelTokens)
+		w.field("min_length", s.MinLength)
+		w.field("max_length", s.MaxLength)
+		w.field("max_labels", s.MaxLabels)
+		w.field("lengths", s.Lengths)
+		w.fieldLines("shards", len(s.Shards), func(i int) any { return s.Shards[i] })
+		w.endElement()
+	}
+	w.close()
+	w.lines("files", len(m.Files), func(i int) any { return m.Files[i] })
+	return w.seal()
+}
+
+// ReadManifest reads and checks the manifest of a folder. ErrNotFound where there is none.
+func ReadManifest(fsys FS, dir string) (*Manifest, error) {
+	path := filepath.Join(dir, ManifestName)
+	data, err := readSmallFile(fsys, path, maxManifestBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: ErrNotFound}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseManifest(path, data)
+}
+
+// parseManifest checks everything that can be checked without the other files; file is for messages.
+func parseManifest(file string, data []byte) (*Manifest, error) {
+	// The version comes first: a later format may seal its manifest otherwise.
+	var head struct {
+		Format  string `json:"format"`
+		Version int    `json:"version"`
+	}
+	if err := json.Unmarshal(data, &head); err == nil && head.Format == "dsload" && head.Version > FormatVersion {
+		return nil, &FileError{File: file, Offset: -1, Row: -1,
+			Cause: fmt.Errorf("%w %d, this dsload reads %d; use a later one", ErrVersion, head.Version, FormatVersion)}
+	}
+	if err := checkSeal(file, data); err != nil {
+		return nil, err
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, &FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+	}
+	if err := m.validate(); err != nil {
+		return nil, &FileError{File: file, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+	}
+	return m, nil
+}
+
+func (m *Manifest) validate() error {
+	if m.Format != "dsload" || m.Version != FormatVersion {
+		return fmt.Errorf("format %q version %d", m.Format, m.Version)
+	}
+	if err := m.Schema.validate(); err != nil {
+		return err
+	}
+	last := -1
+	for i := range m.Splits {
+		s := &m.Splits[i]
+		n := splitIndex(s.Name)
+		if n <= last {
+			return fmt.Errorf("split %q unknown or out of order", s.Name)
+		}
+		last = n
+		if err := s.validate(m.Schema); err != nil {
+			return fmt.Errorf("split %s: %w", s.Name, err)
+		}
+	}
+	seen := map[string]bool{}
+	for _, f := range m.Files {
+		if !validExtraName(f.Name) || seen[f.Name] || f.Bytes < 0 || !validHash(f.BLAKE3) {
+			return fmt.Errorf("file %q", f.Name)
+		}
+		seen[f.Name] = true
+	}
+	return nil
+}
+
+func (s *SplitInfo) validate(schema Schema) error {
+	if len(s.Shards) == 0 || len(s.Shards) > maxShardIndex+1 {
+		return fmt.Errorf("%d shards", len(s.Shards))
+	}
+	var rows, tokens int64
+	for i, sh := range s.Shards {
+		switch {
+		case sh.Name != ShardName(s.Name, i):
+			return fmt.Errorf("shard %d is named %q", i, sh.Name)
+		case sh.Rows < 1 || sh.Rows > sh.Bytes || sh.Tokens < sh.Rows || sh.Tokens > sh.Bytes, sh.Bytes > 2*maxShardBytes:
+			return fmt.Errorf("shard %s: %d rows, %d tokens, %d bytes", sh.Name, sh.Rows, sh.Tokens, sh.Bytes)
+		case !validHash(sh.BLAKE3):
+			return fmt.Errorf("shard %s: checksum %q", sh.Name, sh.BLAKE3)
+		}
+		rows += sh.Rows // no overflow: 100,000 shards of less than 2^37 bytes
+		tokens += sh.Tokens
+	}
+	if rows != s.Examples || tokens != s.Tokens {
+		return fmt.Errorf("%d examples and %d tokens, its shards have %d and %d", s.Examples, s.Tokens, rows, tokens)
+	}
+	if s.MinLength < 1 || s.MaxLength < s.MinLength || s.MaxLength > maxRowTokens || s.MaxLabels < 0 || s.MaxLabels > maxRowTokens || s.LabelTokens < 0 {
+		return fmt.Errorf("lengths %d to %d, labels to %d", s.MinLength, s.MaxLength, s.MaxLabels)
+	}
+	return checkLengths(s)
+}
+
+func validHash(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// readSmallFile reads a whole file of at most limit bytes.
+func readSmallFile(fsys FS, path string, limit int64) ([]byte, error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > limit {
+		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %d bytes", ErrTooLarge, size)}
+	}
+	data := make([]byte, size)
+	return data, readFull(f, path, data, 0)
+}
+
+// readFull fills p from offset; a file that ends before is ErrTruncated.
+func readFull(f File, path string, p []byte, offset int64) error {
+	n, err := f.ReadAt(p, offset)
+	if n == len(p) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return truncated(path, offset+int64(n), offset+int64(len(p)))
+	}
+	return fmt.Errorf("read %s at byte %d: %w", path, offset, err)
+}

@@ -1,0 +1,239 @@
+package shard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// OpenBuilder opens dir for a build, making it where it is missing, and takes its lock: a *LockedError says who has it.
+//
+// In an empty folder the build starts afresh and the Checkpoint is nil, as it is for a build that was stopped before its
+// first checkpoint. In a folder with an unfinished build of the same options, the Builder is as it was at the last
+// checkpoint. Other options are a *SettingsError; a finished dataset is ErrFinished where its options are the same, else a
+// *SettingsError; files that no build made are ErrForeign. With o.Overwrite, whatever dsload left in the folder is removed
+// first, and other files stay.
+func OpenBuilder(fsys FS, dir string, o BuilderOptions) (_ *Builder, _ *Checkpoint, err error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, nil, fmt.Errorf("build into %s: %w", dir, err)
+	}
+	if _, err := fsys.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if err := fsys.MkdirAll(dir); err != nil {
+			return nil, nil, err
+		}
+		if err := fsys.SyncDir(filepath.Dir(dir)); err != nil {
+			return nil, nil, fmt.Errorf("sync folder %s: %w", filepath.Dir(dir), err)
+		}
+	}
+	lock, err := lockDir(fsys, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &Builder{fs: fsys, dir: dir, opts: o, layout: newLayout(o.Schema), lock: lock}
+	for i := range b.splits {
+		b.splits[i].name, b.splits[i].document = splitNames[i], -1
+	}
+	c, err := b.restore()
+	if err != nil {
+		b.Close() // err says more
+		return nil, nil, err
+	}
+	return b, c, nil
+}
+
+// restore finds out what the folder holds, and makes the Builder and the folder agree.
+func (b *Builder) restore() (*Checkpoint, error) {
+	names, err := b.fs.ReadDir(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, n := range names {
+		has[n] = true
+	}
+	switch {
+	case b.opts.Overwrite:
+		if err := b.clear(names); err != nil {
+			return nil, err
+		}
+	case has[ManifestName]:
+		return nil, b.finished(has[checkpointName])
+	case has[checkpointName]:
+		return b.resume(names)
+	default:
+		for _, n := range names {
+			if n != lockName && n != checkpointName+tempSuffix && !ignoredName(n) {
+				return nil, fmt.Errorf("%s: %w, such as %s; choose another --out, or --overwrite to replace what dsload wrote there", b.dir, ErrForeign, n)
+			}
+		}
+	}
+	// The first checkpoint claims the folder: from now on what a crash leaves is known to be ours.
+	return nil, b.writeCheckpoint(nil, false)
+}
+
+// clear removes what a build may have written. What makes the folder look like something goes first and durably, so that a
+// crash leaves a folder that is neither a dataset nor a build that could be resumed.
+func (b *Builder) clear(names []string) error {
+	own := map[string]bool{}
+	if m, err := ReadManifest(b.fs, b.dir); err == nil {
+		for _, f := range m.Files {
+			own[f.Name] = true
+		}
+	}
+	first := []string{ManifestName, checkpointName}
+	for _, n := range first {
+		if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		b.namesNew = true
+		if err := b.syncNames(); err != nil {
+			return err
+		}
+	}
+	for _, n := range names {
+		if n == lockName || n == first[0] || n == first[1] || !own[n] && !ownName(n) {
+			continue
+		}
+		if err := b.fs.Remove(b.path(n)); err != nil {
+			return err
+		}
+		b.namesNew = true
+	}
+	return b.syncNames()
+}
+
+// finished is the error for a folder with a manifest. A checkpoint beside it is what a crash at the very end left.
+func (b *Builder) finished(checkpoint bool) error {
+	m, err := ReadManifest(b.fs, b.dir)
+	if err != nil {
+		return fmt.Errorf("%w; --overwrite builds it again", err)
+	}
+	if err := sameBuild(b.dir, BuilderOptions{Settings: m.Settings, Schema: m.Schema}, b.opts); err != nil {
+		return err
+	}
+	if checkpoint {
+		if err := b.fs.Remove(b.path(checkpointName)); err != nil {
+			return err
+		}
+		b.namesNew = true
+		if err := b.syncNames(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: %w", b.dir, ErrFinished)
+}
+
+// resume restores the state of the checkpoint file: it reopens the shards that were open, cut to the length they had, and
+// removes what was written later.
+func (b *Builder) resume(names []string) (*Checkpoint, error) {
+	path := b.path(checkpointName)
+	data, err := readSmallFile(b.fs, path, maxCheckpointBytes)
+	if err != nil {
+		return nil, err
+	}
+	st, err := decodeCheckpoint(path, data)
+	if err != nil {
+		return nil, fmt.Errorf("%w; --overwrite starts afresh", err)
+	}
+	if err := sameBuild(b.dir, st.opts, b.opts); err != nil {
+		return nil, err
+	}
+	for i := range st.splits {
+		if err := b.resumeSplit(i, &st.splits[i]); err != nil {
+			return nil, fmt.Errorf("resume in %s: %w; --overwrite starts afresh", b.dir, err)
+		}
+	}
+	for _, n := range names {
+		if !b.stray(n) {
+			continue
+		}
+		if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		b.namesNew = true
+	}
+	if err := b.syncNames(); err != nil {
+		return nil, err
+	}
+	if !st.begun {
+		return nil, nil
+	}
+	return &Checkpoint{Cursor: st.cursor}, nil
+}
+
+// stray tells whether a name was made after the checkpoint that was restored, or stands for nothing.
+func (b *Builder) stray(name string) bool {
+	if i, index, temp, ok := parseShardName(name); ok {
+		s := &b.splits[i]
+		if temp {
+			return s.open == nil || index != len(s.shards)
+		}
+		return index >= len(s.shards)
+	}
+	return ownName(name) && strings.HasSuffix(name, tempSuffix)
+}
+
+func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
+	b.splits[i] = saved.buildSplit
+	s := &b.splits[i]
+	for j := range s.shards {
+		info := s.shards[j].info(s.name, j)
+		st, err := b.fs.Stat(b.path(info.Name))
+		if err != nil {
+			return err
+		}
+		if st.Size() != info.Bytes {
+			return truncated(b.path(info.Name), st.Size(), info.Bytes)
+		}
+	}
+	if !saved.hasOpen {
+		return nil
+	}
+	s.prepare(b.layout)
+	open := &openShard{fs: b.fs, dir: b.dir, name: ShardName(s.name, len(s.shards)), hash: s.hash, stage: s.stage,
+		pos: saved.openPos, tokens: saved.openTokens, blocks: saved.openBlocks}
+	for _, k := range open.blocks {
+		open.rows += k.rows
+	}
+	// The shard may have been committed after the checkpoint; its first bytes are the same.
+	if _, err := b.fs.Stat(open.tempPath()); errors.Is(err, fs.ErrNotExist) {
+		if err := b.fs.Rename(b.path(open.name), open.tempPath()); err != nil {
+			return err
+		}
+		b.namesNew = true
+	} else if err != nil {
+		return err
+	}
+	f, err := b.fs.OpenFile(open.tempPath(), os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	open.file, s.open = f, open // Close closes it from here on
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	if size < open.pos {
+		return truncated(open.tempPath(), size, open.pos)
+	}
+	open.hash.Reset()
+	if err := rehash(f, open.tempPath(), open.pos, open.hash, make([]byte, stageBytes)); err != nil {
+		return err
+	}
+	var sum [32]byte
+	if !bytes.Equal(open.hash.Sum(sum[:0]), saved.openSum) {
+		return corrupt(open.tempPath(), -1, "its first %d bytes are not those of the checkpoint", open.pos)
+	}
+	if err := f.Truncate(open.pos); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", open.tempPath(), err)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// diffSettings finds the first setting, in sorted order, in which two JSON objects differ. Objects are compared member by
+// member, anything else by its compact JSON.
+func diffSettings(have, want json.RawMessage) (name, haveValue, wantValue string, differ bool) {
+	h, w := objectOf(have), objectOf(want)
+	if h == nil || w == nil {
+		a, b := compactJSON(have), compactJSON(want)
+		return "", a, b, a != b
+	}
+	names := sortedKeys(h)
+	for n := range w {
+		if _, ok := h[n]; !ok {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		sub, a, b, differ := diffSettings(h[n], w[n])
+		if !differ {
+			continue
+		}
+		if sub != "" {
+			n += "." + sub
+		}
+		return n, a, b, true
+	}
+	return "", "", "", false
+}
+
+func objectOf(raw json.RawMessage) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+func compactJSON(raw json.RawMessage) string {
+	if raw == nil {
+		return "unset"
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// sameBuild compares what determines the bytes of two builds; the error is a *SettingsError.
+func sameBuild(dir string, have, want BuilderOptions) error {
+	if name, h, w, differ := diffSettings(have.Settings, want.Settings); differ {
+		return &SettingsError{Dir: dir, Name: name, Have: h, Want: w}
+	}
+	if have.Schema != want.Schema {
+		h, _ := json.Marshal(have.Schema)
+		w, _ := json.Marshal(want.Schema)
+		name, a, b, _ := diffSettings(h, w)
+		return &SettingsError{Dir: dir, Name: "schema." + name, Have: a, Want: b}
+	}
+	// A finished dataset does not record the size asked for, its settings do.
+	if have.ShardBytes != want.ShardBytes && have.ShardBytes != 0 {
+		return &SettingsError{Dir: dir, Name: "shard_bytes",
+			Have: strconv.FormatInt(have.ShardBytes, 10), Want: strconv.FormatInt(want.ShardBytes, 10)}
+	}
+	return nil
+}

@@ -1,0 +1,311 @@
+package shard
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+
+	"github.com/zeebo/blake3"
+)
+
+// stageBytes is the buffer in which small pieces of a shard gather before they are written; larger ones pass it by.
+const stageBytes = 32 << 10
+
+// batch gathers the rows of a record batch, in the form in which they go to disk.
+type batch struct {
+	rows  int64
+	bytes int64 // of values and offsets: what maxBatchBytes limits
+	cols  []batchColumn
+}
+
+type batchColumn struct {
+	offsets []byte // int32, rows + 1 of them
+	values  []byte
+	n       int64 // values
+}
+
+func newBatch(l *layout) *batch {
+	b := &batch{cols: make([]batchColumn, len(l.cols))}
+	b.reset(l)
+	return b
+}
+
+// keepBytes is how much of a values buffer survives its batch: one long row must not hold its memory for the whole build.
+const keepBytes = 2 * maxBatchBytes
+
+func (b *batch) reset(l *layout) {
+	b.rows, b.bytes = 0, 0
+	for i := range b.cols {
+		c := &b.cols[i]
+		c.n = 0
+		if c.values = c.values[:0]; cap(c.values) > keepBytes {
+			c.values = nil
+		}
+		if l.cols[i].list {
+			c.offsets = append(c.offsets[:0], 0, 0, 0, 0)
+		}
+	}
+}
+
+// rowBytes is what a row adds to batch.bytes.
+func rowBytes(s Schema, e *Example) int64 {
+	n := int64(len(e.InputIDs)+len(e.Labels))*int64(s.IDWidth()) + int64(len(e.LossMask)+7)/8 + 4*int64(len(e.Segments))
+	return n + 16
+}
+
+// add appends a row that fits the schema. An id that is not below the vocabulary's size leaves the batch as it was.
+func (b *batch) add(l *layout, e *Example) error {
+	ids, labels := &b.cols[0], l.places[colLabels]
+	before, beforeN := len(ids.values), ids.n
+	if err := ids.addIDs(l.schema, e.InputIDs); err != nil {
+		return fmt.Errorf("input_ids: %w", err)
+	}
+	if labels >= 0 {
+		if err := b.cols[labels].addIDs(l.schema, e.Labels); err != nil {
+			ids.values, ids.n = ids.values[:before], beforeN
+			ids.offsets = ids.offsets[:len(ids.offsets)-4]
+			return fmt.Errorf("labels: %w", err)
+		}
+	}
+	if i := l.places[colLossMask]; i >= 0 {
+		b.cols[i].addBools(e.LossMask)
+	}
+	if i := l.places[colSegments]; i >= 0 {
+		c := &b.cols[i]
+		for _, v := range e.Segments {
+			c.values = binary.LittleEndian.AppendUint32(c.values, uint32(v))
+		}
+		c.endList(len(e.Segments))
+	}
+	doc, part := &b.cols[l.places[colDocument]], &b.cols[l.places[colPart]]
+	doc.values = binary.LittleEndian.AppendUint64(doc.values, uint64(e.Document))
+	part.values = binary.LittleEndian.AppendUint32(part.values, uint32(e.Part))
+	doc.n++
+	part.n++
+	b.rows++
+	b.bytes += rowBytes(l.schema, e)
+	return nil
+}
+
+func (c *batchColumn) endList(n int) {
+	c.n += int64(n)
+	c.offsets = binary.LittleEndian.AppendUint32(c.offsets, uint32(c.n))
+}
+
+func (c *batchColumn) addIDs(s Schema, ids []uint32) error {
+	width := s.IDWidth()
+	at := len(c.values)
+	c.values = grow(c.values, width*len(ids))
+	dst := c.values[at:]
+	top := uint32(0)
+	if width == 2 {
+		for i, id := range ids {
+			if 2*i+2 > len(dst) {
+				break // never; it lets the compiler drop the bounds check
+			}
+			binary.LittleEndian.PutUint16(dst[2*i:], uint16(id))
+			top = max(top, id)
+		}
+	} else {
+		for i, id := range ids {
+			if 4*i+4 > len(dst) {
+				break
+			}
+			binary.LittleEndian.PutUint32(dst[4*i:], id)
+			top = max(top, id)
+		}
+	}
+	if uint64(top) >= uint64(s.VocabSize) {
+		c.values = c.values[:at]
+		return fmt.Errorf("id %d with a vocabulary of %d: %w", top, s.VocabSize, ErrRange)
+	}
+	c.endList(len(ids))
+	return nil
+}
+
+// addBools appends a list of bools to a bitmap.
+func (c *batchColumn) addBools(v []bool) {
+	n := c.n
+	for _, on := range v {
+		if n&7 == 0 {
+			c.values = append(c.values, 0)
+		}
+		if on {
+			c.values[n>>3] |= 1 << (n & 7)
+		}
+		n++
+	}
+	c.endList(len(v))
+}
+
+// grow lengthens p by n bytes of any content.
+func grow(p []byte, n int) []byte {
+	if need := len(p) + n; need > cap(p) {
+		// Powers of two, so that buffers reach their final size in few steps and BuilderBytes can say which.
+		bigger := make([]byte, len(p), roundUp(need))
+		copy(bigger, p)
+		p = bigger
+	}
+	return p[:len(p)+n]
+}
+
+func roundUp(n int) int { return 1 << bits.Len(uint(n-1)) }
+
+// openShard is a shard being written, under its temporary name.
+type openShard struct {
+	fs   FS
+	dir  string
+	name string // final name
+	file File
+	hash *blake3.Hasher
+
+	stage  []byte
+	pos    int64 // bytes given to the shard so far, staged ones included
+	tokens int64
+	rows   int64
+	blocks []block
+}
+
+func (s *openShard) tempPath() string { return filepath.Join(s.dir, s.name+tempSuffix) }
+
+func createShard(fsys FS, dir, name string, l *layout, stage []byte, h *blake3.Hasher) (*openShard, error) {
+	s := &openShard{fs: fsys, dir: dir, name: name, stage: stage[:0], hash: h}
+	s.hash.Reset()
+	var err error
+	if s.file, err = fsys.OpenFile(s.tempPath(), os.O_RDWR|os.O_CREATE|os.O_TRUNC); err != nil {
+		return nil, err
+	}
+	if err := s.write(l.head); err != nil {
+		s.file.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// write appends p to the shard.
+func (s *openShard) write(p []byte) error {
+	if len(s.stage)+len(p) > cap(s.stage) {
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	if len(p) <= cap(s.stage)/2 {
+		s.stage = append(s.stage, p...)
+		s.pos += int64(len(p))
+		return nil
+	}
+	return s.put(p, s.pos)
+}
+
+func (s *openShard) put(p []byte, at int64) error {
+	s.hash.Write(p) // never fails
+	if err := writeAt(s.file, s.tempPath(), p, at); err != nil {
+		return err
+	}
+	s.pos = at + int64(len(p))
+	return nil
+}
+
+// writeAt is f.WriteAt that names the file and never takes a short write for a whole one.
+func writeAt(f File, path string, p []byte, at int64) error {
+	n, err := f.WriteAt(p, at)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return fmt.Errorf("write %s at byte %d: %w", path, at, err)
+	}
+	return nil
+}
+
+// flush hands staged bytes to the file.
+func (s *openShard) flush() error {
+	p := s.stage
+	if len(p) == 0 {
+		return nil
+	}
+	s.stage = p[:0]
+	return s.put(p, s.pos-int64(len(p)))
+}
+
+var zeros [bufferAlign]byte
+
+// writeBatch appends a record batch. scratch is used for its metadata.
+func (s *openShard) writeBatch(l *layout, b *batch, scratch *batchScratch) error {
+	scratch.values = scratch.values[:0]
+	for i := range b.cols {
+		scratch.values = append(scratch.values, b.cols[i].n)
+	}
+	var body int64
+	scratch.plans, body = l.plan(scratch.plans[:0], b.rows, scratch.values)
+	scratch.meta = l.appendBatchMeta(scratch.meta[:0], b.rows, scratch.values, scratch.plans, body)
+	if err := s.write(scratch.meta); err != nil {
+		return err
+	}
+	for i := range b.cols {
+		for _, p := range [2][]byte{b.cols[i].offsets, b.cols[i].values} {
+			if err := s.write(p); err != nil {
+				return err
+			}
+			if err := s.write(zeros[:-len(p)&(bufferAlign-1)]); err != nil {
+				return err
+			}
+		}
+	}
+	s.rows += b.rows
+	s.tokens += b.cols[0].n
+	s.blocks = append(s.blocks, block{rows: b.rows, body: body})
+	return nil
+}
+
+// batchScratch is reused from batch to batch.
+type batchScratch struct {
+	meta   []byte
+	values []int64
+	plans  []bufferPlan
+}
+
+// commit ends the shard and gives it its name. The folder is not synced yet.
+func (s *openShard) commit(l *layout) (c committedShard, err error) {
+	if err := s.write(l.footer(s.blocks)); err != nil {
+		return c, err
+	}
+	if err := s.sync(); err != nil {
+		return c, err
+	}
+	err = s.file.Close()
+	s.file = nil
+	if err != nil {
+		return c, fmt.Errorf("close %s: %w", s.tempPath(), err)
+	}
+	if err := s.fs.Rename(s.tempPath(), filepath.Join(s.dir, s.name)); err != nil {
+		return c, err
+	}
+	c = committedShard{rows: s.rows, tokens: s.tokens, bytes: s.pos}
+	s.hash.Sum(c.sum[:0])
+	return c, nil
+}
+
+// committedShard is ShardInfo in the few bytes that a Builder keeps of each shard.
+type committedShard struct {
+	rows, tokens, bytes int64
+	sum                 [32]byte
+}
+
+func (c *committedShard) info(split string, i int) ShardInfo {
+	return ShardInfo{Name: ShardName(split, i), Rows: c.rows, Tokens: c.tokens, Bytes: c.bytes, BLAKE3: hex.EncodeToString(c.sum[:])}
+}
+
+func (s *openShard) sync() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	if err := s.file.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", s.tempPath(), err)
+	}
+	return nil
+}
