@@ -15,10 +15,12 @@ import (
 
 const (
 	// streamOverhead is what a stream holds beside what the plan says: goroutine stacks, net/http's buffers, the encoder.
-	streamOverhead = 40 << 10
+	streamOverhead = 32 << 10
 	// smallPiece is the piece that every stream gets, largePiece the one of streams that come while memory is plenty.
-	smallPiece = 32 << 10
+	smallPiece = 16 << 10
 	largePiece = 128 << 10
+	// comfortPart: extras are leased while less than one comfortPart-th of the ledger is taken; the rest stays for streams to come.
+	comfortPart = 3
 	// mostAhead is how many batches a stream works ahead at most, aheadBytes what they may lease together.
 	mostAhead  = 8
 	aheadBytes = 1 << 20
@@ -88,7 +90,7 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, admitWait t
 		s.ahead = int(min(mostAhead, aheadBytes/max(batch, 1)))
 		more += int64(s.ahead) * batch
 	}
-	if ledger.Used()+more <= ledger.Cap()/2 {
+	if ledger.Used()+more <= ledger.Cap()/comfortPart {
 		if extra, ok := ledger.TryAcquire(more); ok {
 			s.extra, s.piece = extra, largePiece
 			s.leased.Add(more)
