@@ -2,11 +2,13 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/loader/example"
+	"github.com/dsload/dsload/loader/source"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -199,10 +201,39 @@ func (f *flusher) cutText(j *job, r *recordSpan, d *tokenized, maxBytes int64) (
 	return w.encoder.AppendPiece(nil, text, r.First, true), int64(len(text)), nil
 }
 
-// reject counts a bad record, or ends the build with it.
+// reject counts a bad record and lists the first of them, or ends the build with it.
 func (f *flusher) reject(r *recordSpan, cause error) error {
-	err := &source.RecordError{}
-	_ = err
+	uri := f.b.phases[f.state.Phase].set.Inputs()[r.Input].URI
+	var located *source.RecordError
+	if !errors.As(cause, &located) {
+		located = &source.RecordError{URI: uri, Input: r.Input, Row: r.Row, Offset: r.Offset, Cause: cause}
+	}
+	if f.b.opts.OnBadRecord != "skip" {
+		return fmt.Errorf("%w; mend it, or leave such records out with --on-bad-record skip", located)
+	}
+	s := &f.state
+	s.Rejected++
+	if len(s.Rejects) < maxRejectsListed {
+		s.Rejects = append(s.Rejects, reject{Source: uri, Row: located.Row, Offset: located.Offset, Reason: located.Cause.Error()})
+	}
+	if !r.First { // pieces of it went before: what they gave stays
+		return f.cutter.End(f.emit)
+	}
+	return nil
+}
+
+// checkpoint makes everything up to the end of the last job durable.
+func (f *flusher) checkpoint() error {
+	f.state.Cutter = f.cutter.State()
+	f.state.Held = f.hold.hashes()
+	data, err := f.state.encode()
+	if err != nil {
+		return err
+	}
+	if err := f.builder.Checkpoint(data); err != nil {
+		return err
+	}
+	f.last, f.since = time.Now(), 0
 	return nil
 }
 

@@ -95,3 +95,12 @@ func budgetSum(train, val int64) int64 {
 	}
 	return train + val
 }
+
+// publish shows the flusher's state to the reporter.
+func (m *meter) publish(s *cursor) {
+	m.documents.Store(s.Documents)
+	m.examples.Store(s.Examples)
+	m.tokens.Store(s.Tokens)
+	m.textBytes.Store(s.TextBytes)
+	m.sourceBytes.Store(s.SourceBytes)
+}

@@ -15,16 +15,16 @@ type worker struct {
 	scratch   example.Formatted
 }
 
-// work is the second stage: it takes jobs in any order and signals each when it is done. What is wrong with a record is noted in its document, for
+// tokenize is the second stage: it takes jobs in any order and signals each when it is done. What is wrong with a record is noted in its document, for
 // the flusher to judge in order.
-func (b *build) work(ctx context.Context, w *worker) error {
+func (b *build) tokenize(ctx context.Context, w *worker) error {
 	for {
 		select {
-		case j, ok := <-b.jobs:
+		case j, ok := <-b.work:
 			if !ok {
 				return nil
 			}
-			w.tokenize(j)
+			w.run(j)
 			j.done <- struct{}{}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -32,7 +32,7 @@ func (b *build) work(ctx context.Context, w *worker) error {
 	}
 }
 
-func (w *worker) tokenize(j *job) {
+func (w *worker) run(j *job) {
 	for i := range j.records {
 		r := &j.records[i]
 		var d tokenized

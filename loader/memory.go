@@ -1,0 +1,118 @@
+package loader
+
+import (
+	"fmt"
+
+	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/loader/source"
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/tokenize"
+)
+
+// MemoryPlan is the memory cap as a sum: what each part is for, and the smallest cap that works for the settings. Sizes are bytes.
+type MemoryPlan struct {
+	Cap      int64         `json:"cap_bytes"`
+	Sum      int64         `json:"sum_bytes"`
+	Smallest int64         `json:"smallest_cap_bytes"`
+	Parts    []budget.Part `json:"parts"`
+
+	cacheBytes int   // of each worker's encoder
+	jobLease   int64 // of a usual job
+	maxRecords int
+	jobs       int64 // jobs that fit in flight
+}
+
+// CapError says that the settings do not fit under the memory cap.
+type CapError struct {
+	Cap, Smallest int64 // bytes
+}
+
+func (e *CapError) Error() string {
+	return fmt.Sprintf("--memory %dMiB is too small for these settings: they need %dMiB; raise --memory, or lower --workers",
+		e.Cap>>20, (e.Smallest+(1<<20)-1)>>20)
+}
+
+const (
+	// processBytes is what the process takes before it holds any of our buffers: the runtime, its threads' stacks, the touched pages of the program
+	// itself, and the slack of a heap whose garbage has not been collected yet. Measured; see bench/README.md.
+	processBytes = 22 << 20
+
+	fullCacheBytes  = 8 << 20   // of a worker's encoder where the cap allows
+	leastCacheBytes = 512 << 10 // below it the cache is not worth its name
+	tailCacheBytes  = 256 << 10 // of the encoder that cuts the last document of a byte budget
+	workerBytes     = 256 << 10 // a worker's scratch: decoded text and its buffers
+	// gcShare is the part of the cap that garbage may take between two collections.
+	gcShare = 16
+)
+
+// planMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is need.
+func planMemory(o *Options, t *tokenize.Tokenizer, sources source.Options, inputs []source.Input, builder shard.BuilderOptions, templateBytes int64) (*MemoryPlan, error) {
+	workers := int64(o.Workers)
+	p := &MemoryPlan{Cap: o.Memory, maxRecords: maxJobRecords}
+	if templateBytes > 0 {
+		p.maxRecords = int(max(1, min(maxJobRecords, jobTextBytes/templateBytes)))
+	}
+	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
+	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
+
+	fixed := []budget.Part{
+		{Name: "process", Bytes: processBytes + o.Memory/gcShare, Why: "runtime, program, stacks, garbage between collections"},
+		{Name: "vocabulary", Bytes: t.ResidentBytes(), Why: "tables of " + t.Name()},
+		{Name: "source", Bytes: source.MemoryBytes(sources, inputs) + 2*pieceBytes, Why: "decompressor, window, staged record"},
+		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
+		{Name: "held out", Bytes: 2 * heldBytes * o.MaxValExamples, Why: fmt.Sprintf("hashes of --max-val-examples %d", o.MaxValExamples)},
+		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, maxRecordBytes)), Why: fmt.Sprintf("chunk carried on, --max-length %d", o.MaxLength)},
+		{Name: "scratch", Bytes: workers * workerBytes, Why: fmt.Sprintf("%d workers' decoded text", workers)},
+	}
+	var need int64
+	for _, part := range fixed {
+		need += part.Bytes
+	}
+	caches := func(bytes int) int64 {
+		e := t.EncoderBytes(tokenize.EncoderOptions{CacheBytes: bytes})
+		if o.MaxBytes > 0 {
+			return workers*e + t.EncoderBytes(tokenize.EncoderOptions{CacheBytes: tailCacheBytes})
+		}
+		return workers * e
+	}
+	p.cacheBytes = fullCacheBytes
+	for p.cacheBytes > leastCacheBytes && need+caches(p.cacheBytes)+leastJobs*p.jobLease > o.Memory {
+		p.cacheBytes /= 2
+	}
+	fixed = append(fixed, budget.Part{Name: "caches", Bytes: caches(p.cacheBytes),
+		Why: fmt.Sprintf("%d workers' word caches of %dKiB", workers, p.cacheBytes>>10)})
+
+	// The process' share grows with the cap, so the smallest cap solves cap = need + cap/gcShare.
+	least := need - o.Memory/gcShare + caches(leastCacheBytes) + leastJobs*p.jobLease
+	p.Smallest = least * gcShare / (gcShare - 1)
+	need += caches(p.cacheBytes)
+	p.jobs = min((o.Memory-need)/p.jobLease, 4*workers+4)
+	if p.jobs < leastJobs {
+		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest}
+	}
+	fixed = append(fixed, budget.Part{Name: "jobs", Bytes: o.Memory - need,
+		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %dKiB, or longer records", p.jobs, p.jobLease>>10)})
+	p.Parts, p.Sum = fixed, o.Memory
+	return p, nil
+}
+
+// ledger reserves the fixed parts; what is left is leased to jobs.
+func (p *MemoryPlan) ledger() (*budget.Ledger, error) {
+	l := budget.New(p.Cap)
+	for _, part := range p.Parts {
+		if part.Name == "jobs" {
+			continue
+		}
+		if err := l.Reserve(part); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// RuntimeLimit is the soft limit of the Go runtime (GOMEMLIMIT) for a memory cap: what is left of it once the pages of the program, which the runtime
+// does not count, are taken off.
+func RuntimeLimit(capBytes int64) int64 {
+	const programBytes = 14 << 20
+	return max(capBytes-programBytes, capBytes/2)
+}
