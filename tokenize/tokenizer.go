@@ -25,7 +25,7 @@ type Tokenizer struct {
 	data        []byte // the file itself where it was given as bytes
 	warnings    []string
 	engine      engine
-	tokens      *vocabulary
+	tokens      *tokenSet
 	prefix      []uint32
 	suffix      []uint32
 	special     Special
@@ -58,7 +58,7 @@ func (t *Tokenizer) Suffix() []uint32 { return t.suffix }
 func (t *Tokenizer) Special() Special { return t.special }
 
 // VocabSize is the largest id plus one, added tokens included.
-func (t *Tokenizer) VocabSize() int { return t.tokens.size() }
+func (t *Tokenizer) VocabSize() int { return t.tokens.numIDs }
 
 // Token gives the token's text as the vocabulary writes it, false for ids that no token has.
 func (t *Tokenizer) Token(id uint32) (string, bool) { return t.tokens.token(id) }

@@ -1,0 +1,106 @@
+package tokenize
+
+import (
+	"fmt"
+
+	"github.com/dsload/dsload/tokenize/internal/added"
+	"github.com/dsload/dsload/tokenize/internal/jsonx"
+	"github.com/dsload/dsload/tokenize/internal/normalize"
+)
+
+// hfAdded is an entry of added_tokens.
+type hfAdded struct {
+	id                                              uint32
+	content                                         string
+	singleWord, lstrip, rstrip, normalized, special bool
+}
+
+// readAdded reads the list of added tokens.
+func readAdded(s *jsonx.Scanner) ([]hfAdded, error) {
+	var list []hfAdded
+	if s.Null() {
+		return nil, nil
+	}
+	err := s.Array(func() error {
+		var t hfAdded
+		seen := 0
+		err := s.Object(func(key []byte) (err error) {
+			flag := func(to *bool) { *to, err = s.Bool(); seen++ }
+			switch string(key) {
+			case "id":
+				var id uint64
+				id, err = s.Uint(maxID)
+				t.id = uint32(id)
+				seen++
+			case "content":
+				var b []byte
+				b, err = s.String()
+				t.content = string(b)
+				seen++
+			case "single_word":
+				flag(&t.singleWord)
+			case "lstrip":
+				flag(&t.lstrip)
+			case "rstrip":
+				flag(&t.rstrip)
+			case "normalized":
+				flag(&t.normalized)
+			case "special":
+				flag(&t.special)
+			default:
+				err = s.Skip()
+			}
+			return err
+		})
+		if err == nil && seen < 7 {
+			err = s.Errorf("added token %q lacks a field", t.content)
+		}
+		list = append(list, t)
+		return err
+	})
+	return list, err
+}
+
+// addTokens gives the added tokens their ids, as Hugging Face does when it loads a file: the model's where it knows the token, else
+// the next free one. What the file says is only checked.
+func (t *Tokenizer) addTokens(list []hfAdded, model *hfModel, norm normalize.Sequence) (raw, normalized []added.Token) {
+	byID := map[uint32]int{} // the last of several with one id counts
+	next := uint32(model.count)
+	for i, a := range list {
+		if a.content == "" {
+			continue
+		}
+		id, ok := t.tokens.id(a.content)
+		if !ok {
+			id = next
+			next++
+		}
+		if id != a.id {
+			t.warnings = append(t.warnings, fmt.Sprintf("added token %q has id %d, not %d as the file says", a.content, id, a.id))
+		}
+		t.tokens.add(a.content, id, a.special)
+		byID[id] = i
+	}
+	var scratch normalize.Scratch
+	for i, a := range list {
+		id, ok := t.tokens.added[a.content]
+		if !ok || byID[id] != i {
+			continue
+		}
+		token := added.Token{Content: []byte(a.content), ID: id, SingleWord: a.singleWord, LStrip: a.lstrip, RStrip: a.rstrip}
+		if !a.normalized {
+			raw = append(raw, token)
+			continue
+		}
+		text := norm.Apply(&scratch, token.Content, &normalize.Edges{First: true, Last: true})
+		if string(text) != a.content {
+			token.Content = append([]byte(nil), text...)
+			if t.tokens.decoded == nil {
+				t.tokens.decoded = map[uint32]string{}
+			}
+			t.tokens.decoded[id] = string(text)
+		}
+		normalized = append(normalized, token)
+	}
+	return raw, normalized
+}

@@ -1,0 +1,263 @@
+package tokenize
+
+import (
+	"fmt"
+
+	"github.com/dsload/dsload/tokenize/internal/bytebpe"
+	"github.com/dsload/dsload/tokenize/internal/charclass"
+	"github.com/dsload/dsload/tokenize/internal/general"
+	"github.com/dsload/dsload/tokenize/internal/jsonx"
+	"github.com/dsload/dsload/tokenize/internal/normalize"
+	"github.com/dsload/dsload/tokenize/internal/spbpe"
+	"github.com/dsload/dsload/tokenize/internal/unigram"
+	"github.com/dsload/dsload/tokenize/internal/wordpiece"
+)
+
+// fastEngine plugs an engine into c where the components have a shape that one computes. Whatever an engine refuses, the
+// general pipeline takes.
+func fastEngine(f *hfFile, s *shape, norm normalize.Sequence, c *general.Config) (name string, ok bool) {
+	m := f.model
+	switch {
+	case m.kind == "BPE" && s.byteLevel:
+		return "byte-level BPE, split " + s.split.String(), byteLevelEngine(m, s, norm, c)
+	case m.kind == "BPE":
+		return "SentencePiece-style BPE", spbpeEngine(m, s, norm, c)
+	case m.kind == "Unigram":
+		return "Unigram", unigramEngine(m, s, norm, c)
+	case m.kind == "WordPiece":
+		return "WordPiece", wordPieceEngine(m, s, c)
+	}
+	return "", false
+}
+
+func byteLevelEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Config) bool {
+	if m.prefix != "" || m.suffix != "" || m.byteFallback || m.table.Aliases() || len(m.tokens) > bytebpe.MaxID {
+		return false
+	}
+	for b := range 256 {
+		if _, ok := m.table.ID([]byte(charclass.ByteChar(byte(b)))); !ok {
+			return false // a byte may be unknown
+		}
+	}
+	cfg := bytebpe.Config{Tokens: byteTokens(m.tokens), Split: s.split, IgnoreMerges: m.ignoreMerges}
+	cfg.Merges = make([]bytebpe.Merge, len(m.result))
+	for i := range cfg.Merges {
+		cfg.Merges[i] = bytebpe.Merge{Left: m.left[i], Right: m.right[i], Result: m.result[i]}
+	}
+	model, err := bytebpe.New(cfg)
+	if err != nil {
+		return false
+	}
+	c.Segments, c.Normalizer, c.PrefixSpace, c.RawBytes = byteBPE{model}, norm, s.prefixSpace, len(norm) == 0
+	return true
+}
+
+// byteTokens undoes the byte-level alphabet; tokens with other characters match no text and become nil.
+func byteTokens(tokens [][]byte) [][]byte {
+	total := 0
+	for _, t := range tokens {
+		total += len(t)
+	}
+	blob := make([]byte, 0, total)
+	raw := make([][]byte, len(tokens))
+	for id, t := range tokens {
+		if len(t) == 0 {
+			continue
+		}
+		from := len(blob)
+		var ok bool
+		if blob, ok = charclass.AppendBytes(blob, t); ok {
+			raw[id] = blob[from:len(blob):len(blob)]
+		}
+	}
+	return raw
+}
+
+const metaspaceChar = "\u2581"
+
+// isReplace recognizes Replace of a string.
+func isReplace(v jsonx.Value, from, to string) bool {
+	p := v.Get("pattern").Get("String")
+	return kindOf(v) == "Replace" && p.Kind == '"' && p.Text == from && v.Get("content").Text == to
+}
+
+// metaspace recognizes Metaspace with the usual character, and reads its fields.
+func metaspace(v jsonx.Value) (prefix spbpe.Prefix, firstOnly, split, ok bool) {
+	if kindOf(v) != "Metaspace" || v.Get("replacement").Text != metaspaceChar {
+		return 0, false, false, false
+	}
+	prefix = spbpe.PrefixUnlessSpace
+	if v.Get("prepend_scheme").Text == "never" || !isTrue(v, "add_prefix_space", true) {
+		prefix = spbpe.PrefixNever
+	}
+	return prefix, v.Get("prepend_scheme").Text == "first", isTrue(v, "split", true), true
+}
+
+func spbpeEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Config) bool {
+	if m.prefix != "" || m.suffix != "" || m.ignoreMerges || m.table.Aliases() {
+		return false
+	}
+	cfg := spbpe.Config{Pieces: m.tokens, ByteFallback: m.byteFallback, ByteIDs: byteIDs(m), UnkID: -1, FuseUnk: m.fuseUnk}
+	if id, ok := m.table.ID([]byte(m.unkToken)); ok && m.hasUnk {
+		cfg.UnkID = int(id)
+	}
+	outer := len(norm) // normalizers that run before the engine
+	if outer != len(s.norm) {
+		return false
+	}
+	pre := s.pre
+	if n := len(s.norm); n > 0 && isReplace(s.norm[n-1], " ", metaspaceChar) {
+		// After it no space is left to split at.
+		if len(pre) == 1 && kindOf(pre[0]) == "Split" && pre[0].Get("pattern").Get("String").Text == " " && !isTrue(pre[0], "invert", false) {
+			pre = nil
+		}
+		if len(pre) > 0 {
+			return false
+		}
+		if c.AddedNormalized == nil {
+			outer--
+			if n > 1 && kindOf(s.norm[n-2]) == "Prepend" && s.norm[n-2].Get("prepend").Text == metaspaceChar {
+				cfg.Prefix = spbpe.PrefixAlways
+				outer--
+			}
+		}
+	} else {
+		if len(pre) != 1 {
+			return false
+		}
+		var ok bool
+		if cfg.Prefix, c.FirstOnly, cfg.SplitSpaces, ok = metaspace(pre[0]); !ok {
+			return false
+		}
+	}
+	cfg.Merges = make([][2]uint32, len(m.result))
+	for i := range cfg.Merges {
+		cfg.Merges[i] = [2]uint32{m.left[i], m.right[i]}
+	}
+	model, err := spbpe.New(cfg)
+	if err != nil {
+		c.FirstOnly = false
+		return false
+	}
+	c.Segments, c.Normalizer = spBPE{model}, norm[:outer]
+	return true
+}
+
+// byteIDs finds the tokens <0x00> to <0xFF>.
+func byteIDs(m *hfModel) (ids [256]int32) {
+	for b := range ids {
+		ids[b] = -1
+		if id, ok := m.table.ID(fmt.Appendf(nil, "<0x%02X>", b)); ok {
+			ids[b] = int32(id)
+		}
+	}
+	return ids
+}
+
+func unigramEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Config) bool {
+	if len(norm) != len(s.norm) || m.unkID < 0 {
+		return false
+	}
+	cfg := unigram.Config{Pieces: m.tokens, Scores: m.scores, UnkID: m.unkID, ByteFallback: m.byteFallback, ByteIDs: byteIDs(m)}
+	firstOnly := false
+	switch {
+	case len(s.pre) == 2 && kindOf(s.pre[0]) == "WhitespaceSplit":
+		prefix, first, split, ok := metaspace(s.pre[1])
+		if !ok || first || !split || prefix == spbpe.PrefixNever {
+			return false
+		}
+		cfg.Split = unigram.SplitWords
+	case len(s.pre) == 1:
+		prefix, first, split, ok := metaspace(s.pre[0])
+		if !ok || !split {
+			return false
+		}
+		cfg.Split, cfg.Prefix, firstOnly = unigram.SplitMetaspace, prefix != spbpe.PrefixNever, first
+	default:
+		return false
+	}
+	outer := len(s.norm)
+	if c.AddedNormalized == nil {
+		last := func() jsonx.Value {
+			if outer == 0 {
+				return jsonx.Value{Kind: 'n'}
+			}
+			return s.norm[outer-1]
+		}
+		if v := last(); kindOf(v) == "Replace" && v.Get("pattern").Get("Regex").Text == " {2,}" {
+			if to := v.Get("content").Text; to != " " && to != metaspaceChar {
+				return false
+			}
+			cfg.CollapseSpaces = true
+			outer--
+		}
+		if v := last(); kindOf(v) == "Strip" && !isTrue(v, "strip_left", false) && isTrue(v, "strip_right", false) {
+			cfg.StripRight = true
+			outer--
+		}
+		if v := last(); kindOf(v) == "Precompiled" {
+			var err error
+			if cfg.Charsmap = open(v, "normalizer", &err).charsmap(); cfg.Charsmap == nil {
+				return false
+			}
+			outer--
+		}
+		if v := last(); kindOf(v) == "Nmt" {
+			cfg.Nmt = true
+			outer--
+		}
+	}
+	model, err := unigram.New(cfg)
+	if err != nil {
+		return false
+	}
+	c.Segments, c.Normalizer, c.FirstOnly = unigramSegments{model}, norm[:outer], firstOnly
+	return true
+}
+
+func wordPieceEngine(m *hfModel, s *shape, c *general.Config) bool {
+	if len(s.norm) != 1 || kindOf(s.norm[0]) != "BertNormalizer" || len(s.pre) != 1 || kindOf(s.pre[0]) != "BertPreTokenizer" ||
+		c.AddedNormalized != nil || m.maxChars > 1<<20 || m.table.Aliases() {
+		return false
+	}
+	unk, ok := m.table.ID([]byte(m.unkToken))
+	if !ok {
+		return false
+	}
+	n := s.norm[0]
+	lower := isTrue(n, "lowercase", false)
+	model, err := wordpiece.New(wordpiece.Config{
+		Pieces: m.tokens, UnkID: unk, Prefix: []byte(m.prefix), MaxInputCharsPerWord: int(m.maxChars),
+		Normalizer: wordpiece.Normalizer{
+			CleanText: isTrue(n, "clean_text", false), HandleChineseChars: isTrue(n, "handle_chinese_chars", false),
+			StripAccents: isTrue(n, "strip_accents", lower), Lowercase: lower,
+		},
+	})
+	if err != nil {
+		return false
+	}
+	c.Segments = wordPieces{model}
+	return true
+}
+
+// generalModel makes the model of the general pipeline.
+func generalModel(m *hfModel) (general.Model, error) {
+	unk := int64(-1)
+	if m.hasUnk {
+		if id, ok := m.table.ID([]byte(m.unkToken)); ok {
+			unk = int64(id)
+		}
+	}
+	switch m.kind {
+	case "BPE":
+		return general.NewBPE(general.BPEConfig{
+			Vocab: m.table, Left: m.left, Right: m.right, Result: m.result, Unk: unk, FuseUnk: m.fuseUnk,
+			ByteFallback: m.byteFallback, IgnoreMerges: m.ignoreMerges, Prefix: m.prefix, Suffix: m.suffix,
+		}), nil
+	case "WordPiece":
+		return general.NewWordPiece(m.table, unk, m.prefix, m.maxChars), nil
+	case "WordLevel":
+		return &general.WordLevel{Vocab: m.table, Unk: unk}, nil
+	}
+	return general.NewUnigram(m.table, m.scores, m.unkID, m.byteFallback)
+}

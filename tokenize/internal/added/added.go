@@ -1,0 +1,201 @@
+// Package added finds added tokens in text as Hugging Face does: leftmost first, longest of those, without overlap; then
+// single_word, lstrip and rstrip are applied to each match.
+package added
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/charclass"
+)
+
+// Token is an added token as it is searched for.
+type Token struct {
+	Content    []byte
+	ID         uint32
+	SingleWord bool // only where no word character is next to it
+	LStrip     bool // takes the white space before it
+	RStrip     bool // takes the white space after it
+}
+
+// Match is a token's place in a text, with the white space it takes.
+type Match struct {
+	Start, End int
+	ID         uint32
+}
+
+// ErrTokens says that tokens cannot be searched for together.
+var ErrTokens = errors.New("invalid added tokens")
+
+// Matcher searches for a set of tokens. It is immutable. A nil Matcher finds nothing.
+type Matcher struct {
+	tokens []Token
+	// The trie: edges hashed by node and byte; leaf[node] is the index of the token that ends there, plus one.
+	edges                  map[uint64]uint32
+	leaf                   []uint32
+	root                   [256]uint32
+	starts                 []byte // the first byte, where all tokens share one
+	longest                int
+	single, lstrip, rstrip bool
+}
+
+// New makes a Matcher, nil for no tokens.
+func New(tokens []Token) (*Matcher, error) {
+	if len(tokens) == 0 {
+		return nil, nil
+	}
+	m := &Matcher{tokens: tokens, edges: map[uint64]uint32{}, leaf: []uint32{0}}
+	for i, t := range tokens {
+		if len(t.Content) == 0 {
+			return nil, fmt.Errorf("%w: token %d is empty", ErrTokens, t.ID)
+		}
+		m.longest = max(m.longest, len(t.Content))
+		m.single = m.single || t.SingleWord
+		m.lstrip = m.lstrip || t.LStrip
+		m.rstrip = m.rstrip || t.RStrip
+		node := uint32(0)
+		for j, c := range t.Content {
+			next, ok := m.edges[uint64(node)<<8|uint64(c)]
+			if !ok {
+				next = uint32(len(m.leaf))
+				m.edges[uint64(node)<<8|uint64(c)] = next
+				m.leaf = append(m.leaf, 0)
+				if j == 0 {
+					m.root[c] = next
+					m.starts = append(m.starts, c)
+				}
+			}
+			node = next
+		}
+		if m.leaf[node] != 0 {
+			return nil, fmt.Errorf("%w: tokens %d and %d are both %q", ErrTokens, tokens[m.leaf[node]-1].ID, t.ID, t.Content)
+		}
+		m.leaf[node] = uint32(i) + 1
+	}
+	if len(m.starts) > 1 {
+		m.starts = nil
+	}
+	return m, nil
+}
+
+// Bytes estimates the memory of the search structure.
+func (m *Matcher) Bytes() int64 {
+	if m == nil {
+		return 0
+	}
+	return int64(len(m.leaf))*32 + 2048
+}
+
+// next finds the next position at or after i where a token may begin, len(text) where there is none.
+func (m *Matcher) next(text []byte, i int) int {
+	if len(m.starts) > 0 {
+		if j := bytes.IndexByte(text[i:], m.starts[0]); j >= 0 {
+			return i + j
+		}
+		return len(text)
+	}
+	for i < len(text) && m.root[text[i]] == 0 {
+		i++
+	}
+	return i
+}
+
+// at returns the longest token at a position.
+func (m *Matcher) at(text []byte, i int) (token *Token, end int) {
+	node := m.root[text[i]]
+	for j := i + 1; node != 0; j++ {
+		if k := m.leaf[node]; k != 0 {
+			token, end = &m.tokens[k-1], j
+		}
+		if j == len(text) {
+			break
+		}
+		node = m.edges[uint64(node)<<8|uint64(text[j])]
+	}
+	return token, end
+}
+
+// Append appends the matches in text to dst. A match's beginning may lie before the end of the one before it, where that
+// took white space in which this one begins.
+func (m *Matcher) Append(dst []Match, text []byte) []Match {
+	if m == nil {
+		return dst
+	}
+	done := 0 // end of the last match with its white space
+	for i := m.next(text, 0); i < len(text); i = m.next(text, i) {
+		t, stop := m.at(text, i)
+		if t == nil {
+			i++
+			continue
+		}
+		start := i
+		i = stop
+		if t.SingleWord && (wordEnds(text[:start]) || wordBegins(text[stop:])) {
+			continue
+		}
+		if t.LStrip {
+			start = max(spaceBefore(text[:start]), done)
+		}
+		if t.RStrip {
+			stop += spaceAfter(text[stop:])
+		}
+		dst = append(dst, Match{start, stop, t.ID})
+		done = stop
+	}
+	return dst
+}
+
+func wordEnds(text []byte) bool {
+	r, n := utf8.DecodeLastRune(text)
+	return n > 0 && charclass.Is(r, charclass.Word)
+}
+
+func wordBegins(text []byte) bool {
+	r, n := utf8.DecodeRune(text)
+	return n > 0 && charclass.Is(r, charclass.Word)
+}
+
+func isSpace(r rune) bool { return charclass.Is(r, charclass.Whitespace) }
+
+func spaceBefore(text []byte) int { return len(bytes.TrimRightFunc(text, isSpace)) }
+
+func spaceAfter(text []byte) int { return len(text) - len(bytes.TrimLeftFunc(text, isSpace)) }
+
+// Cuttable says whether text may be cut at n, for any continuation of text: no match lies across, and none on one side
+// looks at the other.
+func (m *Matcher) Cuttable(text []byte, n int) bool {
+	if m == nil {
+		return true
+	}
+	before, size := utf8.DecodeLastRune(text[:n])
+	if m.lstrip && (size == 0 || isSpace(before)) || m.single && (size == 0 || charclass.Is(before, charclass.Word)) {
+		return false
+	}
+	for i := max(0, n-m.longest); i < n; i++ {
+		node := m.root[text[i]]
+		for j := i + 1; node != 0 && j < n; j++ {
+			node = m.edges[uint64(node)<<8|uint64(text[j])]
+		}
+		if node == 0 {
+			continue
+		}
+		// text[i:n] is a token or begins one: a longer one may follow, and a token that ends here may look or reach beyond.
+		if m.leaf[node] == 0 || m.rstrip || m.single || m.longer(node) {
+			return false
+		}
+	}
+	// White space that an rstrip token takes must not reach the cut.
+	return !m.rstrip || !isSpace(before)
+}
+
+// longer says whether tokens go on after a node.
+func (m *Matcher) longer(node uint32) bool {
+	for c := range uint64(256) {
+		if m.edges[uint64(node)<<8|c] != 0 {
+			return true
+		}
+	}
+	return false
+}

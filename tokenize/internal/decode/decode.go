@@ -1,0 +1,232 @@
+// Package decode implements the decoders of Hugging Face tokenizers: steps that rewrite a list of tokens, which are joined in
+// the end.
+package decode
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/charclass"
+	"github.com/dsload/dsload/tokenize/internal/normalize"
+)
+
+// Step rewrites a list of tokens. It may reuse the list; it never changes the bytes of a token in place.
+type Step interface {
+	Apply(tokens [][]byte) [][]byte
+}
+
+// Sequence applies steps one after the other.
+type Sequence []Step
+
+// Append appends the text of tokens to dst. Without any decoder (ok false) tokens are joined by spaces.
+func (s Sequence) Append(dst []byte, tokens [][]byte, ok bool) []byte {
+	if !ok {
+		return append(dst, bytes.Join(tokens, []byte(" "))...)
+	}
+	for _, step := range s {
+		tokens = step.Apply(tokens)
+	}
+	for _, t := range tokens {
+		dst = append(dst, t...)
+	}
+	return dst
+}
+
+// each is a step that rewrites tokens one by one.
+type each func(i, n int, token []byte) []byte
+
+// Apply implements Step.
+func (f each) Apply(tokens [][]byte) [][]byte {
+	for i, t := range tokens {
+		tokens[i] = f(i, len(tokens), t)
+	}
+	return tokens
+}
+
+type byteLevel struct{}
+
+// ByteLevel turns characters of the byte-level alphabet into the bytes they stand for; a token with others is taken as it is.
+func ByteLevel() Step { return byteLevel{} }
+
+func (byteLevel) Apply(tokens [][]byte) [][]byte {
+	var raw []byte
+	for _, t := range tokens {
+		b, ok := charclass.AppendBytes(raw, t)
+		if !ok {
+			b = append(b, t...)
+		}
+		raw = b
+	}
+	if !utf8.Valid(raw) {
+		raw = normalize.AppendValid(nil, raw)
+	}
+	return append(tokens[:0], raw)
+}
+
+// BPE replaces the suffix that ends a word by a space, in the last token by nothing.
+func BPE(suffix string) Step {
+	return each(func(i, n int, token []byte) []byte {
+		by := " "
+		if i == n-1 {
+			by = ""
+		}
+		return bytes.ReplaceAll(token, []byte(suffix), []byte(by))
+	})
+}
+
+// cleanups are the replacements of wordpiece's clean-up, in order.
+var cleanups = [][2]string{
+	{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"}, {" do not", " don't"},
+	{" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+}
+
+func cleanup(b []byte) []byte {
+	for _, c := range cleanups {
+		b = bytes.ReplaceAll(b, []byte(c[0]), []byte(c[1]))
+	}
+	return b
+}
+
+// WordPiece joins tokens that begin with prefix to the one before and puts a space before others.
+func WordPiece(prefix string, clean bool) Step {
+	return each(func(i, _ int, token []byte) []byte {
+		if i > 0 {
+			if rest, ok := bytes.CutPrefix(token, []byte(prefix)); ok {
+				token = rest
+			} else {
+				token = append([]byte(" "), token...)
+			}
+		}
+		if clean {
+			token = cleanup(token)
+		}
+		return token
+	})
+}
+
+// Metaspace writes replacement as a space, but in the first token, where it is dropped unless the prepend scheme is never.
+func Metaspace(replacement rune, never bool) Step {
+	return each(func(i, _ int, token []byte) []byte {
+		by := " "
+		if i == 0 && !never {
+			by = ""
+		}
+		return bytes.ReplaceAll(token, []byte(string(replacement)), []byte(by))
+	})
+}
+
+// Replace puts content where find matches in a token.
+func Replace(find normalize.Finder, content string) Step {
+	return each(func(_, _ int, token []byte) []byte {
+		var out []byte
+		done := 0
+		normalize.Matches(find, token, func(start, end int) {
+			out = append(append(out, token[done:start]...), content...)
+			done = end
+		})
+		return append(out, token[done:]...)
+	})
+}
+
+// Strip removes up to start characters equal to content from the beginning of each token, and up to stop from its end.
+func Strip(content rune, start, stop int) Step {
+	c := []byte(string(content))
+	return each(func(_, _ int, token []byte) []byte {
+		whole := token
+		for i := 0; i < start && bytes.HasPrefix(token, c); i++ {
+			token = token[len(c):]
+		}
+		head := len(whole) - len(token)
+		end := len(whole)
+		for i := 0; i < stop && bytes.HasSuffix(whole[:end], c); i++ {
+			end -= len(c)
+		}
+		if end < head { // the original fails here
+			return nil
+		}
+		return whole[head:end]
+	})
+}
+
+type fuse struct{}
+
+// Fuse makes one token of all.
+func Fuse() Step { return fuse{} }
+
+func (fuse) Apply(tokens [][]byte) [][]byte { return [][]byte{bytes.Join(tokens, nil)} }
+
+type byteFallback struct{}
+
+// ByteFallback turns runs of tokens such as <0x61> into the text that their bytes make, or into one U+FFFD for each where
+// they make none.
+func ByteFallback() Step { return byteFallback{} }
+
+func (byteFallback) Apply(tokens [][]byte) [][]byte {
+	var out [][]byte
+	var run []byte
+	flush := func() {
+		if utf8.Valid(run) {
+			if len(run) > 0 {
+				out = append(out, run)
+			}
+		} else {
+			for range run {
+				out = append(out, []byte("\uFFFD"))
+			}
+		}
+		run = nil
+	}
+	for _, t := range tokens {
+		if b, ok := byteToken(t); ok {
+			run = append(run, b)
+			continue
+		}
+		flush()
+		out = append(out, t)
+	}
+	flush()
+	return out
+}
+
+func byteToken(t []byte) (byte, bool) {
+	if len(t) != 6 || !bytes.HasPrefix(t, []byte("<0x")) || t[5] != '>' {
+		return 0, false
+	}
+	digits := string(t[3:5])
+	if digits[0] == '+' { // Rust's parser takes a sign
+		digits = digits[1:]
+	}
+	b, err := strconv.ParseUint(digits, 16, 8)
+	return byte(b), err == nil
+}
+
+type ctc struct {
+	pad, delimiter string
+	clean          bool
+}
+
+// CTC drops repeated tokens and padding, and writes the word delimiter as a space.
+func CTC(pad, delimiter string, clean bool) Step { return ctc{pad, delimiter, clean} }
+
+func (c ctc) Apply(tokens [][]byte) [][]byte {
+	var out [][]byte
+	for i, t := range tokens {
+		if i > 0 && bytes.Equal(t, tokens[i-1]) {
+			continue
+		}
+		t = replaceAll(t, c.pad, "")
+		if c.clean {
+			t = replaceAll(cleanup(t), c.delimiter, " ")
+		}
+		if len(t) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// replaceAll is Rust's str::replace.
+func replaceAll(b []byte, from, to string) []byte {
+	return bytes.ReplaceAll(b, []byte(from), []byte(to))
+}

@@ -1,0 +1,344 @@
+// Package jsonx reads JSON as serde_json does, without building a tree of what may be megabytes of vocabulary.
+//
+// A Scanner walks over a document in memory. Strings are handed out as slices of the document where they hold no escapes,
+// else of a scratch buffer; both are valid until the next string is read. Numbers are rounded exactly as serde_json
+// rounds them without its float_roundtrip feature, which is not to nearest (see Float).
+//
+//	I1  Whatever the input, memory is bounded by the longest string, and nesting by maxDepth.
+//	I2  Everything that serde_json rejects is an error: lone surrogates, control characters, trailing commas, leading zeros.
+package jsonx
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// maxDepth is serde_json's recursion limit.
+const maxDepth = 128
+
+// Error is a problem at a byte of the document.
+type Error struct {
+	Offset int
+	Msg    string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("byte %d: %s", e.Offset, e.Msg) }
+
+// ErrUTF8 says that a document is not UTF-8.
+var ErrUTF8 = errors.New("not valid UTF-8")
+
+// Scanner reads one document.
+type Scanner struct {
+	data  []byte
+	pos   int
+	depth int
+	buf   []byte
+}
+
+// NewScanner checks that data is UTF-8 and returns a Scanner at its beginning.
+func NewScanner(data []byte) (*Scanner, error) {
+	if !utf8.Valid(data) {
+		return nil, ErrUTF8
+	}
+	return &Scanner{data: data}, nil
+}
+
+// Offset is the position of the next unread byte.
+func (s *Scanner) Offset() int { return s.pos }
+
+// At returns a Scanner for the value at a position found by Skip. It shares nothing that changes.
+func (s *Scanner) At(offset int) *Scanner { return &Scanner{data: s.data, pos: offset} }
+
+// Errorf makes an error at the current position.
+func (s *Scanner) Errorf(format string, args ...any) error {
+	return &Error{Offset: s.pos, Msg: fmt.Sprintf(format, args...)}
+}
+
+func (s *Scanner) space() {
+	for s.pos < len(s.data) {
+		switch s.data[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+// Peek skips white space and returns the first byte of what follows, 0 at the end.
+func (s *Scanner) Peek() byte {
+	s.space()
+	if s.pos == len(s.data) {
+		return 0
+	}
+	return s.data[s.pos]
+}
+
+// End checks that nothing but white space is left.
+func (s *Scanner) End() error {
+	if s.Peek() != 0 || s.pos < len(s.data) {
+		return s.Errorf("unexpected text after the value")
+	}
+	return nil
+}
+
+func (s *Scanner) expect(c byte) error {
+	if s.Peek() != c || s.pos == len(s.data) {
+		return s.Errorf("expected %q", c)
+	}
+	s.pos++
+	return nil
+}
+
+func (s *Scanner) enter() error {
+	if s.depth++; s.depth > maxDepth {
+		return s.Errorf("nested too deeply")
+	}
+	return nil
+}
+
+// Object reads an object, calling f after each key, with the Scanner at the value, which f must read. key is valid until
+// the next string is read.
+func (s *Scanner) Object(f func(key []byte) error) error {
+	if err := s.expect('{'); err != nil {
+		return err
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		switch c := s.Peek(); {
+		case c == '}' && n == 0:
+			s.pos++
+			s.depth--
+			return nil
+		case c != '"':
+			return s.Errorf("expected a key")
+		}
+		key, err := s.String()
+		if err != nil {
+			return err
+		}
+		if err := s.expect(':'); err != nil {
+			return err
+		}
+		if err := f(key); err != nil {
+			return err
+		}
+		switch s.Peek() {
+		case ',':
+			s.pos++
+		case '}':
+			s.pos++
+			s.depth--
+			return nil
+		default:
+			return s.Errorf("expected ',' or '}'")
+		}
+	}
+}
+
+// Array reads an array, calling f at each element, which f must read.
+func (s *Scanner) Array(f func() error) error {
+	if err := s.expect('['); err != nil {
+		return err
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	if s.Peek() == ']' {
+		s.pos++
+		s.depth--
+		return nil
+	}
+	for {
+		if err := f(); err != nil {
+			return err
+		}
+		switch s.Peek() {
+		case ',':
+			s.pos++
+		case ']':
+			s.pos++
+			s.depth--
+			return nil
+		default:
+			return s.Errorf("expected ',' or ']'")
+		}
+	}
+}
+
+// String reads a string.
+func (s *Scanner) String() ([]byte, error) {
+	if err := s.expect('"'); err != nil {
+		return nil, err
+	}
+	start := s.pos
+	for i := start; i < len(s.data); i++ {
+		switch c := s.data[i]; {
+		case c == '"':
+			s.pos = i + 1
+			return s.data[start:i], nil
+		case c == '\\':
+			return s.escaped(start, i)
+		case c < 0x20:
+			s.pos = i
+			return nil, s.Errorf("control character in a string")
+		}
+	}
+	s.pos = len(s.data)
+	return nil, s.Errorf("string without an end")
+}
+
+// escaped reads the rest of a string whose first backslash is at i.
+func (s *Scanner) escaped(start, i int) ([]byte, error) {
+	s.buf = append(s.buf[:0], s.data[start:i]...)
+	for i < len(s.data) {
+		c := s.data[i]
+		i++
+		switch {
+		case c == '"':
+			s.pos = i
+			return s.buf, nil
+		case c < 0x20:
+			s.pos = i - 1
+			return nil, s.Errorf("control character in a string")
+		case c != '\\':
+			s.buf = append(s.buf, c)
+			continue
+		}
+		if i == len(s.data) {
+			break
+		}
+		c = s.data[i]
+		i++
+		switch c {
+		case '"', '\\', '/':
+			s.buf = append(s.buf, c)
+		case 'b':
+			s.buf = append(s.buf, '\b')
+		case 'f':
+			s.buf = append(s.buf, '\f')
+		case 'n':
+			s.buf = append(s.buf, '\n')
+		case 'r':
+			s.buf = append(s.buf, '\r')
+		case 't':
+			s.buf = append(s.buf, '\t')
+		case 'u':
+			r, n, ok := s.unicode(i)
+			if !ok {
+				s.pos = i - 2
+				return nil, s.Errorf("bad \\u escape")
+			}
+			i += n
+			s.buf = utf8.AppendRune(s.buf, r)
+		default:
+			s.pos = i - 2
+			return nil, s.Errorf("bad escape")
+		}
+	}
+	s.pos = len(s.data)
+	return nil, s.Errorf("string without an end")
+}
+
+func (s *Scanner) hex4(i int) (rune, bool) {
+	if i+4 > len(s.data) {
+		return 0, false
+	}
+	var r rune
+	for _, c := range s.data[i : i+4] {
+		switch {
+		case '0' <= c && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case 'a' <= c && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case 'A' <= c && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}
+
+// unicode reads the digits after \u, and the second half of a surrogate pair.
+func (s *Scanner) unicode(i int) (rune, int, bool) {
+	r, ok := s.hex4(i)
+	if !ok || r < 0xD800 || r > 0xDFFF {
+		return r, 4, ok
+	}
+	if r >= 0xDC00 || i+6 > len(s.data) || s.data[i+4] != '\\' || s.data[i+5] != 'u' {
+		return 0, 0, false
+	}
+	lo, ok := s.hex4(i + 6)
+	if !ok || lo < 0xDC00 || lo > 0xDFFF {
+		return 0, 0, false
+	}
+	return 0x10000 + (r-0xD800)<<10 + (lo - 0xDC00), 10, true
+}
+
+// Null reads null where it stands next, and says whether it did.
+func (s *Scanner) Null() bool {
+	if s.Peek() == 'n' && bytes.HasPrefix(s.data[s.pos:], []byte("null")) {
+		s.pos += 4
+		return true
+	}
+	return false
+}
+
+// Bool reads true or false.
+func (s *Scanner) Bool() (bool, error) {
+	s.space()
+	rest := s.data[s.pos:]
+	switch {
+	case bytes.HasPrefix(rest, []byte("true")):
+		s.pos += 4
+		return true, nil
+	case bytes.HasPrefix(rest, []byte("false")):
+		s.pos += 5
+		return false, nil
+	}
+	return false, s.Errorf("expected true or false")
+}
+
+// Uint reads a non-negative integer of at most max.
+func (s *Scanner) Uint(max uint64) (uint64, error) {
+	at := s.pos
+	raw, err := s.number()
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.ParseUint(string(raw), 10, 64)
+	if err != nil || v > max {
+		return 0, &Error{Offset: at, Msg: "expected an integer from 0 to " + strconv.FormatUint(max, 10)}
+	}
+	return v, nil
+}
+
+// Skip reads a value of any kind and drops it.
+func (s *Scanner) Skip() error {
+	switch c := s.Peek(); c {
+	case '{':
+		return s.Object(func([]byte) error { return s.Skip() })
+	case '[':
+		return s.Array(s.Skip)
+	case '"':
+		_, err := s.String()
+		return err
+	case 'n':
+		if s.Null() {
+			return nil
+		}
+	case 't', 'f':
+		_, err := s.Bool()
+		return err
+	default:
+		_, err := s.number()
+		return err
+	}
+	return s.Errorf("expected a value")
+}

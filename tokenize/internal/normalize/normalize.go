@@ -1,0 +1,181 @@
+// Package normalize implements the normalizers of Hugging Face tokenizers.
+//
+// A Sequence of steps is applied to one segment: the text between two added tokens. Steps know whether the segment's ends
+// are real or the cuts of a longer text (Edges), so that a text fed in pieces normalizes as a whole, provided that it was cut
+// where no step looks across (the caller's duty).
+//
+// One thing about the origin of the result is tracked: how many of its leading bytes stem from the first character of the
+// document. The Metaspace pre-tokenizer with prepend_scheme "first" asks for it.
+package normalize
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/charclass"
+)
+
+// Edges describes a segment. Zero is updated by the steps.
+type Edges struct {
+	First, Last bool // whether the segment's beginning and end are those of the whole segment
+	Zero        int  // leading bytes that stem from the first character of the document
+}
+
+// Step is one normalizer. It appends the normalized src to dst. src is not empty.
+type Step interface {
+	Append(dst, src []byte, e *Edges) []byte
+}
+
+// Sequence applies steps one after the other. Nil is the identity.
+type Sequence []Step
+
+// Scratch is one goroutine's buffers.
+type Scratch struct{ a, b []byte }
+
+// maxKept is the size above which a scratch buffer is dropped after use.
+const maxKept = 1 << 20
+
+// Apply returns the normalized segment: src itself, or a buffer that is valid until the next call.
+func (n Sequence) Apply(s *Scratch, src []byte, e *Edges) []byte {
+	if cap(s.a) > maxKept && len(src) < maxKept/8 {
+		s.a, s.b = nil, nil
+	}
+	for _, step := range n {
+		if len(src) == 0 {
+			break
+		}
+		s.a = step.Append(s.a[:0], src, e)
+		src = s.a
+		s.a, s.b = s.b, s.a
+	}
+	return src
+}
+
+// chars applies a function of single characters.
+type chars func(dst []byte, r rune) []byte
+
+// Append implements Step.
+func (f chars) Append(dst, src []byte, e *Edges) []byte {
+	from, zero, tracked := len(dst), e.Zero, e.Zero > 0
+	for i := 0; i < len(src); {
+		r, n := utf8.DecodeRune(src[i:])
+		dst = f(dst, r)
+		if i += n; tracked && i <= zero {
+			e.Zero = len(dst) - from
+		}
+	}
+	return dst
+}
+
+// Lowercase maps each character to its lower case, without context (no final sigma).
+func Lowercase() Step { return chars(charclass.AppendLower) }
+
+// StripAccents removes combining marks.
+func StripAccents() Step { return remove(charclass.CombiningMark) }
+
+func remove(class charclass.Class) Step {
+	t := charclass.Classes()
+	return chars(func(dst []byte, r rune) []byte {
+		if t.Is(r, class) {
+			return dst
+		}
+		return utf8.AppendRune(dst, r)
+	})
+}
+
+// Nmt is SentencePiece's nmt clean-up: control characters go, odd spaces become spaces.
+func Nmt() Step {
+	return chars(func(dst []byte, r rune) []byte {
+		switch {
+		case r >= 1 && r <= 8, r == 0xB, r >= 0xE && r <= 0x1F, r == 0x7F, r == 0x8F, r == 0x9F:
+			return dst
+		case r == '\t', r == '\n', r == 0xC, r == '\r', r == 0x1680, r >= 0x200B && r <= 0x200F, r == 0x2028, r == 0x2029,
+			r == 0x2581, r == 0xFEFF, r == 0xFFFD:
+			return append(dst, ' ')
+		}
+		return utf8.AppendRune(dst, r)
+	})
+}
+
+// Bert is BertNormalizer with strip_accents resolved.
+func Bert(cleanText, handleChinese, stripAccents, lowercase bool) Sequence {
+	t := charclass.Classes()
+	var n Sequence
+	if cleanText {
+		n = append(n, chars(func(dst []byte, r rune) []byte {
+			switch {
+			case t.Is(r, charclass.BertDropped):
+				return dst
+			case t.Is(r, charclass.BertSpace):
+				return append(dst, ' ')
+			}
+			return utf8.AppendRune(dst, r)
+		}))
+	}
+	if handleChinese {
+		n = append(n, chars(func(dst []byte, r rune) []byte {
+			if t.Is(r, charclass.BertChinese) {
+				return append(utf8.AppendRune(append(dst, ' '), r), ' ')
+			}
+			return utf8.AppendRune(dst, r)
+		}))
+	}
+	if stripAccents {
+		n = append(n, NFD, remove(charclass.Nonspacing))
+	}
+	if lowercase {
+		n = append(n, Lowercase())
+	}
+	return n
+}
+
+// byteLevel writes each byte as the character that stands for it.
+type byteLevel struct{}
+
+// ByteLevel is the normalizer that writes bytes as characters of the byte-level alphabet.
+func ByteLevel() Step { return byteLevel{} }
+
+func (byteLevel) Append(dst, src []byte, e *Edges) []byte {
+	from, zero := len(dst), e.Zero
+	for i, c := range src {
+		dst = append(dst, charclass.ByteChar(c)...)
+		if i < zero {
+			e.Zero = len(dst) - from
+		}
+	}
+	return dst
+}
+
+type prepend []byte
+
+// Prepend puts text before every segment that is not empty.
+func Prepend(text string) Step { return prepend(text) }
+
+func (p prepend) Append(dst, src []byte, e *Edges) []byte {
+	if e.First {
+		dst = append(dst, p...)
+		if e.Zero > 0 {
+			e.Zero += len(p)
+		}
+	}
+	return append(dst, src...)
+}
+
+type strip struct{ left, right bool }
+
+// Strip removes white space at the ends of a segment.
+func Strip(left, right bool) Step { return strip{left, right} }
+
+func (s strip) Append(dst, src []byte, e *Edges) []byte {
+	t := charclass.Classes()
+	if s.left && e.First {
+		n := len(src)
+		src = bytes.TrimLeftFunc(src, func(r rune) bool { return t.Is(r, charclass.Whitespace) })
+		e.Zero = max(0, e.Zero-(n-len(src)))
+	}
+	if s.right && e.Last {
+		src = bytes.TrimRightFunc(src, func(r rune) bool { return t.Is(r, charclass.Whitespace) })
+	}
+	e.Zero = min(e.Zero, len(src))
+	return append(dst, src...)
+}

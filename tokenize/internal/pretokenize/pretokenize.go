@@ -1,0 +1,425 @@
+// Package pretokenize implements the pre-tokenizers of Hugging Face tokenizers: steps that cut a normalized segment into
+// pieces, which the model then encodes one by one. A step may also rewrite the text (ByteLevel, Metaspace).
+//
+//	I1  A step sees each piece alone; what it does with one never depends on another.
+//	I2  Empty pieces do not exist.
+package pretokenize
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/charclass"
+	"github.com/dsload/dsload/tokenize/internal/normalize"
+)
+
+// Span is a piece of a text.
+type Span struct{ Start, End int }
+
+// Pieces is a text cut into pieces. Zero is the number of leading bytes of Text that stem from the first character of the
+// document.
+type Pieces struct {
+	Text  []byte
+	Spans []Span
+	Zero  int
+}
+
+// Step is one pre-tokenizer: it cuts (and rewrites) in into out, whose content it replaces. out.Text may alias in.Text.
+type Step interface {
+	Cut(in, out *Pieces)
+}
+
+// Sequence applies steps one after the other.
+type Sequence []Step
+
+// Scratch is one goroutine's buffers.
+type Scratch struct {
+	a, b Pieces
+	bufs [2][]byte
+}
+
+// maxKept is the size in bytes above which scratch buffers are dropped after use.
+const maxKept = 1 << 20
+
+// Apply cuts text. The result is valid until the next call.
+func (s *Scratch) Apply(steps Sequence, text []byte, zero int) *Pieces {
+	if cap(s.a.Spans) > maxKept/16 && len(text) < maxKept/16 {
+		*s = Scratch{}
+	}
+	in, out := &s.a, &s.b
+	in.Text, in.Zero = text, zero
+	in.Spans = append(in.Spans[:0], Span{0, len(text)})
+	if len(text) == 0 {
+		in.Spans = in.Spans[:0]
+	}
+	free := 0 // the buffer that does not hold in.Text
+	for _, step := range steps {
+		out.Text = s.bufs[free][:0]
+		out.Spans = out.Spans[:0]
+		out.Zero = in.Zero
+		step.Cut(in, out)
+		if _, ok := step.(rewriter); ok {
+			s.bufs[free] = out.Text
+			free ^= 1
+		}
+		in, out = out, in
+	}
+	return in
+}
+
+// rewriter is a Step that writes a text of its own to out.Text, which it finds empty.
+type rewriter interface{ rewrites() }
+
+func (p *Pieces) add(start, end int) {
+	if start < end {
+		p.Spans = append(p.Spans, Span{start, end})
+	}
+}
+
+// Behavior says what becomes of the matches of a pattern.
+type Behavior uint8
+
+const (
+	Removed Behavior = iota
+	Isolated
+	MergedWithPrevious
+	MergedWithNext
+	Contiguous
+)
+
+// collector turns a stream of matches and the text between them into pieces. Hugging Face folds over the list; here the fold
+// runs along. MergedWithNext folds from the right there; the same pieces come out of holding a match back until
+// the next element is known, where of several matches in a row only the last is merged.
+type collector struct {
+	out      *Pieces
+	behavior Behavior
+	previous bool // the last element was a match
+	any      bool // there was an element
+	start    int  // piece being built
+	end      int
+}
+
+func (c *collector) begin(out *Pieces, b Behavior) { *c = collector{out: out, behavior: b} }
+
+func (c *collector) element(start, end int, match bool) {
+	switch c.behavior {
+	case Removed:
+		if !match {
+			c.out.add(start, end)
+		}
+		return
+	case Isolated:
+		c.out.add(start, end)
+		return
+	}
+	join := c.any
+	switch c.behavior {
+	case Contiguous:
+		join = join && match == c.previous
+	case MergedWithPrevious:
+		join = join && match && !c.previous
+	case MergedWithNext:
+		join = join && !match && c.previous
+	}
+	if !join {
+		c.finish()
+		c.start = start
+	}
+	c.end, c.any, c.previous = end, true, match
+}
+
+func (c *collector) finish() {
+	if c.any {
+		c.out.add(c.start, c.end)
+	}
+	c.any = false
+}
+
+// classSplit splits at single characters of a class.
+type classSplit struct {
+	is       func(r rune) bool
+	behavior Behavior
+}
+
+// Cut implements Step.
+func (s classSplit) Cut(in, out *Pieces) {
+	out.Text = in.Text
+	var c collector
+	for _, p := range in.Spans {
+		c.begin(out, s.behavior)
+		text, last := in.Text[:p.End], p.Start
+		for i := p.Start; i < p.End; {
+			r, n := rune(text[i]), 1
+			if r >= utf8.RuneSelf {
+				r, n = utf8.DecodeRune(text[i:])
+			}
+			if s.is(r) {
+				if last < i {
+					c.element(last, i, false)
+				}
+				c.element(i, i+n, true)
+				last = i + n
+			}
+			i += n
+		}
+		if last < p.End {
+			c.element(last, p.End, false)
+		}
+		c.finish()
+	}
+}
+
+func class(c charclass.Class) func(rune) bool {
+	t := charclass.Classes()
+	return func(r rune) bool { return t.Is(r, c) }
+}
+
+// WhitespaceSplit cuts at white space, which it drops.
+func WhitespaceSplit() Step { return classSplit{class(charclass.Whitespace), Removed} }
+
+// Punctuation splits at punctuation.
+func Punctuation(b Behavior) Step { return classSplit{class(charclass.Punctuation), b} }
+
+// Digits sets numbers apart, or single digits.
+func Digits(individual bool) Step {
+	if individual {
+		return classSplit{class(charclass.Numeric), Isolated}
+	}
+	return classSplit{class(charclass.Numeric), Contiguous}
+}
+
+// CharDelimiter cuts at a character, which it drops.
+func CharDelimiter(d rune) Step { return classSplit{func(r rune) bool { return r == d }, Removed} }
+
+// Bert is BertPreTokenizer.
+func Bert() Sequence { return Sequence{WhitespaceSplit(), Punctuation(Isolated)} }
+
+// whitespace is the regular expression \w+|[^\w\s]+, everything else dropped.
+type whitespace struct{}
+
+// Whitespace cuts into runs of word characters and runs of others, dropping white space.
+func Whitespace() Step { return whitespace{} }
+
+func (whitespace) Cut(in, out *Pieces) {
+	t := charclass.Classes()
+	out.Text = in.Text
+	for _, p := range in.Spans {
+		start, kind := p.Start, 0
+		for i := p.Start; i < p.End; {
+			r, n := utf8.DecodeRune(in.Text[i:p.End])
+			k := 2
+			switch {
+			case t.Is(r, charclass.Word):
+				k = 1
+			case t.Is(r, charclass.Whitespace):
+				k = 0
+			}
+			if k != kind {
+				if kind != 0 {
+					out.add(start, i)
+				}
+				start, kind = i, k
+			}
+			i += n
+		}
+		if kind != 0 {
+			out.add(start, p.End)
+		}
+	}
+}
+
+type split struct {
+	find     normalize.Finder
+	behavior Behavior
+	invert   bool
+}
+
+// Split splits at the matches of a pattern.
+func Split(find normalize.Finder, b Behavior, invert bool) Step { return split{find, b, invert} }
+
+func (s split) Cut(in, out *Pieces) {
+	out.Text = in.Text
+	var c collector
+	for _, p := range in.Spans {
+		c.begin(out, s.behavior)
+		text, last := in.Text[p.Start:p.End], 0
+		normalize.Matches(s.find, text, func(start, end int) {
+			if last < start {
+				c.element(p.Start+last, p.Start+start, s.invert)
+			}
+			c.element(p.Start+start, p.Start+end, !s.invert)
+			last = end
+		})
+		if last < len(text) {
+			c.element(p.Start+last, p.End, s.invert)
+		}
+		c.finish()
+	}
+}
+
+type fixedLength int
+
+// FixedLength cuts into pieces of n characters.
+func FixedLength(n int) Step { return fixedLength(n) }
+
+func (n fixedLength) Cut(in, out *Pieces) {
+	out.Text = in.Text
+	for _, p := range in.Spans {
+		start, count := p.Start, 0
+		for i := p.Start; i < p.End; {
+			_, size := utf8.DecodeRune(in.Text[i:p.End])
+			i += size
+			if count++; count == int(n) {
+				out.add(start, i)
+				start, count = i, 0
+			}
+		}
+		out.add(start, p.End)
+	}
+}
+
+type unicodeScripts struct{}
+
+// UnicodeScripts cuts where the script changes. As in the original, what precedes the first character that has a script
+// is lost.
+func UnicodeScripts() Step { return unicodeScripts{} }
+
+func (unicodeScripts) Cut(in, out *Pieces) {
+	out.Text = in.Text
+	for _, p := range in.Spans {
+		start, last := -1, uint8(0)
+		for i := p.Start; i < p.End; {
+			r, n := utf8.DecodeRune(in.Text[i:p.End])
+			if k := charclass.Script(r); k != 0 {
+				if k != last {
+					if start >= 0 {
+						out.add(start, i)
+					}
+					start, last = i, k
+				}
+			}
+			i += n
+		}
+		if start >= 0 {
+			out.add(start, p.End)
+		}
+	}
+}
+
+// track follows how many leading bytes of the new text stem from the document's first character.
+func track(in, out *Pieces, p Span, at int) {
+	if p.Start < in.Zero && in.Zero <= p.End {
+		out.Zero = at
+	}
+}
+
+type byteLevel struct{ addPrefixSpace bool }
+
+func (byteLevel) rewrites() {}
+
+// ByteLevel writes bytes as characters of the byte-level alphabet, after cutting with regex where it is not nil. With
+// addPrefixSpace, pieces that do not begin with a space get one first.
+func ByteLevel(addPrefixSpace bool, regex normalize.Finder) Sequence {
+	var s Sequence
+	if addPrefixSpace {
+		s = append(s, prefixSpace{})
+	}
+	if regex != nil {
+		s = append(s, Split(regex, Isolated, false))
+	}
+	return append(s, byteLevel{})
+}
+
+func (byteLevel) Cut(in, out *Pieces) {
+	for _, p := range in.Spans {
+		start := len(out.Text)
+		for i, c := range in.Text[p.Start:p.End] {
+			out.Text = append(out.Text, charclass.ByteChar(c)...)
+			if p.Start+i+1 == in.Zero {
+				out.Zero = len(out.Text)
+			}
+		}
+		out.add(start, len(out.Text))
+	}
+}
+
+type prefixSpace struct{}
+
+func (prefixSpace) rewrites() {}
+
+func (prefixSpace) Cut(in, out *Pieces) {
+	for _, p := range in.Spans {
+		start := len(out.Text)
+		if in.Text[p.Start] != ' ' {
+			out.Text = append(out.Text, ' ')
+		}
+		head := len(out.Text)
+		out.Text = append(out.Text, in.Text[p.Start:p.End]...)
+		track(in, out, p, head+in.Zero-p.Start)
+		out.add(start, len(out.Text))
+	}
+}
+
+// Prepend says which pieces Metaspace puts its replacement before.
+type Prepend uint8
+
+const (
+	PrependAlways Prepend = iota
+	PrependFirst
+	PrependNever
+)
+
+type metaspace struct {
+	replacement []byte
+	prepend     Prepend
+	split       bool
+}
+
+func (metaspace) rewrites() {}
+
+// Metaspace writes spaces as replacement, and cuts before each.
+func Metaspace(replacement rune, prepend Prepend, split bool) Step {
+	return metaspace{utf8.AppendRune(nil, replacement), prepend, split}
+}
+
+func (m metaspace) Cut(in, out *Pieces) {
+	for _, p := range in.Spans {
+		start := len(out.Text)
+		text := in.Text[p.Start:p.End]
+		starts := text[0] == ' ' || bytes.HasPrefix(text, m.replacement)
+		if !starts && (m.prepend == PrependAlways || m.prepend == PrependFirst && p.Start < in.Zero) {
+			out.Text = append(out.Text, m.replacement...)
+		}
+		piece := start
+		for i := 0; i < len(text); {
+			if p.Start+i == in.Zero && i > 0 {
+				out.Zero = len(out.Text)
+			}
+			n := 1
+			if text[i] == ' ' {
+				piece = m.cutAt(out, start, piece)
+				out.Text = append(out.Text, m.replacement...)
+			} else if bytes.HasPrefix(text[i:], m.replacement) {
+				piece = m.cutAt(out, start, piece)
+				out.Text = append(out.Text, m.replacement...)
+				n = len(m.replacement)
+			} else {
+				out.Text = append(out.Text, text[i])
+			}
+			i += n
+		}
+		if p.End == in.Zero {
+			out.Zero = len(out.Text)
+		}
+		out.add(piece, len(out.Text))
+	}
+}
+
+// cutAt ends a piece before a replacement; start is where the whole of the input's piece begins.
+func (m metaspace) cutAt(out *Pieces, start, piece int) int {
+	if !m.split {
+		return piece
+	}
+	out.add(piece, len(out.Text))
+	return len(out.Text)
+}
