@@ -156,8 +156,11 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, threes bool) (ok b
 	return true
 }
 
+// positions are where the words of a window begin; the kernel that fills it writes past the last.
+type positions [windowBytes + 72]uint16
+
 // flattenGo writes the positions of the set bits below n, and n after them, and returns how many there are.
-func flattenGo(start []uint64, n int, pos *[windowBytes + 72]uint16) int {
+func flattenGo(start []uint64, n int, pos *positions) int {
 	count := 0
 	for k, w := range start {
 		base := uint16(k * blockBytes)
@@ -169,7 +172,7 @@ func flattenGo(start []uint64, n int, pos *[windowBytes + 72]uint16) int {
 	return endAt(pos, count, n)
 }
 
-func endAt(pos *[windowBytes + 72]uint16, count, n int) int {
+func endAt(pos *positions, count, n int) int {
 	for count > 0 && int(pos[count-1]) >= n {
 		count--
 	}

@@ -16,7 +16,26 @@ type merger struct {
 	ids  [64]uint32 // result of the array merger
 	at   [64]uint8  // where each result begins in the word
 
+	symbols [4 * 72]uint32 // scratch of the kernel that merges four words
+	results mergeResults
+
 	heap heapMerger
+}
+
+// mergeJobs are four words of 1..16 bytes in a buffer.
+type mergeJobs [4]struct{ begin, length uint32 }
+
+type mergeResults struct {
+	ids   [4][16]uint32
+	count [4]uint32
+}
+
+func (g *merger) mergeFourGo(buf []byte, jobs *mergeJobs) {
+	for i, j := range jobs {
+		n := g.short(buf[j.begin : j.begin+j.length])
+		copy(g.results.ids[i][:], g.ids[:n])
+		g.results.count[i] = uint32(n)
+	}
 }
 
 const noPair = ^uint32(0)

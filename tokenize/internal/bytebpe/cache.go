@@ -30,8 +30,10 @@ const (
 	idBits    = 20
 	idMask    = 1<<idBits - 1
 	spilled   = 15
-	ringSlack = 16  // ids past a place that may be read
-	maxLong   = 256 // longest cached word
+	longMark  = 14 << 60 // stands for a long word among the values of a window
+	ringSlack = 64       // ids past a place or past the output that may be read and written
+	lineSlack = 8        // lines past the last that a kernel may read
+	maxLong   = 256      // longest cached word
 )
 
 // keyKind says how words of one length are looked up; the kernels index a table of them by min(length, 17).
@@ -73,11 +75,11 @@ func shapeOf(cacheBytes int) cacheShape {
 }
 
 func (s cacheShape) bytes() int64 {
-	return int64(64<<s.aBits + 64<<s.bBits + 64 + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits + 1<<s.longBits)
+	return int64(64<<s.aBits + 64<<s.bBits + 64*(1+lineSlack) + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits + 1<<s.longBits)
 }
 
 func (c *cache) init(s cacheShape) {
-	c.lines = make([]uint64, lineWords*(1<<s.aBits+1<<s.bBits+1))
+	c.lines = make([]uint64, lineWords*(1<<s.aBits+1<<s.bBits+1+lineSlack))
 	c.spill = make([]uint32, 1<<s.spillBits+ringSlack)
 	c.longIndex = make([]uint64, 1<<s.indexBits)
 	c.long = make([]byte, 1<<s.longBits)
@@ -107,6 +109,20 @@ func (c *cache) init(s cacheShape) {
 	}
 }
 
+// probe is one word ready to be looked up.
+type probe struct {
+	lo, second uint64 // what the lanes of the line are compared with
+	line       uint32 // byte offset
+	any        uint32 // 0xf for A, where each matching lane is a hit; 0 for B, where two must match
+}
+
+// probes is a batch of them as the kernels lay it out. Some fill up to seven past the batch.
+type probes struct {
+	pairs [batchWords + 8][2]uint64
+	lines [batchWords + 8]uint32
+	any   [batchWords + 8]uint32
+}
+
 // probeOf returns the probe of a word of 1..16 bytes without NUL.
 func (c *cache) probeOf(w []byte) probe {
 	var b [16]byte
@@ -122,9 +138,8 @@ func (k *keyKind) probe(lo, hi uint64) probe {
 }
 
 // insert stores the ids of a word of 1..16 bytes without NUL.
-func (c *cache) insert(p *probe, ids []uint32) {
+func (c *cache) insert(p *probe, v uint64) {
 	line := (*[lineWords]uint64)(c.lines[p.line/8:])
-	v := c.value(ids)
 	if p.any != 0 {
 		line[3], line[2], line[1], line[0] = line[2], line[1], line[0], p.lo
 		line[7], line[6], line[5], line[4] = line[6], line[5], line[4], v
@@ -135,6 +150,32 @@ func (c *cache) insert(p *probe, ids []uint32) {
 	line[5], line[4] = line[4], v
 }
 
+// find returns where the value of a word of 1..16 bytes is, or nil.
+func (c *cache) find(p *probe) *uint64 {
+	line := (*[lineWords]uint64)(c.lines[p.line/8:])
+	if p.any != 0 {
+		switch p.lo {
+		case line[0]:
+			return &line[4]
+		case line[1]:
+			return &line[5]
+		case line[2]:
+			return &line[6]
+		case line[3]:
+			return &line[7]
+		}
+		return nil
+	}
+	if line[0] == p.lo && line[2] == p.second {
+		return &line[4]
+	}
+	if line[1] == p.lo && line[3] == p.second {
+		return &line[5]
+	}
+	return nil
+}
+
+// value packs ids, spilling more than three of them.
 func (c *cache) value(ids []uint32) uint64 {
 	switch len(ids) {
 	case 1:

@@ -19,17 +19,12 @@ type Encoder struct {
 	buf    [windowBytes + padBytes]byte
 	blocks [numBlocks + 2]block
 	start  [numBlocks + 1]uint64
-	pos    [windowBytes + 72]uint16
-	probes [batchWords + 8]probe
-	ids    [windowBytes + 32]uint32 // where the caller's buffer is too small for a window's worst case
-	kept   []byte                   // a word without the bytes that have no token
-}
-
-// probe is one word ready to be looked up.
-type probe struct {
-	lo, second uint64
-	line       uint32 // byte offset
-	any        uint32 // 0xf for A, where each matching lane is a hit; 0 for B, where two must match
+	pos    positions
+	probes probes
+	values [windowBytes + 8]uint64         // of the window's words, as in the cache
+	missed [windowBytes + 8]uint16         // words that are not cached
+	ids    [windowBytes + ringSlack]uint32 // where the caller's buffer is too small for a window's worst case
+	kept   []byte                          // a word without the bytes that have no token
 }
 
 // NewEncoder makes an encoder whose memory, as EncoderBytes tells, is at most cacheBytes; 0 means DefaultCacheBytes, and fewer than
@@ -76,7 +71,7 @@ func (e *Encoder) seed() {
 		if set[id>>6]>>(id&63)&1 != 0 {
 			one[0] = id
 			p := e.probeOf(e.m.vocab.token(id))
-			e.insert(&p, one[:])
+			e.insert(&p, e.value(one[:]))
 		}
 	}
 }
@@ -182,95 +177,136 @@ func (m *Model) lastChar(s []byte) (class uint8, size int) {
 
 // appendWords appends the ids of the words in the window; dst has room for them all and ringSlack more.
 func (e *Encoder) appendWords(dst []uint32, words int) []uint32 {
-	for w := 0; w < words; {
-		count := min(batchWords, words-w)
-		pos := e.pos[w : w+count+1]
-		e.prepare(pos, e.probes[:count])
-		for i := 0; i < count; i++ {
-			var hit int
-			if dst, hit = e.lookup(dst, e.probes[i:count]); i+hit == count {
-				break
-			}
-			i += hit
-			dst = e.appendMiss(dst, int(pos[i]), int(pos[i+1]), &e.probes[i])
+	misses := 0
+	for w := 0; w < words; w += batchWords {
+		n := min(batchWords, words-w)
+		e.prepare(w, n)
+		misses = e.match(w, n, misses)
+	}
+	if misses > 0 {
+		e.resolve(e.missed[:misses])
+	}
+	for w := 0; w < words; w++ {
+		if dst, w = e.emit(dst, w, words); w < words {
+			dst = e.appendStopped(dst, w)
 		}
-		w += count
 	}
 	return dst
 }
 
-// prepareGo computes keys and lines of the words between neighbouring positions.
-func (e *Encoder) prepareGo(pos []uint16, out []probe) {
-	for i := range out {
+// appendStopped appends the ids of a long word, or of a word whose spilled ids have left the ring.
+func (e *Encoder) appendStopped(dst []uint32, w int) []uint32 {
+	word := e.buf[e.pos[w]:e.pos[w+1]]
+	if len(word) > 16 {
+		return e.appendLongWord(dst, word)
+	}
+	base := len(dst)
+	dst = e.appendUncached(dst, word)
+	e.keep(w, e.value(dst[base:]))
+	return dst
+}
+
+// prepareGo computes keys and lines of n words.
+func (e *Encoder) prepareGo(first, n int) {
+	pos := e.pos[first : first+n+1]
+	for i := range n {
 		p := int(pos[i])
 		k := &e.kinds[min(int(pos[i+1])-p, 17)]
 		text := e.buf[p : p+16]
-		lo := binary.LittleEndian.Uint64(text) & k.maskLo
-		hi := binary.LittleEndian.Uint64(text[8:]) & k.maskHi
-		out[i] = k.probe(lo, hi)
+		r := k.probe(binary.LittleEndian.Uint64(text)&k.maskLo, binary.LittleEndian.Uint64(text[8:])&k.maskHi)
+		e.probes.pairs[i] = [2]uint64{r.lo, r.second}
+		e.probes.lines[i], e.probes.any[i] = r.line, r.any
 	}
 }
 
-// lookupGo appends the ids of words until one is not cached, and returns how many were.
-func (e *Encoder) lookupGo(dst []uint32, probes []probe) (_ []uint32, hits int) {
+// matchGo looks up the n prepared words, writes their values and lists those that are not cached.
+func (e *Encoder) matchGo(first, n, misses int) int {
+	for i := range n {
+		p := probe{e.probes.pairs[i][0], e.probes.pairs[i][1], e.probes.lines[i], e.probes.any[i]}
+		if v := e.find(&p); v != nil {
+			e.values[first+i] = *v
+		} else {
+			e.missed[misses] = uint16(first + i)
+			misses++
+		}
+	}
+	return misses
+}
+
+// emitGo appends the ids of the values of words first..words, and returns the number of the word at which it stopped: words, a long one, or
+// one whose spilled ids are gone.
+func (e *Encoder) emitGo(dst []uint32, first, words int) (_ []uint32, done int) {
 	n := len(dst)
 	out := dst[:cap(dst)]
-	for i := range probes {
-		p := &probes[i]
-		line := (*[lineWords]uint64)(e.lines[p.line/8:])
-		var v uint64
-		if p.any != 0 {
-			switch p.lo {
-			case line[0]:
-				v = line[4]
-			case line[1]:
-				v = line[5]
-			case line[2]:
-				v = line[6]
-			case line[3]:
-				v = line[7]
-			default:
-				return dst[:n], i
-			}
-		} else if line[0] == p.lo && line[2] == p.second {
-			v = line[4]
-		} else if line[1] == p.lo && line[3] == p.second {
-			v = line[5]
-		} else {
-			return dst[:n], i
-		}
+	for i, v := range e.values[first:words] {
+		o := out[n : n+3]
+		o[0], o[1], o[2] = uint32(v&idMask), uint32(v>>20&idMask), uint32(v>>40&idMask)
 		if count := int(v >> 60); count <= 3 {
-			o := out[n : n+3]
-			o[0], o[1], o[2] = uint32(v&idMask), uint32(v>>20&idMask), uint32(v>>40&idMask)
 			n += count
 			continue
 		}
-		if !e.spillLive(v & (1<<40 - 1)) {
-			return dst[:n], i
+		if v>>60 != spilled || !e.spillLive(v&(1<<40-1)) {
+			return dst[:n], first + i
 		}
 		at := e.spillAt(v & (1<<40 - 1))
 		n += copy(out[n:], e.spill[at:at+int(v>>40&idMask)])
 	}
-	return dst[:n], len(probes)
+	return dst[:n], words
 }
 
-// appendMiss appends the ids of the word at buf[begin:end], which has no NUL and is not in the lines, and caches them.
-func (e *Encoder) appendMiss(dst []uint32, begin, end int, p *probe) []uint32 {
-	w := e.buf[begin:end]
-	if len(w) > 16 {
-		return e.appendLongWord(dst, w)
+// resolve finds the values of words that are not cached, and caches them. Words to be merged are taken four at a time.
+func (e *Encoder) resolve(missed []uint16) {
+	var jobs mergeJobs
+	var words [4]int
+	n := 0
+	for _, m := range missed {
+		w := int(m)
+		begin, end := int(e.pos[w]), int(e.pos[w+1])
+		if end-begin > 16 {
+			e.values[w] = longMark
+			continue
+		}
+		if id := e.whole(e.buf[begin:end]); id != noSymbol {
+			e.keep(w, e.value([]uint32{id}))
+			continue
+		}
+		if e.m.missing {
+			e.keep(w, e.value(e.appendPresent(e.ids[:0], e.buf[begin:end])))
+			continue
+		}
+		jobs[n].begin, jobs[n].length = uint32(begin), uint32(end-begin)
+		words[n] = w
+		if n++; n == len(jobs) {
+			e.resolveFour(&jobs, words[:n])
+			n = 0
+		}
 	}
-	base := len(dst)
-	if id := e.whole(w); id != noSymbol {
-		dst = append(dst, id)
-	} else if e.m.missing {
-		dst = e.appendPresent(dst, w)
+	if n > 0 {
+		for i := n; i < len(jobs); i++ {
+			jobs[i].length = 1
+		}
+		e.resolveFour(&jobs, words[:n])
+	}
+}
+
+func (e *Encoder) resolveFour(jobs *mergeJobs, words []int) {
+	e.mergeFour(e.buf[:], jobs)
+	for i, w := range words {
+		e.keep(w, e.value(e.results.ids[i][:e.results.count[i]]))
+	}
+}
+
+// keep sets the value of a word of at most 16 bytes and caches it.
+func (e *Encoder) keep(w int, v uint64) {
+	e.values[w] = v
+	begin := int(e.pos[w])
+	k := &e.kinds[int(e.pos[w+1])-begin]
+	p := k.probe(binary.LittleEndian.Uint64(e.buf[begin:])&k.maskLo, binary.LittleEndian.Uint64(e.buf[begin+8:])&k.maskHi)
+	if old := e.find(&p); old != nil {
+		*old = v
 	} else {
-		n := e.merge16((*[16]byte)(e.buf[begin:begin+16]), len(w))
-		dst = append(dst, e.merger.ids[:n]...)
+		e.insert(&p, v)
 	}
-	e.insert(p, dst[base:])
-	return dst
 }
 
 // appendWord appends the ids of any word, wherever it lies.

@@ -33,10 +33,16 @@ func cpuid(leaf, sub uint32) (eax, ebx, ecx, edx uint32)
 func xgetbv() uint32
 
 //go:noescape
-func prepareBMI2(pos *uint16, n int, buf *byte, kinds *keyKind, lines *uint64, out *probe)
+func prepareBMI2(pos *uint16, n int, buf *byte, kinds *keyKind, lines *uint64, out *probes)
 
 //go:noescape
-func lookupAVX2(probes *probe, n int, lines *uint64, out *uint32, spill *uint32, mask, head uint64) (hits, written int)
+func prepareAVX512(pos *uint16, n int, buf *byte, kinds *keyKind, lines *uint64, out *probes)
+
+//go:noescape
+func matchAVX2(p *probes, n int, lines *uint64, values *uint64, missed *uint16, first int) (misses int)
+
+//go:noescape
+func emitAVX2(values *uint64, n int, out *uint32, spill *uint32, mask, head uint64) (done, written int)
 
 //go:noescape
 func classifyAVX512(buf *byte, out *block, n int) (high, nul uint64)
@@ -45,15 +51,7 @@ func classifyAVX512(buf *byte, out *block, n int) (high, nul uint64)
 func flattenVBMI2(start *uint64, n int, pos *uint16) (count int)
 
 //go:noescape
-func mergeAVX512(t *mergeTables, word *byte, n int, sym *uint32, out *uint32) (count int)
-
-// merge16 is short for words of 2..16 bytes at the front of a buffer; it leaves ids but not their places.
-func (g *merger) merge16(w *[16]byte, n int) int {
-	if !hasAVX512 {
-		return g.short(w[:n])
-	}
-	return mergeAVX512(&g.m.tables, &w[0], n, &g.sym[0], &g.ids[0])
-}
+func merge4AVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
 
 func classify(buf []byte, out []block) (high, nul uint64) {
 	if !hasAVX512 {
@@ -63,7 +61,7 @@ func classify(buf []byte, out []block) (high, nul uint64) {
 	return classifyAVX512(&buf[0], &out[0], len(out))
 }
 
-func flatten(start []uint64, n int, pos *[windowBytes + 72]uint16) int {
+func flatten(start []uint64, n int, pos *positions) int {
 	if !hasVBMI2 {
 		return flattenGo(start, n, pos)
 	}
@@ -71,19 +69,37 @@ func flatten(start []uint64, n int, pos *[windowBytes + 72]uint16) int {
 	return endAt(pos, flattenVBMI2(&start[0], len(start), &pos[0]), n)
 }
 
-func (e *Encoder) prepare(pos []uint16, out []probe) {
-	if !hasAVX2 {
-		e.prepareGo(pos, out)
-		return
+func (e *Encoder) prepare(first, n int) {
+	switch {
+	case hasAVX512:
+		prepareAVX512(&e.pos[first], n, &e.buf[0], &e.kinds[0], &e.lines[0], &e.probes)
+	case hasAVX2:
+		prepareBMI2(&e.pos[first], n, &e.buf[0], &e.kinds[0], &e.lines[0], &e.probes)
+	default:
+		e.prepareGo(first, n)
 	}
-	prepareBMI2(&pos[0], len(out), &e.buf[0], &e.kinds[0], &e.lines[0], &out[0])
 }
 
-func (e *Encoder) lookup(dst []uint32, probes []probe) (_ []uint32, hits int) {
+func (e *Encoder) match(first, n, misses int) int {
 	if !hasAVX2 {
-		return e.lookupGo(dst, probes)
+		return e.matchGo(first, n, misses)
+	}
+	return misses + matchAVX2(&e.probes, n, &e.lines[0], &e.values[first], &e.missed[misses], first)
+}
+
+func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
+	if !hasAVX2 {
+		return e.emitGo(dst, first, words)
 	}
 	n := len(dst)
-	hits, written := lookupAVX2(&probes[0], len(probes), &e.lines[0], &dst[: n+1 : cap(dst)][n], &e.spill[0], uint64(len(e.spill)-ringSlack-1), e.spillHead)
-	return dst[:n+written], hits
+	done, written := emitAVX2(&e.values[first], words-first, &dst[: n+1 : cap(dst)][n], &e.spill[0], uint64(len(e.spill)-ringSlack-1), e.spillHead)
+	return dst[:n+written], first + done
+}
+
+func (g *merger) mergeFour(buf []byte, jobs *mergeJobs) {
+	if !hasAVX512 {
+		g.mergeFourGo(buf, jobs)
+		return
+	}
+	merge4AVX512(&g.m.tables, &buf[0], jobs, &g.symbols[0], &g.results)
 }

@@ -24,7 +24,7 @@ DATA ·multipliers+0(SB)/8, $0x9e3779b97f4a7c15
 DATA ·multipliers+8(SB)/8, $0xc2b2ae3d27d4eb4f
 GLOBL ·multipliers(SB), RODATA|NOPTR, $16
 
-// func prepareBMI2(pos *uint16, n int, buf *byte, kinds *keyKind, lines *uint64, out *probe)
+// func prepareBMI2(pos *uint16, n int, buf *byte, kinds *keyKind, lines *uint64, out *probes)
 //
 // A word a turn, without branches: length -> kind -> masked key -> hash -> line, which is prefetched.
 TEXT ·prepareBMI2(SB), NOSPLIT, $0-48
@@ -34,6 +34,7 @@ TEXT ·prepareBMI2(SB), NOSPLIT, $0-48
 	MOVQ kinds+24(FP), DI
 	MOVQ lines+32(FP), R9
 	MOVQ out+40(FP), R10
+	LEAQ 1152(R10), R15 // lines, after 72 pairs
 	MOVL $17, R13
 	MOVWQZX (R8), AX
 
@@ -62,90 +63,265 @@ prepare_word:
 	PREFETCHT0 (R9)(R14*1)
 	MOVQ    16(DX), AX
 	MOVQ    R11, (R10)
-	MOVL    R14, 16(R10)
+	MOVL    R14, (R15)
 	MOVL    AX, DX
 	ANDL    $15, DX
-	MOVL    DX, 20(R10)
+	MOVL    DX, 288(R15)
 	ANDQ    R11, AX
 	ORQ     R12, AX
 	MOVQ    AX, 8(R10)
-	ADDQ    $24, R10
+	ADDQ    $16, R10
+	ADDQ    $4, R15
 	ADDQ    $2, R8
 	MOVQ    BX, AX
 	DECQ    CX
 	JNZ     prepare_word
 	RET
 
-// func lookupAVX2(probes *probe, n int, lines *uint64, out *uint32, spill *uint32, mask, head uint64) (hits, written int)
+DATA ·pairOrder+0(SB)/8, $0
+DATA ·pairOrder+8(SB)/8, $1
+DATA ·pairOrder+16(SB)/8, $8
+DATA ·pairOrder+24(SB)/8, $9
+DATA ·pairOrder+32(SB)/8, $2
+DATA ·pairOrder+40(SB)/8, $3
+DATA ·pairOrder+48(SB)/8, $10
+DATA ·pairOrder+56(SB)/8, $11
+DATA ·pairOrder+64(SB)/8, $4
+DATA ·pairOrder+72(SB)/8, $5
+DATA ·pairOrder+80(SB)/8, $12
+DATA ·pairOrder+88(SB)/8, $13
+DATA ·pairOrder+96(SB)/8, $6
+DATA ·pairOrder+104(SB)/8, $7
+DATA ·pairOrder+112(SB)/8, $14
+DATA ·pairOrder+120(SB)/8, $15
+GLOBL ·pairOrder(SB), RODATA|NOPTR, $128
+
+// func prepareAVX512(pos *uint16, n int, buf *byte, kinds *keyKind, lines *uint64, out *probes)
 //
-// A word a turn: one compare of four lanes, the value of the matching way, up to three ids stored at once. Ids that were spilled are copied, 16
-// at once.
-TEXT ·lookupAVX2(SB), NOSPLIT, $0-72
-	MOVQ probes+0(FP), SI
+// Eight words a turn; up to seven words past n are prepared too, from whatever positions lie there. Lanes: the text of words 0 2 4 6 and
+// 1 3 5 7, whose low and high halves interleave to words in order.
+TEXT ·prepareAVX512(SB), NOSPLIT, $0-48
+	MOVQ pos+0(FP), R8
+	MOVQ n+8(FP), CX
+	MOVQ buf+16(FP), SI
+	MOVQ kinds+24(FP), DI
+	MOVQ lines+32(FP), R9
+	MOVQ out+40(FP), R10
+	LEAQ 1152(R10), R15
+	MOVL $1, AX
+	VPBROADCASTQ AX, Z16
+	VPTERNLOGD $0xff, Z17, Z17, Z17   // -1
+	MOVL $64, AX
+	VPBROADCASTQ AX, Z18
+	MOVL $8, AX
+	VPBROADCASTQ AX, Z19
+	MOVL $16, AX
+	VPBROADCASTQ AX, Z20
+	VPBROADCASTQ ·multipliers+0(SB), Z21
+	VPBROADCASTQ ·multipliers+8(SB), Z22
+	MOVQ $-64, AX
+	VPBROADCASTQ AX, Z23
+	MOVL (8*32+24)(DI), AX
+	VPBROADCASTQ AX, Z24              // shift of A
+	MOVL (9*32+24)(DI), AX
+	VPBROADCASTQ AX, Z25              // shift of B
+	MOVL (9*32+28)(DI), AX
+	VPBROADCASTQ AX, Z26              // base of B
+	MOVL (17*32+28)(DI), AX
+	VPBROADCASTQ AX, Z27              // line of longer words
+	MOVL $15, AX
+	VPBROADCASTD AX, Y28
+	VMOVDQU64 ·pairOrder+0(SB), Z29
+	VMOVDQU64 ·pairOrder+64(SB), Z30
+	VPXORQ Z31, Z31, Z31
+
+prepare_eight:
+	MOVWQZX (R8), AX
+	MOVWQZX 2(R8), BX
+	VMOVDQU (SI)(AX*1), X0
+	VMOVDQU (SI)(BX*1), X1
+	MOVWQZX 4(R8), AX
+	MOVWQZX 6(R8), BX
+	VINSERTI128 $1, (SI)(AX*1), Y0, Y0
+	VINSERTI128 $1, (SI)(BX*1), Y1, Y1
+	MOVWQZX 8(R8), AX
+	MOVWQZX 10(R8), BX
+	VINSERTI32X4 $2, (SI)(AX*1), Z0, Z0
+	VINSERTI32X4 $2, (SI)(BX*1), Z1, Z1
+	MOVWQZX 12(R8), AX
+	MOVWQZX 14(R8), BX
+	VINSERTI32X4 $3, (SI)(AX*1), Z0, Z0
+	VINSERTI32X4 $3, (SI)(BX*1), Z1, Z1
+	VPMOVZXWQ (R8), Z2
+	VPMOVZXWQ 2(R8), Z3
+	VPSUBQ Z2, Z3, Z2                 // lengths
+	VPSLLQ $3, Z2, Z3
+	VPSLLVQ Z3, Z16, Z4
+	VPADDQ Z17, Z4, Z4                // mask of the low half
+	VPSUBQ Z18, Z3, Z3
+	VPMAXSQ Z31, Z3, Z3
+	VPSLLVQ Z3, Z16, Z5
+	VPADDQ Z17, Z5, Z5                // mask of the high half
+	VPCMPQ $2, Z19, Z2, K1            // A: at most 8
+	VPCMPQ $6, Z20, Z2, K2            // longer than 16
+	VPUNPCKLQDQ Z1, Z0, Z6
+	VPUNPCKHQDQ Z1, Z0, Z7
+	VPANDQ Z4, Z6, Z6                 // lo
+	VPANDQ Z5, Z7, Z7                 // hi
+	VPMULLQ Z21, Z6, Z8
+	VPMULLQ Z22, Z7, Z9
+	VPADDQ Z9, Z8, Z8
+	VPSRLVQ Z25, Z8, Z9
+	VPSRLVQ Z24, Z8, K1, Z9
+	VPANDQ Z23, Z9, Z9
+	VMOVDQA64 Z26, Z10
+	VMOVDQA64 Z31, K1, Z10
+	VPADDQ Z10, Z9, Z9
+	VMOVDQA64 Z27, K2, Z9
+	VPMOVQD Z9, Y9
+	VMOVDQU Y9, (R15)
+	VMOVDQA64 Z6, K1, Z7              // second: lo for A
+	VMOVDQA32.Z Y28, K1, Y10
+	VMOVDQU Y10, 288(R15)
+	VPUNPCKLQDQ Z7, Z6, Z0            // pairs 0 2 4 6
+	VPUNPCKHQDQ Z7, Z6, Z1            // pairs 1 3 5 7
+	VMOVDQA64 Z29, Z2
+	VMOVDQA64 Z30, Z3
+	VPERMI2Q Z1, Z0, Z2
+	VPERMI2Q Z1, Z0, Z3
+	VMOVDQU64 Z2, (R10)
+	VMOVDQU64 Z3, 64(R10)
+	MOVL 0(R15), AX
+	MOVL 4(R15), BX
+	PREFETCHT0 (R9)(AX*1)
+	PREFETCHT0 (R9)(BX*1)
+	MOVL 8(R15), AX
+	MOVL 12(R15), BX
+	PREFETCHT0 (R9)(AX*1)
+	PREFETCHT0 (R9)(BX*1)
+	MOVL 16(R15), AX
+	MOVL 20(R15), BX
+	PREFETCHT0 (R9)(AX*1)
+	PREFETCHT0 (R9)(BX*1)
+	MOVL 24(R15), AX
+	MOVL 28(R15), BX
+	PREFETCHT0 (R9)(AX*1)
+	PREFETCHT0 (R9)(BX*1)
+	ADDQ $128, R10
+	ADDQ $32, R15
+	ADDQ $16, R8
+	SUBQ $8, CX
+	JHI  prepare_eight
+	VZEROUPPER
+	RET
+
+// func matchAVX2(p *probes, n int, lines *uint64, values *uint64, missed *uint16, first int) (misses int)
+//
+// A word a turn: one compare of four lanes, the value of the matching way; the numbers of words without a match, counted from first, are
+// listed without a branch. A value read where nothing matched lies up to 288 bytes past the line.
+TEXT ·matchAVX2(SB), NOSPLIT, $0-56
+	MOVQ p+0(FP), SI
 	MOVQ n+8(FP), CX
 	MOVQ lines+16(FP), DI
-	MOVQ out+24(FP), R10
-	MOVQ spill+32(FP), R11
-	MOVQ mask+40(FP), R12
-	MOVQ $0x000fffff000fffff, R13
+	MOVQ values+24(FP), R10
+	MOVQ missed+32(FP), R11
+	MOVQ first+40(FP), R12
+	XORL R13, R13
+	LEAQ 1152(SI), R8
 
-lookup_word:
+match_word:
 	VMOVDQU   (SI), X0
 	VPERMQ    $0x50, Y0, Y0
-	MOVL      16(SI), AX
+	MOVL      (R8), AX
 	VPCMPEQQ  (DI)(AX*1), Y0, Y1
 	ADDQ      DI, AX
 	VMOVMSKPD Y1, BX
 	MOVL      BX, DX
 	SHRL      $2, DX
-	ORL       20(SI), DX
+	ORL       288(R8), DX
+	MOVW      R12, (R11)(R13*2)
 	ANDL      DX, BX
-	JZ        lookup_end
+	CMPL      BX, $1
+	ADCQ      $0, R13
 	TZCNTL    BX, BX
-	MOVQ      32(AX)(BX*8), R8
-	PDEPQ     R13, R8, R9
-	MOVQ      R9, (R10)
-	MOVQ      R8, R9
-	SHRQ      $40, R9
-	ANDL      $0xfffff, R9
-	MOVL      R9, 8(R10)
-	MOVQ      R8, DX
-	SHRQ      $60, DX
-	CMPL      DX, $3
-	JHI       lookup_spilled
-	LEAQ      (R10)(DX*4), R10
+	MOVQ      32(AX)(BX*8), AX
+	MOVQ      AX, (R10)
+	ADDQ      $8, R10
+	INCQ      R12
+	ADDQ      $16, SI
+	ADDQ      $4, R8
+	DECQ      CX
+	JNZ       match_word
+	VZEROUPPER
+	MOVQ R13, misses+48(FP)
+	RET
 
-lookup_next:
-	ADDQ $24, SI
+// func emitAVX2(values *uint64, n int, out *uint32, spill *uint32, mask, head uint64) (done, written int)
+//
+// A value a turn: three ids stored at once, then as many kept as there are. Spilled ids are copied 16 at once; it stops at
+// a long word and at a value whose ids are gone.
+TEXT ·emitAVX2(SB), NOSPLIT, $0-64
+	MOVQ values+0(FP), SI
+	MOVQ n+8(FP), CX
+	MOVQ out+16(FP), R10
+	MOVQ spill+24(FP), R11
+	MOVQ mask+32(FP), R12
+	MOVQ $0x000fffff000fffff, R13
+
+emit_word:
+	MOVQ  (SI), R8
+	PDEPQ R13, R8, R9
+	MOVQ  R9, (R10)
+	MOVQ  R8, R9
+	SHRQ  $40, R9
+	ANDL  $0xfffff, R9
+	MOVL  R9, 8(R10)
+	MOVQ  R8, DX
+	SHRQ  $60, DX
+	CMPL  DX, $3
+	JHI   emit_spilled
+	LEAQ  (R10)(DX*4), R10
+
+emit_next:
+	ADDQ $8, SI
 	DECQ CX
-	JNZ  lookup_word
-	JMP  lookup_end
+	JNZ  emit_word
+	JMP  emit_end
 
-lookup_spilled:
-	MOVQ R8, AX
-	SHLQ $24, AX
-	SHRQ $24, AX
-	MOVQ head+48(FP), DX
-	SUBQ AX, DX
+emit_spilled:
+	CMPL DX, $15
+	JNE  emit_end
+	SHLQ $24, R8
+	SHRQ $24, R8
+	MOVQ head+40(FP), DX
+	SUBQ R8, DX
 	LEAQ 1(R12), BX
 	CMPQ DX, BX
-	JHI  lookup_end
-	ANDQ R12, AX
-	VMOVDQU (R11)(AX*4), Y0
-	VMOVDQU 32(R11)(AX*4), Y1
-	VMOVDQU Y0, (R10)
-	VMOVDQU Y1, 32(R10)
+	JHI  emit_end
+	ANDQ R12, R8
+	LEAQ (R11)(R8*4), AX
+	MOVQ R10, BX
 	LEAQ (R10)(R9*4), R10
-	JMP  lookup_next
 
-lookup_end:
+emit_copy:
+	VMOVDQU (AX), Y0
+	VMOVDQU 32(AX), Y1
+	VMOVDQU Y0, (BX)
+	VMOVDQU Y1, 32(BX)
+	ADDQ $64, AX
+	ADDQ $64, BX
+	SUBQ $16, R9
+	JHI  emit_copy
+	JMP  emit_next
+
+emit_end:
 	VZEROUPPER
 	MOVQ n+8(FP), AX
 	SUBQ CX, AX
-	MOVQ AX, hits+56(FP)
-	SUBQ out+24(FP), R10
+	MOVQ AX, done+48(FP)
+	SUBQ out+16(FP), R10
 	SHRQ $2, R10
-	MOVQ R10, written+64(FP)
+	MOVQ R10, written+56(FP)
 	RET
 
 DATA ·bytesOf+0(SB)/4, $0x20202020
@@ -281,150 +457,173 @@ flatten_many:
 	VMOVDQU64 Z2, 64(DI)
 	JMP flatten_next
 
-// func mergeAVX512(t *mergeTables, word *byte, n int, sym *uint32, out *uint32) (count int)
+// One merge of the word whose ranks are in Z, whose live positions are LIVE and whose symbols begin at SYM(DI). A word that has no merge left goes through the
+// motions with empty masks. In: SI tables, R10 disp, R11 slots, R12 bshift, R13 sshift, Z5 = -1. R8 collects whether any word merged.
+#define MERGE_STEP(Z, Y, LIVE, SYM) \
+	VEXTRACTI64X4 $1, Z, Y8      \
+	VPMINUD Y8, Y, Y8            \
+	VEXTRACTI128 $1, Y8, X9      \
+	VPMINUD X9, X8, X8           \
+	VPSHUFD $0x4e, X8, X9        \
+	VPMINUD X9, X8, X8           \
+	VPSHUFD $0xb1, X8, X9        \
+	VPMINUD X9, X8, X8           \
+	VMOVD X8, AX                 \
+	CMPL AX, $0x3fffffc0         \
+	SBBL R15, R15                \
+	ORL  R15, R8                 \
+	ANDL R15, AX                 \
+	MOVL AX, CX                  \
+	ANDL $63, AX                 \
+	SHRL $6, CX                  \
+	MOVL 56(SI), BX              \
+	ADDL CX, BX                  \
+	MOVQ 32(SI), DX              \
+	TESTQ DX, DX                 \
+	JZ   2(PC)                   \
+	MOVL (DX)(CX*4), BX          \
+	MOVL LIVE, R9                \
+	MOVL $-2, DX                 \
+	SHLXL AX, DX, DX             \
+	ANDL R9, DX                  \
+	BLSIL DX, R14                \
+	ANDL R15, R14                \
+	KMOVW R14, K3                \
+	VMOVDQA32 Z5, K3, Z          \
+	BLSRL DX, DX                 \
+	TZCNTL DX, CX                \
+	BZHIL AX, R9, DX             \
+	ANDNL R9, R14, R9            \
+	MOVL R9, LIVE                \
+	ORL  $1, DX                  \
+	LZCNTL DX, DX                \
+	XORL $31, DX                 \
+	MOVL R15, R14                \
+	ANDL $1, R14                 \
+	SHLXL DX, R14, R15           \
+	SHLXL AX, R14, R14           \
+	KMOVW R14, K1                \
+	KMOVW R15, K2                \
+	MOVL BX, SYM(DI)(AX*4)       \
+	MOVL SYM(DI)(CX*4), R14      \
+	MOVL SYM(DI)(DX*4), R15      \
+	MOVQ BX, CX                  \
+	SHLQ $20, CX                 \
+	ORQ  CX, R14                 \
+	SHLQ $20, R15                \
+	ORQ  BX, R15                 \
+	MOVQ R14, BX                 \
+	IMULQ 40(SI), BX             \
+	SHRXQ R12, BX, CX            \
+	MOVWLZX (R10)(CX*2), CX      \
+	SHRQ $8, BX                  \
+	IMULL BX, CX                 \
+	SHRXL R13, CX, CX            \
+	MOVQ (R11)(CX*8), CX         \
+	MOVL CX, BX                  \
+	ANDL $0xffffff, BX           \
+	SHRQ $24, CX                 \
+	CMPQ CX, R14                 \
+	MOVL $0xffffff, R9           \
+	CMOVLNE R9, BX               \
+	SHLL $6, BX                  \
+	ORL  AX, BX                  \
+	VPBROADCASTD BX, K1, Z       \
+	MOVQ R15, BX                 \
+	IMULQ 40(SI), BX             \
+	SHRXQ R12, BX, R14           \
+	MOVWLZX (R10)(R14*2), R14    \
+	SHRQ $8, BX                  \
+	IMULL BX, R14                \
+	SHRXL R13, R14, R14          \
+	MOVQ (R11)(R14*8), R14       \
+	MOVL R14, BX                 \
+	ANDL $0xffffff, BX           \
+	SHRQ $24, R14                \
+	CMPQ R14, R15                \
+	CMOVLNE R9, BX               \
+	SHLL $6, BX                  \
+	ORL  DX, BX                  \
+	VPBROADCASTD BX, K2, Z
+
+// Symbols and initial ranks of the word at 8*W of the jobs (begin and length, 32 bits each).
+#define MERGE_BEGIN(Z, LIVE, SYM, JOB) \
+	MOVL JOB(R8), AX             \
+	MOVL JOB+4(R8), CX           \
+	VPMOVZXBD (R9)(AX*1), Z8     \
+	MOVQ 0(SI), R10              \
+	KMOVW K7, K1                 \
+	VPGATHERDD (R10)(Z8*4), K1, Z9 \
+	VMOVDQU32 Z9, SYM+4(DI)      \
+	MOVL $0xfffff, DX            \
+	MOVL DX, SYM(DI)             \
+	MOVL DX, SYM+4(DI)(CX*4)     \
+	MOVL $1, DX                  \
+	SHLXL CX, DX, DX             \
+	SUBL $2, DX                  \
+	KMOVW DX, K1                 \
+	KMOVW DX, K2                 \
+	VALIGND $15, Z8, Z8, Z9      \
+	VPSLLD $8, Z9, Z9            \
+	VPORD  Z8, Z9, Z9            \
+	VMOVDQA32 Z5, Z              \
+	MOVQ 8(SI), R10              \
+	VPGATHERDD (R10)(Z9*4), K2, Z10 \
+	VPSLLD $6, Z10, Z10          \
+	VPORD  Z6, Z10, K1, Z        \
+	ADDQ $2, CX                  \
+	MOVL $-1, DX                 \
+	BZHIL CX, DX, DX             \
+	MOVL DX, LIVE
+
+#define MERGE_END(LIVE, SYM, JOB, OUT, COUNT) \
+	MOVL LIVE, AX                \
+	MOVL JOB+4(R8), CX           \
+	SHRL $1, AX                  \
+	BZHIL CX, AX, AX             \
+	KMOVW AX, K1                 \
+	VMOVDQU32 SYM+4(DI), Z8      \
+	VPCOMPRESSD Z8, K1, Z8       \
+	VMOVDQU32 Z8, OUT(R9)        \
+	POPCNTL AX, AX               \
+	MOVL AX, COUNT(R9)
+
+// func merge4AVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
 //
-// The array merger of bpe.go for 2..16 bytes, 16 of them readable, with nothing but the loop's branch depending on data. Z0 holds rank<<6 | position
-// of the pair at each position, R8 the live positions with a sentinel on both sides; sym has room for 32 symbols.
-TEXT ·mergeAVX512(SB), NOSPLIT, $0-48
+// The array merger of bpe.go on four words of 1..16 bytes at once, each with 16 readable bytes. A merge is one long chain of dependent loads, so four words
+// take little longer than one; no branch but the loop's depends on data. The ranks of a word are the lanes of one register, its live positions
+// are bits with a sentinel on both sides; sym has room for 72 symbols a word.
+TEXT ·merge4AVX512(SB), NOSPLIT, $16-40
 	MOVQ t+0(FP), SI
-	MOVQ word+8(FP), AX
-	MOVQ n+16(FP), CX
+	MOVQ buf+8(FP), R9
+	MOVQ jobs+16(FP), R8
 	MOVQ sym+24(FP), DI
-
-	VPMOVZXBD (AX), Z1              // bytes at lane p-1 for position p
 	VPMOVZXBD ·iota64+0(SB), Z6
-	MOVL $0xffff, DX
-	KMOVW DX, K1
-	MOVQ 0(SI), R9
-	VPGATHERDD (R9)(Z1*4), K1, Z2   // symbols
-	VMOVDQU32 Z2, 4(DI)
-	MOVL $0xfffff, DX
-	MOVL DX, (DI)
-	MOVL DX, 4(DI)(CX*4)
-	// Pairs: lane p holds word[p-1]<<8 | word[p], for p in 1..n-1.
-	MOVL $1, DX
-	SHLXL CX, DX, DX
-	SUBL $2, DX
-	KMOVW DX, K1
-	VALIGND $15, Z1, Z1, Z3         // lane p: byte p-1 (lane 0 is not used)
-	VPSLLD $8, Z3, Z3
-	VPORD  Z1, Z3, Z3
-	MOVL $-1, DX
-	VPBROADCASTD DX, Z5
-	VMOVDQA32 Z5, Z0
-	MOVQ 8(SI), R9
-	KMOVW K1, K2
-	VPGATHERDD (R9)(Z3*4), K2, Z4
-	VPSLLD $6, Z4, Z4
-	VPORD  Z6, Z4, K1, Z0
-
-	LEAQ 2(CX), DX
-	MOVL $-1, R8
-	BZHIQ DX, R8, R8
-	MOVQ 16(SI), R9
-	MOVQ 24(SI), R10
-	MOVQ 40(SI), R11
+	VPTERNLOGD $0xff, Z5, Z5, Z5
+	KXNORW K7, K7, K7
+	MERGE_BEGIN(Z0, 0(SP), 0, 0)
+	MERGE_BEGIN(Z1, 4(SP), 288, 8)
+	MERGE_BEGIN(Z2, 8(SP), 576, 16)
+	MERGE_BEGIN(Z3, 12(SP), 864, 24)
+	MOVQ 16(SI), R10
+	MOVQ 24(SI), R11
 	MOVL 48(SI), R12
 	MOVL 52(SI), R13
 
-merge_next:
-	VEXTRACTI64X4 $1, Z0, Y1
-	VPMINUD Y1, Y0, Y1
-	VEXTRACTI128 $1, Y1, X2
-	VPMINUD X2, X1, X1
-	VPSHUFD $0x4e, X1, X2
-	VPMINUD X2, X1, X1
-	VPSHUFD $0xb1, X1, X2
-	VPMINUD X2, X1, X1
-	VMOVD X1, AX
-	CMPL AX, $0x3fffffc0
-	JAE  merge_done
-	MOVL AX, CX
-	ANDL $63, AX              // i
-	SHRL $6, CX
-	MOVQ 32(SI), DX
-	TESTQ DX, DX
-	JZ   merge_linear
-	MOVL (DX)(CX*4), BX       // the merged symbol
-merge_result:
-	MOVQ $-2, DX
-	SHLXQ AX, DX, DX
-	ANDQ R8, DX
-	TZCNTQ DX, R15            // j, which dies
-	BLSRQ DX, DX
-	TZCNTQ DX, CX             // k, the next one
-	BTRQ R15, R8
-	BZHIQ AX, R8, DX
-	LZCNTQ DX, DX
-	XORQ $63, DX              // h, the one before
-	MOVL $1, R14
-	SHLXL R15, R14, R15
-	KMOVW R15, K3
-	VMOVDQA32 Z5, K3, Z0
-	SHLXL AX, R14, R15
-	KMOVW R15, K1
-	SHLXL DX, R14, R15
-	KMOVW R15, K2
-	MOVL BX, (DI)(AX*4)
-	MOVL (DI)(CX*4), R14
-	MOVL (DI)(DX*4), R15
-	MOVQ BX, CX
-	SHLQ $20, CX
-	ORQ  CX, R14              // key with the next
-	SHLQ $20, R15
-	ORQ  BX, R15              // key with the one before
+merge_all:
+	XORL R8, R8
+	MERGE_STEP(Z0, Y0, 0(SP), 0)
+	MERGE_STEP(Z1, Y1, 4(SP), 288)
+	MERGE_STEP(Z2, Y2, 8(SP), 576)
+	MERGE_STEP(Z3, Y3, 12(SP), 864)
+	TESTL R8, R8
+	JNZ  merge_all
 
-	MOVQ R14, BX
-	IMULQ R11, BX
-	SHRXQ R12, BX, CX
-	MOVWLZX (R9)(CX*2), CX
-	SHRQ $8, BX
-	IMULL BX, CX
-	SHRXL R13, CX, CX
-	MOVQ (R10)(CX*8), CX
-	MOVL CX, BX
-	ANDL $0xffffff, BX
-	SHRQ $24, CX
-	CMPQ CX, R14
-	MOVL $0xffffff, CX
-	CMOVLNE CX, BX
-	SHLL $6, BX
-	ORL  AX, BX
-	VPBROADCASTD BX, K1, Z0
-
-	MOVQ R15, BX
-	IMULQ R11, BX
-	SHRXQ R12, BX, R14
-	MOVWLZX (R9)(R14*2), R14
-	SHRQ $8, BX
-	IMULL BX, R14
-	SHRXL R13, R14, R14
-	MOVQ (R10)(R14*8), R14
-	MOVL R14, BX
-	ANDL $0xffffff, BX
-	SHRQ $24, R14
-	CMPQ R14, R15
-	CMOVLNE CX, BX
-	SHLL $6, BX
-	ORL  DX, BX
-	VPBROADCASTD BX, K2, Z0
-	JMP  merge_next
-
-merge_linear:
-	MOVL 56(SI), BX
-	ADDL CX, BX
-	JMP  merge_result
-
-merge_done:
-	MOVQ n+16(FP), CX
-	SHRQ $1, R8
-	BZHIQ CX, R8, R8
-	KMOVW R8, K1
-	MOVQ out+32(FP), DX
-	VMOVDQU32 4(DI), Z1
-	VPCOMPRESSD Z1, K1, Z1
-	VMOVDQU32 Z1, (DX)
-	POPCNTQ R8, R8
-	MOVQ R8, count+40(FP)
+	MOVQ jobs+16(FP), R8
+	MOVQ out+32(FP), R9
+	MERGE_END(0(SP), 0, 0, 0, 256)
+	MERGE_END(4(SP), 288, 8, 64, 260)
+	MERGE_END(8(SP), 576, 16, 128, 264)
+	MERGE_END(12(SP), 864, 24, 192, 268)
 	VZEROUPPER
 	RET

@@ -4,14 +4,14 @@ package bytebpe
 
 func classify(buf []byte, out []block) (high, nul uint64) { return classifyGo(buf, out) }
 
-func flatten(start []uint64, n int, pos *[windowBytes + 72]uint16) int {
-	return flattenGo(start, n, pos)
+func flatten(start []uint64, n int, pos *positions) int { return flattenGo(start, n, pos) }
+
+func (e *Encoder) prepare(first, n int) { e.prepareGo(first, n) }
+
+func (e *Encoder) match(first, n, misses int) int { return e.matchGo(first, n, misses) }
+
+func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
+	return e.emitGo(dst, first, words)
 }
 
-func (e *Encoder) prepare(pos []uint16, out []probe) { e.prepareGo(pos, out) }
-
-func (e *Encoder) lookup(dst []uint32, probes []probe) (_ []uint32, hits int) {
-	return e.lookupGo(dst, probes)
-}
-
-func (g *merger) merge16(w *[16]byte, n int) int { return g.short(w[:n]) }
+func (g *merger) mergeFour(buf []byte, jobs *mergeJobs) { g.mergeFourGo(buf, jobs) }
