@@ -13,7 +13,7 @@ type window struct {
 }
 
 // WindowBytes is what a window of `bucket` rows holds, for the memory ledger.
-func WindowBytes(bucket int) int64 { return int64(bucket) * (24 + 24 + 4 + 8) }
+func WindowBytes(bucket int) int64 { return int64(bucket) * (32 + 32 + 4 + 8) }
 
 // seekWindow makes o.window the one that holds position.
 func (o *Order) seekWindow(position int64) error {

@@ -1,0 +1,379 @@
+package loader
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsload/dsload/loader/collate"
+	"github.com/dsload/dsload/loader/feed"
+	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/loader/sampler"
+	"github.com/dsload/dsload/shard"
+)
+
+// DefaultServeMemory is the cap of a server where none is given: it holds 256 streams of 32 rows of 512 tokens.
+const DefaultServeMemory = 48 << 20
+
+// ServeOptions says what to serve. No field changes a batch.
+type ServeOptions struct {
+	// Datasets are folders, each as DIR or NAME=DIR. The name tells a dataset in a mix; by default it is the folder's own.
+	Datasets []string
+	// Memory caps the whole process in bytes. Default DefaultServeMemory, least MinServeMemory.
+	Memory int64
+	// FS is where the folders are. Default: the operating system's.
+	FS shard.FS
+
+	Log          *slog.Logger  // default slog.Default
+	Token        string        // needed over TCP where set
+	WriteTimeout time.Duration // see feed.Options, as for the two below
+	IdleTimeout  time.Duration
+	MaxStreams   int
+}
+
+// The fixed parts of a server's cap.
+const (
+	// serveProcessBytes is the program's own pages, the runtime, and garbage between collections.
+	serveProcessBytes = 18 << 20
+	// serveIndexBytes bounds the indexes of closed shards; an open shard's is a few KiB.
+	serveIndexBytes = 2 << 20
+	// serveOpenShards is how many shards are open at once.
+	serveOpenShards = 256
+	// MinServeMemory is the least cap under which a server starts.
+	MinServeMemory = 24 << 20
+)
+
+// Reader is the read path: open datasets that can be streamed as batches. It implements feed.Backend and is safe for concurrent use.
+type Reader struct {
+	fs       shard.FS
+	datasets []*served
+
+	mu      sync.Mutex
+	checked time.Time // when Check last looked
+	health  error     // what it found
+}
+
+// served is one dataset under its name.
+type served struct {
+	name      string
+	dir       string
+	data      *shard.Dataset
+	maxLength int // --max-length of the build, 0 where the settings do not tell
+}
+
+// OpenReader opens the datasets. Errors are shard's, with the folder.
+func OpenReader(o ServeOptions) (*Reader, error) {
+	if o.FS == nil {
+		o.FS = shard.OS()
+	}
+	if len(o.Datasets) == 0 {
+		return nil, &OptionError{"dataset", "", "name at least one dataset folder"}
+	}
+	if len(o.Datasets) > sampler.MaxSources {
+		return nil, &OptionError{"dataset", "", fmt.Sprintf("%d datasets, at most %d can be served", len(o.Datasets), sampler.MaxSources)}
+	}
+	r := &Reader{fs: o.FS}
+	for _, arg := range o.Datasets {
+		name, dir := splitName(o.FS, arg)
+		if r.find(name) != nil {
+			r.Close()
+			return nil, &OptionError{"dataset", arg, fmt.Sprintf("the name %q is taken; tell them apart as NAME=%s", name, dir)}
+		}
+		data, err := shard.ReaderOptions{MaxOpenShards: serveOpenShards, MaxIndexBytes: serveIndexBytes}.Open(o.FS, dir)
+		if err != nil {
+			r.Close()
+			return nil, fmt.Errorf("open dataset %s: %w", dir, err)
+		}
+		var s settings
+		_ = json.Unmarshal(data.Manifest().Settings, &s) // another program's settings tell nothing, which is no error
+		r.datasets = append(r.datasets, &served{name, dir, data, s.MaxLength})
+	}
+	return r, nil
+}
+
+// splitName takes NAME=DIR apart. What is a folder as it stands has no name in front.
+func splitName(fs shard.FS, arg string) (name, dir string) {
+	if before, after, found := strings.Cut(arg, "="); found && before != "" && !strings.ContainsRune(before, filepath.Separator) {
+		if _, err := fs.Stat(arg); err != nil {
+			return before, after
+		}
+	}
+	abs, err := filepath.Abs(arg)
+	if err != nil {
+		abs = arg
+	}
+	// The characters that a mix parameter is made of cannot be part of a name in it.
+	return strings.NewReplacer("=", "_", ",", "_").Replace(filepath.Base(abs)), arg
+}
+
+func (r *Reader) find(name string) *served {
+	for _, d := range r.datasets {
+		if d.name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// Close closes all datasets. Streams that still read get errors.
+func (r *Reader) Close() error {
+	var errs []error
+	for _, d := range r.datasets {
+		errs = append(errs, d.data.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// NewServer makes a server for r under o's memory cap: reserve the fixed parts, lease the rest to streams.
+func NewServer(r *Reader, o ServeOptions) (*feed.Server, error) {
+	o.Memory = orDefault(o.Memory, DefaultServeMemory)
+	if o.Memory < MinServeMemory {
+		return nil, &OptionError{"memory", fmt.Sprint(o.Memory), fmt.Sprintf("a server needs at least %d bytes", MinServeMemory)}
+	}
+	ledger := budget.New(o.Memory)
+	for _, p := range []budget.Part{
+		{Name: "process", Bytes: serveProcessBytes, Why: "program, runtime, garbage between collections"},
+		{Name: "indexes", Bytes: serveIndexBytes + r.indexBytes(), Why: "manifests, and 8 bytes a record batch of open shards"},
+	} {
+		if err := ledger.Reserve(p); err != nil {
+			return nil, &OptionError{"memory", fmt.Sprint(o.Memory), err.Error() + "; serve fewer datasets at once, or give more"}
+		}
+	}
+	return feed.NewServer(feed.Options{
+		Backend: r, Ledger: ledger, Log: o.Log, Token: o.Token,
+		WriteTimeout: o.WriteTimeout, IdleTimeout: o.IdleTimeout, MaxStreams: o.MaxStreams,
+	}), nil
+}
+
+// indexBytes is what the open datasets hold in memory: manifests and the places of shards.
+func (r *Reader) indexBytes() (n int64) {
+	const perShard = 400 // entry of the manifest with its strings, and the reader's own
+	for _, d := range r.datasets {
+		for _, s := range d.data.Manifest().Splits {
+			n += int64(len(s.Shards))*perShard + int64(len(s.Lengths))*24
+		}
+	}
+	return n
+}
+
+// Dataset is the manifest of the dataset of that name, or of the only one; several without a name come as {"datasets": {NAME: manifest}}.
+func (r *Reader) Dataset(name string) ([]byte, error) {
+	if name == "" && len(r.datasets) > 1 {
+		all := map[string]*shard.Manifest{}
+		for _, d := range r.datasets {
+			all[d.name] = d.data.Manifest()
+		}
+		return json.Marshal(map[string]any{"datasets": all})
+	}
+	d := r.datasets[0]
+	if name != "" {
+		if d = r.find(name); d == nil {
+			return nil, &feed.RequestError{Status: 404, Reason: fmt.Sprintf("no dataset %q is served", name), Hint: "served are " + r.names()}
+		}
+	}
+	return json.Marshal(d.data.Manifest())
+}
+
+func (r *Reader) names() string {
+	var names []string
+	for _, d := range r.datasets {
+		names = append(names, d.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkInterval bounds how often Check looks at the disk.
+const checkInterval = time.Second
+
+// Check looks whether every shard is still there with its size. What it found holds for checkInterval.
+func (r *Reader) Check() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.checked) < checkInterval {
+		return r.health
+	}
+	r.checked, r.health = time.Now(), r.check()
+	return r.health
+}
+
+func (r *Reader) check() error {
+	for _, d := range r.datasets {
+		for _, s := range d.data.Manifest().Splits {
+			for _, sh := range s.Shards {
+				path := filepath.Join(d.dir, sh.Name)
+				info, err := r.fs.Stat(path)
+				if err != nil {
+					return fmt.Errorf("check %s: %w", path, err)
+				}
+				if info.Size() != sh.Bytes {
+					return fmt.Errorf("check %s: %d bytes where the manifest says %d: %w", path, info.Size(), sh.Bytes, shard.ErrCorrupt)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Open plans the stream that q asks for.
+func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
+	parts, err := r.parts(q)
+	if err != nil {
+		return nil, err
+	}
+	collation, err := collationOf(q, parts)
+	if err != nil {
+		return nil, err
+	}
+	bound := boundOf(parts)
+	deal := sampler.StepOptions{
+		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, FixedLength: collation.FixedLength, Rank: q.Rank, World: q.World,
+		Tail: map[string]sampler.Tail{"drop": sampler.Drop, "pad": sampler.Pad, "keep": sampler.Keep}[q.Tail], Epochs: q.Epochs, Start: q.Start,
+	}
+	if q.MaxTokens > 0 {
+		if longest := deal.PaddedLength(bound.longest); longest > q.MaxTokens {
+			return nil, feed.BadParam("max_tokens", fmt.Sprintf("the longest row takes %d tokens with padding", longest),
+				fmt.Sprintf("ask for max_tokens=%d at least, or build with a smaller --max-length", longest))
+		}
+	}
+	bucket := int(min(int64(q.Bucket), bound.rows))
+	s := &rowStream{parts: parts, needs: neededColumns(parts[0].split.Schema(), collation)}
+	s.order, err = sampler.NewOrder(sampler.Options{
+		Sources: sources(parts), Seed: q.Seed, Bucket: bucket, Group: q.Group,
+		Shuffle: map[string]sampler.Shuffle{"full": sampler.Full, "block": sampler.Block, "none": sampler.None}[q.Shuffle],
+	}, s.lengths)
+	if err == nil {
+		s.steps, err = sampler.NewSteps(s.order, deal)
+	}
+	var oe *sampler.OptionError
+	if errors.As(err, &oe) {
+		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has %d rows", bound.rows))
+	} else if err != nil {
+		return nil, err
+	}
+	rows := int64(q.BatchSize)
+	if q.MaxTokens > 0 {
+		rows = min(rows, q.MaxTokens/max(1, deal.PaddedLength(bound.shortest)))
+	}
+	tokens := rows * max(bound.longest, bound.longestLabels)
+	if q.MaxTokens > 0 && bound.longestLabels == 0 {
+		tokens = min(tokens, q.MaxTokens)
+	}
+	return &feed.Plan{
+		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
+		WindowBytes: s.bytes(bucket, q.MaxTokens > 0, rows, tokens), Stream: s,
+		Metadata: map[string]string{
+			"dsload.rows": fmt.Sprint(s.order.Rows()), "dsload.split": q.Split, "dsload.pad_token_id": fmt.Sprint(collation.PadID),
+			"dsload.tokenizer": parts[0].data.data.Manifest().Tokenizer.Fingerprint,
+		},
+	}, nil
+}
+
+// part is one dataset's split in a stream.
+type part struct {
+	data   *served
+	split  *shard.SplitReader
+	weight float64
+}
+
+// parts finds the splits that q names, and checks that they can be mixed.
+func (r *Reader) parts(q feed.Query) (parts []part, err error) {
+	add := func(d *served, weight float64) error {
+		split, err := d.data.Split(q.Split)
+		if err != nil {
+			var have []string
+			for _, s := range d.data.Manifest().Splits {
+				have = append(have, s.Name)
+			}
+			return feed.BadParam("split", fmt.Sprintf("dataset %s has no split %q", d.name, q.Split), "it has "+strings.Join(have, ", "))
+		}
+		if weight == 0 {
+			weight = float64(split.NumRows())
+		}
+		parts = append(parts, part{d, split, weight})
+		return nil
+	}
+	for _, m := range q.Mix {
+		d := r.find(m.Name)
+		if d == nil {
+			return nil, feed.BadParam("mix", fmt.Sprintf("no dataset %q is served", m.Name), "served are "+r.names())
+		}
+		if err := add(d, m.Weight); err != nil {
+			return nil, err
+		}
+	}
+	if q.Mix == nil { // all of them, every row as likely as any other
+		for _, d := range r.datasets {
+			if err := add(d, 0); err != nil {
+				return nil, err
+			}
+		}
+	}
+	a := parts[0].data
+	for _, p := range parts[1:] {
+		am, bm := a.data.Manifest(), p.data.data.Manifest()
+		if am.Tokenizer.Fingerprint != bm.Tokenizer.Fingerprint || am.Schema != bm.Schema {
+			return nil, feed.BadParam("mix", fmt.Sprintf("datasets %s and %s differ in tokenizer or columns", a.name, p.data.name),
+				"mix datasets that were built with the same tokenizer and kind of source")
+		}
+	}
+	return parts, nil
+}
+
+func sources(parts []part) (out []sampler.Source) {
+	for _, p := range parts {
+		out = append(out, sampler.Source{Rows: p.split.NumRows(), Weight: p.weight})
+	}
+	return out
+}
+
+// bound is what the manifests say about the rows of a stream.
+type bound struct {
+	rows                             int64
+	shortest, longest, longestLabels int64
+}
+
+func boundOf(parts []part) bound {
+	b := bound{shortest: math.MaxInt64}
+	for _, p := range parts {
+		info := p.split.Info()
+		b.rows += info.Examples
+		b.shortest, b.longest, b.longestLabels = min(b.shortest, info.MinLength), max(b.longest, info.MaxLength), max(b.longestLabels, info.MaxLabels)
+	}
+	return b
+}
+
+// collationOf says how rows of the parts become the batches that q asks for.
+func collationOf(q feed.Query, parts []part) (collate.Options, error) {
+	schema, m := parts[0].split.Schema(), parts[0].data.data.Manifest()
+	o := collate.Options{
+		PadID: padID(m.Tokenizer.Special), Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, TokenBytes: schema.IDWidth(), Packed: schema.Segments,
+		Labels: map[string]collate.Labels{"causal": collate.Causal, "seq2seq": collate.Seq2Seq, "none": collate.NoLabels}[q.Labels],
+	}
+	if o.Labels == collate.Seq2Seq && !schema.Labels {
+		return o, feed.BadParam("labels", "the dataset has no targets for seq2seq", "build it from prompts and targets, or ask for labels=causal")
+	}
+	if q.MaxLength {
+		for _, p := range parts {
+			o.FixedLength = max(o.FixedLength, p.data.maxLength, int(p.split.Info().MaxLength))
+		}
+		m := max(1, q.PadToMultipleOf)
+		o.FixedLength = (o.FixedLength + m - 1) / m * m
+	}
+	return o, nil
+}
+
+// padID is the id on padding: the tokenizer's own, else the end of text, as trainers of models without a padding token do.
+func padID(special map[string]int64) int32 {
+	for _, role := range []string{"pad", "eos"} {
+		if id, ok := special[role]; ok && id >= 0 && id <= math.MaxInt32 {
+			return int32(id)
+		}
+	}
+	return 0
+}
