@@ -173,8 +173,8 @@ func (m *Model) patchRun(w *chunkcache.Window, text []byte, p int) int {
 		y := text[p]
 		if y < utf8.RuneSelf {
 			next := m.runes.get(rune(y))
-			joined := prev&flagEnds != 0 && m.asciiStarts[y] && !(y == ' ' && m.cfg.SplitSpaces)
-			if !joined && prev&next&flagFuses == 0 {
+			joined := prev&flagEnds != 0 && m.asciiStarts[y] || prev&next&flagFuses != 0
+			if !joined || y == ' ' && m.cfg.SplitSpaces {
 				w.Cut[p>>6] |= 1 << (p & 63)
 			}
 			return p

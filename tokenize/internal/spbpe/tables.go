@@ -175,13 +175,8 @@ func (m *Model) buildTables(list []merge) {
 	var follow [128]row
 	for _, g := range list {
 		x, y := m.lastRune(g.left), m.firstRune(g.right)
-		if x < utf8.RuneSelf && y < utf8.RuneSelf {
+		if x < utf8.RuneSelf && y < utf8.RuneSelf && !(y == ' ' && m.cfg.SplitSpaces) {
 			follow[x].set(int(y))
-		}
-	}
-	if m.cfg.SplitSpaces {
-		for x := range follow {
-			follow[x][0] &^= 1 << ' '
 		}
 	}
 	m.tables = chunkcache.Tables{}
@@ -207,6 +202,9 @@ func (m *Model) buildTables(list []merge) {
 		if m.asciiStarts[c] && m.tables.To[c] == 0 {
 			m.tables.To[c] = 1 << 6
 		}
+	}
+	if m.cfg.SplitSpaces {
+		m.tables.To[' '] = 0 // a space joins nothing before it
 	}
 }
 
@@ -266,6 +264,9 @@ func added(a, b row) int {
 
 // joins tells whether text may not be cut between two characters (spaces, not U+2581).
 func (m *Model) joins(x, y rune) bool {
+	if y == ' ' && m.cfg.SplitSpaces {
+		return false
+	}
 	if x < utf8.RuneSelf && y < utf8.RuneSelf {
 		return m.tables.From[x]&m.tables.To[y] != 0
 	}
@@ -280,7 +281,7 @@ func (m *Model) joins(x, y rune) bool {
 		return m.asciiEnds[x]
 	}
 	if y < utf8.RuneSelf {
-		return m.asciiStarts[y] && !(y == ' ' && m.cfg.SplitSpaces)
+		return m.asciiStarts[y]
 	}
 	return true
 }

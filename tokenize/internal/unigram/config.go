@@ -60,4 +60,8 @@ type Config struct {
 	// Prefix: a segment for which Append is called with first set gets a U+2581 in front, unless (SplitMetaspace) it
 	// begins with one. Ignored by SplitWords, whose words all get one.
 	Prefix bool
+
+	// PrefixFirst says that Prefix stands for prepend_scheme "first": first is set only for the segment at the very beginning of a
+	// document.
+	PrefixFirst bool
 }

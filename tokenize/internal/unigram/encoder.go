@@ -70,7 +70,7 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 			text = m.trimRight(text)
 		}
 		segment = text
-		if len(text) > 0 && first && (!m.cfg.Prefix || text[0] == metaspace[0] || !m.cfg.CollapseSpaces) {
+		if len(text) > 0 && first && (!m.cfg.Prefix || m.cfg.PrefixFirst || text[0] == metaspace[0] || !m.cfg.CollapseSpaces) {
 			n := m.firstGap(text)
 			dst = e.appendFirst(dst, text[:n], last && n == len(text))
 			text = text[n:]
@@ -95,7 +95,7 @@ func (m *Model) firstGap(text []byte) int {
 // appendWords encodes raw words by way of the cache.
 func (e *Encoder) appendWords(dst []uint32, text []byte) []uint32 {
 	w := e.win
-	w.Reset('\n')
+	w.Reset(0) // no separator: nothing joins the beginning of a segment
 	for len(text) > 0 {
 		n := copy(w.Free(), text)
 		w.Commit(n)
@@ -125,15 +125,15 @@ func (e *Encoder) Miss(dst []uint32, w *chunkcache.Window, s chunkcache.Span) ([
 		return e.appendPlain(dst, raw), true
 	}
 	before := w.Before(int(s.Start))
-	joined := before < utf8.RuneSelf && m.joins[before] && m.beginsExtending(raw)
-	e.setNorm(raw, joined)
+	extends := m.beginsExtending(raw) // then it matters what comes before
+	e.setNorm(raw, extends && before < utf8.RuneSelf && m.joins[before])
 	if m.cfg.Split == SplitWords {
 		dst = e.appendSplit(dst, e.norm)
 	} else {
 		dst = e.appendCollapsed(dst, e.norm)
 	}
 	e.shrink()
-	return dst, !joined
+	return dst, !extends
 }
 
 func (m *Model) isPlain(raw []byte) bool {
@@ -274,7 +274,12 @@ func (e *Encoder) appendFirst(dst []uint32, raw []byte, ends bool) []uint32 {
 	if len(norm) == 0 {
 		return dst
 	}
-	if m.cfg.Prefix && norm[0] != ' ' && !bytes.HasPrefix(norm, []byte(metaspace)) {
+	removed := false // where Nmt removes what the document begins with, Hugging Face no longer takes it for the beginning
+	if m.cfg.PrefixFirst && m.cfg.Nmt {
+		r, _ := utf8.DecodeRune(raw)
+		removed = nmt(r) < 0
+	}
+	if m.cfg.Prefix && !removed && norm[0] != ' ' && !bytes.HasPrefix(norm, []byte(metaspace)) {
 		e.word = append(e.word, metaspace...)
 	}
 	if m.cfg.CollapseSpaces {
