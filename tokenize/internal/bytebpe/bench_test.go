@@ -37,9 +37,9 @@ func threadSeconds() float64 {
 func benchModel(b *testing.B, name string) *Model {
 	switch name {
 	case "cl100k":
-		return loadRanks(b, "tokenizers/cl100k_base.tiktoken", CL100K)
+		return loadRanks(b, "cl100k_base.tiktoken", CL100K)
 	case "o200k":
-		return builtinO200K(b)
+		return loadRanks(b, "o200k_base.tiktoken", O200K)
 	}
 	return loadFixture(b, name).model
 }

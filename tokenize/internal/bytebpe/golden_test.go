@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
 // shared returns the path of a file of the shared test data, or skips the test.
@@ -136,23 +138,27 @@ func loadFixture(t testing.TB, name string) *fixture {
 	return f
 }
 
-// loadRanks reads a .tiktoken file.
-func loadRanks(t testing.TB, path string, split Split) *Model {
+// loadRanks reads a .tiktoken file of those that are embedded.
+func loadRanks(t testing.TB, name string, split Split) *Model {
 	t.Helper()
-	if m, ok := fixtures.Load(path + split.String()); ok {
+	if m, ok := fixtures.Load(name + split.String()); ok {
 		return m.(*Model)
 	}
+	file, err := assets.Assets.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := Config{Split: split, Ranked: true}
-	for line := range strings.Lines(string(readShared(t, path))) {
-		word, rank, ok := strings.Cut(strings.TrimSpace(line), " ")
+	for line := range bytes.Lines(file) {
+		word, rank, ok := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
 		if !ok {
 			continue
 		}
-		id, err := strconv.Atoi(rank)
+		id, err := strconv.Atoi(string(rank))
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := base64.StdEncoding.DecodeString(word)
+		raw, err := base64.StdEncoding.AppendDecode(nil, word)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +171,7 @@ func loadRanks(t testing.TB, path string, split Split) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fixtures.Store(path+split.String(), m)
+	fixtures.Store(name+split.String(), m)
 	return m
 }
 
