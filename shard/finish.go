@@ -120,8 +120,8 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 				return nil, err
 			}
 		}
-		info := SplitInfo{Name: s.name, Examples: s.stats.rows, Tokens: s.stats.tokens, LabelTokens: s.stats.labelTokens,
-			MinLength: s.stats.minLength, MaxLength: s.stats.maxLength, MaxLabels: s.stats.maxLabels, Lengths: s.stats.lengths()}
+		info := s.stats.info()
+		info.Name = s.name
 		for j := range s.shards {
 			info.Shards = append(info.Shards, s.shards[j].info(s.name, j))
 		}

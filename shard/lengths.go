@@ -72,6 +72,12 @@ func (s *splitStats) lengths() [][3]int64 {
 	return out
 }
 
+// info is what the manifest says of a split with these rows, its name and shards apart.
+func (s *splitStats) info() SplitInfo {
+	return SplitInfo{Examples: s.rows, Tokens: s.tokens, LabelTokens: s.labelTokens, MinLength: s.minLength, MaxLength: s.maxLength,
+		MaxLabels: s.maxLabels, Lengths: s.lengths()}
+}
+
 // checkLengths tests a manifest's histogram against itself and the split's sums.
 func checkLengths(s *SplitInfo) error {
 	var rows, tokens int64

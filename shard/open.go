@@ -29,6 +29,8 @@ func OpenBuilder(fsys FS, dir string, o BuilderOptions) (_ *Builder, _ *Checkpoi
 		if err := fsys.SyncDir(filepath.Dir(dir)); err != nil {
 			return nil, nil, fmt.Errorf("sync folder %s: %w", filepath.Dir(dir), err)
 		}
+	} else if err != nil {
+		return nil, nil, err
 	}
 	lock, err := lockDir(fsys, dir)
 	if err != nil {

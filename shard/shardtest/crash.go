@@ -1,0 +1,60 @@
+package shardtest
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// Loss says what becomes of unsynced changes in a crash.
+type Loss int
+
+// The ways to lose.
+const (
+	LoseAll  Loss = iota // nothing unsynced reached the disk
+	LoseNone             // everything did: the process was killed, the machine went on
+	LoseSome             // each change by itself, a write also torn at any byte, as the seed has it
+)
+
+// CrashImage is the file system as it would be found after the machine stopped now: a new one, without locks, faults or
+// counts, that shares nothing with f.
+func (f *FS) CrashImage(loss Loss, seed uint64) *FS {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rnd := rand.New(rand.NewPCG(seed, 0x5eed))
+	keep := func() bool { return loss == LoseNone || loss == LoseSome && rnd.IntN(2) == 0 }
+
+	disk := maps.Clone(f.disk)
+	for _, op := range f.queue {
+		if keep() {
+			settle(disk, op)
+		}
+	}
+	image := New()
+	image.dirs = maps.Clone(f.dirs)
+	copies := map[*inode]*inode{}
+	for _, name := range sortedNames(disk) {
+		i := disk[name]
+		c := copies[i]
+		if c == nil {
+			data := slices.Clone(i.synced)
+			for _, ch := range i.pending {
+				if !keep() {
+					continue
+				}
+				if loss == LoseSome && len(ch.data) > 1 && rnd.IntN(2) == 0 {
+					ch.data = ch.data[:1+rnd.IntN(len(ch.data)-1)]
+				}
+				if ch.data == nil && ch.off > int64(len(data)) {
+					continue // a truncation of what never arrived
+				}
+				data = apply(data, ch)
+			}
+			c = &inode{data: data, synced: slices.Clone(data)}
+			copies[i] = c
+			image.used += int64(len(data))
+		}
+		image.names[name], image.disk[name] = c, c
+	}
+	return image
+}

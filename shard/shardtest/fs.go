@@ -1,0 +1,502 @@
+package shardtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/dsload/dsload/shard"
+)
+
+// ErrCut is what every operation returns from the one on at which the file system was cut.
+var ErrCut = errors.New("file system was cut")
+
+// FS is a shard.FS in memory.
+type FS struct {
+	mu    sync.Mutex
+	dirs  map[string]bool
+	names map[string]*inode // as the process sees them
+	disk  map[string]*inode // as they are on disk
+	queue []nameOp          // name operations that are not on disk yet
+	locks map[string]bool
+	open  int
+	used  int64
+
+	ops      int
+	log      func(op int, what string)
+	cutAt    int // 0: never
+	failAt   map[int]fault
+	capacity int64 // -1: without limit
+}
+
+type fault struct {
+	err   error
+	short bool
+}
+
+// inode is a file's content; pending are the changes since the last sync, on top of synced.
+type inode struct {
+	data    []byte
+	synced  []byte
+	pending []change
+}
+
+// change is a write of data at off, or a truncation to off where data is nil.
+type change struct {
+	off  int64
+	data []byte
+}
+
+// nameOp makes node be called to (nil: takes the name away), and no longer from where that is not empty.
+type nameOp struct {
+	from, to string
+	node     *inode
+}
+
+// New is an empty file system with a root folder.
+func New() *FS {
+	return &FS{dirs: map[string]bool{"/": true, ".": true}, names: map[string]*inode{}, disk: map[string]*inode{}, locks: map[string]bool{},
+		failAt: map[int]fault{}, capacity: -1}
+}
+
+// Ops is the number of operations so far. The first one is number 1.
+func (f *FS) Ops() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ops
+}
+
+// CutAt makes operation k and all later ones return ErrCut; of a write that is operation k, a part may still happen.
+func (f *FS) CutAt(k int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cutAt = k
+}
+
+// FailAt makes operation k, and only that, return err, without effect; with short a write happens for its first half.
+func (f *FS) FailAt(k int, err error, short bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failAt[k] = fault{err, short}
+}
+
+// Limit makes writes that would bring the bytes of all files above n fail with ENOSPC, once what fits is written. -1 lifts it.
+func (f *FS) Limit(n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.capacity = n
+}
+
+// Log has fn told of every operation.
+func (f *FS) Log(fn func(op int, what string)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = fn
+}
+
+// OpenFiles is the number of files and locks that were not closed.
+func (f *FS) OpenFiles() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open + len(f.locks)
+}
+
+// Files gives the content of all files.
+func (f *FS) Files() map[string][]byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := map[string][]byte{}
+	for n, i := range f.names {
+		out[n] = slices.Clone(i.data)
+	}
+	return out
+}
+
+// Put makes a file with this content, durably, without counting as an operation; nil removes it.
+func (f *FS) Put(name string, data []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = filepath.Clean(name)
+	delete(f.names, name)
+	delete(f.disk, name)
+	if data != nil {
+		i := &inode{data: slices.Clone(data), synced: slices.Clone(data)}
+		f.names[name], f.disk[name] = i, i
+		for d := filepath.Dir(name); !f.dirs[d]; d = filepath.Dir(d) {
+			f.dirs[d] = true
+		}
+	}
+}
+
+// Flip changes one byte of a file by xor, in place; calling it again undoes it.
+func (f *FS) Flip(name string, offset int64, xor byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names[filepath.Clean(name)].data[offset] ^= xor
+}
+
+// begin counts an operation; f.mu is held. The fault is what a write needs to know.
+func (f *FS) begin(what, name string) (fault, error) {
+	f.ops++
+	if f.log != nil {
+		f.log(f.ops, what+" "+name)
+	}
+	if f.cutAt > 0 && f.ops >= f.cutAt {
+		return fault{short: f.ops == f.cutAt}, &fs.PathError{Op: what, Path: name, Err: ErrCut}
+	}
+	if ft, ok := f.failAt[f.ops]; ok {
+		return ft, &fs.PathError{Op: what, Path: name, Err: ft.err}
+	}
+	return fault{}, nil
+}
+
+func notExist(op, name string) error { return &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist} }
+
+// OpenFile implements shard.FS.
+func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = filepath.Clean(name)
+	if _, err := f.begin("open", name); err != nil {
+		return nil, err
+	}
+	i, found := f.names[name]
+	switch {
+	case !found && flag&os.O_CREATE == 0, !f.dirs[filepath.Dir(name)]:
+		return nil, notExist("open", name)
+	case !found:
+		i = &inode{}
+		f.names[name] = i
+		f.queue = append(f.queue, nameOp{to: name, node: i})
+	case flag&os.O_TRUNC != 0:
+		f.change(i, change{off: 0})
+	}
+	f.open++
+	return &file{fs: f, name: name, node: i, writable: flag&os.O_RDWR != 0}, nil
+}
+
+// change applies c to what the process sees.
+func (f *FS) change(i *inode, c change) {
+	before := len(i.data)
+	i.data = apply(i.data, c)
+	i.pending = append(i.pending, c)
+	f.used += int64(len(i.data) - before)
+}
+
+func apply(data []byte, c change) []byte {
+	end := c.off + int64(len(c.data))
+	if n := end - int64(len(data)); n > 0 {
+		data = append(data, make([]byte, n)...)
+	}
+	if c.data == nil {
+		return data[:c.off]
+	}
+	copy(data[c.off:], c.data)
+	return data
+}
+
+// Rename implements shard.FS.
+func (f *FS) Rename(oldName, newName string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	oldName, newName = filepath.Clean(oldName), filepath.Clean(newName)
+	if _, err := f.begin("rename", oldName); err != nil {
+		return err
+	}
+	i, ok := f.names[oldName]
+	if !ok {
+		return notExist("rename", oldName)
+	}
+	delete(f.names, oldName)
+	if over := f.names[newName]; over != nil {
+		f.used -= int64(len(over.data))
+	}
+	f.names[newName] = i
+	f.queue = append(f.queue, nameOp{from: oldName, to: newName, node: i})
+	return nil
+}
+
+// Remove implements shard.FS.
+func (f *FS) Remove(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = filepath.Clean(name)
+	if _, err := f.begin("remove", name); err != nil {
+		return err
+	}
+	return f.remove(name)
+}
+
+func (f *FS) remove(name string) error {
+	i, ok := f.names[name]
+	if !ok {
+		return notExist("remove", name)
+	}
+	delete(f.names, name)
+	f.used -= int64(len(i.data))
+	f.queue = append(f.queue, nameOp{from: name, node: i})
+	return nil
+}
+
+// Stat implements shard.FS.
+func (f *FS) Stat(name string) (fs.FileInfo, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = filepath.Clean(name)
+	if _, err := f.begin("stat", name); err != nil {
+		return nil, err
+	}
+	if f.dirs[name] {
+		return info{name: filepath.Base(name), dir: true}, nil
+	}
+	i, ok := f.names[name]
+	if !ok {
+		return nil, notExist("stat", name)
+	}
+	return info{name: filepath.Base(name), size: int64(len(i.data))}, nil
+}
+
+// ReadDir implements shard.FS.
+func (f *FS) ReadDir(name string) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = filepath.Clean(name)
+	if _, err := f.begin("readdir", name); err != nil {
+		return nil, err
+	}
+	if !f.dirs[name] {
+		return nil, notExist("readdir", name)
+	}
+	var out []string
+	for n := range f.names {
+		if filepath.Dir(n) == name {
+			out = append(out, filepath.Base(n))
+		}
+	}
+	for d := range f.dirs {
+		if d != name && filepath.Dir(d) == name {
+			out = append(out, filepath.Base(d))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// MkdirAll implements shard.FS. Folders are durable at once.
+func (f *FS) MkdirAll(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = filepath.Clean(name)
+	if _, err := f.begin("mkdir", name); err != nil {
+		return err
+	}
+	for d := name; !f.dirs[d]; d = filepath.Dir(d) {
+		f.dirs[d] = true
+	}
+	return nil
+}
+
+// SyncDir implements shard.FS.
+func (f *FS) SyncDir(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = filepath.Clean(name)
+	if _, err := f.begin("syncdir", name); err != nil {
+		return err
+	}
+	if !f.dirs[name] {
+		return notExist("syncdir", name)
+	}
+	var later []nameOp
+	for _, op := range f.queue {
+		if filepath.Dir(op.from+op.to) == name || filepath.Dir(op.to) == name {
+			settle(f.disk, op)
+		} else {
+			later = append(later, op)
+		}
+	}
+	f.queue = later
+	return nil
+}
+
+func settle(disk map[string]*inode, op nameOp) {
+	if op.from != "" && disk[op.from] == op.node {
+		delete(disk, op.from)
+	}
+	if op.to != "" {
+		disk[op.to] = op.node
+	}
+}
+
+// Lock implements shard.FS.
+func (f *FS) Lock(name string, holder []byte) (io.Closer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = filepath.Clean(name)
+	if _, err := f.begin("lock", name); err != nil {
+		return nil, err
+	}
+	if f.locks[name] {
+		return nil, &shard.HeldError{Holder: slices.Clone(f.names[name].data)}
+	}
+	if !f.dirs[filepath.Dir(name)] {
+		return nil, notExist("lock", name)
+	}
+	i := f.names[name]
+	if i == nil {
+		i = &inode{}
+		f.names[name] = i
+		f.queue = append(f.queue, nameOp{to: name, node: i})
+	}
+	f.change(i, change{off: 0})
+	f.change(i, change{off: 0, data: slices.Clone(holder)})
+	f.locks[name] = true
+	return &lock{f, name}, nil
+}
+
+type lock struct {
+	fs   *FS
+	name string
+}
+
+func (l *lock) Close() error {
+	l.fs.mu.Lock()
+	defer l.fs.mu.Unlock()
+	delete(l.fs.locks, l.name)
+	if _, err := l.fs.begin("unlock", l.name); err != nil {
+		return err
+	}
+	return l.fs.remove(l.name)
+}
+
+type file struct {
+	fs       *FS
+	name     string
+	node     *inode
+	writable bool
+	closed   bool
+}
+
+// begin is FS.begin for an open file.
+func (h *file) begin(what string) (fault, error) {
+	ft, err := h.fs.begin(what, h.name)
+	if err == nil && h.closed {
+		err = &fs.PathError{Op: what, Path: h.name, Err: fs.ErrClosed}
+	}
+	return ft, err
+}
+
+func (h *file) ReadAt(p []byte, off int64) (int, error) {
+	h.fs.mu.Lock()
+	defer h.fs.mu.Unlock()
+	if _, err := h.begin("read"); err != nil {
+		return 0, err
+	}
+	if off < 0 || off > int64(len(h.node.data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, h.node.data[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (h *file) WriteAt(p []byte, off int64) (int, error) {
+	h.fs.mu.Lock()
+	defer h.fs.mu.Unlock()
+	ft, err := h.begin("write")
+	if err == nil && !h.writable {
+		err = &fs.PathError{Op: "write", Path: h.name, Err: fs.ErrPermission}
+	}
+	switch {
+	case err != nil && !ft.short:
+		return 0, err
+	case err != nil:
+		p = p[:len(p)/2]
+	case h.fs.capacity >= 0:
+		grown := max(0, off+int64(len(p))-int64(len(h.node.data)))
+		if over := h.fs.used + grown - h.fs.capacity; over > 0 {
+			p = p[:max(0, int64(len(p))-over)]
+			err = &fs.PathError{Op: "write", Path: h.name, Err: syscall.ENOSPC}
+		}
+	}
+	if len(p) > 0 {
+		h.fs.change(h.node, change{off: off, data: slices.Clone(p)})
+	}
+	return len(p), err
+}
+
+func (h *file) Truncate(size int64) error {
+	h.fs.mu.Lock()
+	defer h.fs.mu.Unlock()
+	if _, err := h.begin("truncate"); err != nil {
+		return err
+	}
+	if size > int64(len(h.node.data)) {
+		return fmt.Errorf("truncate %s: growing is not for this file system", h.name)
+	}
+	h.fs.change(h.node, change{off: size})
+	return nil
+}
+
+func (h *file) Sync() error {
+	h.fs.mu.Lock()
+	defer h.fs.mu.Unlock()
+	if _, err := h.begin("sync"); err != nil {
+		return err
+	}
+	for _, c := range h.node.pending {
+		h.node.synced = apply(h.node.synced, c)
+	}
+	h.node.pending = nil
+	return nil
+}
+
+func (h *file) Size() (int64, error) {
+	h.fs.mu.Lock()
+	defer h.fs.mu.Unlock()
+	_, err := h.begin("size")
+	return int64(len(h.node.data)), err
+}
+
+// Close gives the handle back even where it fails, as close(2) does.
+func (h *file) Close() error {
+	h.fs.mu.Lock()
+	defer h.fs.mu.Unlock()
+	_, err := h.begin("close")
+	if !h.closed {
+		h.closed = true
+		h.fs.open--
+	}
+	return err
+}
+
+type info struct {
+	name string
+	size int64
+	dir  bool
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return i.size }
+func (i info) IsDir() bool        { return i.dir }
+func (i info) Sys() any           { return nil }
+func (i info) ModTime() time.Time { return time.Time{} }
+func (i info) Mode() fs.FileMode {
+	if i.dir {
+		return fs.ModeDir | 0o777
+	}
+	return 0o666
+}
+
+// sortedNames is for everything that must not depend on a map's order.
+func sortedNames(m map[string]*inode) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,172 @@
+package shard
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/zeebo/blake3"
+)
+
+// Damage is a file of a dataset that is not what the manifest says, and why.
+type Damage struct {
+	File string // its name within the folder
+	Err  error
+}
+
+// maxRunBytes bounds run.json.
+const maxRunBytes = 1 << 20
+
+// Verify reads every byte of a dataset and checks every checksum and invariant of FORMAT.md. It returns the damaged files:
+// manifest and shards first, then others, then shards that the manifest does not know, which other programs would read
+// nevertheless. progress, where it is not nil, is told of the bytes done and of all there are. The error is not nil where
+// there is no dataset at all, or ctx ended; a file that cannot be read counts as damaged.
+func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total int64)) ([]Damage, error) {
+	m, err := ReadManifest(fsys, dir)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrVersion) {
+		return nil, err
+	}
+	if err != nil {
+		return []Damage{{ManifestName, err}}, nil
+	}
+	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: newLayout(m.Schema), progress: progress, buf: make([]byte, 256<<10)}
+	for _, s := range m.Splits {
+		for _, sh := range s.Shards {
+			v.total += sh.Bytes
+		}
+	}
+	for _, f := range m.Files {
+		v.total += f.Bytes
+	}
+	for i := range m.Splits {
+		v.split(&m.Splits[i])
+	}
+	for _, f := range m.Files {
+		v.check(f.Name, func() error { return v.checksum(f.Name, f.Bytes, f.BLAKE3) })
+	}
+	v.check(RunName, v.run)
+	if err := ctx.Err(); err != nil {
+		return v.damage, err
+	}
+	return v.damage, v.unlisted(m)
+}
+
+type verifier struct {
+	ctx         context.Context
+	fs          FS
+	dir         string
+	layout      *layout
+	progress    func(done, total int64)
+	done, total int64
+	buf         []byte
+	damage      []Damage
+}
+
+func (v *verifier) check(name string, f func() error) {
+	if v.ctx.Err() != nil {
+		return
+	}
+	if err := f(); err != nil && v.ctx.Err() == nil {
+		v.damage = append(v.damage, Damage{name, err})
+	}
+}
+
+// unlisted finds shards that are not in the manifest.
+func (v *verifier) unlisted(m *Manifest) error {
+	names, err := v.fs.ReadDir(v.dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		i, index, temp, ok := parseShardName(n)
+		if !ok {
+			continue
+		}
+		if s := m.Split(splitNames[i]); temp || s == nil || index >= len(s.Shards) {
+			v.damage = append(v.damage, Damage{n, corrupt(filepath.Join(v.dir, n), -1, "not in the manifest")})
+		}
+	}
+	return nil
+}
+
+func (v *verifier) run() error {
+	path := filepath.Join(v.dir, RunName)
+	data, err := readSmallFile(v.fs, path, maxRunBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a dataset needs none
+	}
+	if err != nil {
+		return err
+	}
+	return checkSeal(path, data)
+}
+
+// checksum compares a file's size and BLAKE3.
+func (v *verifier) checksum(name string, size int64, want string) error {
+	path := filepath.Join(v.dir, name)
+	f, err := openForReading(v.fs, path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	have, err := f.Size()
+	if err != nil {
+		return err
+	}
+	if have < size {
+		return truncated(path, have, size)
+	}
+	if have > size {
+		return corrupt(path, -1, "%d bytes instead of %d", have, size)
+	}
+	h := blake3.New()
+	for pos := int64(0); pos < size; {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		p := v.buf[:min(size-pos, int64(len(v.buf)))]
+		if err := readFull(f, path, p, pos); err != nil {
+			return err
+		}
+		h.Write(p)
+		pos += int64(len(p))
+		v.done += int64(len(p))
+		if v.progress != nil {
+			v.progress(v.done, v.total)
+		}
+	}
+	if sum := hex.EncodeToString(h.Sum(nil)); sum != want {
+		return corrupt(path, -1, "its BLAKE3 is %s, the manifest says %s", sum, want)
+	}
+	return nil
+}
+
+// split checks the shards of a split one by one, and what they add up to.
+func (v *verifier) split(info *SplitInfo) {
+	c := &splitChecker{verifier: v, document: -1}
+	before := len(v.damage)
+	for i := range info.Shards {
+		sh := &info.Shards[i]
+		v.check(sh.Name, func() error {
+			if err := v.checksum(sh.Name, sh.Bytes, sh.BLAKE3); err != nil {
+				return err
+			}
+			return c.shard(sh)
+		})
+	}
+	if len(v.damage) > before {
+		return // the sums of what is left say nothing
+	}
+	v.check(ManifestName, func() error {
+		have := c.stats.info()
+		want := *info
+		want.Name, want.Shards = "", nil
+		if fmt.Sprint(have) != fmt.Sprint(want) {
+			return corrupt(filepath.Join(v.dir, ManifestName), -1, "split %s: counts or lengths differ from those of its rows", info.Name)
+		}
+		return nil
+	})
+}

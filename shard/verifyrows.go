@@ -1,0 +1,246 @@
+package shard
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// splitChecker checks the rows of a split, shard by shard in order.
+type splitChecker struct {
+	*verifier
+	stats    splitStats
+	document int64
+	part     int32
+	sc       readScratch
+}
+
+func (c *splitChecker) shard(info *ShardInfo) error {
+	path := filepath.Join(c.dir, info.Name)
+	f, err := openForReading(c.fs, path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	blocks, err := c.layout.readBlocks(f, path, info)
+	if err != nil {
+		return err
+	}
+	b := batchChecker{splitChecker: c, f: f, path: path, pos: int64(len(c.layout.head))}
+	tokens := c.stats.tokens
+	for _, k := range blocks {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		if err := b.batch(k); err != nil {
+			return err
+		}
+		b.pos += c.layout.metaLen + k.body
+		b.firstRow += k.rows
+	}
+	if n := c.stats.tokens - tokens; n != info.Tokens {
+		return corrupt(path, -1, "%d tokens instead of %d", n, info.Tokens)
+	}
+	return nil
+}
+
+// batchChecker checks the record batches of a shard.
+type batchChecker struct {
+	*splitChecker
+	f        File
+	path     string
+	pos      int64               // of the batch's message
+	firstRow int64               // of the batch in the shard
+	lists    [numColumns][]int64 // offsets of the list columns
+}
+
+func (b *batchChecker) bad(row int64, format string, args ...any) error {
+	return &FileError{File: b.path, Offset: b.pos, Row: b.firstRow + row, Cause: fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))}
+}
+
+func (b *batchChecker) batch(k block) error {
+	l := b.layout
+	raw := b.sc.take(int(l.metaLen))
+	if err := readFull(b.f, b.path, raw, b.pos); err != nil {
+		return err
+	}
+	if !l.readBatchMeta(&b.sc, raw, k.rows, k.body) {
+		return corrupt(b.path, b.pos, "record batch metadata differ from what the footer says")
+	}
+	body := b.pos + l.metaLen
+	for id, i := range l.places {
+		if i < 0 || !l.cols[i].list {
+			continue
+		}
+		if err := b.offsets(id, body+b.sc.plans[i].offsetsAt, k.rows, b.sc.values[i]); err != nil {
+			return err
+		}
+	}
+	ids := b.lists[colInputIDs]
+	for row := range k.rows {
+		length := ids[row+1] - ids[row]
+		if length < 1 || length > maxRowTokens {
+			return b.bad(row, "%d input_ids", length)
+		}
+		labels := int64(0)
+		if l.schema.Labels {
+			labels = b.lists[colLabels][row+1] - b.lists[colLabels][row]
+		}
+		if mask := b.lists[colLossMask]; l.schema.LossMask && mask[row+1]-mask[row] != length {
+			return b.bad(row, "loss_mask has %d values for %d input_ids", mask[row+1]-mask[row], length)
+		}
+		b.stats.add(int(length), int(labels))
+	}
+	return b.values(body, k.rows)
+}
+
+// offsets reads a list column's offsets into lists and checks that they rise from 0 to n.
+func (b *batchChecker) offsets(id int, at, rows, n int64) error {
+	raw := b.sc.take(int(4 * (rows + 1)))
+	if err := readFull(b.f, b.path, raw, at); err != nil {
+		return err
+	}
+	list := b.lists[id][:0]
+	last := int64(0)
+	for i := range rows + 1 {
+		v := int64(int32(binary.LittleEndian.Uint32(raw[4*i:])))
+		if v < last || i == 0 && v != 0 {
+			return b.bad(max(i-1, 0), "offset %d after %d", v, last)
+		}
+		list = append(list, v)
+		last = v
+	}
+	if b.lists[id] = list; last != n {
+		return b.bad(rows-1, "offsets end at %d of %d values", last, n)
+	}
+	return nil
+}
+
+// values checks the values of every column, and the zeros between buffers.
+func (b *batchChecker) values(body, rows int64) error {
+	l := b.layout
+	for id, i := range l.places {
+		if i < 0 {
+			continue
+		}
+		p := b.sc.plans[i]
+		if err := b.padding(body+p.offsetsAt+p.offsetsLen, align64(p.offsetsLen)-p.offsetsLen); err != nil {
+			return err
+		}
+		if err := b.padding(body+p.valuesAt+p.valuesLen, align64(p.valuesLen)-p.valuesLen); err != nil {
+			return err
+		}
+		var err error
+		switch at := body + p.valuesAt; id {
+		case colInputIDs, colLabels:
+			err = b.ids(id, at, p.valuesLen)
+		case colLossMask:
+			err = b.lastBits(at, p.valuesLen, b.sc.values[i])
+		case colSegments:
+			err = b.segments(at, rows)
+		case colPart:
+			err = b.order(body+b.sc.plans[l.places[colDocument]].valuesAt, at, rows)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batchChecker) padding(at, n int64) error {
+	var p [bufferAlign]byte
+	if err := readFull(b.f, b.path, p[:n], at); err != nil {
+		return err
+	}
+	if p != zeros {
+		return corrupt(b.path, at, "padding is not zero")
+	}
+	return nil
+}
+
+// ids checks that every id is below the vocabulary's size.
+func (b *batchChecker) ids(id int, at, size int64) error {
+	width := b.layout.schema.IDWidth()
+	for pos := int64(0); pos < size; {
+		p := b.buf[:min(size-pos, int64(len(b.buf)))]
+		if err := readFull(b.f, b.path, p, at+pos); err != nil {
+			return err
+		}
+		top := uint32(0)
+		if width == 2 {
+			for i := 0; i+2 <= len(p); i += 2 {
+				top = max(top, uint32(binary.LittleEndian.Uint16(p[i:])))
+			}
+		} else {
+			for i := 0; i+4 <= len(p); i += 4 {
+				top = max(top, binary.LittleEndian.Uint32(p[i:]))
+			}
+		}
+		if uint64(top) >= uint64(b.layout.schema.VocabSize) {
+			return corrupt(b.path, at+pos, "%s: id %d with a vocabulary of %d", b.layout.cols[b.layout.places[id]].name, top, b.layout.schema.VocabSize)
+		}
+		pos += int64(len(p))
+	}
+	return nil
+}
+
+// lastBits checks that the bits behind the last value are zero.
+func (b *batchChecker) lastBits(at, size, n int64) error {
+	if n&7 == 0 {
+		return nil
+	}
+	var p [1]byte
+	if err := readFull(b.f, b.path, p[:], at+size-1); err != nil {
+		return err
+	}
+	if p[0]>>(n&7) != 0 {
+		return corrupt(b.path, at+size-1, "bits behind the last value")
+	}
+	return nil
+}
+
+// segments checks that the documents of every packed row add up to its length.
+func (b *batchChecker) segments(at, rows int64) error {
+	ids, segs := b.lists[colInputIDs], b.lists[colSegments]
+	for row := range rows {
+		sum := int64(0)
+		for j := segs[row]; j < segs[row+1]; {
+			n := min(segs[row+1]-j, int64(len(b.buf)/4))
+			p := b.buf[:4*n]
+			if err := readFull(b.f, b.path, p, at+4*j); err != nil {
+				return err
+			}
+			for i := 0; i < len(p); i += 4 {
+				v := int64(int32(binary.LittleEndian.Uint32(p[i:])))
+				if v < 1 {
+					return b.bad(row, "segment of %d ids", v)
+				}
+				sum += v
+			}
+			j += n
+		}
+		if sum != ids[row+1]-ids[row] {
+			return b.bad(row, "segments of %d ids in a row of %d", sum, ids[row+1]-ids[row])
+		}
+	}
+	return nil
+}
+
+// order checks document and part.
+func (b *batchChecker) order(documents, parts, rows int64) error {
+	p := b.sc.take(int(12 * rows))
+	docs, prts := p[:8*rows], p[8*rows:]
+	if err := errors.Join(readFull(b.f, b.path, docs, documents), readFull(b.f, b.path, prts, parts)); err != nil {
+		return err
+	}
+	for row := range rows {
+		d, k := int64(binary.LittleEndian.Uint64(docs[8*row:])), int32(binary.LittleEndian.Uint32(prts[4*row:]))
+		if d < 0 || k < 0 || !b.layout.schema.Segments && (d < b.document || d == b.document && k <= b.part) {
+			return b.bad(row, "document %d part %d after document %d part %d", d, k, b.document, b.part)
+		}
+		b.document, b.part = d, k
+	}
+	return nil
+}
