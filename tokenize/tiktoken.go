@@ -1,11 +1,27 @@
 package tokenize
 
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/added"
+	"github.com/dsload/dsload/tokenize/internal/bytebpe"
+	"github.com/dsload/dsload/tokenize/internal/general"
+	"github.com/dsload/dsload/tokenize/internal/normalize"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
+)
+
 // Ranks describes a byte-level BPE by its ranks, as tiktoken does: a merge's priority is the rank of its result.
 type Ranks struct {
 	// Name is what Tokenizer.Name returns.
 	Name string
-	// Pattern names the split: "gpt2" (r50k, p50k), "cl100k" or "o200k". An empty Pattern is found by the number of
-	// ranks.
+	// Pattern names the split: "gpt2" (r50k, p50k), "cl100k", "o200k" or "qwen2". An empty Pattern is found by the number
+	// of ranks.
 	Pattern string
 	// Tokens holds the bytes of each rank; nil where a rank is not used. FromRanks does not keep it.
 	Tokens [][]byte
@@ -13,15 +29,179 @@ type Ranks struct {
 	Special map[string]uint32
 }
 
-// FromRanks makes a tokenizer of ranks in memory.
+var patterns = map[string]bytebpe.Split{
+	"gpt2": bytebpe.GPT2, "cl100k": bytebpe.CL100K, "o200k": bytebpe.O200K, "qwen2": bytebpe.Qwen2,
+}
+
+// knownRanks tells published rank files by the number of their tokens.
+var knownRanks = map[int]struct {
+	name, pattern string
+	special       map[string]uint32
+}{
+	50256:  {"gpt2", "gpt2", map[string]uint32{"<|endoftext|>": 50256}},
+	50280:  {"p50k_base", "gpt2", map[string]uint32{"<|endoftext|>": 50256}},
+	100256: {"cl100k_base", "cl100k", map[string]uint32{"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276}},
+	151643: {"qwen", "qwen2", map[string]uint32{"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645}},
+	199998: {"o200k_base", "o200k", map[string]uint32{"<|endoftext|>": 199999, "<|endofprompt|>": 200018}},
+}
+
+// FromRanks makes a tokenizer of ranks in memory. Errors wrap ErrFormat or ErrUnsupported.
 func FromRanks(r Ranks) (*Tokenizer, error) {
-	return nil, unsupportedf("ranks")
+	n := 0
+	for _, t := range r.Tokens {
+		if t != nil {
+			n++
+		}
+	}
+	if known, ok := knownRanks[n]; ok && r.Pattern == "" {
+		r.Pattern = known.pattern
+		if r.Special == nil {
+			r.Special = known.special
+		}
+		if r.Name == "" {
+			r.Name = known.name
+		}
+	}
+	split, ok := patterns[r.Pattern]
+	if !ok && r.Pattern == "" {
+		return nil, unsupportedf("%d ranks are none of the known vocabularies: name a pattern (gpt2, cl100k, o200k, qwen2)", n)
+	} else if !ok {
+		return nil, unsupportedf("split pattern %q", r.Pattern)
+	}
+	if len(r.Tokens) > maxID {
+		return nil, formatf("rank %d", len(r.Tokens)-1)
+	}
+	table := vocab.New(r.Tokens)
+	for id, t := range r.Tokens {
+		if first, _ := table.ID(t); t != nil && first != uint32(id) {
+			return nil, formatf("token %q has ranks %d and %d", t, first, id)
+		}
+	}
+	model, err := bytebpe.New(bytebpe.Config{Tokens: r.Tokens, Ranked: true, Split: split})
+	if err != nil {
+		return nil, formatf("%v", err)
+	}
+	t := &Tokenizer{
+		name: r.Name, family: "bytelevel-bpe", tokens: newTokenSet(table), special: noSpecial(),
+		components: Components{PreTokenizer: r.Pattern, Model: "ranks", Decoder: "bytes"},
+	}
+	var tokens []added.Token
+	for _, s := range sortedKeys(r.Special) {
+		id := r.Special[s]
+		if id > maxID {
+			return nil, formatf("special token %q has id %d", s, id)
+		}
+		t.tokens.add(s, id, true)
+		tokens = append(tokens, added.Token{Content: []byte(s), ID: id})
+	}
+	c := general.Config{Segments: byteBPE{model}, RawBytes: true, CutAtSpaces: true}
+	if c.Added, err = added.New(tokens); err != nil {
+		return nil, err
+	}
+	t.engine = pipeline{general.New(c), "byte-level BPE, split " + split.String()}
+	t.decode = t.tokens.decodeBytes
+	t.fingerprint = rankFingerprint(&r)
+	t.findWellKnown()
+	if n := t.special.EOS; r.Pattern == "gpt2" && t.special.BOS < 0 {
+		t.special.BOS = n // GPT-2 uses one token for both
+	}
+	return t, nil
+}
+
+// decodeBytes joins the bytes of tokens.
+func (v *tokenSet) decodeBytes(dst []byte, ids []uint32, skipSpecial bool) []byte {
+	from := len(dst)
+	for _, id := range ids {
+		if s, ok := v.addedR[id]; ok {
+			if !skipSpecial {
+				dst = append(dst, s...)
+			}
+			continue
+		}
+		b, _ := v.Token(id)
+		dst = append(dst, b...)
+	}
+	if !utf8.Valid(dst[from:]) {
+		dst = append(dst[:from], normalize.AppendValid(nil, dst[from:])...)
+	}
+	return dst
+}
+
+func rankFingerprint(r *Ranks) string {
+	data := fmt.Appendf(nil, "%s\n", r.Pattern)
+	for _, s := range sortedKeys(r.Special) {
+		data = fmt.Appendf(data, "%q %d\n", s, r.Special[s])
+	}
+	for _, t := range r.Tokens {
+		data = binary.AppendUvarint(data, uint64(len(t)))
+		data = append(data, t...)
+	}
+	return fingerprint("ranks", data)
+}
+
+func sortedKeys(m map[string]uint32) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// looksLikeTiktoken says whether the first line is a base64 word, a space and a number.
+func looksLikeTiktoken(data []byte) bool {
+	line, _, _ := bytes.Cut(data[:min(len(data), 4096)], []byte("\n"))
+	_, _, err := parseRank(line)
+	return err == nil
+}
+
+func parseRank(line []byte) (token []byte, rank uint64, err error) {
+	word, number, ok := bytes.Cut(bytes.TrimRight(line, "\r"), []byte(" "))
+	if !ok {
+		return nil, 0, formatf("expected a token and its rank")
+	}
+	token, err = base64.StdEncoding.AppendDecode(nil, word)
+	if err != nil || len(token) == 0 {
+		return nil, 0, formatf("%q is not the base64 of a token", word)
+	}
+	rank, err = strconv.ParseUint(string(number), 10, 32)
+	if err != nil || rank > maxID {
+		return nil, 0, formatf("%q is not a rank", number)
+	}
+	return token, rank, nil
 }
 
 // ParseTiktoken reads a .tiktoken file: lines of a base64 token, a space and its rank. pattern and special are as in
-// Ranks; where special is nil, a known pattern brings its own.
+// Ranks; where special is nil, a known vocabulary brings its own. data is not kept. Errors are *FileError.
 func ParseTiktoken(data []byte, pattern string, special map[string]uint32) (*Tokenizer, error) {
-	return nil, unsupportedf("tiktoken")
+	var list [][]byte
+	var ranks []uint64
+	top, offset := uint64(0), 0
+	for line := range bytes.Lines(data) {
+		text := bytes.TrimSuffix(line, []byte("\n"))
+		if len(text) > 0 {
+			token, rank, err := parseRank(text)
+			if err != nil {
+				return nil, &FileError{Offset: int64(offset), Err: err}
+			}
+			list, ranks = append(list, token), append(ranks, rank)
+			top = max(top, rank)
+		}
+		offset += len(line)
+	}
+	if len(list) == 0 || top > uint64(4*len(list)+1<<16) {
+		return nil, &FileError{Offset: -1, Err: formatf("%d tokens with ranks up to %d", len(list), top)}
+	}
+	tokens := make([][]byte, top+1)
+	for i, t := range list {
+		if tokens[ranks[i]] != nil {
+			return nil, &FileError{Offset: -1, Err: formatf("rank %d is given twice", ranks[i])}
+		}
+		tokens[ranks[i]] = t
+	}
+	t, err := FromRanks(Ranks{Pattern: pattern, Tokens: tokens, Special: special})
+	if err != nil {
+		return nil, &FileError{Offset: -1, Err: err}
+	}
+	return t, nil
 }
-
-func looksLikeTiktoken(data []byte) bool { return false }

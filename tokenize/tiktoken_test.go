@@ -1,0 +1,94 @@
+package tokenize
+
+import (
+	"os"
+	"slices"
+	"testing"
+)
+
+// TestTiktokenFiles checks .tiktoken ranks against the golden ids of tokenizer.json files with the same vocabulary.
+func TestTiktokenFiles(t *testing.T) {
+	texts := readCases(t, shared(t, "golden/cases.jsonl"))
+	for _, c := range []struct{ file, twin string }{{"gpt2.tiktoken", "gpt2"}, {"cl100k_base.tiktoken", "cl100k-hf"}} {
+		t.Run(c.file, func(t *testing.T) {
+			tok, err := Load(shared(t, "tokenizers/"+c.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			enc := tok.NewEncoder(EncoderOptions{})
+			twin, err := Load(shared(t, "tokenizers/"+c.twin))
+			if err != nil {
+				t.Fatal(err)
+			}
+			differ := 0
+			for i, w := range readCases(t, shared(t, "golden/"+c.twin+".cases.jsonl")) {
+				got := enc.AppendTokens(nil, []byte(texts[i].Text))
+				same := len(got) == len(w.IDs)
+				for k := 0; same && k < len(got); k++ {
+					a, _ := tok.Token(got[k])
+					b, _ := twin.Token(w.IDs[k])
+					raw := []byte(b)
+					if t, ok := byteText(twin, w.IDs[k]); ok {
+						raw = t
+					}
+					same = a == string(raw)
+				}
+				if !same {
+					differ++
+					if differ < 4 {
+						t.Logf("case %d %.60q: %v, twin %v", w.ID, texts[i].Text, got, w.IDs)
+					}
+				}
+				if d := string(tok.Decode(nil, got, false)); d != texts[i].Text {
+					t.Errorf("case %d: decoded %.60q, want %.60q", w.ID, d, texts[i].Text)
+				}
+			}
+			// The files know other special tokens than their twins.
+			if differ > 12 {
+				t.Errorf("%d cases differ", differ)
+			}
+		})
+	}
+}
+
+func byteText(t *Tokenizer, id uint32) ([]byte, bool) {
+	b, ok := t.tokens.Token(id)
+	if !ok {
+		return nil, false
+	}
+	return byteTokens([][]byte{b})[0], true
+}
+
+func TestTiktokenBad(t *testing.T) {
+	for _, s := range []string{"", "x", "IQ== ", "IQ== -1", "IQ== 99999999999", "IQ== 0\nIQ== 0", "IQ== 0\nIg== 0", "IQ==0", "!! 0", "IQ== 16000000"} {
+		if _, err := ParseTiktoken([]byte(s), "gpt2", nil); err == nil {
+			t.Errorf("%q was accepted", s)
+		}
+	}
+	if _, err := ParseTiktoken([]byte("IQ== 0\n"), "", nil); err == nil {
+		t.Error("a vocabulary without a known pattern was accepted")
+	}
+}
+
+// TestTiktokenDigest checks the speed path over a whole corpus against the same vocabulary's tokenizer.json.
+func TestTiktokenDigest(t *testing.T) {
+	path := shared(t, "corpora/wikitext-2/test.txt")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip(err)
+	}
+	a, err := Load(shared(t, "tokenizers/gpt2.tiktoken"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Load(shared(t, "tokenizers/gpt2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, y := a.NewEncoder(EncoderOptions{}).AppendTokens(nil, data), b.NewEncoder(EncoderOptions{}).AppendTokens(nil, data); !slices.Equal(x, y) {
+		t.Error("ids of ranks and tokenizer.json differ")
+	}
+}
