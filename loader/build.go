@@ -25,6 +25,9 @@ var (
 	// ErrInterrupted is returned where the context ended: what was done is in a checkpoint, and the same build goes on from there.
 	ErrInterrupted = errors.New("interrupted")
 
+	// ErrMemory is the cause where a record needs more memory than the cap leaves.
+	ErrMemory = errors.New("memory cap reached")
+
 	errStopped = errors.New("a budget was reached")
 )
 
@@ -173,7 +176,7 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	o := &b.opts
 	f := &flusher{b: b, builder: builder, last: time.Now()}
 	cutter, err := example.NewCutter(example.CutterOptions{
-		MaxLength: o.MaxLength, Overflow: o.Overflow, Prefix: b.model.Prefix(), Suffix: b.model.Suffix(),
+		MaxLength: o.MaxLength, Overflow: example.Overflow(o.Overflow), Prefix: b.model.Prefix(), Suffix: b.model.Suffix(),
 	})
 	if err != nil {
 		return nil, err
@@ -276,7 +279,7 @@ func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
 	}
 	uri := b.phases[0].set.Inputs()[r.Input].URI
 	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where --memory leaves %d; raise --memory: %w",
-		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, tooLarge)
+		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, ErrMemory)
 }
 
 // defaultTextField is the field of records that holds the text.

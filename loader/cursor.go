@@ -39,9 +39,8 @@ type cursor struct {
 	Threshold uint64   `json:"threshold"`
 
 	Counters
-	Replaced int64    `json:"replaced"`
-	Dropped  int64    `json:"dropped"` // documents longer than MaxLength under Overflow "drop"
-	Copies   int64    `json:"copies"`  // documents left out as copies of held-out ones
+	Replaced int64    `json:"replaced"` // ill-formed UTF-8 sequences
+	Copies   int64    `json:"copies"`   // documents left out as copies of held-out ones
 	Rejected int64    `json:"rejected"`
 	Rejects  []reject `json:"rejects,omitempty"`
 

@@ -68,10 +68,10 @@ func (f *flusher) finish() (*Summary, error) {
 func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
-		for j, in := range f.b.phases[i].set.Inputs() {
+		for j, in := range f.b.phases[i].set.InputsAt(end.Position) {
 			info := shard.SourceInfo{URI: in.URI, Bytes: in.Size}
-			if j < end.Input && j < len(end.Position.Done) {
-				info.Checksum = "xxh3-128:" + end.Position.Done[j].String()
+			if j < end.Input && in.Checksum != "" {
+				info.Checksum = "xxh3-128:" + in.Checksum
 			}
 			out = append(out, info)
 		}
@@ -82,7 +82,7 @@ func (f *flusher) sources() []shard.SourceInfo {
 func (f *flusher) counters() map[string]int64 {
 	s := &f.state
 	return map[string]int64{
-		"documents": s.Documents, "text_bytes": s.TextBytes, "replaced": s.Replaced, "dropped": s.Dropped, "copies": s.Copies, "rejected": s.Rejected,
+		"documents": s.Documents, "text_bytes": s.TextBytes, "replaced": s.Replaced, "dropped": f.cutter.Dropped(), "copies": s.Copies, "rejected": s.Rejected,
 	}
 }
 
@@ -91,7 +91,7 @@ func (f *flusher) summary() *Summary {
 	s, b := &f.state, f.b
 	seconds := time.Since(b.meter.start).Seconds()
 	sum := &Summary{
-		Out: b.opts.Out, Documents: s.Documents, TextBytes: s.TextBytes, Replaced: s.Replaced, Dropped: s.Dropped, Copies: s.Copies, Rejected: s.Rejected,
+		Out: b.opts.Out, Documents: s.Documents, TextBytes: s.TextBytes, Replaced: s.Replaced, Dropped: f.cutter.Dropped(), Copies: s.Copies, Rejected: s.Rejected,
 		Warnings: b.model.Warnings(), Resumed: b.meter.resumed != Counters{},
 		Seconds: seconds, PeakRSSBytes: peakResidentBytes(), CapBytes: b.opts.Memory,
 		MBPerSecond:     float64(s.TextBytes-b.meter.resumed.TextBytes) / 1e6 / seconds,

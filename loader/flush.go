@@ -135,7 +135,7 @@ func (f *flusher) route(hash uint64) verdict {
 }
 
 // emit writes one example. What comes after the end of its split or of a budget is left out.
-func (f *flusher) emit(ex *shard.Example) error {
+func (f *flusher) emit(ex *example.Example) error {
 	o, s := &f.b.opts, &f.state
 	if f.stopped != "" && o.MaxBytes == 0 || s.Verdict == toTrain && s.TrainFull || s.Verdict == toVal && f.valFull() {
 		return nil
@@ -154,7 +154,8 @@ func (f *flusher) emit(ex *shard.Example) error {
 	if s.Verdict == toVal {
 		split = splitVal
 	}
-	if err := f.builder.Append(split, ex); err != nil {
+	row := shard.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, Document: ex.Document, Part: ex.Part}
+	if err := f.builder.Append(split, &row); err != nil {
 		return err
 	}
 	f.since++

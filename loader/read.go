@@ -17,7 +17,7 @@ func (b *build) read(ctx context.Context, reader *source.Reader) error {
 	defer close(b.work)
 	var (
 		record source.Record // framed, waiting for a job
-		staged = b.staging   // its bytes
+		staged []byte        // its bytes
 		err    error
 	)
 	next := func() {

@@ -1,10 +1,14 @@
 package loader
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/dsload/dsload/tokenize/builtin"
 )
@@ -22,4 +26,25 @@ func OpenTokenizer(name string) (*tokenize.Tokenizer, error) {
 		return nil, &OptionError{"tokenizer", name, fmt.Sprintf("is no built-in tokenizer (%s) and cannot be read: %v", strings.Join(builtin.Names(), ", "), err)}
 	}
 	return tokenize.Load(name)
+}
+
+// DatasetTokenizer loads the tokenizer that made a dataset: the copy in its folder, or the built-in one of that name. It must have the manifest's
+// fingerprint.
+func DatasetTokenizer(dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
+	path := filepath.Join(dir, shard.TokenizerName)
+	t, err := tokenize.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !builtin.Has(m.Tokenizer.Name) {
+			return nil, fmt.Errorf("load the tokenizer of %s: the folder has no %s, and %q is not built in", dir, shard.TokenizerName, m.Tokenizer.Name)
+		}
+		path = m.Tokenizer.Name
+		t, err = builtin.Open(m.Tokenizer.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.Fingerprint() != m.Tokenizer.Fingerprint {
+		return nil, fmt.Errorf("load the tokenizer of %s: %s has fingerprint %.12s, the dataset was made with %.12s", dir, path, t.Fingerprint(), m.Tokenizer.Fingerprint)
+	}
+	return t, nil
 }

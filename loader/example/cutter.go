@@ -167,3 +167,8 @@ func (c *Cutter) Restore(s State) error {
 	c.ids = append(c.ids[:0], s.IDs...)
 	return nil
 }
+
+// Reset forgets the document in hand, not the count of dropped ones.
+func (c *Cutter) Reset() {
+	*c = Cutter{opts: c.opts, ids: c.ids[:0], target: c.target, dropped: c.dropped}
+}
