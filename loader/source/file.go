@@ -1,0 +1,165 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// A rawFile reads an input: the file, and its text through the decompressor.
+type rawFile struct {
+	counted countingReader
+	text    io.Reader
+	stop    func() // ends the decompressor
+	file    io.Closer
+	c       Compression
+	o       *Options
+}
+
+// countingReader counts what is read of a file and remembers the error that ended it.
+type countingReader struct {
+	src   io.Reader
+	n     int64
+	err   error
+	check func() error // called at the end: is the file still the one that was opened?
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	n, err := r.src.Read(p)
+	r.n += int64(n)
+	if err == io.EOF && r.check != nil {
+		if changed := r.check(); changed != nil {
+			err = changed
+		}
+	}
+	r.err = err
+	return n, err
+}
+
+// once is an input that can be read once only: stdin, a pipe. The bytes that detection looked at are kept.
+type once struct {
+	reader *bufio.Reader
+	file   io.Closer
+	taken  atomic.Bool
+}
+
+func newOnce(src io.Reader) *once {
+	o := &once{reader: bufio.NewReaderSize(src, sniffBytes)}
+	o.file, _ = src.(io.Closer)
+	return o
+}
+
+// openRaw opens an input and makes sure that it is the one that Open saw.
+func openRaw(in *Input, o *Options) (*rawFile, error) {
+	r := &rawFile{c: in.Compression, o: o, stop: func() {}}
+	if in.once != nil {
+		if in.once.taken.Swap(true) {
+			return nil, problemf(ErrUsage, "it can be read only once")
+		}
+		r.counted.src = in.once.reader
+		return r, nil
+	}
+	file, err := os.Open(in.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &SourceChangedError{URI: in.URI, What: "existence", Was: "a file", Is: "gone"}
+	}
+	if err != nil {
+		return nil, pathCause(err)
+	}
+	r.file, r.counted.src = file, file
+	r.counted.check = func() error {
+		info, err := file.Stat()
+		if err != nil {
+			return pathCause(err)
+		}
+		return in.compare(Stat{URI: in.URI, Size: info.Size(), ModTime: info.ModTime()})
+	}
+	if err := r.counted.check(); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// unchanged tells whether the file is still the one that was opened.
+func (r *rawFile) unchanged() error {
+	if r.counted.check == nil {
+		return nil
+	}
+	return r.counted.check()
+}
+
+func (r *rawFile) Read(p []byte) (int, error) {
+	if r.text == nil {
+		text, stop, err := decompress(r.c, &r.counted, r.o)
+		if err != nil {
+			return 0, explain(r.c, err, &r.counted, r.o)
+		}
+		r.text, r.stop = text, stop
+	}
+	n, err := r.text.Read(p)
+	if err != nil {
+		err = pathCause(explain(r.c, err, &r.counted, r.o))
+	}
+	return n, err
+}
+
+func (r *rawFile) Close() {
+	r.stop()
+	if r.file != nil {
+		r.file.Close() // it was only read
+	}
+}
+
+// pathCause takes the path off an error that is going to be reported with the input's name.
+func pathCause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// compare tells how an input differs from what it was.
+func (in *Input) compare(now Stat) error {
+	changed := &SourceChangedError{URI: in.URI}
+	switch {
+	case in.Size != now.Size:
+		changed.What, changed.Was, changed.Is = "size", sizeText(in.Size), sizeText(now.Size)
+	case !in.ModTime.Equal(now.ModTime):
+		changed.What, changed.Was, changed.Is = "modification time", in.ModTime.Format(time.RFC3339Nano), now.ModTime.Format(time.RFC3339Nano)
+	default:
+		return nil
+	}
+	return changed
+}
+
+// head returns the first bytes of an input as they are stored.
+func (in *Input) head() ([]byte, error) {
+	if in.once != nil {
+		head, err := in.once.reader.Peek(sniffBytes)
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		return bytes.Clone(head), nil
+	}
+	file, err := os.Open(in.path)
+	if err != nil {
+		return nil, pathCause(err)
+	}
+	defer file.Close()
+	head := make([]byte, min(sniffBytes, max(in.Size, 512)))
+	n, err := io.ReadFull(file, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, pathCause(err)
+	}
+	return head[:n], nil
+}

@@ -1,0 +1,175 @@
+package source
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Format is how the records of an input are framed.
+type Format string
+
+// The formats. Auto stands for what content and name of each input tell.
+const (
+	Auto     Format = "auto"
+	Text     Format = "text"     // a document a line; lines of white space only are skipped
+	Document Format = "document" // a document a file
+	WikiText Format = "wikitext" // an article a document, see wikitext.go for the rule
+	JSONL    Format = "jsonl"    // a JSON object a line
+	CSV      Format = "csv"      // RFC 4180 with a header; comma, semicolon or tab
+	Recipes  Format = "recipes"  // CSV with RecipeNLG's columns
+)
+
+// Formats are all values that Options.Format takes.
+var Formats = []Format{Auto, Text, Document, WikiText, JSONL, CSV, Recipes}
+
+// ParseFormat returns the format of that name; "" is Auto.
+func ParseFormat(name string) (Format, error) {
+	if name == "" {
+		return Auto, nil
+	}
+	names := make([]string, len(Formats))
+	for i, f := range Formats {
+		if string(f) == name {
+			return f, nil
+		}
+		names[i] = string(f)
+	}
+	return "", problemf(ErrUsage, "unknown format %q; one of %s", name, strings.Join(names, ", "))
+}
+
+const (
+	defaultPieceBytes     = 256 << 10
+	defaultMaxRecordBytes = 4 << 20
+	defaultMaxWindowBytes = 8 << 20
+
+	// chunkBytes is what one read asks for, and the window's size while records are short.
+	chunkBytes = 256 << 10
+	// sniffBytes is how much of an input detection looks at.
+	sniffBytes = 64 << 10
+)
+
+// Options says what to read. The zero value of a field is its default. "Output" tells whether a field may change the records.
+type Options struct {
+	// Args are paths, globs (with ** for any folders), folders, "-" for Stdin, or synth:// addresses. Output.
+	Args []string
+	// Format of every input. Output. Default Auto.
+	Format Format
+	// PieceBytes is the longest record of a cuttable format that comes whole, and the usual length of a piece. Output. Default 256 KiB, at least 16.
+	PieceBytes int
+	// MaxPieceBytes is the longest piece where Cut finds no place earlier; there the text is cut at a character. Output. Default 4 x PieceBytes.
+	MaxPieceBytes int
+	// MaxRecordBytes is the longest record of a format that cannot be cut, and the longest CSV header. Output. Default 4 MiB.
+	MaxRecordBytes int
+	// MaxWindowBytes is the largest window of a zstd frame that is accepted. Default 8 MiB, what zstd makes without --ultra or --long.
+	MaxWindowBytes int64
+	// Cut returns the length of the largest prefix of text whose processing does not depend on what follows, 0 if there is none. Output. Default: any character.
+	Cut func(text []byte) int
+	// Whole asks for whole records in every format, as a template needs them: what is longer than MaxRecordBytes is an error. Output.
+	Whole bool
+	// TextField is the JSON field whose string is streamed where a JSON line is longer than MaxPieceBytes. Output. Default "": such lines come whole.
+	TextField string
+	// Stdin is what "-" reads.
+	Stdin io.Reader
+
+	chunkBytes int // tests make it small
+}
+
+func (o Options) withDefaults() Options {
+	if o.Format == "" {
+		o.Format = Auto
+	}
+	if o.PieceBytes == 0 {
+		o.PieceBytes = defaultPieceBytes
+	}
+	if o.MaxPieceBytes == 0 {
+		o.MaxPieceBytes = 4 * o.PieceBytes
+	}
+	if o.MaxRecordBytes == 0 {
+		o.MaxRecordBytes = defaultMaxRecordBytes
+	}
+	if o.MaxWindowBytes == 0 {
+		o.MaxWindowBytes = defaultMaxWindowBytes
+	}
+	if o.chunkBytes == 0 {
+		o.chunkBytes = chunkBytes
+	}
+	if o.Cut == nil {
+		o.Cut = characterCut
+	}
+	if o.Whole {
+		o.PieceBytes, o.MaxPieceBytes, o.TextField = o.MaxRecordBytes, o.MaxRecordBytes, ""
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	if _, err := ParseFormat(string(o.Format)); err != nil {
+		return err
+	}
+	switch {
+	case len(o.Args) == 0:
+		return problemf(ErrUsage, "no sources given")
+	case o.PieceBytes < 16, o.MaxPieceBytes < o.PieceBytes, o.MaxRecordBytes < 16:
+		return problemf(ErrUsage, "a piece of %d to %d bytes and a record of %d bytes cannot be: both need 16 or more, the longest piece last", o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
+	case o.MaxWindowBytes < 1<<10:
+		return problemf(ErrUsage, "a zstd window of %d bytes is below the format's least of 1 KiB", o.MaxWindowBytes)
+	}
+	return nil
+}
+
+// characterCut is the default of Options.Cut: all of text but an unfinished character at its end.
+func characterCut(text []byte) int { return len(text) - unfinished(text) }
+
+// unfinished is the number of bytes at the end of text that may be the beginning of a character that goes on.
+func unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if utf8.RuneStart(text[len(text)-n]) {
+			if !utf8.FullRune(text[len(text)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// MemoryBytes is an upper bound of what a Reader of such options holds: window, decompressor, bookkeeping.
+func MemoryBytes(o Options, inputs []Input) int64 {
+	o = o.withDefaults()
+	largest, generated := 0, false
+	var decompressor int64
+	for _, in := range inputs {
+		if in.synth != nil {
+			generated = true
+			continue
+		}
+		largest = max(largest, o.windowBytes(in.Format))
+		decompressor = max(decompressor, in.Compression.memoryBytes(&o))
+	}
+	total := decompressor + 64<<10
+	if largest > 0 {
+		total += int64(largest) + 2*int64(o.chunkBytes) // the small window lives on for a moment while the large one is made
+	}
+	if generated {
+		total += synthBytes
+	}
+	return total
+}
+
+// windowBytes is the most that the window grows to for a format.
+func (o *Options) windowBytes(f Format) int {
+	need := o.MaxRecordBytes
+	switch {
+	case f == Text || f == Document:
+		need = o.MaxPieceBytes
+	case f == WikiText:
+		need = o.MaxPieceBytes + 2*maxHeadingBytes
+	case f == JSONL && o.TextField != "":
+		need = o.MaxPieceBytes
+	}
+	return need + windowSlack
+}
+
+// windowSlack is room behind a record of the largest size for its line end.
+const windowSlack = 64

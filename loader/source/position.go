@@ -1,0 +1,75 @@
+package source
+
+import (
+	"encoding/hex"
+	"time"
+)
+
+// A Position is the place between two records, or between two pieces of one. It is plain data for a checkpoint: JSON brings it back unchanged.
+// The zero Position is the beginning.
+type Position struct {
+	Input   int    `json:"input"`            // index of the input that is read
+	Offset  int64  `json:"offset"`           // bytes of it, after decompression, before the next record
+	Row     int64  `json:"row"`              // rows of it that are complete
+	Ordinal int64  `json:"ordinal"`          // of the next document, or of the one that goes on
+	Inside  bool   `json:"inside,omitempty"` // the next record is a further piece of a document
+	State   uint32 `json:"state,omitempty"`  // the framer's own
+	Sum     Sum    `json:"sum"`              // over the Offset bytes before
+
+	// Known is every input as it was at first sight; Done tells what the finished ones held. Both are shared and must not be changed.
+	Known []Stat     `json:"known,omitempty"`
+	Done  []Finished `json:"done,omitempty"`
+}
+
+// Finished is what an input held that was read to its end.
+type Finished struct {
+	Bytes int64 `json:"bytes"` // after decompression
+	Sum   Sum   `json:"sum"`   // over them; zero for generated text
+}
+
+// Stat is what tells an unchanged input without reading it.
+type Stat struct {
+	URI     string    `json:"uri"`
+	Size    int64     `json:"size"` // bytes on disk, -1 where unknown
+	ModTime time.Time `json:"mtime,omitzero"`
+}
+
+// Sum is an XXH3-128 checksum in its canonical (big-endian) byte order.
+type Sum [16]byte
+
+// String is the checksum as xxhsum prints it.
+func (s Sum) String() string { return hex.EncodeToString(s[:]) }
+
+// IsZero tells whether there is no checksum.
+func (s Sum) IsZero() bool { return s == Sum{} }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Sum) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Sum) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(s) {
+		return problemf(ErrCorrupt, "checksum of %d digits", len(text))
+	}
+	_, err := hex.Decode(s[:], text)
+	return err
+}
+
+// A Record is one document, or one piece of one. Its bytes were appended to the buffer given to Next.
+type Record struct {
+	Input   int   // index of its input
+	Offset  int64 // of its first byte in the input, after decompression
+	Row     int64 // counted from 1: the line for text and jsonl, the record behind the header for csv, else the document of the input
+	Ordinal int64 // of its document in the whole set, counted from 0
+
+	First, Last bool // first and last piece of its document
+	Decoded     bool // the bytes are already the text of the field Options.TextField, not a JSON object
+	Forced      bool // the piece was cut where Options.Cut had found no place
+
+	Format  Format
+	Columns []string // of a CSV input, shared
+	Comma   byte     // of a CSV input
+
+	// Err is a *RecordError where the record is bad; its bytes are then missing, or end early where pieces went before. Reading goes on behind it.
+	Err error
+}

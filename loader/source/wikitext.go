@@ -1,0 +1,222 @@
+package source
+
+import (
+	"bytes"
+)
+
+// WikiText's articles begin with a heading of level one, a line " = Title = "; subsections, " = = Title = = ", stay inside. A paragraph can contain
+// lines that look like a heading (a formula set over three lines), so what surrounds a line counts too:
+//
+//   - A candidate is a line of at most maxHeadingBytes whose text, without white space around it, begins with "= ", ends with " =", and has something
+//     between that neither begins nor ends with "=".
+//   - It is a heading if the line before it and the line after it are blank (white space only, or the input's beginning or end).
+//   - The first line of an input that is not blank tells how the file is laid out, if it is a candidate: where no blank line stands before it, headings
+//     need none before them, and where none follows it, they need none behind them.
+//
+// An article is the bytes from its heading to the next, unchanged. What stands before the first heading is a document of its own unless it is blank.
+
+// maxHeadingBytes is the longest heading, and the longest blank line beside one.
+const maxHeadingBytes = 4 << 10
+
+// articles is the spanner of WikiText.
+type articles struct {
+	*framing
+	// Of the place where the window begins:
+	midLine   bool // within a line
+	lineBlank bool // what stands before it in its line is blank
+	prevBlank bool // the line before its line is blank
+	// The layout, once decided:
+	decided, needPrev, needNext bool
+}
+
+func newWikiText(f framing) framer {
+	c := &wikiFramer{cuttable: cuttable{framing: f}}
+	c.articles = articles{framing: &c.framing, lineBlank: true, prevBlank: true}
+	c.spanner = &c.articles
+	return c
+}
+
+type wikiFramer struct {
+	cuttable
+	articles articles
+}
+
+func (f *wikiFramer) next(dst []byte, rec *Record) ([]byte, error) {
+	if !f.articles.decided {
+		if err := f.articles.decide(); err != nil {
+			return dst, err
+		}
+	}
+	return f.cuttable.next(dst, rec)
+}
+
+func (f *wikiFramer) state() uint32 {
+	a := &f.articles
+	var s uint32
+	for i, b := range []bool{a.midLine, a.lineBlank, a.prevBlank, a.decided, a.needPrev, a.needNext} {
+		if b {
+			s |= 1 << i
+		}
+	}
+	return s
+}
+
+func (f *wikiFramer) restore(s uint32) {
+	a := &f.articles
+	for i, b := range []*bool{&a.midLine, &a.lineBlank, &a.prevBlank, &a.decided, &a.needPrev, &a.needNext} {
+		*b = s&(1<<i) != 0
+	}
+}
+
+// decide looks at the first line that is not blank.
+func (a *articles) decide() error {
+	a.decided, a.needPrev, a.needNext = true, true, true
+	for p := 0; p < a.o.PieceBytes; {
+		line, next, ok, err := a.lineAt(p)
+		if err != nil || !ok {
+			return err
+		}
+		if isBlank(line) {
+			if next == p {
+				return nil // the end of the input
+			}
+			p = next
+			continue
+		}
+		if isCandidate(line) {
+			following, _, ok, err := a.lineAt(next)
+			if err != nil {
+				return err
+			}
+			a.needPrev, a.needNext = p > 0, ok && isBlank(following)
+		}
+		return nil
+	}
+	return nil
+}
+
+// lineAt returns the line at p of the window without its "\n", and where the next begins. ok is false where it is longer than maxHeadingBytes.
+func (a *articles) lineAt(p int) (line []byte, next int, ok bool, err error) {
+	for have := p; ; {
+		data := a.w.unread()
+		if len(data) > p+maxHeadingBytes {
+			data = data[:p+maxHeadingBytes]
+		}
+		if i := bytes.IndexByte(data[have:], '\n'); i >= 0 {
+			return data[p : have+i], have + i + 1, true, nil
+		}
+		have = len(data)
+		if have == p+maxHeadingBytes {
+			return nil, 0, false, nil
+		}
+		if !a.w.fill() {
+			return data[p:], have, true, a.w.failed()
+		}
+	}
+}
+
+func (a *articles) span(n int) (text, total int, end bool, err error) {
+	prevBlank, p := a.prevBlank, 0
+	if a.midLine {
+		// Only the rest of a line whose beginning is gone: it can be no heading.
+		prevBlank = a.lineBlank
+	}
+	for first := true; ; first = false {
+		if !first {
+			heading, err := a.heading(p, prevBlank)
+			if err != nil {
+				return 0, 0, false, err
+			}
+			if heading {
+				return p, p, true, nil
+			}
+		}
+		at, found, ended, err := a.lineFrom(p, n)
+		if err != nil {
+			return 0, 0, false, err
+		}
+		if ended {
+			return at, at, true, nil
+		}
+		if !found || at >= n {
+			return n, n, false, nil
+		}
+		blank := isBlank(a.w.unread()[p:at])
+		if first && a.midLine {
+			blank = blank && a.lineBlank
+		}
+		prevBlank, p = blank, at+1
+	}
+}
+
+// lineFrom finds the next "\n" at or behind p, looking no further than the byte behind the first n. ended tells that the input ends before and has at
+// most n bytes.
+func (a *articles) lineFrom(p, n int) (at int, found, ended bool, err error) {
+	for have := p; ; {
+		data := a.w.unread()
+		data = data[:min(len(data), n+1)]
+		if have < len(data) {
+			if i := bytes.IndexByte(data[have:], '\n'); i >= 0 {
+				return have + i, true, false, nil
+			}
+		}
+		have = len(data)
+		if have == n+1 {
+			return have, false, false, nil
+		}
+		if !a.w.fill() {
+			return have, false, true, a.w.failed()
+		}
+	}
+}
+
+// heading tells whether an article begins at p, the beginning of a line.
+func (a *articles) heading(p int, prevBlank bool) (bool, error) {
+	if a.needPrev && !prevBlank {
+		return false, nil
+	}
+	if a.w.need(p+3) && !mayBeCandidate(a.w.unread()[p:]) {
+		return false, nil
+	}
+	line, next, ok, err := a.lineAt(p)
+	if err != nil || !ok || !isCandidate(line) {
+		return false, err
+	}
+	if !a.needNext {
+		return true, nil
+	}
+	following, _, ok, err := a.lineAt(next)
+	return ok && isBlank(following), err
+}
+
+// mayBeCandidate spares most lines the search for their end. line has three bytes or more.
+func mayBeCandidate(line []byte) bool {
+	return asciiSpace(line[0]) || line[0] == '='
+}
+
+func isCandidate(line []byte) bool {
+	line = bytes.TrimFunc(line, isSpaceRune)
+	if len(line) < len("= x =") || line[0] != '=' || line[1] != ' ' || line[len(line)-1] != '=' || line[len(line)-2] != ' ' {
+		return false
+	}
+	title := bytes.TrimFunc(line[1:len(line)-1], isSpaceRune)
+	return len(title) > 0 && title[0] != '=' && title[len(title)-1] != '='
+}
+
+func isSpaceRune(r rune) bool { return r < 0x80 && asciiSpace(byte(r)) }
+
+// advance keeps track of the lines before the window.
+func (a *articles) advance(data []byte) {
+	last := bytes.LastIndexByte(data, '\n')
+	if last < 0 {
+		a.lineBlank = a.lineBlank && isBlank(data)
+		a.midLine = a.midLine || len(data) > 0
+		return
+	}
+	if before := bytes.LastIndexByte(data[:last], '\n'); before >= 0 {
+		a.prevBlank = isBlank(data[before+1 : last])
+	} else {
+		a.prevBlank = a.lineBlank && isBlank(data[:last])
+	}
+	a.lineBlank, a.midLine = isBlank(data[last+1:]), last+1 < len(data)
+}

@@ -1,0 +1,124 @@
+package source
+
+import (
+	"encoding/binary"
+	"io"
+
+	"github.com/zeebo/xxh3"
+)
+
+// A window is the unread part of an input that is in memory. What is consumed passes through a checksum, so that sum covers exactly the bytes before
+// offset, however large the reads were.
+type window struct {
+	src    io.Reader
+	buf    []byte // buf[r:w] is unread, buf[hashed:r] consumed but not in the checksum
+	r, w   int
+	hashed int
+	base   int64 // offset of buf[0] in the input
+	max    int   // largest size of buf
+	err    error // why src ended; nil while it goes on, io.EOF at its end
+	hasher xxh3.Hasher
+}
+
+func (w *window) reset(src io.Reader, limit int) {
+	w.src, w.r, w.w, w.hashed, w.base, w.max, w.err = src, 0, 0, 0, 0, limit, nil
+	w.hasher.Reset()
+}
+
+// unread is what can be looked at without reading on.
+func (w *window) unread() []byte { return w.buf[w.r:w.w] }
+
+func (w *window) offset() int64 { return w.base + int64(w.r) }
+
+func (w *window) consume(n int) { w.r += n }
+
+// fill brings more of the input into memory. It returns false at the end of the input, after an error, or where the window is full.
+func (w *window) fill() bool {
+	if w.err != nil {
+		return false
+	}
+	if w.w == len(w.buf) {
+		w.makeRoom()
+		if w.w == len(w.buf) {
+			return false
+		}
+	}
+	for range 100 {
+		n, err := w.src.Read(w.buf[w.w:])
+		if n < 0 || n > len(w.buf)-w.w {
+			n, err = 0, io.ErrNoProgress
+		}
+		w.w += n
+		w.err = err
+		if n > 0 {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+	w.err = io.ErrNoProgress
+	return false
+}
+
+// makeRoom drops what was consumed, and grows to the largest size at once where that gives nothing: growing step by step would hold several sizes.
+func (w *window) makeRoom() {
+	w.hash()
+	if w.r > 0 {
+		w.base += int64(w.r)
+		w.w = copy(w.buf, w.buf[w.r:w.w])
+		w.r, w.hashed = 0, 0
+		return
+	}
+	if len(w.buf) < w.max {
+		grown := make([]byte, w.max)
+		w.w = copy(grown, w.buf[:w.w])
+		w.buf = grown
+	}
+}
+
+// need fills until n bytes are unread and tells whether they are.
+func (w *window) need(n int) bool {
+	for w.w-w.r < n {
+		if !w.fill() {
+			return false
+		}
+	}
+	return true
+}
+
+// failed is the error that ended the input, nil at a proper end or before it.
+func (w *window) failed() error {
+	if w.err == io.EOF {
+		return nil
+	}
+	return w.err
+}
+
+func (w *window) hash() {
+	if w.hashed < w.r {
+		w.hasher.Write(w.buf[w.hashed:w.r]) // never fails
+		w.hashed = w.r
+	}
+}
+
+// sum is the checksum over all bytes before offset.
+func (w *window) sum() Sum {
+	w.hash()
+	h := w.hasher.Sum128()
+	var s Sum
+	binary.BigEndian.PutUint64(s[:8], h.Hi)
+	binary.BigEndian.PutUint64(s[8:], h.Lo)
+	return s
+}
+
+// skip consumes bytes up to an offset and tells whether the input went on that far.
+func (w *window) skip(to int64) bool {
+	for w.offset() < to {
+		if w.r == w.w && !w.fill() {
+			return false
+		}
+		w.consume(int(min(int64(w.w-w.r), to-w.offset())))
+	}
+	return true
+}
