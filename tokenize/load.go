@@ -163,8 +163,3 @@ func ParseJSON(data []byte) (*Tokenizer, error) {
 	t.data = data
 	return t, nil
 }
-
-// ParseSentencePiece reads a SentencePiece .model. data is not kept. Errors are *FileError.
-func ParseSentencePiece(data []byte) (*Tokenizer, error) {
-	return nil, &FileError{Offset: -1, Err: unsupportedf("sentencepiece model")}
-}

@@ -1,0 +1,212 @@
+package tokenize
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/general"
+	"github.com/dsload/dsload/tokenize/internal/normalize"
+	"github.com/dsload/dsload/tokenize/internal/spbpe"
+	"github.com/dsload/dsload/tokenize/internal/spmodel"
+	"github.com/dsload/dsload/tokenize/internal/unigram"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
+)
+
+// ParseSentencePiece reads a SentencePiece .model of type BPE or Unigram. data is not kept. Errors are *FileError.
+func ParseSentencePiece(data []byte) (*Tokenizer, error) {
+	t, err := parseSentencePiece(data)
+	if err != nil {
+		return nil, &FileError{Offset: -1, Err: err}
+	}
+	return t, nil
+}
+
+func parseSentencePiece(data []byte) (*Tokenizer, error) {
+	m, err := spmodel.Parse(data)
+	if err != nil {
+		return nil, formatf("%v", err)
+	}
+	switch {
+	case m.Type != spmodel.BPE && m.Type != spmodel.Unigram:
+		return nil, unsupportedf("SentencePiece model of type %s", [...]string{"", "unigram", "bpe", "word", "char"}[m.Type])
+	case m.HasDenormalizer:
+		return nil, unsupportedf("SentencePiece model with a denormalizer")
+	case !m.EscapeSpaces:
+		return nil, unsupportedf("SentencePiece model with escape_whitespaces false")
+	}
+	norm, err := spmodel.NewNormalizer(m)
+	if err != nil {
+		return nil, formatf("%v", err)
+	}
+	tokens := make([][]byte, len(m.Pieces))
+	for id, p := range m.Pieces {
+		tokens[id] = p.Text
+	}
+	table := vocab.New(tokens)
+	for id := range tokens {
+		tokens[id], _ = table.Token(uint32(id))
+	}
+	t := &Tokenizer{
+		name: "model", tokens: newTokenSet(table), special: noSpecial(), fingerprint: fingerprint("sentencepiece", data),
+		components: Components{Normalizer: "SentencePiece", Decoder: "SentencePiece"},
+	}
+	t.decode = newSPDecoder(m, t.tokens).append
+	var c general.Config
+	engineName := ""
+	if m.Type == spmodel.BPE {
+		t.family, t.components.Model, engineName = "sentencepiece-bpe", "BPE", "SentencePiece BPE"
+		err = spBPEConfig(m, norm, tokens, &c)
+	} else {
+		t.family, t.components.Model, engineName = "unigram", "Unigram", "SentencePiece Unigram"
+		err = spUnigramConfig(m, norm, tokens, &c)
+	}
+	if err != nil {
+		return nil, unsupportedf("%v", err)
+	}
+	t.engine = pipeline{general.New(c), engineName}
+	t.special.UNK = m.UnkID
+	t.findWellKnown()
+	return t, nil
+}
+
+// spBytes finds the byte pieces.
+func spBytes(m *spmodel.Model) (ids [256]int32) {
+	for b := range ids {
+		ids[b] = -1
+	}
+	for id, p := range m.Pieces {
+		if b, ok := spmodel.ByteOf(p.Text); ok && p.Kind == spmodel.Byte {
+			ids[b] = int32(id)
+		}
+	}
+	return ids
+}
+
+func spBPEConfig(m *spmodel.Model, norm *spmodel.Normalizer, tokens [][]byte, c *general.Config) error {
+	cfg := spbpe.Config{
+		Pieces: tokens, Scores: make([]float32, len(tokens)), NoMerge: make([]bool, len(tokens)), ByteFallback: m.ByteFallback,
+		ByteIDs: spBytes(m), UnkID: m.UnkID, FuseUnk: true,
+	}
+	spaceInside := m.SpaceSuffix
+	for id, p := range m.Pieces {
+		cfg.Scores[id] = p.Score
+		switch p.Kind {
+		case spmodel.Unused:
+			return unsupportedf("unused piece %q in a BPE model", p.Text)
+		case spmodel.UserDefined:
+			cfg.UserDefined = append(cfg.UserDefined, uint32(id))
+			spaceInside = spaceInside || bytes.ContainsAny(p.Text, " \u2581")
+		case spmodel.Normal:
+			rest := bytes.TrimLeft(p.Text, "\u2581")
+			spaceInside = spaceInside || bytes.Contains(rest, []byte("\u2581"))
+		default:
+			cfg.NoMerge[id] = true
+		}
+	}
+	if norm.Trivial() {
+		if m.AddDummyPrefix {
+			cfg.Prefix = spbpe.PrefixAlways
+		}
+	} else {
+		c.Normalizer = normalize.Sequence{norm}
+		// No piece reaches over the beginning of a word, so neither does a merge.
+		c.CutAtSpaces = !spaceInside && len(m.Charsmap) == 0
+	}
+	model, err := spbpe.New(cfg)
+	c.Segments = spBPE{model}
+	return err
+}
+
+func spUnigramConfig(m *spmodel.Model, norm *spmodel.Normalizer, tokens [][]byte, c *general.Config) error {
+	cfg := unigram.Config{
+		Pieces: tokens, Scores: make([]float64, len(tokens)), UnkID: m.UnkID, ByteFallback: m.ByteFallback, ByteIDs: spBytes(m),
+		NoMatch: make([]bool, len(tokens)), Split: unigram.SplitNone,
+	}
+	for id, p := range m.Pieces {
+		cfg.Scores[id] = float64(p.Score)
+		switch p.Kind {
+		case spmodel.UserDefined:
+			cfg.UserDefined = append(cfg.UserDefined, uint32(id))
+		case spmodel.Normal:
+		default:
+			cfg.NoMatch[id] = true
+		}
+	}
+	if m.SpaceSuffix {
+		c.Normalizer = normalize.Sequence{norm}
+	} else {
+		cfg.Prefix, cfg.CollapseSpaces = m.AddDummyPrefix, m.RemoveExtraSpaces
+		if len(m.Charsmap) > 0 {
+			var err error
+			if cfg.Charsmap, err = unigram.ParseCharsmap(bytes.Clone(m.Charsmap)); err != nil {
+				return err
+			}
+		}
+	}
+	model, err := unigram.New(cfg)
+	c.Segments = unigramSegments{model}
+	return err
+}
+
+// spDecoder is SentencePiece's decoding: pieces are joined, U+2581 becomes a space, the one that was put before the text goes.
+type spDecoder struct {
+	tokens  *tokenSet
+	kinds   []spmodel.Kind
+	surface string // what an unknown piece is written as
+	strips  bool   // a space at the beginning is dropped
+	extra   bool   // all of them are
+}
+
+func newSPDecoder(m *spmodel.Model, tokens *tokenSet) *spDecoder {
+	d := &spDecoder{tokens: tokens, surface: m.UnkSurface, strips: m.AddDummyPrefix || m.RemoveExtraSpaces, extra: m.RemoveExtraSpaces}
+	for _, p := range m.Pieces {
+		d.kinds = append(d.kinds, p.Kind)
+	}
+	return d
+}
+
+func (d *spDecoder) append(dst []byte, ids []uint32, _ bool) []byte {
+	from := len(dst)
+	var run []byte // byte pieces in a row
+	flush := func() {
+		for i := 0; i < len(run); {
+			r, n := utf8.DecodeRune(run[i:])
+			dst = utf8.AppendRune(dst, r)
+			i += n
+		}
+		run = run[:0]
+	}
+	atStart, seenSpace := true, false
+	for _, id := range ids {
+		if int64(id) >= int64(len(d.kinds)) {
+			continue
+		}
+		kind := d.kinds[id]
+		text, _ := d.tokens.Token(id)
+		if kind == spmodel.Byte {
+			b, _ := spmodel.ByteOf(text)
+			run = append(run, b)
+			continue
+		}
+		flush()
+		if seenSpace || len(dst) > from {
+			atStart = false
+		}
+		seenSpace = false
+		switch kind {
+		case spmodel.Control:
+			continue
+		case spmodel.Unknown:
+			dst = append(dst, d.surface...)
+			continue
+		}
+		if atStart && d.strips {
+			rest, ok := bytes.CutPrefix(text, []byte(metaspaceChar))
+			text = rest
+			seenSpace = ok && !d.extra
+		}
+		dst = append(dst, bytes.ReplaceAll(text, []byte(metaspaceChar), []byte(" "))...)
+	}
+	flush()
+	return dst
+}
