@@ -188,12 +188,13 @@ func createShard(fsys FS, dir, name string, l *layout, stage []byte, h *blake3.H
 
 // write appends p to the shard.
 func (s *openShard) write(p []byte) error {
-	if len(s.stage)+len(p) > cap(s.stage) {
+	direct := len(p) > cap(s.stage)/2 // passes the stage by, behind what it holds
+	if direct || len(s.stage)+len(p) > cap(s.stage) {
 		if err := s.flush(); err != nil {
 			return err
 		}
 	}
-	if len(p) <= cap(s.stage)/2 {
+	if !direct {
 		s.stage = append(s.stage, p...)
 		s.pos += int64(len(p))
 		return nil
