@@ -64,21 +64,32 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 	if m.cfg.Split == SplitNone {
 		return e.appendSentence(dst, segment)
 	}
+	if m.cfg.Split == SplitWords {
+		return e.appendWords(dst, segment)
+	}
+	var tail []byte
+	if last && m.cfg.StripRight {
+		segment, tail = e.cutTail(segment)
+	}
 	text := segment
-	if m.cfg.Split == SplitMetaspace {
-		if last && m.cfg.StripRight {
-			text = m.trimRight(text)
-		}
-		segment = text
-		if len(text) > 0 && first && (!m.cfg.Prefix || m.cfg.PrefixFirst || text[0] == metaspace[0] || !m.cfg.CollapseSpaces) {
-			n := m.firstGap(text)
-			dst = e.appendFirst(dst, text[:n], last && n == len(text))
-			text = text[n:]
-		}
+	if len(text) > 0 && first && (!m.cfg.Prefix || m.cfg.PrefixFirst || text[0] == metaspace[0] || !m.cfg.CollapseSpaces) {
+		n := m.firstGap(text)
+		e.setNorm(text[:n], false)
+		dst = e.appendFirst(dst, text[:n], e.norm)
+		text = text[n:]
 	}
 	dst = e.appendWords(dst, text)
-	if m.cfg.Split == SplitMetaspace && last && m.cfg.CollapseSpaces && !m.cfg.StripRight {
-		dst = e.appendTail(dst, segment, first)
+	switch {
+	case tail != nil:
+		e.setNorm(tail, len(segment) > 0 && m.joins[segment[len(segment)-1]&127])
+		norm := bytes.TrimRightFunc(e.norm, ucd.IsRustSpace)
+		if len(segment) == 0 && first {
+			dst = e.appendFirst(dst, tail, norm)
+		} else {
+			dst = e.appendCollapsed(dst, norm)
+		}
+	case last && m.cfg.CollapseSpaces && !m.cfg.StripRight:
+		dst = e.appendTail(dst, segment)
 	}
 	return dst
 }
@@ -134,6 +145,11 @@ func (e *Encoder) Miss(dst []uint32, w *chunkcache.Window, s chunkcache.Span) ([
 	}
 	e.shrink()
 	return dst, !extends
+}
+
+// endsPlain tells whether a raw word is plain and ends in something else than white space.
+func (m *Model) endsPlain(raw []byte) bool {
+	return m.isPlain(raw) && !ucd.IsRustSpace(rune(raw[len(raw)-1]))
 }
 
 func (m *Model) isPlain(raw []byte) bool {
@@ -259,11 +275,9 @@ func appendOneSpaced(dst, text []byte) []byte {
 }
 
 // appendFirst encodes the word that a segment begins with, for SplitMetaspace: no separator lies before it, so its U+2581 depends on Prefix
-// and on what the word is. ends tells that it is the whole segment.
-func (e *Encoder) appendFirst(dst []uint32, raw []byte, ends bool) []uint32 {
+// and on what the word is.
+func (e *Encoder) appendFirst(dst []uint32, raw, norm []byte) []uint32 {
 	m := e.m
-	e.setNorm(raw, false)
-	norm := e.norm
 	e.word = e.word[:0]
 	if m.cfg.CollapseSpaces {
 		norm = bytes.TrimRight(norm, " ") // spaces at the end: of the separator, or appendTail's
@@ -293,7 +307,7 @@ func (e *Encoder) appendFirst(dst []uint32, raw []byte, ends bool) []uint32 {
 }
 
 // appendTail appends the U+2581 that is left where normalized text ends in a space.
-func (e *Encoder) appendTail(dst []uint32, segment []byte, first bool) []uint32 {
+func (e *Encoder) appendTail(dst []uint32, segment []byte) []uint32 {
 	m := e.m
 	if len(segment) == 0 {
 		return dst
@@ -330,19 +344,34 @@ func (e *Encoder) appendTail(dst []uint32, segment []byte, first bool) []uint32 
 	}
 }
 
-// trimRight drops what Strip removes at the end of a segment: white space, and what normalization makes nothing or white space of.
-func (m *Model) trimRight(text []byte) []byte {
-	for len(text) > 0 {
-		r, n := utf8.DecodeLastRune(text)
-		if r >= 0x21 && r < 0x7F || ucd.GraphemeOf(r) == ucd.GraphemeExtend {
-			break
+// cutTail drops what Strip removes at the end of a segment. Where the last word that remains ends in white space after normalization, it
+// comes back as tail, to be encoded without; body ends before it.
+func (e *Encoder) cutTail(text []byte) (body, tail []byte) {
+	m := e.m
+	for {
+		end := len(text)
+		for end > 0 && text[end-1] < utf8.RuneSelf && m.gap[text[end-1]] {
+			end--
 		}
-		if len(bytes.TrimFunc(m.normalize(nil, text[len(text)-n:], false), ucd.IsRustSpace)) > 0 {
-			break
+		text = text[:end]
+		begin := end
+		for begin > 0 && !(text[begin-1] < utf8.RuneSelf && m.gap[text[begin-1]]) {
+			begin--
 		}
-		text = text[:len(text)-n]
+		word := text[begin:]
+		if len(word) == 0 || m.endsPlain(word) {
+			return text, nil
+		}
+		e.setNorm(word, begin > 0 && m.joins[text[begin-1]&127])
+		switch norm := bytes.TrimRightFunc(e.norm, ucd.IsRustSpace); len(norm) {
+		case 0:
+			text = text[:begin]
+		case len(e.norm):
+			return text, nil
+		default:
+			return text[:begin], word
+		}
 	}
-	return text
 }
 
 // shrink drops scratch that an enormous word left behind.

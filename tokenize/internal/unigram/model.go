@@ -158,15 +158,8 @@ func (m *Model) checkSeparators() error {
 			}
 		}
 	}
-	if cfg.StripRight {
-		if cfg.Split == SplitMetaspace && !cfg.CollapseSpaces {
-			return fmt.Errorf("%w: StripRight without CollapseSpaces", ErrUnsupported)
-		}
-		for r := rune(0); cfg.Split == SplitMetaspace && r <= 0x3000; r++ {
-			if ucd.IsRustSpace(r) && len(bytes.Trim(m.normalize(nil, []byte(string(r)), false), " ")) > 0 {
-				return fmt.Errorf("%w: the character map leaves %U, which Strip removes", ErrUnsupported, r)
-			}
-		}
+	if cfg.StripRight && cfg.Split == SplitMetaspace && !cfg.CollapseSpaces {
+		return fmt.Errorf("%w: StripRight without CollapseSpaces", ErrUnsupported)
 	}
 	for c := range 128 {
 		m.tables.From[c], m.tables.To[c] = 1, 1
@@ -251,9 +244,33 @@ func (m *Model) SafeCut(text []byte) int {
 		return 0
 	}
 	for i := len(text) - 1; i > 0 && i > len(text)-maxLookBack; i-- {
-		if b := text[i]; b < utf8.RuneSelf && m.gap[b] {
+		if b := text[i]; b < utf8.RuneSelf && m.gap[b] && m.stripStops(text[:i]) {
 			return i
 		}
 	}
 	return 0
+}
+
+// stripStops tells that StripRight, if nothing but white space followed, would not reach into the last word of text.
+func (m *Model) stripStops(text []byte) bool {
+	if !m.cfg.StripRight || m.cfg.Split != SplitMetaspace {
+		return true
+	}
+	end := len(text)
+	for end > 0 && text[end-1] < utf8.RuneSelf && m.gap[text[end-1]] {
+		end--
+	}
+	if end == 0 {
+		return false
+	}
+	if b := text[end-1]; b > ' ' && b < utf8.RuneSelf {
+		return m.plain[b]
+	}
+	begin := end
+	for begin > 0 && end-begin < maxLookBack && !(text[begin-1] < utf8.RuneSelf && m.gap[text[begin-1]]) {
+		begin--
+	}
+	norm := m.normalize(nil, text[begin:end], begin > 0 && m.joins[text[begin-1]&127])
+	r, _ := utf8.DecodeLastRune(norm)
+	return len(norm) > 0 && !ucd.IsRustSpace(r)
 }
