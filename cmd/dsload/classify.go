@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/source"
+	"github.com/dsload/dsload/shard"
+)
+
+// What kind of failure an error is, told from its type; exitCode asks in the order usage, limit, corrupt, interrupted.
+
+func isUsage(err error) bool {
+	var option *loader.OptionError
+	var settings *shard.SettingsError
+	return errors.As(err, &option) || errors.As(err, &settings) || anyOf(err, source.ErrUsage, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
+}
+
+func isLimit(err error) bool {
+	var capped *loader.CapError
+	return errors.As(err, &capped) || anyOf(err, loader.ErrMemory, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG)
+}
+
+func isCorrupt(err error) bool {
+	var input *source.InputError
+	if errors.As(err, &input) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EIO)) {
+		return false // the file system failed, not the data
+	}
+	var record *source.RecordError
+	var changed *source.SourceChangedError
+	return errors.As(err, &record) || errors.As(err, &changed) ||
+		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge, source.ErrNoDocuments, source.ErrUnsupported,
+			shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion)
+}
+
+func isInterrupted(err error) bool {
+	return anyOf(err, loader.ErrInterrupted, context.Canceled)
+}
+
+func anyOf(err error, targets ...error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}

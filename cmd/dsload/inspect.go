@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/shard"
+	"github.com/spf13/cobra"
+)
+
+// inspection is what inspect tells of a dataset.
+type inspection struct {
+	Dataset   string              `json:"dataset"`
+	Version   int                 `json:"format_version"`
+	Tokenizer shard.TokenizerInfo `json:"tokenizer"`
+	Settings  json.RawMessage     `json:"settings"`
+	Sources   []shard.SourceInfo  `json:"sources"`
+	Splits    []inspectedSplit    `json:"splits"`
+}
+
+type inspectedSplit struct {
+	Name     string           `json:"name"`
+	Examples int64            `json:"examples"`
+	Tokens   int64            `json:"tokens"`
+	Labels   int64            `json:"label_tokens,omitempty"`
+	Shards   int              `json:"shards"`
+	Bytes    int64            `json:"bytes"`
+	Lengths  lengthStatistics `json:"lengths"`
+	Samples  []sample         `json:"samples"`
+}
+
+// lengthStatistics are in tokens. Medians and tails are bounds of histogram buckets.
+type lengthStatistics struct {
+	Min  int64   `json:"min"`
+	Mean float64 `json:"mean"`
+	P50  int64   `json:"p50"`
+	P95  int64   `json:"p95"`
+	Max  int64   `json:"max"`
+}
+
+// sample is one example; texts are decoded with special tokens, "" where the tokenizer is not at hand.
+type sample struct {
+	Row      int64    `json:"row"`
+	Document int64    `json:"document"`
+	Part     int32    `json:"part"`
+	InputIDs []uint32 `json:"input_ids"`
+	Labels   []uint32 `json:"labels,omitempty"`
+	Text     string   `json:"text,omitempty"`
+	Target   string   `json:"target,omitempty"`
+}
+
+func newInspectCommand() *cobra.Command {
+	var asJSON bool
+	examples := 3
+	cmd := &cobra.Command{
+		Use:   "inspect DATASET",
+		Short: "Show what is in a dataset: splits, counts, lengths, a few decoded examples",
+		Example: `  dsload inspect dsload-data
+  dsload inspect dsload-data --examples 10
+  dsload inspect dsload-data --json | jq .splits[0].lengths`,
+		Args: exactArgs(1, "one dataset folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if examples < 0 {
+				return usagef("--examples %d: must be at least 0", examples)
+			}
+			seen, err := inspect(args[0], examples, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(seen)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), seen.String())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().IntVarP(&examples, "examples", "n", examples, "examples of each split to decode, spread over it")
+	return cmd
+}
+
+func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err error) {
+	d, err := shard.OpenDataset(shard.OS(), dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	m := d.Manifest()
+	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings, Sources: m.Sources}
+	decode := func([]uint32) string { return "" }
+	if tok, err := loader.DatasetTokenizer(dir, m); err != nil {
+		fmt.Fprintf(stderr, "warning: examples are shown as ids: %s\n", errorLine(err))
+	} else {
+		decode = func(ids []uint32) string { return string(tok.Decode(nil, ids, false)) }
+	}
+	for i := range m.Splits {
+		info := &m.Splits[i]
+		s := inspectedSplit{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Labels: info.LabelTokens,
+			Shards: len(info.Shards), Lengths: statistics(info)}
+		for _, sh := range info.Shards {
+			s.Bytes += sh.Bytes
+		}
+		rows, err := d.Split(info.Name)
+		if err != nil {
+			return nil, err
+		}
+		n := min(int64(examples), info.Examples)
+		for k := range n {
+			var row shard.Row
+			at := k * info.Examples / n
+			if err := rows.ReadRow(at, &row); err != nil {
+				return nil, err
+			}
+			x := sample{Row: at, Document: row.Document, Part: row.Part, InputIDs: row.AppendInputIDs(nil)}
+			x.Text = decode(x.InputIDs)
+			if m.Schema.Labels {
+				x.Labels = row.AppendLabels(nil)
+				x.Target = decode(x.Labels)
+			}
+			s.Samples = append(s.Samples, x)
+		}
+		out.Splits = append(out.Splits, s)
+	}
+	return out, nil
+}
+
+// statistics reads quantiles off the manifest's histogram: the upper bound of the bucket that holds them.
+func statistics(info *shard.SplitInfo) lengthStatistics {
+	st := lengthStatistics{Min: info.MinLength, Max: info.MaxLength, Mean: round(float64(info.Tokens) / float64(info.Examples))}
+	quantile := func(q float64) int64 {
+		left := int64(q * float64(info.Examples))
+		for _, bucket := range info.Lengths {
+			if left -= bucket[1]; left < 0 {
+				_, high := shard.BucketBounds(bucket[0])
+				return min(high, info.MaxLength)
+			}
+		}
+		return info.MaxLength
+	}
+	st.P50, st.P95 = quantile(0.5), quantile(0.95)
+	return st
+}
+
+func (in *inspection) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: format version %d, tokenizer %s (%s ids)\n", in.Dataset, in.Version, in.Tokenizer.Name, formatCount(int64(in.Tokenizer.VocabSize)))
+	for _, src := range in.Sources {
+		size := "endless"
+		if src.Bytes >= 0 {
+			size = formatSize(src.Bytes)
+		}
+		fmt.Fprintf(&b, "from %s (%s)\n", src.URI, size)
+	}
+	for _, s := range in.Splits {
+		fmt.Fprintf(&b, "\n%s: %s examples, %s tokens", s.Name, formatCount(s.Examples), formatCount(s.Tokens))
+		if s.Labels > 0 {
+			fmt.Fprintf(&b, " and %s tokens of labels", formatCount(s.Labels))
+		}
+		fmt.Fprintf(&b, ", %s in %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"))
+		fmt.Fprintf(&b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min, s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
+		for _, x := range s.Samples {
+			fmt.Fprintf(&b, "\n[%d] document %d, part %d, %s\n", x.Row, x.Document, x.Part, plural(len(x.InputIDs), "token"))
+			fmt.Fprintf(&b, "%s\n", indent(shown(x.Text, x.InputIDs)))
+			if x.Labels != nil {
+				fmt.Fprintf(&b, "  =>\n%s\n", indent(shown(x.Target, x.Labels)))
+			}
+		}
+	}
+	return b.String()
+}
+
+// maxShownRunes keeps a sample on a screen.
+const maxShownRunes = 600
+
+func shown(text string, ids []uint32) string {
+	if text == "" {
+		text = fmt.Sprint(ids)
+	}
+	if r := []rune(text); len(r) > maxShownRunes {
+		return string(r[:maxShownRunes]) + " […]"
+	}
+	return text
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+}

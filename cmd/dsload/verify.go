@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/dsload/dsload/shard"
+	"github.com/spf13/cobra"
+)
+
+func newVerifyCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify DATASET",
+		Short: "Check every checksum and invariant; name each damaged file",
+		Long: `Reads every byte of a dataset and checks it against the manifest: checksums, the structure
+of every shard, ids, counts, lengths and order. Exit 3 where anything is damaged.`,
+		Example: "  dsload verify dsload-data\n  dsload verify dsload-data --json",
+		Args:    exactArgs(1, "one dataset folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			damage, err := shard.Verify(cmd.Context(), shard.OS(), args[0], nil)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			for _, d := range damage {
+				if asJSON {
+					continue
+				}
+				if _, err := fmt.Fprintf(out, "%s: %s\n", d.File, errorLine(d.Err)); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				type damaged struct {
+					File   string `json:"file"`
+					Reason string `json:"reason"`
+				}
+				result := struct {
+					Dataset string    `json:"dataset"`
+					Intact  bool      `json:"intact"`
+					Damage  []damaged `json:"damage"`
+				}{args[0], len(damage) == 0, []damaged{}}
+				for _, d := range damage {
+					result.Damage = append(result.Damage, damaged{d.File, errorLine(d.Err)})
+				}
+				if err := json.NewEncoder(out).Encode(result); err != nil {
+					return err
+				}
+			}
+			if len(damage) > 0 {
+				return withCode(exitCorrupt, fmt.Errorf("verify %s: %s damaged; build it again with --overwrite", args[0], plural(len(damage), "file")))
+			}
+			if !asJSON {
+				_, err = fmt.Fprintf(out, "%s: intact\n", args[0])
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
