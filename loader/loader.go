@@ -377,3 +377,9 @@ func padID(special map[string]int64) int32 {
 	}
 	return 0
 }
+
+// DatasetDir is the folder of an argument DIR or NAME=DIR.
+func DatasetDir(arg string) string {
+	_, dir := splitName(shard.OS(), arg)
+	return dir
+}
