@@ -1,1 +1,48 @@
-"""dsload."""
+"""dsload: datasets for training language models, tokenized, shuffled, padded and served by a program with a hard cap on memory.
+
+    import dsload
+    dsload.build("corpus.txt", out="data")
+    with dsload.Loader("data", batch_size=32) as loader:
+        for batch in loader: ...
+
+Names are imported when they are used, so that `import dsload` and the console script cost nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import memory as memory
+    from ._build import build as build
+    from ._loader import Loader as Loader
+    from ._loader import first as first
+    from .errors import BuildError, Corrupt, DsloadError, FeedError, ServerFailed, StreamEnded
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "build": "_build",
+    "Loader": "_loader",
+    "first": "_loader",
+    "BuildError": "errors",
+    "Corrupt": "errors",
+    "DsloadError": "errors",
+    "FeedError": "errors",
+    "ServerFailed": "errors",
+    "StreamEnded": "errors",
+}
+
+__all__ = ["BuildError", "Corrupt", "DsloadError", "FeedError", "Loader", "ServerFailed", "StreamEnded", "build", "first", "memory"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    elif name in ("memory", "callbacks", "ray"):
+        value = importlib.import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value

@@ -1,0 +1,28 @@
+"""Where the dsload program is: in this package, where the wheel put it; or named by DSLOAD_BINARY; or on PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Optional
+
+_PACKAGED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", "dsload")
+
+
+def find_binary() -> Optional[str]:
+    """The program's path; None where there is none for this platform."""
+    named = os.environ.get("DSLOAD_BINARY")
+    if named:
+        return named
+    if os.access(_PACKAGED, os.X_OK):
+        return _PACKAGED
+    return shutil.which("dsload")
+
+
+def main() -> None:
+    """The console script `dsload`: becomes the program, so that signals and exit codes are its own."""
+    path = _PACKAGED if os.access(_PACKAGED, os.X_OK) else os.environ.get("DSLOAD_BINARY")
+    if not path:
+        sys.exit("dsload: this package was installed without the dsload program; install the platform wheel, or name it in DSLOAD_BINARY")
+    os.execv(path, [path, *sys.argv[1:]])

@@ -1,0 +1,118 @@
+"""Arrow record batches to arrays, without a copy.
+
+All batches of a stream have the same columns, known from the schema message that pyarrow reads. A record batch's metadata is a small
+flatbuffer; what is needed of it (rows, the nodes' lengths, the buffers' places) is read with struct, which costs a tenth of a general reader.
+Nothing in it is trusted: every length and place is held against the message that was really received.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ._transport import StreamCut
+
+Array = npt.NDArray[Any]
+
+_CONTINUATION = 0xFFFFFFFF
+_RECORD_BATCH = 3
+_DTYPES: dict[str, np.dtype[Any]] = {"int64": np.dtype(np.int64), "int32": np.dtype(np.int32)}
+
+_u16 = struct.Struct("<H").unpack_from
+_i32 = struct.Struct("<i").unpack_from
+_u32 = struct.Struct("<I").unpack_from
+_i64 = struct.Struct("<q").unpack_from
+_prefix = struct.Struct("<II").unpack_from
+
+
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    dtype: np.dtype[Any]
+    is_list: bool
+
+
+class Decoder:
+    """Decodes the messages of one stream. metadata: the schema's key and value pairs."""
+
+    def __init__(self, schema_message: Array) -> None:
+        try:
+            schema = pa.ipc.read_schema(pa.py_buffer(schema_message))
+        except pa.ArrowInvalid as error:
+            raise StreamCut(f"not an Arrow schema: {error}") from error
+        self.metadata = {k.decode(): v.decode() for k, v in (schema.metadata or {}).items()}
+        self._columns = []
+        for field in schema:
+            is_list = pa.types.is_list(field.type)
+            kind = str(field.type.value_type if is_list else field.type)
+            if kind not in _DTYPES:
+                raise StreamCut(f"column {field.name} has the unknown type {field.type}")
+            self._columns.append(_Column(field.name, _DTYPES[kind], is_list))
+        lists = sum(c.is_list for c in self._columns)
+        self._nodes = struct.Struct(f"<{2 * (len(self._columns) + lists)}q")
+        self._buffers = struct.Struct(f"<{4 * len(self._columns) + 4 * lists}q")
+
+    def decode(self, message: Array) -> dict[str, Array]:
+        """Columns of a record batch: lists as (rows, length) arrays, the others as (rows,); all of them views of `message`.
+
+        Returns an empty dict for the end-of-stream marker. Raises StreamCut for anything but what the schema promised.
+        """
+        try:
+            return self._decode(message)
+        except (struct.error, IndexError) as error:
+            raise StreamCut(f"a record batch whose metadata points outside of it: {error}") from error
+
+    def _decode(self, message: Array) -> dict[str, Array]:
+        data = message.data
+        mark, size = _prefix(data)
+        if mark != _CONTINUATION:
+            raise StreamCut("a chunk that is not an Arrow message")
+        if size == 0:
+            return {}
+        body = 8 + size
+        rows, nodes, buffers = self._metadata(data[8:body] if body <= len(data) else data[:0])
+        room = len(data) - body
+        out: dict[str, Array] = {}
+        n = b = 0
+        for column in self._columns:
+            if nodes[n] != rows or nodes[n + 1] != 0:
+                raise StreamCut(f"column {column.name}: {nodes[n]} rows with {nodes[n + 1]} nulls in a batch of {rows}")
+            if column.is_list:
+                count, b, n = nodes[n + 2], b + 6, n + 4
+            else:
+                count, b, n = rows, b + 2, n + 2
+            at, size = buffers[b], buffers[b + 1]
+            b += 2
+            if at < 0 or count < 0 or size != count * column.dtype.itemsize or at + size > room:
+                raise StreamCut(f"column {column.name}: {count} values in {size} bytes at {at} of {room}")
+            if column.is_list:
+                length = count // rows
+                if length * rows != count:
+                    raise StreamCut(f"column {column.name}: {count} values do not make {rows} rows of one length")
+                out[column.name] = np.ndarray((rows, length), column.dtype, message, body + at)
+            else:
+                out[column.name] = np.ndarray((rows,), column.dtype, message, body + at)
+        return out
+
+    def _metadata(self, data: memoryview) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        """(rows, nodes as length and nulls, buffers as place and size) of a Message flatbuffer that holds a RecordBatch."""
+        message = _u32(data, 0)[0]
+        fields = message - _i32(data, message)[0]
+        if data[message + _u16(data, fields + 6)[0]] != _RECORD_BATCH:
+            raise StreamCut("a message that is not a record batch")
+        at = message + _u16(data, fields + 8)[0]
+        batch = at + _u32(data, at)[0]
+        fields = batch - _i32(data, batch)[0]
+        rows = _i64(data, batch + _u16(data, fields + 4)[0])[0]
+        at = batch + _u16(data, fields + 6)[0]
+        nodes = at + _u32(data, at)[0]
+        at = batch + _u16(data, fields + 8)[0]
+        buffers = at + _u32(data, at)[0]
+        if 16 * _u32(data, nodes)[0] != self._nodes.size or 16 * _u32(data, buffers)[0] != self._buffers.size or rows < 1:
+            raise StreamCut("a record batch with other columns than its schema")
+        return rows, self._nodes.unpack_from(data, nodes + 4), self._buffers.unpack_from(data, buffers + 4)

@@ -1,0 +1,270 @@
+"""The loader without a server: shards read by pyarrow, rows ordered by _order, batches made here. The same batches, slower.
+
+A shard is mapped into memory, so that only the rows in use are read. Held is an index of one number a record batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Optional
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ._order import I64, Order, Step, StepOptions, TooLong, steps
+from ._query import Query
+from .errors import Corrupt, FeedError
+
+Array = npt.NDArray[Any]
+
+_IGNORED = -100
+_MAX_OPEN_SHARDS = 64
+
+
+def read_manifest(folder: str) -> dict[str, Any]:
+    """manifest.json of a dataset folder. Raises FileNotFoundError with what to do, Corrupt where it is none."""
+    path = os.path.join(folder, "manifest.json")
+    try:
+        with open(path, "rb") as f:
+            manifest = json.load(f)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{path}: no dataset is there (a build that is not finished has no manifest; run the same build again)"
+        ) from error
+    except ValueError as error:
+        raise Corrupt(f"{path}: not a manifest: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != "dsload":
+        raise Corrupt(f"{path}: not a manifest of a dsload dataset")
+    if manifest.get("version") != 1:
+        raise Corrupt(f"{path}: format version {manifest.get('version')}, this package reads 1; use a later one")
+    return manifest
+
+
+class _Split:
+    """One split of one dataset: rows by number."""
+
+    def __init__(self, folder: str, manifest: dict[str, Any], name: str) -> None:
+        found = [s for s in manifest["splits"] if s["name"] == name]
+        if not found:
+            have = ", ".join(s["name"] for s in manifest["splits"])
+            raise FeedError(f"split: dataset {folder} has no split {name!r}", 400, f"it has {have}")
+        self.info = found[0]
+        self._paths = [os.path.join(folder, s["name"]) for s in self.info["shards"]]
+        self._first = np.concatenate([[0], np.cumsum([s["rows"] for s in self.info["shards"]])]).astype(np.int64)
+        self.rows = int(self._first[-1])
+        self._open: dict[int, tuple[Any, I64]] = {}
+        self._batches: dict[tuple[int, int], dict[str, tuple[Array, Array]]] = {}
+
+    def _shard(self, number: int) -> tuple[Any, I64]:
+        """The open file and the first row of each of its record batches."""
+        if number in self._open:
+            return self._open[number]
+        if len(self._open) >= _MAX_OPEN_SHARDS:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            self._batches = {k: v for k, v in self._batches.items() if k[0] != oldest}
+        path = self._paths[number]
+        try:
+            file = pa.ipc.open_file(pa.memory_map(path))
+            counts = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+        except (OSError, pa.ArrowInvalid) as error:
+            raise Corrupt(f"{path}: {error}; `dsload verify` names what is damaged") from error
+        first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        if int(first[-1]) != self.info["shards"][number]["rows"]:
+            raise Corrupt(f"{path}: {int(first[-1])} rows where the manifest says {self.info['shards'][number]['rows']}")
+        self._open[number] = (file, first)
+        return self._open[number]
+
+    def _columns(self, shard: int, batch: int) -> dict[str, tuple[Array, Array]]:
+        """(offsets, values) of a record batch's list columns, as views of the mapped file."""
+        key = (shard, batch)
+        if key not in self._batches:
+            if len(self._batches) > 4096:
+                self._batches.clear()
+            record = self._shard(shard)[0].get_batch(batch)
+            record.validate()
+            columns = {}
+            for name in ("input_ids", "labels", "loss_mask", "segments"):
+                if name in record.schema.names:
+                    column = record.column(name)
+                    values = column.values
+                    flat = values.to_numpy(zero_copy_only=False)
+                    columns[name] = (column.offsets.to_numpy(), flat)
+            self._batches[key] = columns
+        return self._batches[key]
+
+    def _places(self, rows: I64) -> Iterator[tuple[int, int, int]]:
+        """(shard, record batch, row in it) of each row."""
+        shards = np.searchsorted(self._first, rows, side="right") - 1
+        for row, shard in zip(rows.tolist(), shards.tolist()):
+            first = self._shard(shard)[1]
+            within = row - int(self._first[shard])
+            batch = int(np.searchsorted(first, within, side="right")) - 1
+            yield shard, batch, within - int(first[batch])
+
+    def lengths(self, rows: I64) -> I64:
+        out = np.empty(len(rows), np.int64)
+        for i, (shard, batch, k) in enumerate(self._places(rows)):
+            offsets = self._columns(shard, batch)["input_ids"][0]
+            out[i] = offsets[k + 1] - offsets[k]
+        return out
+
+    def read(self, rows: I64, names: Sequence[str]) -> list[dict[str, Array]]:
+        out = []
+        for shard, batch, k in self._places(rows):
+            columns = self._columns(shard, batch)
+            out.append({n: columns[n][1][columns[n][0][k] : columns[n][0][k + 1]] for n in names if n in columns})
+        return out
+
+
+class InProcess:
+    """Reads dataset folders as a server of them would. datasets: (name, folder) pairs."""
+
+    def __init__(self, datasets: Sequence[tuple[str, str]]) -> None:
+        self._folders = dict(datasets)
+        self.manifests = {name: read_manifest(folder) for name, folder in datasets}
+        self._splits: dict[tuple[str, str], _Split] = {}
+
+    def _parts(self, query: Query) -> list[tuple[str, _Split, float]]:
+        weights: dict[str, Optional[float]] = dict.fromkeys(self._folders)
+        if query.mix:
+            weights = {name: float(w) for name, _, w in (p.rpartition("=") for p in query.mix.split(","))}
+        parts = []
+        for name, weight in weights.items():
+            if name not in self._folders:
+                raise FeedError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._folders)}")
+            key = (name, query.split)
+            if key not in self._splits:
+                self._splits[key] = _Split(self._folders[name], self.manifests[name], query.split)
+            split = self._splits[key]
+            parts.append((name, split, float(split.rows) if weight is None else weight))
+        first = self.manifests[parts[0][0]]
+        for name, _, _ in parts[1:]:
+            other = self.manifests[name]
+            if other["schema"] != first["schema"] or other["tokenizer"]["fingerprint"] != first["tokenizer"]["fingerprint"]:
+                raise FeedError(f"mix: datasets {parts[0][0]} and {name} differ in tokenizer or columns", 400)
+        return parts
+
+    def batches(self, query: Query) -> Iterator[dict[str, Array]]:
+        """The batches that the feed would send for the query, as arrays of the same columns."""
+        parts = self._parts(query)
+        splits = [s for _, s, _ in parts]
+        manifest = self.manifests[parts[0][0]]
+        if query.labels == "seq2seq" and not manifest["schema"]["labels"]:
+            raise FeedError(
+                "labels: the dataset has no targets for seq2seq", 400, "build it from prompts and targets, or ask for labels='causal'"
+            )
+
+        def lengths(sources: I64, rows: I64) -> I64:
+            out = np.empty(len(rows), np.int64)
+            for s, split in enumerate(splits):
+                here = sources == s
+                if here.any():
+                    out[here] = split.lengths(rows[here])
+            return out
+
+        total = sum(s.rows for s in splits)
+        order = Order(
+            [s.rows for s in splits], weights=[w for _, _, w in parts], shuffle=query.shuffle, seed=query.seed,
+            bucket=min(query.bucket, total), group=query.group, lengths=lengths,
+        )  # fmt: skip
+        deal = self._deal(query, parts, manifest)
+        make = _Collate(query, manifest, deal, mixed=len(parts) > 1)
+        try:
+            for step in steps(order, deal, lengths):
+                yield make(step, splits)
+        except TooLong as error:
+            raise FeedError(str(error), 400) from error
+
+    def _deal(self, query: Query, parts: list[tuple[str, _Split, float]], manifest: dict[str, Any]) -> StepOptions:
+        fixed = 0
+        if query.padding == "max_length":
+            for name, split, _ in parts:
+                fixed = max(fixed, int(self.manifests[name].get("settings", {}).get("max_length") or 0), int(split.info["max_length"]))
+            fixed = -(-fixed // query.pad_to_multiple_of) * query.pad_to_multiple_of
+        deal = StepOptions(
+            batch_size=query.rows_a_batch, max_tokens=query.max_tokens, pad_to_multiple_of=query.pad_to_multiple_of, fixed_length=fixed,
+            rank=query.rank, world=query.world, tail=query.tail_or_default, epochs=query.epochs, start=query.start,
+        )  # fmt: skip
+        if query.max_tokens:
+            longest = deal.padded(max(int(s.info["max_length"]) for _, s, _ in parts))
+            if longest > query.max_tokens:
+                raise FeedError(
+                    f"max_tokens: the longest row takes {longest} tokens with padding", 400, f"ask for max_tokens={longest} at least"
+                )
+            shortest = deal.padded(min(int(s.info["min_length"]) for _, s, _ in parts))
+            deal = replace(deal, batch_size=min(deal.batch_size, query.max_tokens // max(1, shortest)))
+        return deal
+
+
+class _Collate:
+    """Makes a step's rows a padded batch."""
+
+    def __init__(self, query: Query, manifest: dict[str, Any], deal: StepOptions, mixed: bool) -> None:
+        self._query, self._deal, self._mixed = query, deal, mixed
+        self._dtype = np.dtype(query.dtype)
+        special = manifest["tokenizer"].get("special") or {}
+        self._pad = next((special[k] for k in ("pad", "eos") if k in special), 0)
+        schema = manifest["schema"]
+        self._packed = bool(schema["segments"])
+        self._names = ["input_ids"]
+        if query.labels == "seq2seq":
+            self._names.append("labels")
+        if query.labels == "causal" and schema["loss_mask"]:
+            self._names.append("loss_mask")
+        if self._packed:
+            self._names.append("segments")
+
+    def _rows(self, step: Step, splits: Sequence[_Split]) -> list[dict[str, Array]]:
+        if len(splits) == 1:
+            return splits[0].read(step.rows, self._names)
+        out: list[Any] = [None] * len(step.rows)
+        for s, split in enumerate(splits):
+            here = np.flatnonzero(step.sources == s)
+            for i, row in zip(here.tolist(), split.read(step.rows[here], self._names)):
+                out[i] = row
+        return out
+
+    def __call__(self, step: Step, splits: Sequence[_Split]) -> dict[str, Array]:
+        rows = self._rows(step, splits)
+        ids = [r["input_ids"] for r in rows]
+        lengths = np.array([len(x) for x in ids], np.int32)
+        length = self._deal.padded(int(lengths.max()))
+        out = {
+            "input_ids": self._padded(ids, length, self._pad),
+            "attention_mask": self._padded([np.ones(n, np.int8) for n in lengths], length, 0),
+        }
+        if self._query.labels == "causal":
+            labels = ids
+            if "loss_mask" in self._names:
+                labels = [np.where(r["loss_mask"], r["input_ids"].astype(self._dtype), _IGNORED) for r in rows]
+            out["labels"] = self._padded(labels, length, _IGNORED)
+        elif self._query.labels == "seq2seq":
+            targets = [r["labels"] for r in rows]
+            out["labels"] = self._padded(targets, self._deal.padded(max(map(len, targets))), _IGNORED)
+        if self._packed:
+            segments = [r["segments"] for r in rows]
+            places = [np.concatenate([np.arange(n) for n in s]) for s in segments]
+            numbers = [np.repeat(np.arange(1, len(s) + 1), s) for s in segments]
+            out["position_ids"] = self._padded(places, length, 0)
+            out["segments"] = self._padded(numbers, length, 0)
+        out["length"] = lengths
+        out["example"] = step.rows.astype(np.int64)
+        out["row"] = step.positions
+        out["next"] = np.full(len(rows), step.next, np.int64)
+        if self._mixed:
+            out["dataset"] = step.sources.astype(np.int32)
+        return out
+
+    def _padded(self, rows: Sequence[Array], length: int, value: int) -> Array:
+        out = np.full((len(rows), length), value, self._dtype)
+        for i, row in enumerate(rows):
+            if self._query.padding_side == "left":
+                out[i, length - len(row) :] = row
+            else:
+                out[i, : len(row)] = row
+        return out

@@ -1,0 +1,376 @@
+"""The order of rows, as loader/sampler defines it: pure arithmetic on numpy arrays.
+
+This is the in-process reader's half of a promise: the same parameters give the same rows in the same batches as the server. The package
+comment of loader/sampler is normative; a test compares both through loader/sampler/testdata/order.json and a running server.
+
+All arithmetic is on unsigned 64-bit integers that wrap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_BLOCK_ROWS = 256
+_MIX_WINDOW = 1024
+_FULL, _BLOCK, _MIX, _GROUP = 1, 2, 3, 4
+
+# Positions are computed in runs of this many, so that numpy's cost a call is shared.
+_RUN = 4096
+
+
+def _mix64(z: int) -> int:
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)
+
+
+def _fold(h: int, v: int) -> int:
+    return _mix64(((h ^ v) + _GOLDEN) & _MASK)
+
+
+def _key(*values: int) -> int:
+    h = 0
+    for v in values:
+        h = _fold(h, v & _MASK)
+    return h
+
+
+def _mix64_array(z: U64) -> U64:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    out: U64 = z ^ (z >> np.uint64(31))
+    return out
+
+
+class _Permutation:
+    """A keyed bijection of [0, n): a Feistel network over a × b cells with additive rounds and cycle walking."""
+
+    def __init__(self, n: int, key: int) -> None:
+        self.n = n
+        rounds = 8 if n >= 1 << 20 else 16
+        root = math.isqrt(n)
+        self._a = root if root * root >= n else root + 1
+        self._b = -(-n // self._a)
+        self._keys = [np.uint64(_fold(key, t + 1)) for t in range(rounds)]
+
+    def at(self, i: U64) -> U64:
+        """Where each of `i`, all below n, goes."""
+        if self.n <= 1:
+            return i
+        out = self._once(i)
+        beyond = np.flatnonzero(out >= self.n)
+        while len(beyond):
+            out[beyond] = self._once(out[beyond])
+            beyond = beyond[out[beyond] >= self.n]
+        return out
+
+    def _once(self, i: U64) -> U64:
+        a, b, high = np.uint64(self._a), np.uint64(self._b), np.uint64(32)
+        left, right = i % a, i // a
+        for even, odd in zip(self._keys[::2], self._keys[1::2]):
+            left = left + (((_mix64_array(right ^ even) >> high) * a) >> high)
+            left = np.where(left >= a, left - a, left)
+            right = right + (((_mix64_array(left ^ odd) >> high) * b) >> high)
+            right = np.where(right >= b, right - b, right)
+        out: U64 = right * a + left
+        return out
+
+
+class _SourceOrder:
+    """The order of one source through its own epochs."""
+
+    def __init__(self, rows: int, number: int, seed: int, shuffle: str) -> None:
+        self._rows, self._number, self._seed, self._shuffle = rows, number, seed, shuffle
+        self._epoch = -1
+
+    def at(self, position: I64) -> I64:
+        """The row at each of the source's own positions."""
+        if self._shuffle == "none":
+            return position % self._rows
+        out = np.empty_like(position)
+        epochs = position // self._rows
+        for epoch in np.unique(epochs).tolist():
+            here = epochs == epoch
+            out[here] = self._within(epoch, (position[here] % self._rows).astype(np.uint64)).astype(np.int64)
+        return out
+
+    def _within(self, epoch: int, i: U64) -> U64:
+        if epoch != self._epoch:
+            self._begin(epoch)
+        if self._shuffle == "full":
+            return self._permutation.at(i)
+        block = np.uint64(_BLOCK_ROWS)
+        lacks = self._permutation.n * _BLOCK_ROWS - self._rows
+        # The short block lies somewhere in the middle: places behind it are shifted by what it lacks.
+        begin = self._short * _BLOCK_ROWS
+        behind = i >= np.uint64(begin + _BLOCK_ROWS - lacks)
+        place = np.where(behind & (self._short < self._permutation.n), i + np.uint64(lacks), i)
+        out: U64 = self._permutation.at(place // block) * block + place % block
+        return out
+
+    def _begin(self, epoch: int) -> None:
+        self._epoch = epoch
+        if self._shuffle == "full":
+            self._permutation = _Permutation(self._rows, _key(self._seed, _FULL, self._number, epoch))
+            return
+        blocks = -(-self._rows // _BLOCK_ROWS)
+        self._permutation = _Permutation(blocks, _key(self._seed, _BLOCK, self._number, epoch))
+        self._short = blocks
+        if self._rows % _BLOCK_ROWS:
+            order = self._permutation.at(np.arange(blocks, dtype=np.uint64))
+            self._short = int(np.flatnonzero(order == blocks - 1)[0])
+
+
+def _shares(weights: Sequence[float]) -> list[int]:
+    """Places of each source in a window of a mix: rounded down but at least 1, what is left to the largest remainders."""
+    n = len(weights)
+    total = 0.0
+    for w in weights:
+        total += w / n
+    exact = [w / n / total * _MIX_WINDOW for w in weights]
+    out = [max(1, int(e)) for e in exact]
+    by_remainder = sorted(range(n), key=lambda i: -(exact[i] - out[i]))
+    k = 0
+    while sum(out) < _MIX_WINDOW:
+        out[by_remainder[k % n]] += 1
+        k += 1
+    while sum(out) > _MIX_WINDOW:
+        out[out.index(max(out))] -= 1
+    return out
+
+
+# Fills in the number of tokens of (sources, rows).
+Lengths = Callable[[I64, I64], npt.NDArray[np.int64]]
+
+
+class Order:
+    """Maps positions (row numbers that count on through all epochs) to (source, row).
+
+    rows: examples of each source; weights: their parts of a mix, ignored where there is one source; lengths: asked for bucketing only.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[int],
+        *,
+        weights: Optional[Sequence[float]] = None,
+        shuffle: str = "full",
+        seed: int = 0,
+        bucket: int = 0,
+        group: int = 256,
+        lengths: Optional[Lengths] = None,
+    ) -> None:
+        self.rows = sum(rows)
+        self._seed, self._bucket, self._group = seed & _MASK, bucket, group or 256
+        self._lengths = lengths
+        self._sources = [_SourceOrder(n, s, self._seed, shuffle) for s, n in enumerate(rows)]
+        self._window = -1
+        self._held: tuple[I64, I64] = (np.empty(0, np.int64), np.empty(0, np.int64))
+        if len(rows) > 1:
+            self._mix_shares = _shares(weights if weights is not None else [1.0] * len(rows))
+            self._source_of_place = np.repeat(np.arange(len(rows)), self._mix_shares)
+
+    def at(self, start: int, n: int) -> tuple[I64, I64]:
+        """(sources, rows) of the n positions from `start` on."""
+        if self._bucket == 0:
+            return self._shuffled(np.arange(start, start + n, dtype=np.int64))
+        sources, rows = [], []
+        while n > 0:
+            first = self._seek(start)
+            k = min(n, first + len(self._held[0]) - start)
+            sources.append(self._held[0][start - first : start - first + k])
+            rows.append(self._held[1][start - first : start - first + k])
+            start, n = start + k, n - k
+        if not rows:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return np.concatenate(sources), np.concatenate(rows)
+
+    def _shuffled(self, position: I64) -> tuple[I64, I64]:
+        if len(self._sources) == 1:
+            return np.zeros(len(position), np.int64), self._sources[0].at(position)
+        sources, places = self._mixed(position)
+        rows = np.empty_like(position)
+        for s, source in enumerate(self._sources):
+            here = sources == s
+            if here.any():
+                rows[here] = source.at(places[here])
+        return sources, rows
+
+    def _mixed(self, position: I64) -> tuple[I64, I64]:
+        """The source of each position, and the position's number among that source's."""
+        sources, places = np.empty_like(position), np.empty_like(position)
+        windows = position // _MIX_WINDOW
+        for w in np.unique(windows).tolist():
+            permutation = _Permutation(_MIX_WINDOW, _key(self._seed, _MIX, w))
+            source = self._source_of_place[permutation.at(np.arange(_MIX_WINDOW, dtype=np.uint64)).astype(np.int64)]
+            before = np.empty(_MIX_WINDOW, np.int64)
+            for s in range(len(self._sources)):
+                here = source == s
+                before[here] = np.arange(int(here.sum()))
+            here = windows == w
+            place = position[here] % _MIX_WINDOW
+            sources[here] = source[place]
+            places[here] = w * np.asarray(self._mix_shares)[source[place]] + before[place]
+        return sources, places
+
+    def _seek(self, position: int) -> int:
+        """Makes the window that holds `position` the one in hand; returns its first position."""
+        epoch, i = divmod(position, self.rows)
+        number = i // self._bucket
+        start = epoch * self.rows + number * self._bucket
+        if start == self._window:
+            return start
+        assert self._lengths is not None
+        n = min(self._bucket, (epoch + 1) * self.rows - start)
+        sources, rows = self._shuffled(np.arange(start, start + n, dtype=np.int64))
+        by_length = np.argsort(self._lengths(sources, rows), kind="stable")
+        groups = -(-n // self._group)
+        order = _Permutation(groups, _key(self._seed, _GROUP, epoch, number)).at(np.arange(groups, dtype=np.uint64))
+        picked = np.concatenate([by_length[g * self._group : (g + 1) * self._group] for g in order.tolist()])
+        self._held, self._window = (sources[picked], rows[picked]), start
+        return start
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rank's rows of a step: where they stand in the order, which they are, and the position that follows the step."""
+
+    positions: I64
+    sources: I64
+    rows: I64
+    next: int
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """How an order is dealt out; as the feed's parameters of the same names. fixed_length: 0, or the length of every batch."""
+
+    batch_size: int = 32
+    max_tokens: int = 0
+    pad_to_multiple_of: int = 1
+    fixed_length: int = 0
+    rank: int = 0
+    world: int = 1
+    tail: str = "keep"
+    epochs: int = 1
+    start: int = 0
+
+    def padded(self, n: int) -> int:
+        if self.fixed_length:
+            return max(n, self.fixed_length)
+        return -(-n // self.pad_to_multiple_of) * self.pad_to_multiple_of
+
+
+class TooLong(ValueError):
+    """A row that no batch under the token budget could hold."""
+
+
+def steps(order: Order, options: StepOptions, lengths: Lengths) -> Iterator[Step]:
+    """The steps that have rows for this rank, from options.start to the end of the last epoch."""
+    position = options.start
+    end = options.epochs * order.rows if options.epochs else 1 << 60
+    dealer = _ByTokens(order, options, lengths) if options.max_tokens else _ByRows(order, options)
+    while position < end:
+        epoch_end = (position // order.rows + 1) * order.rows
+        positions, position = dealer.deal(position, epoch_end)
+        if len(positions):
+            sources, rows = dealer.look_up(positions)
+            yield Step(positions, sources, rows, position)
+
+
+class _ByRows:
+    def __init__(self, order: Order, options: StepOptions) -> None:
+        self._order, self._options = order, options
+        self._from, self._run = 0, (np.empty(0, np.int64), np.empty(0, np.int64))
+
+    def deal(self, position: int, epoch_end: int) -> tuple[I64, int]:
+        o = self._options
+        step = o.batch_size * o.world
+        if position + step > epoch_end and o.tail == "drop":
+            return np.empty(0, np.int64), epoch_end
+        begin = position + o.batch_size * o.rank
+        positions = np.arange(begin, begin + o.batch_size, dtype=np.int64)
+        if o.tail == "pad":
+            rows = self._order.rows
+            beyond = positions >= epoch_end
+            positions[beyond] = epoch_end - rows + (positions[beyond] - epoch_end) % rows
+        else:
+            positions = positions[positions < epoch_end]
+        return positions, min(position + step, epoch_end)
+
+    def look_up(self, positions: I64) -> tuple[I64, I64]:
+        first, last = int(positions[0]), int(positions[-1])
+        if last - first + 1 != len(positions):  # wrapped around by pad
+            pairs = [self._order.at(int(p), 1) for p in positions]
+            return np.concatenate([s for s, _ in pairs]), np.concatenate([r for _, r in pairs])
+        if first < self._from or last >= self._from + len(self._run[0]):
+            self._from, self._run = first, self._order.at(first, max(_RUN, len(positions)))
+        a = first - self._from
+        return self._run[0][a : a + len(positions)], self._run[1][a : a + len(positions)]
+
+
+class _ByTokens(_ByRows):
+    """Cuts `world` batches in a row, each as long as the budget allows; every rank computes the same cuts."""
+
+    def __init__(self, order: Order, options: StepOptions, lengths: Lengths) -> None:
+        super().__init__(order, options)
+        self._lengths = lengths
+        self._known_from, self._known = 0, np.empty(0, np.int64)
+
+    def deal(self, position: int, epoch_end: int) -> tuple[I64, int]:
+        o, p = self._options, position
+        mine = np.empty(0, np.int64)
+        for rank in range(o.world):
+            n, whole = self._cut(p, epoch_end - p)
+            if not whole and o.tail == "drop":
+                return np.empty(0, np.int64), epoch_end
+            if n == 0:
+                if o.tail == "pad":
+                    mine = self._pad(rank, epoch_end, mine)
+                break
+            if rank == o.rank:
+                mine = np.arange(p, p + n, dtype=np.int64)
+            p += n
+        return mine, p
+
+    def _pad(self, first: int, epoch_end: int, mine: I64) -> I64:
+        i = 0
+        for rank in range(first, self._options.rank + 1):
+            p = epoch_end - self._order.rows + i % self._order.rows
+            n, _ = self._cut(p, epoch_end - p)
+            if rank == self._options.rank:
+                mine = np.arange(p, p + n, dtype=np.int64)
+            i += n
+        return mine
+
+    def _cut(self, p: int, limit: int) -> tuple[int, bool]:
+        """How many of the rows from p on, at most `limit`, fit one batch; False where the limit ended it."""
+        o, n, longest = self._options, 0, 0
+        while n < o.batch_size:
+            if n >= limit:
+                return n, False
+            longest = max(longest, self._length(p + n))
+            if o.padded(longest) * (n + 1) > o.max_tokens:
+                if n == 0:
+                    raise TooLong(f"row {p} has {longest} tokens, more than max_tokens {o.max_tokens} holds")
+                return n, True
+            n += 1
+        return n, True
+
+    def _length(self, p: int) -> int:
+        i = p - self._known_from
+        if not 0 <= i < len(self._known):
+            sources, rows = self._order.at(p, _RUN)
+            self._known_from, self._known, i = p, self._lengths(sources, rows), 0
+        return int(self._known[i])

@@ -1,0 +1,98 @@
+"""What a stream of batches is asked to be: the feed's parameters as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, Optional
+from urllib.parse import urlencode
+
+
+@dataclass(frozen=True)
+class Query:
+    """The feed's parameters, by the same names and with the same defaults (INTERFACES: `GET /v1/batches`). `tail` None is the server's default."""
+
+    split: str = "train"
+    batch_size: Optional[int] = None
+    max_tokens: int = 0
+    pad_to_multiple_of: int = 1
+    padding: str = "longest"
+    padding_side: str = "right"
+    shuffle: str = "full"
+    seed: int = 0
+    epochs: int = 1
+    bucket: int = 0
+    group: int = 256
+    rank: int = 0
+    world: int = 1
+    tail: Optional[str] = None
+    start: int = 0
+    dtype: str = "int64"
+    labels: str = "causal"
+    mix: str = ""
+
+    _CHOICES: ClassVar[dict[str, tuple[Optional[str], ...]]] = {
+        "padding": ("longest", "max_length"),
+        "padding_side": ("right", "left"),
+        "shuffle": ("full", "block", "none"),
+        "tail": (None, "drop", "pad", "keep"),
+        "dtype": ("int64", "int32"),
+        "labels": ("causal", "seq2seq", "none"),
+    }
+    _LEAST: ClassVar[dict[str, int]] = {
+        "batch_size": 1,
+        "max_tokens": 0,
+        "pad_to_multiple_of": 1,
+        "epochs": 0,
+        "bucket": 0,
+        "group": 1,
+        "rank": 0,
+        "world": 1,
+        "start": 0,
+    }
+
+    def validate(self) -> Query:
+        """Raises ValueError with the parameter's name."""
+        for name, allowed in self._CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(str(a) for a in allowed if a)}")
+        for name, least in self._LEAST.items():
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ValueError(f"{name}: {value!r} is not a whole number from {least} on")
+        if not -(1 << 63) <= self.seed < 1 << 64:
+            raise ValueError(f"seed: {self.seed} does not fit 64 bits")
+        if self.rank >= self.world:
+            raise ValueError(f"rank: {self.rank} is not below world={self.world}")
+        return self
+
+    @property
+    def rows_a_batch(self) -> int:
+        """batch_size with its default filled in."""
+        if self.batch_size is not None:
+            return min(self.batch_size, self.max_tokens) if self.max_tokens else self.batch_size
+        return min(1 << 16, self.max_tokens) if self.max_tokens else 32
+
+    @property
+    def tail_or_default(self) -> str:
+        return self.tail if self.tail is not None else ("drop" if self.world > 1 else "keep")
+
+    def path(self) -> str:
+        """/v1/batches with every parameter that differs from its default."""
+        given = {}
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if value != f.default:
+                given[f.name] = value
+        if "seed" in given:
+            given["seed"] = self.seed & ((1 << 64) - 1)
+        return "/v1/batches" + ("?" + urlencode(given) if given else "")
+
+    def batches_from(self, start: int, rows: int) -> int:
+        """How many batches this rank gets from `start` to the end of its epoch of `rows` rows; not for token budgets."""
+        step = self.rows_a_batch * self.world
+        full, rest = divmod((start // rows + 1) * rows - start, step)
+        tail = self.tail_or_default
+        if tail == "drop":
+            return full
+        return full + (rest > 0 if tail == "pad" else rest > self.rows_a_batch * self.rank)

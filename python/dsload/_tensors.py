@@ -1,0 +1,59 @@
+"""Batches as torch tensors or numpy arrays, and the memory they are received into. Torch is imported only where tensors are asked for."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Any
+
+import numpy as np
+
+
+def has_torch() -> bool:
+    return "torch" in sys.modules or importlib.util.find_spec("torch") is not None
+
+
+class NumpyOutput:
+    """Arrays as they are."""
+
+    @staticmethod
+    def allocate(size: int) -> Any:
+        return np.empty(size, np.uint8)
+
+    @staticmethod
+    def convert(arrays: dict[str, Any]) -> dict[str, Any]:
+        return arrays
+
+
+class TorchOutput:
+    """Tensors that share the memory of the message they came in; the message lives as long as any of them."""
+
+    def __init__(self, pin_memory: bool) -> None:
+        import torch
+
+        self._torch = torch
+        self._from_numpy = torch.from_numpy
+        self._pin = pin_memory
+        self._dtypes = {np.dtype(np.int64): torch.int64, np.dtype(np.int32): torch.int32}
+        self._message: Any = None
+
+    def allocate(self, size: int) -> Any:
+        if not self._pin:
+            return np.empty(size, np.uint8)
+        # Received into pinned memory: a copy to the device needs no copy on the host.
+        self._message = self._torch.empty(size, dtype=self._torch.uint8, pin_memory=True)
+        return self._message.numpy()
+
+    def convert(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        message, self._message = self._message, None
+        if message is None:
+            from_numpy = self._from_numpy
+            out = {name: from_numpy(array) for name, array in arrays.items()}
+            return {name: t.pin_memory() for name, t in out.items()} if self._pin else out
+        # Views of the pinned tensor itself, not of its numpy face: the allocator must know which copies still read it.
+        base = message.data_ptr()
+        out = {}
+        for name, array in arrays.items():
+            at = array.__array_interface__["data"][0] - base
+            out[name] = message[at : at + array.nbytes].view(self._dtypes[array.dtype]).view(array.shape)
+        return out
