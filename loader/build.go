@@ -126,7 +126,7 @@ func prepare(ctx context.Context, o Options) (*build, shard.BuilderOptions, erro
 	}
 	builderOptions := shard.BuilderOptions{
 		Schema:     shard.Schema{VocabSize: t.VocabSize(), Labels: hasTarget},
-		ShardBytes: o.ShardBytes, Overwrite: o.Overwrite, Settings: rendered,
+		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 	}
 	inputs := b.phases[0].set.Inputs()
 	if len(b.phases) > 1 {
