@@ -82,6 +82,7 @@ func (t *Tokenizer) addTokens(list []hfAdded, model *hfModel, norm normalize.Seq
 		byID[id] = i
 	}
 	var scratch normalize.Scratch
+	seen := map[string]string{} // Hugging Face takes any of several, by the order of a hash table; here it is the first
 	for i, a := range list {
 		id, ok := t.tokens.added[a.content]
 		if !ok || byID[id] != i {
@@ -100,6 +101,11 @@ func (t *Tokenizer) addTokens(list []hfAdded, model *hfModel, norm normalize.Seq
 			}
 			t.tokens.decoded[id] = string(text)
 		}
+		if other, ok := seen[string(token.Content)]; ok {
+			t.warnings = append(t.warnings, fmt.Sprintf("added token %q is never found: normalized, it equals %q", a.content, other))
+			continue
+		}
+		seen[string(token.Content)] = a.content
 		normalized = append(normalized, token)
 	}
 	return raw, normalized

@@ -124,14 +124,14 @@ func (s *shape) cutsAtSpaces(normalized []added.Token) bool {
 		}
 	}
 	for _, n := range s.norm {
-		if kindOf(n) == "Replace" && !replaceIsLocal(n) {
+		if kindOf(n) == "ByteLevel" || kindOf(n) == "Replace" && !replaceIsLocal(n) {
 			return false
 		}
 	}
 	if s.byteLevel && s.split != bytebpe.None {
 		return true
 	}
-	cuts := false
+	cuts, spaces := false, true // spaces: they are still there to be seen
 	for _, p := range s.pre {
 		switch kindOf(p) {
 		case "UnicodeScripts", "FixedLength":
@@ -143,16 +143,18 @@ func (s *shape) cutsAtSpaces(normalized []added.Token) bool {
 					return false
 				}
 			} else if _, known := knownSplits[pattern.Get("Regex").Text]; known {
-				cuts = true
+				cuts = cuts || spaces
 			} else {
 				return cuts
 			}
 		case "WhitespaceSplit", "Whitespace", "BertPreTokenizer":
-			cuts = true
+			cuts = cuts || spaces
 		case "Metaspace":
-			cuts = cuts || isTrue(p, "split", true)
+			cuts = cuts || spaces && isTrue(p, "split", true)
+			spaces = false
 		case "ByteLevel":
-			cuts = cuts || isTrue(p, "use_regex", true)
+			cuts = cuts || spaces && isTrue(p, "use_regex", true)
+			spaces = false
 		}
 	}
 	return cuts

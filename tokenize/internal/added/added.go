@@ -141,6 +141,9 @@ func (m *Matcher) Append(dst []Match, text []byte) []Match {
 		if t.RStrip {
 			stop += spaceAfter(text[stop:])
 		}
+		if start >= stop { // all of it went to the match before
+			continue
+		}
 		dst = append(dst, Match{start, stop, t.ID})
 		done = stop
 	}
@@ -178,24 +181,11 @@ func (m *Matcher) Cuttable(text []byte, n int) bool {
 		for j := i + 1; node != 0 && j < n; j++ {
 			node = m.edges[uint64(node)<<8|uint64(text[j])]
 		}
-		if node == 0 {
-			continue
-		}
-		// text[i:n] is a token or begins one: a longer one may follow, and a token that ends here may look or reach beyond.
-		if m.leaf[node] == 0 || m.rstrip || m.single || m.longer(node) {
+		if node != 0 {
+			// text[i:n] is a token or begins one. Behind a token a new segment begins, which a cut would hide.
 			return false
 		}
 	}
 	// White space that an rstrip token takes must not reach the cut.
 	return !m.rstrip || !isSpace(before)
-}
-
-// longer says whether tokens go on after a node.
-func (m *Matcher) longer(node uint32) bool {
-	for c := range uint64(256) {
-		if m.edges[uint64(node)<<8|c] != 0 {
-			return true
-		}
-	}
-	return false
 }
