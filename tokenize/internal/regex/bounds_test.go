@@ -1,0 +1,151 @@
+package regex
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func mustCompile(t testing.TB, pattern string) *Regex {
+	t.Helper()
+	re, err := Compile(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return re
+}
+
+// TestStepsStayLinear runs patterns whose plain backtracking is quadratic or exponential and counts steps, not time.
+func TestStepsStayLinear(t *testing.T) {
+	const n = 20000
+	a, mixed := strings.Repeat("a", n), strings.Repeat("ab", n/2)
+	for _, c := range []struct{ pattern, text string }{
+		{`(a|a)*b`, a}, {`(?:a+)+b`, a}, {`(?:a*)*b`, a}, {`(?:a?b?)*c`, mixed}, {`a*a*a*a*b`, a}, {`a+b|a`, a}, {`a++b|a`, a},
+		{`(?=.*x)a|a`, a}, {`(?:a(?=.*b|a))+c|a`, a}, {`(?<=a*b)a|a`, a}, {`(?>a*)b|a`, a}, {`(?:(?>a*)b|a)+c`, a}, {`(?:a+?)+?b`, a},
+		{`(?:(?:a|ab)*)*c`, mixed}, {`\s*[\r\n]+|\s+(?!\S)|\s+`, strings.Repeat(" ", n)}, {patternO200k, strings.Repeat("A", n)},
+		{patternCL100k, strings.Repeat("\u0301", n)}, {`(?:(?!b)[a-z])+c|a`, a},
+	} {
+		re := mustCompile(t, c.pattern)
+		m := newMachine(re.prog)
+		text := []byte(c.text)
+		m.begin(text, 0)
+		for from := 0; from <= len(text); {
+			start, end := m.search(from)
+			if start < 0 {
+				break
+			}
+			from = max(end, start+1)
+		}
+		if limit := 200 * len(text); m.steps > limit {
+			t.Errorf("%q: %d steps for %d bytes", c.pattern, m.steps, len(text))
+		}
+		m.finish()
+	}
+}
+
+func TestMatchingAllocatesNothing(t *testing.T) {
+	text := []byte(strings.Repeat("Hello, World! It's 2024; I'VE 12345 things\n\n  日本語テキスト ", 20))
+	for _, pattern := range []string{patternGPT2, patternCL100k, patternO200k, `(?:a|b)*c`, `(?<=\w)\b`} {
+		re := mustCompile(t, pattern)
+		dst := re.AppendMatches(nil, text)
+		if n := testing.AllocsPerRun(20, func() { dst = re.AppendMatches(dst[:0], text) }); n != 0 {
+			t.Errorf("%q: %v allocations", pattern, n)
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	re := mustCompile(t, patternO200k)
+	text := []byte(strings.Repeat("camelCase HTTPServer 12345 \n\n", 50))
+	want := re.AppendMatches(nil, text)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				if !slices.Equal(re.AppendMatches(nil, text), want) {
+					t.Error("another result when run concurrently")
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestFindAt(t *testing.T) {
+	re := mustCompile(t, `(?<=a)b`)
+	for _, c := range []struct {
+		text             string
+		from, start, end int
+	}{{"ab", 0, 1, 2}, {"ab", 1, 1, 2}, {"ab", 2, -1, -1}, {"", 0, -1, -1}, {"b", 0, -1, -1}, {"a\xffab", 0, 3, 4}} {
+		if s, e := re.FindAt([]byte(c.text), c.from); s != c.start || e != c.end {
+			t.Errorf("FindAt(%q, %d) = %d, %d; want %d, %d", c.text, c.from, s, e, c.start, c.end)
+		}
+	}
+	if got := mustCompile(t, `.`).AppendMatches(nil, []byte("a\xe4\xbd\xf0")); !slices.Equal(got, []int{0, 1, 1, 2, 2, 3, 3, 4}) {
+		t.Errorf("ill-formed bytes match as %v", got)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for pattern, reason := range map[string]string{
+		`(a)\1`: "back-references", `a\K`: `\K`, `\G`: `\G`, `(?(1)a)`: "group option", `(?~a)`: "group option", `(?P<n>a)`: "group option", `(?s).`: "group option",
+		`*a`: "nothing to repeat", `a|+`: "nothing to repeat", `{2}`: "nothing to repeat", `^*`: "repeat of an assertion", `(a`: "not closed", `a)`: "unmatched",
+		`[a`: "not closed", `[z-a]`: "empty range", `[a-\d]`: "range that ends with a set", `\p{Klingon}`: "not known", `[[:foo:]]`: "not known",
+		`a{1,100001}`: "repeat count", `(?:(?:ab){1000}){1000}`: "too large", `(?<=(?>a))b`: "look-behind", `a{3,1}`: "lower bound",
+		strings.Repeat("(", 200) + strings.Repeat(")", 200): "nested", `\x{110000}`: "no character", `\xff`: "not one UTF-8", "\xff": "not UTF-8",
+		`(?i)` + strings.Repeat("s", 100): "too many strings", `\`: "ends too early",
+	} {
+		_, err := Compile(pattern)
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) || !strings.Contains(syntax.Reason, reason) {
+			t.Errorf("Compile(%.40q): %v, want a reason with %q", pattern, err, reason)
+		}
+	}
+}
+
+// FuzzCompile: no pattern panics, and remembering outcomes changes no match (I4).
+func FuzzCompile(f *testing.F) {
+	for _, p := range []string{patternGPT2, patternCL100k, patternO200k, `(?i)ss|ß+`, `[a&&[^b-c]]*?x{2,3}`, `(?<=a|b*)c`, `(?:(a?)*|b)*+c`, `\X\R`, `(?x) a # b`} {
+		f.Add(p, "abc ab\u0301ß 12\n")
+	}
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		re, err := Compile(pattern)
+		if err != nil || len(text) > 30 {
+			return
+		}
+		m := newMachine(re.prog)
+		m.begin([]byte(text), 0)
+		start, end := m.search(0)
+		m.memo.start()
+		if s, e := m.search(0); s != start || e != end {
+			t.Errorf("%q on %q: %d, %d; remembering from the start %d, %d", pattern, text, start, end, s, e)
+		}
+	})
+}
+
+func BenchmarkMatches(b *testing.B) {
+	prose := []byte(strings.Repeat("The quick brown fox jumps over 12 lazy dogs; isn't that nice? \n", 200))
+	han := []byte(strings.Repeat("日本語テキストと漢字。", 500))
+	for _, c := range []struct {
+		name, pattern string
+		text          []byte
+	}{
+		{"gpt2/prose", patternGPT2, prose}, {"o200k/prose", patternO200k, prose}, {"o200k/han", patternO200k, han},
+		{"gpt2/spaces", patternGPT2, bytes.Repeat([]byte(" "), 20000)}, {"digits", `\p{N}{1,3}`, prose},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			re := mustCompile(b, c.pattern)
+			b.SetBytes(int64(len(c.text)))
+			var dst []int
+			for b.Loop() {
+				dst = re.AppendMatches(dst[:0], c.text)
+			}
+			if len(dst) == 0 {
+				b.Fatal("no matches")
+			}
+		})
+	}
+}

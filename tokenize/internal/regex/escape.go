@@ -1,0 +1,191 @@
+package regex
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+var simpleEscapes = map[rune]rune{'t': '\t', 'n': '\n', 'r': '\r', 'f': '\f', 'v': '\v', 'a': '\a', 'e': 0x1B}
+
+// escape parses what follows a backslash outside of a class.
+func (p *parser) escape(start int) *node {
+	c := p.next()
+	switch c {
+	case 'b':
+		return &node{kind: nodeAssert, assert: assertWord, ascii: p.opts.asciiWord}
+	case 'B':
+		return &node{kind: nodeAssert, assert: assertNotWord, ascii: p.opts.asciiWord}
+	case 'A':
+		return &node{kind: nodeAssert, assert: assertTextStart}
+	case 'z':
+		return &node{kind: nodeAssert, assert: assertTextEnd}
+	case 'Z':
+		return &node{kind: nodeAssert, assert: assertTextEndOrNewline}
+	case 'R':
+		lineEnd := &node{kind: nodeSet, set: runeSet{{'\n', '\r'}, {0x85, 0x85}, {0x2028, 0x2029}}}
+		pair := catOf([]*node{{kind: nodeSet, set: runeSet{{'\r', '\r'}}}, {kind: nodeSet, set: runeSet{{'\n', '\n'}}}})
+		return &node{kind: nodeAtomic, subs: []*node{altOf([]*node{pair, lineEnd})}}
+	case 'X':
+		return &node{kind: nodeGrapheme}
+	case 'N':
+		return &node{kind: nodeSet, set: runeSet{{'\n', '\n'}}.negate()}
+	case 'O':
+		return &node{kind: nodeSet, set: runeSet{{0, maxRune}}}
+	case 'G', 'K', 'k', 'g', 'y', 'Y':
+		p.failAt(start, "\\%c is not supported", c)
+	}
+	if c >= '1' && c <= '9' {
+		p.failAt(start, "back-references are not supported")
+	}
+	if set, ok := p.classEscape(c, start, false); ok {
+		return &node{kind: nodeSet, set: set}
+	}
+	return p.literal(p.charEscape(c, start))
+}
+
+// classEscape parses the escapes that mean a set of characters, inside brackets or not.
+func (p *parser) classEscape(c rune, start int, inside bool) (runeSet, bool) {
+	var set runeSet
+	ascii := false
+	switch c {
+	case 'w', 'W':
+		set, ascii = mustProperty("word"), p.opts.asciiWord
+		if inside {
+			set = bracketWord()
+		}
+	case 'd', 'D':
+		set, ascii = mustProperty("digit"), p.opts.asciiDigit
+	case 's', 'S':
+		set, ascii = mustProperty("space"), p.opts.asciiSpace
+	case 'h', 'H':
+		set = mustProperty("xdigit")
+	case 'p', 'P':
+		if !p.take("{") {
+			return nil, false // a plain p, as Oniguruma has it
+		}
+		negate := c == 'P'
+		if p.take("^") {
+			negate = !negate
+		}
+		name := p.upTo("}")
+		set, ok := userProperty(name)
+		if !ok {
+			p.failAt(start, "character property %q is not known", name)
+		}
+		if inside && strings.EqualFold(name, "word") {
+			set = bracketWord()
+		}
+		if p.opts.asciiPosixBracket && isPosix(name) {
+			set = intersect(set, runeSet{{0, 127}})
+		}
+		if negate {
+			set = set.negate()
+		}
+		return set, true
+	default:
+		return nil, false
+	}
+	if ascii {
+		set = intersect(set, runeSet{{0, 127}})
+	}
+	if c < 'a' {
+		set = set.negate()
+	}
+	return set, true
+}
+
+// charEscape parses the escapes that mean one character; any other escaped character means itself.
+func (p *parser) charEscape(c rune, start int) rune {
+	if r, ok := simpleEscapes[c]; ok {
+		return r
+	}
+	switch c {
+	case 'x':
+		if p.take("{") {
+			digits := p.digits(16, 8)
+			if digits == "" || !p.take("}") {
+				p.failAt(start, "\\x{...} must hold one character")
+			}
+			return p.codePoint(digits, 16, start)
+		}
+		digits := p.digits(16, 2)
+		if digits == "" {
+			p.failAt(start, "\\x without digits is not supported")
+		}
+		r := p.codePoint(digits, 16, start)
+		if r >= 0x80 {
+			return p.rawBytes(byte(r), start)
+		}
+		return r
+	case 'u':
+		digits := p.digits(16, 4)
+		if len(digits) != 4 {
+			p.failAt(start, "\\u needs four digits")
+		}
+		return p.codePoint(digits, 16, start)
+	case '0', '1', '2', '3', '4', '5', '6', '7':
+		p.pos-- // the first digit counts
+		if c == '0' {
+			p.pos++
+			return p.codePoint("0"+p.digits(8, 2), 8, start)
+		}
+		r := p.codePoint(p.digits(8, 3), 8, start)
+		if r >= 0x80 {
+			p.failAt(start, "octal escapes above \\177 are not supported")
+		}
+		return r
+	case 'c', 'C', 'M':
+		if c == 'M' || c == 'C' && !p.take("-") {
+			p.failAt(start, "\\%c is not supported", c)
+		}
+		r := p.next()
+		if r >= 0x80 || r == '\\' {
+			p.failAt(start, "control escape is not supported")
+		}
+		return r & 0x1F
+	}
+	return c
+}
+
+// rawBytes continues \xE3 with the escapes of the other bytes of one UTF-8 character.
+func (p *parser) rawBytes(first byte, start int) rune {
+	raw := []byte{first}
+	for !utf8.FullRune(raw) && p.take("\\x") {
+		digits := p.digits(16, 2)
+		if len(digits) != 2 {
+			break
+		}
+		raw = append(raw, byte(p.codePoint(digits, 16, start)))
+	}
+	r, n := utf8.DecodeRune(raw)
+	if n != len(raw) || r == utf8.RuneError && n == 1 {
+		p.failAt(start, "byte escapes are not one UTF-8 character")
+	}
+	return r
+}
+
+func (p *parser) digits(base, most int) string {
+	from := p.pos
+	for p.more() && p.pos-from < most {
+		c := p.pattern[p.pos]
+		if !(c >= '0' && c <= '7' || base == 16 && (c >= '8' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f')) {
+			break
+		}
+		p.pos++
+	}
+	return p.pattern[from:p.pos]
+}
+
+func (p *parser) codePoint(digits string, base int, start int) rune {
+	n := 0
+	for _, d := range []byte(strings.ToLower(digits)) {
+		if d >= 'a' {
+			d -= 'a' - '9' - 1
+		}
+		n = n*base + int(d-'0')
+	}
+	if n > maxRune || n >= 0xD800 && n < 0xE000 {
+		p.failAt(start, "%#x is no character", n)
+	}
+	return rune(n)
+}

@@ -1,0 +1,84 @@
+package regex
+
+// memo remembers outcomes of states in a table of bounded size. It forgets what collides: a state forgotten is computed again.
+// Outcomes are written when a state is left, innermost first, so what the machine will ask next was written last.
+type memo struct {
+	on     bool
+	table  []memoEntry // length is a power of two
+	shift  uint        // 64 - log2(len(table))
+	writes int
+}
+
+type memoEntry struct {
+	key uint64 // plus one; 0 is free
+	end int    // of the match, or noMatch
+}
+
+const (
+	minMemo  = 1 << 12 // entries; 64 KiB
+	keepMemo = 1 << 16 // the most that a pooled machine keeps
+	maxMemo  = 1 << 20 // 16 MiB
+	// maxMemoText is the longest text for which keys can tell states apart.
+	maxMemoText = 1<<32 - 2
+)
+
+// start switches remembering on, with an empty table.
+func (m *memo) start() {
+	m.on = true
+	m.resize(minMemo)
+}
+
+func (m *memo) resize(n int) {
+	if cap(m.table) >= n {
+		m.table = m.table[:n]
+		clear(m.table)
+	} else {
+		m.table = make([]memoEntry, n)
+	}
+	m.writes = 0
+	m.shift = 64
+	for n > 1 {
+		n >>= 1
+		m.shift--
+	}
+}
+
+// shrink gives back a table that has grown large.
+func (m *memo) shrink() {
+	m.on = false
+	if cap(m.table) > keepMemo {
+		m.table = nil
+	}
+}
+
+func (m *memo) slot(key uint64) *memoEntry {
+	return &m.table[key*0x9E3779B97F4A7C15>>m.shift]
+}
+
+func (m *memo) get(key uint64) (end int, known bool) {
+	e := m.slot(key)
+	return e.end, e.key == key+1
+}
+
+func (m *memo) put(key uint64, end int) {
+	if m.writes++; m.writes > len(m.table) && len(m.table) < maxMemo {
+		m.grow()
+	}
+	*m.slot(key) = memoEntry{key + 1, end}
+}
+
+func (m *memo) grow() {
+	old := append([]memoEntry(nil), m.table...)
+	m.resize(len(old) * 4)
+	for _, e := range old {
+		if e.key != 0 {
+			*m.slot(e.key - 1) = e
+		}
+	}
+	m.writes = len(old)
+}
+
+// loopKey names the end of the possessive loop at pc from pos; no state has such a key.
+func loopKey(pc int32, pos int) uint64 {
+	return 1<<63 | uint64(pos)<<31 | uint64(pc)
+}

@@ -1,0 +1,145 @@
+package regex
+
+type nodeKind uint8
+
+const (
+	nodeEmpty    nodeKind = iota
+	nodeSet               // one character of set
+	nodeCat               // subs in a row
+	nodeAlt               // the first of subs that leads to a match
+	nodeRepeat            // subs[0] min to max times
+	nodeLook              // look-around: subs[0] matches here, or does not (negate), ahead or behind
+	nodeAtomic            // subs[0], whose choices are final
+	nodeAssert            // a condition on the position
+	nodeGrapheme          // an extended grapheme cluster
+)
+
+type repeatMode uint8
+
+const (
+	greedy repeatMode = iota
+	lazy
+	possessive
+)
+
+type assertKind uint8
+
+const (
+	assertTextStart assertKind = iota
+	assertTextEnd
+	assertTextEndOrNewline
+	assertLineStart
+	assertLineEnd
+	assertWord
+	assertNotWord
+)
+
+// infinite is the upper bound of a repeat without one.
+const infinite = -1
+
+type node struct {
+	kind     nodeKind
+	subs     []*node
+	set      runeSet
+	literal  rune // where foldable: the character before folding
+	foldable bool // a literal under (?i): neighbours may stand for one character, as ss for U+00DF
+	min, max int
+	mode     repeatMode
+	assert   assertKind
+	behind   bool
+	negate   bool
+	ascii    bool // of an assertion on words: \w is ASCII only
+}
+
+func catOf(subs []*node) *node {
+	switch len(subs) {
+	case 0:
+		return &node{kind: nodeEmpty}
+	case 1:
+		return subs[0]
+	}
+	return &node{kind: nodeCat, subs: subs}
+}
+
+func altOf(subs []*node) *node {
+	if len(subs) == 1 {
+		return subs[0]
+	}
+	return &node{kind: nodeAlt, subs: subs}
+}
+
+// nullable tells whether n can match without consuming anything.
+func (n *node) nullable() bool {
+	switch n.kind {
+	case nodeSet, nodeGrapheme:
+		return false
+	case nodeCat:
+		for _, s := range n.subs {
+			if !s.nullable() {
+				return false
+			}
+		}
+		return true
+	case nodeAlt:
+		for _, s := range n.subs {
+			if s.nullable() {
+				return true
+			}
+		}
+		return false
+	case nodeRepeat:
+		return n.min == 0 || n.subs[0].nullable()
+	case nodeAtomic:
+		return n.subs[0].nullable()
+	}
+	return true
+}
+
+// first returns the characters with which a match of n can begin; ok is false where n may consume nothing or it is not known.
+func (n *node) first() (set runeSet, ok bool) {
+	switch n.kind {
+	case nodeSet:
+		return n.set, true
+	case nodeCat:
+		var all runeSet
+		for _, s := range n.subs {
+			switch s.kind {
+			case nodeLook, nodeAssert: // only narrow the choice
+				continue
+			case nodeRepeat:
+				if s.min == 0 { // may be passed over: what follows may begin too
+					f, ok := s.subs[0].first()
+					if !ok {
+						return nil, false
+					}
+					all = union(all, f)
+					continue
+				}
+			}
+			f, ok := s.first()
+			if !ok {
+				return nil, false
+			}
+			return union(all, f), true
+		}
+		return nil, false
+	case nodeAlt:
+		var all runeSet
+		for _, s := range n.subs {
+			f, ok := s.first()
+			if !ok {
+				return nil, false
+			}
+			all = union(all, f)
+		}
+		return all, true
+	case nodeRepeat:
+		if n.min == 0 {
+			return nil, false
+		}
+		return n.subs[0].first()
+	case nodeAtomic:
+		return n.subs[0].first()
+	}
+	return nil, false
+}

@@ -1,0 +1,99 @@
+// Package regex matches the regular expressions found in tokenizer files, with Oniguruma's syntax and semantics, because that is the
+// engine behind Hugging Face's tokenizers: leftmost, alternatives in order, look-around, possessive and atomic groups, nested
+// character classes, and Oniguruma's own character properties and case folds (properties.bin, asked of the engine itself).
+//
+// # Data flow
+//
+//	pattern -> parse -> node tree -> compile -> program -> machine (one a call, pooled) -> matches
+//
+// A program is run by backtracking with an explicit stack. When a run has taken many more steps than it has passed bytes, the machine
+// begins to remember outcomes of (instruction, position) and never computes one twice, so that time stays linear in the text: what a
+// state leads to depends on nothing else, captures and back-references not being supported. One exception: \X scans a cluster anew from
+// each place inside it where an attempt begins.
+//
+// # Invariants
+//
+//	I1  A Regex is immutable and safe for concurrent use; matching allocates nothing in steady state.
+//	I2  The machine's memory is bounded: the stack by the length of the text in view, remembered outcomes by maxMemo.
+//	I3  What is not supported is an error of Compile that names it and its place, never another meaning.
+//	I4  Remembering changes the time a match takes, never its result.
+//
+// Text is UTF-8. A byte that is not part of a well-formed sequence counts as one U+FFFD.
+package regex
+
+import (
+	"fmt"
+	"sync"
+	"unicode/utf8"
+)
+
+// Regex is a compiled regular expression.
+type Regex struct {
+	pattern string
+	prog    *program
+	pool    sync.Pool
+}
+
+// SyntaxError tells why a pattern was refused.
+type SyntaxError struct {
+	Pattern string
+	Offset  int    // in bytes
+	Reason  string // what is wrong, or not supported
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("regular expression %q at byte %d: %s", e.Pattern, e.Offset, e.Reason)
+}
+
+// Compile parses and compiles a pattern. Errors are *SyntaxError.
+func Compile(pattern string) (*Regex, error) {
+	root, err := parse(pattern)
+	if err != nil {
+		return nil, err
+	}
+	prog, err := compile(pattern, root)
+	if err != nil {
+		return nil, err
+	}
+	re := &Regex{pattern: pattern, prog: prog}
+	re.pool.New = func() any { return newMachine(prog) }
+	return re, nil
+}
+
+// String returns the pattern.
+func (re *Regex) String() string { return re.pattern }
+
+// FindAt returns the first match that begins at or after from, as byte offsets, or -1, -1. Look-behind sees the text before from.
+func (re *Regex) FindAt(text []byte, from int) (start, end int) {
+	m := re.pool.Get().(*machine)
+	m.begin(text, from)
+	start, end = m.search(from)
+	m.finish()
+	re.pool.Put(m)
+	return start, end
+}
+
+// AppendMatches appends the start and end of each match in text, as Hugging Face's tokenizers iterate them: an empty match directly
+// behind the previous match does not count, and the search goes on one character later. It is linear in the text where repeated calls
+// of FindAt might not be.
+func (re *Regex) AppendMatches(dst []int, text []byte) []int {
+	m := re.pool.Get().(*machine)
+	m.begin(text, 0)
+	last := -1
+	for from := 0; from <= len(text); {
+		start, end := m.search(from)
+		if start < 0 {
+			break
+		}
+		if start == end && end == last {
+			_, n := utf8.DecodeRune(text[end:])
+			from = end + max(n, 1)
+			continue
+		}
+		dst = append(dst, start, end)
+		from, last = end, end
+	}
+	m.finish()
+	re.pool.Put(m)
+	return dst
+}
