@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/bytetrie"
@@ -92,7 +93,7 @@ func (m *Model) checkPieces() error {
 		if s != s {
 			return fmt.Errorf("unigram: the score of piece %d is not a number", id)
 		}
-		if cfg.Split == SplitNone && m.noMatch(id) {
+		if cfg.Split == SplitNone && (m.noMatch(id) || slices.Contains(cfg.UserDefined, uint32(id))) {
 			continue
 		}
 		lowest, m.maxScore = min(lowest, s), max(m.maxScore, s)

@@ -83,7 +83,7 @@ func (m *Model) appendNormalized(dst, text []byte) []byte {
 	return dst
 }
 
-// appendSearch32 is SentencePiece's EncodeOptimized: sums are rounded to float32 at each node, candidates compared before that.
+// appendSearch32 is SentencePiece's EncodeOptimized: sums are rounded to float32 at each step.
 func (e *Encoder) appendSearch32(dst []uint32, word []byte) []uint32 {
 	m := e.m
 	nodes := slices.Grow(e.nodes[:0], len(word)+1)[:len(word)+1]
@@ -94,8 +94,9 @@ func (e *Encoder) appendSearch32(dst []uint32, word []byte) []uint32 {
 	unk := m.unkID()
 	unkScore := float32(m.unkScore)
 	update := func(end, start int, score float64, id uint32) {
+		score = float64(float32(score))
 		if t := &nodes[end]; t.start == noStart || score > t.score {
-			*t = node{float64(float32(score)), uint32(start), id}
+			*t = node{score, uint32(start), id}
 		}
 	}
 	for start := 0; start < len(word); {
@@ -115,7 +116,7 @@ func (e *Encoder) appendSearch32(dst []uint32, word []byte) []uint32 {
 			}
 			score := m.cfg.Scores[id]
 			if m.isUser != nil && m.isUser[id] {
-				score = float64(float32(end-start)*float32(m.maxScore)) - 0.1
+				score = float64(float32(float64(float32(end-start)*float32(m.maxScore)) - 0.1))
 			}
 			update(end, start, score+base, id)
 			if end-start == size {
