@@ -1,0 +1,304 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/shard"
+	"github.com/spf13/cobra"
+)
+
+// feedFigures is one measured feed: a server in a process of its own, and one client that reads and discards.
+type feedFigures struct {
+	MBPerCPUSecond    float64 `json:"mb_per_cpu_s"` // bytes on the wire per CPU-second of server and client
+	MBPerSecond       float64 `json:"mb_per_s"`
+	TokensPerSec      float64 `json:"tokens_per_s"` // before padding
+	PeakRSSBytes      int64   `json:"peak_rss_bytes"`
+	ServerMicros      float64 `json:"server_us_per_sample"`
+	ServerCPUSeconds  float64 `json:"server_cpu_s"`
+	ClientCPUSeconds  float64 `json:"client_cpu_s"`
+	WallSeconds       float64 `json:"wall_s"`
+	Samples           int64   `json:"samples"`
+	Bytes             int64   `json:"bytes"`
+	PaddingEfficiency float64 `json:"padding_efficiency"`
+	// FirstBatchMillis is the time from the request to the first batch at the first row, in the middle and near the end: the median of 21.
+	FirstBatchMillis [3]float64 `json:"first_batch_ms"`
+	Rows             int64      `json:"rows"`
+	Memory           int64      `json:"memory_cap_bytes"`
+	Query            string     `json:"query"`
+}
+
+type benchFeedFlags struct {
+	asJSON               bool
+	dataset, query       string
+	rows, tokens, memory int64
+	batchSize            int
+	seconds              time.Duration
+}
+
+func newBenchFeedCommand() *cobra.Command {
+	f := benchFeedFlags{rows: 1_000_000, tokens: 20, memory: loader.DefaultServeMemory}
+	cmd := &cobra.Command{
+		Use:   "feed",
+		Short: "Measure the feed: server CPU a sample, bytes per second, time to the first batch",
+		Long: `Serves a dataset, made up or given, from a process of its own to one client that reads
+and discards, and prints what that costs. Opening a stream at the first row, in the middle
+and near the end is timed as well.`,
+		Example: `  dsload bench feed --json
+  dsload bench feed --rows 10e6 --tokens 20
+  dsload bench feed --tokens 512 --batch-size 256 --rows 100e3
+  dsload bench feed --dataset data --query 'bucket=4096'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runBenchFeed(cmd, &f) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	flags.StringVar(&f.dataset, "dataset", "", "measure this dataset instead of a made-up one")
+	flags.Var(sizeValue{&f.rows, true}, "rows", "rows of the made-up dataset")
+	flags.Var(sizeValue{&f.tokens, true}, "tokens", "tokens of each of its rows")
+	flags.IntVar(&f.batchSize, "batch-size", 32, "rows a batch")
+	flags.StringVar(&f.query, "query", "", "more parameters of /v1/batches, as name=value&name=value")
+	flags.DurationVar(&f.seconds, "for", 5*time.Second, "how long to read")
+	flags.Var(sizeValue{&f.memory, false}, "memory", "the server's --memory")
+	return cmd
+}
+
+func runBenchFeed(cmd *cobra.Command, f *benchFeedFlags) (err error) {
+	if f.rows < 1 || f.tokens < 1 || f.batchSize < 1 {
+		return usagef("--rows, --tokens and --batch-size must be at least 1")
+	}
+	dir, err := os.MkdirTemp("", "dsload-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	dataset := f.dataset
+	if dataset == "" {
+		dataset = filepath.Join(dir, "data")
+		if err := makeUp(cmd.Context(), dataset, f.rows, int(f.tokens)); err != nil {
+			return err
+		}
+	}
+	server, err := startServer(cmd, dataset, filepath.Join(dir, "s"), f.memory)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if server.command.ProcessState == nil {
+			err = errors.Join(err, server.stop())
+		}
+	}()
+	query := fmt.Sprintf("batch_size=%d&epochs=0", f.batchSize)
+	if f.query != "" {
+		query += "&" + f.query
+	}
+	figures, err := server.measure(query, f.seconds)
+	if err != nil {
+		return err
+	}
+	figures.Memory = f.memory
+	if err := server.stop(); err != nil {
+		return err
+	}
+	if usage, ok := server.command.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		figures.PeakRSSBytes = usage.Maxrss << 10
+	}
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%.2f µs of server CPU a sample, %.0f MB/s, %s tokens/s, padding efficiency %.3f, peak memory %s, first batch in %.1f, %.1f and %.1f ms (first row, middle, end)\n",
+		figures.ServerMicros, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)), figures.PaddingEfficiency, formatSize(figures.PeakRSSBytes),
+		figures.FirstBatchMillis[0], figures.FirstBatchMillis[1], figures.FirstBatchMillis[2])
+	return err
+}
+
+// makeUp builds a dataset of rows of random ids.
+func makeUp(ctx context.Context, dir string, rows int64, tokens int) error {
+	const vocabulary = 50257
+	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: vocabulary}, MaxRowTokens: tokens})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	rng := rand.New(rand.NewPCG(1, 1))
+	example := shard.Example{InputIDs: make([]uint32, tokens)}
+	for i := range rows {
+		if i%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for j := range example.InputIDs {
+			example.InputIDs[j] = uint32(rng.Uint64N(vocabulary))
+		}
+		example.Document = i
+		if err := b.Append("train", &example); err != nil {
+			return err
+		}
+	}
+	_, err = b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "random", Fingerprint: "random", VocabSize: vocabulary}})
+	return err
+}
+
+// serverProcess is a server that was started to be measured.
+type serverProcess struct {
+	command *exec.Cmd
+	stdin   io.Closer
+	client  *http.Client
+	socket  string
+}
+
+func startServer(cmd *cobra.Command, dataset, socket string, memory int64) (*serverProcess, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program to measure it: %w", err)
+	}
+	s := &serverProcess{socket: socket, command: exec.CommandContext(cmd.Context(), self, "serve", dataset, "--socket", socket, "--json",
+		"--log-level", "warn", "--exit-with-stdin", "--memory", strconv.FormatInt(memory, 10))}
+	s.command.Stderr = cmd.ErrOrStderr()
+	if s.stdin, err = s.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := s.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.command.Start(); err != nil {
+		return nil, err
+	}
+	// The line with the addresses comes when the socket answers.
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		return nil, withCode(exitUnreachable, fmt.Errorf("the server did not start: %w", errors.Join(err, s.stop())))
+	}
+	s.client = &http.Client{Transport: &http.Transport{
+		ReadBufferSize: 256 << 10,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+	return s, nil
+}
+
+func (s *serverProcess) stop() error {
+	return errors.Join(s.stdin.Close(), s.command.Wait())
+}
+
+// serverStats is what the bench wants of /v1/stats.
+type serverStats struct {
+	Rows, Tokens, Bytes int64
+	Efficiency          float64 `json:"padding_efficiency"`
+}
+
+func (s *serverProcess) stats() (out serverStats, err error) {
+	resp, err := s.client.Get("http://dsload/v1/stats")
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	return out, json.NewDecoder(resp.Body).Decode(&out)
+}
+
+// measure times first batches, then reads for some time.
+func (s *serverProcess) measure(query string, d time.Duration) (*feedFigures, error) {
+	rows, err := s.numRows()
+	if err != nil {
+		return nil, err
+	}
+	f := &feedFigures{Rows: rows, Query: query}
+	for i, start := range []int64{0, rows / 2, max(0, rows-100)} {
+		if f.FirstBatchMillis[i], err = s.firstBatch(fmt.Sprintf("%s&start=%d", query, start)); err != nil {
+			return nil, err
+		}
+	}
+	before, err := s.stats()
+	if err != nil {
+		return nil, err
+	}
+	serverCPU, clientCPU, began := processCPU(s.command.Process.Pid), processCPU(os.Getpid()), time.Now()
+	resp, err := s.open(query)
+	if err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 1<<20)
+	for time.Since(began) < d {
+		if _, err := resp.Body.Read(buf); err != nil {
+			return nil, fmt.Errorf("read the feed: %w", err)
+		}
+	}
+	f.ServerCPUSeconds, f.ClientCPUSeconds = processCPU(s.command.Process.Pid)-serverCPU, processCPU(os.Getpid())-clientCPU
+	f.WallSeconds = time.Since(began).Seconds()
+	after, err := s.stats() // before the stream ends: it counts there in any case
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	f.Samples, f.Bytes = after.Rows-before.Rows, after.Bytes-before.Bytes
+	f.ServerMicros = f.ServerCPUSeconds / float64(f.Samples) * 1e6
+	f.MBPerSecond = float64(f.Bytes) / 1e6 / f.WallSeconds
+	f.MBPerCPUSecond = float64(f.Bytes) / 1e6 / (f.ServerCPUSeconds + f.ClientCPUSeconds)
+	f.TokensPerSec = float64(after.Tokens-before.Tokens) / f.WallSeconds
+	f.PaddingEfficiency = after.Efficiency
+	return f, nil
+}
+
+func (s *serverProcess) open(query string) (*http.Response, error) {
+	resp, err := s.client.Get("http://dsload/v1/batches?" + query)
+	if err != nil {
+		return nil, withCode(exitUnreachable, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // what arrived says enough
+		resp.Body.Close()
+		return nil, fmt.Errorf("the feed answered %s: %s", resp.Status, body)
+	}
+	return resp, nil
+}
+
+// firstBatch is the median time in milliseconds from a request to its first batch. Head, schema and first batch leave together, so the second chunk's
+// arrival is the batch's.
+func (s *serverProcess) firstBatch(query string) (float64, error) {
+	const times = 21
+	var taken []float64
+	for range times {
+		began := time.Now()
+		resp, err := s.open(query)
+		if err != nil {
+			return 0, err
+		}
+		// More than the schema's message is the beginning of the batch's.
+		if _, err := io.ReadFull(resp.Body, make([]byte, 4<<10)); err != nil {
+			return 0, errors.Join(err, resp.Body.Close())
+		}
+		taken = append(taken, float64(time.Since(began).Microseconds())/1e3)
+		resp.Body.Close()
+	}
+	return median(taken), nil
+}
+
+func (s *serverProcess) numRows() (int64, error) {
+	resp, err := s.client.Get("http://dsload/v1/dataset")
+	if err != nil {
+		return 0, withCode(exitUnreachable, err)
+	}
+	defer resp.Body.Close()
+	var m shard.Manifest
+	if err := json.NewDecoder(resp.Body).Decode(&m); err != nil {
+		return 0, fmt.Errorf("read the manifest: %w", err)
+	}
+	if split := m.Split("train"); split != nil {
+		return split.Examples, nil
+	}
+	return 0, fmt.Errorf("the dataset has no split train")
+}
