@@ -143,7 +143,6 @@ func decodeOr1(text []byte, pos int) (rune, int) {
 	return decode(text, pos)
 }
 
-
 func BenchmarkCompile(b *testing.B) {
 	for b.Loop() {
 		if _, err := Compile(patternO200k); err != nil {
