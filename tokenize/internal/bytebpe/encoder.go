@@ -17,7 +17,7 @@ type Encoder struct {
 	merger
 
 	buf    [windowBytes + padBytes]byte
-	blocks [numBlocks + 2]block
+	blocks [1 + numBlocks + 2]block // the first is spare
 	start  [numBlocks + 1]uint64
 	pos    positions
 	probes probes
@@ -86,7 +86,11 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 		return e.appendWord(dst, segment)
 	}
 	for s := segment; len(s) > 0; {
-		n := copy(e.buf[:windowBytes], s)
+		n := min(len(s), windowBytes)
+		for back := n - 3; n < len(s) && n > back && s[n]&0xc0 == 0x80; n-- {
+			// A window ends between characters.
+		}
+		copy(e.buf[:], s[:n])
 		for i := n; i < n+padBytes && i < len(e.buf); i++ {
 			e.buf[i] = ' '
 		}
@@ -122,10 +126,10 @@ func (e *Encoder) scan(n int) (words int, nul bool) {
 		return e.scanPlain(n), bytes.IndexByte(e.buf[:n], 0) >= 0
 	}
 	count := n/blockBytes + 1
-	blocks := e.blocks[:count+1]
+	blocks := e.blocks[1 : count+2]
 	high, zero := classify(e.buf[:], blocks)
 	if high != 0 {
-		e.m.classifyHigh(e.buf[:n], blocks)
+		e.m.classifyHigh(e.buf[:], e.blocks[:count+2], n)
 	}
 	switch e.m.split {
 	case GPT2:

@@ -2,6 +2,8 @@
 
 package bytebpe
 
+import "math/bits"
+
 // What the processor and the operating system offer.
 var (
 	hasAVX2   bool // with BMI1 and BMI2
@@ -48,6 +50,9 @@ func emitAVX2(values *uint64, n int, out *uint32, spill *uint32, mask, head uint
 func classifyAVX512(buf *byte, out *block, n int) (high, nul uint64)
 
 //go:noescape
+func highBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
+
+//go:noescape
 func flattenVBMI2(start *uint64, n int, pos *uint16) (count int)
 
 //go:noescape
@@ -59,6 +64,21 @@ func classify(buf []byte, out []block) (high, nul uint64) {
 	}
 	_ = buf[len(out)*blockBytes-1]
 	return classifyAVX512(&buf[0], &out[0], len(out))
+}
+
+// classifyHigh adds the classes of characters beyond ASCII to the blocks after the first, which is spare; n is the length of the window.
+func (m *Model) classifyHigh(buf []byte, blocks []block, n int) {
+	if hasAVX2 {
+		want := 0
+		for i := range blocks[1:] {
+			want += bits.OnesCount64(blocks[1+i].high)
+		}
+		if highBMI2(&buf[0], &blocks[1], len(blocks)-1, &m.classes[0]) == want {
+			return
+		}
+		classify(buf, blocks[1:])
+	}
+	m.classifyHighGo(buf[:n], blocks[1:])
 }
 
 func flatten(start []uint64, n int, pos *positions) int {

@@ -355,6 +355,8 @@ TEXT ·classifyAVX512(SB), NOSPLIT, $0-40
 	VPBROADCASTD ·bytesOf+32(SB), Z24 // '
 	VPBROADCASTD ·bytesOf+36(SB), Z25 // A
 	VPBROADCASTD ·bytesOf+40(SB), Z26 // /
+	MOVL $0xc0c0c0c0, AX
+	VPBROADCASTD AX, Z28
 	VPXORQ Z27, Z27, Z27
 	XORL AX, AX
 	XORL DX, DX
@@ -387,6 +389,8 @@ classify_block:
 	VPCMPEQB  Z27, Z0, K4     // nul
 	VPMOVB2M  Z0, K5          // high
 	VMOVDQU64 Z27, 48(DI)
+	VPCMPB    $1, Z28, Z0, K6 // 0x80..0xbf
+	KMOVQ     K6, 48(DI)
 	KMOVQ     K2, 64(DI)
 	KMOVQ     K1, 72(DI)
 	KMOVQ     K3, 88(DI)
@@ -403,6 +407,138 @@ classify_block:
 	VZEROUPPER
 	MOVQ AX, high+24(FP)
 	MOVQ DX, nul+32(FP)
+	RET
+
+// By the number of bytes: the bits of the code point, what the marker bits are compared under and with, and the least code point.
+DATA ·utf8Kinds+32(SB)/4, $0x1f3f0000
+DATA ·utf8Kinds+36(SB)/4, $0xe0c00000
+DATA ·utf8Kinds+40(SB)/4, $0xc0800000
+DATA ·utf8Kinds+44(SB)/4, $0x80
+DATA ·utf8Kinds+48(SB)/4, $0x0f3f3f00
+DATA ·utf8Kinds+52(SB)/4, $0xf0c0c000
+DATA ·utf8Kinds+56(SB)/4, $0xe0808000
+DATA ·utf8Kinds+60(SB)/4, $0x800
+DATA ·utf8Kinds+64(SB)/4, $0x073f3f3f
+DATA ·utf8Kinds+68(SB)/4, $0xf8c0c0c0
+DATA ·utf8Kinds+72(SB)/4, $0xf0808080
+DATA ·utf8Kinds+76(SB)/4, $0x10000
+GLOBL ·utf8Kinds(SB), RODATA|NOPTR, $80
+
+// Puts the bits of one class, a bit a first byte, at those bytes and the ones after them, and adds them to a mask of the block.
+#define SPREAD(BITS, FIELD) \
+	PDEPQ R11, BITS, BITS    \
+	MOVQ FIELD-128(DI), R14  \
+	SHRQ $63, R14            \
+	LEAQ (R14)(BITS*2), R15  \
+	ANDQ R10, R15            \
+	ORQ  R15, BITS           \
+	LEAQ (R14)(BITS*2), R15  \
+	ANDQ R10, R15            \
+	ORQ  R15, BITS           \
+	LEAQ (R14)(BITS*2), R15  \
+	ANDQ R10, R15            \
+	ORQ  R15, BITS           \
+	ORQ  BITS, FIELD(DI)
+
+// func highBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
+//
+// Adds the classes of characters beyond ASCII to classified blocks. First bytes are taken from the last to the first; each class shifts one bit into its
+// register, and at the end the bits are dealt to the first bytes and spread to the bytes after them. It returns the number of bytes of
+// all these characters, or -1 where one is not valid; a lone continuation byte shows as a sum that is too small. The block before the
+// first is read, and does not matter, since no character begins before the window.
+TEXT ·highBMI2(SB), NOSPLIT, $8-40
+	MOVQ buf+0(FP), SI
+	MOVQ blocks+8(FP), DI
+	MOVQ n+16(FP), AX
+	MOVQ AX, 0(SP)
+	MOVQ classes+24(FP), R9
+	XORL R8, R8
+
+high_block:
+	MOVQ 56(DI), R11
+	TESTQ R11, R11
+	JZ   high_next
+	MOVQ 48(DI), R10
+	ANDNQ R11, R10, R11
+	XORL AX, AX
+	XORL BX, BX
+	XORL CX, CX
+	XORL DX, DX
+	XORL R12, R12
+	XORL R13, R13
+	TESTQ R11, R11
+	JZ   high_spread
+
+high_char:
+	LZCNTQ R11, R14
+	XORQ $63, R14
+	BTRQ R14, R11
+	MOVL (SI)(R14*1), R15
+	BSWAPL R15
+	MOVL R15, R14
+	NOTL R14
+	LZCNTL R14, R14
+	CMPL R14, $4
+	JHI  high_bad
+	ADDQ R14, R8
+	SHLL $4, R14
+	LEAQ ·utf8Kinds(SB), R10
+	ADDQ R10, R14
+	MOVL 4(R14), R10
+	ANDL R15, R10
+	CMPL R10, 8(R14)
+	JNE  high_bad
+	PEXTL (R14), R15, R15
+	CMPL R15, 12(R14)
+	JCS  high_bad
+	CMPL R15, $0x10ffff
+	JHI  high_bad
+	LEAL -0xd800(R15), R10
+	CMPL R10, $0x800
+	JCS  high_bad
+	MOVL R15, R10
+	SHRL $7, R10
+	MOVWLZX (R9)(R10*2), R10
+	SHLL $7, R10
+	ANDL $127, R15
+	ORL  R15, R10
+	MOVBLZX 17408(R9)(R10*1), R10
+	BTL  $0, R10
+	ADCQ AX, AX
+	BTL  $1, R10
+	ADCQ BX, BX
+	BTL  $2, R10
+	ADCQ CX, CX
+	BTL  $3, R10
+	ADCQ DX, DX
+	BTL  $4, R10
+	ADCQ R12, R12
+	BTL  $5, R10
+	ADCQ R13, R13
+	TESTQ R11, R11
+	JNZ  high_char
+
+high_spread:
+	MOVQ 48(DI), R10
+	MOVQ 56(DI), R11
+	ANDNQ R11, R10, R11
+	SPREAD(AX, 0)
+	SPREAD(BX, 8)
+	SPREAD(CX, 16)
+	SPREAD(DX, 80)
+	SPREAD(R12, 64)
+	SPREAD(R13, 72)
+
+high_next:
+	ADDQ $64, SI
+	ADDQ $128, DI
+	DECQ 0(SP)
+	JNZ  high_block
+	MOVQ R8, bytes+32(FP)
+	RET
+
+high_bad:
+	MOVQ $-1, bytes+32(FP)
 	RET
 
 DATA ·iota64+0(SB)/8, $0x0706050403020100

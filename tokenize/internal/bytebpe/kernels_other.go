@@ -4,6 +4,10 @@ package bytebpe
 
 func classify(buf []byte, out []block) (high, nul uint64) { return classifyGo(buf, out) }
 
+func (m *Model) classifyHigh(buf []byte, blocks []block, n int) {
+	m.classifyHighGo(buf[:n], blocks[1:])
+}
+
 func flatten(start []uint64, n int, pos *positions) int { return flattenGo(start, n, pos) }
 
 func (e *Encoder) prepare(first, n int) { e.prepareGo(first, n) }

@@ -44,7 +44,7 @@ func between(x uint64, lo, hi byte) uint64 {
 	return (x + uint64(0x80-lo)*ones) &^ (x + uint64(0x7f-hi)*ones) & highs
 }
 
-// classifyGo fills the masks of ASCII bytes; bytes from 0x80 are in high only. The results are the unions of the blocks' high and nul.
+// classifyGo fills the masks of ASCII bytes; bytes from 0x80 are in high only, and in cont if they look like it. The results are the unions of the blocks' high and nul.
 func classifyGo(buf []byte, out []block) (high, nul uint64) {
 	for k := range out {
 		text := (*[blockBytes]byte)(buf[k*blockBytes:])
@@ -67,6 +67,7 @@ func classifyGo(buf []byte, out []block) (high, nul uint64) {
 			b.quote |= gather(equal(x, '\'')&ascii) << s
 			b.nul |= gather(equal(x, 0)&ascii) << s
 			b.high |= gather(hi) << s
+			b.cont |= gather(hi&^(raw<<1)) << s
 			b.upper |= gather(up) << s
 			b.lower |= gather(lo) << s
 			b.slash |= gather(equal(x, '/')&ascii) << s
@@ -77,9 +78,12 @@ func classifyGo(buf []byte, out []block) (high, nul uint64) {
 	return high, nul
 }
 
-// classifyHigh adds the classes of characters beyond ASCII. buf ends where the window ends.
-func (m *Model) classifyHigh(buf []byte, blocks []block) {
+// classifyHighGo adds the classes of characters beyond ASCII. buf ends where the window ends.
+func (m *Model) classifyHighGo(buf []byte, blocks []block) {
 	done := 0 // characters before this were handled, perhaps from the block before
+	for k := range blocks {
+		blocks[k].cont = 0
+	}
 	for k := range blocks {
 		for h := blocks[k].high; h != 0; {
 			p := k*blockBytes + bits.TrailingZeros64(h)
@@ -92,7 +96,7 @@ func (m *Model) classifyHigh(buf []byte, blocks []block) {
 			if n == 1 {
 				continue
 			}
-			c := m.classes.Class(r)
+			c := m.class(r)
 			bit := uint64(1<<n - 1)
 			setClasses(&blocks[k], c, bit<<(p&63), bit<<(p&63)&^(1<<(p&63)))
 			if over := p&63 + n - 64; over > 0 {

@@ -1,6 +1,7 @@
 package bytebpe
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"slices"
 	"sync"
@@ -12,7 +13,7 @@ import (
 type Model struct {
 	split        Split
 	ignoreMerges bool
-	classes      *ucd.OnigTable
+	classes      []byte // of code points: page numbers, 16 bits each, then pages of 128
 
 	byteID    [256]uint32 // token of each byte, or noSymbol
 	missing   bool        // some byte has no token; such bytes are dropped before merging
@@ -39,12 +40,29 @@ type mergeTables struct {
 	base      uint32
 }
 
+const classPages = 2 * (0x110000 >> 7)
+
+// classTable is Onig's table in one piece, shared by all models.
+var classTable = sync.OnceValue(func() []byte {
+	t := ucd.Onig()
+	out := make([]byte, 0, classPages+len(t.Pages))
+	for _, p := range t.Index {
+		out = binary.LittleEndian.AppendUint16(out, p)
+	}
+	return append(out, t.Pages...)
+})
+
+func (m *Model) class(c rune) uint8 {
+	page := int(binary.LittleEndian.Uint16(m.classes[c>>7*2:]))
+	return m.classes[classPages+page<<7+int(c&127)]
+}
+
 // New checks the configuration and builds the tables.
 func New(c Config) (*Model, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	m := &Model{split: c.Split, ignoreMerges: c.IgnoreMerges || c.Ranked, classes: ucd.Onig()}
+	m := &Model{split: c.Split, ignoreMerges: c.IgnoreMerges || c.Ranked, classes: classTable()}
 	for b := range m.byteID {
 		m.byteID[b] = noSymbol
 	}
@@ -224,5 +242,5 @@ func (m *Model) numSeeds() (n int) {
 // ResidentBytes is the memory the model keeps, shared by all encoders.
 func (m *Model) ResidentBytes() int64 {
 	n := int64(len(m.bytePairs)*4+len(m.results)*4+len(m.vocab.ends)/8) + m.pairs.bytes() + m.vocab.bytes()
-	return n + int64(len(m.classes.Pages)+2*len(m.classes.Index))
+	return n + int64(len(m.classes))
 }

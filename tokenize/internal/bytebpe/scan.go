@@ -24,13 +24,13 @@ func (m *Model) char(s []byte, i int) (class uint8, size int) {
 		return 0, 0
 	}
 	if c := s[i]; c < utf8.RuneSelf {
-		return m.classes.Class(rune(c)), 1
+		return m.class(rune(c)), 1
 	}
 	r, n := utf8.DecodeRune(s[i:])
 	if n == 1 {
 		return 0, 1
 	}
-	return m.classes.Class(r), n
+	return m.class(r), n
 }
 
 // tokenEnd returns where the pre-token that begins at s[i] ends, by the rules as they are written in the patterns: the slow, plain
