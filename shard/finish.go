@@ -105,6 +105,12 @@ func (b *Builder) Finish(p Provenance) (*Manifest, error) {
 func (b *Builder) finish(p Provenance) (*Manifest, error) {
 	m := &Manifest{Format: "dsload", Version: FormatVersion, Schema: b.opts.Schema, Settings: b.opts.Settings, Tokenizer: p.Tokenizer,
 		Sources: p.Sources, Counters: p.Counters, Files: b.files}
+	if m.Counters == nil {
+		m.Counters = map[string]int64{}
+	}
+	if m.Tokenizer.Special == nil {
+		m.Tokenizer.Special = map[string]int64{}
+	}
 	for i := range b.splits {
 		s := &b.splits[i]
 		if s.stats.rows == 0 {

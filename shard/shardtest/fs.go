@@ -115,7 +115,7 @@ func (f *FS) Files() map[string][]byte {
 	defer f.mu.Unlock()
 	out := map[string][]byte{}
 	for n, i := range f.names {
-		out[n] = slices.Clone(i.data)
+		out[n] = append([]byte{}, i.data...)
 	}
 	return out
 }
