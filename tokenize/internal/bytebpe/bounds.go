@@ -61,11 +61,12 @@ func moveToFirstByte(wrong uint64, k int, blocks []block, start []uint64, begin 
 	return begin
 }
 
-// boundsCL100K: see endCL100K for the pattern. threes says that numbers are cut after three digits, else after each. ok is false for text
-// it does not handle (numbers beyond ASCII), which the plain scanner takes.
-func boundsCL100K(buf []byte, blocks []block, start []uint64, threes bool) (ok bool) {
+// boundsCL100K handles cl100k and the patterns derived from it; see endCL100K and endO200K. ok is false for text that it leaves to the plain
+// scanner: numbers beyond ASCII and, for o200k, marks and other rare sequences.
+func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok bool) {
 	var pl, pn, pnn, po, pb, ps, pAttach, pAbsorbed, pNew, pThird uint64
 	var set uint64
+	var words casedWords
 	pending := -1 // a boundary after a newline that falls if another newline follows in the same white space
 	for k := range start {
 		b := &blocks[k]
@@ -94,7 +95,7 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, threes bool) (ok b
 		begin := alone | l&^(l<<1|pl)&^(sn<<1|ps)&^attached
 
 		// Numbers.
-		if !threes {
+		if split == Qwen2 {
 			begin |= n
 		} else if n != 0 {
 			t := n &^ (n<<1 | pn)
@@ -139,7 +140,15 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, threes bool) (ok b
 
 		begin |= set
 		set = 0
-		for q := alone & b.quote; q != 0; q &= q - 1 {
+		if split == O200K {
+			if b.mark != 0 || (absorbed<<1|pAbsorbed)&b.slash != 0 {
+				return false
+			}
+			if begin, ok = words.cut(buf, blocks, k, begin); !ok {
+				return false
+			}
+		}
+		for q := alone & b.quote; split != O200K && q != 0; q &= q - 1 {
 			i := uint(bits.TrailingZeros64(q))
 			if c := uint(contraction(buf, k*blockBytes+int(i), true)); c > 0 {
 				begin |= 1 << (i + c)
@@ -154,6 +163,66 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, threes bool) (ok b
 	}
 	start[0] |= 1
 	return true
+}
+
+// casedWords finds where the o200k pattern cuts inside letters, and joins contractions to the words before them.
+//
+// A word is [upper or caseless]* then [lower or caseless]+, or else upper only. So it ends before an upper-case letter that follows a lower-case
+// one, caseless letters between them or not; and where upper-case letters after a caseless one end the run of letters, they
+// are a word of their own, since the pattern gives them back to match its second part.
+type casedWords struct {
+	tail     uint64 // the previous byte is past the lower-case letter that began the second part
+	caseless uint64
+	letter   uint64
+	set      uint64 // boundaries after contractions that lie in this block
+	end      int    // where the last contraction ended
+}
+
+func (c *casedWords) cut(buf []byte, blocks []block, k int, begin uint64) (_ uint64, ok bool) {
+	b := &blocks[k]
+	caseless := b.letter &^ (b.upper | b.lower)
+	tail := b.lower | caseless&^(caseless+(b.lower<<1|c.tail)&caseless)
+	split := b.upper & (tail<<1 | c.tail)
+	for u := b.upper & (caseless<<1 | c.caseless) &^ split; u != 0; u &= u - 1 {
+		if !letterAt(blocks, upperEnd(blocks, k*blockBytes+bits.TrailingZeros64(u))) {
+			split |= u & -u
+		}
+	}
+	begin |= split | c.set
+	c.set = 0
+	for q := b.quote & (b.letter<<1 | c.letter); q != 0; q &= q - 1 {
+		i := bits.TrailingZeros64(q)
+		p := k*blockBytes + i
+		n := contraction(buf, p, true)
+		if n == 0 || p == c.end && p > 0 {
+			continue
+		}
+		c.end = p + n
+		if buf[p+n] >= 0x80 {
+			return begin, false // a caseless letter there would need the tail to begin anew
+		}
+		begin = begin&^(1<<i) | 1<<(i+n)
+		if i+n > 63 {
+			c.set |= 1 << (i + n - 64)
+		}
+	}
+	c.tail, c.caseless, c.letter = tail>>63, caseless>>63, b.letter>>63
+	return begin, true
+}
+
+// upperEnd returns the first position from p on that is not upper case.
+func upperEnd(blocks []block, p int) int {
+	for k := p / blockBytes; k < len(blocks); k++ {
+		if rest := ^blocks[k].upper >> (p & 63); rest != 0 {
+			return p + bits.TrailingZeros64(rest)
+		}
+		p = (k + 1) * blockBytes
+	}
+	return p
+}
+
+func letterAt(blocks []block, p int) bool {
+	return p/blockBytes < len(blocks) && blocks[p/blockBytes].letter>>(p&63)&1 != 0
 }
 
 // positions are where the words of a window begin; the kernel that fills it writes past the last.

@@ -86,14 +86,7 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 		return e.appendWord(dst, segment)
 	}
 	for s := segment; len(s) > 0; {
-		n := min(len(s), windowBytes)
-		for back := n - 3; n < len(s) && n > back && s[n]&0xc0 == 0x80; n-- {
-			// A window ends between characters.
-		}
-		copy(e.buf[:], s[:n])
-		for i := n; i < n+padBytes && i < len(e.buf); i++ {
-			e.buf[i] = ' '
-		}
+		n := e.fill(s)
 		words, nul := e.scan(n)
 		end := n
 		if n < len(s) {
@@ -120,11 +113,22 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 	return dst
 }
 
+// fill copies the beginning of a text to the buffer, whole characters, and returns how much.
+func (e *Encoder) fill(s []byte) int {
+	n := min(len(s), windowBytes)
+	for back := n - 3; n < len(s) && n > back && s[n]&0xc0 == 0x80; n-- {
+		// A window ends between characters.
+	}
+	copy(e.buf[:], s[:n])
+	pad := e.buf[n:min(n+padBytes, len(e.buf))]
+	for i := range pad {
+		pad[i] = ' '
+	}
+	return n
+}
+
 // scan finds the pre-tokens of the first n bytes of the buffer: pos[0..words]. nul says that one of them may hold a zero byte.
 func (e *Encoder) scan(n int) (words int, nul bool) {
-	if e.m.split == O200K {
-		return e.scanPlain(n), bytes.IndexByte(e.buf[:n], 0) >= 0
-	}
 	count := n/blockBytes + 1
 	blocks := e.blocks[1 : count+2]
 	high, zero := classify(e.buf[:], blocks)
@@ -135,7 +139,7 @@ func (e *Encoder) scan(n int) (words int, nul bool) {
 	case GPT2:
 		boundsGPT2(e.buf[:], blocks, e.start[:count])
 	default:
-		if !boundsCL100K(e.buf[:], blocks, e.start[:count], e.m.split == CL100K) {
+		if !boundsCL100K(e.buf[:], blocks, e.start[:count], e.m.split) {
 			return e.scanPlain(n), zero != 0
 		}
 	}
@@ -162,9 +166,13 @@ func (e *Encoder) settled(words, n int) int {
 		}
 		a, _ := e.m.lastChar(e.buf[:p])
 		b, _ := e.m.char(e.buf[:n], p)
-		if a&space == 0 || b&space == 0 {
-			return words
+		if a&b&space != 0 {
+			continue
 		}
+		if e.m.split == O200K && (a&(letter|mark) != 0 && b&letter != 0) && a&lower == 0 && e.m.run(e.buf[:n], p, upper, upper) > n-16 {
+			continue
+		}
+		return words
 	}
 	return 0
 }
