@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsload/dsload/tokenize/internal/general"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
+	"github.com/dsload/dsload/tokenize/internal/pretokenize"
 	"github.com/dsload/dsload/tokenize/internal/spbpe"
 	"github.com/dsload/dsload/tokenize/internal/spmodel"
 	"github.com/dsload/dsload/tokenize/internal/unigram"
@@ -54,8 +55,8 @@ func parseSentencePiece(data []byte) (*Tokenizer, error) {
 	var c general.Config
 	engineName := ""
 	if m.Type == spmodel.BPE {
-		t.family, t.components.Model, engineName = "sentencepiece-bpe", "BPE", "SentencePiece BPE"
-		err = spBPEConfig(m, norm, tokens, &c)
+		t.family, t.components.Model = "sentencepiece-bpe", "BPE"
+		engineName = spBPEConfig(m, norm, tokens, table, &c)
 	} else {
 		t.family, t.components.Model, engineName = "unigram", "Unigram", "SentencePiece Unigram"
 		err = spUnigramConfig(m, norm, tokens, &c)
@@ -82,39 +83,59 @@ func spBytes(m *spmodel.Model) (ids [256]int32) {
 	return ids
 }
 
-func spBPEConfig(m *spmodel.Model, norm *spmodel.Normalizer, tokens [][]byte, c *general.Config) error {
+func spBPEConfig(m *spmodel.Model, norm *spmodel.Normalizer, tokens [][]byte, table *vocab.Table, c *general.Config) (name string) {
 	cfg := spbpe.Config{
 		Pieces: tokens, Scores: make([]float32, len(tokens)), NoMerge: make([]bool, len(tokens)), ByteFallback: m.ByteFallback,
 		ByteIDs: spBytes(m), UnkID: m.UnkID, FuseUnk: true,
 	}
-	spaceInside := m.SpaceSuffix
+	slow := general.SentencePieceConfig{
+		Vocab: table, Scores: cfg.Scores, Merges: make([]bool, len(tokens)), Unk: uint32(m.UnkID), ByteFallback: m.ByteFallback,
+		ByteIDs: cfg.ByteIDs,
+	}
+	// Where no piece reaches over the beginning of a word, neither does a merge; nor do unknown characters fuse across it.
+	_, wordsApart := table.ID([]byte(metaspaceChar))
+	wordsApart = wordsApart && !m.SpaceSuffix
 	for id, p := range m.Pieces {
 		cfg.Scores[id] = p.Score
 		switch p.Kind {
 		case spmodel.Unused:
-			return unsupportedf("unused piece %q in a BPE model", p.Text)
+			if slow.Unused == nil {
+				slow.Unused = make([]bool, len(tokens))
+			}
+			slow.Unused[id] = true
 		case spmodel.UserDefined:
 			cfg.UserDefined = append(cfg.UserDefined, uint32(id))
-			spaceInside = spaceInside || bytes.ContainsAny(p.Text, " \u2581")
+			slow.UserDefined = append(slow.UserDefined, tokens[id])
+			wordsApart = wordsApart && !bytes.ContainsRune(p.Text, ' ')
 		case spmodel.Normal:
-			rest := bytes.TrimLeft(p.Text, "\u2581")
-			spaceInside = spaceInside || bytes.Contains(rest, []byte("\u2581"))
 		default:
 			cfg.NoMerge[id] = true
+			continue
 		}
+		slow.Merges[id] = true
+		rest := bytes.TrimLeft(p.Text, metaspaceChar)
+		wordsApart = wordsApart && !bytes.Contains(rest, []byte(metaspaceChar))
 	}
-	if norm.Trivial() {
-		if m.AddDummyPrefix {
-			cfg.Prefix = spbpe.PrefixAlways
-		}
-	} else {
+	if norm.Trivial() && m.AddDummyPrefix {
+		cfg.Prefix = spbpe.PrefixAlways
+	}
+	if !norm.Trivial() {
 		c.Normalizer = normalize.Sequence{norm}
-		// No piece reaches over the beginning of a word, so neither does a merge.
-		c.CutAtSpaces = !spaceInside && len(m.Charsmap) == 0
+		c.CutAtSpaces = wordsApart && !norm.MapsSpaces()
 	}
-	model, err := spbpe.New(cfg)
-	c.Segments = spBPE{model}
-	return err
+	if slow.Unused == nil {
+		if model, err := spbpe.New(cfg); err == nil {
+			c.Segments = spBPE{model}
+			return "SentencePiece BPE"
+		}
+	}
+	c.Normalizer = normalize.Sequence{norm}
+	c.CutAtSpaces = wordsApart && !norm.MapsSpaces()
+	if wordsApart {
+		c.PreTokenizer = pretokenize.Sequence{pretokenize.BeforeWords('\u2581')}
+	}
+	c.Model = general.NewSentencePiece(slow)
+	return "general"
 }
 
 func spUnigramConfig(m *spmodel.Model, norm *spmodel.Normalizer, tokens [][]byte, c *general.Config) error {

@@ -21,6 +21,8 @@ type Scratch struct {
 	heap    []uint64
 	text    []byte
 	best    []best
+	spans   []span
+	merges  []spanMerge
 }
 
 // BPEConfig describes Hugging Face's BPE model. Its merges are given as ids.

@@ -423,3 +423,29 @@ func (m metaspace) cutAt(out *Pieces, start, piece int) int {
 	out.add(piece, len(out.Text))
 	return len(out.Text)
 }
+
+type beforeWords struct{ mark []byte }
+
+// BeforeWords cuts before each run of a mark (SentencePiece's U+2581) that something else precedes.
+func BeforeWords(mark rune) Step { return beforeWords{utf8.AppendRune(nil, mark)} }
+
+func (s beforeWords) Cut(in, out *Pieces) {
+	out.Text = in.Text
+	for _, p := range in.Spans {
+		start, marked := p.Start, true
+		for i := p.Start; i < p.End; {
+			if bytes.HasPrefix(in.Text[i:p.End], s.mark) {
+				if !marked {
+					out.add(start, i)
+					start = i
+				}
+				marked = true
+				i += len(s.mark)
+				continue
+			}
+			marked = false
+			i++
+		}
+		out.add(start, p.End)
+	}
+}

@@ -58,6 +58,16 @@ func (n *Normalizer) Trivial() bool {
 	return n.trie == nil && !n.extra && !n.suffix && n.space == metaspace
 }
 
+// MapsSpaces says whether the character map may have an entry with a space in it.
+func (n *Normalizer) MapsSpaces() bool {
+	for _, unit := range n.trie {
+		if unit&(1<<31|0xFF) == ' ' {
+			return true
+		}
+	}
+	return false
+}
+
 // longest finds the longest entry of the character map that text begins with.
 func (n *Normalizer) longest(text []byte) (to []byte, length int) {
 	if n.trie == nil {
