@@ -95,9 +95,12 @@ func prepare(ctx context.Context, o Options) (*build, shard.BuilderOptions, erro
 	var none shard.BuilderOptions
 	b := &build{opts: o}
 	b.meter.start = time.Now()
-	t, err := OpenTokenizer(o.Tokenizer)
-	if err != nil {
-		return nil, none, err
+	t := o.Model
+	if t == nil {
+		var err error
+		if t, err = OpenTokenizer(o.Tokenizer); err != nil {
+			return nil, none, err
+		}
 	}
 	b.model = t
 	template, err := readTemplate(o.Template)

@@ -36,7 +36,6 @@ type cursor struct {
 	Train     int64    `json:"train"` // examples
 	Val       int64    `json:"val"`
 	Held      []uint64 `json:"held,omitempty"`
-	Threshold uint64   `json:"threshold"`
 
 	Counters
 	Replaced int64    `json:"replaced"` // ill-formed UTF-8 sequences

@@ -4,17 +4,17 @@ import "math"
 
 // holdout decides, document by document and from content alone, which documents go to the split "val".
 //
-// A document is a candidate when the hash of its text falls below a threshold that depends on the settings and on the size of the sources, and
-// candidates are taken until the wanted number of examples is held out. Equal texts have equal hashes, so they are never in both splits: until the
-// split is full every copy of a candidate joins it, and afterwards copies of what was held out are left out of training (and counted).
+// A document is a candidate when the hash of its text falls below a threshold, and candidates are taken until the wanted number of examples is held
+// out. The threshold never rises, and equal texts have equal hashes, so no text is in both splits: what went to training was no candidate then and is
+// none later, and copies of what was held out join it, or are left out of training (and counted) once the split is full.
 //
 // Holding out whole documents keeps chunks of one text from standing on both sides. The last one is cut where the split is full; the rest of it is
 // left out.
 type holdout struct {
-	want      int64               // examples, 0 = hold nothing out
-	have      int64               // examples held out
-	threshold uint64              // a hash below it makes a candidate
-	held      map[uint64]struct{} // hashes of the documents held out
+	want  int64               // examples, 0 = hold nothing out
+	have  int64               // examples held out
+	share float64             // least part of all documents that are candidates
+	held  map[uint64]struct{} // hashes of the documents held out
 }
 
 // heldBytes bounds what one held-out document costs in memory: a map entry with its share of the table's slack.
@@ -36,11 +36,18 @@ func candidateShare(want, expected int64) float64 {
 }
 
 func newHoldout(want, expected int64) *holdout {
-	h := &holdout{want: want, threshold: uint64(candidateShare(want, expected) * math.MaxUint64)}
+	h := &holdout{want: want, share: candidateShare(want, expected)}
 	if want > 0 {
 		h.held = make(map[uint64]struct{})
 	}
 	return h
+}
+
+// threshold is the hash below which a document is a candidate now. Where the estimate behind share was too high (few long documents make many
+// examples), the part that is still missing keeps the threshold up: it falls with every example held out.
+func (h *holdout) threshold() uint64 {
+	missing := float64(h.want-h.have) / float64(h.want)
+	return uint64(max(h.share, missing/8) * math.MaxUint64)
 }
 
 // verdict is where a document goes.
@@ -53,13 +60,16 @@ const (
 )
 
 func (h *holdout) choose(hash uint64) verdict {
-	if h.want == 0 || hash >= h.threshold {
+	if h.want == 0 {
 		return toTrain
 	}
-	if h.full() {
-		if _, held := h.held[hash]; held {
-			return toNeither
-		}
+	_, held := h.held[hash]
+	switch {
+	case held && h.full():
+		return toNeither
+	case held:
+		return toVal
+	case h.full() || hash >= h.threshold():
 		return toTrain
 	}
 	h.held[hash] = struct{}{}

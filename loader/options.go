@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/tokenize"
 )
 
 // Options says what to build. The zero value of a field is its default. "Output" tells whether a field may change the bytes of the dataset.
@@ -19,6 +20,8 @@ type Options struct {
 	Out string
 	// Tokenizer is a built-in name, a folder or a file. Output. Default "gpt2".
 	Tokenizer string
+	// Model, where set, is used instead of loading Tokenizer, which then only names it. Output.
+	Model *tokenize.Tokenizer
 
 	// Format of the sources: "auto", "text", "document", "wikitext", "jsonl", "csv", "recipes". Output. Default "auto".
 	Format string
