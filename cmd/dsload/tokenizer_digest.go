@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+
+	"github.com/dsload/dsload/tokenize"
+	"github.com/spf13/cobra"
+)
+
+// digest is what `tokenizer digest` tells of a file. The hash runs over every document in order, a document being a line without its
+// end: the number of its ids, then the ids, each as uint32 in little-endian; no special tokens are added.
+type digest struct {
+	File      string `json:"file"`
+	Documents int64  `json:"documents"`
+	Bytes     int64  `json:"bytes"` // of documents, line ends not counted
+	Tokens    int64  `json:"tokens"`
+	SHA256    string `json:"sha256"`
+}
+
+func newTokenizerDigestCommand() *cobra.Command {
+	var asJSON bool
+	var name string
+	cmd := &cobra.Command{
+		Use:   "digest FILE...",
+		Short: "Count documents and tokens of files and hash all ids",
+		Long: `Prints a line for each file: documents (lines), bytes, tokens, and the SHA-256 over all ids,
+by which two tokenizers, or two versions of one, can be compared on a whole corpus.`,
+		Example: `  dsload tokenizer digest corpus.txt
+  dsload tokenizer digest --json --tokenizer tokenizer.json a.txt b.txt`,
+		Args: minArgs(1, "at least one file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := openTokenizer(name, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			for _, path := range args {
+				d, err := digestFile(cmd, t, path)
+				if err != nil {
+					return fmt.Errorf("digest %s: %w", path, err)
+				}
+				if asJSON {
+					err = json.NewEncoder(cmd.OutOrStdout()).Encode(d)
+				} else {
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s  %s  %d documents, %d bytes, %d tokens\n", d.SHA256, d.File, d.Documents, d.Bytes, d.Tokens)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVarP(&name, "tokenizer", "t", "gpt2", tokenizerUsage)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line")
+	return cmd
+}
+
+// digestWindow is the length of text in memory at once. A longer line is read twice, in pieces: its count of ids stands before them.
+const digestWindow = 4 << 20
+
+func digestFile(cmd *cobra.Command, t *tokenize.Tokenizer, path string) (*digest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := &digester{in: f, t: t, enc: t.NewEncoder(tokenize.EncoderOptions{}), hash: sha256.New(), window: make([]byte, 0, digestWindow)}
+	d := &r.sum
+	d.File = path
+	for {
+		if err := cmd.Context().Err(); err != nil {
+			return nil, err
+		}
+		err := r.fill()
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		rest := r.window
+		for {
+			end := bytes.IndexByte(rest, '\n')
+			if end < 0 {
+				break
+			}
+			r.document(rest[:end])
+			rest = rest[end+1:]
+		}
+		if err == io.EOF {
+			if len(rest) > 0 {
+				r.document(rest)
+			}
+			break
+		}
+		r.drop(len(r.window) - len(rest))
+		if len(r.window) == cap(r.window) {
+			if err := r.longDocument(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	d.SHA256 = hex.EncodeToString(r.hash.Sum(nil))
+	return d, nil
+}
+
+// digester reads one file through a window that begins at offset.
+type digester struct {
+	in     *os.File
+	offset int64
+	window []byte
+	t      *tokenize.Tokenizer
+	enc    *tokenize.Encoder
+	ids    []uint32
+	bytes  []byte
+	hash   hash.Hash
+	sum    digest
+}
+
+// fill reads until the window is full or the file ends, which is io.EOF.
+func (r *digester) fill() error {
+	n, err := io.ReadFull(r.in, r.window[len(r.window):cap(r.window)])
+	r.window = r.window[:len(r.window)+n]
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	if n == 0 && err == nil {
+		return nil // the window was full already
+	}
+	return err
+}
+
+// drop forgets the first n bytes of the window.
+func (r *digester) drop(n int) {
+	r.offset += int64(n)
+	r.window = r.window[:copy(r.window, r.window[n:])]
+}
+
+func (r *digester) document(text []byte) {
+	r.ids = r.enc.AppendTokens(r.ids[:0], text)
+	r.count(len(r.ids))
+	r.hashIDs()
+	r.sum.Bytes += int64(len(text))
+}
+
+func (r *digester) count(tokens int) {
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], uint32(tokens))
+	r.hash.Write(b[:])
+	r.sum.Documents++
+	r.sum.Tokens += int64(tokens)
+}
+
+func (r *digester) hashIDs() {
+	r.bytes = r.bytes[:0]
+	for _, id := range r.ids {
+		r.bytes = binary.LittleEndian.AppendUint32(r.bytes, id)
+	}
+	r.hash.Write(r.bytes)
+}
+
+// longDocument digests the line that fills the window and goes on behind it: once to count its ids, once more to hash them.
+func (r *digester) longDocument() error {
+	start := r.offset
+	tokens := 0
+	if err := r.pieces(func(int) { tokens += len(r.ids) }); err != nil {
+		return err
+	}
+	if _, err := r.in.Seek(start, io.SeekStart); err != nil {
+		return fmt.Errorf("line at byte %d is longer than %s, which needs a file that can be read twice: %w", start, formatSize(digestWindow), err)
+	}
+	r.window, r.offset = r.window[:0], start
+	r.count(tokens)
+	return r.pieces(func(n int) {
+		r.sum.Bytes += int64(n)
+		r.hashIDs()
+	})
+}
+
+// pieces encodes the line at the window's beginning piece by piece, cut where the ids of both sides are independent, and leaves the
+// window behind its end. each is called with the bytes of every piece, whose ids are in r.ids.
+func (r *digester) pieces(each func(n int)) error {
+	for first := true; ; first = false {
+		err := r.fill()
+		if err != nil && err != io.EOF {
+			return err
+		}
+		end := bytes.IndexByte(r.window, '\n')
+		last := end >= 0 || err == io.EOF
+		cut := end
+		switch {
+		case end < 0 && last:
+			cut = len(r.window)
+		case end < 0:
+			if cut = r.t.SafeCut(r.window); cut == 0 {
+				r.window = append(make([]byte, 0, 2*cap(r.window)), r.window...)
+				continue
+			}
+		}
+		r.ids = r.enc.AppendPiece(r.ids[:0], r.window[:cut], first, last)
+		each(cut)
+		if last {
+			r.drop(min(cut+1, len(r.window)))
+			return nil
+		}
+		r.drop(cut)
+	}
+}

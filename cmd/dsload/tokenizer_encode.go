@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/dsload/dsload/tokenize"
+	"github.com/spf13/cobra"
+)
+
+// codecFlags are those of encode and decode.
+type codecFlags struct {
+	tokenizer         string
+	asJSON, noSpecial bool
+}
+
+func (f *codecFlags) add(cmd *cobra.Command, noSpecial string) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&f.tokenizer, "tokenizer", "t", "gpt2", tokenizerUsage)
+	flags.BoolVar(&f.asJSON, "json", false, "JSON lines instead of plain ones, in and out")
+	flags.BoolVar(&f.noSpecial, "no-special", false, noSpecial)
+}
+
+func newTokenizerEncodeCommand() *cobra.Command {
+	var f codecFlags
+	cmd := &cobra.Command{
+		Use:   "encode",
+		Short: "Turn lines of text on stdin into token ids on stdout",
+		Long: `Each line of stdin is a text; its ids are printed on one line, separated by spaces.
+With --json a line is an object {"text": …} and becomes {"ids": […], "tokens": […]}.`,
+		Example: `  echo 'Hello, world' | dsload tokenizer encode
+  dsload tokenizer encode --json --tokenizer tokenizer.json --no-special < texts.jsonl`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runEncode(cmd, &f) },
+	}
+	f.add(cmd, "leave out the special tokens that the tokenizer puts around a text")
+	return cmd
+}
+
+func runEncode(cmd *cobra.Command, f *codecFlags) error {
+	t, err := openTokenizer(f.tokenizer, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	enc := t.NewEncoder(tokenize.EncoderOptions{})
+	var ids []uint32
+	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
+		text := line
+		if f.asJSON {
+			var in struct{ Text *string }
+			if err := json.Unmarshal(line, &in); err != nil {
+				return withCode(exitCorrupt, fmt.Errorf("encode: stdin line %d: %w", n, err))
+			}
+			if in.Text == nil {
+				return withCode(exitCorrupt, fmt.Errorf(`encode: stdin line %d: no field "text"`, n))
+			}
+			text = []byte(*in.Text)
+		}
+		ids = ids[:0]
+		if !f.noSpecial {
+			ids = append(ids, t.Prefix()...)
+		}
+		ids = enc.AppendTokens(ids, text)
+		if !f.noSpecial {
+			ids = append(ids, t.Suffix()...)
+		}
+		if !f.asJSON {
+			_, err := out.Write(appendIDs(out.AvailableBuffer(), ids, ' '))
+			return err
+		}
+		return writeEncoded(out, t, ids)
+	})
+}
+
+// writeEncoded writes one JSON object without its line end.
+func writeEncoded(out *bufio.Writer, t *tokenize.Tokenizer, ids []uint32) error {
+	b := append(out.AvailableBuffer(), `{"ids":[`...)
+	b = appendIDs(b, ids, ',')
+	b = append(b, `],"tokens":[`...)
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		token, _ := t.Token(id)
+		quoted, err := json.Marshal(token)
+		if err != nil {
+			return err
+		}
+		b = append(b, quoted...)
+	}
+	_, err := out.Write(append(b, "]}"...))
+	return err
+}
+
+func appendIDs(b []byte, ids []uint32, separator byte) []byte {
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, separator)
+		}
+		b = strconv.AppendUint(b, uint64(id), 10)
+	}
+	return b
+}
+
+func newTokenizerDecodeCommand() *cobra.Command {
+	var f codecFlags
+	cmd := &cobra.Command{
+		Use:   "decode",
+		Short: "Turn token ids on stdin into text on stdout",
+		Long: `Each line of stdin holds ids separated by spaces; their text is printed on a line.
+With --json a line is an object {"ids": […]} and becomes {"text": …}.`,
+		Example: `  echo '15496 11 995' | dsload tokenizer decode
+  dsload tokenizer decode --json --no-special < ids.jsonl`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDecode(cmd, &f) },
+	}
+	f.add(cmd, "leave out special tokens")
+	return cmd
+}
+
+func runDecode(cmd *cobra.Command, f *codecFlags) error {
+	t, err := openTokenizer(f.tokenizer, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	var text []byte
+	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
+		ids, err := parseIDs(line, f.asJSON)
+		if err != nil {
+			return withCode(exitCorrupt, fmt.Errorf("decode: stdin line %d: %w", n, err))
+		}
+		text = t.Decode(text[:0], ids, f.noSpecial)
+		if !f.asJSON {
+			_, err = out.Write(text)
+			return err
+		}
+		quoted, err := json.Marshal(string(text))
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, `{"text":%s}`, quoted)
+		return err
+	})
+}
+
+func parseIDs(line []byte, asJSON bool) ([]uint32, error) {
+	if asJSON {
+		var in struct{ IDs *[]uint32 }
+		if err := json.Unmarshal(line, &in); err != nil {
+			return nil, err
+		}
+		if in.IDs == nil {
+			return nil, fmt.Errorf(`no field "ids"`)
+		}
+		return *in.IDs, nil
+	}
+	var ids []uint32
+	for _, field := range bytes.Fields(line) {
+		id, err := strconv.ParseUint(string(field), 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%.20q is no id", field)
+		}
+		ids = append(ids, uint32(id))
+	}
+	return ids, nil
+}
+
+// eachLine gives do the lines of stdin without their ends, numbered from 1, and ends each line of the output. Output is flushed when
+// the input has nothing more at hand, so that a program on a pipe gets its answer before it asks again.
+func eachLine(cmd *cobra.Command, do func(n int, line []byte, out *bufio.Writer) error) error {
+	in := bufio.NewReaderSize(cmd.InOrStdin(), 256<<10)
+	out := bufio.NewWriterSize(cmd.OutOrStdout(), 256<<10)
+	var line []byte
+	for n := 1; ; n++ {
+		line = line[:0]
+		var err error
+		for {
+			var part []byte
+			part, err = in.ReadSlice('\n')
+			line = append(line, part...)
+			if err != bufio.ErrBufferFull {
+				break
+			}
+		}
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("read stdin: %w", err)
+		}
+		if len(line) > 0 {
+			if err := do(n, bytes.TrimSuffix(line, []byte("\n")), out); err != nil {
+				return err
+			}
+			if err := out.WriteByte('\n'); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return out.Flush()
+		}
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
+	}
+}
