@@ -19,7 +19,7 @@ type Encoder struct {
 	large large
 }
 
-const scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepItems*(3*4+8)
+const scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepItems*(6*4+8)
 
 // cacheBudget is what remains of an Encoder's bytes for the cache itself.
 func cacheBudget(cacheBytes int) int {

@@ -80,3 +80,9 @@ func BenchmarkSpeed(b *testing.B) {
 		b.Run(g.name, func(b *testing.B) { enginetest.Speed(b, g.load(b)) })
 	}
 }
+
+func BenchmarkHostile(b *testing.B) {
+	for _, g := range goldenTokenizers {
+		b.Run(g.name, func(b *testing.B) { enginetest.Hostile(b, g.load(b)) })
+	}
+}

@@ -116,7 +116,7 @@ func (e *Encoder) appendSearch32(dst []uint32, word []byte) []uint32 {
 			}
 			score := m.cfg.Scores[id]
 			if m.isUser != nil && m.isUser[id] {
-				score = float64(float32(float64(float32(end-start)*float32(m.maxScore)) - 0.1))
+				score = float64(float32(end-start)*float32(m.maxScore)) - 0.1
 			}
 			update(end, start, score+base, id)
 			if end-start == size {

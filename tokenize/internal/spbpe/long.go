@@ -1,0 +1,306 @@
+package spbpe
+
+import (
+	"bytes"
+	"math/bits"
+	"slices"
+)
+
+const (
+	windowSymbols = 256  // symbols that a long chunk is merged by at a time
+	overlap       = 64   // symbols of a window that the next one looks at again
+	maxHeap       = 2048 // symbols merged with a heap; above, pairs go to buckets by rank
+	keepItems     = 2048 // symbols of scratch kept between chunks
+)
+
+// large is the scratch of long chunks.
+type large struct {
+	id, next, prev []uint32
+	end            []uint32 // byte offset of the end of each symbol's first character
+	heap           []uint64 // rank<<32 | position
+
+	tokens, before []token // of this window and the one before it
+	text           []byte  // of the window before
+
+	// Pairs by rank: head[rank] is the first item of a list, 0 if empty.
+	head    []uint32
+	occ     []uint64 // a bit for each rank with a list
+	items   []bucketItem
+	current []uint64
+}
+
+type bucketItem struct{ pos, next uint32 }
+
+// token is a symbol that is left after merging, and where its text ends.
+type token struct{ sym, end uint32 }
+
+// appendLong merges chunks of any length, by windows. A sequence of tokens is what merging a text gives exactly if that holds for each
+// two neighbours: until the first merge that crosses a boundary between two tokens happens, everything within them goes as
+// it would go if they were alone. So results of overlapping windows may be joined at any token that both have.
+func (e *Encoder) appendLong(dst []uint32, chunk []byte) []uint32 {
+	g := &e.large
+	begin := len(dst)
+	var o output
+	start := 0       // of the window
+	first := token{} // the token that the window begins with, if it is joined to the one before
+	g.text = g.text[:0]
+	for {
+		size, used := e.window(chunk[start:])
+		g.tokens, g.before = g.before, g.tokens
+		if size == len(g.text) && bytes.Equal(chunk[start:start+size], g.text) {
+			g.tokens = append(g.tokens[:0], g.before...) // runs and repetitions: as before
+		} else {
+			e.mergeWindow(chunk[start:start+size], used)
+			g.text = append(g.text[:0], chunk[start:start+size]...)
+		}
+		k := 0
+		if start > 0 {
+			if g.tokens[0] != first {
+				return e.appendWhole(dst[:begin], chunk)
+			}
+			k = 1
+		}
+		last := len(g.tokens) - 1
+		if start+size < len(chunk) {
+			limit := uint32(size) - min(uint32(size)/2, uint32(size*overlap/windowSymbols))
+			for last > k && g.tokens[last].end > limit {
+				last--
+			}
+		}
+		for ; k <= last; k++ {
+			dst = o.add(dst, e.m, g.tokens[k].sym)
+		}
+		if start+size == len(chunk) {
+			break
+		}
+		if last == 0 {
+			return e.appendWhole(dst[:begin], chunk) // one token fills most of a window
+		}
+		from := g.tokens[last-1].end
+		first = token{g.tokens[last].sym, g.tokens[last].end - from}
+		start += int(from)
+	}
+	dst = o.end(dst, e.m)
+	e.shrink()
+	return dst
+}
+
+// window decodes up to windowSymbols symbols into the scratch and returns their length in bytes and number.
+func (e *Encoder) window(text []byte) (size, used int) {
+	g := &e.large
+	g.id, g.end = g.id[:0], g.end[:0]
+	for size < len(text) && len(g.id) < windowSymbols {
+		sym, n := e.m.symbol(text[size:])
+		size += n
+		g.id = append(g.id, sym)
+		g.end = append(g.end, uint32(size))
+	}
+	return size, len(g.id)
+}
+
+// mergeWindow merges the symbols that window decoded, into g.tokens.
+func (e *Encoder) mergeWindow(text []byte, n int) {
+	g := &e.large
+	e.thread(n)
+	e.mergeHeap()
+	g.tokens = g.tokens[:0]
+	for i := 0; i < n; {
+		next := int(g.next[i])
+		g.tokens = append(g.tokens, token{g.id[i], g.end[next-1]})
+		i = next
+	}
+}
+
+// thread links n symbols to a list.
+func (e *Encoder) thread(n int) {
+	g := &e.large
+	g.next, g.prev = slices.Grow(g.next[:0], n)[:n], slices.Grow(g.prev[:0], n)[:n]
+	for i := range n {
+		g.next[i], g.prev[i] = uint32(i+1), uint32(i-1)
+	}
+}
+
+// appendWhole merges a long chunk at once, where windows find no token in common.
+func (e *Encoder) appendWhole(dst []uint32, chunk []byte) []uint32 {
+	g := &e.large
+	g.id = g.id[:0]
+	for len(chunk) > 0 {
+		sym, size := e.m.symbol(chunk)
+		g.id = append(g.id, sym)
+		chunk = chunk[size:]
+	}
+	n := len(g.id)
+	e.thread(n)
+	if n <= maxHeap {
+		e.mergeHeap()
+	} else {
+		e.mergeBuckets()
+	}
+	var o output
+	for i := 0; i < n; i = int(g.next[i]) {
+		dst = o.add(dst, e.m, g.id[i])
+	}
+	dst = o.end(dst, e.m)
+	e.shrink()
+	return dst
+}
+
+// shrink drops scratch that an enormous chunk left behind.
+func (e *Encoder) shrink() {
+	if cap(e.large.id) > 2*keepItems || cap(e.large.heap) > 2*keepItems {
+		e.large = large{}
+	}
+}
+
+// gone marks a position that was merged into the one before it.
+const gone = ^uint32(0) - 1
+
+// mergeAt merges position i with its successor if that pair still has the rank, and reports the new pairs to push.
+func (e *Encoder) mergeAt(rank, i uint32, push func(rank, pos uint32)) {
+	g, m := &e.large, e.m
+	n := uint32(len(g.id))
+	r := g.next[i]
+	if g.prev[i] == gone || r >= n {
+		return
+	}
+	now, id := m.merges.find(g.id[i], g.id[r])
+	if now != rank {
+		return
+	}
+	after := g.next[r]
+	g.id[i], g.next[i], g.prev[r] = id, after, gone
+	if after < n {
+		g.prev[after] = i
+		if rank, _ := m.merges.find(id, g.id[after]); rank != noRank {
+			push(rank, i)
+		}
+	}
+	if i > 0 {
+		p := g.prev[i]
+		if rank, _ := m.merges.find(g.id[p], id); rank != noRank {
+			push(rank, p)
+		}
+	}
+}
+
+func (e *Encoder) mergeHeap() {
+	g, m := &e.large, e.m
+	g.heap = g.heap[:0]
+	push := func(rank, pos uint32) { g.heap = heapPush(g.heap, uint64(rank)<<32|uint64(pos)) }
+	for i := 0; i+1 < len(g.id); i++ {
+		if rank, _ := m.merges.find(g.id[i], g.id[i+1]); rank != noRank {
+			push(rank, uint32(i))
+		}
+	}
+	for len(g.heap) > 0 {
+		var top uint64
+		top, g.heap = heapPop(g.heap)
+		e.mergeAt(uint32(top>>32), uint32(top), push)
+	}
+}
+
+// mergeBuckets does the same for very long chunks, in nearly linear time: pairs lie in one bucket for each rank, buckets are emptied
+// from the best rank on, each in order of position. Pairs that turn up for a rank already passed (or being emptied) go to a
+// heap, which comes first; in models as they are trained that is rare.
+func (e *Encoder) mergeBuckets() {
+	g, m := &e.large, e.m
+	ranks := m.merges.ranks
+	g.head = make([]uint32, ranks)
+	g.occ = make([]uint64, ranks/64+1)
+	g.items = append(g.items[:0], bucketItem{})
+	g.heap = g.heap[:0]
+	passed := -1
+	free := uint32(0)
+	push := func(rank, pos uint32) {
+		if int(rank) <= passed {
+			g.heap = heapPush(g.heap, uint64(rank)<<32|uint64(pos))
+			return
+		}
+		it := bucketItem{pos, g.head[rank]}
+		g.occ[rank/64] |= 1 << (rank % 64)
+		if free != 0 {
+			g.head[rank] = free
+			free, g.items[free] = g.items[free].next, it
+			return
+		}
+		g.head[rank] = uint32(len(g.items))
+		g.items = append(g.items, it)
+	}
+	for i := len(g.id) - 2; i >= 0; i-- {
+		if rank, _ := m.merges.find(g.id[i], g.id[i+1]); rank != noRank {
+			push(rank, uint32(i))
+		}
+	}
+	for word := 0; word < len(g.occ); {
+		if g.occ[word] == 0 {
+			word++
+			continue
+		}
+		rank := uint32(word*64 + bits.TrailingZeros64(g.occ[word]))
+		g.occ[word] &= g.occ[word] - 1
+		passed = int(rank)
+		g.current = g.current[:0]
+		for it := g.head[rank]; it != 0; {
+			g.current = append(g.current, uint64(rank)<<32|uint64(g.items[it].pos))
+			next := g.items[it].next
+			g.items[it].next, free = free, it
+			it = next
+		}
+		g.head[rank] = 0
+		if !slices.IsSorted(g.current) {
+			slices.Sort(g.current)
+		}
+		for k := 0; k < len(g.current) || len(g.heap) > 0; {
+			var top uint64
+			if len(g.heap) > 0 && (k == len(g.current) || g.heap[0] < g.current[k]) {
+				top, g.heap = heapPop(g.heap)
+			} else {
+				top = g.current[k]
+				k++
+			}
+			e.mergeAt(uint32(top>>32), uint32(top), push)
+		}
+	}
+}
+
+func heapPush(h []uint64, x uint64) []uint64 {
+	h = append(h, x)
+	i := len(h) - 1
+	for i > 0 {
+		p := (i - 1) / 2
+		if h[p] <= x {
+			break
+		}
+		h[i] = h[p]
+		i = p
+	}
+	h[i] = x
+	return h
+}
+
+func heapPop(h []uint64) (uint64, []uint64) {
+	top := h[0]
+	n := len(h) - 1
+	x := h[n]
+	h = h[:n]
+	if n == 0 {
+		return top, h
+	}
+	i := 0
+	for {
+		c := 2*i + 1
+		if c >= n {
+			break
+		}
+		if c+1 < n && h[c+1] < h[c] {
+			c++
+		}
+		if h[c] >= x {
+			break
+		}
+		h[i] = h[c]
+		i = c
+	}
+	h[i] = x
+	return top, h
+}
