@@ -13,6 +13,6 @@ processes. Machines are noisy: compare ratios of runs made together, best of sev
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBuildCommand(), newBenchFeedCommand())
+	cmd.AddCommand(newBenchTokenizeCommand(), newBenchBuildCommand(), newBenchFeedCommand())
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/source"
 	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/tokenize"
 )
 
 // What kind of failure an error is, told from its type; exitCode asks in the order usage, limit, corrupt, interrupted.
@@ -33,7 +34,7 @@ func isCorrupt(err error) bool {
 	var changed *source.SourceChangedError
 	return errors.As(err, &record) || errors.As(err, &changed) ||
 		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge, source.ErrNoDocuments, source.ErrUnsupported,
-			shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion)
+			tokenize.ErrFormat, shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion)
 }
 
 func isInterrupted(err error) bool {

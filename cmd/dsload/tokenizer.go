@@ -21,7 +21,7 @@ func newTokenizerCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTokenizerEncodeCommand(), newTokenizerDecodeCommand(), newTokenizerDigestCommand(), newTokenizerInspectCommand(), newTokenizerTrainCommand())
+	cmd.AddCommand(newTokenizerEncodeCommand(), newTokenizerDecodeCommand(), newTokenizerDigestCommand(), newTokenizerInspectCommand())
 	return cmd
 }
 
@@ -72,7 +72,9 @@ func newTokenizerInspectCommand() *cobra.Command {
 
 func describeTokenizer(t *tokenize.Tokenizer, d tokenize.Description) string {
 	var b strings.Builder
-	line := func(name, format string, args ...any) { fmt.Fprintf(&b, "%-15s %s\n", name, fmt.Sprintf(format, args...)) }
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-15s %s\n", name, fmt.Sprintf(format, args...))
+	}
 	line("name", "%s", d.Name)
 	line("family", "%s", d.Family)
 	line("engine", "%s", d.Engine)

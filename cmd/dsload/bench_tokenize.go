@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/dsload/dsload/tokenize"
+	"github.com/spf13/cobra"
+)
+
+// tokenizeFigures are those of the best cold round: fresh encoders over the whole text once. Warm figures are of a second pass of the
+// same encoders. CPU time is the kernel's, user and system, of the whole process during the pass.
+type tokenizeFigures struct {
+	MBPerCPUSecond float64 `json:"mb_per_cpu_s"`
+	MBPerSecond    float64 `json:"mb_per_s"`
+	TokensPerSec   float64 `json:"tokens_per_s"`
+	PeakRSSBytes   int64   `json:"peak_rss_bytes"` // of the process, the text included
+	AllocsPerDoc   float64 `json:"allocs_per_doc"` // in the warm pass
+	WarmMBPerCPU   float64 `json:"warm_mb_per_cpu_s"`
+	WarmMBPerSec   float64 `json:"warm_mb_per_s"`
+	WarmTokensPerS float64 `json:"warm_tokens_per_s"`
+	LoadMillis     float64 `json:"load_ms"`
+	Documents      int     `json:"documents"`
+	TextBytes      int64   `json:"text_bytes"`
+	Tokens         int64   `json:"tokens"`
+	Workers        int     `json:"workers"`
+	Rounds         int     `json:"rounds"`
+	CacheBytes     int64   `json:"cache_bytes"` // of each worker
+	ResidentBytes  int64   `json:"resident_bytes"`
+	EncoderBytes   int64   `json:"encoder_bytes"`
+	Tokenizer      string  `json:"tokenizer"`
+}
+
+type benchTokenizeFlags struct {
+	asJSON               bool
+	tokenizer, documents string
+	workers, rounds      int
+	cache                int64
+}
+
+func newBenchTokenizeCommand() *cobra.Command {
+	f := benchTokenizeFlags{cache: tokenize.DefaultCacheBytes}
+	cmd := &cobra.Command{
+		Use:   "tokenize FILE...",
+		Short: "Measure tokenizing: text per CPU-second, cold and warm, allocations, memory",
+		Long: `Reads the files into memory and encodes them again and again: in each round with fresh
+encoders (cold), then once more with the same ones (warm). The best cold round counts.
+Documents are runs of whole lines of at least 2 KiB; ids go to a buffer that is reused.`,
+		Example: "  dsload bench tokenize corpus.txt\n  dsload bench tokenize corpus.txt --tokenizer tokenizer.json --workers 1 --json",
+		Args:    minArgs(1, "at least one file"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runBenchTokenize(cmd, &f, args) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	flags.StringVarP(&f.tokenizer, "tokenizer", "t", "gpt2", tokenizerUsage)
+	flags.IntVar(&f.workers, "workers", 0, "encoders at work at once (default the CPU quota)")
+	flags.IntVar(&f.rounds, "rounds", 7, "cold rounds, of which the best counts")
+	flags.StringVar(&f.documents, "documents", "runs", "runs (of whole lines, 2 KiB or more) or lines")
+	flags.Var(sizeValue{&f.cache, false}, "cache", "size of each encoder's cache")
+	return cmd
+}
+
+func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string) error {
+	if f.rounds < 1 {
+		return usagef("--rounds %d: must be at least 1", f.rounds)
+	}
+	if cmd.Flags().Changed("workers") && f.workers < 1 {
+		return usagef("--workers %d: must be at least 1", f.workers)
+	}
+	least := 2048
+	switch f.documents {
+	case "runs":
+	case "lines":
+		least = 1
+	default:
+		return usagef("--documents %s: must be runs or lines", f.documents)
+	}
+	if f.workers == 0 {
+		f.workers = runtime.GOMAXPROCS(0)
+	}
+	start := time.Now()
+	t, err := openTokenizer(f.tokenizer, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	loaded := time.Since(start)
+	var docs [][]byte
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("bench tokenize: %w", err)
+		}
+		docs = appendDocuments(docs, data, least)
+	}
+	b := &tokenizeBench{t: t, docs: docs, workers: f.workers, cache: int(f.cache)}
+	for _, d := range docs {
+		b.bytes += int64(len(d))
+	}
+	if b.bytes == 0 {
+		return withCode(exitCorrupt, fmt.Errorf("bench tokenize: the files hold no text"))
+	}
+	figures := &tokenizeFigures{
+		LoadMillis: float64(loaded.Microseconds()) / 1000, Documents: len(docs), TextBytes: b.bytes, Workers: f.workers, Rounds: f.rounds,
+		CacheBytes: f.cache, ResidentBytes: t.ResidentBytes(), EncoderBytes: t.EncoderBytes(tokenize.EncoderOptions{CacheBytes: int(f.cache)}), Tokenizer: f.tokenizer,
+	}
+	for range f.rounds {
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
+		if err := b.round(figures); err != nil {
+			return err
+		}
+	}
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return fmt.Errorf("bench tokenize: read own resource usage: %w", err)
+	}
+	figures.PeakRSSBytes = usage.Maxrss << 10
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "cold %.1f MB per CPU-second, %.1f MB/s, %s tokens/s; warm %.1f MB per CPU-second, %.2f allocations a document; peak memory %s (best of %d, %s)\n",
+		figures.MBPerCPUSecond, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)), figures.WarmMBPerCPU, figures.AllocsPerDoc,
+		formatSize(figures.PeakRSSBytes), f.rounds, plural(f.workers, "worker"))
+	return err
+}
+
+// appendDocuments cuts data into runs of whole lines, line ends included, each the shortest of at least so many bytes.
+func appendDocuments(docs [][]byte, data []byte, least int) [][]byte {
+	for start := 0; start < len(data); {
+		end := min(start+least-1, len(data))
+		if n := bytes.IndexByte(data[end:], '\n'); n >= 0 {
+			end += n + 1
+		} else {
+			end = len(data)
+		}
+		docs = append(docs, data[start:end])
+		start = end
+	}
+	return docs
+}
+
+type tokenizeBench struct {
+	t       *tokenize.Tokenizer
+	docs    [][]byte
+	bytes   int64
+	workers int
+	cache   int
+}
+
+// benchBatch is how many documents a worker takes at once.
+const benchBatch = 32
+
+// round measures fresh encoders cold and warm, and keeps the figures where the cold pass is the best so far.
+func (b *tokenizeBench) round(best *tokenizeFigures) error {
+	encoders := make([]*tokenize.Encoder, b.workers)
+	for i := range encoders {
+		encoders[i] = b.t.NewEncoder(tokenize.EncoderOptions{CacheBytes: b.cache})
+	}
+	buffers := make([][]uint32, b.workers)
+	for i := range buffers {
+		buffers[i] = make([]uint32, 0, 1<<16)
+	}
+	runtime.GC()
+	cold, err := b.pass(encoders, buffers)
+	if err != nil {
+		return err
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	warm, err := b.pass(encoders, buffers)
+	if err != nil {
+		return err
+	}
+	runtime.ReadMemStats(&after)
+	if cold.tokens != warm.tokens {
+		return fmt.Errorf("bench tokenize: %d tokens cold, %d warm: the encoder is broken", cold.tokens, warm.tokens)
+	}
+	mb := float64(b.bytes) / 1e6
+	if rate := mb / cold.cpu; rate > best.MBPerCPUSecond {
+		best.MBPerCPUSecond, best.MBPerSecond, best.TokensPerSec = rate, mb/cold.wall, float64(cold.tokens)/cold.wall
+		best.Tokens = cold.tokens
+	}
+	if rate := mb / warm.cpu; rate > best.WarmMBPerCPU {
+		best.WarmMBPerCPU, best.WarmMBPerSec, best.WarmTokensPerS = rate, mb/warm.wall, float64(warm.tokens)/warm.wall
+	}
+	// A pass starts its workers and its clock, which allocates now and then: those few are not the encoder's.
+	best.AllocsPerDoc = float64(after.Mallocs-before.Mallocs) / float64(len(b.docs))
+	return nil
+}
+
+type passCost struct {
+	cpu, wall float64 // seconds
+	tokens    int64
+}
+
+func (b *tokenizeBench) pass(encoders []*tokenize.Encoder, buffers [][]uint32) (passCost, error) {
+	var next, tokens atomic.Int64
+	work := func(enc *tokenize.Encoder, kept *[]uint32) {
+		buffer, n := *kept, int64(0)
+		for {
+			start := int(next.Add(benchBatch)) - benchBatch
+			if start >= len(b.docs) {
+				break
+			}
+			for _, d := range b.docs[start:min(start+benchBatch, len(b.docs))] {
+				buffer = enc.AppendTokens(buffer[:0], d)
+				n += int64(len(buffer))
+			}
+		}
+		*kept = buffer
+		tokens.Add(n)
+	}
+	cpu, err := ownCPU()
+	if err != nil {
+		return passCost{}, err
+	}
+	start := time.Now()
+	if len(encoders) == 1 {
+		work(encoders[0], &buffers[0])
+	} else {
+		var wg sync.WaitGroup
+		for i := range encoders {
+			wg.Go(func() { work(encoders[i], &buffers[i]) })
+		}
+		wg.Wait()
+	}
+	wall := time.Since(start).Seconds()
+	end, err := ownCPU()
+	if err != nil {
+		return passCost{}, err
+	}
+	return passCost{cpu: max(end-cpu, 1e-6), wall: max(wall, 1e-9), tokens: tokens.Load()}, nil
+}
+
+// ownCPU is the user and system time of this process in seconds.
+func ownCPU() (float64, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, fmt.Errorf("read own resource usage: %w", err)
+	}
+	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9, nil
+}
