@@ -231,19 +231,27 @@ func (e *Encoder) prepareGo(first, n int) {
 	}
 }
 
-// matchGo looks up the n prepared words, writes their values and lists those that are not cached.
+// matchGo looks up the n prepared words, writes their values and lists those that are not cached. Which way of a line matches cannot be
+// predicted, so all are compared and the values masked.
 func (e *Encoder) matchGo(first, n, misses int) int {
-	for i := range n {
-		p := probe{e.probes.pairs[i][0], e.probes.pairs[i][1], e.probes.lines[i], e.probes.any[i]}
-		if v := e.find(&p); v != nil {
-			e.values[first+i] = *v
-		} else {
-			e.missed[misses] = uint16(first + i)
-			misses++
-		}
+	pairs, lines, anys := e.probes.pairs[:n], e.probes.lines[:n], e.probes.any[:n]
+	values := e.values[first : first+n]
+	for i := range pairs {
+		lo, second := pairs[i][0], pairs[i][1]
+		both := uint64(anys[i]>>3) - 1 // all ones where both halves must match
+		line := (*[lineWords]uint64)(e.lines[lines[i]/8:])
+		x2, x3 := line[2]^second, line[3]^second
+		v := line[4]&isZero(line[0]^lo|x2&both) | line[5]&isZero(line[1]^lo|x3&both)
+		v |= line[6]&isZero(x2|both) | line[7]&isZero(x3|both)
+		values[i] = v
+		e.missed[misses] = uint16(first + i)
+		misses += int(isZero(v) & 1)
 	}
 	return misses
 }
+
+// isZero is all ones for 0, else 0.
+func isZero(x uint64) uint64 { return (x|-x)>>63 - 1 }
 
 // emitGo appends the ids of the values of words first..words, and returns the number of the word at which it stopped: words, a long one, or
 // one whose spilled ids are gone.

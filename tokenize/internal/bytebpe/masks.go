@@ -52,26 +52,33 @@ func classifyGo(buf []byte, out []block) (high, nul uint64) {
 		*b = block{}
 		for i := 0; i < 8; i++ {
 			raw := binary.LittleEndian.Uint64(text[i*8:])
-			hi := raw & highs
-			x := raw &^ highs
-			ascii := ^hi & highs
-			up := between(x, 'A', 'Z') & ascii
-			lo := between(x, 'a', 'z') & ascii
-			blank := equal(x, ' ') & ascii
 			s := uint(i * 8)
-			b.letter |= gather(up|lo) << s
-			b.number |= gather(between(x, '0', '9')&ascii) << s
-			b.space |= gather(between(x, '\t', '\r')&ascii|blank) << s
+			x, ascii := raw, uint64(highs)
+			if hi := raw & highs; hi != 0 {
+				x, ascii = raw&^highs, ^hi&highs
+				b.high |= gather(hi) << s
+				b.cont |= gather(hi&^(raw<<1)) << s
+			}
+			l := between(x|0x20*ones, 'a', 'z') & ascii
+			n := between(x, '0', '9') & ascii
+			blank := equal(x, ' ') & ascii
+			b.letter |= gather(l) << s
+			b.upper |= gather(l&^(x<<2)) << s
 			b.blank |= gather(blank) << s
+			if n != 0 {
+				b.number |= gather(n) << s
+			}
+			if ascii == l|n|blank {
+				continue
+			}
+			b.space |= gather(between(x, '\t', '\r')&ascii) << s
 			b.newline |= gather((equal(x, '\n')|equal(x, '\r'))&ascii) << s
 			b.quote |= gather(equal(x, '\'')&ascii) << s
 			b.nul |= gather(equal(x, 0)&ascii) << s
-			b.high |= gather(hi) << s
-			b.cont |= gather(hi&^(raw<<1)) << s
-			b.upper |= gather(up) << s
-			b.lower |= gather(lo) << s
 			b.slash |= gather(equal(x, '/')&ascii) << s
 		}
+		b.space |= b.blank
+		b.lower = b.letter &^ b.upper
 		high |= b.high
 		nul |= b.nul
 	}
