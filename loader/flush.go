@@ -192,7 +192,7 @@ func (f *flusher) cutText(j *job, r *recordSpan, d *tokenized, maxBytes int64) (
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)
-	if err := w.formatter.Format(&w.scratch, &r.Record, j.raw[r.start:r.end]); err != nil {
+	if err := w.formatter.Format(&w.scratch, r.describe(), j.raw[r.start:r.end]); err != nil {
 		return nil, 0, err
 	}
 	text := w.scratch.Prompt[:maxBytes]

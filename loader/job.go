@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"github.com/dsload/dsload/loader/example"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/source"
 )
@@ -74,4 +75,9 @@ func (j *job) reset() {
 	}
 	clear(j.documents) // errors must not outlive their job
 	j.raw, j.records, j.ids, j.documents = j.raw[:0], j.records[:0], j.ids[:0], j.documents[:0]
+}
+
+// describe says what kind of bytes a record has.
+func (r *recordSpan) describe() example.Record {
+	return example.Record{Format: string(r.Format), Columns: r.Columns, Comma: r.Comma, Decoded: r.Decoded}
 }

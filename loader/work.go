@@ -36,7 +36,7 @@ func (w *worker) run(j *job) {
 	for i := range j.records {
 		r := &j.records[i]
 		var d tokenized
-		if err := w.formatter.Format(&w.scratch, &r.Record, j.raw[r.start:r.end]); err != nil {
+		if err := w.formatter.Format(&w.scratch, r.describe(), j.raw[r.start:r.end]); err != nil {
 			d.err = err
 			j.documents = append(j.documents, d)
 			continue

@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -125,7 +124,7 @@ func TestRealCorpora(t *testing.T) {
 				if r.Format == WikiText && r.First && !isCandidate([]byte(strings.SplitN(r.data, "\n", 2)[0])) {
 					t.Errorf("record %d begins with %.40q", i, r.data)
 				}
-				if !strings.HasPrefix(string(whole[r.Offset:]), r.data) {
+				if !bytes.HasPrefix(whole[r.Offset:], []byte(r.data)) {
 					t.Errorf("record %d is not what stands at byte %d", i, r.Offset)
 				}
 			}
@@ -151,5 +150,3 @@ func TestArticlesAreTheWholeFile(t *testing.T) {
 		t.Errorf("%d bytes in articles, want %d", all.Len(), len(want))
 	}
 }
-
-var errDisk = errors.New("input/output error")

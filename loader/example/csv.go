@@ -1,0 +1,111 @@
+package example
+
+import (
+	"bytes"
+	"errors"
+)
+
+// csvFields are the fields of a CSV record, decoded back to back.
+type csvFields struct {
+	text []byte
+	ends []int
+}
+
+// at returns field i.
+func (c *csvFields) at(i int) []byte {
+	if i == 0 {
+		return c.text[:c.ends[0]]
+	}
+	return c.text[c.ends[i-1]:c.ends[i]]
+}
+
+// parse splits a record, which has no line end behind it, into exactly so many fields.
+func (c *csvFields) parse(data []byte, comma byte, columns int) error {
+	c.text, c.ends = c.text[:0], c.ends[:0]
+	for {
+		if len(c.ends) == columns {
+			return problemf(ErrMalformed, "more fields than the %d columns of the header", columns)
+		}
+		if len(data) > 0 && data[0] == '"' {
+			rest, err := c.quoted(data[1:])
+			if err != nil {
+				return err
+			}
+			data = rest
+		} else {
+			n := bytes.IndexByte(data, comma)
+			if n < 0 {
+				n = len(data)
+			}
+			c.text = append(c.text, data[:n]...)
+			data = data[n:]
+		}
+		c.ends = append(c.ends, len(c.text))
+		if len(data) == 0 {
+			break
+		}
+		if data[0] != comma {
+			return problemf(ErrMalformed, "field %d goes on behind its closing quote", len(c.ends))
+		}
+		data = data[1:]
+	}
+	if len(c.ends) < columns {
+		return problemf(ErrMalformed, "%d fields where the header has %d columns", len(c.ends), columns)
+	}
+	return nil
+}
+
+// quoted decodes a field behind its opening quote and returns what follows its closing one.
+func (c *csvFields) quoted(data []byte) (rest []byte, err error) {
+	for {
+		n := bytes.IndexByte(data, '"')
+		if n < 0 {
+			return nil, problemf(ErrMalformed, "field %d is not closed by a quote", len(c.ends)+1)
+		}
+		c.text = append(c.text, data[:n]...)
+		data = data[n+1:]
+		if len(data) == 0 || data[0] != '"' {
+			return data, nil
+		}
+		c.text = append(c.text, '"')
+		data = data[1:]
+	}
+}
+
+var errNoList = errors.New("not a JSON list of strings")
+
+// appendStrings decodes a JSON list of strings: their texts back to back, and where each ends.
+func appendStrings(text []byte, ends []int, data []byte) ([]byte, []int, error) {
+	s := jsonScanner{data: data}
+	if s.token() != '[' {
+		return text, ends, errNoList
+	}
+	s.pos++
+	if s.token() == ']' {
+		s.pos++
+	} else {
+		for {
+			if s.token() != '"' {
+				return text, ends, errNoList
+			}
+			span, err := s.skipString()
+			if err != nil {
+				return text, ends, err
+			}
+			text, _ = appendUnescaped(text, s.data[span.start:span.end], span.escaped)
+			ends = append(ends, len(text))
+			b := s.token()
+			s.pos++
+			if b == ']' {
+				break
+			}
+			if b != ',' {
+				return text, ends, errNoList
+			}
+		}
+	}
+	if s.token() != 0 {
+		return text, ends, errNoList
+	}
+	return text, ends, nil
+}

@@ -1,0 +1,201 @@
+package example
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const defaultTextField = "text"
+
+// FormatOptions say what text a record gives. The zero value of a field is its default.
+type FormatOptions struct {
+	// TextField is the field of JSON lines and the column of CSV that holds the text. Default "text".
+	TextField string
+	// Template is the name of a built-in template or the text of a Go text/template. Default: "recipe" for recipes, none for other formats.
+	Template string
+	// TemplateName is the file of Template, for errors. Default "template".
+	TemplateName string
+}
+
+// Record describes the bytes handed to Format, as package source framed them.
+type Record struct {
+	Format  string   // "text", "document", "wikitext", "jsonl", "csv" or "recipes"
+	Columns []string // of CSV
+	Comma   byte     // of CSV
+	Decoded bool     // the bytes are the text already
+}
+
+// Formatted is the text of a record. Reuse it: its buffers grow to the longest record.
+type Formatted struct {
+	Prompt    []byte // the text, or what the target answers
+	Target    []byte
+	HasTarget bool
+	Replaced  int // ill-formed parts that became U+FFFD
+}
+
+// A Formatter makes text of records. It is immutable.
+type Formatter struct {
+	opts     FormatOptions
+	builtin  *builtin
+	template *userTemplate
+}
+
+// NewFormatter parses the template. Errors match ErrTemplate.
+func NewFormatter(o FormatOptions) (*Formatter, error) {
+	f := &Formatter{opts: o}
+	if o.TemplateName == "" {
+		f.opts.TemplateName = "template"
+	}
+	if o.Template == "" {
+		return f, nil
+	}
+	var err error
+	if f.builtin = findBuiltin(o.Template); f.builtin != nil {
+		f.template, err = parseTemplate(f.builtin.name, f.builtin.body)
+	} else {
+		f.template, err = parseTemplate(f.opts.TemplateName, o.Template)
+	}
+	return f, err
+}
+
+// HasTarget tells whether the template makes a target of every record.
+func (f *Formatter) HasTarget() bool { return f.template != nil && f.template.target != nil }
+
+// OverheadBytes is how much a template may add to three times a record's bytes.
+func (f *Formatter) OverheadBytes() int64 {
+	switch {
+	case f.template == nil:
+		return 0
+	case f.builtin != nil:
+		return builtinOverhead
+	}
+	return int64(4*len(f.opts.Template)) + userOverhead
+}
+
+const (
+	builtinOverhead = 64 // the fixed text of a built-in template
+	userOverhead    = 4 << 10
+)
+
+// A Worker formats records, one at a time, with buffers of its own.
+type Worker struct {
+	f       *Formatter
+	clean   []byte // the record, with ill-formed parts replaced
+	fields  csvFields
+	lists   [3][]byte // decoded strings of a recipe's lists
+	ends    [3][]int
+	scan    jsonScanner
+	columns columnIndex
+	out     boundedWriter
+}
+
+// columnIndex remembers where the wanted columns of a header are.
+type columnIndex struct {
+	of    []string
+	text  int
+	known [3]int // title, ingredients, directions
+}
+
+// NewWorker returns a worker of this formatter.
+func (f *Formatter) NewWorker() *Worker { return &Worker{f: f} }
+
+// Format makes the text of a record in dst. Errors match ErrMalformed, ErrUnknownField, ErrTemplate or ErrTooLarge and tell of the record alone: the
+// caller knows where it stands.
+func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
+	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = dst.Prompt[:0], dst.Target[:0], false, 0
+	f := w.f
+	plain := rec.Decoded || rec.Format != "jsonl" && rec.Format != "csv" && rec.Format != "recipes"
+	if plain && f.template == nil {
+		dst.Prompt, dst.Replaced = AppendValid(dst.Prompt, data)
+		return nil
+	}
+	limit := 3*len(data) + int(f.OverheadBytes())
+	if !utf8.Valid(data) {
+		w.clean, dst.Replaced = AppendValid(w.clean[:0], data)
+		data = w.clean
+	}
+	switch {
+	case plain:
+		return w.execute(dst, map[string]any{"text": string(data)}, limit)
+	case rec.Format == "jsonl" && f.template == nil:
+		return w.jsonText(dst, data)
+	case rec.Format == "jsonl":
+		fields, err := jsonFields(data)
+		if err != nil {
+			return err
+		}
+		return w.execute(dst, fields, limit)
+	}
+	if err := w.fields.parse(data, rec.Comma, len(rec.Columns)); err != nil {
+		return err
+	}
+	w.locate(rec.Columns)
+	switch {
+	case rec.Format == "recipes" && (f.builtin != nil || f.template == nil && f.opts.TextField == ""):
+		return w.recipe(dst)
+	case f.template != nil:
+		fields, err := w.csvMap(rec)
+		if err != nil {
+			return err
+		}
+		return w.execute(dst, fields, limit)
+	case w.columns.text < 0:
+		return problemf(ErrUnknownField, "no column %q; the columns are %s", f.textField(), strings.Join(rec.Columns, ", "))
+	}
+	dst.Prompt = append(dst.Prompt, w.fields.at(w.columns.text)...)
+	return nil
+}
+
+func (f *Formatter) textField() string {
+	if f.opts.TextField != "" {
+		return f.opts.TextField
+	}
+	return defaultTextField
+}
+
+func (w *Worker) jsonText(dst *Formatted, data []byte) error {
+	var lone int
+	var err error
+	dst.Prompt, lone, err = w.scan.appendField(dst.Prompt, data, w.f.textField())
+	dst.Replaced += lone
+	return err
+}
+
+// locate finds the wanted columns, once a header.
+func (w *Worker) locate(columns []string) {
+	c := &w.columns
+	if len(c.of) == len(columns) && (len(columns) == 0 || &c.of[0] == &columns[0]) {
+		return
+	}
+	c.of, c.text = columns, slices.Index(columns, w.f.textField())
+	for i, name := range recipeColumns {
+		c.known[i] = slices.Index(columns, name)
+	}
+}
+
+// csvMap gives a template the fields by their columns; the lists of recipes as lists.
+func (w *Worker) csvMap(rec Record) (map[string]any, error) {
+	fields := make(map[string]any, len(rec.Columns))
+	for i, name := range rec.Columns {
+		value := w.fields.at(i)
+		fields[name] = string(value)
+		if rec.Format == "recipes" && (name == "ingredients" || name == "directions" || name == "NER") {
+			text, ends, err := appendStrings(nil, nil, value)
+			if err != nil {
+				return nil, problemf(ErrMalformed, "column %s: %v", name, err)
+			}
+			fields[name] = stringList(text, ends)
+		}
+	}
+	return fields, nil
+}
+
+func stringList(text []byte, ends []int) []string {
+	list := make([]string, len(ends))
+	start := 0
+	for i, end := range ends {
+		list[i], start = string(text[start:end]), end
+	}
+	return list
+}
