@@ -123,15 +123,17 @@ func (s *shape) cutsAtSpaces(normalized []added.Token) bool {
 			return false
 		}
 	}
+	spaces := true // they are still there to be seen
 	for _, n := range s.norm {
+		spaces = spaces && !isReplace(n, " ", metaspaceChar)
 		if kindOf(n) == "ByteLevel" || kindOf(n) == "Replace" && !replaceIsLocal(n) {
 			return false
 		}
 	}
 	if s.byteLevel && s.split != bytebpe.None {
-		return true
+		return spaces
 	}
-	cuts, spaces := false, true // spaces: they are still there to be seen
+	cuts := false
 	for _, p := range s.pre {
 		switch kindOf(p) {
 		case "UnicodeScripts", "FixedLength":
@@ -150,7 +152,9 @@ func (s *shape) cutsAtSpaces(normalized []added.Token) bool {
 		case "WhitespaceSplit", "Whitespace", "BertPreTokenizer":
 			cuts = cuts || spaces
 		case "Metaspace":
-			cuts = cuts || spaces && isTrue(p, "split", true)
+			// It cuts at its replacement as well, though not where another pre-tokenizer wrote that.
+			ok := spaces || p.Get("replacement").Text == metaspaceChar && len(s.pre) == 1
+			cuts = cuts || ok && isTrue(p, "split", true)
 			spaces = false
 		case "ByteLevel":
 			cuts = cuts || spaces && isTrue(p, "use_regex", true)

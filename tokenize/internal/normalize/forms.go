@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -67,24 +68,28 @@ func (f form) Append(dst, src []byte, e *Edges) []byte {
 	c.flush()
 	dst = c.dst
 	if e.Zero > n {
-		// The first character's decomposition, or what it was composed to.
-		first := composer{form: f}
-		first.decompose(decodeFirst(src))
-		first.flush()
-		e.Zero = len(first.dst)
-		if f.compose {
-			_, size := utf8.DecodeRune(dst[from:])
-			if norm.NFC.PropertiesString(string(first.dst)).Size() == len(first.dst) {
-				e.Zero = size
-			}
-		}
+		e.Zero = f.zero(src[:e.Zero], dst[from:])
 	}
 	return dst
 }
 
-func decodeFirst(src []byte) (rune, []byte) {
-	r, n := utf8.DecodeRune(src)
-	return r, src[:n]
+// zero tells how much of out, the normal form of a text that begins with head, stems from head: its own normal form, or
+// up to the character that head's last one was composed to.
+func (f form) zero(head, out []byte) int {
+	c := composer{form: f}
+	for len(head) > 0 {
+		r, n := utf8.DecodeRune(head)
+		c.decompose(r, head[:n])
+		head = head[n:]
+	}
+	c.flush()
+	if bytes.HasPrefix(out, c.dst) {
+		return len(c.dst)
+	}
+	_, n := utf8.DecodeLastRune(c.dst)
+	keep := min(len(c.dst)-n, len(out))
+	_, n = utf8.DecodeRune(out[keep:])
+	return keep + n
 }
 
 // composer collects a starter and what follows it up to the next character that can begin anew.

@@ -52,7 +52,7 @@ def normalizer(r):
         if k == 7:
             return N.Replace(*r.choice([(" ", "▁"), ("  ", " "), ("a", ""), ("ab", "c"), ("'", "’"), (".", "..."), ("e", "é")]))
         if k == 8:
-            return N.Replace(*r.choice([(Regex(r"\s+"), " "), (Regex(" {2,}"), "▁"), (Regex(r"\d"), "0"), (Regex(r"(?i)the\b"), "X"), (Regex(r"[^\w\s]+"), "."), (Regex("x*"), "-"), (Regex(r"\p{Lu}(?=\p{Ll})"), "^")]))
+            return N.Replace(*r.choice([(Regex(r"\s+"), " "), (Regex(" {2,}"), "▁"), (Regex(r"\d"), "0"), (Regex(r"(?i)the\b"), "X"), (Regex(r"[^\w\s]+"), "."), (Regex(r"\p{Lu}(?=\p{Ll})"), "^")]))
         if k == 9:
             return N.Prepend(r.choice(["▁", " ", "ab"]))
         if k == 10:
