@@ -184,7 +184,7 @@ class InProcess:
         fixed = 0
         if query.padding == "max_length":
             for name, split, _ in parts:
-                fixed = max(fixed, int(self.manifests[name].get("settings", {}).get("max_length") or 0), int(split.info["max_length"]))
+                fixed = max(fixed, int(self.manifests[name].get("settings", {}).get("max-length") or 0), int(split.info["max_length"]))
             fixed = -(-fixed // query.pad_to_multiple_of) * query.pad_to_multiple_of
         deal = StepOptions(
             batch_size=query.rows_a_batch, max_tokens=query.max_tokens, pad_to_multiple_of=query.pad_to_multiple_of, fixed_length=fixed,

@@ -1,0 +1,423 @@
+"""Loader against the real server: every row once, exact resumption, ranks, restarts, errors; and without a server the same batches."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dsload
+from dsload import Loader
+
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
+
+
+def examples(batches: Any) -> list[int]:
+    return [int(e) for b in batches for e in b["example"]]
+
+
+def assert_equal(got: list[dict[str, Any]], want: list[dict[str, Any]]) -> None:
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        assert list(g) == list(w)
+        for name in w:
+            assert g[name].dtype == w[name].dtype, name
+            np.testing.assert_array_equal(g[name], w[name], err_msg=name)
+
+
+def truth(folder: str, split: str = "train") -> list[tuple[int, ...]]:
+    manifest = json.loads(Path(folder, "manifest.json").read_text())
+    shards = next(s for s in manifest["splits"] if s["name"] == split)["shards"]
+    tables = [pa.ipc.open_file(f"{folder}/{s['name']}").read_all() for s in shards]
+    return [tuple(ids) for t in tables for ids in t["input_ids"].to_pylist()]
+
+
+def test_an_epoch_is_every_example_once_as_the_shards_have_it(dataset: str) -> None:
+    want = truth(dataset)
+    with Loader(dataset, batch_size=16, seed=3, output="numpy") as loader:
+        batches = list(loader)
+        assert loader.num_examples == len(want) and len(loader) == len(batches)
+    assert sorted(examples(batches)) == list(range(len(want))) and examples(batches) != list(range(len(want)))
+    for b in batches:
+        rows, length = b["input_ids"].shape
+        assert length == b["length"].max() and rows <= 16
+        for i in range(rows):
+            n = b["length"][i]
+            assert tuple(b["input_ids"][i, :n]) == want[b["example"][i]]
+            assert b["attention_mask"][i].tolist() == [1] * n + [0] * (length - n)
+            assert b["labels"][i].tolist() == [*want[b["example"][i]], *[-100] * (length - n)]
+
+
+def test_epochs_differ_and_can_be_set(dataset: str) -> None:
+    with Loader(dataset, batch_size=64, output="numpy") as loader:
+        first, second = examples(loader), examples(loader)
+        assert first != second and sorted(first) == sorted(second)
+        loader.set_epoch(0)
+        assert examples(loader) == first and loader.epoch == 1
+        for _ in loader:
+            break
+        assert examples(loader) == second, "an iteration that was given up begins again"
+        with pytest.raises(ValueError):
+            loader.set_epoch(-1)
+    with Loader(dataset, batch_size=64, output="numpy", epochs=2) as loader:
+        assert examples(loader) == first + second and len(loader) == len(list(loader))
+    with Loader(dataset, batch_size=64, output="numpy", epochs=0) as loader, pytest.raises(TypeError):
+        len(loader)
+
+
+def test_resume_is_exact_whatever_the_batch_size(dataset: str) -> None:
+    rng = random.Random(1)
+    with Loader(dataset, batch_size=7, seed=5, output="numpy") as loader:
+        whole = examples(loader) + examples(loader)
+        state = json.loads(json.dumps(loader.state_dict()))
+    assert state["start"] == 2 * loader.num_examples
+    for _ in range(6):
+        seen: list[int] = []
+        loader_state = None
+        while len(seen) < len(whole):
+            with Loader(dataset, batch_size=rng.randint(1, 90), seed=5, bucket=0, output="numpy") as part:
+                if loader_state is not None:
+                    part.load_state_dict(loader_state)
+                stop = rng.randint(1, 40)
+                for k, batch in enumerate(part):
+                    seen += examples([batch])
+                    loader_state = part.state_dict()
+                    assert part.state_dict(after=batch) == loader_state
+                    if k == stop:
+                        break
+                else:
+                    loader_state = part.state_dict()
+        assert seen[: len(whole)] == whole
+
+
+def test_a_state_of_something_else_is_refused(dataset: str, other_dataset: str) -> None:
+    with Loader(dataset, seed=5) as a, Loader(dataset, seed=6) as b, Loader(other_dataset, seed=5) as c:
+        with pytest.raises(ValueError, match="seed=5"):
+            b.load_state_dict(a.state_dict())
+        with pytest.raises(ValueError, match="another dataset"):
+            c.load_state_dict(a.state_dict())
+        with pytest.raises(ValueError, match="version"):
+            a.load_state_dict({})
+        a.load_state_dict(a.state_dict())
+        state = a.state_dict()
+        a.load_state_dict({**state, "start": 10})
+        a.set_epoch(0)
+        assert a.state_dict()["start"] == 10, "set_epoch of the same epoch keeps the place, as trainers that resume need it"
+        a.set_epoch(1)
+        assert a.state_dict()["start"] == a.num_examples
+
+
+@pytest.mark.parametrize("tail", ["drop", "keep", "pad"])
+def test_ranks_share_an_epoch(dataset: str, tail: str) -> None:
+    with Loader(dataset, batch_size=8, seed=2, output="numpy", rank=0, world=3, tail=tail) as a:
+        ranks = [list(a)]
+        assert len(ranks[0]) == len(a)
+        for rank in (1, 2):
+            with Loader(socket=a._endpoint.path, batch_size=8, seed=2, output="numpy", rank=rank, world=3, tail=tail) as b:
+                ranks.append(list(b))
+                assert len(ranks[-1]) == len(b)
+        rows = a.num_examples
+    seen = sorted(e for r in ranks for e in examples(r))
+    if tail == "keep":
+        assert seen == list(range(rows))
+    else:
+        assert len({len(r) for r in ranks}) == 1 and len(set(seen)) == (rows if tail == "pad" else rows // 24 * 24)
+
+
+def test_rank_and_world_come_from_the_environment(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "2")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with Loader(dataset) as loader:
+        assert (loader.rank, loader.world) == (2, 4)
+        with Loader(socket=loader._endpoint.path, rank=0, world=1) as one:
+            assert (one.rank, one.world) == (0, 1)
+    with pytest.raises(ValueError, match="together"):
+        Loader(dataset, rank=1)
+
+
+PARAMETERS: list[dict[str, Any]] = [
+    {}, {"shuffle": "none"}, {"shuffle": "block", "seed": 9}, {"bucket": 128, "group": 16}, {"bucket": 100000}, {"max_tokens": 700},
+    {"max_tokens": 700, "bucket": 64, "group": 8, "rank": 1, "world": 3}, {"max_tokens": 512, "rank": 1, "world": 2, "tail": "pad"},
+    {"padding": "max_length"}, {"padding_side": "left", "pad_to_multiple_of": 8}, {"dtype": "int32"}, {"labels": "none"},
+    {"rank": 2, "world": 5, "tail": "pad"}, {"rank": 1, "world": 2}, {"batch_size": 1000}, {"split": "val"}, {"seed": -3}, {"seed": 2**64 - 1},
+    {"max_tokens": 600, "rank": 0, "world": 2, "tail": "keep", "batch_size": 4}, {"epochs": 3, "batch_size": 100},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS, ids=lambda p: ",".join(f"{k}={v}" for k, v in p.items()) or "defaults")
+def test_without_a_server_the_same_batches(dataset: str, parameters: dict[str, Any]) -> None:
+    with Loader(dataset, output="numpy", **parameters) as a, Loader(dataset, output="numpy", in_process=True, **parameters) as b:
+        assert_equal(list(b), list(a))
+        assert_equal(list(b), list(a))
+        middle = {**a.state_dict(), "start": a.num_examples // 3}
+        a.load_state_dict(middle)
+        b.load_state_dict(middle)
+        assert_equal(list(b), list(a))
+
+
+def test_random_parameters_give_the_same_batches(dataset: str) -> None:
+    rng = random.Random(11)
+    with Loader(dataset, output="numpy") as server:
+        for _ in range(40):
+            world = rng.choice([1, 1, 2, 3, 7])
+            p = {
+                "batch_size": rng.randint(1, 70), "seed": rng.getrandbits(64), "shuffle": rng.choice(["full", "block", "none"]),
+                "bucket": rng.choice([0, 0, 10, 100, 333]), "group": rng.choice([1, 7, 256]), "world": world, "rank": rng.randrange(world),
+                "tail": rng.choice(["drop", "keep", "pad", None]), "max_tokens": rng.choice([0, 0, 300, 2000]),
+                "pad_to_multiple_of": rng.choice([1, 1, 8]), "padding_side": rng.choice(["left", "right"]),
+                "dtype": rng.choice(["int64", "int32"]), "labels": rng.choice(["causal", "none"]),
+            }  # fmt: skip
+            start = rng.randrange(3 * server.num_examples)
+            with Loader(socket=server._endpoint.path, output="numpy", **p) as a, Loader(dataset, output="numpy", in_process=True, **p) as b:
+                for x in (a, b):
+                    x.load_state_dict({**x.state_dict(), "start": start})
+                assert_equal(list(b), list(a))
+
+
+def test_prompts_and_targets_without_a_server(recipes: str) -> None:
+    for parameters in ({"labels": "seq2seq"}, {"labels": "causal"}, {"labels": "seq2seq", "padding_side": "left", "bucket": 50}):
+        with Loader(recipes, output="numpy", **parameters) as a, Loader(recipes, output="numpy", in_process=True, **parameters) as b:
+            assert_equal(list(b), list(a))
+
+
+def test_mixes_without_a_server(dataset: str, other_dataset: str) -> None:
+    both = {"a": dataset, "b": other_dataset}
+    for mix in (None, {"a": 1.0, "b": 3.5}):
+        with Loader(both, output="numpy", mix=mix) as a, Loader(both, output="numpy", mix=mix, in_process=True) as b:
+            got = list(a)
+            assert_equal(list(b), got)
+            assert a.num_examples == sum(len(x["row"]) for x in got) and {0, 1} == {int(d) for x in got for d in x["dataset"]}
+
+
+def test_in_process_warns_once_where_no_server_can_run(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Loader(dataset, output="numpy") as loader:
+        want = list(loader)
+    monkeypatch.setenv("DSLOAD_BINARY", "/nowhere/dsload")
+    with pytest.warns(RuntimeWarning, match="inside this process") as caught, Loader(dataset, output="numpy") as loader:
+        assert_equal(list(loader), want)
+    assert len([w for w in caught if w.category is RuntimeWarning]) == 1
+    with pytest.raises(dsload.ServerFailed):
+        Loader(dataset, in_process=False)
+
+
+def test_mistakes_are_told(dataset: str, tmp_path: Any) -> None:
+    for bad in (
+        {"batch_size": 0},
+        {"shuffle": "some"},
+        {"padding": "x"},
+        {"rank": 3, "world": 2},
+        {"output": "list"},
+        {"seed": 2**64},
+        {"tail": "x"},
+    ):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            Loader(dataset, **bad)
+    for arguments in ({}, {"dataset": dataset, "socket": "x"}):
+        with pytest.raises(ValueError, match="exactly one"):
+            Loader(**arguments)
+    with pytest.raises(FileNotFoundError, match=r"manifest\.json"):
+        Loader(tmp_path)
+    with pytest.raises(dsload.FeedError, match="split"):
+        Loader(dataset, split="test")
+    for in_process in (False, True):
+        with pytest.raises(dsload.FeedError, match="seq2seq"), Loader(dataset, labels="seq2seq", in_process=in_process) as loader:
+            list(loader)
+        with pytest.raises(dsload.FeedError, match="max_tokens"), Loader(dataset, max_tokens=20, in_process=in_process) as loader:
+            list(loader)
+    with pytest.raises(dsload.FeedError, match="cannot be reached"):
+        Loader(socket=tmp_path / "none.sock", reconnect_seconds=0.1)
+    for url in ("ftp://x", "http://", "http://example.org/path"):
+        with pytest.raises(ValueError, match="url"):
+            Loader(url=url)
+    with pytest.raises(ValueError, match="https only"):
+        Loader(url="http://example.org:80", token="secret")
+
+
+def serve(dataset: str, socket: str, *more: str) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [os.environ.get("DSLOAD_BINARY", "dsload"), "serve", dataset, "--socket", socket, *more],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not os.path.exists(socket):
+        assert process.poll() is None, "the server ended"
+        time.sleep(0.01)
+    return process
+
+
+def test_a_killed_server_is_an_error_not_an_end(dataset: str, tmp_path: Any) -> None:
+    socket = str(tmp_path / "s")
+    server = serve(dataset, socket)
+    with Loader(socket=socket, batch_size=1, epochs=0, output="numpy", reconnect_seconds=0.2) as loader:
+        batches = iter(loader)
+        next(batches)
+        server.kill()
+        server.wait()
+        with pytest.raises(dsload.StreamEnded, match="could not be continued"):
+            for _ in batches:
+                pass
+
+
+def test_a_restarted_server_is_found_at_the_right_row(dataset: str, tmp_path: Any) -> None:
+    socket = str(tmp_path / "s")
+    with Loader(dataset, batch_size=3, seed=8, output="numpy", epochs=3) as own:
+        want = list(own)
+    server = serve(dataset, socket)
+    got, kills = [], 0
+    with Loader(socket=socket, batch_size=3, seed=8, output="numpy", epochs=3) as loader:
+        for batch in loader:
+            got.append(batch)
+            if len(got) % 250 == 0:
+                server.kill()
+                server.wait()
+                os.unlink(socket)
+                server = serve(dataset, socket)
+                kills += 1
+    server.kill()
+    server.wait()
+    assert kills >= 3
+    assert_equal(got, want)
+
+
+def test_an_own_server_that_was_killed_comes_back(dataset: str) -> None:
+    with Loader(dataset, batch_size=1, seed=8, output="numpy") as loader:
+        want = examples(loader)
+        loader.set_epoch(0)
+        got = []
+        for k, batch in enumerate(loader):
+            got += examples([batch])
+            if k in (100, 500):
+                os.kill(loader._server.process_id, signal.SIGKILL)
+        assert got == want
+
+
+def test_a_damaged_shard_is_an_error(dataset: str, tmp_path: Any) -> None:
+    import shutil
+
+    folder = tmp_path / "damaged"
+    shutil.copytree(dataset, folder)
+    with Loader(folder, batch_size=4, output="numpy", reconnect_seconds=2) as loader:
+        with open(folder / "train-00000.arrow", "r+b") as f:
+            f.truncate(1000)
+        with pytest.raises((dsload.DsloadError, OSError)):
+            list(loader)
+    with pytest.raises(dsload.DsloadError), Loader(folder, in_process=True) as loader:
+        list(loader)
+
+
+def test_servers_die_with_their_process(dataset: str) -> None:
+    """Also where the process is killed, and where it has forked children that live on."""
+    code = f"""
+import os, sys, time, dsload
+loader = dsload.Loader({dataset!r}, output="numpy")
+next(iter(loader))
+child = os.fork()
+if child == 0:
+    os.close(1)
+    time.sleep(30)
+    os._exit(0)
+print(loader._server.process_id, child, flush=True)
+time.sleep(30)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert process.stdout is not None
+    server, child = map(int, process.stdout.readline().split())
+    os.kill(server, 0)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    for _ in range(500):
+        if not _alive(server):
+            break
+        time.sleep(0.01)
+    alive = _alive(server)
+    os.kill(child, signal.SIGKILL)
+    assert not alive, "the server outlived its killed parent"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_memory_of_batches_is_theirs(dataset: str) -> None:
+    with Loader(dataset, batch_size=8, output="numpy", shuffle="none") as loader:
+        batches = list(loader)
+        copies = [{k: v.copy() for k, v in b.items()} for b in batches]
+        batches[0]["input_ids"][:] = -1
+        assert_equal(batches[1:], copies[1:])
+        assert batches[0]["labels"].tolist() == copies[0]["labels"].tolist()
+    assert all(v.base is not None for v in batches[0].values()), "arrays are views of what was received"
+
+
+def test_columns(dataset: str) -> None:
+    with Loader(dataset, columns=("labels", "input_ids"), output="numpy") as loader:
+        assert all(list(b) == ["labels", "input_ids"] for b in loader)
+        assert loader.state_dict()["start"] == loader.num_examples
+
+
+def test_https_with_a_token(dataset: str, tmp_path: Any) -> None:
+    key, cert = tmp_path / "k.pem", tmp_path / "c.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", key, "-out", cert,
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], capture_output=True)  # fmt: skip
+    if made.returncode:
+        pytest.skip("openssl cannot make a certificate here")
+    (tmp_path / "token").write_text("s3cret\n")
+    with __import__("socket").socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    server = serve(dataset, str(tmp_path / "s"), "--listen", f"127.0.0.1:{port}", "--tls-cert", str(cert), "--tls-key", str(key),
+                   "--token-file", str(tmp_path / "token"))  # fmt: skip
+    try:
+        url = f"https://localhost:{port}"
+        with Loader(dataset, output="numpy") as own, Loader(url=url, token="s3cret", ca_file=cert, output="numpy") as remote:
+            assert_equal(list(remote), list(own))
+            assert "s3cret" not in repr(remote._endpoint)
+        with pytest.raises(dsload.FeedError, match="token"):
+            Loader(url=url, token="wrong", ca_file=cert)
+        with pytest.raises(dsload.FeedError, match="reached"):
+            Loader(url=url, token="s3cret", reconnect_seconds=0)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_build_reports_errors_and_progress(tmp_path: Any, text_lines: Any) -> None:
+    seen: list[dict[str, Any]] = []
+    result = dsload.build(text_lines, out=tmp_path / "d", format="text", max_examples=0, on_progress=seen.append)
+    assert result["splits"][0]["examples"] == 1000
+    with pytest.raises(dsload.BuildError) as caught:
+        dsload.build(tmp_path / "missing.txt", out=tmp_path / "e")
+    assert caught.value.exit_code != 0 and "missing.txt" in str(caught.value)
+    with pytest.raises(dsload.BuildError) as caught:
+        dsload.build(text_lines, out=tmp_path / "d", format="text", max_examples=0, max_length=7)
+    assert caught.value.exit_code == 2 and "max-length" in str(caught.value)
+
+
+def test_a_loader_travels_by_pickle_and_errors_too(dataset: str) -> None:
+    for in_process in (False, True):
+        with Loader(dataset, output="numpy", batch_size=9, in_process=in_process) as loader:
+            loader.load_state_dict({**loader.state_dict(), "start": 90})
+            copy = pickle.loads(pickle.dumps(loader))
+            assert_equal(list(copy), list(loader))
+            copy.close()
+    for error in (dsload.FeedError("a", 404, "b"), dsload.BuildError("a", 3), dsload.ServerFailed("x", 4), dsload.StreamEnded("y")):
+        again = pickle.loads(pickle.dumps(error))
+        assert str(again) == str(error) and again.__dict__ == error.__dict__
