@@ -194,6 +194,7 @@ func (e *Encoder) setNorm(raw []byte, joined bool) {
 func (e *Encoder) appendPlain(dst []uint32, raw []byte) []uint32 {
 	e.word = append(append(e.word[:0], metaspace...), raw...)
 	dst = e.AppendWord(dst, e.word)
+	e.shrink()
 	return dst
 }
 

@@ -1,0 +1,258 @@
+package wordpiece
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/ucd"
+)
+
+// reference is the pipeline step by step over the whole text.
+func reference(cfg *Config, text string) []uint32 {
+	b := ucd.BertTables()
+	n := cfg.Normalizer
+	each := func(f func(r rune) string) {
+		var sb strings.Builder
+		for _, r := range text {
+			sb.WriteString(f(r))
+		}
+		text = sb.String()
+	}
+	if n.CleanText {
+		each(func(r rune) string {
+			switch {
+			case b.Dropped.Has(r):
+				return ""
+			case b.Spaces.Has(r):
+				return " "
+			}
+			return string(r)
+		})
+	}
+	if n.HandleChineseChars {
+		each(func(r rune) string {
+			if b.Chinese.Has(r) {
+				return " " + string(r) + " "
+			}
+			return string(r)
+		})
+	}
+	if n.StripAccents {
+		text = strip(b, text)
+	}
+	if n.Lowercase {
+		each(func(r rune) string {
+			if s, ok := b.Lower[r]; ok {
+				return s
+			}
+			return string(r)
+		})
+	}
+	var words []string
+	word := ""
+	for _, r := range text {
+		switch {
+		case ucd.IsRustSpace(r):
+			words = append(words, word)
+			word = ""
+		case b.Punctuation.Has(r):
+			words = append(words, word, string(r))
+			word = ""
+		default:
+			word += string(r)
+		}
+	}
+	find := map[string]uint32{}
+	for id, p := range cfg.Pieces {
+		if len(p) > 0 {
+			find[string(p)] = uint32(id)
+		}
+	}
+	var ids []uint32
+	for _, w := range append(words, word) {
+		ids = append(ids, spell(cfg, find, w)...)
+	}
+	return ids
+}
+
+// strip decomposes, orders and drops: marks that stay are sorted within runs that nothing interrupts.
+func strip(b *ucd.Bert, text string) string {
+	var out, run []rune
+	flush := func() {
+		slices.SortStableFunc(run, func(x, y rune) int { return int(b.Order[x]) - int(b.Order[y]) })
+		out = append(out, run...)
+		run = run[:0]
+	}
+	for _, r := range text {
+		s, ok := b.Stripped[r]
+		if r >= 0xAC00 && r <= 0xD7A3 {
+			s, ok = string(appendHangul(nil, r)), true
+		}
+		if !ok {
+			s = string(r)
+		}
+		if b.Walls.Has(r) {
+			flush()
+		}
+		for _, x := range s {
+			if b.Order[x] == 0 {
+				flush()
+				out = append(out, x)
+			} else {
+				run = append(run, x)
+			}
+		}
+	}
+	flush()
+	return string(out)
+}
+
+func spell(cfg *Config, find map[string]uint32, word string) []uint32 {
+	if word == "" {
+		return nil
+	}
+	if utf8.RuneCountInString(word) > cfg.MaxInputCharsPerWord {
+		return []uint32{cfg.UnkID}
+	}
+	var ids []uint32
+	for begin := 0; begin < len(word); {
+		end := len(word)
+		for ; end > begin; end-- {
+			piece := word[begin:end]
+			if begin > 0 {
+				piece = string(cfg.Prefix) + piece
+			}
+			if id, ok := find[piece]; ok {
+				ids = append(ids, id)
+				break
+			}
+		}
+		if end == begin {
+			return []uint32{cfg.UnkID}
+		}
+		begin = end
+	}
+	return ids
+}
+
+func randomConfig(rng *rand.Rand, wide bool) (Config, []string) {
+	coin := func() bool { return rng.IntN(2) == 0 }
+	cfg := Config{Pieces: [][]byte{[]byte("[UNK]")}, MaxInputCharsPerWord: []int{100, 100, 5, 1}[rng.IntN(4)],
+		Prefix:     []byte([]string{"##", "##", "@", ""}[rng.IntN(4)]),
+		Normalizer: Normalizer{CleanText: coin(), HandleChineseChars: coin(), StripAccents: coin(), Lowercase: coin()}}
+	if wide {
+		cfg.Pieces = append(cfg.Pieces, make([][]byte, 70000)...)
+	}
+	list := []string{"a", "b", "C", "1", ".", "\u00E9", "\u0301", "e", "\u4E2D", "\u00C0", "\u0130", "\uAC01", "\u1100", "\u1161", "\u11A8", "i", "\u0307", "#"}
+	var letters []string
+	for range 1 + rng.IntN(7) {
+		letters = append(letters, list[rng.IntN(len(list))])
+	}
+	seen := map[string]bool{}
+	for range rng.IntN(80) {
+		s := ""
+		if coin() {
+			s = string(cfg.Prefix)
+		}
+		for range 1 + rng.IntN(3) {
+			s += letters[rng.IntN(len(letters))]
+		}
+		for _, s := range []string{s, strings.ToLower(s)} {
+			if !seen[s] {
+				seen[s] = true
+				cfg.Pieces = append(cfg.Pieces, []byte(s))
+			}
+		}
+	}
+	return cfg, letters
+}
+
+func TestAgainstReference(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for round := range 150 {
+		cfg, letters := randomConfig(rng, round%25 == 0)
+		m, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := m.NewEncoder(1)
+		for range 30 {
+			text := enginetest.Text(rng, letters)
+			enginetest.Properties(t, rng, e, m.SafeCut, reference(&cfg, text), text)
+		}
+	}
+}
+
+func TestNoAllocs(t *testing.T) {
+	for _, g := range goldenTokenizers {
+		enginetest.NoAllocs(t, g.load(t))
+	}
+}
+
+func TestCopyLower(t *testing.T) {
+	src := make([]byte, 256+16)
+	for i := range src {
+		src[i] = byte(i)
+	}
+	for n := range src {
+		dst := make([]byte, n)
+		copyLower(dst, src[:n])
+		for i, b := range dst {
+			want := src[i]
+			if want >= 'A' && want <= 'Z' {
+				want += 'a' - 'A'
+			}
+			if b != want {
+				t.Fatalf("%d of %d: %q became %q", i, n, src[i], b)
+			}
+		}
+	}
+}
+
+func TestScratchIsReturned(t *testing.T) {
+	m, err := New(Config{Pieces: [][]byte{[]byte("[UNK]"), []byte("a")}, MaxInputCharsPerWord: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.NewEncoder(0)
+	if ids := e.Append(nil, []byte(strings.Repeat("a", 1<<20)), true, true); len(ids) != 1 || ids[0] != 0 {
+		t.Fatalf("%d ids", len(ids))
+	}
+	e.Append(nil, []byte("a"), true, true)
+	if cap(e.norm) > 2*keepScratch || len(e.win.Free()) > 64<<10 {
+		t.Errorf("kept %d bytes, a window of %d", cap(e.norm), len(e.win.Free()))
+	}
+}
+
+func TestBadConfigs(t *testing.T) {
+	p := [][]byte{[]byte("a")}
+	for name, cfg := range map[string]Config{
+		"empty": {}, "unk": {Pieces: p, UnkID: 1}, "limit": {Pieces: p, MaxInputCharsPerWord: -1},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func FuzzAppend(f *testing.F) {
+	f.Add(uint64(1), "a B\u00C9.\u4E2D \u1AB0\U0001E4EC")
+	f.Fuzz(func(t *testing.T, seed uint64, text string) {
+		cfg, _ := randomConfig(rand.New(rand.NewPCG(seed, 0)), false)
+		m, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := m.NewEncoder(1)
+		got := e.Append(nil, []byte(text), true, true)
+		if utf8.ValidString(text) {
+			if want := reference(&cfg, text); !slices.Equal(got, want) {
+				t.Fatalf("%q:\n got %v\nwant %v", text, got, want)
+			}
+		}
+	})
+}
