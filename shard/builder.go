@@ -179,8 +179,8 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		if len(s.shards) > maxShardIndex {
 			return fmt.Errorf("%w: more than %d shards; use larger ones", ErrTooLarge, maxShardIndex+1)
 		}
-		open, err := createShard(b.fs, b.dir, ShardName(s.name, len(s.shards)), b.layout, s.stage, s.hash)
-		if err != nil {
+		open := newShard(b.fs, b.path(ShardName(s.name, len(s.shards))), s.stage, s.hash)
+		if err := open.create(b.layout); err != nil {
 			return err
 		}
 		s.open, b.namesNew = open, true

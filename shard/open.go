@@ -197,21 +197,21 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 		return nil
 	}
 	s.prepare(b.layout)
-	open := &openShard{fs: b.fs, dir: b.dir, name: ShardName(s.name, len(s.shards)), hash: s.hash, stage: s.stage,
-		pos: saved.openPos, tokens: saved.openTokens, blocks: saved.openBlocks}
+	open := newShard(b.fs, b.path(ShardName(s.name, len(s.shards))), s.stage, s.hash)
+	open.pos, open.tokens, open.blocks = saved.openPos, saved.openTokens, saved.openBlocks
 	for _, k := range open.blocks {
 		open.rows += k.rows
 	}
 	// The shard may have been committed after the checkpoint; its first bytes are the same.
-	if _, err := b.fs.Stat(open.tempPath()); errors.Is(err, fs.ErrNotExist) {
-		if err := b.fs.Rename(b.path(open.name), open.tempPath()); err != nil {
+	if _, err := b.fs.Stat(open.temp); errors.Is(err, fs.ErrNotExist) {
+		if err := b.fs.Rename(open.path, open.temp); err != nil {
 			return err
 		}
 		b.namesNew = true
 	} else if err != nil {
 		return err
 	}
-	f, err := b.fs.OpenFile(open.tempPath(), os.O_RDWR)
+	f, err := b.fs.OpenFile(open.temp, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -221,21 +221,20 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 		return err
 	}
 	if size < open.pos {
-		return truncated(open.tempPath(), size, open.pos)
+		return truncated(open.temp, size, open.pos)
 	}
-	open.hash.Reset()
-	if err := rehash(f, open.tempPath(), open.pos, open.hash, make([]byte, stageBytes)); err != nil {
+	if err := rehash(f, open.temp, open.pos, open.hash, make([]byte, stageBytes)); err != nil {
 		return err
 	}
 	var sum [32]byte
 	if !bytes.Equal(open.hash.Sum(sum[:0]), saved.openSum) {
-		return corrupt(open.tempPath(), -1, "its first %d bytes are not those of the checkpoint", open.pos)
+		return corrupt(open.temp, -1, "its first %d bytes are not those of the checkpoint", open.pos)
 	}
 	if err := f.Truncate(open.pos); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", open.tempPath(), err)
+		return fmt.Errorf("sync %s: %w", open.temp, err)
 	}
 	return nil
 }

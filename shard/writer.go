@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/bits"
 	"os"
-	"path/filepath"
 
 	"github.com/zeebo/blake3"
 )
@@ -96,35 +95,55 @@ func (c *batchColumn) endList(n int) {
 	c.offsets = binary.LittleEndian.AppendUint32(c.offsets, uint32(c.n))
 }
 
+// addIDs appends a list of ids, and nothing where one of them is not below the vocabulary's size.
 func (c *batchColumn) addIDs(s Schema, ids []uint32) error {
-	width := s.IDWidth()
 	at := len(c.values)
+	width := s.IDWidth()
 	c.values = grow(c.values, width*len(ids))
-	dst := c.values[at:]
-	top := uint32(0)
+	var top uint32
 	if width == 2 {
-		for i, id := range ids {
-			if 2*i+2 > len(dst) {
-				break // never; it lets the compiler drop the bounds check
-			}
-			binary.LittleEndian.PutUint16(dst[2*i:], uint16(id))
-			top = max(top, id)
-		}
+		top = putUint16s(c.values[at:], ids)
 	} else {
-		for i, id := range ids {
-			if 4*i+4 > len(dst) {
-				break
-			}
-			binary.LittleEndian.PutUint32(dst[4*i:], id)
-			top = max(top, id)
-		}
+		top = putUint32s(c.values[at:], ids)
 	}
-	if uint64(top) >= uint64(s.VocabSize) {
+	if uint64(top) >= uint64(s.VocabSize) && len(ids) > 0 {
 		c.values = c.values[:at]
 		return fmt.Errorf("id %d with a vocabulary of %d: %w", top, s.VocabSize, ErrRange)
 	}
 	c.endList(len(ids))
 	return nil
+}
+
+// putUint16s writes ids as uint16 and returns the largest. Four at a time, with two maxima, it takes half the time of the
+// plain loop below it.
+func putUint16s(dst []byte, ids []uint32) (top uint32) {
+	var top2 uint32
+	for len(ids) >= 4 && len(dst) >= 8 {
+		a, b, c, d := ids[0], ids[1], ids[2], ids[3]
+		binary.LittleEndian.PutUint64(dst, uint64(a)|uint64(b)<<16|uint64(c)<<32|uint64(d)<<48)
+		top, top2 = max(top, a, b), max(top2, c, d)
+		ids, dst = ids[4:], dst[8:]
+	}
+	for i, id := range ids {
+		binary.LittleEndian.PutUint16(dst[2*i:], uint16(id))
+		top = max(top, id)
+	}
+	return max(top, top2)
+}
+
+func putUint32s(dst []byte, ids []uint32) (top uint32) {
+	var top2 uint32
+	for len(ids) >= 2 && len(dst) >= 8 {
+		a, b := ids[0], ids[1]
+		binary.LittleEndian.PutUint64(dst, uint64(a)|uint64(b)<<32)
+		top, top2 = max(top, a), max(top2, b)
+		ids, dst = ids[2:], dst[8:]
+	}
+	for i, id := range ids {
+		binary.LittleEndian.PutUint32(dst[4*i:], id)
+		top = max(top, id)
+	}
+	return max(top, top2)
 }
 
 // addBools appends a list of bools to a bitmap.
@@ -158,8 +177,8 @@ func roundUp(n int) int { return 1 << bits.Len(uint(n-1)) }
 // openShard is a shard being written, under its temporary name.
 type openShard struct {
 	fs   FS
-	dir  string
-	name string // final name
+	path string // final
+	temp string // until it is committed
 	file File
 	hash *blake3.Hasher
 
@@ -170,20 +189,22 @@ type openShard struct {
 	blocks []block
 }
 
-func (s *openShard) tempPath() string { return filepath.Join(s.dir, s.name+tempSuffix) }
+func newShard(fsys FS, path string, stage []byte, h *blake3.Hasher) *openShard {
+	h.Reset()
+	return &openShard{fs: fsys, path: path, temp: path + tempSuffix, stage: stage[:0], hash: h}
+}
 
-func createShard(fsys FS, dir, name string, l *layout, stage []byte, h *blake3.Hasher) (*openShard, error) {
-	s := &openShard{fs: fsys, dir: dir, name: name, stage: stage[:0], hash: h}
-	s.hash.Reset()
+// create makes the shard's file and writes what stands before the first record batch.
+func (s *openShard) create(l *layout) error {
 	var err error
-	if s.file, err = fsys.OpenFile(s.tempPath(), os.O_RDWR|os.O_CREATE|os.O_TRUNC); err != nil {
-		return nil, err
+	if s.file, err = s.fs.OpenFile(s.temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC); err != nil {
+		return err
 	}
 	if err := s.write(l.head); err != nil {
 		s.file.Close()
-		return nil, err
+		return err
 	}
-	return s, nil
+	return nil
 }
 
 // write appends p to the shard.
@@ -204,7 +225,7 @@ func (s *openShard) write(p []byte) error {
 
 func (s *openShard) put(p []byte, at int64) error {
 	s.hash.Write(p) // never fails
-	if err := writeAt(s.file, s.tempPath(), p, at); err != nil {
+	if err := writeAt(s.file, s.temp, p, at); err != nil {
 		return err
 	}
 	s.pos = at + int64(len(p))
@@ -281,9 +302,9 @@ func (s *openShard) commit(l *layout) (c committedShard, err error) {
 	err = s.file.Close()
 	s.file = nil
 	if err != nil {
-		return c, fmt.Errorf("close %s: %w", s.tempPath(), err)
+		return c, fmt.Errorf("close %s: %w", s.temp, err)
 	}
-	if err := s.fs.Rename(s.tempPath(), filepath.Join(s.dir, s.name)); err != nil {
+	if err := s.fs.Rename(s.temp, s.path); err != nil {
 		return c, err
 	}
 	c = committedShard{rows: s.rows, tokens: s.tokens, bytes: s.pos}
@@ -306,7 +327,7 @@ func (s *openShard) sync() error {
 		return err
 	}
 	if err := s.file.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", s.tempPath(), err)
+		return fmt.Errorf("sync %s: %w", s.temp, err)
 	}
 	return nil
 }

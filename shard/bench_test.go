@@ -1,0 +1,200 @@
+package shard_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/dsload/dsload/shard"
+)
+
+// reuse is an endless supply of rows of a length, none of which costs anything to make.
+func reuse(length, vocab int) func() *shard.Example {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	ids := make([]uint32, 1<<16)
+	for i := range ids {
+		ids[i] = uint32(rnd.IntN(vocab))
+	}
+	e, doc, at := &shard.Example{}, int64(0), 0
+	return func() *shard.Example {
+		if at+length > len(ids) {
+			at = 0
+		}
+		e.InputIDs, e.Document = ids[at:at+length], doc
+		at += length
+		doc++
+		return e
+	}
+}
+
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// BenchmarkAppend writes rows through the whole path to a real file system: copy, BLAKE3, file, commit of shards. Bytes are
+// those of ids.
+func BenchmarkAppend(b *testing.B) {
+	for _, c := range []struct{ length, vocab int }{{20, 50257}, {512, 50257}, {512, 128_000}} {
+		b.Run(fmt.Sprintf("rows=%d/vocab=%d", c.length, c.vocab), func(b *testing.B) {
+			o := shard.BuilderOptions{Schema: shard.Schema{VocabSize: c.vocab}}
+			bd, _, err := shard.OpenBuilder(shard.OS(), filepath.Join(b.TempDir(), "d"), o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer bd.Close()
+			next := reuse(c.length, c.vocab)
+			rows := (1 << 18) / c.length
+			b.SetBytes(int64(rows * c.length * o.Schema.IDWidth()))
+			b.ReportAllocs()
+			cpu := cpuSeconds()
+			for b.Loop() {
+				for range rows {
+					if err := bd.Append("train", next()); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			n := float64(b.N) * float64(rows*c.length*o.Schema.IDWidth())
+			b.ReportMetric(n/1e6/(cpuSeconds()-cpu), "MB/cpu-s")
+		})
+	}
+}
+
+// sample is a dataset on a real file system.
+func sample(b testing.TB, rows, length int) *shard.SplitReader {
+	b.Helper()
+	dir := filepath.Join(b.TempDir(), "d")
+	bd, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 50257}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	next := reuse(length, 50257)
+	for range rows {
+		if err := bd.Append("train", next()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := bd.Finish(shard.Provenance{}); err != nil {
+		b.Fatal(err)
+	}
+	d, err := shard.OpenDataset(shard.OS(), dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { d.Close() })
+	return split(b, d, "train")
+}
+
+// BenchmarkRead reads rows of 20 tokens from the page cache; an operation is a row.
+func BenchmarkRead(b *testing.B) {
+	r := sample(b, 2_000_000, 20)
+	const n = 1024
+	rnd := rand.New(rand.NewPCG(2, 2))
+	random, run := make([]int64, n), make([]int64, n)
+	spans, buf := make([]shard.Span, n), make([]byte, 0, n*40)
+	shuffle := func() {
+		for i := range random {
+			random[i] = rnd.Int64N(r.NumRows())
+		}
+		first := rnd.Int64N(r.NumRows() - n)
+		for i := range run {
+			run[i] = first + int64(i)
+		}
+	}
+	report := func(b *testing.B, f func() error) {
+		cpu := cpuSeconds()
+		for b.Loop() {
+			shuffle()
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric((cpuSeconds()-cpu)*1e9/float64(b.N)/n, "cpu-ns/row")
+	}
+	b.Run("shuffle-only", func(b *testing.B) { report(b, func() error { return nil }) })
+	b.Run("locate/random", func(b *testing.B) { report(b, func() error { return r.Locate(spans, random) }) })
+	b.Run("ids/random", func(b *testing.B) {
+		report(b, func() (err error) {
+			if err = r.Locate(spans, random); err == nil {
+				buf, err = r.AppendIDs(buf[:0], spans)
+			}
+			return err
+		})
+	})
+	b.Run("ids/run", func(b *testing.B) {
+		report(b, func() (err error) {
+			if err = r.Locate(spans, run); err == nil {
+				buf, err = r.AppendIDs(buf[:0], spans)
+			}
+			return err
+		})
+	})
+	b.Run("row/random", func(b *testing.B) {
+		var row shard.Row
+		report(b, func() (err error) {
+			for _, i := range random {
+				if err = r.ReadRow(i, &row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// A row more allocates nothing, whether it is written or read. Batches, shards and files do, now and then.
+func TestAllocations(t *testing.T) {
+	bd, _, err := shard.OpenBuilder(shard.OS(), filepath.Join(t.TempDir(), "d"), shard.BuilderOptions{Schema: shard.Schema{VocabSize: 300}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bd.Close()
+	next := reuse(20, 300)
+	add := func() {
+		for range 1000 {
+			if err := bd.Append("train", next()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 10 {
+		add()
+	}
+	if n := testing.AllocsPerRun(50, add); n > 4 {
+		t.Errorf("%v allocations for 1,000 rows written", n)
+	}
+	r := sample(t, 20_000, 20)
+	rows, spans, lengths := make([]int64, 256), make([]shard.Span, 256), make([]int32, 256)
+	for i := range rows {
+		rows[i] = int64(i*7919) % r.NumRows()
+	}
+	var row shard.Row
+	buf := make([]byte, 0, 256*40)
+	read := func() {
+		err := r.Locate(spans, rows)
+		if err == nil {
+			err = r.Lengths(lengths, rows)
+		}
+		if err == nil {
+			buf, err = r.AppendIDs(buf[:0], spans)
+		}
+		for _, i := range rows {
+			if err == nil {
+				err = r.ReadRow(i, &row)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
+	if n := testing.AllocsPerRun(50, read); n > 4 {
+		t.Errorf("%v allocations for 256 rows read in four ways", n)
+	}
+}
