@@ -352,7 +352,7 @@ func boundOf(parts []part) bound {
 func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	schema, m := parts[0].split.Schema(), parts[0].data.data.Manifest()
 	o := collate.Options{
-		PadID: padID(m.Tokenizer.Special), Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, TokenBytes: schema.IDWidth(), Packed: schema.Segments,
+		PadID: padID(m.Tokenizer.Special), Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, TokenBytes: schema.IDWidth(), Packed: schema.Segments, LossMask: schema.LossMask,
 		Labels: map[string]collate.Labels{"causal": collate.Causal, "seq2seq": collate.Seq2Seq, "none": collate.NoLabels}[q.Labels],
 	}
 	if o.Labels == collate.Seq2Seq && !schema.Labels {

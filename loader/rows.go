@@ -20,7 +20,7 @@ type rowStream struct {
 	rows  []int64      // of one part, for a call to shard
 	at    []int        // their places in the step
 	spans []shard.Span // of the step's items
-	ids   []byte
+	read  func(dst []byte) ([]byte, error)
 	row   shard.Row
 	lens  []int32
 }
@@ -39,11 +39,14 @@ func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
 	return c
 }
 
-// bytes is what the stream holds while it runs, for steps of so many rows and tokens: the sampler's windows, and the rows of a step before they
-// are added to the batch.
+// bytes is what the stream holds while it runs, for steps of so many rows and tokens: the sampler's windows, the places of a step's rows, and
+// a row that is read by columns.
 func (s *rowStream) bytes(bucket int, byTokens bool, rows, tokens int64) int64 {
 	const item, place, span = 32, 16, 16
-	n := rows*(item+place+span) + tokens*int64(s.parts[0].split.IDWidth())
+	n := rows * (item + place + span)
+	if s.needs != 0 { // one row at a time, which may be all of the tokens
+		n += tokens / max(rows, 1) * 16
+	}
 	if byTokens {
 		n += (rows + 512) * (item + place + 4)
 	}
@@ -95,26 +98,31 @@ func (s *rowStream) readIDs(b *collate.Batch) error {
 	}); err != nil {
 		return err
 	}
-	var err error
-	if s.ids = s.ids[:0]; len(s.parts) == 1 {
-		s.ids, err = s.parts[0].split.AppendIDs(s.ids, s.spans)
-	} else {
-		for i := 0; i < len(items) && err == nil; i++ {
-			s.ids, err = s.parts[items[i].Source].split.AppendIDs(s.ids, s.spans[i:i+1])
-		}
+	if s.read == nil {
+		s.read = s.appendSpans // once: a method value allocates
 	}
-	if err != nil {
+	if err := b.Read(s.read); err != nil {
 		return err
 	}
-	ids, width := s.ids, s.parts[0].split.IDWidth()
-	for i := range items {
-		n := int(s.spans[i].Len) * width
-		if err := b.Add(collate.Row{IDs: ids[:n], Source: items[i].Source, Example: items[i].Row, Position: items[i].Position}); err != nil {
+	for i, it := range items {
+		if err := b.Add(collate.Row{Read: int(s.spans[i].Len), Source: it.Source, Example: it.Row, Position: it.Position}); err != nil {
 			return err
 		}
-		ids = ids[n:]
 	}
 	return nil
+}
+
+// appendSpans appends the ids of the step's items.
+func (s *rowStream) appendSpans(dst []byte) (_ []byte, err error) {
+	if len(s.parts) == 1 {
+		return s.parts[0].split.AppendIDs(dst, s.spans)
+	}
+	for i, it := range s.step.Items {
+		if dst, err = s.parts[it.Source].split.AppendIDs(dst, s.spans[i:i+1]); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
 }
 
 // readColumns reads rows that have labels, a loss mask or segments, one by one.

@@ -77,8 +77,8 @@ func notifyContext(parent context.Context, stderr io.Writer) (context.Context, c
 	go func() {
 		select {
 		case <-signals:
+			cancel() // before the message: standard error may be a pipe that nobody reads
 			fmt.Fprintln(stderr, "dsload: stopping at a safe point; interrupt again to stop at once")
-			cancel()
 		case <-done:
 			return
 		}

@@ -65,7 +65,7 @@ ended or --drain is over; a stream that is cut is an error at its client.`,
 	flags.DurationVar(&f.opts.IdleTimeout, "idle-timeout", 2*time.Minute, "close connections that ask nothing for so long")
 	flags.DurationVar(&f.drain, "drain", 10*time.Second, "how long running streams may go on after SIGTERM")
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false, "end at once when standard input ends: for programs that start a server of their own")
-	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error; logs go to standard error")
+	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
 	return cmd
 }

@@ -1,6 +1,6 @@
 // Package collate makes one padded batch of rows: ids, attention mask, labels, and for packed rows position ids and segments.
 //
-// Data flow: the loader adds rows as they lie in the shard (Add), closes the batch (Close), and the feed asks for any run of the elements of any
+// Data flow: the loader adds rows as they lie in the shard (Add, or Read and Add where many are read at once), closes the batch (Close), and the feed asks for any run of the elements of any
 // column (Fill), as bytes for the wire. A batch keeps its rows in the shard's width, two or four bytes a token; padding and widening happen only
 // in the writer's buffer. A batch waiting for a slow client so costs a tenth of what it will be on the wire.
 //
@@ -44,11 +44,13 @@ type Options struct {
 	Narrow      bool   // elements of four bytes instead of eight
 	TokenBytes  int    // width of the ids that Add gets: 2 or 4; default 4
 	Packed      bool   // rows come with segments; adds position ids and segments
+	LossMask    bool   // rows may come with a loss mask; only tells Bytes
 }
 
 // Row is one example as the shard holds it; little-endian.
 type Row struct {
-	IDs      []byte  // TokenBytes each
+	IDs      []byte  // TokenBytes each; nil where Read has brought them
+	Read     int     // ids of this row among those that Read has brought and no row has taken yet
 	Labels   []byte  // TokenBytes each; only read for Seq2Seq
 	LossMask []bool  // nil = every token counts; else one for each id
 	Segments []int32 // Packed: lengths of the documents, which sum to the number of ids
@@ -86,7 +88,8 @@ type Batch struct {
 	labels int // elements a row of LabelIDs
 
 	rows      []rowMeta
-	ids       []byte
+	ids       []byte // of the rows; then, up to the slice's length, what Read brought beyond them
+	taken     int    // bytes of ids that belong to rows
 	labelIDs  []byte
 	lossMask  []bool
 	segments  []int32
@@ -133,17 +136,40 @@ func (b *Batch) Configure(o Options) {
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.rows, b.ids, b.labelIDs, b.lossMask, b.segments = b.rows[:0], b.ids[:0], b.labelIDs[:0], b.lossMask[:0], b.segments[:0]
-	b.tokens, b.longest, b.longLabel, b.length, b.labels, b.Next = 0, 0, 0, 0, 0, 0
+	b.taken, b.tokens, b.longest, b.longLabel, b.length, b.labels, b.Next = 0, 0, 0, 0, 0, 0, 0
+}
+
+// Read lets read append the ids of the rows that Add gets next to the batch's own buffer, so that they need not be copied. read must not keep the
+// slice, nor change what it held before.
+func (b *Batch) Read(read func(dst []byte) ([]byte, error)) error {
+	ids, err := read(b.ids)
+	if err != nil {
+		return err
+	}
+	if len(ids) > math.MaxInt32 {
+		return ErrTooLarge
+	}
+	b.ids = ids
+	return nil
 }
 
 // Add appends a row. It fails on a row that contradicts itself, and where the batch would outgrow Arrow's offsets.
 func (b *Batch) Add(r Row) error {
-	n := len(r.IDs) / b.opts.TokenBytes
+	n := r.Read
+	switch waiting := len(b.ids) - b.taken; {
+	case r.IDs == nil && n*b.opts.TokenBytes > waiting, r.IDs != nil && waiting > 0:
+		panic("collate: ids that were read and rows do not match")
+	case r.IDs != nil:
+		n = len(r.IDs) / b.opts.TokenBytes
+	}
+	if len(b.ids)+len(r.IDs) > math.MaxInt32 {
+		return ErrTooLarge
+	}
 	m := rowMeta{
 		example: r.Example, position: r.Position, source: r.Source, length: int32(n), mask: -1,
-		id: int32(len(b.ids) / b.opts.TokenBytes), label: int32(len(b.labelIDs) / b.opts.TokenBytes), segment: int32(len(b.segments)),
+		id: int32(b.taken / b.opts.TokenBytes), label: int32(len(b.labelIDs) / b.opts.TokenBytes), segment: int32(len(b.segments)),
 	}
-	if len(b.ids)+len(r.IDs) > math.MaxInt32 || len(b.labelIDs)+len(r.Labels) > math.MaxInt32 {
+	if len(b.labelIDs)+len(r.Labels) > math.MaxInt32 {
 		return ErrTooLarge
 	}
 	if b.opts.Packed {
@@ -173,6 +199,7 @@ func (b *Batch) Add(r Row) error {
 		b.longLabel = max(b.longLabel, int(m.labels))
 	}
 	b.ids = append(b.ids, r.IDs...)
+	b.taken += n * b.opts.TokenBytes
 	b.longest = max(b.longest, n)
 	b.tokens += int64(n)
 	b.rows = append(b.rows, m)
@@ -246,8 +273,8 @@ func (o Options) Bytes(rows int, tokens int64) int64 {
 	if o.Labels == Seq2Seq {
 		perToken *= 2
 	}
-	if o.Labels == Causal {
-		perToken++ // loss mask
+	if o.Labels == Causal && o.LossMask {
+		perToken++
 	}
 	if o.Packed {
 		perToken += 4 // a segment a token at worst

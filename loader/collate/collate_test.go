@@ -116,9 +116,23 @@ func drawBatch(t *rapid.T) (Options, []slowRow) {
 	return o, rows
 }
 
-func addAll(t interface{ Fatal(...any) }, b *Batch, o Options, rows []slowRow) {
+// addAll adds rows with their ids, or reads the ids of all of them at once.
+func addAll(t interface{ Fatal(...any) }, b *Batch, o Options, rows []slowRow, atOnce bool) {
+	if atOnce {
+		if err := b.Read(func(dst []byte) ([]byte, error) {
+			for _, r := range rows {
+				dst = append(dst, encodeIDs(r.ids, o.TokenBytes)...)
+			}
+			return dst, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for i, r := range rows {
 		row := Row{IDs: encodeIDs(r.ids, o.TokenBytes), Labels: encodeIDs(r.labels, o.TokenBytes), LossMask: r.lossMask, Segments: r.segments, Example: int64(100 + i), Position: int64(i)}
+		if atOnce {
+			row.IDs, row.Read = nil, len(r.ids)
+		}
 		if err := b.Add(row); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +176,7 @@ func TestBatchEqualsSlowCollation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, rows := drawBatch(t)
 		b.Configure(o) // reused: nothing of earlier batches may show
-		addAll(t, b, o, rows)
+		addAll(t, b, o, rows, rapid.Bool().Draw(t, "at once"))
 		want := slowCollate(o, rows)
 		for c := InputIDs; c <= SegmentIDs; c++ {
 			if _, has := want[c]; has != b.Has(c) {

@@ -20,7 +20,7 @@ const (
 	smallPiece = 16 << 10
 	largePiece = 128 << 10
 	// comfortPart: extras are leased while less than one comfortPart-th of the ledger is taken; the rest stays for streams to come.
-	comfortPart = 3
+	comfortPart = 4
 	// mostAhead is how many batches a stream works ahead at most, aheadBytes what they may lease together.
 	mostAhead  = 8
 	aheadBytes = 1 << 20

@@ -1,0 +1,157 @@
+// Command reference prints the batches that the feed should send, as JSON lines, made the slow and obvious way: the whole split is read into memory and
+// padded with plain loops. Tests hold what clients in other languages read against it.
+//
+//	reference DIR 'batch_size=7&seed=5'
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/dsload/dsload/loader/feed"
+	"github.com/dsload/dsload/loader/sampler"
+	"github.com/dsload/dsload/shard"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: reference DIR QUERY")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "reference:", err)
+		os.Exit(1)
+	}
+}
+
+type example struct{ ids, labels []uint32 }
+
+// batch is one line of output; its names are the feed's columns.
+type batch struct {
+	InputIDs      [][]int64 `json:"input_ids"`
+	AttentionMask [][]int64 `json:"attention_mask"`
+	Labels        [][]int64 `json:"labels"`
+	Length        []int     `json:"length"`
+	Example       []int64   `json:"example"`
+	Row           []int64   `json:"row"`
+	Next          []int64   `json:"next"`
+}
+
+func run(dir, query string, out io.Writer) error {
+	q, err := feed.ParseQuery(query)
+	if err != nil {
+		return err
+	}
+	rows, pad, err := load(dir, q.Split)
+	if err != nil {
+		return err
+	}
+	order, err := sampler.NewOrder(sampler.Options{
+		Sources: []sampler.Source{{Rows: int64(len(rows))}}, Seed: q.Seed, Bucket: q.Bucket, Group: q.Group,
+		Shuffle: map[string]sampler.Shuffle{"full": sampler.Full, "block": sampler.Block, "none": sampler.None}[q.Shuffle],
+	}, func(items []sampler.Item, lengths []int32) error {
+		for i, it := range items {
+			lengths[i] = int32(len(rows[it.Row].ids))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	steps, err := sampler.NewSteps(order, sampler.StepOptions{
+		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, Rank: q.Rank, World: q.World, Epochs: q.Epochs, Start: q.Start,
+		Tail: map[string]sampler.Tail{"drop": sampler.Drop, "pad": sampler.Pad, "keep": sampler.Keep}[q.Tail],
+	})
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(out)
+	enc := json.NewEncoder(w)
+	var step sampler.Batch
+	for {
+		err := steps.Next(&step)
+		if errors.Is(err, io.EOF) {
+			return w.Flush()
+		}
+		if err != nil {
+			return err
+		}
+		if err := enc.Encode(collate(q, rows, step, pad)); err != nil {
+			return err
+		}
+	}
+}
+
+// load reads a split into memory.
+func load(dir, split string) (rows []example, pad int64, err error) {
+	d, err := shard.OpenDataset(shard.OS(), dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer d.Close()
+	r, err := d.Split(split)
+	if err != nil {
+		return nil, 0, err
+	}
+	var row shard.Row
+	for i := range r.NumRows() {
+		if err := r.ReadRow(i, &row); err != nil {
+			return nil, 0, err
+		}
+		rows = append(rows, example{row.AppendInputIDs(nil), row.AppendLabels(nil)})
+	}
+	special := d.Manifest().Tokenizer.Special
+	if id, ok := special["pad"]; ok {
+		return rows, id, nil
+	}
+	return rows, special["eos"], nil // 0 where there is none
+}
+
+func collate(q feed.Query, rows []example, step sampler.Batch, pad int64) batch {
+	longest, longestLabels := 0, 0
+	for _, it := range step.Items {
+		longest, longestLabels = max(longest, len(rows[it.Row].ids)), max(longestLabels, len(rows[it.Row].labels))
+	}
+	for longest%q.PadToMultipleOf != 0 {
+		longest++
+	}
+	for longestLabels%q.PadToMultipleOf != 0 {
+		longestLabels++
+	}
+	padded := func(ids []uint32, n int, value int64) []int64 {
+		tokens := []int64{}
+		for _, id := range ids {
+			tokens = append(tokens, int64(id))
+		}
+		fill := []int64{}
+		for range n - len(ids) {
+			fill = append(fill, value)
+		}
+		if q.Left {
+			return append(fill, tokens...)
+		}
+		return append(tokens, fill...)
+	}
+	var b batch
+	for _, it := range step.Items {
+		e := rows[it.Row]
+		ones := make([]uint32, len(e.ids))
+		for i := range ones {
+			ones[i] = 1
+		}
+		b.InputIDs = append(b.InputIDs, padded(e.ids, longest, pad))
+		b.AttentionMask = append(b.AttentionMask, padded(ones, longest, 0))
+		if q.Labels == "seq2seq" {
+			b.Labels = append(b.Labels, padded(e.labels, longestLabels, -100))
+		} else {
+			b.Labels = append(b.Labels, padded(e.ids, longest, -100))
+		}
+		b.Length, b.Example, b.Row = append(b.Length, len(e.ids)), append(b.Example, it.Row), append(b.Row, it.Position)
+		b.Next = append(b.Next, step.Next)
+	}
+	return b
+}

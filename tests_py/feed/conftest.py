@@ -1,0 +1,107 @@
+"""A dataset of real or generated text, a server for it, and the batches that it should send."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Server:
+    """A dsload serve process. Ready when constructed; ends with close()."""
+
+    def __init__(self, dsload, dataset, socket, *args):
+        self.socket = str(socket)
+        self.process = subprocess.Popen(
+            [dsload, "serve", str(dataset), "--socket", self.socket, "--json", *args],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(self.process.stderr.read())
+        self.addresses = json.loads(line)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+    def fds(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def resident(self):
+        pages = int(pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def close(self):
+        if self.process.poll() is None:
+            self.terminate()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+@pytest.fixture(scope="session")
+def dataset(dsload, tmp_path_factory):
+    """WikiText-2's test file, a line an example, where the reference data are; else generated text."""
+    out = tmp_path_factory.mktemp("feed") / "data"
+    source = "synth://wikitext?seed=3"
+    for place in (os.environ.get("DSLOAD_SHARED"), ROOT.parent / "shared"):
+        if place and (path := pathlib.Path(place) / "corpora/wikitext-2/test.txt").exists():
+            source = str(path)
+    subprocess.run([dsload, "build", source, "--format", "text", "--max-examples", "2500", "--out", str(out), "--shard-bytes", "256KiB",
+                    "--progress", "none"], check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture(scope="session")
+def pairs(dsload, tmp_path_factory):
+    """Prompts and targets."""
+    out = tmp_path_factory.mktemp("pairs") / "data"
+    subprocess.run([dsload, "build", "synth://recipes?seed=3", "--template", "recipe-seq2seq", "--max-examples", "500", "--out", str(out),
+                    "--progress", "none"], check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture()
+def folder():
+    """A folder whose paths are short enough for a socket."""
+    path = tempfile.mkdtemp(prefix="feed")
+    yield pathlib.Path(path)
+    shutil.rmtree(path)
+
+
+@pytest.fixture()
+def serve(dsload, folder):
+    """Starts servers; all of them are stopped at the end."""
+    servers = []
+
+    def start(dataset, *args, name="s"):
+        server = Server(dsload, dataset, folder / name, *args)
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory):
+    """What the feed should send: batches as dicts of lists, from the slow collation in Go."""
+    exe = tmp_path_factory.mktemp("reference") / "reference"
+    subprocess.run(["go", "build", "-o", str(exe), "./bench/feed/reference"], cwd=ROOT, check=True)
+
+    def batches(dataset, query):
+        out = subprocess.run([str(exe), str(dataset), query], check=True, capture_output=True, text=True).stdout
+        return [json.loads(line) for line in out.splitlines()]
+
+    return batches

@@ -1,0 +1,11 @@
+"""Waiting for what other processes do."""
+
+import time
+
+
+def wait_until(what, seconds=20.0):
+    """Waits for a condition that another process brings about; fails where it does not come."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "did not come about"
+        time.sleep(0.02)
