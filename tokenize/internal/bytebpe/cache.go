@@ -103,7 +103,7 @@ func (c *cache) init(s cacheShape) {
 		case l <= 16:
 			k.maskHi = 1<<(8*(l-8)) - 1
 		default:
-			k.shift, k.base = 63, 64<<s.aBits+64<<s.bBits
+			k.maskHi, k.shift, k.base = ^uint64(0), 63, 64<<s.aBits+64<<s.bBits
 		}
 		c.kinds[l] = k
 	}

@@ -3,6 +3,7 @@ package bytebpe
 import (
 	"bytes"
 	"encoding/binary"
+	"unsafe"
 )
 
 // DefaultCacheBytes is the memory of an Encoder made with zero cache bytes.
@@ -37,8 +38,8 @@ func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	return e
 }
 
-// encoderFixed is an upper bound of an Encoder's memory besides the cache.
-const encoderFixed = 128 << 10
+// encoderFixed is an upper bound of an Encoder's memory besides the cache: its own fields and the scratch for long words.
+const encoderFixed = 192 << 10
 
 func cacheSize(cacheBytes int) int {
 	if cacheBytes <= 0 {
@@ -50,6 +51,13 @@ func cacheSize(cacheBytes int) int {
 // EncoderBytes returns the memory an encoder made with the same argument uses.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
 	return shapeOf(cacheSize(cacheBytes)).bytes() + encoderFixed
+}
+
+// bytes is the memory in use.
+func (e *Encoder) bytes() int64 {
+	h := &e.heap
+	n := 8*len(e.lines) + 4*len(e.spill) + 8*len(e.longIndex) + len(e.long) + int(unsafe.Sizeof(*e)) + cap(e.kept)
+	return int64(n + 4*(cap(h.sym)+cap(h.next)+cap(h.prev)+cap(h.rank)+cap(h.ids)+cap(h.at)) + 8*cap(h.heap))
 }
 
 // seed puts the vocabulary into the cache, low ids last, since those are the frequent ones and the last entry comes first in its line.

@@ -1,0 +1,190 @@
+package bytebpe
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// variants runs a test with each set of kernels the machine has.
+func variants(t *testing.T, f func(t *testing.T)) {
+	for _, name := range kernelLevels() {
+		t.Run(name, func(t *testing.T) {
+			defer useKernels(name)()
+			f(t)
+		})
+	}
+}
+
+// TestKernelsAgree compares every stage of the kernels in use with its twin on the same window.
+func TestKernelsAgree(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	ref := newReference(t, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
+	variants(t, func(t *testing.T) {
+		e, twin := ref.m.NewEncoder(1<<20), ref.m.NewEncoder(1<<20)
+		for i := range 1500 {
+			n := r.IntN(400)
+			if i%10 == 0 {
+				n = r.IntN(windowBytes + 200)
+			}
+			checkKernels(t, e, twin, randomText(r, n))
+		}
+	})
+}
+
+func FuzzKernels(f *testing.F) {
+	r := rand.New(rand.NewPCG(8, 8))
+	for range 50 {
+		f.Add(randomText(r, 300))
+	}
+	ref := newReference(f, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
+	e, twin := ref.m.NewEncoder(1<<20), ref.m.NewEncoder(1<<20)
+	f.Fuzz(func(t *testing.T, text []byte) { checkKernels(t, e, twin, text) })
+}
+
+func checkKernels(t *testing.T, e, twin *Encoder, text []byte) {
+	t.Helper()
+	if len(text) == 0 {
+		return
+	}
+	n := e.fill(text)
+	twin.fill(text)
+	count := n/blockBytes + 1
+	ours, theirs := e.blocks[:count+2], twin.blocks[:count+2]
+	h1, z1 := classify(e.buf[:], ours[1:])
+	h2, z2 := classifyGo(twin.buf[:], theirs[1:])
+	if h1 != h2 || z1 != z2 || !slices.Equal(ours, theirs) {
+		t.Fatalf("classes of %q differ", text)
+	}
+	e.m.classifyHigh(e.buf[:], ours, n)
+	e.m.classifyHighGo(twin.buf[:n], theirs[1:])
+	if !slices.Equal(ours, theirs) {
+		for k := range ours {
+			if ours[k] != theirs[k] {
+				t.Fatalf("classes of %q differ in block %d:\n%+v\n%+v", text, k, ours[k], theirs[k])
+			}
+		}
+	}
+	boundsGPT2(e.buf[:], ours[1:], e.start[:count])
+	copy(twin.start[:], e.start[:])
+	words := flatten(e.start[:count], n, &e.pos)
+	if w := flattenGo(twin.start[:count], n, &twin.pos); w != words || !slices.Equal(e.pos[:words+1], twin.pos[:w+1]) {
+		t.Fatalf("positions of %q differ", text)
+	}
+	if z1 != 0 {
+		return
+	}
+	m1, m2 := 0, 0
+	for w := 0; w < words; w += batchWords {
+		k := min(batchWords, words-w)
+		e.prepare(w, k)
+		twin.prepareGo(w, k)
+		a, b := &e.probes, &twin.probes
+		if !slices.Equal(a.pairs[:k], b.pairs[:k]) || !slices.Equal(a.lines[:k], b.lines[:k]) || !slices.Equal(a.any[:k], b.any[:k]) {
+			t.Fatalf("probes of %q differ", text)
+		}
+		m1 = e.match(w, k, m1)
+		m2 = twin.matchGo(w, k, m2)
+	}
+	if m1 != m2 || !slices.Equal(e.missed[:m1], twin.missed[:m2]) {
+		t.Fatalf("misses in %q: %v and %v", text, e.missed[:m1], twin.missed[:m2])
+	}
+	var jobs mergeJobs
+	for i := 0; i < m1; i++ {
+		p, q := e.pos[e.missed[i]], e.pos[e.missed[i]+1]
+		jobs[i%4].begin, jobs[i%4].length = uint32(p), max(1, min(uint32(q-p), 16))
+		if e.m.missing || i < 4 {
+			continue
+		}
+		e.mergeFour(e.buf[:], &jobs)
+		twin.mergeFourGo(twin.buf[:], &jobs)
+		for j := range jobs {
+			x, y := e.results.ids[j][:e.results.count[j]], twin.results.ids[j][:twin.results.count[j]]
+			if !slices.Equal(x, y) {
+				t.Fatalf("merges of %q differ: %v and %v", e.buf[jobs[j].begin:jobs[j].begin+jobs[j].length], x, y)
+			}
+		}
+	}
+	e.resolve(e.missed[:m1])
+	twin.resolve(twin.missed[:m2])
+	if !slices.Equal(e.values[:words], twin.values[:words]) {
+		t.Fatalf("values of %q differ", text)
+	}
+	x, d1 := e.emit(e.ids[:0], 0, words)
+	y, d2 := twin.emitGo(twin.ids[:0], 0, words)
+	if d1 != d2 || !slices.Equal(x, y) {
+		t.Fatalf("ids of %q: %d %v and %d %v", text, d1, x, d2, y)
+	}
+}
+
+// TestEncodersAgree: each level of kernels gives the same ids on the corpora.
+func TestEncodersAgree(t *testing.T) {
+	for _, name := range []string{"gpt2", "cl100k-hf"} {
+		m := loadFixture(t, name).model
+		for _, c := range corpora[2:] {
+			text := readShared(t, c.path)[:1<<20]
+			var want []uint32
+			variants(t, func(t *testing.T) {
+				got := m.NewEncoder(0).Append(nil, text, true, true)
+				if want == nil {
+					want = got
+				} else if !slices.Equal(got, want) {
+					t.Errorf("%s: %d ids, with other kernels %d", c.key, len(got), len(want))
+				}
+			})
+		}
+	}
+}
+
+// TestNoAllocations: in steady state a document costs no allocation, whatever is in it.
+func TestNoAllocations(t *testing.T) {
+	m := loadFixture(t, "gpt2").model
+	docs := documents(readShared(t, corpora[3].path))[:300]
+	docs = append(docs, bytes.Repeat([]byte("a"), 5000), bytes.Repeat([]byte("\x00 b"), 2000), bytes.Repeat([]byte("="), 3000), bytes.Repeat([]byte{0xff}, 500))
+	for _, size := range []int{1, 0} {
+		e := m.NewEncoder(size)
+		var ids []uint32
+		for _, d := range docs {
+			ids = e.Append(ids[:0], d, true, true)
+		}
+		allocs := testing.AllocsPerRun(2, func() {
+			for _, d := range docs {
+				ids = e.Append(ids[:0], d, true, true)
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%v allocations for %d documents", allocs, len(docs))
+		}
+	}
+}
+
+// TestOutputCapacity: ids are the same whatever room dst has.
+func TestOutputCapacity(t *testing.T) {
+	m := loadFixture(t, "gpt2").model
+	e := m.NewEncoder(0)
+	text := readShared(t, corpora[3].path)[:9000]
+	want := e.Append(nil, text, true, true)
+	for _, room := range []int{0, 1, 100, len(want) - 1, len(want), len(want) + 63, len(want) + 5000} {
+		dst := make([]uint32, 3, 3+room)
+		guard := dst[:cap(dst)]
+		if got := e.Append(dst, text, true, true); !slices.Equal(got[3:], want) {
+			t.Errorf("with room for %d ids the result differs", room)
+		}
+		_ = guard
+	}
+}
+
+// TestMemory: an encoder stays within what it was given.
+func TestMemory(t *testing.T) {
+	m := tinyModel(t, GPT2)
+	for _, size := range []int{512 << 10, 1 << 20, 3 << 20, 8 << 20, 64 << 20} {
+		if got := m.EncoderBytes(size); got > int64(size) || got < int64(size)/4 {
+			t.Errorf("EncoderBytes(%d) = %d", size, got)
+		}
+		e := m.NewEncoder(size)
+		if got := e.bytes(); got > int64(size) {
+			t.Errorf("an encoder of %d bytes uses %d", size, got)
+		}
+	}
+}
