@@ -192,6 +192,7 @@ func (f *flusher) cutText(j *job, r *recordSpan, d *tokenized, maxBytes int64) (
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)
+	w.formatter = f.b.phases[f.state.Phase].formatter.NewWorker()
 	if err := w.formatter.Format(&w.scratch, r.describe(), j.raw[r.start:r.end]); err != nil {
 		return nil, 0, err
 	}
