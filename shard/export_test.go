@@ -42,3 +42,12 @@ func Reseal(fsys putter, dir string, change func(m *Manifest)) {
 	}
 	fsys.Put(filepath.Join(dir, ManifestName), data)
 }
+
+// SealManifest puts the right seal behind body.
+func SealManifest(body []byte) []byte { return append(body[:len(body):len(body)], sealOf(body)...) }
+
+// SealBytes is the length of a seal.
+const SealBytes = sealBytes
+
+// CheckpointPath is where a folder's checkpoint is.
+func CheckpointPath(dir string) string { return filepath.Join(dir, checkpointName) }

@@ -1,0 +1,131 @@
+package shard_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zeebo/blake3"
+
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/shard/shardtest"
+)
+
+// golden is the BLAKE3 over names and contents of the folder that a corpus makes in format version 1. When one of these
+// changes, so must shard.FormatVersion and FORMAT.md.
+var golden = map[string]string{
+	"all":    "e6de75620c0d524cf8ff7c397d81b7ebfd02d9292823e69da8fec6e88cb60466",
+	"chat":   "d6a44d36fc788c2627da8c004a06d0c670c714752073ce363c0df0d00b65dd27",
+	"packed": "a418b9a94879e784838d3974890c145ce390e63e374b2f03a594baef0a65d283",
+	"plain":  "74cc183e2cddd8ef178487dac2163513d2b03d26f4ed3c1d3d83003f11dda4d1",
+	"wide":   "b3dd5b3433342d69bbc6eb831d8560e49dc4a50ddead91bf67a1401c29178320",
+}
+
+func TestGolden(t *testing.T) {
+	if shard.FormatVersion != 1 {
+		t.Fatal("the golden sums are of version 1")
+	}
+	for name, c := range corpora {
+		files := c.build(t).Files()
+		if got := digest(files); got != golden[name] {
+			t.Errorf("%s: %s, want %s", name, got, golden[name])
+		}
+	}
+	// An unfinished build too: a later dsload has to resume it or say that it cannot.
+	c := allCols
+	c.stop = true
+	fsys := shardtest.New()
+	if err := c.run(fsys, "/d", every(70)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := digest(fsys.Files()), goldenCheckpoint; got != want {
+		t.Errorf("checkpoint: %s, want %s", got, want)
+	}
+}
+
+const goldenCheckpoint = "87fb783df2b1e0a56798610c30c768f4f0a8ccae9d50319524bd33afb466a0dd"
+
+func digest(files map[string][]byte) string {
+	h := blake3.New()
+	for _, n := range slices.Sorted(maps.Keys(files)) {
+		sum := blake3.Sum256(files[n])
+		h.Write([]byte(n))
+		h.Write(sum[:])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// The real file system makes the same bytes as the one in memory, and leaves nothing else behind.
+func TestRealFileSystem(t *testing.T) {
+	c := allCols
+	dir := filepath.Join(t.TempDir(), "a", "d")
+	part := c
+	part.n, part.stop = 150, true
+	if err := part.run(shard.OS(), dir, every(40)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.run(shard.OS(), dir, every(40)); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]byte{}
+	for _, e := range entries {
+		if got["/d/"+e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustEqual(t, "real", got, c.build(t).Files())
+	if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
+		t.Error(damage, err)
+	}
+}
+
+// Two builds cannot have one folder; the second is told who has it, and a lock that was let go is no hindrance.
+func TestLock(t *testing.T) {
+	for name, fsys := range map[string]shard.FS{"memory": shardtest.New(), "real": shard.OS()} {
+		dir := filepath.Join(t.TempDir(), "d")
+		if name == "memory" {
+			dir = "/d"
+		}
+		for range 2 {
+			b, _, err := shard.OpenBuilder(fsys, dir, plain.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = shard.OpenBuilder(fsys, dir, plain.options())
+			var le *shard.LockedError
+			host, _ := os.Hostname()
+			if !errors.As(err, &le) || le.PID != os.Getpid() || le.Host != host || time.Since(le.Start) > time.Hour || !strings.Contains(err.Error(), dir) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Append("train", &shard.Example{InputIDs: []uint32{1}}); !errors.Is(err, shard.ErrClosed) {
+				t.Error(err)
+			}
+		}
+	}
+	// What a killed process left of its lock holds nobody up.
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "build.lock"), []byte(`{"pid":1}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := shard.OpenBuilder(shard.OS(), dir, plain.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+}
