@@ -21,7 +21,7 @@ type synthSpec struct {
 }
 
 // meanDocBytes is the average document of each kind, for estimates only.
-var meanDocBytes = map[Format]int64{WikiText: 9700, Recipes: 1060}
+var meanDocBytes = map[Format]int64{WikiText: 12600, Recipes: 830}
 
 func parseSynth(address string) (*synthSpec, error) {
 	u, err := url.Parse(address)
