@@ -76,8 +76,12 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	o := f.opts
 	o.Sources, o.ValSources, o.Stdin = args, f.val, cmd.InOrStdin()
-	if cmd.Flags().Changed("workers") && o.Workers < 1 {
-		return usagef("--workers %d: must be at least 1", o.Workers)
+	// Zero means "default" in Options; on the command line it is a mistake.
+	for name, value := range map[string]int64{"workers": int64(o.Workers), "max-length": int64(o.MaxLength), "shard-bytes": o.ShardBytes,
+		"memory": o.Memory, "checkpoint-every": o.CheckpointEvery} {
+		if cmd.Flags().Changed(name) && value < 1 {
+			return usagef("--%s %d: must be at least 1", name, value)
+		}
 	}
 	setRuntimeLimit(o.Memory)
 	if f.explain {

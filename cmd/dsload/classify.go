@@ -17,6 +17,10 @@ import (
 func isUsage(err error) bool {
 	var option *loader.OptionError
 	var settings *shard.SettingsError
+	var input *source.InputError
+	if errors.As(err, &input) && input.Offset < 0 && errors.Is(err, fs.ErrNotExist) {
+		return true // the command names what is not there; a source that vanishes later is another matter
+	}
 	return errors.As(err, &option) || errors.As(err, &settings) || anyOf(err, source.ErrUsage, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 
