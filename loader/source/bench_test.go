@@ -101,6 +101,7 @@ func BenchmarkRead(b *testing.B) {
 			set := openSet(b, c.o(b))
 			var bytes, documents int64
 			buf := make([]byte, 0, 512<<10)
+			var rec Record
 			before := cpuSeconds()
 			for b.Loop() {
 				r, err := set.Reader(Position{})
@@ -108,7 +109,6 @@ func BenchmarkRead(b *testing.B) {
 					b.Fatal(err)
 				}
 				for {
-					var rec Record
 					data, err := r.Next(buf[:0], &rec)
 					if err == io.EOF {
 						break

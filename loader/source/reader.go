@@ -73,7 +73,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 		}
 		s := r.open
-		*rec = Record{Input: r.at.Input, Row: s.row + 1, Ordinal: r.at.Ordinal, Format: r.set.inputs[r.at.Input].Format}
+		*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.set.inputs[r.at.Input].Format}
 		out, err := s.next(dst, rec)
 		if err == io.EOF {
 			if r.err = r.finishInput(); r.err != nil {
@@ -85,6 +85,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			r.err = r.inputError(err)
 			return dst, r.err
 		}
+		rec.Row = s.row + 1 // behind the rows that were skipped
 		if rec.Err != nil {
 			out = dst
 			rec.Err = &RecordError{URI: r.set.inputs[rec.Input].URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset, Cause: rec.Err}
