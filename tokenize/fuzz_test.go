@@ -1,0 +1,94 @@
+package tokenize
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// exercise encodes and decodes with a tokenizer that came from a fuzzer: no panic, equal ids for pieces, ids in range.
+func exercise(t *testing.T, tok *Tokenizer) {
+	enc := tok.NewEncoder(EncoderOptions{CacheBytes: -1})
+	for _, s := range []string{"", " ", "Hello,  world! 123 <s>x", "é漢\u0301👍\x00\r\n▁ab", "\xff\xc3(bad) a b"} {
+		ids := enc.AppendTokens(nil, []byte(s))
+		for _, id := range ids {
+			if int(id) >= tok.VocabSize() {
+				t.Errorf("id %d of %d", id, tok.VocabSize())
+			}
+		}
+		tok.Decode(nil, ids, true)
+		n := tok.SafeCut([]byte(s))
+		if n < 0 || n > len(s) {
+			t.Fatalf("SafeCut %d of %d bytes", n, len(s))
+		}
+		if n > 0 {
+			cut := enc.AppendPiece(enc.AppendPiece(nil, []byte(s[:n]), true, false), []byte(s[n:]), false, true)
+			if !slices.Equal(cut, ids) {
+				t.Errorf("%q cut at %d: %v, want %v", s, n, cut, ids)
+			}
+		}
+	}
+	tok.Describe()
+}
+
+func FuzzParseJSON(f *testing.F) {
+	data, err := os.ReadFile("testdata/huggingface/small.jsonl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range bytes.Lines(data) {
+		var row struct{ Tokenizer json.RawMessage }
+		if err := json.Unmarshal(line, &row); err != nil {
+			f.Fatal(err)
+		}
+		if len(row.Tokenizer) < 16<<10 {
+			f.Add([]byte(row.Tokenizer))
+		}
+	}
+	for _, s := range smallFiles {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if tok, err := ParseJSON(data); err == nil {
+			exercise(t, tok)
+		}
+	})
+}
+
+// smallFiles are minimal tokenizer.json files of each kind of model.
+var smallFiles = []string{
+	`{"model":{"vocab":{"a":0,"b":1,"ab":2,"Ġ":3},"merges":["a b"]},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true}}`,
+	`{"model":{"type":"BPE","vocab":{"<unk>":0,"▁":1,"a":2,"▁a":3},"merges":[["▁","a"]],"unk_token":"<unk>","fuse_unk":true},"normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},{"type":"Replace","pattern":{"String":" "},"content":"▁"}]},"added_tokens":[{"id":0,"content":"<unk>","single_word":false,"lstrip":true,"rstrip":true,"normalized":false,"special":true}]}`,
+	`{"model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["▁",-1.5],["a",-2],["▁a",-2.25]]},"pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true}}`,
+	`{"model":{"unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100,"vocab":{"[UNK]":0,"a":1,"##b":2}},"normalizer":{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true},"pre_tokenizer":{"type":"BertPreTokenizer"}}`,
+	`{"model":{"unk_token":"u","vocab":{"u":0,"a":1}},"pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\s+|(?=a)"},"behavior":"Removed","invert":false},"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"u","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[],"special_tokens":{"u":{"id":"u","ids":[0],"tokens":["u"]}}},"decoder":{"type":"Strip","content":" ","start":1,"stop":1}}`,
+}
+
+func FuzzParseSentencePiece(f *testing.F) {
+	files, _ := filepath.Glob("testdata/sentencepiece/*.model")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if tok, err := ParseSentencePiece(data); err == nil {
+			exercise(t, tok)
+		}
+	})
+}
+
+func FuzzParseTiktoken(f *testing.F) {
+	f.Add([]byte("IQ== 0\nIg== 1\nISI= 2\n"), "gpt2")
+	f.Add([]byte("YQ== 0\r\nYg== 5\n\nYWI= 7"), "o200k")
+	f.Fuzz(func(t *testing.T, data []byte, pattern string) {
+		if tok, err := ParseTiktoken(data, pattern, map[string]uint32{"<s>": 9}); err == nil {
+			exercise(t, tok)
+		}
+	})
+}
