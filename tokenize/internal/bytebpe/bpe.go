@@ -9,6 +9,7 @@ const maxShort = 60
 // next merge, leftmost first among equals. Symbols are linked by position, so nothing moves.
 type merger struct {
 	m    *Model
+	memo *cache // of chunks of long words
 	rk   [64]uint32
 	sym  [64]uint32
 	next [64]uint8

@@ -20,7 +20,8 @@ import (
 // bits 0..39 are their place in the ring of spilled ids. Places grow for ever; the ring keeps the newest, and a place that has
 // been overwritten is a miss.
 //
-// Words of 17 to maxLong bytes live in a direct-mapped table over a second ring, which holds their bytes too.
+// Words of 17 to maxLong bytes live in a direct-mapped table over a second ring, which holds their bytes too. So do the chunks of longer words, with
+// where each id begins: what makes a megabyte of one letter slow is merging the same chunk again and again.
 
 const (
 	mulLo = 0x9e3779b97f4a7c15
@@ -31,6 +32,7 @@ const (
 	idMask    = 1<<idBits - 1
 	spilled   = 15
 	longMark  = 14 << 60 // stands for a long word among the values of a window
+	zeroMark  = 13 << 60 // stands for one with a zero byte
 	ringSlack = 64       // ids past a place or past the output that may be read and written
 	lineSlack = 8        // lines past the last that a kernel may read
 	maxLong   = 256      // longest cached word
@@ -202,38 +204,70 @@ func (c *cache) spillLive(place uint64) bool {
 
 func (c *cache) spillAt(place uint64) int { return int(place & uint64(len(c.spill)-ringSlack-1)) }
 
-// appendLong appends the ids of a word of 17..maxLong bytes if they are cached.
-func (c *cache) appendLong(dst []uint32, w []byte, hash uint64) (_ []uint32, ok bool) {
+// longRecord is the header of a record: 16 bits of length in bytes, 15 bits of ids, and whether places follow them.
+const hasPlaces = 1 << 15
+
+// findLong returns the record of some bytes after the bytes themselves: ids of 32 bits and, for chunks, places of 16 bits.
+func (c *cache) findLong(w []byte, hash uint64, flag int) (rec []byte, n int) {
 	e := c.longIndex[hash>>40&uint64(len(c.longIndex)-1)]
 	place := e & (1<<40 - 1)
 	if e>>40 != hash&(1<<24-1) || place == 0 || c.longHead-place > uint64(len(c.long)) {
+		return nil, 0
+	}
+	rec = c.long[place&uint64(len(c.long)-1):]
+	size, n := int(binary.LittleEndian.Uint16(rec)), int(binary.LittleEndian.Uint16(rec[2:]))
+	if size != len(w) || n&hasPlaces != flag || !bytes.Equal(rec[4:4+size], w) {
+		return nil, 0
+	}
+	return rec[4+size:], n &^ hasPlaces
+}
+
+// appendLong appends the ids of a word of 17..maxLong bytes if they are cached.
+func (c *cache) appendLong(dst []uint32, w []byte, hash uint64) (_ []uint32, ok bool) {
+	rec, n := c.findLong(w, hash, 0)
+	if rec == nil {
 		return dst, false
 	}
-	rec := c.long[place&uint64(len(c.long)-1):]
-	n, k := int(binary.LittleEndian.Uint16(rec)), int(binary.LittleEndian.Uint16(rec[2:]))
-	if n != len(w) || !bytes.Equal(rec[4:4+n], w) {
-		return dst, false
-	}
-	rec = rec[4+n : 4+n+4*k]
-	for ; len(rec) >= 4; rec = rec[4:] {
+	for rec = rec[:4*n]; len(rec) >= 4; rec = rec[4:] {
 		dst = append(dst, binary.LittleEndian.Uint32(rec))
 	}
 	return dst, true
 }
 
-func (c *cache) insertLong(w []byte, hash uint64, ids []uint32) {
-	need := uint64(4 + len(w) + 4*len(ids))
+// findChunk returns the ids of a chunk and where they begin, in the given memory, if they are cached.
+func (c *cache) findChunk(w []byte, hash uint64, ids, at []uint32) (_, _ []uint32) {
+	rec, n := c.findLong(w, hash, hasPlaces)
+	ids, at = ids[:0], at[:0]
+	for i := range n {
+		ids = append(ids, binary.LittleEndian.Uint32(rec[4*i:]))
+		at = append(at, uint32(binary.LittleEndian.Uint16(rec[4*n+2*i:])))
+	}
+	return ids, at
+}
+
+// insertLong caches the ids of a word, or of a chunk with their places.
+func (c *cache) insertLong(w []byte, hash uint64, ids, at []uint32) {
+	need := uint64(4 + len(w) + 4*len(ids) + 2*len(at))
 	size := uint64(len(c.long))
 	place := c.longHead
-	if at := place & (size - 1); at+need > size {
-		place += size - at
+	if off := place & (size - 1); off+need > size {
+		place += size - off
 	}
 	rec := c.long[place&(size-1):]
+	n := uint16(len(ids))
+	if at != nil {
+		n |= hasPlaces
+	}
 	binary.LittleEndian.PutUint16(rec, uint16(len(w)))
-	binary.LittleEndian.PutUint16(rec[2:], uint16(len(ids)))
+	binary.LittleEndian.PutUint16(rec[2:], n)
 	copy(rec[4:], w)
+	rec = rec[4+len(w):]
 	for i, id := range ids {
-		binary.LittleEndian.PutUint32(rec[4+len(w)+4*i:], id)
+		binary.LittleEndian.PutUint32(rec[4*i:], id)
+	}
+	rec = rec[4*len(ids):]
+	for i, p := range at {
+		binary.LittleEndian.PutUint16(rec[2*i:], uint16(p))
 	}
 	c.longHead = place + need
 	c.longIndex[hash>>40&uint64(len(c.longIndex)-1)] = place&(1<<40-1) | hash&(1<<24-1)<<40

@@ -33,6 +33,7 @@ type Encoder struct {
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := &Encoder{m: m}
 	e.merger.m = m
+	e.merger.memo = &e.cache
 	e.cache.init(shapeOf(cacheSize(cacheBytes)))
 	e.seed()
 	return e
@@ -107,14 +108,10 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 			}
 			end = int(e.pos[words])
 		}
-		if nul {
-			for i := range words {
-				dst = e.appendWord(dst, e.buf[e.pos[i]:e.pos[i+1]])
-			}
-		} else if cap(dst)-len(dst) >= end+ringSlack {
-			dst = e.appendWords(dst, words)
+		if cap(dst)-len(dst) >= end+ringSlack {
+			dst = e.appendWords(dst, words, nul)
 		} else {
-			dst = append(dst, e.appendWords(e.ids[:0], words)...)
+			dst = append(dst, e.appendWords(e.ids[:0], words, nul)...)
 		}
 		s = s[end:]
 	}
@@ -195,13 +192,16 @@ func (m *Model) lastChar(s []byte) (class uint8, size int) {
 	return 0, 1
 }
 
-// appendWords appends the ids of the words in the window; dst has room for them all and ringSlack more.
-func (e *Encoder) appendWords(dst []uint32, words int) []uint32 {
+// appendWords appends the ids of the words in the window; dst has room for them all and ringSlack more. nul says that some may hold a zero byte.
+func (e *Encoder) appendWords(dst []uint32, words int, nul bool) []uint32 {
 	misses := 0
 	for w := 0; w < words; w += batchWords {
 		n := min(batchWords, words-w)
 		e.prepare(w, n)
 		misses = e.match(w, n, misses)
+	}
+	if nul {
+		misses = e.markZeros(words, misses)
 	}
 	if misses > 0 {
 		e.resolve(e.missed[:misses])
@@ -214,11 +214,31 @@ func (e *Encoder) appendWords(dst []uint32, words int) []uint32 {
 	return dst
 }
 
-// appendStopped appends the ids of a long word, or of a word whose spilled ids have left the ring.
+// markZeros takes words with a zero byte, whose keys mean nothing, out of the cache's hands. It returns the number of misses left.
+func (e *Encoder) markZeros(words, misses int) int {
+	for w := range words {
+		if bytes.IndexByte(e.buf[e.pos[w]:e.pos[w+1]], 0) >= 0 {
+			e.values[w] = zeroMark
+		}
+	}
+	left := 0
+	for _, w := range e.missed[:misses] {
+		if e.values[w] != zeroMark {
+			e.missed[left] = w
+			left++
+		}
+	}
+	return left
+}
+
+// appendStopped appends the ids of a long word, of one with a zero byte, or of one whose spilled ids have left the ring.
 func (e *Encoder) appendStopped(dst []uint32, w int) []uint32 {
 	word := e.buf[e.pos[w]:e.pos[w+1]]
 	if len(word) > 16 {
 		return e.appendLongWord(dst, word)
+	}
+	if e.values[w] == zeroMark {
+		return e.appendUncached(dst, word)
 	}
 	base := len(dst)
 	dst = e.appendUncached(dst, word)
@@ -339,7 +359,7 @@ func (e *Encoder) keep(w int, v uint64) {
 
 // appendWord appends the ids of any word, wherever it lies.
 func (e *Encoder) appendWord(dst []uint32, w []byte) []uint32 {
-	if len(w) <= 16 || bytes.IndexByte(w, 0) >= 0 {
+	if len(w) <= 16 {
 		return e.appendUncached(dst, w)
 	}
 	return e.appendLongWord(dst, w)
@@ -355,7 +375,7 @@ func (e *Encoder) appendLongWord(dst []uint32, w []byte) []uint32 {
 	dst, ok := e.appendLong(dst, w, hash)
 	if !ok {
 		dst = e.appendUncached(dst, w)
-		e.insertLong(w, hash, dst[base:])
+		e.insertLong(w, hash, dst[base:], nil)
 	}
 	return dst
 }

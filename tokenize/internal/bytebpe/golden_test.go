@@ -138,12 +138,22 @@ func loadFixture(t testing.TB, name string) *fixture {
 	return f
 }
 
-// loadRanks reads a .tiktoken file of those that are embedded.
+// loadRanks is the model of a .tiktoken file of those that are embedded.
 func loadRanks(t testing.TB, name string, split Split) *Model {
 	t.Helper()
 	if m, ok := fixtures.Load(name + split.String()); ok {
 		return m.(*Model)
 	}
+	m, err := New(readRanks(t, name, split))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixtures.Store(name+split.String(), m)
+	return m
+}
+
+func readRanks(t testing.TB, name string, split Split) Config {
+	t.Helper()
 	file, err := assets.Assets.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -167,12 +177,7 @@ func loadRanks(t testing.TB, name string, split Split) *Model {
 		}
 		c.Tokens[id] = raw
 	}
-	m, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fixtures.Store(name+split.String(), m)
-	return m
+	return c
 }
 
 // encode splits the text at added tokens, longest first at each place, and encodes the segments.

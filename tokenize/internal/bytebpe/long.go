@@ -49,17 +49,7 @@ func (g *merger) appendChunks(dst []uint32, w []byte, size int) (_ []uint32, ok 
 	expected := uint32(noSymbol)
 	for pos := 0; ; {
 		chunk := w[pos:min(pos+size, len(w))]
-		var ids []uint32
-		var at []uint32
-		if size <= maxShort {
-			n := g.short(chunk)
-			for i, p := range g.at[:n] {
-				g.heap.small[i] = uint32(p)
-			}
-			ids, at = g.ids[:n], g.heap.small[:n]
-		} else {
-			ids, at = g.heap.merge(g.m, chunk)
-		}
+		ids, at := g.chunk(chunk)
 		if pos > 0 && ids[0] != expected {
 			return dst, false
 		}
@@ -82,16 +72,41 @@ func (g *merger) appendChunks(dst []uint32, w []byte, size int) (_ []uint32, ok 
 	}
 }
 
+// chunk returns the ids of a chunk and where they begin, remembering those of moderate size.
+func (g *merger) chunk(w []byte) (ids, at []uint32) {
+	h := &g.heap
+	h.reserve(len(w))
+	var hash uint64
+	if len(w) <= bigChunk {
+		hash = hashBytes(w)
+		if ids, at = g.memo.findChunk(w, hash, h.ids, h.at); len(ids) > 0 {
+			return ids, at
+		}
+	}
+	if len(w) <= maxShort {
+		n := g.short(w)
+		ids, at = append(h.ids[:0], g.ids[:n]...), h.at[:n]
+		for i := range at {
+			at[i] = uint32(g.at[i])
+		}
+	} else {
+		ids, at = h.merge(g.m, w)
+	}
+	if len(w) <= bigChunk {
+		g.memo.insertLong(w, hash, ids, at)
+	}
+	return ids, at
+}
+
 // heapMerger merges any number of symbols in O(n log n) with a binary heap of rank<<32 | position.
 type heapMerger struct {
-	heap  []uint64
-	sym   []uint32
-	next  []uint32
-	prev  []uint32
-	rank  []uint32
-	ids   []uint32
-	at    []uint32
-	small [64]uint32
+	heap []uint64
+	sym  []uint32
+	next []uint32
+	prev []uint32
+	rank []uint32
+	ids  []uint32
+	at   []uint32
 }
 
 // keptSymbols is how much scratch stays allocated between words.
@@ -99,8 +114,7 @@ const keptSymbols = bigChunk
 
 func (h *heapMerger) shrink() {
 	if cap(h.sym) > 2*keptSymbols {
-		small := h.small
-		*h = heapMerger{small: small}
+		*h = heapMerger{}
 	}
 }
 

@@ -1,8 +1,8 @@
 package bytebpe
 
 import (
+	"bytes"
 	"encoding/binary"
-	"math/bits"
 	"slices"
 	"sync"
 
@@ -19,7 +19,8 @@ type Model struct {
 	missing   bool        // some byte has no token; such bytes are dropped before merging
 	bytePairs []uint32    // rank of each pair of bytes, at left<<8 | right
 	pairs     pairTable
-	results   []uint32 // rank to token; nil where that is the rank plus base
+	ascii     [128]uint8 // classes
+	results   []uint32   // rank to token; nil where that is the rank plus base
 	base      uint32
 	tables    mergeTables
 	vocab     *vocab
@@ -66,6 +67,9 @@ func New(c Config) (*Model, error) {
 	for b := range m.byteID {
 		m.byteID[b] = noSymbol
 	}
+	for b := range m.ascii {
+		m.ascii[b] = m.class(rune(b))
+	}
 	for id, t := range c.Tokens {
 		if len(t) == 1 && m.byteID[t[0]] == noSymbol {
 			m.byteID[t[0]] = uint32(id)
@@ -76,6 +80,10 @@ func New(c Config) (*Model, error) {
 	if m.vocab, err = newVocab(c.Tokens); err != nil {
 		return nil, err
 	}
+	m.bytePairs = make([]uint32, 1<<16)
+	for i := range m.bytePairs {
+		m.bytePairs[i] = noRank
+	}
 	var set *pairSet
 	if c.Ranked {
 		set = m.derivePairs(c.Tokens)
@@ -84,18 +92,10 @@ func New(c Config) (*Model, error) {
 		m.results = make([]uint32, len(c.Merges))
 		for r, g := range c.Merges {
 			set.put(g.Left, g.Right, uint32(r))
+			m.setBytePair(c.Tokens, g.Left, g.Right, uint32(r))
 			m.results[r] = g.Result
 		}
 		m.simplifyResults()
-	}
-	m.bytePairs = make([]uint32, 1<<16)
-	for a, x := range m.byteID {
-		for b, y := range m.byteID {
-			m.bytePairs[a<<8|b] = noRank
-			if x != noSymbol && y != noSymbol {
-				m.bytePairs[a<<8|b] = set.find(x, y)
-			}
-		}
 	}
 	var ok bool
 	if m.pairs, ok = newPairTable(set.entries()); !ok {
@@ -133,33 +133,48 @@ func (m *Model) derivePairs(tokens [][]byte) *pairSet {
 		count[len(t)]++
 	}
 	set := newPairSet(len(tokens))
-	var parts []uint32
+	var s slowMerger
 	for _, id := range order {
 		t := tokens[id]
-		if len(t) < 2 {
+		if len(t) < 2 || len(t) > longestDerived {
 			continue
 		}
-		if parts = m.mergeSlowly(parts[:0], t, set); len(parts) == 2 {
-			set.put(parts[0], parts[1], id)
+		if l, r, ok := s.lastPair(m, t, set); ok {
+			set.put(l, r, id)
+			m.setBytePair(tokens, l, r, id)
 		}
 	}
 	return set
 }
 
-// mergeSlowly merges with the tables under construction; ranks are results. A token longer than tokens usually are takes the
-// heap's place by plain quadratic search, which is why very long tokens are skipped by bounding the work.
-func (m *Model) mergeSlowly(sym []uint32, w []byte, set *pairSet) []uint32 {
-	for _, c := range w {
+// longestDerived bounds the quadratic work on a token of an untrusted file. A longer token is reached as a whole pre-token only, which no known
+// vocabulary notices: their longest tokens have 128 bytes.
+const longestDerived = 1 << 10
+
+func (m *Model) setBytePair(tokens [][]byte, l, r, rank uint32) {
+	a, b := tokens[l], tokens[r]
+	if len(a) == 1 && len(b) == 1 && m.byteID[a[0]] == l && m.byteID[b[0]] == r {
+		m.bytePairs[uint32(a[0])<<8|uint32(b[0])] = rank
+	}
+}
+
+// slowMerger merges with the tables under construction, whose ranks are results.
+type slowMerger struct{ sym, ranks []uint32 }
+
+// lastPair returns the two tokens that w becomes; ok is false where it becomes more, or one.
+func (s *slowMerger) lastPair(m *Model, w []byte, set *pairSet) (l, r uint32, ok bool) {
+	sym, ranks := s.sym[:0], s.ranks[:0]
+	for i, c := range w {
 		if m.byteID[c] == noSymbol {
-			return sym[:0]
+			return 0, 0, false
 		}
 		sym = append(sym, m.byteID[c])
+		if i > 0 {
+			ranks = append(ranks, m.bytePairs[uint32(w[i-1])<<8|uint32(c)])
+		}
 	}
-	ranks := make([]uint32, 0, 64)
-	for i := 0; i+1 < len(sym); i++ {
-		ranks = append(ranks, set.find(sym[i], sym[i+1]))
-	}
-	for len(ranks) > 0 {
+	s.sym, s.ranks = sym, ranks
+	for len(ranks) > 1 {
 		best, at := uint32(noRank), 0
 		for i, r := range ranks {
 			if r < best {
@@ -167,7 +182,7 @@ func (m *Model) mergeSlowly(sym []uint32, w []byte, set *pairSet) []uint32 {
 			}
 		}
 		if best == noRank {
-			break
+			return 0, 0, false
 		}
 		sym[at] = best
 		sym = append(sym[:at+1], sym[at+2:]...)
@@ -179,7 +194,7 @@ func (m *Model) mergeSlowly(sym []uint32, w []byte, set *pairSet) []uint32 {
 			ranks[at-1] = set.find(sym[at-1], sym[at])
 		}
 	}
-	return sym
+	return sym[0], sym[1], len(sym) == 2
 }
 
 // simplifyResults drops the table of results where ids follow the ranks.
@@ -209,18 +224,42 @@ func (m *Model) result(rank uint32) uint32 {
 func (m *Model) findSeeds() []uint64 {
 	set := make([]uint64, len(m.vocab.ends)/64+1)
 	g := merger{m: m}
-	for id := range m.vocab.ends {
-		t := m.vocab.token(uint32(id))
-		if len(t) == 0 || len(t) > 16 || slices.Contains(t, 0) {
-			continue
-		}
-		if !m.ignoreMerges {
-			if m.hasMissing(t) || g.short(t) != 1 || g.ids[0] != uint32(id) {
-				continue
+	var jobs mergeJobs
+	var ids [4]uint32
+	buf := make([]byte, 4*16)
+	n := 0
+	merge := func() {
+		g.mergeFour(buf, &jobs)
+		for i, id := range ids[:n] {
+			if g.results.count[i] == 1 && g.results.ids[i][0] == id {
+				set[id>>6] |= 1 << (id & 63)
 			}
 		}
-		set[id>>6] |= 1 << (id & 63)
+		n = 0
 	}
+	for i := range jobs {
+		jobs[i].length = 1
+	}
+	for id := range uint32(len(m.vocab.ends)) {
+		t := m.vocab.token(id)
+		if len(t) == 0 || len(t) > 16 || bytes.IndexByte(t, 0) >= 0 {
+			continue
+		}
+		if m.ignoreMerges {
+			set[id>>6] |= 1 << (id & 63)
+			continue
+		}
+		if m.hasMissing(t) {
+			continue
+		}
+		copy(buf[16*n:], t)
+		jobs[n].begin, jobs[n].length = uint32(16*n), uint32(len(t))
+		ids[n] = id
+		if n++; n == len(jobs) {
+			merge()
+		}
+	}
+	merge()
 	return set
 }
 
@@ -229,14 +268,6 @@ func (m *Model) hasMissing(w []byte) bool {
 		return false
 	}
 	return slices.ContainsFunc(w, func(c byte) bool { return m.byteID[c] == noSymbol })
-}
-
-// NumSeeds returns how many tokens a fresh cache may hold before any text was seen.
-func (m *Model) numSeeds() (n int) {
-	for _, w := range m.seeds() {
-		n += bits.OnesCount64(w)
-	}
-	return n
 }
 
 // ResidentBytes is the memory the model keeps, shared by all encoders.

@@ -24,7 +24,7 @@ func (m *Model) char(s []byte, i int) (class uint8, size int) {
 		return 0, 0
 	}
 	if c := s[i]; c < utf8.RuneSelf {
-		return m.class(rune(c)), 1
+		return m.ascii[c&127], 1
 	}
 	r, n := utf8.DecodeRune(s[i:])
 	if n == 1 {
@@ -52,6 +52,13 @@ func (m *Model) tokenEnd(s []byte, i int) int {
 // run returns the end of the run of characters from i on for which class&mask == want.
 func (m *Model) run(s []byte, i int, mask, want uint8) int {
 	for i < len(s) {
+		if c := s[i]; c < utf8.RuneSelf {
+			if m.ascii[c&127]&mask != want {
+				break
+			}
+			i++
+			continue
+		}
 		k, n := m.char(s, i)
 		if k&mask != want {
 			break
