@@ -10,6 +10,7 @@ const maxShort = 60
 type merger struct {
 	m    *Model
 	memo *cache // of chunks of long words
+	work int    // symbols merged so far, which tests hold against bytes encoded
 	rk   [64]uint32
 	sym  [64]uint32
 	next [64]uint8
@@ -45,6 +46,7 @@ const noPair = ^uint32(0)
 func (g *merger) short(w []byte) int {
 	m := g.m
 	n := len(w)
+	g.work += n
 	if n > maxShort {
 		panic("bytebpe: word too long for the array merger")
 	}

@@ -17,15 +17,16 @@ type Encoder struct {
 	cache
 	merger
 
-	buf    [windowBytes + padBytes]byte
-	blocks [1 + numBlocks + 2]block // the first is spare
-	start  [numBlocks + 1]uint64
-	pos    positions
-	probes probes
-	values [windowBytes + 8]uint64         // of the window's words, as in the cache
-	missed [windowBytes + 8]uint16         // words that are not cached
-	ids    [windowBytes + ringSlack]uint32 // where the caller's buffer is too small for a window's worst case
-	kept   []byte                          // a word without the bytes that have no token
+	buf     [windowBytes + padBytes]byte
+	blocks  [1 + numBlocks + 2]block // the first is spare
+	start   [numBlocks + 1]uint64
+	pos     positions
+	probes  probes
+	values  [windowBytes + 8]uint64         // of the window's words, as in the cache
+	missed  [windowBytes + 8]uint16         // words that are not cached
+	ids     [windowBytes + ringSlack]uint32 // where the caller's buffer is too small for a window's worst case
+	scanned int                             // bytes so far, which tests hold against bytes encoded
+	kept    []byte                          // a word without the bytes that have no token
 }
 
 // NewEncoder makes an encoder whose memory, as EncoderBytes tells, is at most cacheBytes; 0 means DefaultCacheBytes, and fewer than
@@ -102,6 +103,7 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 			words = e.settled(words, n)
 			if words == 0 {
 				end = e.m.tokenEnd(s, 0)
+				e.scanned += end
 				dst = e.appendWord(dst, s[:end])
 				s = s[end:]
 				continue
@@ -121,6 +123,7 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 // fill copies the beginning of a text to the buffer, whole characters, and returns how much.
 func (e *Encoder) fill(s []byte) int {
 	n := min(len(s), windowBytes)
+	e.scanned += n
 	for back := n - 3; n < len(s) && n > back && s[n]&0xc0 == 0x80; n-- {
 		// A window ends between characters.
 	}

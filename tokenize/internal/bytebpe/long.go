@@ -107,6 +107,7 @@ type heapMerger struct {
 	rank []uint32
 	ids  []uint32
 	at   []uint32
+	work int
 }
 
 // keptSymbols is how much scratch stays allocated between words.
@@ -114,7 +115,7 @@ const keptSymbols = bigChunk
 
 func (h *heapMerger) shrink() {
 	if cap(h.sym) > 2*keptSymbols {
-		*h = heapMerger{}
+		*h = heapMerger{work: h.work}
 	}
 }
 
@@ -131,6 +132,7 @@ func (h *heapMerger) reserve(n int) {
 func (h *heapMerger) merge(m *Model, w []byte) (ids, at []uint32) {
 	n := len(w)
 	h.reserve(n)
+	h.work += n
 	sym, next, prev, rank := h.sym[:n], h.next[:n], h.prev[:n], h.rank[:n]
 	h.heap = h.heap[:0]
 	for i, c := range w {
