@@ -173,11 +173,12 @@ func unigramEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Con
 			return false
 		}
 		cfg.Split, cfg.Prefix, firstOnly = unigram.SplitMetaspace, prefix != spbpe.PrefixNever, first
+		cfg.PrefixFirst = first
 	default:
 		return false
 	}
 	outer := len(s.norm)
-	if c.AddedNormalized == nil {
+	if c.AddedNormalized == nil && !firstOnly {
 		last := func() jsonx.Value {
 			if outer == 0 {
 				return jsonx.Value{Kind: 'n'}

@@ -1,6 +1,9 @@
 package normalize
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // Mapper is a precompiled character map, applied per grapheme cluster.
 type Mapper interface {
@@ -15,9 +18,14 @@ func Charsmap(m Mapper) Step { return charsmap{m} }
 func (c charsmap) Append(dst, src []byte, e *Edges) []byte {
 	from := len(dst)
 	dst = c.m.Append(dst, src)
-	if e.Zero > 0 {
-		// The first character of the result counts as stemming from the first of the text.
-		_, e.Zero = utf8.DecodeRune(dst[from:])
+	if e.Zero > 0 && !bytes.Equal(dst[from:], src) {
+		head := c.m.Append(nil, src[:e.Zero])
+		if !bytes.HasPrefix(dst[from:], head) {
+			// A cluster was mapped as a whole: its first character counts.
+			_, n := utf8.DecodeRune(dst[from:])
+			head = dst[from : from+n]
+		}
+		e.Zero = len(head)
 	}
 	return dst
 }
