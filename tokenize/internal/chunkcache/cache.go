@@ -90,18 +90,30 @@ type longEntry struct {
 	n   uint16
 }
 
-// Sizes tells how New divides cacheBytes.
+// sizes tells how New divides cacheBytes; numbers of lines and entries and sizes of rings are powers of two.
 type sizes struct{ nA, nB, nLong, longBytes, spillBytes int }
 
 func divide(cacheBytes int) sizes {
-	cacheBytes = max(cacheBytes, MinBytes)
-	q := 1 << (bits.Len(uint(cacheBytes)) - 1) // the power of two at or below
-	s := sizes{nA: q / 4 / lineBytes, nB: q / 4 / lineBytes, nLong: q / 256, longBytes: q / 8, spillBytes: q / 8}
-	if cacheBytes-q >= q/2 { // half as much again is there to be used
-		s.longBytes += q / 8
-		s.spillBytes += q / 8
+	fits := func(s sizes) bool { return s.bytes() <= cacheBytes }
+	var s sizes
+	for u := 1 << 16; ; u *= 2 {
+		t := sizes{nA: u / 4 / lineBytes, nB: u / 4 / lineBytes, nLong: u / 256, longBytes: u / 4, spillBytes: u / 8}
+		if u > 1<<16 && !fits(t) {
+			break
+		}
+		s = t
+	}
+	// What is left over may be enough to double one or another part.
+	for _, part := range []*int{&s.nA, &s.longBytes, &s.spillBytes, &s.nB} {
+		if *part *= 2; !fits(s) {
+			*part /= 2
+		}
 	}
 	return s
+}
+
+func (s sizes) bytes() int {
+	return int(unsafe.Sizeof(Cache{})) + (s.nA+s.nB)*lineBytes + s.nLong*longEntrySize + s.longBytes + s.spillBytes + 4*maxCopy
 }
 
 const longEntrySize = int(unsafe.Sizeof(longEntry{}))
@@ -117,8 +129,7 @@ func Bytes(cacheBytes int) int {
 	if cacheBytes <= 0 {
 		cacheBytes = DefaultBytes
 	}
-	s := divide(cacheBytes)
-	return int(unsafe.Sizeof(Cache{})) + (s.nA+s.nB)*lineBytes + s.nLong*longEntrySize + s.longBytes + s.spillBytes
+	return divide(cacheBytes).bytes()
 }
 
 // New makes a cache of at most cacheBytes (0: DefaultBytes) for ids up to maxID, which must not exceed MaxID.

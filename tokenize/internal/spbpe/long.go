@@ -163,21 +163,21 @@ func (e *Encoder) mergeAt(rank, i uint32, push func(rank, pos uint32)) {
 	if g.prev[i] == gone || r >= n {
 		return
 	}
-	now, id := m.merges.find(g.id[i], g.id[r])
-	if now != rank {
+	if m.merges.find(g.id[i], g.id[r]) != rank {
 		return
 	}
+	id := m.merges.result(g.id[i], g.id[r], rank)
 	after := g.next[r]
 	g.id[i], g.next[i], g.prev[r] = id, after, gone
 	if after < n {
 		g.prev[after] = i
-		if rank, _ := m.merges.find(id, g.id[after]); rank != noRank {
+		if rank := m.merges.find(id, g.id[after]); rank != noRank {
 			push(rank, i)
 		}
 	}
 	if i > 0 {
 		p := g.prev[i]
-		if rank, _ := m.merges.find(g.id[p], id); rank != noRank {
+		if rank := m.merges.find(g.id[p], id); rank != noRank {
 			push(rank, p)
 		}
 	}
@@ -188,7 +188,7 @@ func (e *Encoder) mergeHeap() {
 	g.heap = g.heap[:0]
 	push := func(rank, pos uint32) { g.heap = heapPush(g.heap, uint64(rank)<<32|uint64(pos)) }
 	for i := 0; i+1 < len(g.id); i++ {
-		if rank, _ := m.merges.find(g.id[i], g.id[i+1]); rank != noRank {
+		if rank := m.merges.find(g.id[i], g.id[i+1]); rank != noRank {
 			push(rank, uint32(i))
 		}
 	}
@@ -204,7 +204,7 @@ func (e *Encoder) mergeHeap() {
 // heap, which comes first; in models as they are trained that is rare.
 func (e *Encoder) mergeBuckets() {
 	g, m := &e.large, e.m
-	ranks := m.merges.ranks
+	ranks := len(m.merges.ids)
 	g.head = make([]uint32, ranks)
 	g.occ = make([]uint64, ranks/64+1)
 	g.items = append(g.items[:0], bucketItem{})
@@ -227,7 +227,7 @@ func (e *Encoder) mergeBuckets() {
 		g.items = append(g.items, it)
 	}
 	for i := len(g.id) - 2; i >= 0; i-- {
-		if rank, _ := m.merges.find(g.id[i], g.id[i+1]); rank != noRank {
+		if rank := m.merges.find(g.id[i], g.id[i+1]); rank != noRank {
 			push(rank, uint32(i))
 		}
 	}

@@ -7,79 +7,88 @@ const maxSmall = 64
 
 // small is the scratch of a short chunk: a list of symbols, threaded through positions.
 type small struct {
-	id         [maxSmall + 1]uint32
-	merged     [maxSmall + 1]uint32 // what position i and its successor merge to
-	key        [maxSmall + 8]uint64 // rank<<8 | position of that pair, ^0 if there is none
+	id         [maxSmall]uint32
+	key        [maxSmall]uint32 // rank<<6 | position of the pair at a position, noKey if it does not merge
 	next, prev [maxSmall + 1]uint8
 }
+
+const (
+	posBits = 6
+	noKey   = noRank<<posBits | (1<<posBits - 1) // above all others
+)
 
 // appendChunk appends the ids of a chunk, whose spaces stand for U+2581.
 func (e *Encoder) appendChunk(dst []uint32, chunk []byte) []uint32 {
 	m := e.m
 	s := &e.small
 	n := 0
-	rest := chunk
-	for len(rest) > 0 {
+	for rest := chunk; len(rest) > 0; n++ {
 		if n == maxSmall {
 			return e.appendLong(dst, chunk)
+		}
+		if b := rest[0]; b < utf8.RuneSelf {
+			s.id[n] = m.ascii[b]
+			rest = rest[1:]
+			continue
 		}
 		var size int
 		s.id[n], size = m.symbol(rest)
 		rest = rest[size:]
-		n++
 	}
-	for i := 0; i+1 < n; i++ {
-		rank, id := m.merges.find(s.id[i], s.id[i+1])
-		s.merged[i] = id
-		s.key[i] = packKey(rank, i)
-		s.next[i] = uint8(i + 1)
-		s.prev[i+1] = uint8(i)
+	left := s.id[0]
+	for i := 1; i < n; i++ {
+		right := s.id[i]
+		s.key[i-1] = m.merges.find(left, right)<<posBits | uint32(i-1)
+		s.next[i-1], s.prev[i] = uint8(i), uint8(i-1)
+		left = right
 	}
+	s.key[n-1] = noKey
 	s.next[n-1] = uint8(n)
-	s.key[n-1] = ^uint64(0)
-	last := n - 1 // keys behind it are all ^0
+	keys := s.key[:n]
 	for {
-		best := s.key[0]
-		for _, k := range s.key[1 : last+1] {
-			best = min(best, k)
+		// Of 64 bits: the compiler makes these conditional moves, not jumps. Two, so that they do not wait for each other.
+		least, other := uint64(noKey), uint64(noKey)
+		k := keys
+		for len(k) >= 2 {
+			least, other = min(least, uint64(k[0])), min(other, uint64(k[1]))
+			k = k[2:]
 		}
-		if best == ^uint64(0) {
+		if len(k) > 0 {
+			least = min(least, uint64(k[0]))
+		}
+		best := uint32(min(least, other))
+		if best >= noRank<<posBits {
 			break
 		}
-		i := int(best & 0xFF)
+		i := int(best & (1<<posBits - 1))
 		r := int(s.next[i])
-		s.id[i] = s.merged[i]
-		s.key[r] = ^uint64(0)
+		id := m.merges.result(s.id[i], s.id[r], best>>posBits)
+		s.id[i] = id
+		keys[r] = noKey
 		after := int(s.next[r])
 		s.next[i] = uint8(after)
+		s.prev[after] = uint8(i)
 		if after < n {
-			s.prev[after] = uint8(i)
-			rank, id := m.merges.find(s.id[i], s.id[after])
-			s.merged[i] = id
-			s.key[i] = packKey(rank, i)
+			keys[i] = m.merges.find(id, s.id[after])<<posBits | uint32(i)
 		} else {
-			s.key[i] = ^uint64(0)
-			last = i
+			keys[i] = noKey
+			keys = keys[:i+1]
 		}
 		if i > 0 {
 			p := int(s.prev[i])
-			rank, id := m.merges.find(s.id[p], s.id[i])
-			s.merged[p] = id
-			s.key[p] = packKey(rank, p)
+			keys[p] = m.merges.find(s.id[p], id)<<posBits | uint32(p)
 		}
 	}
 	var o output
+	pieces := uint32(len(m.cfg.Pieces))
 	for i := 0; i < n; i = int(s.next[i]) {
-		dst = o.add(dst, m, s.id[i])
+		if sym := s.id[i]; sym < pieces && !o.pending {
+			dst = append(dst, sym)
+		} else {
+			dst = o.add(dst, m, sym)
+		}
 	}
 	return o.end(dst, m)
-}
-
-func packKey(rank uint32, pos int) uint64 {
-	if rank == noRank {
-		return ^uint64(0)
-	}
-	return uint64(rank)<<8 | uint64(pos)
 }
 
 // symbol decodes the first character of text and returns its symbol and length.
@@ -101,15 +110,19 @@ func (m *Model) symbol(text []byte) (uint32, int) {
 type output struct{ pending bool }
 
 func (o *output) add(dst []uint32, m *Model, sym uint32) []uint32 {
-	if sym&missing == 0 {
+	if sym < uint32(len(m.cfg.Pieces)) {
 		if o.pending {
 			o.pending = false
 			dst = append(dst, uint32(m.cfg.UnkID))
 		}
 		return append(dst, sym)
 	}
+	r := rune(sym &^ missing)
+	if sym&missing == 0 {
+		r = m.extra[int(sym)-len(m.cfg.Pieces)]
+	}
 	var buf [utf8.UTFMax]byte
-	char := buf[:utf8.EncodeRune(buf[:], rune(sym&^missing))]
+	char := buf[:utf8.EncodeRune(buf[:], r)]
 	whole := true
 	for _, b := range char {
 		whole = whole && m.cfg.ByteIDs[b] >= 0

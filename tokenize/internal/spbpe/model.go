@@ -15,8 +15,8 @@ const metaspace = '\u2581'
 
 const (
 	maxPieces  = chunkcache.MaxID
-	maxMerges  = 1 << 23
-	missing    = uint32(1) << 31 // | rune: the symbol of a character that is no piece
+	maxMerges  = noRank - 1
+	missing    = uint32(1) << 31 // | rune: the symbol of a character that is no piece and in no merge
 	maxPairLen = 1 << 16         // bytes of the longest piece that may take part in merges
 )
 
@@ -29,6 +29,11 @@ type Model struct {
 	allBytes bool // every character without a piece becomes byte tokens
 	seeds    []uint32
 	user     userMatcher
+
+	// extra are characters that are no piece and yet merge, in SentencePiece models: symbols behind the last id.
+	extra []rune
+
+	ascii [utf8.RuneSelf]uint32 // the symbol of each character
 
 	// asciiEnds[x]: some merge has x last on its left and a character beyond ASCII first on its right; asciiStarts likewise.
 	asciiEnds, asciiStarts [128]bool
@@ -79,6 +84,9 @@ func New(cfg Config) (*Model, error) {
 	m.merges.build(list)
 	m.buildRunes(ids, list)
 	m.buildTables(list)
+	for c := range m.ascii {
+		m.ascii[c], _ = m.symbol([]byte{byte(c)})
+	}
 	if err := m.buildUser(); err != nil {
 		return nil, err
 	}
@@ -173,14 +181,22 @@ func (m *Model) mergesOfScores(ids map[string]uint32) ([]merge, error) {
 	slices.SortFunc(order, func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(cfg.Scores[b], cfg.Scores[a]), cmp.Compare(a, b))
 	})
+	extra := map[rune]uint32{}
 	symbol := func(p []byte) (uint32, bool) {
 		if id, ok := ids[string(p)]; ok {
 			return id, true
 		}
-		if r, n := utf8.DecodeRune(p); n == len(p) && (r != utf8.RuneError || n > 1) {
-			return missing | uint32(r), true
+		r, n := utf8.DecodeRune(p)
+		if n != len(p) || r == utf8.RuneError && n == 1 {
+			return 0, false
 		}
-		return 0, false
+		sym, ok := extra[r]
+		if !ok {
+			sym = uint32(len(cfg.Pieces) + len(m.extra))
+			extra[r] = sym
+			m.extra = append(m.extra, r)
+		}
+		return sym, true
 	}
 	var list []merge
 	rank := uint32(0)
@@ -209,6 +225,9 @@ func (m *Model) mergesOfScores(ids map[string]uint32) ([]merge, error) {
 			}
 			list = append(list, merge{l, r, rank, id})
 		}
+	}
+	if len(cfg.Pieces)+len(m.extra) > 1<<symbolBits {
+		return nil, fmt.Errorf("%w: more than %d symbols", ErrUnsupported, 1<<symbolBits)
 	}
 	return list, nil
 }

@@ -7,59 +7,87 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 )
 
-// pairTable finds what two neighbouring symbols merge to: open addressing, at most half full.
+// pairTable finds what two neighbouring symbols merge to: open addressing, at most half full, one word a slot.
 type pairTable struct {
-	slots []pairSlot
+	slots []uint64 // left<<44 | right<<24 | rank; emptySlot
 	shift uint
-	ranks int // ranks are below
+	ids   []uint32 // by rank: what the pair becomes; manyIDs where pieces of equal score share the rank
+
+	tied map[uint64]uint32 // by pair, for ranks with manyIDs
 }
 
-type pairSlot struct {
-	key  uint64 // left<<32 | right, ^0 if empty
-	rank uint32
-	id   uint32
-}
-
-const noRank = ^uint32(0)
+const (
+	symbolBits = 20
+	rankBits   = 24
+	noRank     = 1<<rankBits - 1
+	emptySlot  = ^uint64(0)
+	manyIDs    = ^uint32(0)
+)
 
 func (t *pairTable) build(list []merge) {
 	size := 2
 	for size < 2*len(list)+2 {
 		size *= 2
 	}
-	t.slots = make([]pairSlot, size)
+	t.slots = make([]uint64, size)
 	t.shift = uint(64 - bits.TrailingZeros(uint(size)))
 	for i := range t.slots {
-		t.slots[i] = pairSlot{key: ^uint64(0), rank: noRank}
+		t.slots[i] = emptySlot
+	}
+	unset := manyIDs - 1
+	for _, m := range list {
+		for int(m.rank) >= len(t.ids) {
+			t.ids = append(t.ids, unset)
+		}
+		if id := &t.ids[m.rank]; *id == unset {
+			*id = m.id
+		} else if *id != m.id {
+			*id = manyIDs
+		}
 	}
 	for _, m := range list {
-		t.ranks = max(t.ranks, int(m.rank)+1)
-		key := uint64(m.left)<<32 | uint64(m.right)
+		if t.ids[m.rank] == manyIDs {
+			if t.tied == nil {
+				t.tied = map[uint64]uint32{}
+			}
+			t.tied[pairKey(m.left, m.right)] = m.id
+		}
+		key := pairKey(m.left, m.right)
 		i := t.hash(key)
-		for t.slots[i].key != ^uint64(0) && t.slots[i].key != key {
+		for t.slots[i] != emptySlot && t.slots[i]>>rankBits != key {
 			i = (i + 1) & (size - 1)
 		}
-		t.slots[i] = pairSlot{key, m.rank, m.id} // of equal pairs the last one counts, as in Hugging Face's map
+		t.slots[i] = key<<rankBits | uint64(m.rank) // of equal pairs the last one counts, as in Hugging Face's map
 	}
 }
 
+func pairKey(left, right uint32) uint64 { return uint64(left)<<symbolBits | uint64(right) }
+
 func (t *pairTable) hash(key uint64) int {
-	return int((key ^ key>>29) * 0x9E3779B97F4A7C15 >> t.shift)
+	return int(key * 0x9E3779B97F4A7C15 >> t.shift)
 }
 
-// find returns the rank of a pair (noRank: does not merge) and the id of the result.
-func (t *pairTable) find(left, right uint32) (rank, id uint32) {
-	key := uint64(left)<<32 | uint64(right)
+// find returns the rank of a pair, or noRank if it does not merge.
+func (t *pairTable) find(left, right uint32) uint32 {
+	key := pairKey(left, right)
 	mask := len(t.slots) - 1
 	for i := t.hash(key); ; i++ {
-		s := &t.slots[i&mask]
-		if s.key == key || s.key == ^uint64(0) {
-			return s.rank, s.id
+		s := t.slots[i&mask]
+		if s>>rankBits == key || s == emptySlot {
+			return uint32(s) & noRank
 		}
 	}
 }
 
-func (t *pairTable) bytes() int64 { return int64(len(t.slots)) * 16 }
+// result returns what a pair of that rank merges to.
+func (t *pairTable) result(left, right, rank uint32) uint32 {
+	if id := t.ids[rank]; id != manyIDs {
+		return id
+	}
+	return t.tied[pairKey(left, right)]
+}
+
+func (t *pairTable) bytes() int64 { return int64(len(t.slots))*8 + int64(len(t.ids))*4 }
 
 // Flags of a character, above its id in the table of characters.
 const (
@@ -111,6 +139,10 @@ func (m *Model) buildRunes(ids map[string]uint32, list []merge) {
 		}
 		*m.runes.entry(r) = id
 	}
+	for i, r := range m.extra {
+		e := m.runes.entry(toSpace(r))
+		*e = *e&^runeIDMask | uint32(len(m.cfg.Pieces)+i)
+	}
 	for _, g := range list {
 		x, y := m.lastRune(g.left), m.firstRune(g.right)
 		*m.runes.entry(x) |= flagEnds
@@ -125,16 +157,16 @@ func (m *Model) buildRunes(ids map[string]uint32, list []merge) {
 }
 
 func (m *Model) lastRune(sym uint32) rune {
-	if sym&missing != 0 {
-		return toSpace(rune(sym &^ missing))
+	if k := int(sym) - len(m.cfg.Pieces); k >= 0 {
+		return toSpace(m.extra[k])
 	}
 	r, _ := utf8.DecodeLastRune(m.cfg.Pieces[sym])
 	return toSpace(r)
 }
 
 func (m *Model) firstRune(sym uint32) rune {
-	if sym&missing != 0 {
-		return toSpace(rune(sym &^ missing))
+	if k := int(sym) - len(m.cfg.Pieces); k >= 0 {
+		return toSpace(m.extra[k])
 	}
 	r, _ := utf8.DecodeRune(m.cfg.Pieces[sym])
 	return toSpace(r)
