@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -504,5 +506,98 @@ func TestAppendErrors(t *testing.T) {
 	}
 	if strings.Count(fmt.Sprint(err), shard.ErrOrder.Error()) != 3 {
 		t.Errorf("order: %v", err)
+	}
+}
+
+// What lies about after a crash is cleared away on resume: later shards, temporary files, bytes behind the checkpoint.
+func TestResumeClearsAway(t *testing.T) {
+	c := plain
+	want := c.build(t).Files()
+	part := c
+	part.n, part.stop = 600, true
+	fsys := shardtest.New()
+	if err := part.run(fsys, "/d", every(600)); err != nil {
+		t.Fatal(err)
+	}
+	open := ""
+	for name, data := range fsys.Files() {
+		if strings.HasPrefix(name, "/d/train") && strings.HasSuffix(name, ".tmp") {
+			open = name
+			fsys.Put(name, append(data, bytes.Repeat([]byte("later"), 5000)...))
+		}
+	}
+	if open == "" {
+		t.Fatal("no open shard")
+	}
+	for _, name := range []string{"train-00050.arrow", "val-00050.arrow.tmp", "manifest.json.tmp", "build.checkpoint.tmp"} {
+		fsys.Put("/d/"+name, []byte("x"))
+	}
+	if err := c.run(fsys, "/d", never); err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, "resumed", fsys.Files(), want)
+
+	// Other damage to what the checkpoint counts on is refused.
+	for name, change := range map[string]func(data []byte) []byte{
+		open:                   func(d []byte) []byte { d[100] ^= 1; return d },
+		open + " ":             func(d []byte) []byte { return d[:len(d)/2] },
+		"/d/train-00000.arrow": func(d []byte) []byte { return d[:len(d)-1] },
+		"/d/val-00000.arrow":   func([]byte) []byte { return nil },
+	} {
+		name = strings.TrimSpace(name)
+		fsys := shardtest.New()
+		if err := part.run(fsys, "/d", every(600)); err != nil {
+			t.Fatal(err)
+		}
+		fsys.Put(name, change(fsys.Files()[name]))
+		if err := c.run(fsys, "/d", never); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "--overwrite") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if fsys.OpenFiles() != 0 {
+			t.Errorf("%s: files left open", name)
+		}
+	}
+}
+
+// BuilderBytes bounds what a Builder holds, with long rows, both splits, and checkpoints.
+func TestBuilderBytes(t *testing.T) {
+	for _, longest := range []int{64, 4096, 1 << 19} {
+		for _, schema := range []shard.Schema{{VocabSize: 300}, {VocabSize: 1 << 20, Labels: true, LossMask: true, Segments: true}} {
+			o := shard.BuilderOptions{Schema: schema, MaxRowTokens: longest}
+			e := &shard.Example{InputIDs: make([]uint32, longest)}
+			if schema.Labels {
+				e.Labels, e.LossMask, e.Segments = make([]uint32, longest), make([]bool, longest), make([]int32, longest)
+				for i := range e.Segments {
+					e.Segments[i] = 1
+				}
+			}
+			dir := filepath.Join(t.TempDir(), "d")
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			b, _, err := shard.OpenBuilder(shard.OS(), dir, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			peak := uint64(0)
+			for i := range max(20, 3<<20/longest/4) {
+				e.Document = int64(i)
+				if err := b.Append([]string{"train", "val"}[i%2], e); err != nil {
+					t.Fatal(err)
+				}
+				if i%500 == 19 {
+					if err := b.Checkpoint(nil); err != nil {
+						t.Fatal(err)
+					}
+					runtime.GC()
+					runtime.ReadMemStats(&after)
+					peak = max(peak, after.HeapAlloc-min(before.HeapAlloc, after.HeapAlloc))
+				}
+			}
+			b.Close()
+			if limit := uint64(shard.BuilderBytes(o)); peak > limit || peak < limit/50 {
+				t.Errorf("rows of %d, %+v: %d bytes held, BuilderBytes says %d", longest, schema, peak, limit)
+			}
+		}
 	}
 }
