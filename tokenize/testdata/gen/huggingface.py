@@ -171,14 +171,67 @@ def post_processor(r, t):
     return processors.Sequence([processors.ByteLevel(), processors.TemplateProcessing(single="[CLS] $A", pair="$A $B:1", special_tokens=ids)])
 
 
+CL100K = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+         r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+CLIP = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+
+
+def family(r):
+    """A pipeline in the shape of a well-known family: (model, trainer, normalizer, pre-tokenizer)."""
+    N, P = normalizers, pre_tokenizers
+    special = ["<unk>", "[CLS]", "[SEP]"]
+    n = r.choice([150, 400])
+    k = r.randrange(8)
+    if k <= 1:  # GPT-2, RoBERTa, Llama 3, Qwen, o200k, Falcon
+        pre = r.choice([lambda: P.ByteLevel(add_prefix_space=r.random() < .4)] * 2 + [
+            lambda: P.Sequence([P.Split(Regex(r.choice([CL100K, CL100K.replace("{1,3}", ""), O200K])), "isolated"), P.ByteLevel(add_prefix_space=False, use_regex=False)])] * 3 + [
+            lambda: P.Sequence([P.Punctuation("contiguous"), P.ByteLevel(add_prefix_space=False), P.Digits(), P.Split(Regex("[0-9][0-9][0-9]"), "isolated")])])()
+        norm = r.choice([None, None, N.NFC(), N.Sequence([N.NFKC(), N.Lowercase()])])
+        return models.BPE(ignore_merges=r.random() < .4), trainers.BpeTrainer(vocab_size=n + 256, special_tokens=special, show_progress=False, initial_alphabet=P.ByteLevel.alphabet()), norm, pre
+    if k == 2:  # CLIP
+        return models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"), \
+            trainers.BpeTrainer(vocab_size=n + 512, special_tokens=special, show_progress=False, initial_alphabet=P.ByteLevel.alphabet(), end_of_word_suffix="</w>"), \
+            N.Sequence([N.NFC(), N.Replace(Regex(r"\s+"), " "), N.Lowercase()]), \
+            P.Sequence([P.Split(Regex(CLIP), "removed", invert=True), P.ByteLevel(add_prefix_space=False)])
+    if k <= 4:  # Llama 2, Mistral, Gemma
+        fallback = r.random() < .6
+        if fallback:
+            special += ["<0x%02X>" % b for b in range(256)]
+        norm, pre = r.choice([
+            lambda: (N.Sequence([N.Prepend("▁"), N.Replace(" ", "▁")]), None), lambda: (N.Replace(" ", "▁"), P.Split(" ", "merged_with_previous")),
+            lambda: (N.Replace(" ", "▁"), None), lambda: (N.Sequence([N.NFKC(), N.Prepend("▁"), N.Replace(" ", "▁")]), None),
+            lambda: (r.choice([None, N.NFC()]), P.Metaspace(prepend_scheme=r.choice(["always", "first", "never"]), split=r.random() < .5))])()
+        return models.BPE(unk_token="<unk>", fuse_unk=r.random() < .7, byte_fallback=fallback), \
+            trainers.BpeTrainer(vocab_size=n + len(special), special_tokens=special, limit_alphabet=r.choice([60, 1000]), show_progress=False, max_token_length=16), norm, pre
+    if k <= 6:  # T5, XLM-R, mBART, NLLB, ALBERT
+        norm = r.choice([
+            lambda: None, lambda: N.Precompiled(charsmap()), lambda: N.Sequence([N.Precompiled(charsmap()), N.Replace(Regex(" {2,}"), r.choice([" ", "▁"]))]),
+            lambda: N.Sequence([N.Precompiled(charsmap()), N.Strip(left=False, right=True), N.Replace(Regex(" {2,}"), "▁")]),
+            lambda: N.Sequence([N.Nmt(), N.NFKC(), N.Replace(Regex(" {2,}"), " ")]), lambda: N.Sequence([N.Nmt(), N.Precompiled(charsmap())]),
+            lambda: N.Sequence([N.Replace("``", '"'), N.NFKD(), N.StripAccents(), N.Lowercase(), N.Precompiled(charsmap()), N.Replace(Regex(" {2,}"), " ")])])()
+        pre = r.choice([lambda: P.Metaspace(prepend_scheme=r.choice(["always", "first", "never"]), split=r.random() < .85),
+                        lambda: P.Sequence([P.WhitespaceSplit(), P.Metaspace(prepend_scheme=r.choice(["always", "always", "first", "never"]))])])()
+        if r.random() < .3:
+            special += ["<0x%02X>" % b for b in range(256)]
+        return models.Unigram(), trainers.UnigramTrainer(vocab_size=n + len(special), special_tokens=special, unk_token="<unk>", show_progress=False), norm, pre
+    norm = N.BertNormalizer(clean_text=r.random() < .8, handle_chinese_chars=r.random() < .8, strip_accents=r.choice([None, True, False]), lowercase=r.random() < .7)
+    return models.WordPiece(unk_token="<unk>", max_input_chars_per_word=r.choice([100, 100, 5])), \
+        trainers.WordPieceTrainer(vocab_size=n, special_tokens=special, limit_alphabet=r.choice([60, 1000]), show_progress=False), norm, P.BertPreTokenizer()
+
+
 ADDED = ["<s>", "</s>", "<mask>", "[DAY]", "the", "New York", "  ", "\n\n", "a", "▁x", "É", "<|im_start|>", "<|im", "don't", "東京", "ab", "-", "é"]
 
 
 def build(r):
     t = Tokenizer(models.WordLevel())
-    t.model, trainer = model(r)
-    n = normalizer(r)
-    p = pre_tokenizer(r)
+    if r.random() < .5:
+        t.model, trainer, n, p = family(r)
+    else:
+        t.model, trainer = model(r)
+        n = normalizer(r)
+        p = pre_tokenizer(r)
     if n is not None:
         t.normalizer = n
     if p is not None:
