@@ -46,17 +46,11 @@ func (e *Encoder) appendChunk(dst []uint32, chunk []byte) []uint32 {
 	s.next[n-1] = uint8(n)
 	keys := s.key[:n]
 	for {
-		// Of 64 bits: the compiler makes these conditional moves, not jumps. Two, so that they do not wait for each other.
-		least, other := uint64(noKey), uint64(noKey)
-		k := keys
-		for len(k) >= 2 {
-			least, other = min(least, uint64(k[0])), min(other, uint64(k[1]))
-			k = k[2:]
+		least := uint64(noKey) // of 64 bits: the compiler makes this a conditional move, not a jump
+		for _, k := range keys {
+			least = min(least, uint64(k))
 		}
-		if len(k) > 0 {
-			least = min(least, uint64(k[0]))
-		}
-		best := uint32(min(least, other))
+		best := uint32(least)
 		if best >= noRank<<posBits {
 			break
 		}
