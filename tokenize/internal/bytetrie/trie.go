@@ -37,14 +37,14 @@ func (t *Trie) Root() Node {
 	return Node(t.units[0])
 }
 
-// Step goes from n to its child by c and tells whether there is one.
+// Step goes from n to its child by c and tells whether there is one. (Nobody takes the root for a child: its label is 0, and no base is 0.)
 func (t *Trie) Step(n Node, c byte) (Node, bool) {
 	i := n.link>>baseBit ^ uint32(c)
 	if i >= uint32(len(t.units)) {
 		return Node{}, false
 	}
 	u := t.units[i]
-	return Node(u), u.link&0xFF == uint32(c) && i != 0
+	return Node(u), u.link&0xFF == uint32(c)
 }
 
 // Value returns the value of the string that leads to n, if it is one of the trie's.

@@ -61,7 +61,7 @@ func (k Tokenizer) Encode(e Encoder, dst []uint32, text []byte) []uint32 {
 	if len(k.Added) == 0 {
 		return e.Append(dst, text, true, true)
 	}
-	head, added := k.Added[0].Text[0], k.Added
+	head := k.Added[0].Text[0]
 	begin := 0
 	for i := 0; i < len(text); {
 		n := bytes.IndexByte(text[i:], head)
@@ -69,23 +69,30 @@ func (k Tokenizer) Encode(e Encoder, dst []uint32, text []byte) []uint32 {
 			break
 		}
 		i += n
-		var best Added
-		for _, a := range added {
-			if len(text)-i >= len(a.Text) && string(text[i:i+len(a.Text)]) == a.Text {
-				best = a
-				break
-			}
-		}
-		if best.Text == "" {
+		a, ok := k.match(text[i:])
+		if !ok {
 			i++
 			continue
 		}
 		dst = e.Append(dst, text[begin:i], true, true)
-		dst = append(dst, best.ID)
-		i += len(best.Text)
+		dst = append(dst, a.ID)
+		i += len(a.Text)
 		begin = i
 	}
 	return e.Append(dst, text[begin:], true, true)
+}
+
+// match returns the added token that text begins with.
+func (k Tokenizer) match(text []byte) (Added, bool) {
+	if len(text) < 3 {
+		return Added{}, false
+	}
+	for _, a := range k.Added {
+		if a.Text[1] == text[1] && a.Text[2] == text[2] && bytes.HasPrefix(text, []byte(a.Text)) {
+			return a, true
+		}
+	}
+	return Added{}, false
 }
 
 // Cases checks every reference case of the named tokenizer.

@@ -85,7 +85,10 @@ func (m *Model) appendUnknown(dst []uint32, text []byte) []uint32 {
 // search fills e.nodes for word.
 func (e *Encoder) search(word []byte) {
 	m := e.m
-	nodes := slices.Grow(e.nodes[:0], len(word)+1)[:len(word)+1]
+	if cap(e.nodes) <= len(word) {
+		e.nodes = make([]node, len(word)+1, max(2*len(word), keepScratch/2))
+	}
+	nodes := e.nodes[:len(word)+1]
 	e.nodes = nodes
 	for i := range nodes {
 		nodes[i].start = noStart
@@ -100,30 +103,32 @@ func (e *Encoder) search(word []byte) {
 		if word[start] >= utf8.RuneSelf {
 			_, size = utf8.DecodeRune(word[start:])
 		}
+		ends := nodes[start+1:] // ends[i] is behind rest[i]
+		rest := word[start:]
+		rest = rest[:len(ends)]
 		base := nodes[start].score
 		single := false
 		n := root
-		for end := start; end < len(word); {
+		for i, b := range rest {
 			var ok bool
-			if n, ok = trie.Step(n, word[end]); !ok {
+			if n, ok = trie.Step(n, b); !ok {
 				break
 			}
-			end++
 			id, ok := n.Value()
 			if !ok {
 				continue
 			}
 			score := scores[id] + base
-			if t := &nodes[end]; t.start == noStart || score > t.score {
+			if t := &ends[i]; t.start == noStart || score > t.score {
 				*t = node{score, uint32(start), id}
 			}
-			if end-start == size {
+			if i+1 == size {
 				single = true
 			}
 		}
 		if !single {
 			score := m.unkScore + base
-			if t := &nodes[start+size]; t.start == noStart || score > t.score {
+			if t := &ends[size-1]; t.start == noStart || score > t.score {
 				*t = node{score, uint32(start), unk}
 			}
 		}
