@@ -1,5 +1,5 @@
 # make test   every test: Go with the race detector, then Python
-# make lint   gofmt, go vet, staticcheck, the direction of imports
+# make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
 # make bench  the benchmarks of the Go packages
 
 GO          ?= go
@@ -9,7 +9,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 COMMIT      := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 LDFLAGS     := -s -w -X main.commit=$(COMMIT)
 
-.PHONY: all build test test-go test-python lint bench wheel clean
+.PHONY: all build test test-go test-python lint lint-go lint-python bench wheel clean
 
 all: build
 
@@ -22,19 +22,27 @@ test-go:
 	$(GO) test -race $(GOTESTFLAGS) ./...
 
 test-python: build $(VENV)/installed
-	DSLOAD=$(CURDIR)/bin/dsload $(VENV)/bin/python -m pytest -q tests_py python/tests
+	DSLOAD=$(CURDIR)/bin/dsload $(VENV)/bin/python -m pytest -q tests_py
+	cd python && DSLOAD=$(CURDIR)/bin/dsload ../$(VENV)/bin/python -m pytest -q
 
-# The Python packages that the tests read datasets with; they go into a local environment, nowhere else.
-$(VENV)/installed: tests_py/requirements.txt
+# What the Python tests need goes into a local environment, nowhere else: readers of Arrow, torch for the CPU, linters.
+$(VENV)/installed: tests_py/requirements.txt python/tests/install_torch.py
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install -q -r tests_py/requirements.txt
+	$(VENV)/bin/python python/tests/install_torch.py
 	touch $@
 
-lint:
+lint: lint-go lint-python
+
+lint-go:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) test ./internal/archtest
+
+lint-python: $(VENV)/installed
+	$(VENV)/bin/ruff check --config python/pyproject.toml python tests_py
+	cd python && ../$(VENV)/bin/mypy
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
