@@ -74,7 +74,7 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 	if err != nil {
 		return nil, pathCause(err)
 	}
-	r.file, r.counted.src = file, file
+	r.file, r.counted.src = file, io.LimitReader(file, in.Size) // what is written behind it meanwhile is not part of the input
 	r.counted.check = func() error {
 		info, err := file.Stat()
 		if err != nil {

@@ -154,6 +154,9 @@ func drawOptions(t *rapid.T) Options {
 	return o
 }
 
+// isEmpty tells whether Open refuses text.
+func isEmpty(text string) bool { return strings.TrimPrefix(text, "\ufeff") == "" }
+
 // outcome is everything that a run gave, errors as text.
 func outcome(records []piece, err error) []string {
 	out := []string{fmt.Sprint(err)}
@@ -167,7 +170,7 @@ func outcome(records []piece, err error) []string {
 func TestChunksAndResuming(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text, o := drawText(rt), drawOptions(rt)
-		if bytes.IndexByte([]byte(text), 0) >= 0 || text == "" {
+		if isEmpty(text) {
 			return
 		}
 		open := func(src io.Reader, chunk int) *Set {
@@ -215,6 +218,9 @@ func TestPiecesJoin(t *testing.T) {
 		if o.Format == JSONL || o.Format == CSV || o.Whole {
 			return
 		}
+		if isEmpty(text) {
+			return
+		}
 		joined := func(o Options) (docs []string) {
 			for _, r := range frame(t, text, o) {
 				if r.First {
@@ -224,7 +230,7 @@ func TestPiecesJoin(t *testing.T) {
 			}
 			return docs
 		}
-		if strings.TrimSpace(text) == "" || strings.Contains(text, strings.Repeat(" ", 8)) {
+		if isEmpty(text) || strings.Contains(text, strings.Repeat(" ", 8)) {
 			return // white space longer than a piece is dropped a piece at a time
 		}
 		if diff := cmp.Diff(joined(Options{Format: o.Format}), joined(o)); diff != "" && !longBlank(text, o.PieceBytes) {

@@ -77,8 +77,8 @@ func parseSize(s string) (int64, bool) {
 	mantissa, exponent, scientific := strings.Cut(s, "e")
 	n, err := strconv.ParseInt(mantissa, 10, 64)
 	if scientific {
-		e, expErr := strconv.ParseUint(exponent, 10, 4)
-		if expErr != nil {
+		e, expErr := strconv.ParseUint(exponent, 10, 8)
+		if expErr != nil || e > 18 || unit > 1 {
 			return 0, false
 		}
 		for range e {
