@@ -18,21 +18,24 @@ type merger struct {
 	ids  [64]uint32 // result of the array merger
 	at   [64]uint8  // where each result begins in the word
 
-	symbols [4 * 72]uint32 // scratch of the kernel that merges four words
+	symbols [mergeWidth * 72]uint32 // scratch of the kernel that merges some words at once
 	results mergeResults
 
 	heap heapMerger
 }
 
-// mergeJobs are four words of 1..16 bytes in a buffer.
-type mergeJobs [4]struct{ begin, length uint32 }
+// mergeWidth is how many words a kernel merges at once.
+const mergeWidth = 8
+
+// mergeJobs are words of 1..16 bytes in a buffer.
+type mergeJobs [mergeWidth]struct{ begin, length uint32 }
 
 type mergeResults struct {
-	ids   [4][16]uint32
-	count [4]uint32
+	ids   [mergeWidth][16]uint32
+	count [mergeWidth]uint32
 }
 
-func (g *merger) mergeFourGo(buf []byte, jobs *mergeJobs) {
+func (g *merger) mergeSomeGo(buf []byte, jobs *mergeJobs) {
 	for i, j := range jobs {
 		n := g.short(buf[j.begin : j.begin+j.length])
 		copy(g.results.ids[i][:], g.ids[:n])

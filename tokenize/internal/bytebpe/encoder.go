@@ -305,10 +305,10 @@ func (e *Encoder) emitGo(dst []uint32, first, words int) (_ []uint32, done int) 
 	return dst[:n], words
 }
 
-// resolve finds the values of words that are not cached, and caches them. Words to be merged are taken four at a time.
+// resolve finds the values of words that are not cached, and caches them. Words to be merged are taken some at a time.
 func (e *Encoder) resolve(missed []uint16) {
 	var jobs mergeJobs
-	var words [4]int
+	var words [mergeWidth]int
 	n := 0
 	for _, m := range missed {
 		w := int(m)
@@ -328,7 +328,7 @@ func (e *Encoder) resolve(missed []uint16) {
 		jobs[n].begin, jobs[n].length = uint32(begin), uint32(end-begin)
 		words[n] = w
 		if n++; n == len(jobs) {
-			e.resolveFour(&jobs, words[:n])
+			e.resolveSome(&jobs, words[:n])
 			n = 0
 		}
 	}
@@ -336,12 +336,12 @@ func (e *Encoder) resolve(missed []uint16) {
 		for i := n; i < len(jobs); i++ {
 			jobs[i].length = 1
 		}
-		e.resolveFour(&jobs, words[:n])
+		e.resolveSome(&jobs, words[:n])
 	}
 }
 
-func (e *Encoder) resolveFour(jobs *mergeJobs, words []int) {
-	e.mergeFour(e.buf[:], jobs)
+func (e *Encoder) resolveSome(jobs *mergeJobs, words []int) {
+	e.mergeSome(e.buf[:], jobs)
 	for i, w := range words {
 		e.keep(w, e.value(e.results.ids[i][:e.results.count[i]]))
 	}

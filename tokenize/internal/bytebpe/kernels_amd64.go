@@ -6,8 +6,8 @@ import "math/bits"
 
 // What the processor and the operating system offer.
 var (
-	hasAVX2   bool // with BMI1 and BMI2
-	hasAVX512 bool // F, BW, VL
+	hasAVX2   bool // with BMI1, BMI2, LZCNT, POPCNT
+	hasAVX512 bool // F, DQ, BW, VL
 	hasVBMI2  bool
 )
 
@@ -21,9 +21,11 @@ func init() {
 	state := xgetbv()
 	_, b7, c7, _ := cpuid(7, 0)
 	const bmi1, avx2, bmi2 = 1 << 3, 1 << 5, 1 << 8
-	const f, bw, vl = 1 << 16, 1 << 30, 1 << 31
-	hasAVX2 = state&6 == 6 && b7&(bmi1|avx2|bmi2) == bmi1|avx2|bmi2
-	hasAVX512 = hasAVX2 && state&0xe6 == 0xe6 && b7&(f|bw|vl) == f|bw|vl
+	const f, dq, bw, vl = 1 << 16, 1 << 17, 1 << 30, 1 << 31
+	_, _, c81, _ := cpuid(0x80000001, 0)
+	const lzcnt, popcnt = 1 << 5, 1 << 23
+	hasAVX2 = state&6 == 6 && c81&lzcnt != 0 && c1&popcnt != 0 && b7&(bmi1|avx2|bmi2) == bmi1|avx2|bmi2
+	hasAVX512 = hasAVX2 && state&0xe6 == 0xe6 && b7&(f|dq|bw|vl) == f|dq|bw|vl
 	const vbmi2 = 1 << 6
 	hasVBMI2 = hasAVX512 && c7&vbmi2 != 0
 }
@@ -56,7 +58,7 @@ func highBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
 func flattenVBMI2(start *uint64, n int, pos *uint16) (count int)
 
 //go:noescape
-func merge4AVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
+func mergeAVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
 
 func classify(buf []byte, out []block) (high, nul uint64) {
 	if !hasAVX512 {
@@ -116,10 +118,10 @@ func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
 	return dst[:n+written], first + done
 }
 
-func (g *merger) mergeFour(buf []byte, jobs *mergeJobs) {
+func (g *merger) mergeSome(buf []byte, jobs *mergeJobs) {
 	if !hasAVX512 {
-		g.mergeFourGo(buf, jobs)
+		g.mergeSomeGo(buf, jobs)
 		return
 	}
-	merge4AVX512(&g.m.tables, &buf[0], jobs, &g.symbols[0], &g.results)
+	mergeAVX512(&g.m.tables, &buf[0], jobs, &g.symbols[0], &g.results)
 }

@@ -594,7 +594,7 @@ flatten_many:
 	JMP flatten_next
 
 // One merge of the word whose ranks are in Z, whose live positions are LIVE and whose symbols begin at SYM(DI). A word that has no merge left goes through the
-// motions with empty masks. In: SI tables, R10 disp, R11 slots, R12 bshift, R13 sshift, Z5 = -1. R8 collects whether any word merged.
+// motions with empty masks. In: SI tables, R10 disp, R11 slots, R12 bshift, R13 sshift, Z17 = -1. R8 collects whether any word merged.
 #define MERGE_STEP(Z, Y, LIVE, SYM) \
 	VEXTRACTI64X4 $1, Z, Y8      \
 	VPMINUD Y8, Y, Y8            \
@@ -625,7 +625,7 @@ flatten_many:
 	BLSIL DX, R14                \
 	ANDL R15, R14                \
 	KMOVW R14, K3                \
-	VMOVDQA32 Z5, K3, Z          \
+	VMOVDQA32 Z17, K3, Z          \
 	BLSRL DX, DX                 \
 	TZCNTL DX, CX                \
 	BZHIL AX, R9, DX             \
@@ -686,11 +686,11 @@ flatten_many:
 #define MERGE_BEGIN(Z, LIVE, SYM, JOB) \
 	MOVL JOB(R8), AX             \
 	MOVL JOB+4(R8), CX           \
-	VPMOVZXBD (R9)(AX*1), Z8     \
+	VPMOVZXBD (R9)(AX*1), Z18     \
 	MOVQ 0(SI), R10              \
 	KMOVW K7, K1                 \
-	VPGATHERDD (R10)(Z8*4), K1, Z9 \
-	VMOVDQU32 Z9, SYM+4(DI)      \
+	VPGATHERDD (R10)(Z18*4), K1, Z19 \
+	VMOVDQU32 Z19, SYM+4(DI)      \
 	MOVL $0xfffff, DX            \
 	MOVL DX, SYM(DI)             \
 	MOVL DX, SYM+4(DI)(CX*4)     \
@@ -699,14 +699,14 @@ flatten_many:
 	SUBL $2, DX                  \
 	KMOVW DX, K1                 \
 	KMOVW DX, K2                 \
-	VALIGND $15, Z8, Z8, Z9      \
-	VPSLLD $8, Z9, Z9            \
-	VPORD  Z8, Z9, Z9            \
-	VMOVDQA32 Z5, Z              \
+	VALIGND $15, Z18, Z18, Z19      \
+	VPSLLD $8, Z19, Z19            \
+	VPORD  Z18, Z19, Z19            \
+	VMOVDQA32 Z17, Z              \
 	MOVQ 8(SI), R10              \
-	VPGATHERDD (R10)(Z9*4), K2, Z10 \
-	VPSLLD $6, Z10, Z10          \
-	VPORD  Z6, Z10, K1, Z        \
+	VPGATHERDD (R10)(Z19*4), K2, Z20 \
+	VPSLLD $6, Z20, Z20          \
+	VPORD  Z16, Z20, K1, Z        \
 	ADDQ $2, CX                  \
 	MOVL $-1, DX                 \
 	BZHIL CX, DX, DX             \
@@ -718,29 +718,33 @@ flatten_many:
 	SHRL $1, AX                  \
 	BZHIL CX, AX, AX             \
 	KMOVW AX, K1                 \
-	VMOVDQU32 SYM+4(DI), Z8      \
-	VPCOMPRESSD Z8, K1, Z8       \
-	VMOVDQU32 Z8, OUT(R9)        \
+	VMOVDQU32 SYM+4(DI), Z18      \
+	VPCOMPRESSD Z18, K1, Z18       \
+	VMOVDQU32 Z18, OUT(R9)        \
 	POPCNTL AX, AX               \
 	MOVL AX, COUNT(R9)
 
-// func merge4AVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
+// func mergeAVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
 //
-// The array merger of bpe.go on four words of 1..16 bytes at once, each with 16 readable bytes. A merge is one long chain of dependent loads, so four words
-// take little longer than one; no branch but the loop's depends on data. The ranks of a word are the lanes of one register, its live positions
-// are bits with a sentinel on both sides; sym has room for 72 symbols a word.
-TEXT ·merge4AVX512(SB), NOSPLIT, $16-40
+// The array merger of bpe.go on eight words of 1..16 bytes at once, each with 16 readable bytes. A merge is one long chain of dependent loads, so eight
+// words take little longer than one; no branch but the loop's depends on data. The ranks of a word are the lanes of one register, its live
+// positions are bits with a sentinel on both sides; sym has room for 72 symbols a word.
+TEXT ·mergeAVX512(SB), NOSPLIT, $32-40
 	MOVQ t+0(FP), SI
 	MOVQ buf+8(FP), R9
 	MOVQ jobs+16(FP), R8
 	MOVQ sym+24(FP), DI
-	VPMOVZXBD ·iota64+0(SB), Z6
-	VPTERNLOGD $0xff, Z5, Z5, Z5
+	VPMOVZXBD ·iota64+0(SB), Z16
+	VPTERNLOGD $0xff, Z17, Z17, Z17
 	KXNORW K7, K7, K7
 	MERGE_BEGIN(Z0, 0(SP), 0, 0)
 	MERGE_BEGIN(Z1, 4(SP), 288, 8)
 	MERGE_BEGIN(Z2, 8(SP), 576, 16)
 	MERGE_BEGIN(Z3, 12(SP), 864, 24)
+	MERGE_BEGIN(Z4, 16(SP), 1152, 32)
+	MERGE_BEGIN(Z5, 20(SP), 1440, 40)
+	MERGE_BEGIN(Z6, 24(SP), 1728, 48)
+	MERGE_BEGIN(Z7, 28(SP), 2016, 56)
 	MOVQ 16(SI), R10
 	MOVQ 24(SI), R11
 	MOVL 48(SI), R12
@@ -752,14 +756,22 @@ merge_all:
 	MERGE_STEP(Z1, Y1, 4(SP), 288)
 	MERGE_STEP(Z2, Y2, 8(SP), 576)
 	MERGE_STEP(Z3, Y3, 12(SP), 864)
+	MERGE_STEP(Z4, Y4, 16(SP), 1152)
+	MERGE_STEP(Z5, Y5, 20(SP), 1440)
+	MERGE_STEP(Z6, Y6, 24(SP), 1728)
+	MERGE_STEP(Z7, Y7, 28(SP), 2016)
 	TESTL R8, R8
 	JNZ  merge_all
 
 	MOVQ jobs+16(FP), R8
 	MOVQ out+32(FP), R9
-	MERGE_END(0(SP), 0, 0, 0, 256)
-	MERGE_END(4(SP), 288, 8, 64, 260)
-	MERGE_END(8(SP), 576, 16, 128, 264)
-	MERGE_END(12(SP), 864, 24, 192, 268)
+	MERGE_END(0(SP), 0, 0, 0, 512)
+	MERGE_END(4(SP), 288, 8, 64, 516)
+	MERGE_END(8(SP), 576, 16, 128, 520)
+	MERGE_END(12(SP), 864, 24, 192, 524)
+	MERGE_END(16(SP), 1152, 32, 256, 528)
+	MERGE_END(20(SP), 1440, 40, 320, 532)
+	MERGE_END(24(SP), 1728, 48, 384, 536)
+	MERGE_END(28(SP), 2016, 56, 448, 540)
 	VZEROUPPER
 	RET

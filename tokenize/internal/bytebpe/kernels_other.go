@@ -18,4 +18,4 @@ func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
 	return e.emitGo(dst, first, words)
 }
 
-func (g *merger) mergeFour(buf []byte, jobs *mergeJobs) { g.mergeFourGo(buf, jobs) }
+func (g *merger) mergeSome(buf []byte, jobs *mergeJobs) { g.mergeSomeGo(buf, jobs) }

@@ -93,12 +93,12 @@ func checkKernels(t *testing.T, e, twin *Encoder, text []byte) {
 	var jobs mergeJobs
 	for i := 0; i < m1; i++ {
 		p, q := e.pos[e.missed[i]], e.pos[e.missed[i]+1]
-		jobs[i%4].begin, jobs[i%4].length = uint32(p), max(1, min(uint32(q-p), 16))
-		if e.m.missing || i < 4 {
+		jobs[i%mergeWidth].begin, jobs[i%mergeWidth].length = uint32(p), max(1, min(uint32(q-p), 16))
+		if e.m.missing || i < mergeWidth {
 			continue
 		}
-		e.mergeFour(e.buf[:], &jobs)
-		twin.mergeFourGo(twin.buf[:], &jobs)
+		e.mergeSome(e.buf[:], &jobs)
+		twin.mergeSomeGo(twin.buf[:], &jobs)
 		for j := range jobs {
 			x, y := e.results.ids[j][:e.results.count[j]], twin.results.ids[j][:twin.results.count[j]]
 			if !slices.Equal(x, y) {

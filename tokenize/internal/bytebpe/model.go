@@ -225,11 +225,11 @@ func (m *Model) findSeeds() []uint64 {
 	set := make([]uint64, len(m.vocab.ends)/64+1)
 	g := merger{m: m}
 	var jobs mergeJobs
-	var ids [4]uint32
-	buf := make([]byte, 4*16)
+	var ids [mergeWidth]uint32
+	buf := make([]byte, mergeWidth*16)
 	n := 0
 	merge := func() {
-		g.mergeFour(buf, &jobs)
+		g.mergeSome(buf, &jobs)
 		for i, id := range ids[:n] {
 			if g.results.count[i] == 1 && g.results.ids[i][0] == id {
 				set[id>>6] |= 1 << (id & 63)

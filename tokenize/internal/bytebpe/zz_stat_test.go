@@ -29,19 +29,19 @@ func BenchmarkZZShort(b *testing.B) {
 			}
 			rand.Shuffle(len(ws), func(i, j int) { ws[i], ws[j] = ws[j], ws[i] })
 			buf := []byte{}
-			jobs := make([]mergeJobs, len(ws)/4)
+			jobs := make([]mergeJobs, len(ws)/8)
 			for i := range jobs {
-				for j := range 4 {
+				for j := range 8 {
 					jobs[i][j].begin = uint32(len(buf))
-					jobs[i][j].length = uint32(len(ws[i*4+j]))
-					buf = append(buf, ws[i*4+j]...)
+					jobs[i][j].length = uint32(len(ws[i*8+j]))
+					buf = append(buf, ws[i*8+j]...)
 				}
 			}
 			buf = append(buf, make([]byte, 64)...)
 			b.Run("asm"+name+"/"+c.key, func(b *testing.B) {
 				for b.Loop() {
 					for i := range jobs {
-						g.mergeFour(buf, &jobs[i])
+						g.mergeSome(buf, &jobs[i])
 					}
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ws)), "ns/word")
