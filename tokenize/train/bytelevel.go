@@ -1,0 +1,115 @@
+package train
+
+import "unicode/utf8"
+
+// byteChars are the characters that stand for bytes in a byte-level vocabulary: printable Latin-1 characters for themselves, the others
+// from U+0100 on (GPT-2).
+var byteChars = func() (chars [256]rune) {
+	next := rune(256)
+	for b := range rune(256) {
+		if b >= '!' && b <= '~' || b >= 0xA1 && b <= 0xAC || b >= 0xAE && b <= 0xFF {
+			chars[b] = b
+		} else {
+			chars[b] = next
+			next++
+		}
+	}
+	return chars
+}()
+
+// vocabulary is tokens by id while they are learned.
+type vocabulary struct {
+	tokens []string
+	ids    map[string]uint32
+	merges [][2]string
+}
+
+func newVocabulary(special []string) *vocabulary {
+	v := &vocabulary{ids: make(map[string]uint32)}
+	for _, s := range special {
+		v.add(s)
+	}
+	return v
+}
+
+// add returns the id of a token, which may be there already.
+func (v *vocabulary) add(token string) uint32 {
+	id, ok := v.ids[token]
+	if !ok {
+		id = uint32(len(v.tokens))
+		v.ids[token] = id
+		v.tokens = append(v.tokens, token)
+	}
+	return id
+}
+
+func (t *Trainer) finishByteLevel(words []word) ([]byte, error) {
+	v := newVocabulary(t.opts.SpecialTokens)
+	ofByte := byteIDs(v)
+	l := newLearner()
+	var symbols []uint32
+	for _, w := range words {
+		symbols = symbols[:0]
+		for i := range len(w.text) {
+			symbols = append(symbols, ofByte[w.text[i]])
+		}
+		l.addWord(symbols, w.count)
+	}
+	l.learn(int64(t.opts.MinFrequency), func() bool { return len(v.tokens) >= t.opts.VocabSize }, func(left, right uint32) uint32 {
+		a, b := v.tokens[left], v.tokens[right]
+		v.merges = append(v.merges, [2]string{a, b})
+		return v.add(a + b)
+	})
+
+	var norm any
+	if t.opts.Lowercase {
+		norm = object{{"type", "Lowercase"}}
+	}
+	pre := object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}
+	if t.opts.Split != "gpt2" {
+		pre[3].value = false
+		split := object{{"type", "Split"}, {"pattern", object{{"Regex", splits[t.opts.Split]}}}, {"behavior", "Isolated"}, {"invert", false}}
+		pre = object{{"type", "Sequence"}, {"pretokenizers", []any{split, pre}}}
+	}
+	byteLevel := object{{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}, {"use_regex", true}}
+	model := object{
+		{"type", "BPE"}, {"dropout", nil}, {"unk_token", nil}, {"continuing_subword_prefix", nil}, {"end_of_word_suffix", nil},
+		{"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}, {"vocab", v.byID()}, {"merges", v.mergeStrings()},
+	}
+	return writeFile(t.opts, norm, pre, byteLevel, byteLevel, model)
+}
+
+// byteIDs adds the 256 byte characters in the order of their code points and returns the id of each byte.
+func byteIDs(v *vocabulary) (ids [256]uint32) {
+	ofChar := make(map[rune]int, 256)
+	for b, c := range byteChars {
+		ofChar[c] = b
+	}
+	for c := rune(0); c < 512; c++ {
+		if b, ok := ofChar[c]; ok {
+			ids[b] = v.add(string(c))
+		}
+	}
+	return ids
+}
+
+// mergeStrings writes merges in the form that every version of the library reads; no token of a byte-level vocabulary has a space.
+func (v *vocabulary) mergeStrings() []any {
+	out := make([]any, len(v.merges))
+	for i, m := range v.merges {
+		out[i] = m[0] + " " + m[1]
+	}
+	return out
+}
+
+// byID is the vocabulary as an object in the order of ids.
+func (v *vocabulary) byID() object {
+	out := make(object, len(v.tokens))
+	for id, token := range v.tokens {
+		out[id] = member{token, id}
+	}
+	return out
+}
+
+// numChars is the length of a word in characters.
+func numChars(s string) int { return utf8.RuneCountInString(s) }

@@ -1,0 +1,74 @@
+package train
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// object is a JSON object whose members keep their order.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := marshal(m.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := marshal(m.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// marshal is json.Marshal without escapes for HTML.
+func marshal(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case object:
+		return v.MarshalJSON()
+	case int:
+		return fmt.Append(nil, v), nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// writeFile makes a tokenizer.json of its components.
+func writeFile(o Options, normalizer, preTokenizer, postProcessor, decoder, model any) ([]byte, error) {
+	added := make([]any, len(o.SpecialTokens))
+	for id, s := range slices.All(o.SpecialTokens) {
+		added[id] = object{{"id", id}, {"content", s}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", true}}
+	}
+	file := object{
+		{"version", "1.0"}, {"truncation", nil}, {"padding", nil}, {"added_tokens", added}, {"normalizer", normalizer},
+		{"pre_tokenizer", preTokenizer}, {"post_processor", postProcessor}, {"decoder", decoder}, {"model", model},
+	}
+	data, err := file.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("train: write tokenizer.json: %w", err)
+	}
+	return append(data, '\n'), nil
+}

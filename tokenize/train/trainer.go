@@ -1,0 +1,138 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dsload/dsload/tokenize/internal/normalize"
+	"github.com/dsload/dsload/tokenize/internal/pretokenize"
+	"github.com/dsload/dsload/tokenize/internal/regex"
+)
+
+// splits are the patterns that Options.Split names, as tokenizer.json holds them.
+var splits = map[string]string{
+	"gpt2":   `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
+	"cl100k": `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+	"qwen2":  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+	"o200k": `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
+		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
+		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+}
+
+// Trainer takes documents and learns a vocabulary at the end. It belongs to one goroutine.
+type Trainer struct {
+	opts  Options
+	norm  normalize.Sequence
+	pre   pretokenize.Sequence
+	cut   *regex.Regex // in place of pre, for byte-level BPE
+	words *wordTable
+
+	normScratch normalize.Scratch
+	preScratch  pretokenize.Scratch
+	valid       []byte
+	matches     []int
+	done        bool
+}
+
+// New returns a Trainer without text. Errors name the option that is wrong.
+func New(o Options) (*Trainer, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	t := &Trainer{opts: o}
+	spaces, err := regex.Compile(spacesPattern)
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	switch o.Family {
+	case ByteLevelBPE:
+		if o.Lowercase {
+			t.norm = normalize.Sequence{normalize.Lowercase()}
+		}
+		if t.cut, err = regex.Compile(splits[o.Split]); err != nil {
+			return nil, fmt.Errorf("train: %w", err)
+		}
+		t.words = newWordTable(o.MaxMemory, 100, 14, maxWordBytes)
+	case WordPiece:
+		t.norm = normalize.Bert(true, true, o.Lowercase, o.Lowercase)
+		t.pre = pretokenize.Bert()
+		t.words = newWordTable(o.MaxMemory, 100, 14, 4*maxWordPieceChars)
+	case Unigram:
+		t.norm = normalize.Sequence{normalize.Nmt(), normalize.NFKC, normalize.Replace(spaces, " ")}
+		if o.Lowercase {
+			t.norm = append(t.norm, normalize.Lowercase())
+		}
+		t.pre = pretokenize.Sequence{pretokenize.Metaspace('▁', pretokenize.PrependAlways, true)}
+		t.words = newWordTable(o.MaxMemory, 100, 60, maxWordBytes)
+	}
+	return t, nil
+}
+
+const (
+	// maxWordBytes is the longest word that counts: what is longer is no word, and would cost quadratic time.
+	maxWordBytes = 2048
+	// maxWordPieceChars is the written model's max_input_chars_per_word.
+	maxWordPieceChars = 100
+	spacesPattern     = " {2,}"
+)
+
+var errFinished = errors.New("train: the trainer is finished")
+
+// Add counts the words of one document. The text is not kept. Ill-formed UTF-8 counts as U+FFFD.
+func (t *Trainer) Add(text []byte) error {
+	if t.done {
+		return errFinished
+	}
+	t.valid = normalize.AppendValid(t.valid[:0], text)
+	text = t.norm.Apply(&t.normScratch, t.valid, &normalize.Edges{First: true, Last: true})
+	if t.cut != nil {
+		// What no match covers is a word as well.
+		t.matches = t.cut.AppendMatches(t.matches[:0], text)
+		last := 0
+		for i := 0; i < len(t.matches); i += 2 {
+			t.words.add(text[last:t.matches[i]])
+			t.words.add(text[t.matches[i]:t.matches[i+1]])
+			last = t.matches[i+1]
+		}
+		t.words.add(text[last:])
+		return nil
+	}
+	pieces := t.preScratch.Apply(t.pre, text, 0)
+	for _, s := range pieces.Spans {
+		t.words.add(pieces.Text[s.Start:s.End])
+	}
+	return nil
+}
+
+// Stats tells what training saw.
+type Stats struct {
+	Words   int64 // occurrences counted
+	Unique  int   // different words in the table
+	Dropped int64 // occurrences of words that were dropped because the table was full or that were too long
+}
+
+// Stats tells what was counted so far.
+func (t *Trainer) Stats() Stats {
+	return Stats{Words: t.words.total, Unique: len(t.words.words), Dropped: t.words.dropped}
+}
+
+// Finish learns the vocabulary and returns the tokenizer.json. The Trainer takes no more text.
+func (t *Trainer) Finish() ([]byte, error) {
+	if t.done {
+		return nil, errFinished
+	}
+	t.done = true
+	if len(t.words.words) == 0 {
+		return nil, errors.New("train: no text to learn from")
+	}
+	words := t.words.sorted()
+	t.words = &wordTable{total: t.words.total, dropped: t.words.dropped}
+	switch t.opts.Family {
+	case WordPiece:
+		return t.finishWordPiece(words)
+	case Unigram:
+		return t.finishUnigram(words)
+	}
+	return t.finishByteLevel(words)
+}
