@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsload/dsload/shard"
+)
+
+// TestKilledBuildsEndWithTheSameBytes kills builds (SIGKILL) at random moments, resumes them with other numbers of workers until they are done, and compares
+// every file but run.json with those of a build that was left alone. Several shards, both splits, plain and compressed inputs. DSLOAD_KILLS sets the number
+// of kills (20).
+func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
+	wanted := 20
+	if s := os.Getenv("DSLOAD_KILLS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted = n
+	}
+	exe, dir := builtProgram(t), t.TempDir()
+	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	text := func(paragraphs int) string {
+		var b strings.Builder
+		for range paragraphs {
+			for range 5 + rnd.IntN(80) {
+				fmt.Fprintf(&b, "%x ", rnd.Uint32N(1<<20))
+			}
+			b.WriteString("and so on\n")
+		}
+		return b.String()
+	}
+	sources := map[string][]byte{
+		"a.txt": []byte(text(20000)), "b.txt.gz": gzipped(t, text(20000)), "c.txt.zst": zstded(t, text(20000)),
+	}
+	args := []string{"build"}
+	for _, name := range []string{"a.txt", "b.txt.gz", "c.txt.zst"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, sources[name], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	args = append(args, "synth://recipes?seed=3", "--format", "auto", "--max-examples", "90000", "--max-val-examples", "300", "--max-length", "128",
+		"--shard-bytes", "1MiB", "--checkpoint-every", "500", "--memory", "128MiB", "--progress", "none")
+	build := func(out string, workers int) *exec.Cmd {
+		return exec.Command(exe, append(args, "--out", filepath.Join(dir, out), "--workers", strconv.Itoa(workers))...)
+	}
+	start := time.Now()
+	if out, err := build("whole", 2).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	alone := time.Since(start)
+	want := treeOf(t, filepath.Join(dir, "whole"))
+	kills, builds, resumed := 0, 0, 0
+	for kills < wanted {
+		builds++
+		out := "killed" + strconv.Itoa(builds)
+		for run := 0; ; run++ {
+			cmd := build(out, 1+rnd.IntN(5))
+			var output strings.Builder
+			cmd.Stdout, cmd.Stderr = &output, &output
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			timer := time.AfterFunc(time.Duration(rnd.Int64N(int64(alone)*3/2)), func() { _ = cmd.Process.Kill() })
+			err := cmd.Wait()
+			timer.Stop()
+			if err == nil {
+				if run > 0 {
+					resumed++
+				}
+				break
+			}
+			if cmd.ProcessState.Exited() {
+				t.Fatalf("run %d after kills exited by itself: %v\n%s", run, err, output.String())
+			}
+			kills++
+		}
+		got := treeOf(t, filepath.Join(dir, out))
+		if len(got) != len(want) {
+			t.Fatalf("%d files, want %d", len(got), len(want))
+		}
+		for name, data := range want {
+			if got[name] != data {
+				t.Fatalf("%s differs after kills", name)
+			}
+		}
+		if err := os.RemoveAll(filepath.Join(dir, out)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d kills over %d builds of %.1f s, %d of them resumed; all equal", kills, builds, alone.Seconds(), resumed)
+}
+
+// treeOf reads a dataset folder, run.json aside.
+func treeOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, e := range entries {
+		if e.Name() == shard.RunName {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[e.Name()] = string(data)
+	}
+	return files
+}
