@@ -80,6 +80,7 @@ type Encoder struct {
 	model       Scratch
 	valid       []byte
 	spaced      []byte
+	edges       normalize.Edges
 }
 
 // NewEncoder makes an encoder with a cache of so many bytes.
@@ -125,11 +126,12 @@ func (e *Encoder) segment(dst []uint32, text []byte, first, last, document bool)
 	if e.seg != nil && len(e.p.Normalizer) == 0 && e.p.AddedNormalized == nil && !e.p.PrefixSpace {
 		return e.seg.Append(dst, text, first && (document || !e.p.FirstOnly), last)
 	}
-	edges := normalize.Edges{First: first, Last: last}
+	edges := &e.edges
+	*edges = normalize.Edges{First: first, Last: last}
 	if document {
 		_, edges.Zero = utf8.DecodeRune(text)
 	}
-	text = e.p.Normalizer.Apply(&e.norm, text, &edges)
+	text = e.p.Normalizer.Apply(&e.norm, text, edges)
 	if e.p.AddedNormalized == nil {
 		return e.pieces(dst, text, first, last, edges.Zero)
 	}

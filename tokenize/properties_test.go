@@ -1,0 +1,199 @@
+package tokenize
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dsload/dsload/tokenize/internal/general"
+)
+
+// loadGeneral loads a tokenizer.json with the general pipeline, whatever engine would fit.
+func loadGeneral(t *testing.T, path string) *Tokenizer {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := ParseJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := readHF(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bad error
+	var names []string
+	p := tok.engine.(pipeline)
+	c := general.Config{Added: p.Added, AddedNormalized: p.AddedNormalized}
+	c.Normalizer = normalizers(f.normalizer, &names, &bad)
+	c.PreTokenizer = preTokenizers(f.preTokenizer, &names, &bad)
+	if c.Model, err = generalModel(f.model); err != nil || bad != nil {
+		t.Fatal(err, bad)
+	}
+	tok.engine = pipeline{general.New(c), "general"}
+	return tok
+}
+
+// TestGeneralPipeline checks the general pipeline against the golden cases and one corpus: it is what the engines stand for.
+func TestGeneralPipeline(t *testing.T) {
+	texts := readCases(t, shared(t, "golden/cases.jsonl"))
+	for _, name := range goldenNames(t) {
+		if strings.HasSuffix(name, ".model") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			tok := loadGeneral(t, shared(t, "tokenizers/"+name+"/tokenizer.json"))
+			enc := tok.NewEncoder(EncoderOptions{})
+			for i, w := range readCases(t, shared(t, "golden/"+name+".cases.jsonl")) {
+				if got := enc.AppendTokens(nil, []byte(texts[i].Text)); !slices.Equal(got, w.IDs) {
+					t.Errorf("case %d %.60q: %v, want %v", w.ID, texts[i].Text, got, w.IDs)
+				}
+			}
+			fast, err := Load(shared(t, "tokenizers/"+name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := shared(t, "corpora/wikitext-2/test.txt")
+			_, a := digest(t, enc, path)
+			if _, b := digest(t, fast.NewEncoder(EncoderOptions{}), path); a != b {
+				t.Error("the general pipeline and the engine differ on a corpus")
+			}
+		})
+	}
+}
+
+// TestSafeCutCorpora cuts whole corpora into pieces wherever SafeCut allows near every few hundred bytes.
+func TestSafeCutCorpora(t *testing.T) {
+	for _, name := range append(goldenNames(t), "gpt2.tiktoken", "cl100k_base.tiktoken") {
+		t.Run(name, func(t *testing.T) {
+			tok, err := Load(shared(t, "tokenizers/"+name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			enc := tok.NewEncoder(EncoderOptions{})
+			for _, file := range []string{"corpora/wikitext-2/test.txt", "corpora/multilingual/tldr.txt"} {
+				data, err := os.ReadFile(shared(t, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				data = data[:min(len(data), 1<<20)]
+				want := enc.AppendTokens(nil, data)
+				var got []uint32
+				rest, first, pieces := data, true, 0
+				for size := 100; len(rest) > size; size = size*7%1900 + 100 {
+					n := tok.SafeCut(rest[:size])
+					if n == 0 {
+						continue
+					}
+					// The encoder must not see what follows.
+					got = enc.AppendPiece(got, bytes.Clone(rest[:n]), first, false)
+					rest, first = rest[n:], false
+					pieces++
+				}
+				got = enc.AppendPiece(got, rest, first, true)
+				if !slices.Equal(got, want) {
+					t.Errorf("%s: %d ids in %d pieces, %d in one", file, len(got), pieces, len(want))
+				}
+				if pieces < 200 {
+					t.Errorf("%s: only %d cuts", file, pieces)
+				}
+			}
+		})
+	}
+}
+
+// TestSmallTokenizers checks the general pipeline's steady state: no allocations, equal ids from any number of goroutines.
+func TestSmallTokenizers(t *testing.T) {
+	for _, s := range smallFiles {
+		tok, err := ParseJSON([]byte(s))
+		if err != nil {
+			t.Fatalf("%.80s: %v", s, err)
+		}
+		text := []byte("a ab  b Hello, a-b é漢 ab aab\nb a")
+		want := tok.NewEncoder(EncoderOptions{}).AppendTokens(nil, text)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				enc := tok.NewEncoder(EncoderOptions{CacheBytes: 64 << 10})
+				for range 20 {
+					if got := enc.AppendTokens(nil, text); !slices.Equal(got, want) {
+						t.Errorf("%v, want %v", got, want)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		enc := tok.NewEncoder(EncoderOptions{})
+		ids := enc.AppendTokens(nil, text)
+		if tok.engine.kind() != "general" {
+			continue // the engines have such tests of their own
+		}
+		if n := testing.AllocsPerRun(50, func() { ids = enc.AppendTokens(ids[:0], text) }); n != 0 {
+			t.Errorf("%s: %v allocations a document", tok.engine.kind(), n)
+		}
+	}
+}
+
+// TestRefused lists files that must give an error, and a word of it.
+func TestRefused(t *testing.T) {
+	const bpe = `"model":{"type":"BPE","vocab":{"a":0},"merges":[]}`
+	for _, c := range []struct{ file, word string }{
+		{``, "SentencePiece"},
+		{`{`, "key"},
+		{`{}`, "model"},
+		{`{"version":"2.0",` + bpe + `}`, "version"},
+		{`{"model":{"type":"BPE","vocab":{"a":0},"merges":[],"dropout":0.1}}`, "dropout"},
+		{`{"model":{"type":"Mamba","vocab":{"a":0}}}`, "Mamba"},
+		{`{"model":{"type":"BPE","vocab":{"a":0},"merges":[],"new_thing":1}}`, "new_thing"},
+		{`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}}`, "not in the vocabulary"},
+		{`{"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}}`, "belongs to both"},
+		{`{"model":{"type":"BPE","vocab":{"a":4000000000},"merges":[]}}`, "integer"},
+		{`{"model":{"type":"BPE","vocab":{"a":9000000},"merges":[]}}`, "vocabulary of 1"},
+		{`{"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}}`, "integer"},
+		{`{"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":1}}`, "unk_id"},
+		{`{"model":{"type":"WordPiece","unk_token":"u","continuing_subword_prefix":"","max_input_chars_per_word":1,"vocab":{"a":0}}}`, "unk_token"},
+		{`{"normalizer":{"type":"Sparkle"},` + bpe + `}`, "Sparkle"},
+		{`{"normalizer":{"type":"NFC","level":3},` + bpe + `}`, "level"},
+		{`{"normalizer":{"type":"Replace","pattern":{"Glob":"*"},"content":""},` + bpe + `}`, "pattern"},
+		{`{"normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"},` + bpe + `}`, "Precompiled"},
+		{`{"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated","invert":false},` + bpe + `}`, "(a"},
+		{`{"pre_tokenizer":{"type":"FixedLength","length":0},` + bpe + `}`, "length"},
+		{`{"pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"often"},` + bpe + `}`, "often"},
+		{`{"decoder":{"type":"Rot13"},` + bpe + `}`, "Rot13"},
+		{`{"post_processor":{"type":"TemplateProcessing","single":[],"pair":[],"special_tokens":{}},` + bpe + `}`, "single"},
+		{`{"added_tokens":[{"id":1,"content":"x"}],` + bpe + `}`, "lacks a field"},
+		{`{"normalizer":` + strings.Repeat(`{"type":"Sequence","normalizers":[`, 200) + strings.Repeat(`]}`, 200) + `,` + bpe + `}`, "deep"},
+		{"{\"model\":\"\xff\"}", "UTF-8"},
+		{`{` + bpe + `} x`, "after the value"},
+		{`{"model":{"type":"BPE","vocab":{"\ud800":0},"merges":[]}}`, "escape"},
+	} {
+		_, err := parse([]byte(c.file))
+		if err == nil || !strings.Contains(err.Error(), c.word) {
+			t.Errorf("%.100s: error %v, want one with %q", c.file, err, c.word)
+		}
+	}
+}
+
+// TestHostileTexts encodes a megabyte of what makes naive algorithms quadratic, in every kind of pipeline; it must end.
+func TestHostileTexts(t *testing.T) {
+	for _, s := range smallFiles {
+		tok, err := ParseJSON([]byte(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		enc := tok.NewEncoder(EncoderOptions{})
+		for _, unit := range []string{"a", " ", "ab", "<", "\u0301", "▁", "👨‍", "\xff", "1", "a\u0327\u0301"} {
+			text := bytes.Repeat([]byte(unit), (1<<18)/len(unit))
+			ids := enc.AppendTokens(nil, text)
+			if unit == "a" && len(ids) == 0 {
+				t.Errorf("%.60s: no ids", s)
+			}
+			tok.SafeCut(text)
+		}
+	}
+}
