@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -17,12 +18,11 @@ type rowStream struct {
 	steps *sampler.Steps
 
 	step  sampler.Batch
-	rows  []int64      // of one part, for a call to shard
-	at    []int        // their places in the step
+	rows  []int64      // of a run of items of one part, for a call to shard
 	spans []shard.Span // of the step's items
+	known [2]places    // rows whose lengths the sampler asked for, the latest first
 	read  func(dst []byte) ([]byte, error)
 	row   shard.Row
-	lens  []int32
 }
 
 // neededColumns are the columns that the batches are made of, input_ids apart.
@@ -42,16 +42,16 @@ func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
 // bytes is what the stream holds while it runs, for steps of so many rows and tokens: the sampler's windows, the places of a step's rows, and
 // a row that is read by columns.
 func (s *rowStream) bytes(bucket int, byTokens bool, rows, tokens int64) int64 {
-	const item, place, span = 32, 16, 16
-	n := rows * (item + place + span)
+	const item, rowAndSpan = 32, 8 + 16
+	n := rows*(item+rowAndSpan) + longestRun*rowAndSpan
 	if s.needs != 0 { // one row at a time, which may be all of the tokens
 		n += tokens / max(rows, 1) * 16
 	}
 	if byTokens {
-		n += (rows + 512) * (item + place + 4)
+		n += (rows + 512) * (item + 4 + 2*placedBytes)
 	}
 	if bucket > 0 {
-		n += sampler.WindowBytes(bucket) + int64(bucket)*place
+		n += sampler.WindowBytes(bucket) + int64(bucket)*2*placedBytes
 	}
 	if len(s.parts) > 1 {
 		n += 16 << 10
@@ -85,17 +85,7 @@ func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
 func (s *rowStream) readIDs(b *collate.Batch) error {
 	items := s.step.Items
 	s.spans = slices.Grow(s.spans[:0], len(items))[:len(items)]
-	if err := s.byPart(items, func(p *part, at []int, rows []int64) error {
-		if len(s.parts) == 1 {
-			return p.split.Locate(s.spans, rows)
-		}
-		for i := range rows {
-			if err := p.split.Locate(s.spans[at[i]:at[i]+1], rows[i:i+1]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := s.locate(items); err != nil {
 		return err
 	}
 	if s.read == nil {
@@ -144,38 +134,118 @@ func (s *rowStream) readColumns(b *collate.Batch) error {
 	return nil
 }
 
-// byPart calls read once for each part that items have rows of.
-func (s *rowStream) byPart(items []sampler.Item, read func(p *part, at []int, rows []int64) error) error {
-	for i := range s.parts {
-		s.rows, s.at = s.rows[:0], s.at[:0]
-		for j, it := range items {
-			if int(it.Source) == i {
-				s.rows, s.at = append(s.rows, it.Row), append(s.at, j)
+// locate finds the places of the step's items: among those that are known, else in the shards.
+func (s *rowStream) locate(items []sampler.Item) error {
+	if len(s.known[0].places) > 0 {
+		missing := false
+		for i, it := range items {
+			var found bool
+			if s.spans[i], found = s.known[0].find(it); !found {
+				if s.spans[i], found = s.known[1].find(it); !found {
+					missing = true
+					break
+				}
 			}
 		}
-		if len(s.rows) == 0 {
-			continue
+		if !missing {
+			return nil
 		}
-		if err := read(&s.parts[i], s.at, s.rows); err != nil {
+	}
+	for i := 0; i < len(items); {
+		s.rows = s.rows[:0]
+		n := 0
+		for ; i+n < len(items) && items[i+n].Source == items[i].Source; n++ {
+			s.rows = append(s.rows, items[i+n].Row)
+		}
+		if err := s.parts[items[i].Source].split.Locate(s.spans[i:i+n], s.rows); err != nil {
 			return err
 		}
+		i += n
 	}
 	return nil
 }
 
-// lengths is the sampler's LengthsFunc.
+// lengths is the sampler's LengthsFunc. What it finds is kept until the rows are read: a row whose place is known costs one read instead of two.
 func (s *rowStream) lengths(items []sampler.Item, out []int32) error {
-	return s.byPart(items, func(p *part, at []int, rows []int64) error {
-		if len(s.parts) == 1 {
-			return p.split.Lengths(out, rows)
+	s.known[0], s.known[1] = s.known[1], s.known[0]
+	known := &s.known[0]
+	known.reset(len(items))
+	for i, it := range items {
+		known.add(it, i)
+	}
+	if err := known.locate(s.parts); err != nil {
+		known.reset(0)
+		return err
+	}
+	for _, p := range known.places {
+		out[p.at] = p.span.Len
+	}
+	return nil
+}
+
+// places are rows whose place in the shards is known, in the order of source and row.
+type places struct {
+	places []placed
+	rows   []int64 // scratch for a run
+	spans  []shard.Span
+}
+
+type placed struct {
+	row    int64
+	source int32
+	at     int32 // in the items that were asked for
+	span   shard.Span
+}
+
+// placedBytes is what a row takes in places, scratch apart.
+const placedBytes = 32
+
+func (p *places) reset(n int) { p.places = slices.Grow(p.places[:0], n) }
+
+func (p *places) add(it sampler.Item, at int) {
+	p.places = append(p.places, placed{row: it.Row, source: it.Source, at: int32(at)})
+}
+
+func comparePlaced(a, b placed) int {
+	return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.row, b.row))
+}
+
+const (
+	// fillGap is how many rows between two wanted ones are located along with them: decoding some offsets costs less than another read.
+	fillGap = 64
+	// longestRun bounds the rows that are located at once.
+	longestRun = 1024
+)
+
+// locate sorts the rows and finds their places, neighbours in one read.
+func (p *places) locate(parts []part) error {
+	slices.SortFunc(p.places, comparePlaced)
+	for todo := p.places; len(todo) > 0; {
+		first, n := todo[0], 1
+		for n < len(todo) && todo[n].source == first.source && todo[n].row-todo[n-1].row <= fillGap && todo[n].row-first.row < longestRun {
+			n++
 		}
-		s.lens = slices.Grow(s.lens[:0], len(rows))[:len(rows)]
-		if err := p.split.Lengths(s.lens, rows); err != nil {
+		p.rows = p.rows[:0]
+		for row := first.row; row <= todo[n-1].row; row++ {
+			p.rows = append(p.rows, row)
+		}
+		p.spans = slices.Grow(p.spans[:0], len(p.rows))[:len(p.rows)]
+		if err := parts[first.source].split.Locate(p.spans, p.rows); err != nil {
 			return err
 		}
-		for i, n := range s.lens {
-			out[at[i]] = n
+		for i := range todo[:n] {
+			todo[i].span = p.spans[todo[i].row-first.row]
 		}
-		return nil
-	})
+		todo = todo[n:]
+	}
+	return nil
+}
+
+// find is the place of a row, if it is known.
+func (p *places) find(it sampler.Item) (shard.Span, bool) {
+	i, found := slices.BinarySearchFunc(p.places, placed{row: it.Row, source: it.Source}, comparePlaced)
+	if !found {
+		return shard.Span{}, false
+	}
+	return p.places[i].span, true
 }
