@@ -90,14 +90,14 @@ func (w *textWriter) paragraph() {
 	w.str(" \n")
 }
 
-// sentence is the hot loop: a random number a word, of which 32 bits choose the word and 10 what stands before it.
+// sentence is the hot loop: a random number a word, of which 32 bits choose the word and 10 what stands before it, if it is not the first.
 func (w *textWriter) sentence() {
 	w.dst = slices.Grow(w.dst, maxSentenceBytes)
 	buf, n := w.dst[:cap(w.dst)], len(w.dst)
 	start := n + 1
 	for range w.rng.of(&sentenceWords) {
 		r := w.rng.next()
-		if event := uint(r>>32) & 1023; event < numEvents {
+		if event := uint(r>>32) & 1023; event < numEvents && n >= start {
 			w.dst = buf[:n]
 			w.event(event, r>>42)
 			n = len(w.dst)

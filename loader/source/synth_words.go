@@ -106,7 +106,7 @@ func inventWord(rng *random, rank int) string {
 	for range syllables {
 		b.WriteString(pick(rng, onsets))
 		b.WriteString(pick(rng, nuclei))
-		if rng.below(2) == 0 {
+		if rng.below(5) < 2 {
 			b.WriteString(pick(rng, codas))
 		}
 	}
@@ -146,9 +146,10 @@ var scripts = []struct {
 }
 
 var (
-	onsets = strings.Fields("b c d f g h j k l m n p r s t v w br ch cl cr dr fl fr gl gr pl pr qu sc sh sk sl sp st str sw th tr wh")
-	nuclei = strings.Fields("a e i o u a e i o ai ea ee ie io ou oo au")
-	codas  = strings.Fields("b ck d g k l ll m n nd ng nt p r rd rk rm rn rt s ss st t th x")
+	// Letters that languages like are repeated.
+	onsets = strings.Fields("b c d f g h l m n p r s t v w b c d f h l m n p r s t c d l m n r s t br ch cl cr fr gr pl pr sh st th tr qu j k z")
+	nuclei = strings.Fields("a e i o u a e i o a e i o e a i o ea ee ai ou")
+	codas  = strings.Fields("n r s t l n r s t l n r d m c nd nt rt st ss ll ck th ng")
 	// endings make inflections that tokenizers know.
 	endings = strings.Fields("s ed ing er ly es tion al ment ness ic ous able y")
 )
