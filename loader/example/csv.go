@@ -104,7 +104,7 @@ func appendStrings(text []byte, ends []int, data []byte) ([]byte, []int, error) 
 			}
 		}
 	}
-	if s.token() != 0 {
+	if s.token() != 0 || s.pos < len(s.data) {
 		return text, ends, errNoList
 	}
 	return text, ends, nil
