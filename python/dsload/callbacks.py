@@ -153,7 +153,9 @@ class WandB:
         ImportError: where wandb is not installed.
     """
 
-    def __init__(self, project: str, *, name: Optional[str] = None, config: Optional[Mapping[str, Any]] = None, offline: bool = False) -> None:
+    def __init__(
+        self, project: str, *, name: Optional[str] = None, config: Optional[Mapping[str, Any]] = None, offline: bool = False
+    ) -> None:
         import wandb
 
         mode = "offline" if offline else None

@@ -25,7 +25,17 @@ def make_model(manifest: dict) -> torch.nn.Module:
     vocab = manifest["tokenizer"]["vocab_size"]
     if manifest["schema"]["labels"]:
         return T5ForConditionalGeneration(
-            T5Config(vocab_size=vocab, d_model=64, d_ff=128, d_kv=32, num_layers=2, num_heads=2, decoder_start_token_id=0, pad_token_id=0, is_encoder_decoder=True)
+            T5Config(
+                vocab_size=vocab,
+                d_model=64,
+                d_ff=128,
+                d_kv=32,
+                num_layers=2,
+                num_heads=2,
+                decoder_start_token_id=0,
+                pad_token_id=0,
+                is_encoder_decoder=True,
+            )
         )
     return GPT2LMHeadModel(GPT2Config(vocab_size=vocab, n_layer=2, n_embd=64, n_head=2, n_positions=512, bos_token_id=0, eos_token_id=0))
 

@@ -55,9 +55,17 @@ class Model(lightning.LightningModule):
         super().__init__()
         self.model = GPT2LMHeadModel(
             GPT2Config(
-                vocab_size=vocab, n_layer=2, n_embd=64, n_head=2, n_positions=512, bos_token_id=0, eos_token_id=0,
-                resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
-            )  # fmt: skip
+                vocab_size=vocab,
+                n_layer=2,
+                n_embd=64,
+                n_head=2,
+                n_positions=512,
+                bos_token_id=0,
+                eos_token_id=0,
+                resid_pdrop=0.0,
+                embd_pdrop=0.0,
+                attn_pdrop=0.0,
+            )
         )
         self.losses: list[float] = []
         self.examples: list[int] = []
@@ -80,7 +88,9 @@ def main() -> None:
     data = DsloadModule(arguments.dataset, batch_size=8, bucket=512)
     data.setup("fit")
     model = Model(data.loader.manifest["tokenizer"]["vocab_size"])
-    trainer = lightning.Trainer(max_steps=arguments.steps, accelerator="auto", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    trainer = lightning.Trainer(
+        max_steps=arguments.steps, accelerator="auto", logger=False, enable_checkpointing=False, enable_progress_bar=False
+    )
     trainer.fit(model, data)
     print(f"loss {model.losses[0]:.3f} -> {model.losses[-1]:.3f} in {len(model.losses)} steps")
 
