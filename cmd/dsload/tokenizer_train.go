@@ -1,0 +1,199 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dsload/dsload/loader/example"
+	"github.com/dsload/dsload/loader/source"
+	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/train"
+	"github.com/spf13/cobra"
+)
+
+// trained is what `tokenizer train` tells.
+type trained struct {
+	File        string `json:"file"`
+	Family      string `json:"family"`
+	VocabSize   int    `json:"vocab_size"`
+	Documents   int64  `json:"documents"`
+	TextBytes   int64  `json:"text_bytes"`
+	Words       int64  `json:"words"`
+	UniqueWords int    `json:"unique_words"`
+	Dropped     int64  `json:"dropped_words"` // occurrences that the memory limit cost, or that were too long
+	Fingerprint string `json:"fingerprint"`
+}
+
+type trainFlags struct {
+	opts                        train.Options
+	family, out, format, field  string
+	vocabSize, frequency, bytes int64
+	asJSON, overwrite           bool
+}
+
+func newTokenizerTrainCommand() *cobra.Command {
+	f := trainFlags{vocabSize: 32000, frequency: 2}
+	f.opts.MaxMemory = 256 << 20
+	cmd := &cobra.Command{
+		Use:   "train SOURCE...",
+		Short: "Learn a vocabulary and write it as tokenizer.json",
+		Long: `Streams the sources, counts words within --memory, and learns a vocabulary that Hugging
+Face's tokenizers load and encode with equally. Equal text in equal order gives equal bytes.
+Where words would need more memory, the rarest are dropped, and the result says how many.
+
+A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext.`,
+		Example: `  dsload tokenizer train corpus/*.txt --out my-tokenizer
+  dsload tokenizer train corpus.txt --family wordpiece --lowercase --vocab-size 30000
+  dsload tokenizer train data.jsonl.gz --family unigram --text-field content --out unigram.json`,
+		Args: minArgs(1, "at least one source"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runTrain(cmd, args, &f) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&f.out, "out", "o", "tokenizer.json", "file, or folder for a tokenizer.json")
+	flags.StringVar(&f.family, "family", string(train.ByteLevelBPE), "bytelevel-bpe, wordpiece or unigram")
+	flags.Var(sizeValue{&f.vocabSize, true}, "vocab-size", "tokens, special ones included")
+	flags.Var(sizeValue{&f.frequency, true}, "min-frequency", "occurrences that a merge needs")
+	flags.StringArrayVar(&f.opts.SpecialTokens, "special", nil, "special token; the first gets id 0 (default those usual for the family)")
+	flags.StringVar(&f.opts.Split, "split", "", "how byte-level BPE cuts words: gpt2, cl100k, qwen2 or o200k (default gpt2)")
+	flags.BoolVar(&f.opts.Lowercase, "lowercase", false, "lower case; wordpiece also strips accents")
+	flags.Var(sizeValue{&f.bytes, false}, "max-bytes", "stop after so much text, 0 for no limit")
+	flags.Var(sizeValue{&f.opts.MaxMemory, false}, "memory", "limit of the tables")
+	flags.StringVar(&f.format, "format", "auto", "format of the sources, as build takes it")
+	flags.StringVar(&f.field, "text-field", "", "field of a record that holds the text (default text)")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
+	o := f.opts
+	o.Family = train.Family(f.family)
+	o.VocabSize, o.MinFrequency = int(f.vocabSize), int(f.frequency)
+	path := f.out
+	if !strings.HasSuffix(path, ".json") {
+		path = filepath.Join(path, "tokenizer.json")
+	}
+	if _, err := os.Stat(path); err == nil && !f.overwrite {
+		return usagef("--out %s: exists already; give --overwrite to replace it", path)
+	}
+	trainer, err := train.New(o)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	result := trained{File: path}
+	if err := addSources(cmd, args, f, trainer, &result); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	stats := trainer.Stats()
+	data, err := trainer.Finish()
+	if err != nil {
+		return withCode(exitCorrupt, err)
+	}
+	tok, err := tokenize.ParseJSON(data)
+	if err != nil {
+		return fmt.Errorf("train: the file that was made cannot be read: %w", err)
+	}
+	if err := writeAtomically(path, data); err != nil {
+		return fmt.Errorf("train: write %s: %w", path, err)
+	}
+	result.Family, result.VocabSize, result.Fingerprint = f.family, tok.VocabSize(), tok.Fingerprint()
+	result.Words, result.UniqueWords, result.Dropped = stats.Words, stats.Unique, stats.Dropped
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
+	}
+	dropped := ""
+	if result.Dropped > 0 {
+		dropped = fmt.Sprintf(", %s dropped for want of memory or for their length", formatCount(result.Dropped))
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s tokens, from %s documents, %s of text, %s words%s\n", path, formatCount(int64(result.VocabSize)),
+		formatCount(result.Documents), formatSize(result.TextBytes), formatCount(result.Words), dropped)
+	return err
+}
+
+// addSources feeds every document, or every piece of a long one, to the trainer.
+func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train.Trainer, result *trained) error {
+	set, err := source.Open(cmd.Context(), source.Options{Args: args, Format: source.Format(f.format), TextField: orText(f.field), Stdin: cmd.InOrStdin()})
+	if err != nil {
+		return err
+	}
+	formatter, err := example.NewFormatter(example.FormatOptions{TextField: f.field})
+	if err != nil {
+		return err
+	}
+	reader, err := set.Reader(source.Position{})
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	worker := formatter.NewWorker()
+	var text example.Formatted
+	var record source.Record
+	var data []byte
+	for f.bytes == 0 || result.TextBytes < f.bytes {
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
+		data, err = reader.Next(data[:0], &record)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = record.Err
+		}
+		if err != nil {
+			return err
+		}
+		rec := example.Record{Format: string(record.Format), Columns: record.Columns, Comma: record.Comma, Decoded: record.Decoded}
+		if err := worker.Format(&text, rec, data); err != nil {
+			return withCode(exitCorrupt, fmt.Errorf("%s record %d: %w", set.Inputs()[record.Input].URI, record.Row, err))
+		}
+		if err := trainer.Add(text.Prompt); err != nil {
+			return err
+		}
+		result.TextBytes += int64(len(text.Prompt))
+		if record.Last {
+			result.Documents++
+		}
+	}
+	return nil
+}
+
+func orText(field string) string {
+	if field == "" {
+		return "text"
+	}
+	return field
+}
+
+// writeAtomically writes a file that is complete or not there.
+func writeAtomically(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(dir, ".tokenizer-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(data)
+	if err == nil {
+		err = temp.Chmod(0o644)
+	}
+	if err == nil {
+		err = temp.Sync()
+	}
+	if closeErr := temp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
+}
