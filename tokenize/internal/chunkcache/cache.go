@@ -79,6 +79,7 @@ type Cache struct {
 	longMask  uint32
 	longBytes ring[byte]
 
+	skip  uint32 // chunks that begin before this offset of the window are done
 	spans [batch + 64]Span
 	recs  [batch + 64]record
 }

@@ -36,6 +36,7 @@ func (c *Cache) Emit(dst []uint32, w *Window, limit int, m Misser) []uint32 {
 	if r := limit & 63; r != 0 {
 		lastStarts &= 1<<r - 1
 	}
+	c.skip = 0
 	var n int // spans pending
 	var sw, ew int
 	var eb = ends[0]
@@ -69,7 +70,11 @@ func (c *Cache) Emit(dst []uint32, w *Window, limit int, m Misser) []uint32 {
 func (c *Cache) emitSpans(dst []uint32, w *Window, n int, rules *[maxInline + 2]keyRule, m Misser) []uint32 {
 	text := w.text()
 	c.keys(unsafe.SliceData(text), n, rules)
-	for i := 0; i < n; {
+	i := 0
+	for i < n && c.spans[i].Start < c.skip {
+		i++
+	}
+	for i < n {
 		dst = slices.Grow(dst, (n-i)*maxCopy+maxCopy)
 		i, dst = c.probe(dst, i, n)
 		if i == n {
@@ -80,6 +85,9 @@ func (c *Cache) emitSpans(dst []uint32, w *Window, n int, rules *[maxInline + 2]
 		i++
 		if r.lo == ^uint64(0) && r.hi == 0 {
 			dst = c.emitLong(dst, w, s, m)
+			for i < n && c.spans[i].Start < c.skip {
+				i++
+			}
 			continue
 		}
 		var ok bool
@@ -90,9 +98,15 @@ func (c *Cache) emitSpans(dst []uint32, w *Window, n int, rules *[maxInline + 2]
 		if dst, ok = m.Miss(dst, w, s); ok {
 			c.insert(r, dst[before:])
 		}
+		for i < n && c.spans[i].Start < c.skip {
+			i++
+		}
 	}
 	return dst
 }
+
+// Skip is for Miss: it has dealt with everything before that offset of the window.
+func (c *Cache) Skip(to int) { c.skip = uint32(to) }
 
 // keysGo is the plain twin of the key stage.
 func (c *Cache) keysGo(text *byte, n int, rules *[maxInline + 2]keyRule) {

@@ -179,50 +179,18 @@ func toSpace(r rune) rune {
 	return r
 }
 
-// row is a set of ASCII characters.
-type row [2]uint64
-
-func (r *row) set(c int)     { r[c>>6] |= 1 << (c & 63) }
-func (r row) has(c int) bool { return r[c>>6]>>(c&63)&1 != 0 }
-
-// weight is how much a needless join with c costs: hardly anything among letters, which mostly join anyway, more for
-// characters that would make chunks rarer or longer.
-func weight(c int) int {
-	switch {
-	case c == ' ' || c == '\n':
-		return 1000
-	case '0' <= c && c <= '9':
-		return 20
-	case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
-		return 1
-	case c < ' ':
-		return 2
-	}
-	return 8
-}
-
 // buildTables groups the ASCII characters by what may follow them in one chunk. There are six planes; groups are united, at the least
 // cost, until they fit. The seventh bit is for characters that join others only beyond ASCII, or only as unknown ones.
 func (m *Model) buildTables(list []merge) {
-	var follow [128]row
+	var follow [128]chunkcache.Row
 	for _, g := range list {
 		x, y := m.lastRune(g.left), m.firstRune(g.right)
 		if x < utf8.RuneSelf && y < utf8.RuneSelf && !(y == ' ' && m.cfg.SplitSpaces) {
-			follow[x].set(int(y))
+			follow[x].Set(int(y))
 		}
 	}
 	m.tables = chunkcache.Tables{}
-	groups := groupRows(&follow, 6)
-	for k, g := range groups {
-		for c := range 128 {
-			if g.members.has(c) {
-				m.tables.From[c] |= 1 << k
-			}
-			if g.follow.has(c) {
-				m.tables.To[c] |= 1 << k
-			}
-		}
-	}
+	m.tables.Group(&follow, 6)
 	for c := range 128 {
 		if m.runes.get(rune(c))&flagFuses != 0 {
 			m.tables.From[c] |= 1 << 6
@@ -238,60 +206,6 @@ func (m *Model) buildTables(list []merge) {
 	if m.cfg.SplitSpaces {
 		m.tables.To[' '] = 0 // a space joins nothing before it
 	}
-}
-
-type rowGroup struct {
-	members, follow row
-	weight          int
-}
-
-func groupRows(follow *[128]row, planes int) []rowGroup {
-	var groups []rowGroup
-next:
-	for c, f := range follow {
-		if f == (row{}) {
-			continue
-		}
-		for i := range groups {
-			if groups[i].follow == f {
-				groups[i].members.set(c)
-				groups[i].weight += weight(c)
-				continue next
-			}
-		}
-		g := rowGroup{follow: f, weight: weight(c)}
-		g.members.set(c)
-		groups = append(groups, g)
-	}
-	for len(groups) > planes {
-		best, bi, bj := -1, 0, 0
-		for i := range groups {
-			for j := range i {
-				cost := groups[i].weight*added(groups[i].follow, groups[j].follow) + groups[j].weight*added(groups[j].follow, groups[i].follow)
-				if best < 0 || cost < best {
-					best, bi, bj = cost, i, j
-				}
-			}
-		}
-		for w := range 2 {
-			groups[bj].members[w] |= groups[bi].members[w]
-			groups[bj].follow[w] |= groups[bi].follow[w]
-		}
-		groups[bj].weight += groups[bi].weight
-		groups = append(groups[:bi], groups[bi+1:]...)
-	}
-	return groups
-}
-
-// added is the weight of what b has and a has not.
-func added(a, b row) int {
-	n := 0
-	for w := range 2 {
-		for d := b[w] &^ a[w]; d != 0; d &= d - 1 {
-			n += weight(w*64 + bits.TrailingZeros64(d))
-		}
-	}
-	return n
 }
 
 // joins tells whether text may not be cut between two characters (spaces, not U+2581).

@@ -19,6 +19,7 @@ type Encoder struct {
 	norm  []byte // a word after normalization
 	word  []byte // U+2581 and a word
 	nodes []node
+	close bool // some search since this was unset had to decide between paths of nearly equal score
 }
 
 const (
@@ -37,10 +38,8 @@ func cacheBudget(cacheBytes int) int {
 // NewEncoder returns an Encoder that holds at most cacheBytes (0: 8 MiB; at least 256 KiB are used), filled with the vocabulary.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := m.newEncoder(cacheBudget(cacheBytes))
-	lead := m.lead()
 	for i := len(m.seeds) - 1; i >= 0; i-- { // frequent pieces have low ids: they go last, to the front
-		word, _ := m.seedWord(m.seeds[i])
-		e.cache.Seed(append(lead[:len(lead):len(lead)], word...), m.seeds[i])
+		e.cache.Seed(m.seedChunk(m.seeds[i]), m.seeds[i])
 	}
 	return e
 }
@@ -65,6 +64,9 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 		return e.appendSentence(dst, segment)
 	}
 	if m.cfg.Split == SplitWords {
+		if m.inside {
+			return e.appendInside(dst, segment)
+		}
 		return e.appendWords(dst, segment)
 	}
 	var tail []byte
@@ -128,6 +130,9 @@ func (e *Encoder) appendWords(dst []uint32, text []byte) []uint32 {
 // Miss computes the ids of a raw word that the cache does not have.
 func (e *Encoder) Miss(dst []uint32, w *chunkcache.Window, s chunkcache.Span) ([]uint32, bool) {
 	m := e.m
+	if m.inside {
+		return e.missInside(dst, w, s)
+	}
 	raw := w.Text()[s.Start:s.End]
 	if len(m.lead()) != 0 {
 		return e.appendSpaced(dst, raw), true

@@ -33,6 +33,7 @@ type Model struct {
 	seeds    []uint32
 	resident int64
 	maxScore float64
+	inside   bool              // words are cut inside
 	user     map[byte][][]byte // user-defined symbols by first byte, longest first
 	isUser   []bool
 }
@@ -71,6 +72,7 @@ func New(cfg Config) (*Model, error) {
 		if err := m.checkSeparators(); err != nil {
 			return nil, err
 		}
+		m.buildInside()
 		m.buildSeeds()
 	}
 	m.resident = m.trie.Bytes() + int64(n)*(24+8) + int64(len(m.seeds))*4
@@ -199,32 +201,44 @@ func (m *Model) normalize(dst, text []byte, joined bool) []byte {
 	return append(dst, text...)
 }
 
-// buildSeeds finds the pieces worth caching before the first text: whole words that encode to themselves.
+// buildSeeds finds the pieces worth caching before the first text: whole chunks that encode to themselves.
 func (m *Model) buildSeeds() {
 	e := m.newEncoder(chunkcache.MinBytes)
 	for id := range m.cfg.Pieces {
-		word, ok := m.seedWord(uint32(id))
-		if !ok || len(word) > 16 {
+		chunk := m.seedChunk(uint32(id))
+		if len(chunk) == 0 || len(chunk) > 16 {
 			continue
 		}
-		if e.ids = e.appendPlain(e.ids[:0], word); len(e.ids) == 1 && e.ids[0] == uint32(id) {
+		e.close = false
+		if m.gap[chunk[0]] {
+			e.ids = e.appendPlain(e.ids[:0], chunk[1:])
+			e.close = false
+		} else if m.inside {
+			e.ids = e.AppendWord(e.ids[:0], chunk)
+		} else {
+			e.ids = e.appendPlain(e.ids[:0], chunk)
+		}
+		if len(e.ids) == 1 && e.ids[0] == uint32(id) && !(m.inside && e.close) {
 			m.seeds = append(m.seeds, uint32(id))
 		}
 	}
 }
 
-// seedWord returns the raw word that a piece stands for, where that is plain ASCII.
-func (m *Model) seedWord(id uint32) ([]byte, bool) {
-	word, ok := bytes.CutPrefix(m.cfg.Pieces[id], []byte(metaspace))
-	if !ok || len(word) == 0 {
-		return nil, false
+// seedChunk returns the chunk of raw text that a piece stands for, nil where that is not plain ASCII or no chunk.
+func (m *Model) seedChunk(id uint32) []byte {
+	word, begins := bytes.CutPrefix(m.cfg.Pieces[id], []byte(metaspace))
+	if len(word) == 0 || !begins && !m.inside {
+		return nil
 	}
-	for _, b := range word {
-		if b == 0 || !m.plain[b] {
-			return nil, false
+	for i, b := range word {
+		if b == 0 || !m.plain[b] || i > 0 && m.tables.From[word[i-1]]&m.tables.To[b] == 0 {
+			return nil
 		}
 	}
-	return word, true
+	if begins && (m.inside || len(m.lead()) > 0) {
+		return append([]byte{' '}, word...)
+	}
+	return word
 }
 
 // ResidentBytes is the memory that the model holds, its vocabulary included.

@@ -119,8 +119,15 @@ func (e *Encoder) search(word []byte) {
 				continue
 			}
 			score := scores[id] + base
-			if t := &ends[i]; t.start == noStart || score > t.score {
+			if t := &ends[i]; t.start == noStart {
 				*t = node{score, uint32(start), id}
+			} else {
+				if near(score, t.score) {
+					e.close = true
+				}
+				if score > t.score {
+					*t = node{score, uint32(start), id}
+				}
 			}
 			if i+1 == size {
 				single = true
@@ -129,7 +136,10 @@ func (e *Encoder) search(word []byte) {
 		if !single {
 			score := m.unkScore + base
 			if t := &ends[size-1]; t.start == noStart || score > t.score {
+				e.close = e.close || t.start != noStart && near(score, t.score)
 				*t = node{score, uint32(start), unk}
+			} else if near(score, t.score) {
+				e.close = true
 			}
 		}
 		start += size
