@@ -267,7 +267,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	if b.readErr != nil {
 		return b.readErr
 	}
-	return ErrInterrupted
+	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to go on", b.opts.Out, ErrInterrupted, f.state.Examples)
 }
 
 func (b *build) newWorker(cacheBytes int) *worker {
