@@ -317,10 +317,8 @@ func FuzzCSVRecord(f *testing.F) {
 	for _, s := range []string{`1,2`, `"a ""b""",`, `"a`, `"a"b,`, `,`, recipeLine, "1,\"\n\""} {
 		f.Add([]byte(s), byte(','))
 	}
-	f.Fuzz(func(t *testing.T, data []byte, comma byte) {
-		if comma == '"' || comma == '\n' {
-			return
-		}
+	f.Fuzz(func(t *testing.T, data []byte, which byte) {
+		comma := ",;\t"[which%3] // the separators that framing knows
 		checkFormat(t, newWorker(t, FormatOptions{TextField: "b"}), Record{Format: "csv", Columns: []string{"a", "b"}, Comma: comma}, data)
 		checkFormat(t, newWorker(t, FormatOptions{}), recipeRecord, data)
 		checkFormat(t, newWorker(t, FormatOptions{Template: "recipe-seq2seq"}), recipeRecord, data)
