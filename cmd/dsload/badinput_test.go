@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -151,12 +152,12 @@ func TestHugeLineStreams(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var stdout, stderr bytes.Buffer
-	if code := run([]string{"build", path, "--out", out, "--memory", "64MiB", "--max-examples", "0", "--progress", "none"}, strings.NewReader(""), &stdout, &stderr); code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr.String())
+	summary, err := exec.Command(builtProgram(t), "build", path, "--out", out, "--memory", "64MiB", "--max-examples", "0", "--progress", "none").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, summary)
 	}
-	if !strings.Contains(stdout.String(), "read: 1 documents") {
-		t.Errorf("summary: %s", stdout.String())
+	if !strings.Contains(string(summary), "read: 1 documents") {
+		t.Errorf("summary: %s", summary)
 	}
 }
 
