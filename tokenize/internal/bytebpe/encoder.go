@@ -36,6 +36,8 @@ func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e.merger.m = m
 	e.merger.memo = &e.cache
 	e.cache.init(shapeOf(cacheSize(cacheBytes)))
+	e.heap.reserve(keptSymbols)
+	e.touch()
 	e.seed()
 	return e
 }
@@ -53,6 +55,21 @@ func cacheSize(cacheBytes int) int {
 // EncoderBytes returns the memory an encoder made with the same argument uses.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
 	return shapeOf(cacheSize(cacheBytes)).bytes() + encoderFixed
+}
+
+// touch writes to all of the encoder's own memory, so that encoding meets no page faults.
+func (e *Encoder) touch() {
+	clear(e.buf[:])
+	clear(e.blocks[:])
+	clear(e.pos[:])
+	clear(e.values[:])
+	clear(e.missed[:])
+	clear(e.ids[:])
+	h := &e.heap
+	for _, s := range [][]uint32{h.sym, h.next, h.prev, h.rank, h.ids, h.at} {
+		clear(s)
+	}
+	clear(h.heap[:cap(h.heap)])
 }
 
 // bytes is the memory in use.

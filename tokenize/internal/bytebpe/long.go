@@ -116,6 +116,7 @@ const keptSymbols = bigChunk
 func (h *heapMerger) shrink() {
 	if cap(h.sym) > 2*keptSymbols {
 		*h = heapMerger{work: h.work}
+		h.reserve(keptSymbols)
 	}
 }
 
