@@ -47,7 +47,12 @@ func newTokenizerInspectCommand() *cobra.Command {
 		Short: "Show what a tokenizer is made of",
 		Example: `  dsload tokenizer inspect
   dsload tokenizer inspect path/to/tokenizer.json --json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exactArgs(1, "one tokenizer")(cmd, args)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				name = args[0]
