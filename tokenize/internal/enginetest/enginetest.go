@@ -297,7 +297,7 @@ func HostileTexts(n int) []HostileText {
 	}
 	return []HostileText{
 		{"plain", word}, {"a", repeat("a")}, {"spaces", repeat(" ")}, {"digits", repeat("1")}, {"less", repeat("<")}, {"dash", repeat("-")},
-		{"newlines", repeat("\n")}, {"nul", repeat("\x00")}, {"ab", repeat("ab")}, {"acute", repeat("\u0301")}, {"e-acute", repeat("e\u0301")},
+		{"newlines", repeat("\n")}, {"nul", repeat("\x00")}, {"a-", repeat("a-")}, {"1.", repeat("1.")}, {"ab", repeat("ab")}, {"acute", repeat("\u0301")}, {"e-acute", repeat("e\u0301")},
 		{"family", repeat("\U0001F468\u200D")}, {"flag", repeat("\U0001F1E9")}, {"metaspace", repeat("\u2581")}, {"han", repeat("\u4E2D")},
 		{"hangul", repeat("\uAC01")}, {"letters", letters}, {"prepend", repeat("\u0600")}, {"space-acute", repeat(" \u0301")}, {"nbsp", repeat("\u00A0")},
 	}

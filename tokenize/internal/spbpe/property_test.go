@@ -146,7 +146,7 @@ func randomConfig(rng *rand.Rand, wide bool) (Config, []string) {
 
 func TestAgainstReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for round := range 150 {
+	for round := range 100 {
 		cfg, letters := randomConfig(rng, round%25 == 0)
 		m, err := New(cfg)
 		if err != nil {
@@ -155,8 +155,8 @@ func TestAgainstReference(t *testing.T) {
 		e := m.NewEncoder(1)
 		for range 20 {
 			text := enginetest.Text(rng, letters)
-			if len(text) > 1500 {
-				text = strings.ToValidUTF8(text[:1500], "")
+			if len(text) > 500 {
+				text = strings.ToValidUTF8(text[:500], "")
 			}
 			enginetest.Properties(t, rng, e, m.SafeCut, reference(&cfg, text), text)
 		}
@@ -166,7 +166,7 @@ func TestAgainstReference(t *testing.T) {
 // Windows of long chunks must join to what merging them at once gives.
 func TestLongChunks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 100 {
+	for range 40 {
 		cfg, letters := randomConfig(rng, false)
 		cfg.SplitSpaces = false
 		m, err := New(cfg)

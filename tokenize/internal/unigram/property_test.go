@@ -97,7 +97,7 @@ func referenceWord(cfg *Config, word string) []uint32 {
 	for start, r := range word {
 		size := utf8.RuneLen(r)
 		single := false
-		for end := start + 1; end <= len(word); end++ {
+		for end := start + 1; end <= min(len(word), start+100); end++ { // no piece is longer
 			if id, ok := find[word[start:end]]; ok {
 				update(start, end, cfg.Scores[id], id)
 				single = single || end-start == size
