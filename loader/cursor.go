@@ -44,6 +44,7 @@ type cursor struct {
 	Rejects  []reject `json:"rejects,omitempty"`
 
 	Input       int        `json:"input"`        // index of the input that the last document came from
+	Offset      int64      `json:"offset"`       // bytes of that input, after decompression, up to the end of the document's record
 	SourceBytes int64      `json:"source_bytes"` // of the sources of this phase, as stored
 	Ends        []phaseEnd `json:"ends,omitempty"`
 }
@@ -53,6 +54,7 @@ type phaseEnd struct {
 	Stopped     string          `json:"stopped"` // the budget, or stoppedAtEnd
 	Position    source.Position `json:"position"`
 	Input       int             `json:"input"` // inputs before it were read to their end
+	Offset      int64           `json:"offset"`
 	SourceBytes int64           `json:"source_bytes"`
 }
 

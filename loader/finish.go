@@ -17,14 +17,14 @@ const stoppedAtEnd = "the sources ended"
 // endPhase notes how a phase ended and makes the next begin.
 func (f *flusher) endPhase() {
 	s := &f.state
-	end := phaseEnd{Stopped: f.stopped, Position: s.Position, Input: s.Input, SourceBytes: s.SourceBytes}
+	end := phaseEnd{Stopped: f.stopped, Position: s.Position, Input: s.Input, Offset: s.Offset, SourceBytes: s.SourceBytes}
 	if end.Stopped == "" {
 		end.Stopped = stoppedAtEnd
 		end.Input = len(f.b.phases[s.Phase].set.Inputs())
 	}
 	s.Ends = append(s.Ends, end)
 	s.Phase++
-	s.Position, s.SourceBytes, s.Input = source.Position{}, 0, 0
+	s.Position, s.SourceBytes, s.Input, s.Offset = source.Position{}, 0, 0, 0
 	f.cutter.Reset()
 }
 
@@ -117,15 +117,22 @@ func (f *flusher) unread() string {
 		return ""
 	}
 	inputs := f.b.phases[0].set.Inputs()
-	var total int64
-	for _, in := range inputs {
+	var total, used int64
+	for i, in := range inputs {
 		if in.Size < 0 {
 			return "the rest of the sources was left unread"
 		}
 		total += in.Size
+		if i < end.Input {
+			used += in.Size
+		}
 	}
-	left := max(0, total-end.SourceBytes)
-	text := fmt.Sprintf("%d of %d bytes of the sources were left unread", left, total)
+	if last := inputs[end.Input]; last.Compression == source.Plain {
+		used += end.Offset
+	} else {
+		used = max(used, end.SourceBytes) // how far the decompressor had read
+	}
+	text := fmt.Sprintf("%d of %d bytes of the sources were left unread", max(0, total-used), total)
 	if n := len(inputs) - end.Input - 1; n > 0 {
 		text += fmt.Sprintf(", %d of %d inputs untouched", n, len(inputs))
 	}

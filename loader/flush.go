@@ -65,7 +65,7 @@ func (f *flusher) run(ctx context.Context) error {
 func (f *flusher) flush(j *job) error {
 	for i := range j.documents {
 		r, d := &j.records[i], &j.documents[i]
-		f.state.Input = r.Input
+		f.state.Input, f.state.Offset = r.Input, r.Offset+int64(r.end-r.start)
 		if err := firstError(r.Err, d.err); err != nil {
 			if err := f.reject(r, err); err != nil {
 				return err

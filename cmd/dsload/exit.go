@@ -78,6 +78,9 @@ func notifyContext(parent context.Context, stderr io.Writer) (context.Context, c
 		select {
 		case <-signals:
 			cancel() // before the message: standard error may be a pipe that nobody reads
+			if isTerminal(stderr) {
+				fmt.Fprintln(stderr) // the terminal echoed ^C behind the progress bar
+			}
 			fmt.Fprintln(stderr, "dsload: stopping at a safe point; interrupt again to stop at once")
 		case <-done:
 			return
