@@ -52,6 +52,9 @@ func emitAVX2(values *uint64, n int, out *uint32, spill *uint32, mask, head uint
 func classifyAVX512(buf *byte, out *block, n int) (high, nul uint64)
 
 //go:noescape
+func classifyAVX2(buf *byte, out *block, n int) (high, nul uint64)
+
+//go:noescape
 func highBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
 
 //go:noescape
@@ -61,10 +64,13 @@ func flattenVBMI2(start *uint64, n int, pos *uint16) (count int)
 func mergeAVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
 
 func classify(buf []byte, out []block) (high, nul uint64) {
-	if !hasAVX512 {
+	if !hasAVX2 {
 		return classifyGo(buf, out)
 	}
 	_ = buf[len(out)*blockBytes-1]
+	if !hasAVX512 {
+		return classifyAVX2(&buf[0], &out[0], len(out))
+	}
 	return classifyAVX512(&buf[0], &out[0], len(out))
 }
 

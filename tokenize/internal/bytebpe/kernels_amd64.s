@@ -409,6 +409,153 @@ classify_block:
 	MOVQ DX, nul+32(FP)
 	RET
 
+// Constants of classifyAVX2, 32 times each.
+DATA ·wide+0(SB)/8, $0x2020202020202020
+DATA ·wide+8(SB)/8, $0x2020202020202020
+DATA ·wide+16(SB)/8, $0x2020202020202020
+DATA ·wide+24(SB)/8, $0x2020202020202020
+DATA ·wide+32(SB)/8, $0x6161616161616161
+DATA ·wide+40(SB)/8, $0x6161616161616161
+DATA ·wide+48(SB)/8, $0x6161616161616161
+DATA ·wide+56(SB)/8, $0x6161616161616161
+DATA ·wide+64(SB)/8, $0x1919191919191919
+DATA ·wide+72(SB)/8, $0x1919191919191919
+DATA ·wide+80(SB)/8, $0x1919191919191919
+DATA ·wide+88(SB)/8, $0x1919191919191919
+DATA ·wide+96(SB)/8, $0x3030303030303030
+DATA ·wide+104(SB)/8, $0x3030303030303030
+DATA ·wide+112(SB)/8, $0x3030303030303030
+DATA ·wide+120(SB)/8, $0x3030303030303030
+DATA ·wide+128(SB)/8, $0x0909090909090909
+DATA ·wide+136(SB)/8, $0x0909090909090909
+DATA ·wide+144(SB)/8, $0x0909090909090909
+DATA ·wide+152(SB)/8, $0x0909090909090909
+DATA ·wide+160(SB)/8, $0x0404040404040404
+DATA ·wide+168(SB)/8, $0x0404040404040404
+DATA ·wide+176(SB)/8, $0x0404040404040404
+DATA ·wide+184(SB)/8, $0x0404040404040404
+DATA ·wide+192(SB)/8, $0x0a0a0a0a0a0a0a0a
+DATA ·wide+200(SB)/8, $0x0a0a0a0a0a0a0a0a
+DATA ·wide+208(SB)/8, $0x0a0a0a0a0a0a0a0a
+DATA ·wide+216(SB)/8, $0x0a0a0a0a0a0a0a0a
+DATA ·wide+224(SB)/8, $0x0d0d0d0d0d0d0d0d
+DATA ·wide+232(SB)/8, $0x0d0d0d0d0d0d0d0d
+DATA ·wide+240(SB)/8, $0x0d0d0d0d0d0d0d0d
+DATA ·wide+248(SB)/8, $0x0d0d0d0d0d0d0d0d
+DATA ·wide+256(SB)/8, $0x2727272727272727
+DATA ·wide+264(SB)/8, $0x2727272727272727
+DATA ·wide+272(SB)/8, $0x2727272727272727
+DATA ·wide+280(SB)/8, $0x2727272727272727
+DATA ·wide+288(SB)/8, $0x4141414141414141
+DATA ·wide+296(SB)/8, $0x4141414141414141
+DATA ·wide+304(SB)/8, $0x4141414141414141
+DATA ·wide+312(SB)/8, $0x4141414141414141
+DATA ·wide+320(SB)/8, $0x2f2f2f2f2f2f2f2f
+DATA ·wide+328(SB)/8, $0x2f2f2f2f2f2f2f2f
+DATA ·wide+336(SB)/8, $0x2f2f2f2f2f2f2f2f
+DATA ·wide+344(SB)/8, $0x2f2f2f2f2f2f2f2f
+DATA ·wide+352(SB)/8, $0xc0c0c0c0c0c0c0c0
+DATA ·wide+360(SB)/8, $0xc0c0c0c0c0c0c0c0
+DATA ·wide+368(SB)/8, $0xc0c0c0c0c0c0c0c0
+DATA ·wide+376(SB)/8, $0xc0c0c0c0c0c0c0c0
+GLOBL ·wide(SB), RODATA|NOPTR, $384
+
+// The top bits of Y2 and Y3 as 64 bits in R8, stored to a field of the block.
+#define STORE_MASK(FIELD) \
+	VPMOVMSKB Y2, R8     \
+	VPMOVMSKB Y3, R9     \
+	SHLQ $32, R9         \
+	ORQ  R9, R8          \
+	MOVQ R8, FIELD(DI)
+
+// Y2, Y3: bytes of Y0, Y1 equal to a constant.
+#define EQUAL_TO(CONST) \
+	VPCMPEQB CONST, Y0, Y2 \
+	VPCMPEQB CONST, Y1, Y3
+
+// Y2, Y3: bytes of A, B that are at least LOW and at most LOW + SPAN.
+#define IN_RANGE(A, B, LOW, SPAN) \
+	VPSUBB LOW, A, Y2      \
+	VPSUBB LOW, B, Y3      \
+	VPMINUB SPAN, Y2, Y4   \
+	VPMINUB SPAN, Y3, Y5   \
+	VPCMPEQB Y4, Y2, Y2    \
+	VPCMPEQB Y5, Y3, Y3
+
+// func classifyAVX2(buf *byte, out *block, n int) (high, nul uint64)
+TEXT ·classifyAVX2(SB), NOSPLIT, $0-40
+	MOVQ buf+0(FP), SI
+	MOVQ out+8(FP), DI
+	MOVQ n+16(FP), CX
+	XORL AX, AX
+	XORL DX, DX
+	VPXOR Y15, Y15, Y15
+	VMOVDQU ·wide+0(SB), Y8
+	VMOVDQU ·wide+32(SB), Y9
+	VMOVDQU ·wide+64(SB), Y10
+	VMOVDQU ·wide+192(SB), Y11
+	VMOVDQU ·wide+224(SB), Y12
+	VMOVDQU ·wide+256(SB), Y13
+	VMOVDQU ·wide+320(SB), Y14
+
+avx2_block:
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+	VPMOVMSKB Y0, R8
+	VPMOVMSKB Y1, R9
+	SHLQ $32, R9
+	ORQ  R9, R8
+	MOVQ R8, 56(DI)           // high
+	ORQ  R8, AX
+	VPOR Y8, Y0, Y6
+	VPOR Y8, Y1, Y7
+	IN_RANGE(Y6, Y7, Y9, Y10)
+	STORE_MASK(0)             // letter
+	MOVQ R8, BX
+	VMOVDQU ·wide+288(SB), Y6
+	IN_RANGE(Y0, Y1, Y6, Y10)
+	STORE_MASK(64)            // upper
+	XORQ R8, BX
+	MOVQ BX, 72(DI)           // lower
+	VMOVDQU ·wide+96(SB), Y6
+	VMOVDQU ·wide+128(SB), Y7
+	IN_RANGE(Y0, Y1, Y6, Y7)
+	STORE_MASK(8)             // number
+	EQUAL_TO(Y8)
+	STORE_MASK(24)            // blank
+	MOVQ R8, BX
+	VMOVDQU ·wide+160(SB), Y6
+	IN_RANGE(Y0, Y1, Y7, Y6)
+	STORE_MASK(16)
+	ORQ  R8, BX
+	MOVQ BX, 16(DI)           // space
+	EQUAL_TO(Y11)
+	VPCMPEQB Y12, Y0, Y4
+	VPCMPEQB Y12, Y1, Y5
+	VPOR Y4, Y2, Y2
+	VPOR Y5, Y3, Y3
+	STORE_MASK(32)            // newline
+	EQUAL_TO(Y13)
+	STORE_MASK(40)            // quote
+	EQUAL_TO(Y14)
+	STORE_MASK(88)            // slash
+	EQUAL_TO(Y15)
+	STORE_MASK(96)            // nul
+	ORQ  R8, DX
+	VMOVDQU ·wide+352(SB), Y6
+	VPCMPGTB Y0, Y6, Y2
+	VPCMPGTB Y1, Y6, Y3
+	STORE_MASK(48)            // 0x80..0xbf
+	MOVQ $0, 80(DI)
+	ADDQ $64, SI
+	ADDQ $128, DI
+	DECQ CX
+	JNZ  avx2_block
+	VZEROUPPER
+	MOVQ AX, high+24(FP)
+	MOVQ DX, nul+32(FP)
+	RET
+
 // By the number of bytes: the bits of the code point, what the marker bits are compared under and with, and the least code point.
 DATA ·utf8Kinds+32(SB)/4, $0x1f3f0000
 DATA ·utf8Kinds+36(SB)/4, $0xe0c00000
