@@ -255,7 +255,7 @@ var schemas = map[string]shard.Schema{
 func TestBatchesEqualReference(t *testing.T) {
 	for name, schema := range schemas {
 		t.Run(name, func(t *testing.T) {
-			rows := randomRows(700, schema, 1)
+			rows := randomRows(300, schema, 1)
 			client := serveDir(t, rows.write(t, t.TempDir(), schema, 8<<10))
 			rapid.Check(t, func(t *rapid.T) {
 				labels := []string{"causal", "none"}
@@ -267,7 +267,7 @@ func TestBatchesEqualReference(t *testing.T) {
 					rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "bucket"), rapid.IntRange(1, 50).Draw(t, "group"), rapid.SampledFrom(labels).Draw(t, "labels"),
 					rapid.SampledFrom([]string{"left", "right"}).Draw(t, "side"), rapid.SampledFrom([]int{1, 8}).Draw(t, "multiple"),
 					rapid.SampledFrom([]string{"longest", "max_length"}).Draw(t, "padding"), rapid.SampledFrom([]string{"int64", "int32"}).Draw(t, "dtype"),
-					rapid.IntRange(0, 700).Draw(t, "start"))
+					rapid.IntRange(0, 300).Draw(t, "start"))
 				if rapid.Bool().Draw(t, "by tokens") {
 					query += fmt.Sprintf("&max_tokens=%d", rapid.IntRange(80, 4000).Draw(t, "max_tokens"))
 				}
@@ -294,7 +294,7 @@ func TestBatchesEqualReference(t *testing.T) {
 						at++
 					}
 				}
-				if at != 700 {
+				if at != 300 {
 					t.Fatalf("%s ended at row %d", query, at)
 				}
 			})

@@ -27,7 +27,7 @@ func (o *Order) seekWindow(position int64) error {
 	n := int(min(int64(o.opts.Bucket), (epoch+1)*o.rows-start))
 
 	w.start = -1
-	w.shuffled = w.shuffled[:0]
+	w.shuffled = slices.Grow(w.shuffled[:0], n)
 	for p := start; p < start+int64(n); p++ {
 		w.shuffled = append(w.shuffled, Item{Ref: o.shuffled(p)})
 	}
@@ -36,7 +36,7 @@ func (o *Order) seekWindow(position int64) error {
 		return err
 	}
 	// Length in the upper half, place in the lower: one sort of integers, and equal lengths keep their order.
-	w.keys = w.keys[:0]
+	w.keys = slices.Grow(w.keys[:0], n)
 	for i, l := range w.lengths {
 		w.keys = append(w.keys, uint64(uint32(l))<<32|uint64(i))
 	}
@@ -45,7 +45,7 @@ func (o *Order) seekWindow(position int64) error {
 	group := o.opts.Group
 	groups := (n + group - 1) / group
 	perm := newPermutation(uint64(groups), key(o.opts.Seed, purposeGroup, uint64(epoch), uint64(number)))
-	w.items = w.items[:0]
+	w.items = slices.Grow(w.items[:0], n)
 	for g := range groups {
 		from := int(perm.at(uint64(g))) * group
 		for _, k := range w.keys[from:min(from+group, n)] {

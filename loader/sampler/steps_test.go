@@ -314,3 +314,28 @@ func BenchmarkSteps(b *testing.B) {
 		})
 	}
 }
+
+// Opening the order of a billion rows somewhere and dealing the first batch: what a resume costs.
+func BenchmarkResume(b *testing.B) {
+	for name, bucket := range map[string]int{"full": 0, "bucketed": 4096} {
+		b.Run(name, func(b *testing.B) {
+			const rows = 1_000_000_000
+			var batch Batch
+			start := int64(1)
+			for b.Loop() {
+				order, err := NewOrder(Options{Sources: []Source{{Rows: rows}}, Bucket: bucket}, lengthsOf)
+				if err != nil {
+					b.Fatal(err)
+				}
+				s, err := NewSteps(order, StepOptions{BatchRows: 32, Start: start})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := s.Next(&batch); err != nil {
+					b.Fatal(err)
+				}
+				start = (start*6364136223846793005 + 1442695040888963407) & (1<<40 - 1)
+			}
+		})
+	}
+}
