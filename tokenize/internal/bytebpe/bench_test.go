@@ -82,6 +82,33 @@ func BenchmarkCorpus(b *testing.B) {
 	}
 }
 
+// BenchmarkLevels measures each set of kernels the machine has, cold, with the GPT-2 vocabulary.
+func BenchmarkLevels(b *testing.B) {
+	m := benchModel(b, "gpt2")
+	for _, level := range kernelLevels() {
+		for _, c := range corpora {
+			b.Run(level+"/"+c.key, func(b *testing.B) {
+				defer useKernels(level)()
+				text := readShared(b, c.path)
+				docs := documents(text)
+				ids := make([]uint32, 0, 64<<10)
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				best := math.Inf(1)
+				for b.Loop() {
+					e := m.NewEncoder(0)
+					t := threadSeconds()
+					for _, d := range docs {
+						ids = e.Append(ids[:0], d, true, true)
+					}
+					best = min(best, threadSeconds()-t)
+				}
+				b.ReportMetric(float64(len(text))/1e6/best, "cold-MB/s")
+			})
+		}
+	}
+}
+
 // hostile inputs: none may cost much more a byte than text does.
 func hostile() map[string][]byte {
 	const n = 1 << 20
