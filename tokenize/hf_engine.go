@@ -186,7 +186,7 @@ func unigramEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Con
 			return s.norm[outer-1]
 		}
 		if v := last(); kindOf(v) == "Replace" && v.Get("pattern").Get("Regex").Text == " {2,}" {
-			if to := v.Get("content").Text; to != " " && to != metaspaceChar {
+			if to := v.Get("content").Text; to != " " && (to != metaspaceChar || cfg.Split == unigram.SplitWords) {
 				return false
 			}
 			cfg.CollapseSpaces = true

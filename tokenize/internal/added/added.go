@@ -173,6 +173,9 @@ func (m *Matcher) Cuttable(text []byte, n int) bool {
 		return true
 	}
 	before, size := utf8.DecodeLastRune(text[:n])
+	if isSpace(before) && m.mayBegin(text[n:]) {
+		return false // the segment may end here, with white space, which some engines treat in a way of its own
+	}
 	if m.lstrip && (size == 0 || isSpace(before)) || m.single && (size == 0 || charclass.Is(before, charclass.Word)) {
 		return false
 	}
@@ -188,4 +191,19 @@ func (m *Matcher) Cuttable(text []byte, n int) bool {
 	}
 	// White space that an rstrip token takes must not reach the cut.
 	return !m.rstrip || !isSpace(before)
+}
+
+// mayBegin says whether a match may begin where text does, whatever follows it.
+func (m *Matcher) mayBegin(text []byte) bool {
+	if r, _ := utf8.DecodeRune(text); len(text) == 0 || m.lstrip && isSpace(r) {
+		return true
+	}
+	node := m.root[text[0]]
+	for i := 1; node != 0; i++ {
+		if i == len(text) || m.leaf[node] != 0 {
+			return true
+		}
+		node = m.edges[uint64(node)<<8|uint64(text[i])]
+	}
+	return false
 }

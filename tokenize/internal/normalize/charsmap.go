@@ -20,8 +20,8 @@ func (c charsmap) Append(dst, src []byte, e *Edges) []byte {
 	dst = c.m.Append(dst, src)
 	if e.Zero > 0 && !bytes.Equal(dst[from:], src) {
 		head := c.m.Append(nil, src[:e.Zero])
-		if !bytes.HasPrefix(dst[from:], head) {
-			// A cluster was mapped as a whole: its first character counts.
+		if len(head) == 0 || !bytes.HasPrefix(dst[from:], head) {
+			// A cluster was mapped as a whole, or removed: the first character that is left counts.
 			_, n := utf8.DecodeRune(dst[from:])
 			head = dst[from : from+n]
 		}
