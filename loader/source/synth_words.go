@@ -3,6 +3,7 @@ package source
 import (
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 const (
@@ -10,8 +11,8 @@ const (
 	numWords  = 1 << wordBits
 	slotBytes = 16 // a space, a word of at most 14 bytes, and in the last byte the length of both
 
-	// synthBytes is what the tables take, and the vocabulary while they are made.
-	synthBytes = numWords*(slotBytes+4) + numWords*16 + 1<<18
+	// synthBytes is what the tables take, and what making them takes: weights, two stacks, the set of words.
+	synthBytes = numWords*(slotBytes+4) + numWords*(8+2+2+4) + 64<<10
 )
 
 // synthTables are the vocabulary and the odds of its words: word r of the ranking is drawn in proportion to 1/(r + 2.7), Zipf's law as Mandelbrot bent it.
@@ -41,23 +42,35 @@ func (t *synthTables) word(r uint32) *[slotBytes]byte {
 
 func (t *synthTables) fillWords() {
 	rng := random(0x5eed)
-	seen := make(map[string]bool, numWords)
 	rank := 0
-	add := func(w string) {
-		if len(w) > slotBytes-2 || seen[w] || rank == numWords {
+	var seen [2 * numWords]uint16 // open addressing: rank + 1 of a word
+	add := func(w []byte) {
+		if len(w) > slotBytes-2 || rank == numWords {
 			return
 		}
-		seen[w] = true
+		at := uint32(2166136261)
+		for _, c := range w {
+			at = (at ^ uint32(c)) * 16777619 // FNV-1a
+		}
+		for at >>= 32 - wordBits - 1; seen[at] > 0; at = (at + 1) % uint32(len(seen)) {
+			if other := &t.slots[seen[at]-1]; string(other[1:other[slotBytes-1]]) == string(w) {
+				return
+			}
+		}
 		slot := &t.slots[rank]
 		slot[0] = ' '
 		slot[slotBytes-1] = byte(1 + copy(slot[1:slotBytes-1], w))
 		rank++
+		seen[at] = uint16(rank)
 	}
-	for w := range strings.FieldsSeq(commonWords) {
+	var w []byte
+	for word := range strings.FieldsSeq(commonWords) {
+		w = append(w[:0], word...)
 		add(w)
 	}
 	for rank < numWords {
-		add(inventWord(&rng, rank))
+		w = inventWord(w[:0], &rng, rank)
+		add(w)
 	}
 }
 
@@ -69,13 +82,13 @@ func (t *synthTables) fillAlias() {
 		weights[r] = 1 << 40 / uint64(10*r+27)
 		total += weights[r]
 	}
-	var small, large []int
+	small, large := make([]uint16, 0, numWords), make([]uint16, 0, numWords)
 	for r := range weights {
 		weights[r] *= numWords // a cell holds total
 		if weights[r] < total {
-			small = append(small, r)
+			small = append(small, uint16(r))
 		} else {
-			large = append(large, r)
+			large = append(large, uint16(r))
 		}
 	}
 	const full = 1<<17 - 1
@@ -93,56 +106,52 @@ func (t *synthTables) fillAlias() {
 	}
 }
 
-// inventWord makes a word for a rank: rarer ones are longer, some are names, a few are written in other scripts.
-func inventWord(rng *random, rank int) string {
+// inventWord appends a word for a rank to dst: rarer ones are longer, some are names, a few are written in other scripts.
+func inventWord(dst []byte, rng *random, rank int) []byte {
 	if rank%41 == 0 {
-		return inventForeign(rng)
+		return inventForeign(dst, rng)
 	}
 	syllables := 1 + rng.below(2)
 	if rank > 2000 {
 		syllables += rng.below(2)
 	}
-	var b strings.Builder
 	for range syllables {
-		b.WriteString(pick(rng, onsets))
-		b.WriteString(pick(rng, nuclei))
+		dst = append(dst, pick(rng, onsets)...)
+		dst = append(dst, pick(rng, nuclei)...)
 		if rng.below(5) < 2 {
-			b.WriteString(pick(rng, codas))
+			dst = append(dst, pick(rng, codas)...)
 		}
 	}
-	w := b.String()
 	if rng.below(3) == 0 {
-		w += pick(rng, endings)
+		dst = append(dst, pick(rng, endings)...)
 	}
 	if rng.below(6) == 0 {
-		w = strings.ToUpper(w[:1]) + w[1:]
+		dst[0] -= 'a' - 'A'
 	}
-	return w
+	return dst
 }
 
-func inventForeign(rng *random) string {
-	script := scripts[rng.below(len(scripts))]
-	letters := []rune(script.letters)
-	var b strings.Builder
+func inventForeign(dst []byte, rng *random) []byte {
+	script := &scripts[rng.below(len(scripts))]
 	for range script.least + rng.below(3) {
-		b.WriteRune(letters[rng.below(len(letters))])
+		dst = utf8.AppendRune(dst, script.letters[rng.below(len(script.letters))])
 	}
-	return b.String()
+	return dst
 }
 
 func pick(rng *random, from []string) string { return from[rng.below(len(from))] }
 
 // scripts are some letters of other scripts, common ones repeated, and the shortest word of each.
 var scripts = []struct {
-	letters string
+	letters []rune
 	least   int
 }{
-	{"ооаеиинтсрвлкмдпуязбгчйх", 3},
-	{"ααεοιιτνσηρπκμλυδγθ", 3},
-	{"的一是不人在有我他大中国上个时来用们生到作地", 1},
-	{"のにはをたがでとしれさあいうかきくけこ日本", 2},
-	{"اليمنوتربدعهسفقكح", 3},
-	{"éèàêôîçüöäßñåøæœ", 2},
+	{[]rune("ооаеиинтсрвлкмдпуязбгчйх"), 3},
+	{[]rune("ααεοιιτνσηρπκμλυδγθ"), 3},
+	{[]rune("的一是不人在有我他大中国上个时来用们生到作地"), 1},
+	{[]rune("のにはをたがでとしれさあいうかきくけこ日本"), 2},
+	{[]rune("اليمنوتربدعهسفقكح"), 3},
+	{[]rune("éèàêôîçüöäßñåøæœ"), 2},
 }
 
 var (

@@ -1,0 +1,71 @@
+package source
+
+import (
+	"io"
+	"runtime"
+	"testing"
+)
+
+// live is what the heap holds behind a collection.
+func live() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// I3: what a reader holds, decompressor and all, stays below MemoryBytes.
+func TestReadersHoldWhatMemoryBytesSays(t *testing.T) {
+	tables() // once a process, whichever test comes first
+	dir := t.TempDir()
+	text := numbered(700_000) // longer than any window
+	files := map[Compression]string{
+		Plain: write(t, dir, "plain", text), Gzip: write(t, dir, "gz", gzipped(text)), Zstd: write(t, dir, "zst", zstded(t, text, 8<<20)), Bzip2: write(t, dir, "bz2", bzipped(t)),
+	}
+	size := len(text)
+	text = ""
+	for c, file := range files {
+		o := Options{Args: []string{file}, Format: Text}
+		set := openSet(t, o)
+		buf := make([]byte, 0, 1<<10)
+		before := live()
+		r, err := set.Reader(Position{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rec Record
+		var peak int64
+		for n := 0; err == nil; n++ {
+			if n%100_000 == 1 {
+				peak = max(peak, live()-before)
+			}
+			_, err = r.Next(buf, &rec)
+		}
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		r.Close()
+		limit := MemoryBytes(o, set.Inputs())
+		t.Logf("%s: %d KiB of %d KiB", c, peak>>10, limit>>10)
+		if peak > limit {
+			t.Errorf("%s: a reader holds %d bytes, MemoryBytes says %d", c, peak, limit)
+		}
+	}
+	if size < 16<<20 {
+		t.Errorf("%d bytes of text do not fill a window", size)
+	}
+}
+
+func TestTablesHoldWhatMemoryBytesSays(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	tab := new(synthTables)
+	tab.fillWords()
+	tab.fillAlias()
+	runtime.ReadMemStats(&after)
+	t.Logf("%d KiB", (after.TotalAlloc-before.TotalAlloc)>>10)
+	if made := after.TotalAlloc - before.TotalAlloc; made > synthBytes {
+		t.Errorf("making the tables takes %d bytes, MemoryBytes says %d", made, synthBytes)
+	}
+	runtime.KeepAlive(tab)
+}
