@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -252,15 +251,6 @@ func Speed(b *testing.B, k Tokenizer) {
 			b.ReportMetric(made.Seconds()*1e3, "new-ms")
 		})
 	}
-}
-
-// cpuTime is the CPU time of the thread's process so far.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Hostile measures inputs that tempt an engine into more than linear time or space, against plain text, in nanoseconds a byte.

@@ -7,7 +7,7 @@
 // a side is as if it were alone. So the ids of the text are the ids of its sides, one after the other. New computes from the
 // merges of whatever file is loaded which pairs of characters may join; text is cut everywhere else, and the chunks are cached.
 //
-//	I1  Joining more than necessary is always exact, so tables may be coarse: ASCII pairs are grouped into seven planes, other
+//	I1  Joining more than necessary is always exact, so tables may be coarse: ASCII pairs are grouped into six planes, other
 //	    characters have two flags (ends a left side, begins a right side).
 //	I2  Characters that are no piece take part in no merge of a tokenizer.json: New refuses models in which byte or unknown
 //	    tokens merge. In SentencePiece models they may, and do so here.

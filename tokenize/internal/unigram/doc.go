@@ -5,9 +5,10 @@
 //
 // Words and their cache. Raw text is cut at ASCII white space. The ids of a raw word depend on its bytes alone, with one exception:
 // the Precompiled normalizer works on grapheme clusters of less than six bytes, and a cluster may reach across the space before
-// the word, if the word begins with a character that joins the one before it. Such words are computed in place and not cached.
-// New makes sure that no entry of the character map begins with a separator or a character that joins what is behind it, so
-// that nothing else crosses.
+// the word, if the word begins with a character that joins the one before it. Such words are computed in place and not cached
+// (or, where chunks include the space, under another key). New makes sure that no entry of the character map begins with a
+// separator or a character that joins what is behind it, so that nothing else crosses. Words of SplitWords are cut further,
+// where no piece crosses: see inside.go.
 //
 //	I1  A hit skips normalization, split and search; the cache's key is the raw word.
 //	I2  Sums are formed from the word's beginning in float64, in the order of the reference, and a later path replaces an earlier one

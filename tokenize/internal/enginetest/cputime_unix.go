@@ -1,0 +1,17 @@
+//go:build unix
+
+package enginetest
+
+import (
+	"syscall"
+	"time"
+)
+
+// cpuTime is the CPU time of the process so far.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
