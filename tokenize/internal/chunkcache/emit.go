@@ -1,6 +1,7 @@
 package chunkcache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -177,11 +178,23 @@ func (c *Cache) probeWide(dst []uint32, i, n int) (int, []uint32) {
 	return i, dst
 }
 
-// emitLong looks a chunk of more than maxInline bytes up (or any chunk of text with NUL bytes).
+// emitLong looks up a chunk of more than maxInline bytes, or any chunk of text with NUL bytes.
 func (c *Cache) emitLong(dst []uint32, w *Window, s Span, m Misser) []uint32 {
 	chunk := w.text()[s.Start:s.End]
 	if len(chunk) > maxLong {
 		dst, _ = m.Miss(dst, w, s)
+		return dst
+	}
+	if len(chunk) <= maxInline && bytes.IndexByte(chunk, 0) < 0 { // in text with NUL bytes, but has none
+		r := makeKey((*[16]byte)(w.text()[s.Start:]), &c.rules[0][len(chunk)])
+		dst, ok := c.lookup(dst, &r)
+		if ok {
+			return dst
+		}
+		before := len(dst)
+		if dst, ok = m.Miss(dst, w, s); ok {
+			c.insert(&r, dst[before:])
+		}
 		return dst
 	}
 	h := hashLong(chunk)
