@@ -12,7 +12,6 @@ import (
 
 // hfFile is a tokenizer.json, its small components as trees.
 type hfFile struct {
-	version                                 string
 	added                                   []hfAdded
 	normalizer, preTokenizer, post, decoder jsonx.Value
 	model                                   *hfModel

@@ -57,8 +57,12 @@ func (s *Scratch) Apply(steps Sequence, text []byte, zero int) *Pieces {
 		out.Text = s.bufs[free][:0]
 		out.Spans = out.Spans[:0]
 		out.Zero = in.Zero
+		_, writes := step.(rewriter)
+		if writes {
+			out.Zero = 0
+		}
 		step.Cut(in, out)
-		if _, ok := step.(rewriter); ok {
+		if writes {
 			s.bufs[free] = out.Text
 			free ^= 1
 		}
@@ -67,7 +71,7 @@ func (s *Scratch) Apply(steps Sequence, text []byte, zero int) *Pieces {
 	return in
 }
 
-// rewriter is a Step that writes a text of its own to out.Text, which it finds empty.
+// rewriter is a Step that writes a text of its own to out.Text, which it finds empty, and sets out.Zero, which it finds 0.
 type rewriter interface{ rewrites() }
 
 func (p *Pieces) add(start, end int) {
@@ -306,14 +310,7 @@ func (unicodeScripts) Cut(in, out *Pieces) {
 	}
 }
 
-// track follows how many leading bytes of the new text stem from the document's first character.
-func track(in, out *Pieces, p Span, at int) {
-	if p.Start < in.Zero && in.Zero <= p.End {
-		out.Zero = at
-	}
-}
-
-type byteLevel struct{ addPrefixSpace bool }
+type byteLevel struct{}
 
 func (byteLevel) rewrites() {}
 
@@ -335,7 +332,7 @@ func (byteLevel) Cut(in, out *Pieces) {
 		start := len(out.Text)
 		for i, c := range in.Text[p.Start:p.End] {
 			out.Text = append(out.Text, charclass.ByteChar(c)...)
-			if p.Start+i+1 == in.Zero {
+			if p.Start+i < in.Zero {
 				out.Zero = len(out.Text)
 			}
 		}
@@ -355,7 +352,9 @@ func (prefixSpace) Cut(in, out *Pieces) {
 		}
 		head := len(out.Text)
 		out.Text = append(out.Text, in.Text[p.Start:p.End]...)
-		track(in, out, p, head+in.Zero-p.Start)
+		if p.Start < in.Zero {
+			out.Zero = head + min(p.End, in.Zero) - p.Start
+		}
 		out.add(start, len(out.Text))
 	}
 }
@@ -408,7 +407,7 @@ func (m metaspace) Cut(in, out *Pieces) {
 			}
 			i += n
 		}
-		if p.End == in.Zero {
+		if p.Start < in.Zero && in.Zero >= p.End {
 			out.Zero = len(out.Text)
 		}
 		out.add(piece, len(out.Text))
