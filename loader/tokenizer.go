@@ -48,3 +48,6 @@ func DatasetTokenizer(dir string, m *shard.Manifest) (*tokenize.Tokenizer, error
 	}
 	return t, nil
 }
+
+// BuiltinTokenizers lists the names that need no file.
+func BuiltinTokenizers() []string { return builtin.Names() }

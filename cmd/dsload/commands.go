@@ -11,6 +11,7 @@ func commands() []*cobra.Command {
 		newVerifyCommand(),
 		newTokenizerCommand(),
 		newBenchCommand(),
+		newDoctorCommand(),
 		newVersionCommand(),
 	}
 }

@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"loader/collate":          {},
 	"loader/feed":             {"loader/collate", "loader/internal/budget"},
 	"loader/internal/budget":  {},
+	"loader/memrecord":        {},
 	"tokenize":                {},
 	"shard":                   {},
 	"bench":                   {"loader", "shard", "tokenize", "cmd"},

@@ -1,0 +1,242 @@
+// Package memrecord reads the memory record of a trainer (JSON Lines, written by the Python package's MemoryRecorder and described in python/README.md) and
+// says where memory went, why, and what to change.
+//
+// Each check looks for one cause in the snapshots. The thresholds and the words are those of dsload.memory.analyze, and a test holds both to the same
+// verdicts. Checks stand in the order of how surely their cure helps.
+//
+// The package imports nothing of ours and holds a record in memory: some 300 bytes a snapshot.
+package memrecord
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrNotRecord is the cause where a file is not a memory record.
+var ErrNotRecord = errors.New("not a memory record")
+
+// maxLineBytes bounds a line: a snapshot takes some hundred bytes, a report of an out-of-memory error a few thousand.
+const maxLineBytes = 1 << 20
+
+// Verdict is one cause that was found.
+type Verdict struct {
+	Kind     string             `json:"kind"`  // such as "leak" or "batch_too_large"
+	Phase    string             `json:"phase"` // where it shows: "load", "forward", "backward", "optimizer"
+	Message  string             `json:"message"`
+	Actions  []string           `json:"actions"` // what to change, the most effective first
+	Evidence map[string]float64 `json:"evidence"`
+}
+
+// Analysis is what a record tells.
+type Analysis struct {
+	Where       string    `json:"where"` // the phase that ran out of memory, or the one with the highest peak
+	OutOfMemory bool      `json:"out_of_memory"`
+	Steps       int       `json:"steps"`
+	Peak        *float64  `json:"peak"` // bytes; nil where the device does not count
+	Verdicts    []Verdict `json:"verdicts"`
+}
+
+// batch is the shape of the batch at hand.
+type batch struct {
+	Rows        float64  `json:"rows"`
+	Length      float64  `json:"length"`
+	LabelLength *float64 `json:"label_length"`
+}
+
+// line is any line of a record; what a kind of line does not have stays nil.
+type line struct {
+	Type  string `json:"type"` // "start", "snapshot" or "oom"; others are for other readers
+	Phase string `json:"phase"`
+	Step  *int64 `json:"step"`
+
+	Allocated *float64 `json:"allocated"` // bytes, as all below
+	Reserved  *float64 `json:"reserved"`
+	Peak      *float64 `json:"peak"`
+	Free      *float64 `json:"free"`
+	RSS       *float64 `json:"rss"`
+	Requested *float64 `json:"requested"`
+	Batch     *batch   `json:"batch"`
+
+	GradNorm  json.RawMessage `json:"grad_norm"` // a number, null where it is not finite, absent where it was not measured
+	Nonfinite *float64        `json:"nonfinite"`
+
+	Device         string   `json:"device"`
+	DeviceTotal    *float64 `json:"device_total"`
+	ParameterBytes *float64 `json:"parameter_bytes"`
+	VocabSize      *float64 `json:"vocab_size"`
+}
+
+// gradNorm returns the gradient norm: measured tells whether the line has one, finite whether it is a number.
+func (l *line) gradNorm() (norm float64, measured, finite bool) {
+	if len(l.GradNorm) == 0 {
+		return 0, false, false
+	}
+	if json.Unmarshal(l.GradNorm, &norm) != nil || bytes.Equal(l.GradNorm, []byte("null")) {
+		return 0, true, false
+	}
+	return norm, true, true
+}
+
+// record is a record's lines, sorted by kind.
+type record struct {
+	start     *line
+	snapshots []*line
+	oom       *line // the last one
+}
+
+// Read analyses a record. A last line that a kill cut off is ignored; anything else that is no record is ErrNotRecord.
+func Read(r io.Reader) (*Analysis, error) {
+	rec := record{}
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(nil, maxLineBytes)
+	broken := 0
+	for number := 1; scanner.Scan(); number++ {
+		text := scanner.Bytes()
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		if broken > 0 {
+			return nil, fmt.Errorf("line %d: %w", broken, ErrNotRecord)
+		}
+		l := new(line)
+		if err := json.Unmarshal(text, l); err != nil {
+			if json.Valid(text) {
+				return nil, fmt.Errorf("line %d: %w: %w", number, ErrNotRecord, err)
+			}
+			broken = number // allowed for the last line alone
+			continue
+		}
+		switch l.Type {
+		case "":
+			return nil, fmt.Errorf("line %d: %w", number, ErrNotRecord)
+		case "start":
+			rec.start = l
+		case "snapshot":
+			rec.snapshots = append(rec.snapshots, l)
+		case "oom":
+			rec.oom = l
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, err
+	}
+	if rec.start == nil {
+		return nil, fmt.Errorf("%w: it has no line of type start", ErrNotRecord)
+	}
+	return rec.analyse(), nil
+}
+
+func (r *record) analyse() *Analysis {
+	a := &Analysis{Where: "unknown", OutOfMemory: r.oom != nil, Verdicts: []Verdict{}}
+	steps := map[int64]bool{}
+	var highest, largest *line
+	for _, s := range r.snapshots {
+		step := int64(-1)
+		if s.Step != nil {
+			step = *s.Step
+		}
+		steps[step] = true
+		if s.Peak != nil && (highest == nil || *s.Peak > *highest.Peak) {
+			highest = s
+		}
+		if largest == nil || value(s.RSS) > value(largest.RSS) {
+			largest = s
+		}
+	}
+	a.Steps = len(steps)
+	if highest != nil {
+		a.Peak = highest.Peak
+	}
+	switch {
+	case r.oom != nil:
+		a.Where = r.oom.Phase
+	case highest != nil:
+		a.Where = highest.Phase
+	case largest != nil:
+		a.Where = largest.Phase
+	}
+	for _, check := range checks {
+		if v := check(r); v != nil {
+			a.Verdicts = append(a.Verdicts, *v)
+		}
+	}
+	return a
+}
+
+// value is what p points to, 0 for nil.
+func value(p *float64) float64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+func (r *record) phase(name string) []*line {
+	var lines []*line
+	for _, s := range r.snapshots {
+		if s.Phase == name {
+			lines = append(lines, s)
+		}
+	}
+	return lines
+}
+
+// lastBatch is the shape of the batch that failed, or of the last one that was seen.
+func (r *record) lastBatch() batch {
+	if r.oom != nil && r.oom.Batch != nil {
+		return *r.oom.Batch
+	}
+	for i := len(r.snapshots) - 1; i >= 0; i-- {
+		if b := r.snapshots[i].Batch; b != nil && *b != (batch{}) {
+			return *b
+		}
+	}
+	return batch{}
+}
+
+// resting is what is held between steps: parameters, gradients, optimizer state.
+func (r *record) resting() float64 {
+	held := value(r.start.ParameterBytes)
+	for _, s := range r.phase("load") {
+		if s.Allocated != nil {
+			held = *s.Allocated
+		}
+	}
+	return held
+}
+
+// bytesPerToken is the most that a successful step took above what is held between steps, for each token of its batch, padding included.
+func (r *record) bytesPerToken(held float64) float64 {
+	most := 0.0
+	for _, s := range r.snapshots {
+		if s.Batch == nil || s.Peak == nil || s.Phase != "forward" && s.Phase != "backward" {
+			continue
+		}
+		length := s.Batch.Length
+		if length == 0 {
+			length = 1
+		}
+		if tokens := s.Batch.Rows * length; tokens > 0 {
+			most = max(most, (*s.Peak-held)/tokens)
+		}
+	}
+	return most
+}
+
+// formatBytes prints 1536 as "1.5 KiB".
+func formatBytes(n float64) string {
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if n < 1024 && n > -1024 {
+			if unit == "B" {
+				return fmt.Sprintf("%.0f B", n)
+			}
+			return fmt.Sprintf("%.1f %s", n, unit)
+		}
+		n /= 1024
+	}
+	return fmt.Sprintf("%.1f TiB", n)
+}
