@@ -30,7 +30,7 @@ func TestFlips(t *testing.T) {
 	flips := 0
 	for _, name := range []string{"plain", "all"} {
 		c := corpora[name]
-		c.n = 120
+		c.n = 60
 		fsys := c.build(t)
 		names, files := sortedFiles(fsys)
 		if damage, err := shard.Verify(ctx, fsys, "/d", nil); err != nil || len(damage) > 0 {
@@ -44,8 +44,8 @@ func TestFlips(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		for _, n := range names {
 			data := files[n]
-			// Each file gets its share, small ones at least 230.
-			for range max(230, 2000*len(data)/total) {
+			// Each file gets its share, small ones at least 300.
+			for range max(300, 2500*len(data)/total) {
 				if len(data) == 0 {
 					break
 				}
@@ -61,7 +61,9 @@ func TestFlips(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
-				readAll(fsys)
+				if flips%8 == 0 {
+					readAll(fsys) // it must not panic
+				}
 				fsys.Flip(n, at, xor)
 				flips++
 			}
@@ -73,7 +75,7 @@ func TestFlips(t *testing.T) {
 	}
 }
 
-// readAll reads what can be read; it must not panic.
+// readAll reads what can be read.
 func readAll(fsys shard.FS) (rows int, err error) {
 	d, err := shard.OpenDataset(fsys, "/d")
 	if err != nil {
