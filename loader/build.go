@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/dsload/dsload/loader/example"
@@ -47,7 +46,6 @@ type build struct {
 	// Of the phase that runs.
 	ordered, work chan *job // every job goes to both: in order to the flusher, in any order to the workers
 	idle          chan *job
-	stopping      atomic.Bool // set when the context ends: the reader stops at the next record
 	readErr       error       // of the sources; set before ordered is closed
 	ended         bool        // the sources were read to their end; likewise
 	workers       []*worker
@@ -170,7 +168,7 @@ func (b *build) openPhase(ctx context.Context, args []string, template string) (
 	if p.set, err = source.Open(ctx, p.options); err != nil {
 		return p, err
 	}
-	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: template})
+	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: template, TemplateName: o.Template})
 	return p, err
 }
 
@@ -234,14 +232,12 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 
 	inFlight := int(b.plan.jobs)
 	b.ordered, b.work, b.idle = make(chan *job, inFlight), make(chan *job, inFlight), make(chan *job, inFlight)
-	b.stopping.Store(false)
 	b.readErr, b.ended = nil, false
 	f.stopped = ""
 
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
-	defer context.AfterFunc(ctx, func() { b.stopping.Store(true) })()
-	group.Go(func() error { return b.read(pipeline, reader) })
+	group.Go(func() error { return b.read(pipeline, ctx, reader) })
 	for i := range b.opts.Workers {
 		if i == len(b.workers) {
 			b.workers = append(b.workers, b.newWorker(b.plan.cacheBytes))

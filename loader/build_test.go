@@ -354,10 +354,10 @@ func TestSettingsMustMatchToResume(t *testing.T) {
 }
 
 func TestChangedSourceIsRefused(t *testing.T) {
-	corpus := writeCorpus(t, 2000, 10)
+	corpus := writeCorpus(t, 8000, 10)
 	fsys := shardtest.New()
 	ctx, cancel := context.WithCancel(context.Background())
-	o := Options{Out: "data", Model: gpt2(), Sources: []string{corpus}, MaxLength: 64, CheckpointEvery: 10, checkpointInterval: 1}
+	o := Options{Out: "data", Model: gpt2(), Sources: []string{corpus}, MaxLength: 64, Workers: 1, Memory: 48 << 20, CheckpointEvery: 10, checkpointInterval: 1}
 	o.FS = &cancelling{FS: fsys, after: 8, cancel: cancel}
 	if _, err := Build(ctx, o); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)

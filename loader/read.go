@@ -11,8 +11,8 @@ import (
 // read is the first stage: it frames records into jobs until the sources end or the build stops, and hands each job to the workers and, in the same
 // order, to the flusher. What it reads goes through one staging buffer, so that a job's lease is known before the job's buffers hold anything.
 //
-// An error of the sources is kept for the flusher: everything that was read before it is still written.
-func (b *build) read(ctx context.Context, reader *source.Reader) error {
+// It stops at the end of a job where wanted ends. An error of the sources is kept for the flusher: everything that was read before it is still written.
+func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 	defer close(b.ordered)
 	defer close(b.work)
 	var (
@@ -26,7 +26,7 @@ func (b *build) read(ctx context.Context, reader *source.Reader) error {
 		}
 		staged, err = reader.Next(staged[:0], &record)
 	}
-	for next(); err == nil && !b.stopping.Load(); {
+	for next(); err == nil && wanted.Err() == nil; {
 		j, leaseErr := b.newJob(ctx, int64(len(staged)))
 		if leaseErr != nil {
 			return b.leaseError(leaseErr, record, len(staged))
