@@ -94,9 +94,9 @@ func (e *Encoder) appendSearch32(dst []uint32, word []byte) []uint32 {
 	unk := m.unkID()
 	unkScore := float32(m.unkScore)
 	update := func(end, start int, score float64, id uint32) {
-		// The candidate is compared as it is and rounded where it is kept.
+		score = float64(float32(score)) // rounded before it is compared: ties depend on it
 		if t := &nodes[end]; t.start == noStart || score > t.score {
-			*t = node{float64(float32(score)), uint32(start), id}
+			*t = node{score, uint32(start), id}
 		}
 	}
 	for start := 0; start < len(word); {
