@@ -67,6 +67,11 @@ func Build(ctx context.Context, o Options) (*Summary, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if o.Stdin != nil {
+		stdin := newInterruptible(ctx, o.Stdin)
+		defer stdin.close()
+		o.Stdin = stdin
+	}
 	b, builderOptions, err := prepare(ctx, o)
 	if err != nil {
 		return nil, err
@@ -260,7 +265,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	if saveErr := f.checkpoint(); saveErr != nil {
 		return errors.Join(b.readErr, saveErr)
 	}
-	if b.readErr != nil {
+	if b.readErr != nil && ctx.Err() == nil {
 		return b.readErr
 	}
 	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to go on", b.opts.Out, ErrInterrupted, f.state.Examples)
