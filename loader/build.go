@@ -46,8 +46,8 @@ type build struct {
 	// Of the phase that runs.
 	ordered, work chan *job // every job goes to both: in order to the flusher, in any order to the workers
 	idle          chan *job
-	readErr       error       // of the sources; set before ordered is closed
-	ended         bool        // the sources were read to their end; likewise
+	readErr       error // of the sources; set before ordered is closed
+	ended         bool  // the sources were read to their end; likewise
 	workers       []*worker
 }
 
