@@ -274,8 +274,7 @@ def _rank(rank: int, world: int, path: str, rows: list[int], wrap: bool, out: An
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("wrap", [False, True])
-@pytest.mark.parametrize("rows", [[8, 8], [8, 3]])
+@pytest.mark.parametrize(("rows", "wrap"), [([8, 8], True), ([8, 3], False)])
 def test_one_rank_fails_alone_and_the_others_do_not_notice(tmp_path: Any, rows: list[int], wrap: bool) -> None:
     import torch.multiprocessing as mp
 
