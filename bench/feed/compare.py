@@ -8,7 +8,6 @@ of JSON a loader.
 """
 
 import argparse
-import glob
 import json
 import os
 import pathlib

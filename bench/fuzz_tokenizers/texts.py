@@ -1,5 +1,4 @@
 """Random and hostile text: words of many scripts, pieces of a corpus, vocabulary pieces, odd characters, runs."""
-import random
 
 LINES = """A fox, quick & brown, jumped over 13 lazy dogs; wasn't that nice?
 I'd say they've been there since 1987, but we'll see what she's got. HE'LL GO, WON'T HE?

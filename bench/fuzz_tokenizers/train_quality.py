@@ -13,7 +13,7 @@ import tempfile
 import time
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 dsload, training, held_out = sys.argv[1:4]
 size = int(sys.argv[4]) if len(sys.argv) > 4 else 8000

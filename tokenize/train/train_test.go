@@ -2,25 +2,11 @@ package train
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/dsload/dsload/tokenize"
 )
-
-// corpus returns lines of reference text, or skips.
-func corpus(t *testing.T, name string) []string {
-	t.Helper()
-	for _, dir := range []string{os.Getenv("DSLOAD_SHARED"), "../../../shared"} {
-		if data, err := os.ReadFile(filepath.Join(dir, "corpora", name)); err == nil && dir != "" {
-			return strings.SplitAfter(string(data), "\n")
-		}
-	}
-	t.Skip("no reference corpora: set DSLOAD_SHARED")
-	return nil
-}
 
 func learn(t *testing.T, o Options, lines []string) []byte {
 	t.Helper()

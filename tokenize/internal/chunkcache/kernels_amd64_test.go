@@ -25,8 +25,9 @@ func TestClassifyTwins(t *testing.T) {
 		w.Commit(n)
 		var tab Tables
 		for c := range tab.From {
-			tab.From[c] = byte(rng.Uint32()) & byte(rng.Uint32()) & 0x7F
-			tab.To[c] = byte(rng.Uint32()) & byte(rng.Uint32())
+			from, to := rng.Uint64(), rng.Uint64() // two draws of each bit: a quarter of them set
+			tab.From[c] = byte(from&(from>>32)) & 0x7F
+			tab.To[c] = byte(to & (to >> 32))
 		}
 		words := w.Words()
 		classifyGo(w, &tab, words)
