@@ -56,6 +56,7 @@ whole process's memory, and serves the shards to trainers as padded batches.`,
 		return usagef("%s: %v; see 'dsload %s -h'", cmd.CommandPath(), err, cmd.Name())
 	})
 	root.SetHelpTemplate(helpTemplate)
+	root.SetUsageTemplate(usageTemplate)
 	root.AddCommand(commands()...)
 	root.InitDefaultCompletionCmd()
 	return root
@@ -68,3 +69,17 @@ const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 {{.Example}}
 
 {{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}`
+
+// usageTemplate is cobra's without the examples, which help has shown already.
+const usageTemplate = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]
+
+Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+"{{.CommandPath}} [command] -h" tells more of a command.{{end}}
+`
