@@ -87,7 +87,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 		}
 		go ask(9) // would be starved if the small one after it could pass
 		synctest.Wait()
-		go ask(1)
+		go ask(2) // does not fit beside it
 		synctest.Wait()
 		if _, ok := l.TryAcquire(1); ok {
 			t.Error("TryAcquire passed those who wait")
@@ -95,7 +95,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 		first.Release()
 		synctest.Wait()
 		if len(order) != 2 || order[0] != 9 {
-			t.Errorf("served in order %v, want [9 1]", order)
+			t.Errorf("served in order %v, want [9 2]", order)
 		}
 	})
 }
