@@ -90,7 +90,9 @@ func (m *Model) noMatch(id int) bool { return id < len(m.cfg.NoMatch) && m.cfg.N
 func (m *Model) checkPieces() error {
 	cfg := &m.cfg
 	lowest := math.Inf(1)
-	m.maxScore = 0x1p-126 // SentencePiece starts from the smallest positive float32, so that negative scores never count
+	if cfg.Split == SplitNone {
+		lowest = math.MaxFloat32 // what SentencePiece begins with
+	}
 	for id, s := range cfg.Scores {
 		if s != s {
 			return fmt.Errorf("unigram: the score of piece %d is not a number", id)

@@ -83,7 +83,15 @@ func (m *Model) appendNormalized(dst, text []byte) []byte {
 	return dst
 }
 
-// appendSearch32 is SentencePiece's EncodeOptimized: sums are rounded to float32 at each step.
+// resetAt is the size of a sum from which on SentencePiece takes the sums that are still open relative to the one at hand.
+const resetAt = 100000
+
+// userScore is the score of a user-defined symbol of that many bytes. The normalizer leaves such symbols as they are, and this
+// keeps them whole in the search too.
+func userScore(bytes int) float32 { return float32(0.1 * float64(bytes-1)) }
+
+// appendSearch32 is SentencePiece's EncodeOptimized: every sum is rounded to float32 before it is compared or kept, and sums of long
+// texts begin anew at resetAt.
 func (e *Encoder) appendSearch32(dst []uint32, word []byte) []uint32 {
 	m := e.m
 	nodes := slices.Grow(e.nodes[:0], len(word)+1)[:len(word)+1]
@@ -93,15 +101,23 @@ func (e *Encoder) appendSearch32(dst []uint32, word []byte) []uint32 {
 	}
 	unk := m.unkID()
 	unkScore := float32(m.unkScore)
-	update := func(end, start int, score float64, id uint32) {
-		score = float64(float32(score)) // rounded before it is compared: ties depend on it
-		if t := &nodes[end]; t.start == noStart || score > t.score {
-			*t = node{score, uint32(start), id}
+	update := func(end, start int, score float32, id uint32) {
+		if t := &nodes[end]; t.start == noStart || score > float32(t.score) {
+			*t = node{float64(score), uint32(start), id}
 		}
 	}
+	frontier := 0 // the last offset at which a path ends
 	for start := 0; start < len(word); {
 		_, size := utf8.DecodeRune(word[start:])
-		base := nodes[start].score
+		base := float32(nodes[start].score)
+		if base < -resetAt || base > resetAt {
+			for i := start; i <= frontier; i++ {
+				if t := &nodes[i]; i == start || t.start != noStart {
+					t.score = float64(float32(t.score) - base)
+				}
+			}
+			base = 0
+		}
 		single := false
 		n := m.trie.Root()
 		for end := start; end < len(word); {
@@ -114,17 +130,19 @@ func (e *Encoder) appendSearch32(dst []uint32, word []byte) []uint32 {
 			if !ok {
 				continue
 			}
-			score := m.cfg.Scores[id]
+			score := float32(m.cfg.Scores[id])
 			if m.isUser != nil && m.isUser[id] {
-				score = float64(float32(end-start)*float32(m.maxScore)) - 0.1
+				score = userScore(end - start)
 			}
+			frontier = max(frontier, end)
 			update(end, start, score+base, id)
 			if end-start == size {
 				single = true
 			}
 		}
 		if !single {
-			update(start+size, start, float64(unkScore+float32(base)), unk)
+			frontier = max(frontier, start+size)
+			update(start+size, start, unkScore+base, unk)
 		}
 		start += size
 	}
