@@ -93,9 +93,13 @@ class Run:
     def seed(self, seed):
         rng = random.Random(seed)
         n = self.args.texts
-        if self.args.tokenizer and rng.random() < 0.25:
+        if self.args.kind:
+            if self.args.kind == "sentencepiece":
+                return self.sentencepiece(seed, rng, n)
+            pipelines.KINDS[:] = [getattr(pipelines, self.args.kind)]
+        elif self.args.tokenizer and rng.random() < 0.25:
             return self.ready(seed, rng, n)
-        if rng.random() < 0.12:
+        elif rng.random() < 0.12:
             return self.sentencepiece(seed, rng, n)
         try:
             kind, t, text, added = pipelines.build(rng, self.corpus)
@@ -189,6 +193,7 @@ if __name__ == "__main__":
     p.add_argument("--state", default="fuzz-state")
     p.add_argument("--seed", type=int, default=1, help="the first seed, where there is no state yet")
     p.add_argument("--only", type=int, help="make this seed alone")
+    p.add_argument("--kind", help="one kind only: byte_level, sentencepiece_style, unigram, wordpiece, random_pipeline or sentencepiece")
     p.add_argument("--documents", type=int, default=1_000_000)
     p.add_argument("--texts", type=int, default=400, help="texts a tokenizer")
     p.add_argument("--corpus", nargs="*", default=[])

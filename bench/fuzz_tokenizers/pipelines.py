@@ -85,7 +85,7 @@ def charsmap(rule):
         import sentencepiece as spm
         from sentencepiece import sentencepiece_model_pb2 as pb
         out = io.BytesIO()
-        spm.SentencePieceTrainer.train(sentence_iterator=iter(texts.LINES), model_writer=out, vocab_size=200, model_type="bpe", normalization_rule_name=rule, character_coverage=0.9, minloglevel=9)
+        spm.SentencePieceTrainer.train(sentence_iterator=iter(texts.LINES), model_writer=out, vocab_size=1000, hard_vocab_limit=False, model_type="unigram", normalization_rule_name=rule, character_coverage=0.98, minloglevel=9)
         m = pb.ModelProto()
         m.ParseFromString(out.getvalue())
         CHARSMAPS[rule] = m.normalizer_spec.precompiled_charsmap
@@ -104,7 +104,7 @@ def unigram(rng, corpus):
     meta = P.Metaspace(prepend_scheme=rng.choice(["always", "always", "first", "never"]), split=rng.random() < 0.8)
     t.pre_tokenizer = rng.choice([meta, P.Sequence([P.WhitespaceSplit(), meta]), P.Sequence([P.Whitespace(), meta])])
     special = ["<unk>", "</s>", "<pad>"] + (BYTES if rng.random() < 0.25 else [])
-    train(t, T.UnigramTrainer(vocab_size=len(special) + rng.choice([150, 300, 600]), special_tokens=special, unk_token="<unk>", show_progress=False), rng, corpus)
+    train(t, T.UnigramTrainer(vocab_size=len(special) + rng.choice([400, 600, 1000]), special_tokens=special, unk_token="<unk>", show_progress=False), rng, corpus)
     if len(special) > 10:
         data = json.loads(t.to_str())
         data["model"]["byte_fallback"] = True
@@ -182,7 +182,7 @@ def random_pipeline(rng, corpus):
         trainer = T.WordLevelTrainer(vocab_size=size(rng), special_tokens=special, show_progress=False)
     else:
         t.model = M.Unigram()
-        trainer = T.UnigramTrainer(vocab_size=rng.choice([150, 300]), special_tokens=special, unk_token="<unk>", show_progress=False)
+        trainer = T.UnigramTrainer(vocab_size=rng.choice([400, 700]), special_tokens=special, unk_token="<unk>", show_progress=False)
     n, p, d = sequence(rng, any_normalizer, N.Sequence, 0.25), sequence(rng, any_pre_tokenizer, P.Sequence), sequence(rng, any_decoder, D.Sequence)
     if n is not None:
         t.normalizer = n
@@ -254,5 +254,5 @@ def sentencepiece_model(rng, corpus):
         sentence_iterator=iter(lines), model_writer=out, model_type=kind, vocab_size=rng.choice([500, 700]) + (256 if kind == "bpe" else 0), hard_vocab_limit=False,
         byte_fallback=rng.random() < 0.6, normalization_rule_name=rng.choice(["nmt_nfkc", "nfkc", "identity", "nmt_nfkc_cf"]), add_dummy_prefix=rng.random() < 0.7,
         remove_extra_whitespaces=rng.random() < 0.5, user_defined_symbols=symbols, control_symbols=["<ctl>"], split_digits=rng.random() < 0.5, split_by_unicode_script=rng.random() < 0.8,
-        allow_whitespace_only_pieces=rng.random() < 0.4, treat_whitespace_as_suffix=rng.random() < 0.1, character_coverage=rng.choice([0.9, 0.9995]), minloglevel=9)
+        allow_whitespace_only_pieces=rng.random() < 0.4, treat_whitespace_as_suffix=rng.random() < 0.1, character_coverage=rng.choice([0.98, 0.9995]), minloglevel=9)
     return spm.SentencePieceProcessor(model_proto=out.getvalue()), out.getvalue(), symbols
