@@ -25,6 +25,7 @@ type Encoder struct {
 	missed  [windowBytes + 8]uint16         // words that are not cached
 	ids     [windowBytes + ringSlack]uint32 // where the caller's buffer is too small for a window's worst case
 	scanned int                             // bytes so far, which tests hold against bytes encoded
+	touched uint64                          // keeps the loads that only touch lines
 	kept    []byte                          // a word without the bytes that have no token
 }
 

@@ -1,37 +1,66 @@
 package bytebpe
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
 // prepareGo computes keys and lines of n words.
 func (e *Encoder) prepareGo(first, n int) {
 	pos := e.pos[first : first+n+1]
-	for i := range n {
-		p := int(pos[i])
-		k := &e.kinds[min(int(pos[i+1])-p, 17)]
-		text := e.buf[p : p+16]
-		r := k.probe(binary.LittleEndian.Uint64(text)&k.maskLo, binary.LittleEndian.Uint64(text[8:])&k.maskHi)
-		e.probes.pairs[i] = [2]uint64{r.lo, r.second}
-		e.probes.lines[i], e.probes.any[i] = r.line, r.any
+	out := &e.probes
+	p := int(pos[0])
+	for i, end := range pos[1:] {
+		k := &e.kinds[min(int(end)-p, 17)]
+		text := (*[16]byte)(e.buf[p:])
+		lo, hi := binary.LittleEndian.Uint64(text[:])&k.maskLo, binary.LittleEndian.Uint64(text[8:])&k.maskHi
+		r := k.probe(lo, hi)
+		out.pairs[i] = [2]uint64{r.lo, r.second}
+		out.lines[i], out.any[i] = r.line, r.any
+		p = int(end)
 	}
 }
 
 // matchGo looks up the n prepared words, writes their values and lists those that are not cached. Which way of a line matches cannot be
-// predicted, so all are compared and the values masked.
+// predicted, so all are compared and the value is selected without a branch. The lines are all touched first, by a loop so
+// short that their cache misses overlap.
 func (e *Encoder) matchGo(first, n, misses int) int {
 	pairs, lines, anys := e.probes.pairs[:n], e.probes.lines[:n], e.probes.any[:n]
 	values := e.values[first : first+n]
+	base := unsafe.Pointer(unsafe.SliceData(e.lines))
+	touched := uint64(0)
+	for _, at := range lines {
+		touched |= *(*uint64)(unsafe.Add(base, at))
+	}
+	e.touched = touched
+	missed := unsafe.Pointer(unsafe.SliceData(e.missed[misses : misses+n]))
+	more := 0
 	for i := range pairs {
 		lo, second := pairs[i][0], pairs[i][1]
-		both := uint64(anys[i]>>3) - 1 // all ones where both halves must match
-		line := (*[lineWords]uint64)(e.lines[lines[i]/8:])
+		both := uint64(anys[i]>>3) - 1                           // all ones where both halves must match
+		line := (*[lineWords]uint64)(unsafe.Add(base, lines[i])) // a probe's line is one of the cache's
+		v0, v1, v2, v3 := line[4], line[5], line[6], line[7]
 		x2, x3 := line[2]^second, line[3]^second
-		v := line[4]&isZero(line[0]^lo|x2&both) | line[5]&isZero(line[1]^lo|x3&both)
-		v |= line[6]&isZero(x2|both) | line[7]&isZero(x3|both)
+		v := uint64(0)
+		if line[0]^lo|x2&both == 0 {
+			v = v0
+		}
+		if line[1]^lo|x3&both == 0 {
+			v = v1
+		}
+		if x2|both == 0 {
+			v = v2
+		}
+		if x3|both == 0 {
+			v = v3
+		}
 		values[i] = v
-		e.missed[misses] = uint16(first + i)
-		misses += int(isZero(v) & 1)
+		*(*uint16)(unsafe.Add(missed, 2*more)) = uint16(first + i)
+		if v == 0 {
+			more++
+		}
 	}
-	return misses
+	return misses + more
 }
 
 // isZero is all ones for 0, else 0.
