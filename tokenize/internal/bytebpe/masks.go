@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Windows. Text is scanned in windows of at most windowBytes, copied next to padding so that no load leaves the buffer.
@@ -33,52 +34,67 @@ const (
 	highs = 0x8080808080808080
 )
 
-// gather turns the top bit of each byte into eight bits.
-func gather(x uint64) uint64 { return x >> 7 * 0x0102040810204080 >> 56 }
+// push moves eight more bits into a mask from above: the top bits of the bytes of x, whose other bits are zero.
+func push(mask, x uint64) uint64 { return mask>>8 | x>>7*0x0102040810204080&(0xff<<56) }
 
-// equal sets the top bit of each byte, all below 0x80, that equals c.
-func equal(x uint64, c byte) uint64 { return ^((x ^ uint64(c)*ones) + 0x7f*ones) & highs }
-
-// between sets the top bit of each byte, all below 0x80, in lo..hi.
+// between sets the top bit of each byte, all below 0x80, in lo..hi; the other bits mean nothing.
 func between(x uint64, lo, hi byte) uint64 {
-	return (x + uint64(0x80-lo)*ones) &^ (x + uint64(0x7f-hi)*ones) & highs
+	return (x + uint64(0x80-lo)*ones) ^ (x + uint64(0x7f-hi)*ones)
 }
 
-// classifyGo fills the masks of ASCII bytes; bytes from 0x80 are in high only, and in cont if they look like it. The results are the unions of the blocks' high and nul.
+// asSlots is a block as an array, for the rare classes; asciiSlot tells which of them an ASCII character belongs to that is no letter, number
+// or blank. The slot after those of the classes takes the others.
+type asSlots [unsafe.Sizeof(block{}) / 8]uint64
+
+const noSlot = (unsafe.Offsetof(block{}.nul) + 8) / 8
+
+var asciiSlot = func() (t [128]uint8) {
+	for i := range t {
+		t[i] = uint8(noSlot)
+	}
+	t['\t'], t['\v'], t['\f'] = uint8(unsafe.Offsetof(block{}.space)/8), uint8(unsafe.Offsetof(block{}.space)/8), uint8(unsafe.Offsetof(block{}.space)/8)
+	t['\n'], t['\r'] = uint8(unsafe.Offsetof(block{}.newline)/8), uint8(unsafe.Offsetof(block{}.newline)/8)
+	t['\''] = uint8(unsafe.Offsetof(block{}.quote) / 8)
+	t['/'] = uint8(unsafe.Offsetof(block{}.slash) / 8)
+	t[0] = uint8(unsafe.Offsetof(block{}.nul) / 8)
+	return t
+}()
+
+// classifyGo fills the masks of ASCII bytes; bytes from 0x80 are in high only, and in cont if they look like it. The results are the unions of
+// the blocks' high and nul. Frequent classes are found for eight bytes at once without branches, the rare ones a byte at a time.
 func classifyGo(buf []byte, out []block) (high, nul uint64) {
 	for k := range out {
 		text := (*[blockBytes]byte)(buf[k*blockBytes:])
 		b := &out[k]
 		*b = block{}
-		for i := 0; i < 8; i++ {
-			raw := binary.LittleEndian.Uint64(text[i*8:])
-			s := uint(i * 8)
-			x, ascii := raw, uint64(highs)
-			if hi := raw & highs; hi != 0 {
-				x, ascii = raw&^highs, ^hi&highs
-				b.high |= gather(hi) << s
-				b.cont |= gather(hi&^(raw<<1)) << s
-			}
+		var letters, caps, numbers, blanks, any uint64
+		for i := 0; i < blockBytes; i += 8 {
+			x := binary.LittleEndian.Uint64(text[i&63:])
+			any |= x
+			ascii := ^x & highs
+			x &^= highs
 			l := between(x|0x20*ones, 'a', 'z') & ascii
-			n := between(x, '0', '9') & ascii
-			blank := equal(x, ' ') & ascii
-			b.letter |= gather(l) << s
-			b.upper |= gather(l&^(x<<2)) << s
-			b.blank |= gather(blank) << s
-			if n != 0 {
-				b.number |= gather(n) << s
-			}
-			if ascii == l|n|blank {
-				continue
-			}
-			b.space |= gather(between(x, '\t', '\r')&ascii) << s
-			b.newline |= gather((equal(x, '\n')|equal(x, '\r'))&ascii) << s
-			b.quote |= gather(equal(x, '\'')&ascii) << s
-			b.nul |= gather(equal(x, 0)&ascii) << s
-			b.slash |= gather(equal(x, '/')&ascii) << s
+			letters = push(letters, l)
+			caps = push(caps, l&^(x<<2))
+			numbers = push(numbers, between(x, '0', '9')&ascii)
+			blanks = push(blanks, ascii&^((x^' '*ones)+0x7f*ones))
 		}
-		b.space |= b.blank
-		b.lower = b.letter &^ b.upper
+		if any&highs != 0 {
+			for i := 0; i < blockBytes; i += 8 {
+				x := binary.LittleEndian.Uint64(text[i&63:])
+				hi := x & highs
+				b.high = push(b.high, hi)
+				b.cont = push(b.cont, hi&^(x<<1))
+			}
+		}
+		slots := (*asSlots)(unsafe.Pointer(b))
+		for rest := ^(letters | numbers | blanks | b.high); rest != 0; rest &= rest - 1 {
+			c := text[bits.TrailingZeros64(rest)&63]
+			slots[asciiSlot[c&127]&15] |= rest & -rest
+		}
+		b.letter, b.number, b.blank = letters, numbers, blanks
+		b.space |= blanks | b.newline
+		b.upper, b.lower = caps, letters&^caps
 		high |= b.high
 		nul |= b.nul
 	}
