@@ -114,10 +114,15 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	return err
 }
 
+// gcPercent is the garbage that may gather before a collection, as a percentage of what is in use. A build makes next to none once its buffers are there,
+// so collections stay rare, and what start-up left behind is not kept until the limit.
+const gcPercent = 20
+
 // setRuntimeLimit puts the Go runtime's soft limit under the cap: a backstop, the ledger is what keeps it.
 // It belongs here because it acts on the whole process.
 func setRuntimeLimit(capBytes int64) {
 	debug.SetMemoryLimit(loader.RuntimeLimit(capBytes))
+	debug.SetGCPercent(gcPercent)
 }
 
 func printPlan(w io.Writer, plan *loader.MemoryPlan, asJSON bool) error {
