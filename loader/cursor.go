@@ -39,6 +39,7 @@ type cursor struct {
 
 	Counters
 	Replaced int64    `json:"replaced"` // ill-formed UTF-8 sequences
+	Forced   int64    `json:"forced"`   // places where a document was cut though the tokenizer knew no safe one
 	Copies   int64    `json:"copies"`   // documents left out as copies of held-out ones
 	Rejected int64    `json:"rejected"`
 	Rejects  []reject `json:"rejects,omitempty"`

@@ -82,7 +82,7 @@ func (f *flusher) sources() []shard.SourceInfo {
 func (f *flusher) counters() map[string]int64 {
 	s := &f.state
 	return map[string]int64{
-		"documents": s.Documents, "text_bytes": s.TextBytes, "replaced": s.Replaced, "dropped": f.cutter.Dropped(), "copies": s.Copies, "rejected": s.Rejected,
+		"documents": s.Documents, "text_bytes": s.TextBytes, "replaced": s.Replaced, "dropped": f.cutter.Dropped(), "copies": s.Copies, "forced_cuts": s.Forced, "rejected": s.Rejected,
 	}
 }
 
@@ -103,6 +103,10 @@ func (f *flusher) summary() *Summary {
 	}
 	if short := b.opts.MaxValExamples - s.Val; short > 0 && b.opts.MaxValExamples > 0 {
 		sum.Notes = append(sum.Notes, fmt.Sprintf("held out %d of the %d examples asked for: the sources gave no more", s.Val, b.opts.MaxValExamples))
+	}
+	if s.Forced > 0 {
+		sum.Notes = append(sum.Notes, fmt.Sprintf("%d stretches of more than %d bytes without a place where the tokenizer can be cut were cut at a character; ids beside those cuts can differ from those of the whole text",
+			s.Forced, pieceBytes))
 	}
 	if s.Copies > 0 {
 		sum.Notes = append(sum.Notes, fmt.Sprintf("%d documents equal to held-out ones were left out of training", s.Copies))

@@ -107,6 +107,9 @@ func (f *flusher) document(j *job, r *recordSpan, d *tokenized) error {
 	}
 	s.TextBytes += textBytes
 	s.Replaced += d.replaced
+	if r.Forced {
+		s.Forced++
+	}
 	if s.Verdict == toNeither || s.Verdict == toTrain && s.TrainFull {
 		return nil
 	}
