@@ -180,7 +180,7 @@ func (b *build) openPhase(ctx context.Context, args []string, template string) (
 // newFlusher makes the last stage, restored from the checkpoint where there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, last: time.Now()}
+	f := &flusher{b: b, builder: builder}
 	cutter, err := example.NewCutter(example.CutterOptions{
 		MaxLength: o.MaxLength, Overflow: example.Overflow(o.Overflow), Prefix: b.model.Prefix(), Suffix: b.model.Suffix(),
 	})

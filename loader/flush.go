@@ -22,7 +22,7 @@ type flusher struct {
 	state   cursor // what a checkpoint saves besides the open shards
 
 	stopped string    // the budget that ended the build, "" while it goes on
-	last    time.Time // of the last checkpoint
+	last    time.Time // of the last checkpoint of this run; zero before the first, which so comes early: runs that are killed young make progress, too
 	since   int64     // examples since then
 }
 
