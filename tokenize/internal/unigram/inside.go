@@ -17,7 +17,7 @@ import (
 // and nothing is remembered. A chunk is remembered under its bytes, and that of a word's beginning includes the white
 // space before it, which tells the two kinds apart and makes U+2581.
 //
-//	I5  Words of more than maxCutWord bytes are not cut inside, and scores are at most maxScore: so sums of paths are off by less than
+//	I6  Words of more than maxCutWord bytes are not cut inside, and scores are at most maxScore: so sums of paths are off by less than
 //	    closeScores.
 const (
 	longBlock   = 2 << 10

@@ -30,6 +30,10 @@ MODELS = {
     "unigram-nodummy": dict(model_type="unigram", rules=True, add_dummy_prefix=False),
 }
 
+# Texts in which the order and precision of sums decide between paths of equal score.
+TIES = ["ab3333\\Ёлка", " ▁the漢漢漢漢漢漢漢漢漢  3333since ", "�  the------- abม นวรรคร", "\" the-------- ß",
+        "AA b ▁the..........  ▁ ---------ภาษาไทยไม่มีการเว้นวรรคระหว่างคำ "]
+
 
 def main():
     folder, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -55,6 +59,9 @@ def main():
                     ids = sp.encode(x)
                     some = ids if r.random() < .7 else [r.randrange(len(sp)) for _ in range(r.randint(0, 9))]
                     f.write(json.dumps([x, ids, some, sp.decode(some)]) + "\n")
+                for x in TIES:
+                    ids = sp.encode(x)
+                    f.write(json.dumps([x, ids, ids, sp.decode(ids)]) + "\n")
 
 
 main()
