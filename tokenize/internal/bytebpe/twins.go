@@ -63,9 +63,6 @@ func (e *Encoder) matchGo(first, n, misses int) int {
 	return misses + more
 }
 
-// isZero is all ones for 0, else 0.
-func isZero(x uint64) uint64 { return (x|-x)>>63 - 1 }
-
 // emitGo appends the ids of the values of words first..words, and returns the number of the word at which it stopped: words, a long one, or
 // one whose spilled ids are gone.
 func (e *Encoder) emitGo(dst []uint32, first, words int) (_ []uint32, done int) {
