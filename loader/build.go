@@ -44,6 +44,7 @@ type build struct {
 	templateBytes int64
 
 	// Of the phase that runs.
+	current       *phase
 	ordered, work chan *job // every job goes to both: in order to the flusher, in any order to the workers
 	idle          chan *job
 	readErr       error // of the sources; set before ordered is closed
@@ -227,6 +228,7 @@ func (b *build) run(ctx context.Context, f *flusher) (*Summary, error) {
 // runPhase streams one phase's sources, from the cursor to their end or to a budget. An ended context ends it at a checkpoint.
 func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	p := &b.phases[f.state.Phase]
+	b.current = p
 	reader, err := p.set.Reader(f.state.Position)
 	if err != nil {
 		return err
@@ -281,7 +283,7 @@ func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
 	if !errors.As(err, &tooLarge) {
 		return err
 	}
-	uri := b.phases[0].set.Inputs()[r.Input].URI
+	uri := b.current.set.Inputs()[r.Input].URI
 	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where --memory leaves %d; raise --memory: %w",
 		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, ErrMemory)
 }
