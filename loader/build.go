@@ -39,8 +39,6 @@ type build struct {
 	meter  meter
 	phases []phase
 
-	jobLease      int64
-	maxRecords    int
 	templateBytes int64
 
 	// Of the phase that runs.
@@ -147,7 +145,6 @@ func prepare(ctx context.Context, o Options) (*build, shard.BuilderOptions, erro
 	if b.ledger, err = b.plan.ledger(); err != nil {
 		return nil, none, err
 	}
-	b.jobLease, b.maxRecords = b.plan.jobLease, b.plan.maxRecords
 	return b, builderOptions, nil
 }
 

@@ -37,7 +37,7 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 			j.records = append(j.records, recordSpan{record, start, len(j.raw)})
 			j.next = reader.Position()
 			next()
-			if err != nil || len(j.raw) >= jobTextBytes || len(j.records) == b.maxRecords || len(staged) > pieceBytes {
+			if err != nil || len(j.raw) >= jobTextBytes || len(j.records) == b.plan.maxRecords || len(staged) > pieceBytes {
 				break // a record longer than a piece travels alone, under a lease of its own
 			}
 		}
@@ -55,7 +55,7 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 
 // newJob leases a job for records that begin with one of rawBytes: the usual lease, or as much as that one needs.
 func (b *build) newJob(ctx context.Context, rawBytes int64) (*job, error) {
-	lease, err := b.ledger.Acquire(ctx, max(b.jobLease, leaseBytes(rawBytes, 1, b.templateBytes)))
+	lease, err := b.ledger.Acquire(ctx, max(b.plan.jobLease, leaseBytes(rawBytes, 1, b.templateBytes)))
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/dsload/dsload/shard"
 )
 
 // TestKilledBuildsEndWithTheSameBytes kills builds (SIGKILL) at random moments, resumes them with other numbers of workers until they are done, and compares
@@ -105,23 +103,12 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 	t.Logf("%d kills over %d builds of %.1f s, %d of them resumed; all equal", kills, builds, alone.Seconds(), resumed)
 }
 
-// treeOf reads a dataset folder, run.json aside.
+// treeOf is readTree for a test that cannot go on without it.
 func treeOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	files, err := readTree(dir)
 	if err != nil {
 		t.Fatal(err)
-	}
-	files := map[string]string{}
-	for _, e := range entries {
-		if e.Name() == shard.RunName {
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[e.Name()] = string(data)
 	}
 	return files
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/dsload/dsload/shard"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -78,7 +79,10 @@ func sameTree(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: same dir dir")
 	}
-	a, b := readTree(ts, args[0]), readTree(ts, args[1])
+	a, err := readTree(ts.MkAbs(args[0]))
+	ts.Check(err)
+	b, err := readTree(ts.MkAbs(args[1]))
+	ts.Check(err)
 	equal := len(a) == len(b)
 	for name, data := range a {
 		if b[name] != data {
@@ -93,17 +97,22 @@ func sameTree(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func readTree(ts *testscript.TestScript, dir string) map[string]string {
+// readTree reads a dataset folder by file name, run.json aside: all that equal builds have in common.
+func readTree(dir string) (map[string]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
 	files := map[string]string{}
-	entries, err := os.ReadDir(ts.MkAbs(dir))
-	ts.Check(err)
 	for _, e := range entries {
-		if e.Name() == "run.json" {
+		if e.Name() == shard.RunName {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(ts.MkAbs(dir), e.Name()))
-		ts.Check(err)
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
 		files[e.Name()] = string(data)
 	}
-	return files
+	return files, nil
 }

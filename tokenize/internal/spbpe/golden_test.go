@@ -122,34 +122,15 @@ func fields(b []byte, f func(num int, val []byte, x uint64)) {
 	}
 }
 
-var goldenTokenizers = []struct {
-	name string
-	load func(testing.TB) enginetest.Tokenizer
-}{
-	{"phi-3", func(t testing.TB) enginetest.Tokenizer { return loadJSON(t, "phi-3") }},
-	{"llama2.model", func(t testing.TB) enginetest.Tokenizer { return loadSentencePiece(t, "tokenizers/llama2.model") }},
+var goldenTokenizers = []enginetest.Golden{
+	{Name: "phi-3", Load: func(t testing.TB) enginetest.Tokenizer { return loadJSON(t, "phi-3") }},
+	{Name: "llama2.model", Load: func(t testing.TB) enginetest.Tokenizer { return loadSentencePiece(t, "tokenizers/llama2.model") }},
 }
 
-func TestGoldenCases(t *testing.T) {
-	for _, g := range goldenTokenizers {
-		t.Run(g.name, func(t *testing.T) { enginetest.Cases(t, g.name, g.load(t)) })
-	}
-}
+func TestGoldenCases(t *testing.T) { enginetest.AllCases(t, goldenTokenizers) }
 
-func TestGoldenCorpora(t *testing.T) {
-	for _, g := range goldenTokenizers {
-		t.Run(g.name, func(t *testing.T) { enginetest.Digests(t, g.name, g.load(t)) })
-	}
-}
+func TestGoldenCorpora(t *testing.T) { enginetest.AllDigests(t, goldenTokenizers) }
 
-func BenchmarkSpeed(b *testing.B) {
-	for _, g := range goldenTokenizers {
-		b.Run(g.name, func(b *testing.B) { enginetest.Speed(b, g.load(b)) })
-	}
-}
+func BenchmarkSpeed(b *testing.B) { enginetest.AllSpeeds(b, goldenTokenizers) }
 
-func BenchmarkHostile(b *testing.B) {
-	for _, g := range goldenTokenizers {
-		b.Run(g.name, func(b *testing.B) { enginetest.Hostile(b, g.load(b)) })
-	}
-}
+func BenchmarkHostile(b *testing.B) { enginetest.AllHostile(b, goldenTokenizers) }

@@ -241,7 +241,7 @@ func TestBadConfigs(t *testing.T) {
 
 func TestNoAllocs(t *testing.T) {
 	for _, g := range goldenTokenizers {
-		enginetest.NoAllocs(t, g.load(t))
+		enginetest.NoAllocs(t, g.Load(t))
 	}
 }
 

@@ -257,7 +257,7 @@ func TestAgainstReference(t *testing.T) {
 
 func TestNoAllocs(t *testing.T) {
 	for _, g := range goldenTokenizers {
-		enginetest.NoAllocs(t, g.load(t))
+		enginetest.NoAllocs(t, g.Load(t))
 	}
 }
 

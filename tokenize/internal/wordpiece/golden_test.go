@@ -42,33 +42,14 @@ func loadJSON(t testing.TB, name string) enginetest.Tokenizer {
 	return tok
 }
 
-var goldenTokenizers = []struct {
-	name string
-	load func(testing.TB) enginetest.Tokenizer
-}{
-	{"bert-uncased", func(t testing.TB) enginetest.Tokenizer { return loadJSON(t, "bert-uncased") }},
+var goldenTokenizers = []enginetest.Golden{
+	{Name: "bert-uncased", Load: func(t testing.TB) enginetest.Tokenizer { return loadJSON(t, "bert-uncased") }},
 }
 
-func TestGoldenCases(t *testing.T) {
-	for _, g := range goldenTokenizers {
-		t.Run(g.name, func(t *testing.T) { enginetest.Cases(t, g.name, g.load(t)) })
-	}
-}
+func TestGoldenCases(t *testing.T) { enginetest.AllCases(t, goldenTokenizers) }
 
-func TestGoldenCorpora(t *testing.T) {
-	for _, g := range goldenTokenizers {
-		t.Run(g.name, func(t *testing.T) { enginetest.Digests(t, g.name, g.load(t)) })
-	}
-}
+func TestGoldenCorpora(t *testing.T) { enginetest.AllDigests(t, goldenTokenizers) }
 
-func BenchmarkSpeed(b *testing.B) {
-	for _, g := range goldenTokenizers {
-		b.Run(g.name, func(b *testing.B) { enginetest.Speed(b, g.load(b)) })
-	}
-}
+func BenchmarkSpeed(b *testing.B) { enginetest.AllSpeeds(b, goldenTokenizers) }
 
-func BenchmarkHostile(b *testing.B) {
-	for _, g := range goldenTokenizers {
-		b.Run(g.name, func(b *testing.B) { enginetest.Hostile(b, g.load(b)) })
-	}
-}
+func BenchmarkHostile(b *testing.B) { enginetest.AllHostile(b, goldenTokenizers) }
