@@ -15,7 +15,7 @@ import (
 var raceEnabled bool
 
 // loadGeneral loads a tokenizer.json with the general pipeline, whatever engine would fit.
-func loadGeneral(t *testing.T, path string) *Tokenizer {
+func loadGeneral(t testing.TB, path string) *Tokenizer {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {

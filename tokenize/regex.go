@@ -14,5 +14,5 @@ func compileRegex(pattern string) (normalize.Finder, error) {
 	if err != nil {
 		return nil, unsupportedf("%v", err)
 	}
-	return re, nil
+	return normalize.Regex{Regex: re}, nil
 }

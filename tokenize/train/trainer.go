@@ -59,7 +59,7 @@ func New(o Options) (*Trainer, error) {
 		t.pre = pretokenize.Bert()
 		t.words = newWordTable(o.MaxMemory, 100, 14, 4*maxWordPieceChars)
 	case Unigram:
-		t.norm = normalize.Sequence{normalize.Nmt(), normalize.NFKC, normalize.Replace(spaces, " ")}
+		t.norm = normalize.Sequence{normalize.Nmt(), normalize.NFKC, normalize.Replace(normalize.Regex{Regex: spaces}, " ")}
 		if o.Lowercase {
 			t.norm = append(t.norm, normalize.Lowercase())
 		}

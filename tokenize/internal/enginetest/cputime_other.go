@@ -6,5 +6,5 @@ import "time"
 
 var began = time.Now()
 
-// cpuTime stands in with the time on the clock where CPU time is not to be had.
-func cpuTime() time.Duration { return time.Since(began) }
+// CPUTime stands in with the time on the clock where CPU time is not to be had.
+func CPUTime() time.Duration { return time.Since(began) }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cpuTime is the CPU time of the process so far.
-func cpuTime() time.Duration {
+// CPUTime is the CPU time of the process so far.
+func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic(err)

@@ -222,17 +222,17 @@ func Speed(b *testing.B, k Tokenizer) {
 			var cold, warm, made time.Duration
 			ids := make([]uint32, 0, 1<<16)
 			pass := func(e Encoder) time.Duration {
-				start := cpuTime()
+				start := CPUTime()
 				for _, d := range docs {
 					ids = k.Encode(e, ids[:0], d)
 				}
-				return cpuTime() - start
+				return CPUTime() - start
 			}
 			for b.Loop() {
 				for i := range 5 {
-					start := cpuTime()
+					start := CPUTime()
 					e := k.New(0)
-					m := cpuTime() - start
+					m := CPUTime() - start
 					x, y := pass(e), pass(e)
 					if i == 0 || x < cold {
 						cold = x
@@ -250,45 +250,5 @@ func Speed(b *testing.B, k Tokenizer) {
 			b.ReportMetric(float64(len(text))/1e6/warm.Seconds(), "warm-MB/cpu-s")
 			b.ReportMetric(made.Seconds()*1e3, "new-ms")
 		})
-	}
-}
-
-// Hostile measures inputs that tempt an engine into more than linear time or space, against plain text, in nanoseconds a byte.
-func Hostile(b *testing.B, k Tokenizer) {
-	for _, h := range HostileTexts(1 << 20) {
-		b.Run(h.Name, func(b *testing.B) {
-			e := k.New(0)
-			var ids []uint32
-			start := cpuTime()
-			for b.Loop() {
-				ids = k.Encode(e, ids[:0], h.Text)
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N)/float64(len(h.Text)), "ns/B")
-		})
-	}
-}
-
-// HostileText is a text and what it is.
-type HostileText struct {
-	Name string
-	Text []byte
-}
-
-// HostileTexts returns texts of about n bytes.
-func HostileTexts(n int) []HostileText {
-	repeat := func(s string) []byte { return bytes.Repeat([]byte(s), n/len(s)) }
-	word := repeat("the quick brown fox jumps over the lazy dog ")
-	letters := make([]byte, n)
-	x := uint64(1)
-	for i := range letters {
-		x = x*6364136223846793005 + 1442695040888963407
-		letters[i] = 'a' + byte(x>>33)%26
-	}
-	return []HostileText{
-		{"plain", word}, {"a", repeat("a")}, {"spaces", repeat(" ")}, {"digits", repeat("1")}, {"less", repeat("<")}, {"dash", repeat("-")},
-		{"newlines", repeat("\n")}, {"nul", repeat("\x00")}, {"a-", repeat("a-")}, {"1.", repeat("1.")}, {"ab", repeat("ab")}, {"acute", repeat("\u0301")}, {"e-acute", repeat("e\u0301")},
-		{"family", repeat("\U0001F468\u200D")}, {"flag", repeat("\U0001F1E9")}, {"metaspace", repeat("\u2581")}, {"han", repeat("\u4E2D")},
-		{"hangul", repeat("\uAC01")}, {"letters", letters}, {"prepend", repeat("\u0600")}, {"space-acute", repeat(" \u0301")}, {"nbsp", repeat("\u00A0")},
 	}
 }

@@ -2,24 +2,58 @@ package normalize
 
 import (
 	"bytes"
+	"sync"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize/internal/regex"
 )
 
-// Finder finds the leftmost match at or after a position; start is -1 where there is none.
+// Finder searches texts.
 type Finder interface {
-	FindAt(text []byte, at int) (start, end int)
+	Search(text []byte) Search
 }
+
+// Search is a walk through one text, from left to right, that may learn from what it has seen. FindAt finds the leftmost match at or after a
+// position; start is -1 where there is none.
+type Search interface {
+	FindAt(at int) (start, end int)
+	Close()
+}
+
+// Regex is a Finder of a regular expression.
+type Regex struct{ *regex.Regex }
+
+// Search implements Finder.
+func (r Regex) Search(text []byte) Search { return r.Regex.Search(text) }
 
 // Literal is a Finder of a fixed string.
 type Literal []byte
 
-// FindAt implements Finder.
-func (l Literal) FindAt(text []byte, at int) (start, end int) {
-	i := bytes.Index(text[at:], l)
+type literalSearch struct {
+	literal Literal
+	text    []byte
+}
+
+var literalSearches = sync.Pool{New: func() any { return new(literalSearch) }}
+
+// Search implements Finder.
+func (l Literal) Search(text []byte) Search {
+	s := literalSearches.Get().(*literalSearch)
+	s.literal, s.text = l, text
+	return s
+}
+
+func (s *literalSearch) FindAt(at int) (start, end int) {
+	i := bytes.Index(s.text[at:], s.literal)
 	if i < 0 {
 		return -1, -1
 	}
-	return at + i, at + i + len(l)
+	return at + i, at + i + len(s.literal)
+}
+
+func (s *literalSearch) Close() {
+	*s = literalSearch{}
+	literalSearches.Put(s)
 }
 
 // Matches calls f for each match, left to right, as Hugging Face walks over a text: matches do not overlap, and an empty
@@ -28,9 +62,11 @@ func Matches(find Finder, text []byte, f func(start, end int)) {
 	if len(text) == 0 {
 		return
 	}
+	search := find.Search(text)
+	defer search.Close()
 	last := -1
 	for at := 0; at <= len(text); {
-		start, end := find.FindAt(text, at)
+		start, end := search.FindAt(at)
 		if start < 0 {
 			return
 		}

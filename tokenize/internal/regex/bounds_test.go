@@ -31,7 +31,7 @@ func TestStepsStayLinear(t *testing.T) {
 		re := mustCompile(t, c.pattern)
 		m := newMachine(re.prog)
 		text := []byte(c.text)
-		m.begin(text, 0)
+		m.begin(text)
 		for from := 0; from <= len(text); {
 			start, end := m.search(from)
 			if start < 0 {
@@ -120,7 +120,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		m := newMachine(re.prog)
-		m.begin([]byte(text), 0)
+		m.begin([]byte(text))
 		start, end := m.search(0)
 		m.memo.start()
 		if s, e := m.search(0); s != start || e != end {

@@ -11,7 +11,6 @@ type machine struct {
 
 	steps  int // taken since begin
 	budget int // steps after which outcomes are remembered
-	from   int // where the search began
 	far    int // how far any attempt has looked, with an allowance for steps
 	memo   memo
 }
@@ -50,8 +49,8 @@ func newMachine(p *program) *machine {
 	return m
 }
 
-func (m *machine) begin(text []byte, from int) {
-	m.text, m.steps, m.from, m.far, m.budget = text, 0, from, from, spareSteps
+func (m *machine) begin(text []byte) {
+	m.text, m.steps, m.far, m.budget = text, 0, 0, spareSteps
 	m.memo.on = false
 }
 
@@ -102,7 +101,7 @@ func (m *machine) search(from int) (start, end int) {
 func (m *machine) look(pos int) {
 	if pos > m.far {
 		m.far = pos
-		m.budget = spareSteps + stepsPerByte*(m.far-m.from)
+		m.budget = spareSteps + stepsPerByte*m.far
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 // # Data flow
 //
-//	pattern -> parse -> node tree -> compile -> program -> machine (one a call, pooled) -> matches
+//	pattern -> parse -> node tree -> compile -> program -> machine (one a Search, pooled) -> matches
 //
 // A program is run by backtracking with an explicit stack. When a run has taken many more steps than it has passed bytes, the machine
 // begins to remember outcomes of (instruction, position) and never computes one twice, so that time stays linear in the text: what a
@@ -56,7 +56,7 @@ func Compile(pattern string) (*Regex, error) {
 		return nil, err
 	}
 	re := &Regex{pattern: pattern, prog: prog}
-	re.pool.New = func() any { return newMachine(prog) }
+	re.pool.New = func() any { return &Search{re: re, m: *newMachine(prog)} }
 	return re, nil
 }
 
@@ -64,24 +64,44 @@ func Compile(pattern string) (*Regex, error) {
 func (re *Regex) String() string { return re.pattern }
 
 // FindAt returns the first match that begins at or after from, as byte offsets, or -1, -1. Look-behind sees the text before from.
+// For all matches of a text take a Search: what one call learns of the text is lost to the next.
 func (re *Regex) FindAt(text []byte, from int) (start, end int) {
-	m := re.pool.Get().(*machine)
-	m.begin(text, from)
-	start, end = m.search(from)
-	m.finish()
-	re.pool.Put(m)
+	s := re.Search(text)
+	start, end = s.FindAt(from)
+	s.Close()
 	return start, end
 }
 
+// Search is a walk through one text, for one goroutine. It remembers what it has looked at, so that finding all matches in turn is linear in
+// the text, however far the pattern looks ahead at each place.
+type Search struct {
+	re *Regex
+	m  machine
+}
+
+// Search begins a walk through text, which must not change before Close.
+func (re *Regex) Search(text []byte) *Search {
+	s := re.pool.Get().(*Search)
+	s.m.begin(text)
+	return s
+}
+
+// FindAt returns the first match that begins at or after from, as byte offsets, or -1, -1. Calls go from left to right.
+func (s *Search) FindAt(from int) (start, end int) { return s.m.search(from) }
+
+// Close ends the walk; s must not be used again.
+func (s *Search) Close() {
+	s.m.finish()
+	s.re.pool.Put(s)
+}
+
 // AppendMatches appends the start and end of each match in text, as Hugging Face's tokenizers iterate them: an empty match directly
-// behind the previous match does not count, and the search goes on one character later. It is linear in the text where repeated calls
-// of FindAt might not be.
+// behind the previous match does not count, and the search goes on one character later.
 func (re *Regex) AppendMatches(dst []int, text []byte) []int {
-	m := re.pool.Get().(*machine)
-	m.begin(text, 0)
+	s := re.Search(text)
 	last := -1
 	for from := 0; from <= len(text); {
-		start, end := m.search(from)
+		start, end := s.FindAt(from)
 		if start < 0 {
 			break
 		}
@@ -93,7 +113,6 @@ func (re *Regex) AppendMatches(dst []int, text []byte) []int {
 		dst = append(dst, start, end)
 		from, last = end, end
 	}
-	m.finish()
-	re.pool.Put(m)
+	s.Close()
 	return dst
 }

@@ -114,9 +114,8 @@ func (re *Regex) matchesRemembering(text []byte, remember bool) []int {
 		return re.AppendMatches(nil, text)
 	}
 	m := newMachine(re.prog)
-	m.begin(text, 0)
+	m.begin(text)
 	m.memo.start()
-	re.pool.Put(m)
 	var out []int
 	last := -1
 	for from := 0; from <= len(text); {
