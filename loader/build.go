@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/dsload/dsload/loader/example"
 	"github.com/dsload/dsload/loader/internal/budget"
@@ -80,7 +79,7 @@ func Build(ctx context.Context, o Options) (*Summary, error) {
 		return finishedSummary(&o)
 	}
 	if err != nil {
-		return nil, err
+		return nil, shardListError(err)
 	}
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
@@ -89,14 +88,14 @@ func Build(ctx context.Context, o Options) (*Summary, error) {
 			return s, nil
 		}
 	}
-	return nil, errors.Join(err, builder.Close())
+	return nil, errors.Join(shardListError(err), builder.Close())
 }
 
 // prepare opens everything that can be wrong before the first byte is written.
 func prepare(ctx context.Context, o Options) (*build, shard.BuilderOptions, error) {
 	var none shard.BuilderOptions
 	b := &build{opts: o}
-	b.meter.start = time.Now()
+	b.meter.start = o.clock()
 	t := o.Model
 	if t == nil {
 		var err error
@@ -145,6 +144,7 @@ func prepare(ctx context.Context, o Options) (*build, shard.BuilderOptions, erro
 	if b.ledger, err = b.plan.ledger(); err != nil {
 		return nil, none, err
 	}
+	builderOptions.MaxShards = b.plan.maxShards
 	return b, builderOptions, nil
 }
 
@@ -219,6 +219,8 @@ func (b *build) run(ctx context.Context, f *flusher) (*Summary, error) {
 		}
 		f.endPhase()
 	}
+	// The manifest is written in the memory that the jobs had.
+	b.ordered, b.work, b.idle, b.workers = nil, nil, nil, nil
 	return f.finish()
 }
 
@@ -283,6 +285,14 @@ func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
 	uri := b.current.set.Inputs()[r.Input].URI
 	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where --memory leaves %d; raise --memory: %w",
 		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, ErrMemory)
+}
+
+// shardListError says what to do where the list of the shards has outgrown its part of the cap.
+func shardListError(err error) error {
+	if !errors.Is(err, shard.ErrShardList) {
+		return err
+	}
+	return fmt.Errorf("%w (%w); raise --memory and run the same command again, or start afresh with larger --shard-bytes", err, ErrMemory)
 }
 
 // defaultTextField is the field of records that holds the text.

@@ -19,6 +19,7 @@
 //	        + source      decompressor, window, the staged record
 //	        + jobs        text and ids in flight, leased a job at a time for its worst case
 //	        + shards      open record batches, checksums, checkpoint
+//	        + list        sizes and checksums of the shards written so far
 //	        + held out    hashes of the documents in the split val
 //	        + partial     the chunk that goes on into the next piece
 //

@@ -89,13 +89,13 @@ func (f *flusher) counters() map[string]int64 {
 // summary is everything but the splits, which the manifest tells.
 func (f *flusher) summary() *Summary {
 	s, b := &f.state, f.b
-	seconds := time.Since(b.meter.start).Seconds()
+	seconds := b.elapsed().Seconds()
 	sum := &Summary{
 		Out: b.opts.Out, Documents: s.Documents, TextBytes: s.TextBytes, Replaced: s.Replaced, Dropped: f.cutter.Dropped(), Copies: s.Copies, Rejected: s.Rejected,
 		Warnings: b.model.Warnings(), Resumed: b.meter.resumed != Counters{},
 		Seconds: seconds, PeakRSSBytes: peakResidentBytes(), CapBytes: b.opts.Memory,
-		MBPerSecond:     float64(s.TextBytes-b.meter.resumed.TextBytes) / 1e6 / seconds,
-		TokensPerSecond: float64(s.Tokens-b.meter.resumed.Tokens) / seconds,
+		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
+		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
 	}
 	sum.Stopped = s.Ends[0].Stopped
 	if left := f.unread(); left != "" {
@@ -112,6 +112,14 @@ func (f *flusher) summary() *Summary {
 		sum.Notes = append(sum.Notes, fmt.Sprintf("%d documents equal to held-out ones were left out of training", s.Copies))
 	}
 	return sum
+}
+
+// rate is n a second, 0 where the clock tells no time.
+func rate(n int64, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(n) / seconds
 }
 
 // unread says what the budget that ended the build left of the sources.
@@ -147,7 +155,7 @@ func (f *flusher) unread() string {
 func (f *flusher) runRecord(sum *Summary) any {
 	host, _ := os.Hostname() // a record for people; its absence is no error
 	return map[string]any{
-		"finished": time.Now().UTC().Format(time.RFC3339), "host": host, "platform": runtime.GOOS + "/" + runtime.GOARCH, "go": runtime.Version(),
+		"finished": f.b.opts.clock().UTC().Format(time.RFC3339), "host": host, "platform": runtime.GOOS + "/" + runtime.GOARCH, "go": runtime.Version(),
 		"seconds": sum.Seconds, "mb_per_s": sum.MBPerSecond, "tokens_per_s": sum.TokensPerSecond, "peak_rss_bytes": sum.PeakRSSBytes,
 		"memory_cap_bytes": sum.CapBytes, "workers": f.b.opts.Workers, "checkpoint_every": f.b.opts.CheckpointEvery, "resumed": sum.Resumed,
 	}

@@ -19,6 +19,7 @@ type MemoryPlan struct {
 	cacheBytes int   // of each worker's encoder
 	jobLease   int64 // of a usual job
 	maxRecords int
+	maxShards  int
 	jobs       int64 // jobs that fit in flight
 }
 
@@ -41,6 +42,9 @@ const (
 	leastCacheBytes = 512 << 10 // below it the cache is not worth its name
 	tailCacheBytes  = 256 << 10 // of the encoder that cuts the last document of a byte budget
 	workerBytes     = 256 << 10 // a worker's scratch: decoded text and its buffers
+	// listShare is the part of the cap that the list of the shards' sizes and checksums may take: 1 MiB of 64 is room for 13,000 shards.
+	listShare   = 64
+	leastShards = 100 // are part of what a Builder takes
 	// gcShare is the part of the cap that garbage may take between two collections.
 	gcShare = 16
 )
@@ -54,6 +58,7 @@ func planMemory(o *Options, t *tokenize.Tokenizer, sources source.Options, input
 	}
 	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
+	builder.MaxShards = leastShards
 
 	fixed := []budget.Part{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare, Why: "runtime, program, stacks, garbage between collections"},
@@ -86,6 +91,13 @@ func planMemory(o *Options, t *tokenize.Tokenizer, sources source.Options, input
 	least := need - o.Memory/gcShare + caches(leastCacheBytes) + leastJobs*p.jobLease
 	p.Smallest = least * gcShare / (gcShare - 1)
 	need += caches(p.cacheBytes)
+	// While the manifest is written, all that the jobs had is free for it.
+	p.maxShards = leastShards + int(max(0, min(o.Memory/listShare/shard.ListBytes, (o.Memory-need-leastJobs*p.jobLease)/shard.ListBytes,
+		(o.Memory-need)/(shard.FinishBytes+shard.ListBytes), int64(shard.MaxShards-leastShards))))
+	list := budget.Part{Name: "list of shards", Bytes: int64(p.maxShards-leastShards) * shard.ListBytes,
+		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
+	fixed = append(fixed, list)
+	need += list.Bytes
 	p.jobs = min((o.Memory-need)/p.jobLease, 4*workers+4)
 	if p.jobs < leastJobs {
 		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest}

@@ -64,6 +64,8 @@ type Options struct {
 	Progress func(Progress)
 	// checkpointInterval is the shortest time between checkpoints. Default defaultCheckpointInterval; tests set it to a nanosecond.
 	checkpointInterval time.Duration
+	// clock is time.Now but in tests. It decides when checkpoints are taken and what run.json says, no other byte.
+	clock func() time.Time
 }
 
 const (
@@ -104,6 +106,9 @@ func (o Options) withDefaults() Options {
 	o.checkpointInterval = orDefault(o.checkpointInterval, defaultCheckpointInterval)
 	if o.FS == nil {
 		o.FS = shard.OS()
+	}
+	if o.clock == nil {
+		o.clock = time.Now
 	}
 	return o
 }

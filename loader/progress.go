@@ -73,7 +73,7 @@ func (b *build) progress(done bool) Progress {
 	p := Progress{
 		Documents: m.documents.Load(), Examples: m.examples.Load(), Tokens: m.tokens.Load(), TextBytes: m.textBytes.Load(),
 		SourceBytes: m.sourceBytes.Load(), TotalBytes: m.totalBytes.Load(),
-		Elapsed: time.Since(m.start), Resumed: m.resumed, Memory: residentBytes(), CapBytes: b.opts.Memory, Done: done,
+		Elapsed: b.elapsed(), Resumed: m.resumed, Memory: residentBytes(), CapBytes: b.opts.Memory, Done: done,
 	}
 	p.Fraction = -1
 	toward := func(have, want int64) {
@@ -87,6 +87,9 @@ func (b *build) progress(done bool) Progress {
 	toward(p.Tokens, b.opts.MaxTokens)
 	return p
 }
+
+// elapsed is the time since the build began, never negative: a clock without a monotonic reading may have been set back.
+func (b *build) elapsed() time.Duration { return max(0, b.opts.clock().Sub(b.meter.start)) }
 
 // budgetSum adds the example budgets of both splits; without one for training there is none.
 func budgetSum(train, val int64) int64 {

@@ -24,6 +24,7 @@ type corpus struct {
 	n      int
 	maxLen int
 	stop   bool // close the builder after n rows instead of finishing
+	shards int  // BuilderOptions.MaxShards
 }
 
 func (c corpus) row(i int) (split string, e *shard.Example) {
@@ -59,7 +60,7 @@ func (c corpus) row(i int) (split string, e *shard.Example) {
 }
 
 func (c corpus) options() shard.BuilderOptions {
-	return shard.BuilderOptions{Schema: c.schema, ShardBytes: 4 << 10, Settings: json.RawMessage(`{"max_length": 512, "tokenizer": {"name": "t"}}`)}
+	return shard.BuilderOptions{Schema: c.schema, ShardBytes: 4 << 10, MaxShards: c.shards, Settings: json.RawMessage(`{"max_length": 512, "tokenizer": {"name": "t"}}`)}
 }
 
 var provenance = shard.Provenance{
@@ -566,7 +567,7 @@ func TestResumeClearsAway(t *testing.T) {
 func TestBuilderBytes(t *testing.T) {
 	for _, longest := range []int{64, 4096, 1 << 19} {
 		for _, schema := range []shard.Schema{{VocabSize: 300}, {VocabSize: 1 << 20, Labels: true, LossMask: true, Segments: true}} {
-			o := shard.BuilderOptions{Schema: schema, MaxRowTokens: longest}
+			o := shard.BuilderOptions{Schema: schema, MaxRowTokens: longest, MaxShards: 1000}
 			e := &shard.Example{InputIDs: make([]uint32, longest)}
 			if schema.Labels {
 				e.Labels, e.LossMask, e.Segments = make([]uint32, longest), make([]bool, longest), make([]int32, longest)
@@ -598,9 +599,20 @@ func TestBuilderBytes(t *testing.T) {
 				}
 			}
 			b.Close()
-			if limit := uint64(shard.BuilderBytes(o)); peak > limit || peak < limit/50 {
+			limit := uint64(shard.BuilderBytes(o))
+			if peak > limit || peak < limit/50 {
 				t.Errorf("rows of %d, %+v: %d bytes held, BuilderBytes says %d", longest, schema, peak, limit)
 			}
+			// Reading the checkpoint back must not take more than that, garbage included.
+			runtime.ReadMemStats(&before)
+			if b, _, err = shard.OpenBuilder(shard.OS(), dir, o); err != nil {
+				t.Fatal(err)
+			}
+			runtime.ReadMemStats(&after)
+			if took := after.TotalAlloc - before.TotalAlloc; took > limit {
+				t.Errorf("rows of %d, %+v: %d bytes allocated to resume, BuilderBytes says %d", longest, schema, took, limit)
+			}
+			b.Close()
 		}
 	}
 }

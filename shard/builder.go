@@ -20,6 +20,9 @@ type BuilderOptions struct {
 	// MaxRowTokens is the longest row that Append takes, labels counted separately: 0 is 1<<20, the limit 1<<28. Affects no
 	// bytes; it is what BuilderBytes is reckoned from.
 	MaxRowTokens int
+	// MaxShards is how many shards the build may come to, both splits together: 0 is as many as there are names. Their list stays in memory. Affects no
+	// bytes: a build that reached it can be resumed with more.
+	MaxShards int
 	// Settings is a JSON object of everything outside this package that determines the rows. It goes into the manifest as it
 	// is, and is compared, whatever the order of its members, when a folder is opened again.
 	Settings json.RawMessage
@@ -34,6 +37,9 @@ func (o BuilderOptions) withDefaults() BuilderOptions {
 	if o.MaxRowTokens == 0 {
 		o.MaxRowTokens = 1 << 20
 	}
+	if o.MaxShards == 0 {
+		o.MaxShards = MaxShards
+	}
 	if o.Settings == nil {
 		o.Settings = json.RawMessage("{}")
 	}
@@ -46,6 +52,9 @@ func (o BuilderOptions) validate() error {
 	}
 	if o.ShardBytes < minShardBytes || o.ShardBytes > maxShardBytes {
 		return fmt.Errorf("shard size %d: %w: from %d to %d bytes", o.ShardBytes, ErrRange, minShardBytes, maxShardBytes)
+	}
+	if o.MaxShards < 1 || o.MaxShards > MaxShards {
+		return fmt.Errorf("most shards %d: %w: from 1 to %d", o.MaxShards, ErrRange, MaxShards)
 	}
 	if o.MaxRowTokens < 1 || o.MaxRowTokens > maxRowTokens {
 		return fmt.Errorf("longest row %d: %w: from 1 to %d tokens", o.MaxRowTokens, ErrRange, maxRowTokens)
@@ -62,8 +71,27 @@ func (o BuilderOptions) batchBytes() int64 {
 	return min(o.ShardBytes/4, maxBatchBytes)
 }
 
-// BuilderBytes bounds the bytes that a Builder with these options holds while rows are appended, checkpoints taken and the
-// build finished; the exceptions of invariant I5 come on top.
+// MaxShards is how many shards there are names for, both splits together.
+const MaxShards = numSplits * (maxShardIndex + 1)
+
+// What the list of shards costs, in bytes a committed shard.
+const (
+	ListBytes   = 80      // while the build runs: a committedShard, with the slack of the slice
+	FinishBytes = 1 << 10 // while Finish writes the manifest: its lines, in memory twice, and what they are parsed back into
+	// leastBatchBytes is the least that a full record batch adds to a shard: rows of one token.
+	leastBatchBytes = maxBatchRows * (4 + 2 + 8 + 4)
+	openBatchBytes  = 64 // of a record batch of an open shard: its block with the slack of the slice, and its place in the footer
+)
+
+func (o BuilderOptions) checkShards(dir string, n int) error {
+	if n > o.MaxShards {
+		return fmt.Errorf("build %s: %w: %d shards where there is room for %d", dir, ErrShardList, n, o.MaxShards)
+	}
+	return nil
+}
+
+// BuilderBytes bounds the bytes that a Builder with these options holds while rows are appended and checkpoints taken or read. Finish takes FinishBytes
+// a shard besides.
 func BuilderBytes(o BuilderOptions) int64 {
 	o = o.withDefaults()
 	row := int64(o.MaxRowTokens) * int64(o.Schema.IDWidth())
@@ -84,7 +112,8 @@ func BuilderBytes(o BuilderOptions) int64 {
 		split += buffer(4 * int64(o.MaxRowTokens))
 	}
 	split += 16*int64(numBuckets) + 24<<10
-	return int64(numSplits)*split + checkpointBufferBytes + 16<<10
+	split += o.ShardBytes / leastBatchBytes * openBatchBytes
+	return int64(numSplits)*split + int64(o.MaxShards)*ListBytes + 2*checkpointBufferBytes + 16<<10
 }
 
 // Builder writes one dataset folder. It is used by one goroutine. After an error from the file system every call returns
@@ -179,6 +208,9 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		if len(s.shards) > maxShardIndex {
 			return fmt.Errorf("%w: more than %d shards; use larger ones", ErrTooLarge, maxShardIndex+1)
 		}
+		if err := b.checkShards(); err != nil {
+			return err
+		}
 		open := newShard(b.fs, b.path(ShardName(s.name, len(s.shards))), s.stage, s.hash)
 		if err := open.create(b.layout); err != nil {
 			return err
@@ -190,6 +222,18 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 	}
 	s.pending.reset(b.layout)
 	return nil
+}
+
+// checkShards refuses to begin a shard that the list has no room for.
+func (b *Builder) checkShards() error {
+	n := 0
+	for i := range b.splits {
+		n += len(b.splits[i].shards)
+		if b.splits[i].open != nil {
+			n++
+		}
+	}
+	return b.opts.checkShards(b.dir, n+1)
 }
 
 func (b *Builder) commitShard(s *buildSplit) error {

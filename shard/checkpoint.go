@@ -3,8 +3,6 @@ package shard
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
-	"math"
 	"os"
 
 	"github.com/zeebo/blake3"
@@ -16,7 +14,6 @@ import (
 const (
 	checkpointMagic       = "DSLCKPT\x01"
 	checkpointBufferBytes = 16 << 10
-	maxCheckpointBytes    = 2 << 30
 )
 
 // Checkpoint is what OpenBuilder found of an earlier run.
@@ -219,167 +216,4 @@ func (w *checkpointWriter) end() error {
 	}
 	w.f = nil
 	return w.err
-}
-
-// savedState is a decoded checkpoint.
-type savedState struct {
-	opts   BuilderOptions // Schema, ShardBytes and Settings
-	begun  bool
-	cursor []byte
-	splits [numSplits]savedSplit
-}
-
-type savedSplit struct {
-	buildSplit        // without open
-	hasOpen    bool   // the fields below describe the open shard
-	openPos    int64  // its length
-	openTokens int64  // of its batches
-	openSum    []byte // BLAKE3 of its bytes
-	openBlocks []block
-}
-
-// decodeCheckpoint checks and parses a checkpoint file; file is for messages.
-func decodeCheckpoint(file string, data []byte) (*savedState, error) {
-	if len(data) < len(checkpointMagic)+32 {
-		return nil, truncated(file, int64(len(data)), int64(len(checkpointMagic)+32))
-	}
-	body := data[:len(data)-32]
-	if sum := blake3.Sum256(body); string(sum[:]) != string(data[len(body):]) {
-		return nil, corrupt(file, -1, "its own checksum differs")
-	}
-	if string(body[:len(checkpointMagic)]) != checkpointMagic {
-		return nil, &FileError{File: file, Offset: 0, Row: -1, Cause: ErrVersion}
-	}
-	r := &checkpointReader{data: body, pos: len(checkpointMagic)}
-	st := &savedState{}
-	vocab := r.int(1, maxVocabSize)
-	st.opts.Schema = Schema{VocabSize: int(vocab), Labels: r.bool(), LossMask: r.bool(), Segments: r.bool()}
-	st.opts.ShardBytes = r.int(minShardBytes, maxShardBytes)
-	st.opts.Settings = r.bytes()
-	st.begun = r.bool()
-	st.cursor = append([]byte(nil), r.bytes()...)
-	if r.bad {
-		return nil, corrupt(file, int64(r.pos), "malformed")
-	}
-	l := newLayout(st.opts.Schema)
-	for i := range st.splits {
-		st.splits[i].name = splitNames[i]
-		st.splits[i].decode(r, l)
-	}
-	if r.bad || r.pos != len(body) {
-		return nil, corrupt(file, int64(r.pos), "malformed")
-	}
-	return st, nil
-}
-
-func (s *savedSplit) decode(r *checkpointReader, l *layout) {
-	const many = math.MaxInt64
-	st := &s.stats
-	for _, v := range [...]*int64{&st.rows, &st.tokens, &st.labelTokens, &st.minLength, &st.maxLength, &st.maxLabels} {
-		*v = r.int(0, many)
-	}
-	s.document = r.int(-1, many)
-	s.part = int32(r.int(0, math.MaxInt32))
-	for n := r.int(0, int64(numBuckets)); n > 0 && !r.bad; n-- {
-		i := r.int(0, int64(numBuckets)-1)
-		st.hist[i] = [2]int64{r.int(1, many), r.int(0, many)}
-	}
-	for n := r.int(0, maxShardIndex+1); n > 0 && !r.bad; n-- {
-		c := committedShard{rows: r.int(1, many), tokens: r.int(1, many), bytes: r.int(1, many)}
-		copy(c.sum[:], r.raw(32))
-		s.shards = append(s.shards, c)
-	}
-	if s.hasOpen = r.bool(); s.hasOpen {
-		s.openPos, s.openTokens = r.int(0, many), r.int(0, many)
-		s.openSum = r.raw(32)
-		end := int64(len(l.head))
-		for n := r.int(0, many); n > 0 && !r.bad; n-- {
-			k := block{rows: r.int(1, maxBatchRows), body: r.int(0, 2*maxShardBytes)}
-			s.openBlocks = append(s.openBlocks, k)
-			end += l.metaLen + k.body
-			r.bad = r.bad || end > s.openPos
-		}
-		r.bad = r.bad || end != s.openPos
-	}
-	rows := r.int(0, maxBatchRows)
-	if r.bad || rows == 0 {
-		return
-	}
-	s.prepare(l)
-	s.pending.rows, s.pending.bytes = rows, r.int(1, many)
-	for i := range s.pending.cols {
-		c, kind := &s.pending.cols[i], l.cols[i]
-		c.n = r.int(0, int64(len(r.data)*8))
-		c.offsets = append(c.offsets[:0], r.bytes()...)
-		values := r.bytes()
-		r.bad = r.bad || int64(len(values)) != kind.value.bytes(c.n) || !validOffsets(kind, rows, c.n, c.offsets)
-		c.values = grow(c.values[:0], len(values))
-		copy(c.values, values)
-	}
-}
-
-// validOffsets tells whether offsets are those of a column of rows with n values.
-func validOffsets(c column, rows, n int64, offsets []byte) bool {
-	if !c.list {
-		return len(offsets) == 0 && n == rows
-	}
-	if int64(len(offsets)) != 4*(rows+1) {
-		return false
-	}
-	last := int64(0)
-	for i := int64(0); i <= rows; i++ {
-		v := int64(int32(binary.LittleEndian.Uint32(offsets[4*i:])))
-		if v < last || i == 0 && v != 0 {
-			return false
-		}
-		last = v
-	}
-	return last == n
-}
-
-// checkpointReader takes a checkpoint apart. After the first thing that cannot be, bad is set and all values are zero.
-type checkpointReader struct {
-	data []byte
-	pos  int
-	bad  bool
-}
-
-func (r *checkpointReader) raw(n int64) []byte {
-	if r.bad || n < 0 || n > int64(len(r.data)-r.pos) {
-		r.bad = true
-		return nil
-	}
-	p := r.data[r.pos : r.pos+int(n)]
-	r.pos += int(n)
-	return p
-}
-
-func (r *checkpointReader) int(low, high int64) int64 {
-	p := r.raw(8)
-	if p == nil {
-		return 0
-	}
-	v := int64(binary.LittleEndian.Uint64(p))
-	if v < low || v > high {
-		r.bad = true
-		return 0
-	}
-	return v
-}
-
-func (r *checkpointReader) bool() bool { return r.int(0, 1) == 1 }
-
-func (r *checkpointReader) bytes() []byte { return r.raw(r.int(0, math.MaxInt64)) }
-
-// rehash feeds the first n bytes of an open shard to h.
-func rehash(f File, path string, n int64, h io.Writer, buf []byte) error {
-	for pos := int64(0); pos < n; {
-		p := buf[:min(n-pos, int64(len(buf)))]
-		if err := readFull(f, path, p, pos); err != nil {
-			return err
-		}
-		h.Write(p)
-		pos += int64(len(p))
-	}
-	return nil
 }

@@ -16,8 +16,7 @@
 //	I3  After a crash at any operation, OpenBuilder restores the state of the last Checkpoint that returned, or of the one
 //	    that was being taken: no row is lost before its cursor and none is kept after it.
 //	I4  Where a record batch or a shard ends is a function of the rows before it.
-//	I5  A Builder holds at most BuilderBytes bytes however many rows it takes, but for 16 bytes a record batch of the open
-//	    shards and 80 bytes a committed shard.
+//	I5  A Builder holds at most BuilderBytes bytes however many rows it takes.
 //	I6  A reader accepts exactly the bytes that a writer makes for the same counts: metadata are compared with what they must
 //	    be, not parsed, so a forged header is an error and never a length to allocate or a place to read.
 package shard

@@ -12,6 +12,7 @@ var (
 	ErrCorrupt   = errors.New("corrupt")                       // bytes are not what was written
 	ErrTruncated = errors.New("truncated")                     // a file is shorter than it must be
 	ErrTooLarge  = errors.New("too large")                     // a row, file or number beyond the limits of FORMAT.md
+	ErrShardList = errors.New("the list of shards is full")    // Builder: Options.MaxShards reached
 	ErrVersion   = errors.New("unknown format version")        // written by a later dsload
 	ErrNotFound  = errors.New("no dataset here")               // a folder without manifest.json
 	ErrFinished  = errors.New("the dataset is already built")  // OpenBuilder: finished, with equal settings

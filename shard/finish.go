@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -138,7 +139,7 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := b.writeAtomic(RunName, strings.NewReader(string(run))); err != nil {
+		if _, err := b.writeAtomic(RunName, bytes.NewReader(run)); err != nil {
 			return nil, err
 		}
 	}
@@ -153,7 +154,7 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 	if m, err = parseManifest(b.path(ManifestName), data); err != nil {
 		return nil, err
 	}
-	if _, err := b.writeAtomic(ManifestName, strings.NewReader(string(data))); err != nil {
+	if _, err := b.writeAtomic(ManifestName, bytes.NewReader(data)); err != nil {
 		return nil, err
 	}
 	if err := b.syncNames(); err != nil {

@@ -134,16 +134,13 @@ func (b *Builder) finished(checkpoint bool) error {
 // removes what was written later.
 func (b *Builder) resume(names []string) (*Checkpoint, error) {
 	path := b.path(checkpointName)
-	data, err := readSmallFile(b.fs, path, maxCheckpointBytes)
-	if err != nil {
+	st, err := readCheckpoint(b.fs, path, b.dir, b.opts)
+	var other *SettingsError
+	switch {
+	case errors.Is(err, ErrShardList), errors.As(err, &other):
 		return nil, err
-	}
-	st, err := decodeCheckpoint(path, data)
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("%w; --overwrite starts afresh", err)
-	}
-	if err := sameBuild(b.dir, st.opts, b.opts); err != nil {
-		return nil, err
 	}
 	for i := range st.splits {
 		if err := b.resumeSplit(i, &st.splits[i]); err != nil {

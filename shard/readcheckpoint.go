@@ -1,0 +1,253 @@
+package shard
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"os"
+
+	"github.com/zeebo/blake3"
+)
+
+// A checkpoint is read through a small buffer, twice: for its checksum, then for what it says. So resuming a build takes no memory beyond what the build
+// takes anyway, and nothing of a file is believed before all of it was checked.
+
+// savedState is a decoded checkpoint.
+type savedState struct {
+	opts   BuilderOptions // Schema, ShardBytes and Settings
+	begun  bool
+	cursor []byte
+	splits [numSplits]savedSplit
+}
+
+type savedSplit struct {
+	buildSplit        // without open
+	hasOpen    bool   // the fields below describe the open shard
+	openPos    int64  // its length
+	openTokens int64  // of its batches
+	openSum    []byte // BLAKE3 of its bytes
+	openBlocks []block
+}
+
+// readCheckpoint checks and decodes a checkpoint file of a build with the options want; one of another build is a *SettingsError.
+func readCheckpoint(fsys FS, path, dir string, want BuilderOptions) (*savedState, error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if least := int64(len(checkpointMagic) + 32); size < least {
+		return nil, truncated(path, size, least)
+	}
+	r := &checkpointReader{f: f, path: path, end: size - 32, store: make([]byte, checkpointBufferBytes)}
+	hash := blake3.New()
+	if err := rehash(f, path, r.end, hash, r.store); err != nil {
+		return nil, err
+	}
+	var have, sum [32]byte
+	if err := readFull(f, path, have[:], r.end); err != nil {
+		return nil, err
+	}
+	if hash.Sum(sum[:0]); have != sum {
+		return nil, corrupt(path, -1, "its own checksum differs")
+	}
+	if string(r.raw(int64(len(checkpointMagic)))) != checkpointMagic {
+		return nil, errors.Join(r.err, &FileError{File: path, Offset: 0, Row: -1, Cause: ErrVersion})
+	}
+	return r.state(dir, want)
+}
+
+// state decodes what stands behind the magic. The splits are decoded only where the build is the one that is wanted: their sizes are bounded by its options.
+func (r *checkpointReader) state(dir string, want BuilderOptions) (*savedState, error) {
+	st := &savedState{}
+	vocab := r.int(1, maxVocabSize)
+	st.opts.Schema = Schema{VocabSize: int(vocab), Labels: r.bool(), LossMask: r.bool(), Segments: r.bool()}
+	st.opts.ShardBytes = r.int(minShardBytes, maxShardBytes)
+	st.opts.Settings = r.bytes(nil)
+	st.begun = r.bool()
+	st.cursor = r.bytes(nil)
+	if err := r.fault(); err != nil {
+		return nil, err
+	}
+	if err := sameBuild(dir, st.opts, want); err != nil {
+		return nil, err
+	}
+	l, shards := newLayout(st.opts.Schema), 0
+	for i := range st.splits {
+		st.splits[i].name = splitNames[i]
+		if err := st.splits[i].decode(r, l); err != nil {
+			return nil, err
+		}
+		shards += len(st.splits[i].shards)
+		if err := want.checkShards(dir, shards); err != nil {
+			return nil, err
+		}
+	}
+	if r.pos != r.end {
+		r.bad = true
+	}
+	return st, r.fault()
+}
+
+func (s *savedSplit) decode(r *checkpointReader, l *layout) error {
+	const many = math.MaxInt64
+	st := &s.stats
+	for _, v := range [...]*int64{&st.rows, &st.tokens, &st.labelTokens, &st.minLength, &st.maxLength, &st.maxLabels} {
+		*v = r.int(0, many)
+	}
+	s.document = r.int(-1, many)
+	s.part = int32(r.int(0, math.MaxInt32))
+	for n := r.int(0, int64(numBuckets)); n > 0 && !r.bad; n-- {
+		i := r.int(0, int64(numBuckets)-1)
+		st.hist[i] = [2]int64{r.int(1, many), r.int(0, many)}
+	}
+	for n := r.int(0, maxShardIndex+1); n > 0 && !r.bad; n-- {
+		c := committedShard{rows: r.int(1, many), tokens: r.int(1, many), bytes: r.int(1, many)}
+		copy(c.sum[:], r.raw(32))
+		s.shards = append(s.shards, c)
+	}
+	if s.hasOpen = r.bool(); s.hasOpen {
+		s.openPos, s.openTokens = r.int(0, many), r.int(0, many)
+		s.openSum = append([]byte(nil), r.raw(32)...)
+		end := int64(len(l.head))
+		for n := r.int(0, many); n > 0 && !r.bad; n-- {
+			k := block{rows: r.int(1, maxBatchRows), body: r.int(0, 2*maxShardBytes)}
+			s.openBlocks = append(s.openBlocks, k)
+			end += l.metaLen + k.body
+			r.bad = r.bad || end > s.openPos
+		}
+		r.bad = r.bad || end != s.openPos
+	}
+	rows := r.int(0, maxBatchRows)
+	if r.bad || rows == 0 {
+		return r.fault()
+	}
+	s.prepare(l)
+	s.pending.rows, s.pending.bytes = rows, r.int(1, many)
+	for i := range s.pending.cols {
+		c, kind := &s.pending.cols[i], l.cols[i]
+		c.n = r.int(0, r.end*8)
+		c.offsets = r.bytes(c.offsets[:0])
+		c.values = r.bytes(c.values[:0])
+		r.bad = r.bad || int64(len(c.values)) != kind.value.bytes(c.n) || !validOffsets(kind, rows, c.n, c.offsets)
+	}
+	return r.fault()
+}
+
+// validOffsets tells whether offsets are those of a column of rows with n values.
+func validOffsets(c column, rows, n int64, offsets []byte) bool {
+	if !c.list {
+		return len(offsets) == 0 && n == rows
+	}
+	if int64(len(offsets)) != 4*(rows+1) {
+		return false
+	}
+	last := int64(0)
+	for i := int64(0); i <= rows; i++ {
+		v := int64(int32(binary.LittleEndian.Uint32(offsets[4*i:])))
+		if v < last || i == 0 && v != 0 {
+			return false
+		}
+		last = v
+	}
+	return last == n
+}
+
+// checkpointReader takes a checkpoint apart. After the first thing that cannot be, bad is set and all values are zero.
+type checkpointReader struct {
+	f     File
+	path  string
+	pos   int64  // of the next byte to take
+	end   int64  // where the checksum begins
+	store []byte // of ready
+	ready []byte // read and not yet taken
+	bad   bool
+	err   error // of the file; bad is set, too
+}
+
+// fault is the error of the file where it could not be read or is not what it should be.
+func (r *checkpointReader) fault() error {
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.bad:
+		return corrupt(r.path, r.pos, "malformed")
+	}
+	return nil
+}
+
+// raw takes n bytes, no more than the buffer holds; they are valid until the next call.
+func (r *checkpointReader) raw(n int64) []byte {
+	if r.bad || n > r.end-r.pos {
+		r.bad = true
+		return nil
+	}
+	if int64(len(r.ready)) < n {
+		have := copy(r.store, r.ready)
+		at := r.pos + int64(have)
+		r.ready = r.store[:min(int64(len(r.store)), int64(have)+r.end-at)]
+		if !r.read(r.ready[have:], at) {
+			return nil
+		}
+	}
+	p := r.ready[:n]
+	r.ready, r.pos = r.ready[n:], r.pos+n
+	return p
+}
+
+func (r *checkpointReader) read(p []byte, at int64) bool {
+	r.err = readFull(r.f, r.path, p, at)
+	r.bad = r.err != nil
+	return !r.bad
+}
+
+func (r *checkpointReader) int(low, high int64) int64 {
+	p := r.raw(8)
+	if p == nil {
+		return 0
+	}
+	v := int64(binary.LittleEndian.Uint64(p))
+	if v < low || v > high {
+		r.bad = true
+		return 0
+	}
+	return v
+}
+
+func (r *checkpointReader) bool() bool { return r.int(0, 1) == 1 }
+
+// bytes appends a run of bytes to dst. The file's size bounds what is allocated.
+func (r *checkpointReader) bytes(dst []byte) []byte {
+	n := r.int(0, r.end)
+	if r.bad || n > r.end-r.pos {
+		r.bad = true
+		return dst
+	}
+	start := len(dst)
+	dst = grow(dst, int(n))
+	have := copy(dst[start:], r.ready)
+	r.ready = r.ready[have:]
+	if rest := dst[start+have:]; len(rest) > 0 && !r.read(rest, r.pos+int64(have)) {
+		return dst[:start]
+	}
+	r.pos += n
+	return dst
+}
+
+// rehash feeds the first n bytes of an open shard to h.
+func rehash(f File, path string, n int64, h io.Writer, buf []byte) error {
+	for pos := int64(0); pos < n; {
+		p := buf[:min(n-pos, int64(len(buf)))]
+		if err := readFull(f, path, p, pos); err != nil {
+			return err
+		}
+		h.Write(p)
+		pos += int64(len(p))
+	}
+	return nil
+}
