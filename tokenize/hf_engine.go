@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/normalize"
 	"github.com/dsload/dsload/tokenize/internal/spbpe"
 	"github.com/dsload/dsload/tokenize/internal/unigram"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
 	"github.com/dsload/dsload/tokenize/internal/wordpiece"
 )
 
@@ -31,7 +32,7 @@ func fastEngine(f *hfFile, s *shape, norm normalize.Sequence, c *general.Config)
 }
 
 func byteLevelEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Config) bool {
-	if m.prefix != "" || m.suffix != "" || m.byteFallback || m.table.Aliases() || len(m.tokens) > bytebpe.MaxID {
+	if m.prefix != "" || m.suffix != "" || m.byteFallback || m.table.Len() > bytebpe.MaxID {
 		return false
 	}
 	for b := range 256 {
@@ -39,12 +40,7 @@ func byteLevelEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.C
 			return false // a byte may be unknown
 		}
 	}
-	cfg := bytebpe.Config{Tokens: byteTokens(m.tokens), Split: s.split, IgnoreMerges: m.ignoreMerges}
-	cfg.Merges = make([]bytebpe.Merge, len(m.result))
-	for i := range cfg.Merges {
-		cfg.Merges[i] = bytebpe.Merge{Left: m.left[i], Right: m.right[i], Result: m.result[i]}
-	}
-	model, err := bytebpe.New(cfg)
+	model, err := bytebpe.New(bytebpe.Config{Tokens: byteTokens(m.table), Merges: m.merges, Split: s.split, IgnoreMerges: m.ignoreMerges})
 	if err != nil {
 		return false
 	}
@@ -53,20 +49,17 @@ func byteLevelEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.C
 }
 
 // byteTokens undoes the byte-level alphabet; tokens with other characters match no text and become nil.
-func byteTokens(tokens [][]byte) [][]byte {
-	total := 0
-	for _, t := range tokens {
-		total += len(t)
-	}
-	blob := make([]byte, 0, total)
-	raw := make([][]byte, len(tokens))
-	for id, t := range tokens {
-		if len(t) == 0 {
-			continue
+func byteTokens(v *vocab.Table) [][]byte {
+	raw := make([][]byte, v.Len())
+	var blob []byte
+	for id := range raw {
+		t, _ := v.Token(uint32(id))
+		if len(t) > cap(blob)-len(blob) {
+			blob = make([]byte, 0, max(64<<10, len(t)))
 		}
 		from := len(blob)
 		var ok bool
-		if blob, ok = charclass.AppendBytes(blob, t); ok {
+		if blob, ok = charclass.AppendBytes(blob, t); ok && len(t) > 0 {
 			raw[id] = blob[from:len(blob):len(blob)]
 		}
 	}
@@ -94,10 +87,10 @@ func metaspace(v jsonx.Value) (prefix spbpe.Prefix, firstOnly, split, ok bool) {
 }
 
 func spbpeEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Config) bool {
-	if m.prefix != "" || m.suffix != "" || m.ignoreMerges || m.table.Aliases() {
+	if m.prefix != "" || m.suffix != "" || m.ignoreMerges {
 		return false
 	}
-	cfg := spbpe.Config{Pieces: m.tokens, ByteFallback: m.byteFallback, ByteIDs: byteIDs(m), UnkID: -1, FuseUnk: m.fuseUnk}
+	cfg := spbpe.Config{Pieces: m.table.Tokens(), ByteFallback: m.byteFallback, ByteIDs: byteIDs(m), UnkID: -1, FuseUnk: m.fuseUnk}
 	if id, ok := m.table.ID([]byte(m.unkToken)); ok && m.hasUnk {
 		cfg.UnkID = int(id)
 	}
@@ -130,9 +123,9 @@ func spbpeEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Confi
 			return false
 		}
 	}
-	cfg.Merges = make([][2]uint32, len(m.result))
-	for i := range cfg.Merges {
-		cfg.Merges[i] = [2]uint32{m.left[i], m.right[i]}
+	cfg.Merges = make([][2]uint32, len(m.merges))
+	for i, g := range m.merges {
+		cfg.Merges[i] = [2]uint32{g.Left, g.Right}
 	}
 	model, err := spbpe.New(cfg)
 	if err != nil {
@@ -158,7 +151,7 @@ func unigramEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Con
 	if len(norm) != len(s.norm) || m.unkID < 0 {
 		return false
 	}
-	cfg := unigram.Config{Pieces: m.tokens, Scores: m.scores, UnkID: m.unkID, ByteFallback: m.byteFallback, ByteIDs: byteIDs(m)}
+	cfg := unigram.Config{Pieces: m.table.Tokens(), Scores: m.scores, UnkID: m.unkID, ByteFallback: m.byteFallback, ByteIDs: byteIDs(m)}
 	firstOnly := false
 	switch {
 	case len(s.pre) == 2 && kindOf(s.pre[0]) == "WhitespaceSplit":
@@ -218,7 +211,7 @@ func unigramEngine(m *hfModel, s *shape, norm normalize.Sequence, c *general.Con
 
 func wordPieceEngine(m *hfModel, s *shape, c *general.Config) bool {
 	if len(s.norm) != 1 || kindOf(s.norm[0]) != "BertNormalizer" || len(s.pre) != 1 || kindOf(s.pre[0]) != "BertPreTokenizer" ||
-		c.AddedNormalized != nil || m.maxChars > 1<<20 || m.table.Aliases() {
+		c.AddedNormalized != nil || m.maxChars > 1<<20 {
 		return false
 	}
 	unk, ok := m.table.ID([]byte(m.unkToken))
@@ -228,7 +221,7 @@ func wordPieceEngine(m *hfModel, s *shape, c *general.Config) bool {
 	n := s.norm[0]
 	lower := isTrue(n, "lowercase", false)
 	model, err := wordpiece.New(wordpiece.Config{
-		Pieces: m.tokens, UnkID: unk, Prefix: []byte(m.prefix), MaxInputCharsPerWord: int(m.maxChars),
+		Pieces: m.table.Tokens(), UnkID: unk, Prefix: []byte(m.prefix), MaxInputCharsPerWord: int(m.maxChars),
 		Normalizer: wordpiece.Normalizer{
 			CleanText: isTrue(n, "clean_text", false), HandleChineseChars: isTrue(n, "handle_chinese_chars", false),
 			StripAccents: isTrue(n, "strip_accents", lower), Lowercase: lower,
@@ -251,10 +244,13 @@ func generalModel(m *hfModel) (general.Model, error) {
 	}
 	switch m.kind {
 	case "BPE":
-		return general.NewBPE(general.BPEConfig{
-			Vocab: m.table, Left: m.left, Right: m.right, Result: m.result, Unk: unk, FuseUnk: m.fuseUnk,
-			ByteFallback: m.byteFallback, IgnoreMerges: m.ignoreMerges, Prefix: m.prefix, Suffix: m.suffix,
-		}), nil
+		cfg := general.BPEConfig{
+			Vocab: m.table, Unk: unk, FuseUnk: m.fuseUnk, ByteFallback: m.byteFallback, IgnoreMerges: m.ignoreMerges, Prefix: m.prefix, Suffix: m.suffix,
+		}
+		for _, g := range m.merges {
+			cfg.Left, cfg.Right, cfg.Result = append(cfg.Left, g.Left), append(cfg.Right, g.Right), append(cfg.Result, g.Result)
+		}
+		return general.NewBPE(cfg), nil
 	case "WordPiece":
 		return general.NewWordPiece(m.table, unk, m.prefix, m.maxChars), nil
 	case "WordLevel":

@@ -1,8 +1,7 @@
 package tokenize
 
 import (
-	"bytes"
-
+	"github.com/dsload/dsload/tokenize/internal/bytebpe"
 	"github.com/dsload/dsload/tokenize/internal/jsonx"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
@@ -13,14 +12,17 @@ const maxID = 1<<24 - 1
 // hfModel is the model of a tokenizer.json as the file has it.
 type hfModel struct {
 	kind    string
-	tokens  [][]byte // by id; nil where an id is not used
-	count   int      // entries of the vocabulary
 	table   *vocab.Table
+	count   int            // entries of the vocabulary
 	members map[string]int // offset of each member's value
 	doc     *jsonx.Scanner
 
+	// What has been read on the way, by the offset of its value; see readAhead.
+	vocabAt, mergesAt int
+	mergesPrefix      string
+
 	// BPE
-	left, right, result                 []uint32
+	merges                              []bytebpe.Merge
 	unkToken                            string
 	hasUnk                              bool
 	prefix, suffix                      string
@@ -49,6 +51,10 @@ func readModel(s *jsonx.Scanner) (*hfModel, error) {
 		if len(m.members) > 64 {
 			return s.Errorf("model has too many fields")
 		}
+		if end, ok := m.readAhead(k); ok {
+			s.Seek(end)
+			return nil
+		}
 		return s.Skip()
 	})
 	if err != nil {
@@ -60,23 +66,8 @@ func readModel(s *jsonx.Scanner) (*hfModel, error) {
 	if err := m.readFields(); err != nil {
 		return nil, err
 	}
-	if m.kind == "Unigram" {
-		err = m.readScores()
-	} else {
-		err = m.readVocab()
-	}
-	if err != nil {
+	if err := m.readTokens(); err != nil {
 		return nil, err
-	}
-	m.table = vocab.New(m.tokens)
-	for id, t := range m.tokens {
-		if t == nil {
-			continue
-		}
-		if first, _ := m.table.ID(t); first != uint32(id) {
-			return nil, unsupportedf("token %q has ids %d and %d", t, first, id)
-		}
-		m.tokens[id], _ = m.table.Token(uint32(id)) // one copy of the text is enough
 	}
 	if m.kind == "BPE" {
 		if err := m.readMerges(); err != nil {
@@ -85,6 +76,31 @@ func readModel(s *jsonx.Scanner) (*hfModel, error) {
 	}
 	m.members, m.doc = nil, nil
 	return m, nil
+}
+
+// readAhead reads the vocabulary or the merges when the Scanner first comes to them, which is not before the fields that they depend on in
+// files as they are usually written. Those two are nearly all of a file, and need not be walked over twice then. What is not as expected
+// waits for its turn, so that errors do not depend on the order of members.
+func (m *hfModel) readAhead(name string) (end int, ok bool) {
+	var err error
+	switch s, _ := m.has(name); {
+	case name == "vocab" && s.Peek() == '{':
+		end, err = m.readVocab(s)
+	case name == "vocab" && s.Peek() == '[':
+		end, err = m.readScores(s)
+	case name == "merges" && s.Peek() == '[' && m.vocabAt > 0:
+		if p, ok := m.has("continuing_subword_prefix"); ok {
+			var prefix []byte
+			prefix, err = p.String()
+			m.prefix = string(prefix)
+		}
+		if err == nil {
+			end, err = m.readPairs(s)
+		}
+	default:
+		return 0, false
+	}
+	return end, err == nil
 }
 
 // has says whether the model has a member that is not null, and returns a Scanner at it.
@@ -194,165 +210,4 @@ func (m *hfModel) readFields() error {
 		return formatf("%s without unk_token", m.kind)
 	}
 	return nil
-}
-
-// readVocab reads {"token": id, …}.
-func (m *hfModel) readVocab() error {
-	s, ok := m.has("vocab")
-	if !ok {
-		return formatf("%s model without a vocabulary", m.kind)
-	}
-	var blob []byte
-	var ends, ids []uint32
-	top := uint32(0)
-	err := s.Object(func(key []byte) error {
-		blob = append(blob, key...)
-		ends = append(ends, uint32(len(blob)))
-		id, err := s.Uint(maxID)
-		ids = append(ids, uint32(id))
-		top = max(top, uint32(id))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	m.count = len(ids)
-	if m.count == 0 {
-		return nil
-	}
-	if int(top) > 4*m.count+1<<16 {
-		return formatf("id %d in a vocabulary of %d tokens", top, m.count)
-	}
-	m.tokens = make([][]byte, top+1)
-	from := uint32(0)
-	for i, id := range ids {
-		if m.tokens[id] != nil {
-			return unsupportedf("id %d belongs to both %q and %q", id, m.tokens[id], blob[from:ends[i]])
-		}
-		m.tokens[id] = blob[from:ends[i]:ends[i]]
-		from = ends[i]
-	}
-	return nil
-}
-
-// readScores reads [["token", score], …].
-func (m *hfModel) readScores() error {
-	s, ok := m.has("vocab")
-	if !ok {
-		return formatf("Unigram model without a vocabulary")
-	}
-	var blob []byte
-	var ends []uint32
-	err := s.Array(func() error {
-		n := 0
-		return s.Array(func() error {
-			n++
-			switch n {
-			case 1:
-				t, err := s.String()
-				blob = append(blob, t...)
-				ends = append(ends, uint32(len(blob)))
-				return err
-			case 2:
-				f, err := s.Float()
-				m.scores = append(m.scores, f)
-				return err
-			}
-			return s.Errorf("expected a token and its score")
-		})
-	})
-	if err != nil {
-		return err
-	}
-	if len(m.scores) != len(ends) {
-		return formatf("Unigram vocabulary: tokens without scores")
-	}
-	if len(ends) > maxID {
-		return formatf("Unigram vocabulary of %d tokens", len(ends))
-	}
-	from := uint32(0)
-	for _, end := range ends {
-		m.tokens = append(m.tokens, blob[from:end:end])
-		from = end
-	}
-	m.count = len(m.tokens)
-	if m.unkID >= m.count {
-		return formatf("unk_id %d in a vocabulary of %d tokens", m.unkID, m.count)
-	}
-	return nil
-}
-
-// readMerges reads ["a b", …] or [["a", "b"], …].
-func (m *hfModel) readMerges() error {
-	s, ok := m.has("merges")
-	if !ok {
-		return formatf("BPE model without merges")
-	}
-	lookup := func(token []byte) (uint32, error) {
-		id, ok := m.table.ID(token)
-		if !ok {
-			return 0, s.Errorf("merge of %q, which is not in the vocabulary", token)
-		}
-		return id, nil
-	}
-	var joined []byte
-	add := func(a, b uint32) error {
-		left, _ := m.table.Token(a)
-		right, _ := m.table.Token(b)
-		if len(right) < len(m.prefix) {
-			return s.Errorf("merge with %q, which lacks the prefix %q", right, m.prefix)
-		}
-		joined = append(append(joined[:0], left...), right[len(m.prefix):]...)
-		c, err := lookup(joined)
-		if err != nil {
-			return err
-		}
-		m.left, m.right, m.result = append(m.left, a), append(m.right, b), append(m.result, c)
-		return nil
-	}
-	return s.Array(func() error {
-		if s.Peek() == '[' {
-			var pair [2]uint32
-			n := 0
-			err := s.Array(func() error {
-				t, err := s.String()
-				if err != nil {
-					return err
-				}
-				if n == 2 {
-					return s.Errorf("a merge has two parts")
-				}
-				pair[n], err = lookup(t)
-				n++
-				return err
-			})
-			if err == nil && n != 2 {
-				err = s.Errorf("a merge has two parts")
-			}
-			if err != nil {
-				return err
-			}
-			return add(pair[0], pair[1])
-		}
-		line, err := s.String()
-		if err != nil {
-			return err
-		}
-		if bytes.HasPrefix(line, []byte("#version")) {
-			return nil
-		}
-		left, right, ok := bytes.Cut(line, []byte(" "))
-		if !ok || bytes.IndexByte(right, ' ') >= 0 {
-			return s.Errorf("a merge has two parts, not %q", line)
-		}
-		a, err := lookup(left)
-		if err != nil {
-			return err
-		}
-		b, err := lookup(right)
-		if err != nil {
-			return err
-		}
-		return add(a, b)
-	})
 }

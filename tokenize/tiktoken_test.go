@@ -4,6 +4,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
 // TestTiktokenFiles checks .tiktoken ranks against the golden ids of tokenizer.json files with the same vocabulary.
@@ -56,7 +58,7 @@ func byteText(t *Tokenizer, id uint32) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	return byteTokens([][]byte{b})[0], true
+	return byteTokens(vocab.New([][]byte{b}))[0], true
 }
 
 func TestTiktokenBad(t *testing.T) {

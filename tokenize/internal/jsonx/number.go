@@ -8,41 +8,43 @@ import (
 // number reads a number's text, checking JSON's grammar.
 func (s *Scanner) number() ([]byte, error) {
 	s.space()
-	i := s.pos
-	digits := func() bool {
-		from := i
-		for i < len(s.data) && '0' <= s.data[i] && s.data[i] <= '9' {
-			i++
-		}
-		return i > from
+	rest := s.data[s.pos:]
+	n := 0
+	if n < len(rest) && rest[n] == '-' {
+		n++
 	}
-	at := func(c byte) bool { return i < len(s.data) && s.data[i] == c }
-	if at('-') {
-		i++
-	}
-	if at('0') {
-		i++
-	} else if !digits() {
+	first := n
+	if n = digits(rest, n); n == first {
 		return nil, s.Errorf("expected a value")
 	}
-	if at('.') {
-		i++
-		if !digits() {
+	if rest[first] == '0' {
+		n = first + 1
+	}
+	if n < len(rest) && rest[n] == '.' {
+		from := n + 1
+		if n = digits(rest, from); n == from {
 			return nil, s.Errorf("bad number")
 		}
 	}
-	if at('e') || at('E') {
-		i++
-		if at('+') || at('-') {
-			i++
+	if n < len(rest) && rest[n]|0x20 == 'e' {
+		from := n + 1
+		if from < len(rest) && (rest[from] == '+' || rest[from] == '-') {
+			from++
 		}
-		if !digits() {
+		if n = digits(rest, from); n == from {
 			return nil, s.Errorf("bad number")
 		}
 	}
-	raw := s.data[s.pos:i]
-	s.pos = i
-	return raw, nil
+	s.pos += n
+	return rest[:n], nil
+}
+
+// digits returns the end of the digits that begin at i.
+func digits(b []byte, i int) int {
+	for i < len(b) && b[i]-'0' < 10 {
+		i++
+	}
+	return i
 }
 
 // Float reads a number as serde_json does without float_roundtrip: the digits go into a 64-bit integer for as long as

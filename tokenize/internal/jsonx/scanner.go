@@ -10,6 +10,7 @@ package jsonx
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -49,6 +50,12 @@ func NewScanner(data []byte) (*Scanner, error) {
 // Offset is the position of the next unread byte.
 func (s *Scanner) Offset() int { return s.pos }
 
+// Rest is how many bytes follow.
+func (s *Scanner) Rest() int { return len(s.data) - s.pos }
+
+// Seek moves to a position that is known to lie as deep as this one, such as the end of the value that begins here.
+func (s *Scanner) Seek(offset int) { s.pos = offset }
+
 // At returns a Scanner for the value at a position found by Skip. It shares nothing that changes.
 func (s *Scanner) At(offset int) *Scanner { return &Scanner{data: s.data, pos: offset} }
 
@@ -57,19 +64,31 @@ func (s *Scanner) Errorf(format string, args ...any) error {
 	return &Error{Offset: s.pos, Msg: fmt.Sprintf(format, args...)}
 }
 
+// space skips white space. Files written for people are half indentation, so that runs of blanks are taken eight at a time.
 func (s *Scanner) space() {
-	for s.pos < len(s.data) {
-		switch s.data[s.pos] {
+	data, i := s.data, s.pos
+	for i < len(data) {
+		switch data[i] {
 		case ' ', '\t', '\n', '\r':
-			s.pos++
+			i++
 		default:
+			s.pos = i
 			return
 		}
+		for i+8 <= len(data) && binary.LittleEndian.Uint64(data[i:]) == eightBlanks {
+			i += 8
+		}
 	}
+	s.pos = i
 }
+
+const eightBlanks = 0x2020202020202020
 
 // Peek skips white space and returns the first byte of what follows, 0 at the end.
 func (s *Scanner) Peek() byte {
+	if s.pos < len(s.data) && s.data[s.pos] > ' ' {
+		return s.data[s.pos]
+	}
 	s.space()
 	if s.pos == len(s.data) {
 		return 0
@@ -177,26 +196,50 @@ func (s *Scanner) String() ([]byte, error) {
 		return nil, err
 	}
 	start := s.pos
-	for i := start; i < len(s.data); i++ {
-		switch c := s.data[i]; {
-		case c == '"':
-			s.pos = i + 1
-			return s.data[start:i], nil
-		case c == '\\':
-			return s.escaped(start, i)
-		case c < 0x20:
-			s.pos = i
-			return nil, s.Errorf("control character in a string")
+	rest := s.data[start:]
+	n := verbatim(rest)
+	switch {
+	case n == len(rest):
+		s.pos = len(s.data)
+		return nil, s.Errorf("string without an end")
+	case rest[n] == '"':
+		s.pos = start + n + 1
+		return rest[:n:n], nil
+	case rest[n] == '\\':
+		return s.escaped(start, start+n)
+	}
+	s.pos = start + n
+	return nil, s.Errorf("control character in a string")
+}
+
+// special marks the bytes that are not themselves in a string.
+var special = func() (t [256]bool) {
+	for c := range 0x20 {
+		t[c] = true
+	}
+	t['"'], t['\\'] = true, true
+	return t
+}()
+
+// verbatim returns how many bytes of a string stand for themselves.
+func verbatim(rest []byte) int {
+	for i, c := range rest {
+		if special[c] {
+			return i
 		}
 	}
-	s.pos = len(s.data)
-	return nil, s.Errorf("string without an end")
+	return len(rest)
 }
 
 // escaped reads the rest of a string whose first backslash is at i.
 func (s *Scanner) escaped(start, i int) ([]byte, error) {
 	s.buf = append(s.buf[:0], s.data[start:i]...)
 	for i < len(s.data) {
+		n := verbatim(s.data[i:])
+		s.buf = append(s.buf, s.data[i:i+n]...)
+		if i += n; i == len(s.data) {
+			break
+		}
 		c := s.data[i]
 		i++
 		switch {
@@ -206,9 +249,6 @@ func (s *Scanner) escaped(start, i int) ([]byte, error) {
 		case c < 0x20:
 			s.pos = i - 1
 			return nil, s.Errorf("control character in a string")
-		case c != '\\':
-			s.buf = append(s.buf, c)
-			continue
 		}
 		if i == len(s.data) {
 			break
@@ -308,6 +348,11 @@ func (s *Scanner) Bool() (bool, error) {
 // Uint reads a non-negative integer of at most max.
 func (s *Scanner) Uint(max uint64) (uint64, error) {
 	at := s.pos
+	s.space()
+	if v, n := shortUint(s.data[s.pos:]); n > 0 && v <= max {
+		s.pos += n
+		return v, nil
+	}
 	raw, err := s.number()
 	if err != nil {
 		return 0, err
@@ -317,6 +362,21 @@ func (s *Scanner) Uint(max uint64) (uint64, error) {
 		return 0, &Error{Offset: at, Msg: "expected an integer from 0 to " + strconv.FormatUint(max, 10)}
 	}
 	return v, nil
+}
+
+// shortUint reads an integer of up to 18 digits and returns how many bytes it has, 0 where a number does not look like that.
+func shortUint(b []byte) (v uint64, n int) {
+	for n < len(b) && b[n]-'0' < 10 {
+		v = v*10 + uint64(b[n]-'0')
+		n++
+	}
+	switch {
+	case n > 18 || n > 1 && b[0] == '0':
+		return 0, 0
+	case n < len(b) && (b[n] == '.' || b[n] == 'e' || b[n] == 'E'):
+		return 0, 0
+	}
+	return v, n
 }
 
 // Skip reads a value of any kind and drops it.

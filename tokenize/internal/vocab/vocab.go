@@ -2,16 +2,25 @@
 // back is an open-addressing table of ids, so that no Go string or map entry is held for each token.
 package vocab
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
-// Table is a vocabulary. It is immutable but for Alias.
+// MaxID is the largest id that a Table takes.
+const MaxID = 1<<24 - 1
+
+// Table is an immutable vocabulary.
 type Table struct {
 	blob    []byte
 	offsets []uint32 // id -> start in blob; one more than there are ids
 	missing []uint64 // bit set: the id has no token (nil: all have)
-	table   []uint32 // hash -> id + 1
-	aliases map[string]uint32
+	slots   []uint32 // id + 1, and above it bits of the hash, so that the text of another token is hardly ever looked at; 0 where free
+
+	again, first uint32 // equal tokens, if again > first
 }
+
+const idBits = 25 // of a slot
 
 // New builds a table of tokens, whose index is the id; nil where an id is not used. Of equal tokens the first is found.
 func New(tokens [][]byte) *Table {
@@ -19,56 +28,69 @@ func New(tokens [][]byte) *Table {
 	for _, t := range tokens {
 		total += len(t)
 	}
-	v := &Table{
-		blob:    make([]byte, 0, total),
-		offsets: make([]uint32, 0, len(tokens)+1),
-		table:   make([]uint32, 1<<bits.Len(uint(2*len(tokens)))),
-	}
+	v := &Table{blob: make([]byte, 0, total), offsets: make([]uint32, 1, len(tokens)+1)}
 	for id, t := range tokens {
-		v.offsets = append(v.offsets, uint32(len(v.blob)))
 		v.blob = append(v.blob, t...)
+		v.offsets = append(v.offsets, uint32(len(v.blob)))
 		if t == nil {
 			if v.missing == nil {
 				v.missing = make([]uint64, (len(tokens)+63)/64)
 			}
 			v.missing[id/64] |= 1 << (id % 64)
-			continue
 		}
-		mask := uint32(len(v.table) - 1)
-		i := hash(t) & mask
-		for v.table[i] != 0 {
-			i = (i + 1) & mask
-		}
-		v.table[i] = uint32(id) + 1
 	}
-	v.offsets = append(v.offsets, uint32(len(v.blob)))
+	v.index()
 	return v
 }
 
-// Alias makes token another name of id. Call it before the table is shared.
-func (v *Table) Alias(token string, id uint32) {
-	if v.aliases == nil {
-		v.aliases = map[string]uint32{}
-	}
-	v.aliases[token] = id
+// FromBlob builds a table of tokens that lie in blob one after the other: token id ends at offsets[id+1], and offsets[0] is 0. It keeps
+// both slices.
+func FromBlob(blob []byte, offsets []uint32) *Table {
+	v := &Table{blob: blob, offsets: offsets}
+	v.index()
+	return v
 }
 
-// Aliases says whether there are ids with several names.
-func (v *Table) Aliases() bool { return len(v.aliases) > 0 }
+// index fills the table of slots.
+func (v *Table) index() {
+	v.slots = make([]uint32, 1<<bits.Len(uint(2*v.Len())))
+	mask := uint64(len(v.slots) - 1)
+	for id := range uint32(v.Len()) {
+		t, ok := v.Token(id)
+		if !ok {
+			continue
+		}
+		h := hash(t)
+		tag := uint32(h>>32) >> idBits << idBits
+		i := h & mask
+		for ; v.slots[i] != 0; i = (i + 1) & mask {
+			if other := v.slots[i]; other^tag < 1<<idBits && v.again == 0 && string(v.text(other-tag-1)) == string(t) {
+				v.first, v.again = other-tag-1, id
+			}
+		}
+		v.slots[i] = tag | (id + 1)
+	}
+}
 
-func hash(b []byte) uint32 {
-	h := uint64(len(b)) * 0x9E3779B97F4A7C15
-	for len(b) >= 8 {
-		x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
-			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-		h = mix(h ^ x)
-		b = b[8:]
+// Twice returns two ids that have the same text, where there are such.
+func (v *Table) Twice() (first, again uint32, ok bool) { return v.first, v.again, v.again > 0 }
+
+// hash mixes every byte; the last word overlaps the one before.
+func hash(b []byte) uint64 {
+	n := len(b)
+	h := uint64(n) * 0x9E3779B97F4A7C15
+	switch {
+	case n >= 8:
+		for i := 0; i < n-8; i += 8 {
+			h = mix(h ^ binary.LittleEndian.Uint64(b[i:]))
+		}
+		return mix(h ^ binary.LittleEndian.Uint64(b[n-8:]))
+	case n >= 4:
+		return mix(h ^ (uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32))
+	case n > 0:
+		return mix(h ^ (uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16))
 	}
-	var x uint64
-	for i, c := range b {
-		x |= uint64(c) << (8 * i)
-	}
-	return uint32(mix(h^x) >> 20)
+	return mix(h)
 }
 
 func mix(x uint64) uint64 {
@@ -79,6 +101,8 @@ func mix(x uint64) uint64 {
 // Len is the largest id plus one.
 func (v *Table) Len() int { return len(v.offsets) - 1 }
 
+func (v *Table) text(id uint32) []byte { return v.blob[v.offsets[id]:v.offsets[id+1]] }
+
 // Token gives the text of an id; ok is false where there is none. The caller must not change it.
 func (v *Table) Token(id uint32) (text []byte, ok bool) {
 	if int64(id) >= int64(v.Len()) || v.missing != nil && v.missing[id/64]&(1<<(id%64)) != 0 {
@@ -87,27 +111,29 @@ func (v *Table) Token(id uint32) (text []byte, ok bool) {
 	return v.blob[v.offsets[id]:v.offsets[id+1]:v.offsets[id+1]], true
 }
 
+// Tokens lists all tokens by id, nil where there is none. The caller must not change their bytes.
+func (v *Table) Tokens() [][]byte {
+	list := make([][]byte, v.Len())
+	for id := range list {
+		list[id], _ = v.Token(uint32(id))
+	}
+	return list
+}
+
 // ID gives the id of a token.
 func (v *Table) ID(token []byte) (uint32, bool) {
-	mask := uint32(len(v.table) - 1)
-	for i := hash(token) & mask; v.table[i] != 0; i = (i + 1) & mask {
-		id := v.table[i] - 1
-		if string(v.blob[v.offsets[id]:v.offsets[id+1]]) == string(token) {
-			return id, true
+	h := hash(token)
+	tag := uint32(h>>32) >> idBits << idBits
+	mask := uint64(len(v.slots) - 1)
+	for i := h & mask; v.slots[i] != 0; i = (i + 1) & mask {
+		if slot := v.slots[i] ^ tag; slot < 1<<idBits && string(v.text(slot-1)) == string(token) {
+			return slot - 1, true
 		}
-	}
-	if v.aliases != nil {
-		id, ok := v.aliases[string(token)]
-		return id, ok
 	}
 	return 0, false
 }
 
 // Bytes is the memory of the table.
 func (v *Table) Bytes() int64 {
-	n := int64(cap(v.blob)) + 4*int64(cap(v.offsets)) + 8*int64(len(v.missing)) + 4*int64(len(v.table))
-	for s := range v.aliases {
-		n += int64(len(s)) + 48
-	}
-	return n
+	return int64(cap(v.blob)) + 4*int64(cap(v.offsets)) + 8*int64(len(v.missing)) + 4*int64(len(v.slots))
 }

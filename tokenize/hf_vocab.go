@@ -1,0 +1,259 @@
+package tokenize
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/dsload/dsload/tokenize/internal/bytebpe"
+	"github.com/dsload/dsload/tokenize/internal/jsonx"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
+)
+
+// readTokens reads the vocabulary, unless that has been done on the way.
+func (m *hfModel) readTokens() error {
+	s, ok := m.has("vocab")
+	if !ok {
+		return formatf("%s model without a vocabulary", m.kind)
+	}
+	if m.vocabAt != s.Offset() || (m.kind == "Unigram") != (m.scores != nil) {
+		read := m.readVocab
+		if m.kind == "Unigram" {
+			read = m.readScores
+		}
+		if _, err := read(s); err != nil {
+			return err
+		}
+	}
+	if first, again, ok := m.table.Twice(); ok {
+		token, _ := m.table.Token(first)
+		return unsupportedf("token %q has ids %d and %d", token, first, again)
+	}
+	if m.unkID >= m.count {
+		return formatf("unk_id %d in a vocabulary of %d tokens", m.unkID, m.count)
+	}
+	return nil
+}
+
+// tokenList is tokens one after the other, as a vocab.Table takes them.
+type tokenList struct {
+	blob    []byte
+	offsets []uint32
+}
+
+// newTokenList makes room for as many tokens as the rest of a file is likely to hold.
+func newTokenList(s *jsonx.Scanner) tokenList {
+	return tokenList{make([]byte, 0, s.Rest()/6), append(make([]uint32, 0, s.Rest()/24+1), 0)}
+}
+
+func (l *tokenList) len() int { return len(l.offsets) - 1 }
+
+func (l *tokenList) add(token []byte) {
+	l.blob = append(l.blob, token...)
+	l.offsets = append(l.offsets, uint32(len(l.blob)))
+}
+
+// table makes a table of copies that have the right size.
+func (l *tokenList) table() *vocab.Table {
+	return vocab.FromBlob(bytes.Clone(l.blob), slices.Clone(l.offsets))
+}
+
+// readVocab reads {"token": id, …} and returns where it ends.
+func (m *hfModel) readVocab(s *jsonx.Scanner) (end int, err error) {
+	m.vocabAt, m.mergesAt = 0, 0
+	at := s.Offset()
+	l := newTokenList(s)
+	var ids []uint32 // where they do not just count
+	top, counting := uint32(0), true
+	err = s.Object(func(key []byte) error {
+		l.add(key)
+		id, err := s.Uint(maxID)
+		if n := l.len() - 1; counting && id != uint64(n) {
+			counting = false
+			for i := range n {
+				ids = append(ids, uint32(i))
+			}
+		}
+		if !counting {
+			ids = append(ids, uint32(id))
+		}
+		top = max(top, uint32(id))
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	m.count, m.scores = l.len(), nil
+	if m.count > 0 && int(top) > 4*m.count+1<<16 {
+		return 0, formatf("id %d in a vocabulary of %d tokens", top, m.count)
+	}
+	if counting {
+		m.table = l.table()
+	} else {
+		tokens := make([][]byte, top+1)
+		for i, id := range ids {
+			t := l.blob[l.offsets[i]:l.offsets[i+1]]
+			if tokens[id] != nil {
+				return 0, unsupportedf("id %d belongs to both %q and %q", id, tokens[id], t)
+			}
+			tokens[id] = t
+		}
+		m.table = vocab.New(tokens)
+	}
+	m.vocabAt = at
+	return s.Offset(), nil
+}
+
+// readScores reads [["token", score], …] and returns where it ends.
+func (m *hfModel) readScores(s *jsonx.Scanner) (end int, err error) {
+	m.vocabAt, m.mergesAt = 0, 0
+	at := s.Offset()
+	l := newTokenList(s)
+	scores := make([]float64, 0, cap(l.offsets))
+	err = s.Array(func() error {
+		n := 0
+		return s.Array(func() error {
+			n++
+			switch n {
+			case 1:
+				t, err := s.String()
+				l.add(t)
+				return err
+			case 2:
+				f, err := s.Float()
+				scores = append(scores, f)
+				return err
+			}
+			return s.Errorf("expected a token and its score")
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	m.count = l.len()
+	if len(scores) != m.count {
+		return 0, formatf("Unigram vocabulary: tokens without scores")
+	}
+	if m.count > maxID {
+		return 0, formatf("Unigram vocabulary of %d tokens", m.count)
+	}
+	m.scores, m.table, m.vocabAt = slices.Clone(scores), l.table(), at
+	return s.Offset(), nil
+}
+
+// readMerges reads the merges, unless that has been done on the way.
+func (m *hfModel) readMerges() error {
+	s, ok := m.has("merges")
+	if !ok {
+		return formatf("BPE model without merges")
+	}
+	if m.mergesAt == s.Offset() && m.mergesPrefix == m.prefix {
+		return nil
+	}
+	_, err := m.readPairs(s)
+	return err
+}
+
+// readPairs reads ["a b", …] or [["a", "b"], …] and returns where it ends.
+func (m *hfModel) readPairs(s *jsonx.Scanner) (end int, err error) {
+	at := s.Offset()
+	p := pairReader{hfModel: m, s: s}
+	m.merges, m.mergesAt = make([]bytebpe.Merge, 0, m.count), 0
+	if err := s.Array(p.read); err != nil {
+		return 0, err
+	}
+	m.mergesAt, m.mergesPrefix = at, m.prefix
+	return s.Offset(), nil
+}
+
+// pairReader reads merges one by one.
+type pairReader struct {
+	*hfModel
+	s      *jsonx.Scanner
+	joined []byte
+	last   uint32 // what the last pair becomes
+}
+
+func (p *pairReader) read() error {
+	s := p.s
+	if s.Peek() == '[' {
+		var pair [2]uint32
+		n := 0
+		err := s.Array(func() error {
+			t, err := s.String()
+			if err != nil {
+				return err
+			}
+			if n == 2 {
+				return s.Errorf("a merge has two parts")
+			}
+			pair[n], err = p.lookup(t)
+			n++
+			return err
+		})
+		if err == nil && n != 2 {
+			err = s.Errorf("a merge has two parts")
+		}
+		if err != nil {
+			return err
+		}
+		return p.add(pair[0], pair[1])
+	}
+	line, err := s.String()
+	if err != nil {
+		return err
+	}
+	if bytes.HasPrefix(line, []byte("#version")) {
+		return nil
+	}
+	left, right, ok := bytes.Cut(line, []byte(" "))
+	if !ok || bytes.IndexByte(right, ' ') >= 0 {
+		return s.Errorf("a merge has two parts, not %q", line)
+	}
+	a, err := p.lookup(left)
+	if err != nil {
+		return err
+	}
+	b, err := p.lookup(right)
+	if err != nil {
+		return err
+	}
+	return p.add(a, b)
+}
+
+func (p *pairReader) lookup(token []byte) (uint32, error) {
+	id, ok := p.table.ID(token)
+	if !ok {
+		return 0, p.s.Errorf("merge of %q, which is not in the vocabulary", token)
+	}
+	return id, nil
+}
+
+// add finds what a pair becomes. Vocabularies list tokens in the order in which merges make them, so that it is mostly the token after the
+// last one, or in SentencePiece's models, where several pairs become one token, that one again.
+func (p *pairReader) add(a, b uint32) error {
+	left, _ := p.table.Token(a)
+	right, _ := p.table.Token(b)
+	if len(right) < len(p.prefix) {
+		return p.s.Errorf("merge with %q, which lacks the prefix %q", right, p.prefix)
+	}
+	right = right[len(p.prefix):]
+	c := p.last
+	if !p.makes(c, left, right) {
+		if c++; !p.makes(c, left, right) {
+			p.joined = append(append(p.joined[:0], left...), right...)
+			var err error
+			if c, err = p.lookup(p.joined); err != nil {
+				return err
+			}
+		}
+	}
+	p.last = c
+	p.merges = append(p.merges, bytebpe.Merge{Left: a, Right: b, Result: c})
+	return nil
+}
+
+// makes tells whether a token is left and right together.
+func (p *pairReader) makes(id uint32, left, right []byte) bool {
+	t, ok := p.table.Token(id)
+	return ok && len(t) == len(left)+len(right) && string(t[:len(left)]) == string(left) && string(t[len(left):]) == string(right)
+}
