@@ -5,6 +5,9 @@
 package bytetrie
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -83,21 +86,33 @@ const tries = 24
 
 // New builds a trie. keys and values are parallel; the last of equal keys counts. Empty keys are ignored.
 func New(keys [][]byte, values []uint32) (*Trie, error) {
-	order := make([]int, 0, len(keys))
+	order := make([]entry, 0, len(keys))
 	for i, k := range keys {
 		if len(k) > 0 {
-			order = append(order, i)
+			order = append(order, entry{head(k), i})
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(keys[a], keys[b]) })
-	b := &builder{head: none}
-	for k, i := range order {
-		if k+1 < len(order) && slices.Equal(keys[order[k+1]], keys[i]) {
+	slices.SortFunc(order, func(a, b entry) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		return cmp.Or(bytes.Compare(keys[a.index], keys[b.index]), cmp.Compare(a.index, b.index))
+	})
+	b := &builder{head: none, keys: make([][]byte, 0, len(order)), values: make([]uint32, 0, len(order))}
+	nodes := 1
+	for i, e := range order {
+		k := keys[e.index]
+		if i+1 < len(order) && order[i+1].head == e.head && bytes.Equal(keys[order[i+1].index], k) {
 			continue
 		}
-		b.keys = append(b.keys, keys[i])
-		b.values = append(b.values, values[i])
+		b.keys = append(b.keys, k)
+		b.values = append(b.values, values[e.index])
+		nodes += len(k)
+		if n := len(b.keys); n > 1 {
+			nodes -= commonPrefix(b.keys[n-2], k)
+		}
 	}
+	b.reserve(nodes)
 	b.grow()
 	b.take(0)
 	b.units[0].link = 0
@@ -107,18 +122,48 @@ func New(keys [][]byte, values []uint32) (*Trie, error) {
 	return &Trie{units: slices.Clip(b.units)}, nil
 }
 
-// grow adds 256 free units.
+// entry is a key to be sorted: its first eight bytes as a number, which mostly decide, and where it is.
+type entry struct {
+	head  uint64
+	index int
+}
+
+func head(key []byte) uint64 {
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+func commonPrefix(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// blockUnits is how many units the array grows by.
+const blockUnits = 256
+
+// reserve makes room for so many nodes, and the few holes that are usually left between them.
+func (b *builder) reserve(nodes int) {
+	size := nodes + nodes/16 + 4*blockUnits
+	b.units = make([]unit, 0, size)
+	b.used, b.base = make([]bool, 0, size), make([]bool, 0, size)
+	b.next, b.prev = make([]uint32, 0, size), make([]uint32, 0, size)
+}
+
+// grow adds a block of free units.
 func (b *builder) grow() {
 	first := uint32(len(b.units))
-	for i := range uint32(256) {
-		at := first + i
-		b.units = append(b.units, unit{})
-		b.used = append(b.used, false)
-		b.base = append(b.base, false)
+	b.units = append(b.units, make([]unit, blockUnits)...)
+	b.used = append(b.used, make([]bool, blockUnits)...)
+	b.base = append(b.base, make([]bool, blockUnits)...)
+	for at := first; at < first+blockUnits; at++ {
 		b.next = append(b.next, at+1)
 		b.prev = append(b.prev, at-1)
 	}
-	last := first + 255
+	last := first + blockUnits - 1
 	if b.head == none {
 		b.next[last], b.prev[first] = first, last
 		b.head = first
@@ -174,7 +219,7 @@ func (b *builder) place() error {
 			continue // base 0 belongs to nobody but the root, and its children have other labels than a leaf asks for
 		}
 		base := b.findBase(labels)
-		if base >= maxUnits-256 {
+		if base >= maxUnits-blockUnits {
 			return fmt.Errorf("bytetrie: more than %d nodes", maxUnits)
 		}
 		b.base[base] = true
@@ -196,7 +241,7 @@ func (b *builder) place() error {
 
 // seal gives free units a label that their index can never be asked for, and leaves a base without children.
 func (b *builder) seal() {
-	for len(b.units)+256 < 512 {
+	for len(b.units) < blockUnits {
 		b.grow()
 	}
 	// A base that no node uses, in a block of its own: all of its units are free.
@@ -252,7 +297,7 @@ func (b *builder) findBase(labels []byte) uint32 {
 	for {
 		first := uint32(len(b.units))
 		b.grow()
-		for base := first; base < first+256; base++ {
+		for base := first; base < first+blockUnits; base++ {
 			if !b.base[base] && b.fits(base, labels) {
 				return base
 			}

@@ -12,10 +12,11 @@ func TestAgainstMap(t *testing.T) {
 		want := map[string]uint32{}
 		var keys [][]byte
 		var values []uint32
-		alphabet := 1 + rng.IntN(255)
+		alphabet := 1 + rng.IntN(1<<rng.IntN(9))
+		alphabet = min(alphabet, 255)
 		n := 1 << rng.IntN(13)
 		for range n {
-			k := make([]byte, rng.IntN(9))
+			k := make([]byte, rng.IntN(9)*(1+rng.IntN(3)))
 			for i := range k {
 				k[i] = byte(rng.IntN(alphabet + 1))
 			}
