@@ -46,6 +46,7 @@ type rowGroup struct {
 	weight          int
 }
 
+// groupRows finds the groups. The costs of uniting two of them are kept, since only those of the last union change.
 func groupRows(follow *[128]Row, planes int) []rowGroup {
 	var groups []rowGroup
 next:
@@ -64,11 +65,16 @@ next:
 		g.members.Set(c)
 		groups = append(groups, g)
 	}
+	var costs [128][128]int // of groups i and j, j < i
+	for i := range groups {
+		for j := range i {
+			costs[i][j] = unionCost(&groups[i], &groups[j])
+		}
+	}
 	for len(groups) > planes {
 		best, bi, bj := -1, 0, 0
 		for i := range groups {
-			for j := range i {
-				cost := groups[i].weight*added(groups[i].follow, groups[j].follow) + groups[j].weight*added(groups[j].follow, groups[i].follow)
+			for j, cost := range costs[i][:i] {
 				if best < 0 || cost < best {
 					best, bi, bj = cost, i, j
 				}
@@ -80,8 +86,22 @@ next:
 		}
 		groups[bj].weight += groups[bi].weight
 		groups = append(groups[:bi], groups[bi+1:]...)
+		for i := bi; i < len(groups); i++ {
+			copy(costs[i][:], costs[i+1][:bi])
+			copy(costs[i][bi:], costs[i+1][bi+1:])
+		}
+		for k := range groups {
+			if k != bj {
+				costs[max(k, bj)][min(k, bj)] = unionCost(&groups[k], &groups[bj])
+			}
+		}
 	}
 	return groups
+}
+
+// unionCost is the weight of the needless joins that come with a union.
+func unionCost(g, h *rowGroup) int {
+	return g.weight*added(g.follow, h.follow) + h.weight*added(h.follow, g.follow)
 }
 
 // added is the weight of what b has and a has not.
