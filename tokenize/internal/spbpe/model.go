@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
@@ -26,8 +27,8 @@ type Model struct {
 	merges   pairTable
 	runes    runeTable
 	tables   chunkcache.Tables
-	allBytes bool // every character without a piece becomes byte tokens
-	seeds    []uint32
+	allBytes bool            // every character without a piece becomes byte tokens
+	seeds    func() []uint32 // see findSeeds
 	user     userMatcher
 
 	// extra are characters that are no piece and yet merge, in SentencePiece models: symbols behind the last id.
@@ -90,7 +91,7 @@ func New(cfg Config) (*Model, error) {
 	if err := m.buildUser(); err != nil {
 		return nil, err
 	}
-	m.buildSeeds()
+	m.seeds = sync.OnceValue(m.findSeeds)
 	m.resident = m.measure()
 	return m, nil
 }
@@ -237,8 +238,9 @@ func (m *Model) text(id uint32) []byte {
 	return bytes.ReplaceAll(m.cfg.Pieces[id], []byte(string(metaspace)), []byte{' '})
 }
 
-// buildSeeds finds the pieces worth caching before the first text: those that are one chunk and encode to themselves.
-func (m *Model) buildSeeds() {
+// findSeeds lists the pieces worth caching before the first text: those that are one chunk and encode to themselves.
+func (m *Model) findSeeds() []uint32 {
+	var seeds []uint32
 	e := m.newEncoder(chunkcache.MinBytes)
 	for id := range m.cfg.Pieces {
 		if len(m.cfg.Pieces[id]) == 0 || m.noMerge(uint32(id)) {
@@ -249,9 +251,10 @@ func (m *Model) buildSeeds() {
 			continue
 		}
 		if e.ids = e.appendChunk(e.ids[:0], p); len(e.ids) == 1 && e.ids[0] == uint32(id) {
-			m.seeds = append(m.seeds, uint32(id))
+			seeds = append(seeds, uint32(id))
 		}
 	}
+	return seeds
 }
 
 // oneChunk tells whether no cut lies inside p.
@@ -267,7 +270,7 @@ func (m *Model) oneChunk(p []byte) bool {
 }
 
 func (m *Model) measure() int64 {
-	n := int64(len(m.cfg.Pieces))*24 + int64(len(m.seeds))*4 + m.merges.bytes() + m.runes.bytes()
+	n := int64(len(m.cfg.Pieces))*(24+4) + m.merges.bytes() + m.runes.bytes()
 	for _, p := range m.cfg.Pieces {
 		n += int64(len(p))
 	}

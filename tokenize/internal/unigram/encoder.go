@@ -38,8 +38,9 @@ func cacheBudget(cacheBytes int) int {
 // NewEncoder returns an Encoder that holds at most cacheBytes (0: 8 MiB; at least 256 KiB are used), filled with the vocabulary.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := m.newEncoder(cacheBudget(cacheBytes))
-	for i := len(m.seeds) - 1; i >= 0; i-- { // frequent pieces have low ids: they go last, to the front
-		e.cache.Seed(m.seedChunk(m.seeds[i]), m.seeds[i])
+	seeds := m.seeds()
+	for i := len(seeds) - 1; i >= 0; i-- { // frequent pieces have low ids: they go last, to the front
+		e.cache.Seed(m.seedChunk(seeds[i]), seeds[i])
 	}
 	return e
 }

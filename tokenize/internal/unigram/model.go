@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/bytetrie"
@@ -30,7 +31,7 @@ type Model struct {
 	// plain says that an ASCII character goes through normalization as it is, whatever its neighbours, if they are ASCII too.
 	plain [256]bool
 
-	seeds    []uint32
+	seeds    func() []uint32 // see findSeeds
 	resident int64
 	maxScore float64
 	inside   bool              // words are cut inside
@@ -73,9 +74,9 @@ func New(cfg Config) (*Model, error) {
 			return nil, err
 		}
 		m.buildInside()
-		m.buildSeeds()
 	}
-	m.resident = m.trie.Bytes() + int64(n)*(24+8) + int64(len(m.seeds))*4
+	m.seeds = sync.OnceValue(m.findSeeds)
+	m.resident = m.trie.Bytes() + int64(n)*(24+8+4)
 	for _, p := range cfg.Pieces {
 		m.resident += int64(len(p))
 	}
@@ -203,8 +204,12 @@ func (m *Model) normalize(dst, text []byte, joined bool) []byte {
 	return append(dst, text...)
 }
 
-// buildSeeds finds the pieces worth caching before the first text: whole chunks that encode to themselves.
-func (m *Model) buildSeeds() {
+// findSeeds lists the pieces worth caching before the first text: whole chunks that encode to themselves.
+func (m *Model) findSeeds() []uint32 {
+	if m.cfg.Split == SplitNone {
+		return nil
+	}
+	var seeds []uint32
 	e := m.newEncoder(chunkcache.MinBytes)
 	for id := range m.cfg.Pieces {
 		chunk := m.seedChunk(uint32(id))
@@ -221,9 +226,10 @@ func (m *Model) buildSeeds() {
 			e.ids = e.appendPlain(e.ids[:0], chunk)
 		}
 		if len(e.ids) == 1 && e.ids[0] == uint32(id) && !(m.inside && e.close) {
-			m.seeds = append(m.seeds, uint32(id))
+			seeds = append(seeds, uint32(id))
 		}
 	}
+	return seeds
 }
 
 // seedChunk returns the chunk of raw text that a piece stands for, nil where that is not plain ASCII or no chunk.

@@ -3,6 +3,7 @@ package wordpiece
 import (
 	"bytes"
 	"fmt"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/bytetrie"
@@ -18,7 +19,7 @@ type Model struct {
 
 	first, rest *bytetrie.Trie // pieces at the beginning of a word, and within (without the prefix)
 
-	seeds    []uint32
+	seeds    func() []uint32 // see findSeeds
 	resident int64
 }
 
@@ -61,8 +62,8 @@ func New(cfg Config) (*Model, error) {
 			m.tables.From[c], m.tables.To[c] = 1, 1
 		}
 	}
-	m.buildSeeds()
-	m.resident = m.first.Bytes() + m.rest.Bytes() + int64(n)*24 + int64(len(m.seeds))*4 +
+	m.seeds = sync.OnceValue(m.findSeeds)
+	m.resident = m.first.Bytes() + m.rest.Bytes() + int64(n)*(24+4) +
 		int64(len(m.chars.pages)+len(m.split.pages))*1024
 	for _, p := range cfg.Pieces {
 		m.resident += int64(len(p))
@@ -70,17 +71,19 @@ func New(cfg Config) (*Model, error) {
 	return m, nil
 }
 
-// buildSeeds finds the pieces worth caching before the first text: chunks of ASCII that encode to themselves.
-func (m *Model) buildSeeds() {
+// findSeeds lists the pieces worth caching before the first text: chunks of ASCII that encode to themselves.
+func (m *Model) findSeeds() []uint32 {
+	var seeds []uint32
 	e := m.newEncoder(chunkcache.MinBytes)
 	for id, p := range m.cfg.Pieces {
 		if len(p) == 0 || len(p) > 16 || !m.isChunk(p) {
 			continue
 		}
 		if e.ids = e.appendChunk(e.ids[:0], p); len(e.ids) == 1 && e.ids[0] == uint32(id) {
-			m.seeds = append(m.seeds, uint32(id))
+			seeds = append(seeds, uint32(id))
 		}
 	}
+	return seeds
 }
 
 // isChunk tells whether p is ASCII without NUL that the scanner does not cut, and that the lower-casing copy leaves alone.
