@@ -79,7 +79,7 @@ func Build(ctx context.Context, o Options) (*Summary, error) {
 		return finishedSummary(&o)
 	}
 	if err != nil {
-		return nil, shardListError(err)
+		return nil, advise(err)
 	}
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
@@ -88,7 +88,7 @@ func Build(ctx context.Context, o Options) (*Summary, error) {
 			return s, nil
 		}
 	}
-	return nil, errors.Join(shardListError(err), builder.Close())
+	return nil, errors.Join(advise(err), builder.Close())
 }
 
 // prepare opens everything that can be wrong before the first byte is written.
@@ -285,14 +285,6 @@ func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
 	uri := b.current.set.Inputs()[r.Input].URI
 	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where --memory leaves %d; raise --memory: %w",
 		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, ErrMemory)
-}
-
-// shardListError says what to do where the list of the shards has outgrown its part of the cap.
-func shardListError(err error) error {
-	if !errors.Is(err, shard.ErrShardList) {
-		return err
-	}
-	return fmt.Errorf("%w (%w); raise --memory and run the same command again, or start afresh with larger --shard-bytes", err, ErrMemory)
 }
 
 // defaultTextField is the field of records that holds the text.

@@ -253,7 +253,7 @@ func (b *Builder) syncNames() error {
 		return nil
 	}
 	if err := b.fs.SyncDir(b.dir); err != nil {
-		return fmt.Errorf("sync folder %s: %w", b.dir, err)
+		return fmt.Errorf("sync folder %s: %w", b.dir, bare(err))
 	}
 	b.namesNew = false
 	return nil

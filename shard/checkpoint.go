@@ -60,11 +60,11 @@ func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
 	err = w.end()
 	if err == nil {
 		if err = f.Sync(); err != nil {
-			err = fmt.Errorf("sync %s: %w", temp, err)
+			err = fmt.Errorf("sync %s: %w", temp, bare(err))
 		}
 	}
 	if e := f.Close(); e != nil && err == nil {
-		err = fmt.Errorf("close %s: %w", temp, e)
+		err = fmt.Errorf("close %s: %w", temp, bare(e))
 	}
 	if err != nil {
 		return err

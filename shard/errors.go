@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 )
@@ -47,6 +48,14 @@ func (e *FileError) Error() string {
 }
 
 func (e *FileError) Unwrap() error { return e.Cause }
+
+// bare is an error of the file system without the operation and the path, for messages that name both.
+func bare(err error) error {
+	if failed, ok := err.(*fs.PathError); ok {
+		return failed.Err
+	}
+	return err
+}
 
 // corrupt reports damage at a byte of a file (-1: no particular one); format and args say what is wrong.
 func corrupt(file string, offset int64, format string, args ...any) error {

@@ -76,12 +76,12 @@ func (b *Builder) writeAtomic(name string, r io.Reader) (n int64, err error) {
 		}
 	}
 	if err := f.Sync(); err != nil {
-		return n, fmt.Errorf("sync %s: %w", temp, err)
+		return n, fmt.Errorf("sync %s: %w", temp, bare(err))
 	}
 	err = f.Close()
 	f = nil
 	if err != nil {
-		return n, fmt.Errorf("close %s: %w", temp, err)
+		return n, fmt.Errorf("close %s: %w", temp, bare(err))
 	}
 	if err := b.fs.Rename(temp, path); err != nil {
 		return n, err

@@ -239,5 +239,5 @@ func readFull(f File, path string, p []byte, offset int64) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return truncated(path, offset+int64(n), offset+int64(len(p)))
 	}
-	return fmt.Errorf("read %s at byte %d: %w", path, offset, err)
+	return fmt.Errorf("read %s at byte %d: %w", path, offset, bare(err))
 }

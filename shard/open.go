@@ -27,7 +27,7 @@ func OpenBuilder(fsys FS, dir string, o BuilderOptions) (_ *Builder, _ *Checkpoi
 			return nil, nil, err
 		}
 		if err := fsys.SyncDir(filepath.Dir(dir)); err != nil {
-			return nil, nil, fmt.Errorf("sync folder %s: %w", filepath.Dir(dir), err)
+			return nil, nil, fmt.Errorf("sync folder %s: %w", filepath.Dir(dir), bare(err))
 		}
 	} else if err != nil {
 		return nil, nil, err
@@ -231,7 +231,7 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 		return err
 	}
 	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", open.temp, err)
+		return fmt.Errorf("sync %s: %w", open.temp, bare(err))
 	}
 	return nil
 }

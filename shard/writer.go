@@ -239,7 +239,7 @@ func writeAt(f File, path string, p []byte, at int64) error {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		return fmt.Errorf("write %s at byte %d: %w", path, at, err)
+		return fmt.Errorf("write %s at byte %d: %w", path, at, bare(err))
 	}
 	return nil
 }
@@ -302,7 +302,7 @@ func (s *openShard) commit(l *layout) (c committedShard, err error) {
 	err = s.file.Close()
 	s.file = nil
 	if err != nil {
-		return c, fmt.Errorf("close %s: %w", s.temp, err)
+		return c, fmt.Errorf("close %s: %w", s.temp, bare(err))
 	}
 	if err := s.fs.Rename(s.temp, s.path); err != nil {
 		return c, err
@@ -327,7 +327,7 @@ func (s *openShard) sync() error {
 		return err
 	}
 	if err := s.file.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", s.temp, err)
+		return fmt.Errorf("sync %s: %w", s.temp, bare(err))
 	}
 	return nil
 }
