@@ -43,6 +43,8 @@ const (
 	serveProcessBytes = 18 << 20
 	// serveIndexBytes bounds the indexes of closed shards; an open shard's is a few KiB.
 	serveIndexBytes = 2 << 20
+	// servePlacesShare: of what the cap leaves above MinServeMemory, one part in so many remembers where rows lie.
+	servePlacesShare = 6
 	// serveOpenShards is how many shards are open at once.
 	serveOpenShards = 256
 	// MinServeMemory is the least cap under which a server starts.
@@ -85,7 +87,9 @@ func OpenReader(o ServeOptions) (*Reader, error) {
 			r.Close()
 			return nil, &OptionError{"dataset", arg, fmt.Sprintf("the name %q is taken; tell them apart as NAME=%s", name, dir)}
 		}
-		data, err := shard.ReaderOptions{MaxOpenShards: serveOpenShards, MaxIndexBytes: serveIndexBytes}.Open(o.FS, dir)
+		data, err := shard.ReaderOptions{
+			MaxOpenShards: serveOpenShards, MaxIndexBytes: serveIndexBytes, MaxPlaceBytes: o.placeBytes() / int64(len(o.Datasets)),
+		}.Open(o.FS, dir)
 		if err != nil {
 			r.Close()
 			return nil, fmt.Errorf("open dataset %s: %w", dir, err)
@@ -95,6 +99,11 @@ func OpenReader(o ServeOptions) (*Reader, error) {
 		r.datasets = append(r.datasets, &served{name, dir, data, s.MaxLength})
 	}
 	return r, nil
+}
+
+// placeBytes is what may go to remembering where rows lie.
+func (o ServeOptions) placeBytes() int64 {
+	return max(0, orDefault(o.Memory, DefaultServeMemory)-MinServeMemory) / servePlacesShare
 }
 
 // splitName takes NAME=DIR apart. What is a folder as it stands has no name in front.
@@ -139,6 +148,7 @@ func NewServer(r *Reader, o ServeOptions) (*feed.Server, error) {
 	ledger := budget.New(o.Memory)
 	for _, p := range []budget.Part{
 		{Name: "process", Bytes: serveProcessBytes, Why: "program, runtime, garbage between collections"},
+		{Name: "places", Bytes: o.placeBytes(), Why: "where rows lie, so that a row takes one read"},
 		{Name: "indexes", Bytes: serveIndexBytes + r.indexBytes(), Why: "manifests, and 8 bytes a record batch of open shards"},
 	} {
 		if err := ledger.Reserve(p); err != nil {
@@ -266,7 +276,7 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	}
 	return &feed.Plan{
 		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: s.bytes(bucket, q.MaxTokens > 0, rows, tokens), Stream: s,
+		WindowBytes: s.bytes(bucket, q.MaxTokens > 0, rows), Stream: s,
 		Metadata: map[string]string{
 			"dsload.rows": fmt.Sprint(s.order.Rows()), "dsload.split": q.Split, "dsload.pad_token_id": fmt.Sprint(collation.PadID),
 			"dsload.tokenizer": parts[0].data.data.Manifest().Tokenizer.Fingerprint,

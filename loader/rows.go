@@ -3,6 +3,7 @@ package loader
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
 
 	"github.com/dsload/dsload/loader/collate"
@@ -18,12 +19,22 @@ type rowStream struct {
 	steps *sampler.Steps
 
 	step  sampler.Batch
-	rows  []int64      // of a run of items of one part, for a call to shard
-	spans []shard.Span // of the step's items
-	known [2]places    // rows whose lengths the sampler asked for, the latest first
-	read  func(dst []byte) ([]byte, error)
-	row   shard.Row
+	rows  []int64         // of a run of items of one part, for a call to shard
+	spans []shard.Span    // of the step's items: where their input_ids are
+	more  [3][]shard.Span // likewise for the columns in needs: labels, loss mask, segments
+	known [2]places       // rows whose lengths the sampler asked for, the latest first
+	read  func(dst *collate.Buffers) error
 }
+
+// The places of columns in rowStream.more.
+const (
+	moreLabels = iota
+	moreLossMask
+	moreSegments
+)
+
+// moreColumns are their names in shard.
+var moreColumns = [3]shard.Columns{moreLabels: shard.ColumnLabels, moreLossMask: shard.ColumnLossMask, moreSegments: shard.ColumnSegments}
 
 // neededColumns are the columns that the batches are made of, input_ids apart.
 func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
@@ -39,14 +50,10 @@ func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
 	return c
 }
 
-// bytes is what the stream holds while it runs, for steps of so many rows and tokens: the sampler's windows, the places of a step's rows, and
-// a row that is read by columns.
-func (s *rowStream) bytes(bucket int, byTokens bool, rows, tokens int64) int64 {
-	const item, rowAndSpan = 32, 8 + 16
-	n := rows*(item+rowAndSpan) + longestRun*rowAndSpan
-	if s.needs != 0 { // one row at a time, which may be all of the tokens
-		n += tokens / max(rows, 1) * 16
-	}
+// bytes is what the stream holds while it runs, for steps of so many rows: the sampler's windows, and the places of a step's rows.
+func (s *rowStream) bytes(bucket int, byTokens bool, rows int64) int64 {
+	const item, span, rowAndSpan = 32, 16, 8 + 16
+	n := rows*(item+rowAndSpan+span*int64(bits.OnesCount8(uint8(s.needs)))) + longestRun*rowAndSpan
 	if byTokens {
 		n += (rows + 512) * (item + 4 + 2*placedBytes)
 	}
@@ -70,66 +77,84 @@ func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
 	if err := s.steps.Next(&s.step); err != nil {
 		return err
 	}
-	read := s.readIDs
-	if s.needs != 0 {
-		read = s.readColumns
-	}
-	if err := read(b); err != nil {
+	if err := s.readRows(b); err != nil {
 		return err
 	}
 	b.Next = s.step.Next
 	return b.Close()
 }
 
-// readIDs reads rows that are made of input_ids alone: where they lie first, then all of them.
-func (s *rowStream) readIDs(b *collate.Batch) error {
+// readRows reads the step's rows: where they lie first, then a column of all of them after the other.
+func (s *rowStream) readRows(b *collate.Batch) error {
 	items := s.step.Items
 	s.spans = slices.Grow(s.spans[:0], len(items))[:len(items)]
 	if err := s.locate(items); err != nil {
 		return err
 	}
+	for i, c := range moreColumns {
+		if s.needs&c == 0 {
+			continue
+		}
+		s.more[i] = slices.Grow(s.more[i][:0], len(items))[:len(items)]
+		if err := s.locateColumn(items, c, s.more[i]); err != nil {
+			return err
+		}
+	}
 	if s.read == nil {
-		s.read = s.appendSpans // once: a method value allocates
+		s.read = s.appendColumns // once: a method value allocates
 	}
 	if err := b.Read(s.read); err != nil {
 		return err
 	}
 	for i, it := range items {
-		if err := b.Add(collate.Row{Read: int(s.spans[i].Len), Source: it.Source, Example: it.Row, Position: it.Position}); err != nil {
+		n := collate.Counts{IDs: int(s.spans[i].Len), LossMask: s.needs&shard.ColumnLossMask != 0}
+		if s.needs&shard.ColumnLabels != 0 {
+			n.Labels = int(s.more[moreLabels][i].Len)
+		}
+		if s.needs&shard.ColumnSegments != 0 {
+			n.Segments = int(s.more[moreSegments][i].Len)
+		}
+		if err := b.Take(n, collate.Row{Source: it.Source, Example: it.Row, Position: it.Position}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// appendSpans appends the ids of the step's items.
-func (s *rowStream) appendSpans(dst []byte) (_ []byte, err error) {
-	if len(s.parts) == 1 {
-		return s.parts[0].split.AppendIDs(dst, s.spans)
-	}
-	for i, it := range s.step.Items {
-		if dst, err = s.parts[it.Source].split.AppendIDs(dst, s.spans[i:i+1]); err != nil {
-			return dst, err
-		}
-	}
-	return dst, nil
-}
-
-// readColumns reads rows that have labels, a loss mask or segments, one by one.
-func (s *rowStream) readColumns(b *collate.Batch) error {
-	for _, it := range s.step.Items {
-		if err := s.parts[it.Source].split.ReadColumns(it.Row, s.needs, &s.row); err != nil {
+// appendColumns appends the values of the step's items.
+func (s *rowStream) appendColumns(dst *collate.Buffers) (err error) {
+	return s.eachRun(s.step.Items, func(split *shard.SplitReader, from, to int) (err error) {
+		if dst.IDs, err = split.AppendIDs(dst.IDs, s.spans[from:to]); err != nil {
 			return err
 		}
-		r := collate.Row{
-			IDs: s.row.InputIDs, Labels: s.row.Labels, Segments: s.row.Segments, Source: it.Source, Example: it.Row, Position: it.Position,
+		if s.needs&shard.ColumnLabels != 0 {
+			if dst.Labels, err = split.AppendIDs(dst.Labels, s.more[moreLabels][from:to]); err != nil {
+				return err
+			}
 		}
 		if s.needs&shard.ColumnLossMask != 0 {
-			r.LossMask = s.row.LossMask
+			if dst.LossMask, err = split.AppendLossMask(dst.LossMask, s.more[moreLossMask][from:to], s.spans[from:to]); err != nil {
+				return err
+			}
 		}
-		if err := b.Add(r); err != nil {
+		if s.needs&shard.ColumnSegments != 0 {
+			dst.Segments, err = split.AppendSegments(dst.Segments, s.more[moreSegments][from:to], s.spans[from:to])
+		}
+		return err
+	})
+}
+
+// eachRun calls do for each run of items of one part.
+func (s *rowStream) eachRun(items []sampler.Item, do func(split *shard.SplitReader, from, to int) error) error {
+	for from := 0; from < len(items); {
+		to := from + 1
+		for to < len(items) && items[to].Source == items[from].Source {
+			to++
+		}
+		if err := do(s.parts[items[from].Source].split, from, to); err != nil {
 			return err
 		}
+		from = to
 	}
 	return nil
 }
@@ -151,18 +176,21 @@ func (s *rowStream) locate(items []sampler.Item) error {
 			return nil
 		}
 	}
-	for i := 0; i < len(items); {
+	return s.locateColumn(items, 0, s.spans)
+}
+
+// locateColumn finds the places of items in the shards; no column is input_ids.
+func (s *rowStream) locateColumn(items []sampler.Item, c shard.Columns, spans []shard.Span) error {
+	return s.eachRun(items, func(split *shard.SplitReader, from, to int) error {
 		s.rows = s.rows[:0]
-		n := 0
-		for ; i+n < len(items) && items[i+n].Source == items[i].Source; n++ {
-			s.rows = append(s.rows, items[i+n].Row)
+		for _, it := range items[from:to] {
+			s.rows = append(s.rows, it.Row)
 		}
-		if err := s.parts[items[i].Source].split.Locate(s.spans[i:i+n], s.rows); err != nil {
-			return err
+		if c == 0 {
+			return split.Locate(spans[from:to], s.rows)
 		}
-		i += n
-	}
-	return nil
+		return split.LocateColumn(c, spans[from:to], s.rows)
+	})
 }
 
 // lengths is the sampler's LengthsFunc. What it finds is kept until the rows are read: a row whose place is known costs one read instead of two.

@@ -16,6 +16,9 @@ type ReaderOptions struct {
 	// MaxIndexBytes is how much the indexes of shards may take once their files are closed again: 0 is 8 MiB. An open
 	// shard's index is 8 bytes a record batch and always kept.
 	MaxIndexBytes int64
+	// MaxPlaceBytes is how much memory may go to remembering where rows lie, a bit more than the bits of a length for each row: 0 is none. Rows that are
+	// remembered take one read for each column instead of two.
+	MaxPlaceBytes int64
 }
 
 func (o ReaderOptions) withDefaults() ReaderOptions {
@@ -36,6 +39,7 @@ type Dataset struct {
 	layout   *layout
 	splits   []*SplitReader
 	pool     shardPool
+	cache    placeCache
 	closed   atomic.Bool
 }
 
@@ -53,10 +57,10 @@ func (o ReaderOptions) Open(fsys FS, dir string) (*Dataset, error) {
 	}
 	o = o.withDefaults()
 	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema)}
-	d.pool.maxOpen, d.pool.maxIndex = o.MaxOpenShards, o.MaxIndexBytes
+	d.pool.maxOpen, d.pool.maxIndex, d.cache.max = o.MaxOpenShards, o.MaxIndexBytes, o.MaxPlaceBytes
 	for i := range m.Splits {
 		info := &m.Splits[i]
-		r := &SplitReader{d: d, info: info, width: int64(m.Schema.IDWidth()), starts: make([]int64, len(info.Shards)+1),
+		r := &SplitReader{d: d, number: i, info: info, width: int64(m.Schema.IDWidth()), starts: make([]int64, len(info.Shards)+1),
 			shards: make([]readShard, len(info.Shards))}
 		for j, sh := range info.Shards {
 			r.starts[j+1] = r.starts[j] + sh.Rows
@@ -102,11 +106,17 @@ func (d *Dataset) Close() error {
 
 // readShard is a shard as its reader knows it. mu is held shared for as long as a read uses file and index.
 type readShard struct {
-	mu    sync.RWMutex
-	path  string // set once opened
-	file  File
-	index []batchRef // ends with one that stands for the end; nil until read, and again after it was dropped
-	used  atomic.Bool
+	mu     sync.RWMutex
+	path   string // set once opened
+	file   File
+	index  []batchRef  // ends with one that stands for the end; nil until read, and again after it was dropped
+	values batchValues // comes and goes with index
+	used   atomic.Bool
+}
+
+// indexBytes is what index and values take.
+func (s *readShard) indexBytes() int64 {
+	return batchRefBytes*int64(len(s.index)) + 4*int64(len(s.values))
 }
 
 // batchRef is where a record batch begins: in the file, in units of bufferAlign bytes, and in the shard's rows.
@@ -150,8 +160,8 @@ func (p *shardPool) add(s *readShard, newIndex int64) error {
 			v.file = nil
 		}
 		if p.indexBytes > p.maxIndex {
-			p.indexBytes -= batchRefBytes * int64(len(v.index))
-			v.index = nil
+			p.indexBytes -= v.indexBytes()
+			v.index, v.values = nil, nil
 		}
 		v.mu.Unlock()
 		last := len(p.open) - 1
@@ -203,8 +213,8 @@ func (r *SplitReader) open(i int) error {
 			f.Close()
 			return err
 		}
-		s.index = r.d.layout.indexOf(blocks)
-		newIndex = batchRefBytes * int64(len(s.index))
+		s.index, s.values = r.d.layout.indexOf(blocks), newBatchValues(r.d.layout, len(blocks))
+		newIndex = s.indexBytes()
 	}
 	s.path, s.file = path, f
 	s.used.Store(true)

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 )
 
 // SplitReader reaches any row of a split in constant time: a search in memory over shards and record batches, then reads by
 // position. It is safe for concurrent use.
 type SplitReader struct {
 	d      *Dataset
+	number int // among the splits of d
 	info   *SplitInfo
 	width  int64
 	starts []int64 // the first row of each shard, and the number of rows
@@ -32,99 +35,6 @@ func (r *SplitReader) IDWidth() int { return int(r.width) }
 
 // Schema says which columns rows have.
 func (r *SplitReader) Schema() Schema { return r.d.manifest.Schema }
-
-// Span is where the input_ids of a row lie: Len ids from byte Off of a shard. It stays true for as long as the dataset is
-// open, so a row whose length is asked for first costs only one read more.
-type Span struct {
-	Off   int64
-	Shard int32
-	Len   int32
-}
-
-// Locate finds the input_ids of rows: dst[i] for rows[i]. It takes a read of 8 bytes a row, one for a run of consecutive rows.
-func (r *SplitReader) Locate(dst []Span, rows []int64) error {
-	return r.locate(rows, func(i int, s Span) { dst[i] = s })
-}
-
-// Lengths gives the number of input_ids of rows: dst[i] for rows[i]. It costs what Locate costs.
-func (r *SplitReader) Lengths(dst []int32, rows []int64) error {
-	return r.locate(rows, func(i int, s Span) { dst[i] = s.Len })
-}
-
-func (r *SplitReader) locate(rows []int64, set func(int, Span)) error {
-	sc := getScratch()
-	defer putScratch(sc)
-	for i := 0; i < len(rows); {
-		n := 1
-		for i+n < len(rows) && n < maxBatchRows && rows[i+n] == rows[i]+int64(n) {
-			n++
-		}
-		if err := r.locateRun(sc, rows[i], n, i, set); err != nil {
-			return err
-		}
-		i += n
-	}
-	return nil
-}
-
-// locateRun locates the n rows from first on, which are those from at on in the caller's numbering.
-func (r *SplitReader) locateRun(sc *readScratch, first int64, n, at int, set func(int, Span)) error {
-	for n > 0 {
-		p, err := r.place(first)
-		if err != nil {
-			return err
-		}
-		m := min(n, int(p.rows-p.row))
-		raw := sc.take(4 * (m + 1))
-		err = readFull(p.s.file, p.s.path, raw, p.body+4*p.row)
-		p.s.mu.RUnlock()
-		if err != nil {
-			return err
-		}
-		a := int64(int32(binary.LittleEndian.Uint32(raw)))
-		values := align64(4 * (p.rows + 1))
-		for j := range m {
-			b := int64(int32(binary.LittleEndian.Uint32(raw[4*j+4:])))
-			if a < 0 || b <= a || b-a > maxRowTokens || values+b*r.width > p.bodyLen {
-				return r.damaged(p, j, "offsets %d to %d in a batch of %d bytes", a, b, p.bodyLen)
-			}
-			set(at+j, Span{Off: p.body + values + a*r.width, Shard: int32(p.shard), Len: int32(b - a)})
-			a = b
-		}
-		first, at, n = first+int64(m), at+m, n-m
-	}
-	return nil
-}
-
-// AppendIDs appends the input_ids of spans, in their order, as they are on disk: little-endian, IDWidth bytes an id. Spans
-// that adjoin are read at once.
-func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
-	for i := 0; i < len(spans); {
-		first := spans[i]
-		if first.Shard < 0 || int(first.Shard) >= len(r.shards) || first.Off < 0 || first.Len < 0 {
-			return dst, fmt.Errorf("span of shard %d: %w", first.Shard, ErrRange)
-		}
-		size := int64(first.Len) * r.width
-		for i++; i < len(spans) && spans[i].Shard == first.Shard && spans[i].Off == first.Off+size && spans[i].Len >= 0; i++ {
-			size += int64(spans[i].Len) * r.width
-		}
-		if first.Off+size > r.info.Shards[first.Shard].Bytes {
-			return dst, fmt.Errorf("span of %d bytes at %d: %w", size, first.Off, ErrRange)
-		}
-		s, err := r.acquire(int(first.Shard))
-		if err != nil {
-			return dst, err
-		}
-		at := len(dst)
-		dst = slices.Grow(dst, int(size))[:at+int(size)]
-		err = readFull(s.file, s.path, dst[at:], first.Off)
-		s.mu.RUnlock()
-		if err != nil {
-			return dst[:at], err
-		}
-	}
-	return dst, nil
-}
 
 // Row is a row as it is on disk; its slices are reused by the next read into it. Columns that the schema has not or that
 // were not asked for are empty.
@@ -184,8 +94,10 @@ func (r *SplitReader) ReadColumns(i int64, want Columns, dst *Row) error {
 	defer p.s.mu.RUnlock()
 	l := r.d.layout
 	*dst = Row{Width: int(r.width), InputIDs: dst.InputIDs[:0], Labels: dst.Labels[:0], LossMask: dst.LossMask[:0], Segments: dst.Segments[:0]}
-	ids := bufferPlan{offsetsLen: 4 * (p.rows + 1), valuesAt: align64(4 * (p.rows + 1))}
-	ids.valuesLen = p.bodyLen - ids.valuesAt
+	ids, err := r.planOf(sc, p, colInputIDs)
+	if err != nil {
+		return err
+	}
 	if dst.InputIDs, _, err = r.readList(sc, p, l.cols[0].value, ids, dst.InputIDs); err != nil {
 		return err
 	}
@@ -263,6 +175,7 @@ func (r *SplitReader) has() Columns {
 type place struct {
 	s       *readShard
 	shard   int
+	batch   int   // of the shard
 	start   int64 // of the batch's message in the file
 	body    int64 // of its body
 	bodyLen int64
@@ -281,8 +194,8 @@ func (r *SplitReader) place(row int64) (p place, err error) {
 		return p, err
 	}
 	p.inShard = row - r.starts[p.shard]
-	b := find(p.s.index, uint32(p.inShard))
-	k, next := p.s.index[b], p.s.index[b+1]
+	p.batch = find(p.s.index, uint32(p.inShard))
+	k, next := p.s.index[p.batch], p.s.index[p.batch+1]
 	p.start = int64(k.pos) * bufferAlign
 	p.body = p.start + r.d.layout.metaLen
 	p.bodyLen = int64(next.pos)*bufferAlign - p.body
@@ -291,9 +204,14 @@ func (r *SplitReader) place(row int64) (p place, err error) {
 	return p, nil
 }
 
-// readPlans reads where the columns of p's batch are, and checks the message for what it has to be.
+// readPlans tells where the columns of p's batch are: all that takes is how many values its list columns have. The first time it reads them, and
+// checks the message for what it has to be.
 func (r *SplitReader) readPlans(sc *readScratch, p place) ([]bufferPlan, error) {
 	l := r.d.layout
+	if sc.values = p.s.values.get(sc.values[:0], l, p); len(sc.values) > 0 {
+		sc.plans, _ = l.plan(sc.plans[:0], p.rows, sc.values)
+		return sc.plans, nil
+	}
 	raw := sc.take(int(l.metaLen))
 	if err := readFull(p.s.file, p.s.path, raw, p.start); err != nil {
 		return nil, err
@@ -301,7 +219,59 @@ func (r *SplitReader) readPlans(sc *readScratch, p place) ([]bufferPlan, error) 
 	if !l.readBatchMeta(sc, raw, p.rows, p.bodyLen) {
 		return nil, corrupt(p.s.path, p.start, "record batch metadata differ from what the footer says")
 	}
+	p.s.values.set(l, p, sc.values)
 	return sc.plans, nil
+}
+
+// batchValues are the numbers of values that the list columns of each record batch of a shard have, one more than they are; 0 is not yet known.
+// Empty for a schema whose only list column is input_ids, where the footer tells enough.
+type batchValues []atomic.Uint32
+
+func newBatchValues(l *layout, batches int) batchValues {
+	if n := l.numLists(); n > 1 {
+		return make(batchValues, n*batches)
+	}
+	return nil
+}
+
+// get appends the number of values of each column, or nothing where they are not known.
+func (v batchValues) get(dst []int64, l *layout, p place) []int64 {
+	if v == nil {
+		return dst
+	}
+	lists := v[p.batch*l.numLists():]
+	for i, c := range l.cols {
+		n := p.rows
+		if c.list {
+			if n = int64(lists[i].Load()) - 1; n < 0 {
+				return dst[:0]
+			}
+		}
+		dst = append(dst, n)
+	}
+	return dst
+}
+
+func (v batchValues) set(l *layout, p place, values []int64) {
+	if v == nil {
+		return
+	}
+	lists := v[p.batch*l.numLists():]
+	for i, c := range l.cols {
+		if c.list && values[i] < math.MaxUint32 {
+			lists[i].Store(uint32(values[i] + 1))
+		}
+	}
+}
+
+// numLists is the number of list columns; they are the first ones.
+func (l *layout) numLists() (n int) {
+	for _, c := range l.cols {
+		if c.list {
+			n++
+		}
+	}
+	return n
 }
 
 // readBatchMeta takes the plan of a batch out of its message, into sc.plans, and accepts only what appendBatchMeta makes.

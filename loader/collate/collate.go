@@ -1,7 +1,7 @@
 // Package collate makes one padded batch of rows: ids, attention mask, labels, and for packed rows position ids and segments.
 //
-// Data flow: the loader adds rows as they lie in the shard (Add, or Read and Add where many are read at once), closes the batch (Close), and the feed asks for any run of the elements of any
-// column (Fill), as bytes for the wire. A batch keeps its rows in the shard's width, two or four bytes a token; padding and widening happen only
+// Data flow: the loader adds rows as they lie in the shard (Add, or Read and then Take where many are read at once), closes the batch (Close), and the
+// feed asks for any run of the elements of any column (Fill), as bytes for the wire. A batch keeps its rows in the shard's width, two or four bytes a token; padding and widening happen only
 // in the writer's buffer. A batch waiting for a slow client so costs a tenth of what it will be on the wire.
 //
 // Ownership: a Batch copies what is added and lends nothing. It is reused by Reset and belongs to one goroutine at a time.
@@ -49,14 +49,26 @@ type Options struct {
 
 // Row is one example as the shard holds it; little-endian.
 type Row struct {
-	IDs      []byte  // TokenBytes each; nil where Read has brought them
-	Read     int     // ids of this row among those that Read has brought and no row has taken yet
+	IDs      []byte  // TokenBytes each
 	Labels   []byte  // TokenBytes each; only read for Seq2Seq
-	LossMask []bool  // nil = every token counts; else one for each id
+	LossMask []bool  // nil = every token counts; else one for each id; only read for Causal
 	Segments []int32 // Packed: lengths of the documents, which sum to the number of ids
 	Source   int32   // number of its dataset in a mix
 	Example  int64   // place in the split
 	Position int64   // place in the order
+}
+
+// Buffers are columns of rows, one row behind the other: what Read lets others append to.
+type Buffers struct {
+	IDs, Labels []byte // TokenBytes each
+	LossMask    []bool
+	Segments    []int32
+}
+
+// Counts are how many values a row has among those that Read has brought.
+type Counts struct {
+	IDs, Labels, Segments int
+	LossMask              bool // whether it has a loss mask
 }
 
 // Column is one of the padded columns.
@@ -88,11 +100,8 @@ type Batch struct {
 	labels int // elements a row of LabelIDs
 
 	rows      []rowMeta
-	ids       []byte // of the rows; then, up to the slice's length, what Read brought beyond them
-	taken     int    // bytes of ids that belong to rows
-	labelIDs  []byte
-	lossMask  []bool
-	segments  []int32
+	have      Buffers // of the rows; then, up to the slices' lengths, what Read brought beyond them
+	taken     extent  // of have, what belongs to rows
 	tokens    int64
 	longest   int
 	longLabel int
@@ -101,11 +110,14 @@ type Batch struct {
 	Next int64
 }
 
+// extent counts values.
+type extent struct{ ids, labels, mask, segments int }
+
 type rowMeta struct {
 	example, position  int64
 	source             int32
 	length, labels     int32 // tokens before padding
-	id, label, segment int32 // where the row begins in ids and labelIDs (tokens), in segments
+	id, label, segment int32 // where the row begins among the values of each column
 	segments           int32
 	mask               int32 // where its loss mask begins, -1 where it has none
 }
@@ -135,74 +147,100 @@ func (b *Batch) Configure(o Options) {
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
-	b.rows, b.ids, b.labelIDs, b.lossMask, b.segments = b.rows[:0], b.ids[:0], b.labelIDs[:0], b.lossMask[:0], b.segments[:0]
-	b.taken, b.tokens, b.longest, b.longLabel, b.length, b.labels, b.Next = 0, 0, 0, 0, 0, 0, 0
+	b.rows = b.rows[:0]
+	b.have = Buffers{b.have.IDs[:0], b.have.Labels[:0], b.have.LossMask[:0], b.have.Segments[:0]}
+	b.taken, b.tokens, b.longest, b.longLabel, b.length, b.labels, b.Next = extent{}, 0, 0, 0, 0, 0, 0
 }
 
-// Read lets read append the ids of the rows that Add gets next to the batch's own buffer, so that they need not be copied. read must not keep the
-// slice, nor change what it held before.
-func (b *Batch) Read(read func(dst []byte) ([]byte, error)) error {
-	ids, err := read(b.ids)
-	if err != nil {
+// Read lets read append the values of the rows that Take gets next to the batch's own buffers, so that they need not be copied. read must not keep the
+// slices, nor change what they held before.
+func (b *Batch) Read(read func(dst *Buffers) error) error {
+	if err := read(&b.have); err != nil {
 		return err
 	}
-	if len(ids) > math.MaxInt32 {
+	return b.have.check()
+}
+
+// check holds the buffers against what a rowMeta can count.
+func (v *Buffers) check() error {
+	if max(len(v.IDs), len(v.Labels), len(v.LossMask), len(v.Segments)) > math.MaxInt32 {
 		return ErrTooLarge
 	}
-	b.ids = ids
 	return nil
 }
 
 // Add appends a row. It fails on a row that contradicts itself, and where the batch would outgrow Arrow's offsets.
 func (b *Batch) Add(r Row) error {
-	n := r.Read
-	switch waiting := len(b.ids) - b.taken; {
-	case r.IDs == nil && n*b.opts.TokenBytes > waiting, r.IDs != nil && waiting > 0:
-		panic("collate: ids that were read and rows do not match")
-	case r.IDs != nil:
-		n = len(r.IDs) / b.opts.TokenBytes
-	}
-	if len(b.ids)+len(r.IDs) > math.MaxInt32 {
-		return ErrTooLarge
-	}
-	m := rowMeta{
-		example: r.Example, position: r.Position, source: r.Source, length: int32(n), mask: -1,
-		id: int32(b.taken / b.opts.TokenBytes), label: int32(len(b.labelIDs) / b.opts.TokenBytes), segment: int32(len(b.segments)),
-	}
-	if len(b.labelIDs)+len(r.Labels) > math.MaxInt32 {
-		return ErrTooLarge
-	}
-	if b.opts.Packed {
-		sum := int64(0)
-		for _, s := range r.Segments {
-			if s < 0 {
-				return ErrSegments
-			}
-			sum += int64(s)
-		}
-		if sum != int64(n) {
-			return fmt.Errorf("%w: %d of %d", ErrSegments, sum, n)
-		}
-		m.segments = int32(len(r.Segments))
-		b.segments = append(b.segments, r.Segments...)
-	}
+	n, before := Counts{IDs: len(r.IDs) / b.opts.TokenBytes}, b.have
 	if b.opts.Labels == Causal && r.LossMask != nil {
-		if len(r.LossMask) != n {
-			return fmt.Errorf("%w: %d and %d", ErrLossMask, len(r.LossMask), n)
+		n.LossMask = true
+		if len(r.LossMask) != n.IDs {
+			return fmt.Errorf("%w: %d and %d", ErrLossMask, len(r.LossMask), n.IDs)
 		}
-		m.mask = int32(len(b.lossMask))
-		b.lossMask = append(b.lossMask, r.LossMask...)
+		b.have.LossMask = append(b.have.LossMask, r.LossMask...)
 	}
 	if b.opts.Labels == Seq2Seq {
-		m.labels = int32(len(r.Labels) / b.opts.TokenBytes)
-		b.labelIDs = append(b.labelIDs, r.Labels...)
-		b.longLabel = max(b.longLabel, int(m.labels))
+		n.Labels = len(r.Labels) / b.opts.TokenBytes
+		b.have.Labels = append(b.have.Labels, r.Labels...)
 	}
-	b.ids = append(b.ids, r.IDs...)
-	b.taken += n * b.opts.TokenBytes
-	b.longest = max(b.longest, n)
-	b.tokens += int64(n)
+	if b.opts.Packed {
+		n.Segments = len(r.Segments)
+		b.have.Segments = append(b.have.Segments, r.Segments...)
+	}
+	b.have.IDs = append(b.have.IDs, r.IDs...)
+	err := b.have.check()
+	if err == nil {
+		err = b.Take(n, r)
+	}
+	if err != nil {
+		b.have = before
+	}
+	return err
+}
+
+// extent is how many values the buffers hold.
+func (b *Batch) extent() extent {
+	return extent{len(b.have.IDs) / b.opts.TokenBytes, len(b.have.Labels) / b.opts.TokenBytes, len(b.have.LossMask), len(b.have.Segments)}
+}
+
+// Take makes a row of the next values that Read has brought; of r it takes only the numbers that say which row it is. It fails as Add does.
+func (b *Batch) Take(n Counts, r Row) error {
+	m := rowMeta{
+		example: r.Example, position: r.Position, source: r.Source, length: int32(n.IDs), labels: int32(n.Labels), segments: int32(n.Segments), mask: -1,
+		id: int32(b.taken.ids), label: int32(b.taken.labels), segment: int32(b.taken.segments),
+	}
+	next := extent{b.taken.ids + n.IDs, b.taken.labels + n.Labels, b.taken.mask, b.taken.segments + n.Segments}
+	if n.LossMask {
+		m.mask = int32(b.taken.mask)
+		next.mask += n.IDs
+	}
+	if have := b.extent(); next.ids > have.ids || next.labels > have.labels || next.mask > have.mask || next.segments > have.segments {
+		panic("collate: more values taken than were read")
+	}
+	if b.opts.Packed {
+		if err := checkSegments(b.have.Segments[b.taken.segments:next.segments], n.IDs); err != nil {
+			return err
+		}
+	}
+	b.taken = next
+	b.longLabel = max(b.longLabel, n.Labels)
+	b.longest = max(b.longest, n.IDs)
+	b.tokens += int64(n.IDs)
 	b.rows = append(b.rows, m)
+	return nil
+}
+
+func checkSegments(segments []int32, length int) error {
+	sum := int64(0)
+	for _, s := range segments {
+		if s < 0 {
+			return ErrSegments
+		}
+		sum += int64(s)
+	}
+	if sum != int64(length) {
+		return fmt.Errorf("%w: %d of %d", ErrSegments, sum, length)
+	}
 	return nil
 }
 

@@ -118,22 +118,30 @@ func drawBatch(t *rapid.T) (Options, []slowRow) {
 
 // addAll adds rows with their ids, or reads the ids of all of them at once.
 func addAll(t interface{ Fatal(...any) }, b *Batch, o Options, rows []slowRow, atOnce bool) {
+	raws := make([]Row, len(rows))
+	for i, r := range rows {
+		raws[i] = Row{IDs: encodeIDs(r.ids, o.TokenBytes), Labels: encodeIDs(r.labels, o.TokenBytes), LossMask: r.lossMask, Segments: r.segments,
+			Example: int64(100 + i), Position: int64(i)}
+	}
 	if atOnce {
-		if err := b.Read(func(dst []byte) ([]byte, error) {
-			for _, r := range rows {
-				dst = append(dst, encodeIDs(r.ids, o.TokenBytes)...)
+		if err := b.Read(func(dst *Buffers) error {
+			for _, r := range raws {
+				dst.IDs, dst.Labels = append(dst.IDs, r.IDs...), append(dst.Labels, r.Labels...)
+				dst.LossMask, dst.Segments = append(dst.LossMask, r.LossMask...), append(dst.Segments, r.Segments...)
 			}
-			return dst, nil
+			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i, r := range rows {
-		row := Row{IDs: encodeIDs(r.ids, o.TokenBytes), Labels: encodeIDs(r.labels, o.TokenBytes), LossMask: r.lossMask, Segments: r.segments, Example: int64(100 + i), Position: int64(i)}
+	for i, r := range raws {
+		var err error
 		if atOnce {
-			row.IDs, row.Read = nil, len(r.ids)
+			err = b.Take(Counts{IDs: len(rows[i].ids), Labels: len(rows[i].labels), Segments: len(r.Segments), LossMask: r.LossMask != nil}, r)
+		} else {
+			err = b.Add(r)
 		}
-		if err := b.Add(row); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -40,20 +40,20 @@ func (b *Batch) fillRow(dst []byte, c Column, r *rowMeta, col, length int) {
 	}
 	switch c {
 	case InputIDs:
-		b.widen(tokens, b.ids[(int(r.id)+from)*b.opts.TokenBytes:])
+		b.widen(tokens, b.have.IDs[(int(r.id)+from)*b.opts.TokenBytes:])
 	case AttentionMask:
 		b.fill(tokens, 1)
 	case LabelIDs:
 		if b.opts.Labels == Seq2Seq {
-			b.widen(tokens, b.labelIDs[(int(r.label)+from)*b.opts.TokenBytes:])
+			b.widen(tokens, b.have.Labels[(int(r.label)+from)*b.opts.TokenBytes:])
 			return
 		}
-		b.widen(tokens, b.ids[(int(r.id)+from)*b.opts.TokenBytes:])
+		b.widen(tokens, b.have.IDs[(int(r.id)+from)*b.opts.TokenBytes:])
 		if r.mask >= 0 {
-			b.ignore(tokens, b.lossMask[int(r.mask)+from:])
+			b.ignore(tokens, b.have.LossMask[int(r.mask)+from:])
 		}
 	case PositionIDs, SegmentIDs:
-		b.fillSegments(tokens, c, b.segments[r.segment:r.segment+r.segments], from)
+		b.fillSegments(tokens, c, b.have.Segments[r.segment:r.segment+r.segments], from)
 	}
 }
 

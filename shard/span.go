@@ -1,0 +1,257 @@
+package shard
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"path/filepath"
+	"slices"
+)
+
+// Span is where the values of a row lie in one of its list columns: Len of them from Off on in a shard, Off in bytes, or in bits for loss_mask. It
+// stays true for as long as the dataset is open, so a row whose length is asked for first costs only one read more.
+type Span struct {
+	Off   int64
+	Shard int32
+	Len   int32
+}
+
+// Locate finds the input_ids of rows: dst[i] for rows[i]. It takes a read of 8 bytes a row, one for a run of consecutive rows, and none where the
+// dataset still knows the row's record batch (ReaderOptions.MaxPlaceBytes).
+func (r *SplitReader) Locate(dst []Span, rows []int64) error {
+	return r.locate(colInputIDs, rows, func(i int, s Span) { dst[i] = s })
+}
+
+// LocateColumn is Locate for labels, loss_mask or segments, which the schema must have.
+func (r *SplitReader) LocateColumn(c Columns, dst []Span, rows []int64) error {
+	col := bits.TrailingZeros8(uint8(c)) + colLabels
+	if bits.OnesCount8(uint8(c)) != 1 || c == ColumnDocument || r.has()&c == 0 {
+		return fmt.Errorf("%s: locate column %#x: %w", r.d.dir, c, ErrSchema)
+	}
+	return r.locate(col, rows, func(i int, s Span) { dst[i] = s })
+}
+
+// Lengths gives the number of input_ids of rows: dst[i] for rows[i]. It costs what Locate costs.
+func (r *SplitReader) Lengths(dst []int32, rows []int64) error {
+	return r.locate(colInputIDs, rows, func(i int, s Span) { dst[i] = s.Len })
+}
+
+func (r *SplitReader) locate(col int, rows []int64, set func(int, Span)) error {
+	sc := getScratch()
+	defer putScratch(sc)
+	for i := 0; i < len(rows); {
+		n := 1
+		for i+n < len(rows) && n < maxBatchRows && rows[i+n] == rows[i]+int64(n) {
+			n++
+		}
+		for at, end := i, i+n; at < end; {
+			p, err := r.place(rows[at])
+			if err != nil {
+				return err
+			}
+			m := min(end-at, int(p.rows-p.row))
+			err = r.locateRun(sc, col, p, m, at, set)
+			p.s.mu.RUnlock()
+			if err != nil {
+				return err
+			}
+			at += m
+		}
+		i += n
+	}
+	return nil
+}
+
+// locateRun locates the n rows from p's on, all of its batch, which are those from at on in the caller's numbering.
+func (r *SplitReader) locateRun(sc *readScratch, col int, p place, n, at int, set func(int, Span)) error {
+	plan, err := r.planOf(sc, p, col)
+	if err != nil {
+		return err
+	}
+	t := r.d.layout.cols[r.d.layout.places[col]].value
+	span := func(a, b int64) Span {
+		return Span{Off: p.body + plan.valuesAt + t.bytes(a), Shard: int32(p.shard), Len: int32(b - a)}
+	}
+	if t == typeBool {
+		span = func(a, b int64) Span {
+			return Span{Off: 8*(p.body+plan.valuesAt) + a, Shard: int32(p.shard), Len: int32(b - a)}
+		}
+	}
+	if page := r.page(sc, p, col, t, plan); page != nil {
+		for a, j := page.start(p.row), 0; j < n; j++ {
+			b := a + page.length(p.row+int64(j))
+			set(at+j, span(a, b))
+			a = b
+		}
+		return nil
+	}
+	raw := sc.take(4 * (n + 1))
+	if err := readFull(p.s.file, p.s.path, raw, p.body+plan.offsetsAt+4*p.row); err != nil {
+		return err
+	}
+	a := int64(int32(binary.LittleEndian.Uint32(raw)))
+	for j := range n {
+		b := int64(int32(binary.LittleEndian.Uint32(raw[4*j+4:])))
+		if !plan.holds(col, t, a, b) {
+			return r.damaged(p, j, "offsets %d to %d in a column of %d bytes", a, b, plan.valuesLen)
+		}
+		set(at+j, span(a, b))
+		a = b
+	}
+	return nil
+}
+
+// holds tells whether the values from a to b can be those of a row. Every row has ids; other lists may be empty.
+func (plan *bufferPlan) holds(col int, t valueType, a, b int64) bool {
+	return a >= 0 && b >= a && (b > a || col != colInputIDs) && b-a <= maxRowTokens && t.bytes(b) <= plan.valuesLen
+}
+
+// planOf is where a list column's buffers are in p's batch. Those of input_ids are known from the footer, but for the bytes that pad the values.
+func (r *SplitReader) planOf(sc *readScratch, p place, col int) (bufferPlan, error) {
+	if col == colInputIDs {
+		at := align64(4 * (p.rows + 1))
+		return bufferPlan{offsetsLen: 4 * (p.rows + 1), valuesAt: at, valuesLen: p.bodyLen - at}, nil
+	}
+	plans, err := r.readPlans(sc, p)
+	if err != nil {
+		return bufferPlan{}, err
+	}
+	return plans[r.d.layout.places[col]], nil
+}
+
+// page is the page of a column of p's batch, from the cache or made now; nil where the row has to be looked up in the file: the cache has no room, or the
+// batch is damaged somewhere.
+func (r *SplitReader) page(sc *readScratch, p place, col int, t valueType, plan bufferPlan) *placePage {
+	cache := &r.d.cache
+	key := pageKey{split: uint8(r.number), column: uint8(col), shard: uint32(p.shard), batch: uint32(p.batch)}
+	page := cache.get(key)
+	if page != nil || !cache.wants() {
+		return page
+	}
+	raw := sc.take(int(plan.offsetsLen))
+	if readFull(p.s.file, p.s.path, raw, p.body+plan.offsetsAt) != nil {
+		return nil // reading the row alone says what is wrong, where it concerns the row
+	}
+	page = newPlacePage(raw)
+	if page == nil || !plan.holds(col, t, page.start(p.rows-1), page.start(p.rows-1)+page.length(p.rows-1)) || col == colInputIDs && page.shortest == 0 {
+		return nil
+	}
+	cache.put(key, page)
+	return page
+}
+
+// AppendIDs appends the input_ids or labels of spans, in their order, as they are on disk: little-endian, IDWidth bytes an id. Spans that adjoin
+// are read at once.
+func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
+	for len(spans) > 0 {
+		n, size, err := r.run(spans, 8*r.width)
+		if err != nil {
+			return dst, err
+		}
+		at := len(dst)
+		dst = slices.Grow(dst, int(size/8))[:at+int(size/8)]
+		if err := r.readSpan(dst[at:], spans[0].Shard, spans[0].Off); err != nil {
+			return dst[:at], err
+		}
+		spans = spans[n:]
+	}
+	return dst, nil
+}
+
+// run is how many of the first spans, of values of so many bits, lie one behind the other, and the bits they take.
+func (r *SplitReader) run(spans []Span, width int64) (n int, size int64, err error) {
+	first := spans[0]
+	if first.Shard < 0 || int(first.Shard) >= len(r.shards) || first.Off < 0 || first.Len < 0 {
+		return 0, 0, fmt.Errorf("span of shard %d: %w", first.Shard, ErrRange)
+	}
+	unit := min(width, 8) // of Off
+	for ; n < len(spans) && spans[n].Shard == first.Shard && spans[n].Off == first.Off+size/unit && spans[n].Len >= 0; n++ {
+		size += int64(spans[n].Len) * width
+	}
+	if end := first.Off + size/unit; end > r.info.Shards[first.Shard].Bytes*8/unit {
+		return 0, 0, fmt.Errorf("span of %d bits at %d: %w", size, first.Off, ErrRange)
+	}
+	return n, size, nil
+}
+
+// readSpan fills dst from a byte of a shard.
+func (r *SplitReader) readSpan(dst []byte, shard int32, off int64) error {
+	s, err := r.acquire(int(shard))
+	if err != nil {
+		return err
+	}
+	defer s.mu.RUnlock()
+	return readFull(s.file, s.path, dst, off)
+}
+
+// pieceBytes is how much is read at once of columns that are decoded.
+const pieceBytes = 16 << 10
+
+// AppendLossMask appends the loss masks of spans, which are as long as those of input_ids of the same rows, or the shard is damaged.
+func (r *SplitReader) AppendLossMask(dst []bool, spans, ids []Span) ([]bool, error) {
+	for i := range spans {
+		if spans[i].Len != ids[i].Len {
+			return dst, r.damagedSpan(spans[i], 8, "loss_mask of %d values for %d input_ids", spans[i].Len, ids[i].Len)
+		}
+	}
+	sc := getScratch()
+	defer putScratch(sc)
+	for len(spans) > 0 {
+		n, size, err := r.run(spans, 1)
+		if err != nil {
+			return dst, err
+		}
+		for bit, end := spans[0].Off, spans[0].Off+size; bit < end; {
+			stop := min(end, (bit&^7)+8*pieceBytes)
+			raw := sc.take(int((stop+7)>>3 - bit>>3))
+			if err := r.readSpan(raw, spans[0].Shard, bit>>3); err != nil {
+				return dst, err
+			}
+			first := bit &^ 7
+			for ; bit < stop; bit++ {
+				dst = append(dst, raw[(bit-first)>>3]>>(bit&7)&1 == 1)
+			}
+		}
+		spans = spans[n:]
+	}
+	return dst, nil
+}
+
+// AppendSegments appends the segments of spans, which sum to the lengths of input_ids of the same rows, or the shard is damaged.
+func (r *SplitReader) AppendSegments(dst []int32, spans, ids []Span) ([]int32, error) {
+	sc := getScratch()
+	defer putScratch(sc)
+	at := len(dst)
+	for todo := spans; len(todo) > 0; {
+		n, size, err := r.run(todo, 32)
+		if err != nil {
+			return dst, err
+		}
+		for off, end := todo[0].Off, todo[0].Off+size/8; off < end; {
+			raw := sc.take(int(min(end-off, pieceBytes)))
+			if err := r.readSpan(raw, todo[0].Shard, off); err != nil {
+				return dst, err
+			}
+			for j := 0; j < len(raw); j += 4 {
+				dst = append(dst, int32(binary.LittleEndian.Uint32(raw[j:])))
+			}
+			off += int64(len(raw))
+		}
+		todo = todo[n:]
+	}
+	for i, s := range spans {
+		if err := checkSegments(dst[at:at+int(s.Len)], int(ids[i].Len)); err != nil {
+			return dst, r.damagedSpan(s, 1, "%v", err)
+		}
+		at += int(s.Len)
+	}
+	return dst, nil
+}
+
+// damagedSpan is the error for a span that contradicts its row, whose Off counts so many to a byte.
+func (r *SplitReader) damagedSpan(s Span, perByte int64, format string, args ...any) error {
+	if s.Shard < 0 || int(s.Shard) >= len(r.shards) {
+		return fmt.Errorf("span of shard %d: %w", s.Shard, ErrRange)
+	}
+	return corrupt(filepath.Join(r.d.dir, r.info.Shards[s.Shard].Name), s.Off/perByte, format, args...)
+}
