@@ -20,6 +20,7 @@ type merger struct {
 
 	symbols [mergeWidth * 72]uint32 // scratch of the kernel that merges some words at once
 	results mergeResults
+	text    [stretchBytes + kernelBytes]byte // of windows
 
 	heap heapMerger
 }
@@ -31,15 +32,20 @@ const mergeWidth = 8
 type mergeJobs [mergeWidth]struct{ begin, length uint32 }
 
 type mergeResults struct {
-	ids   [mergeWidth][16]uint32
-	count [mergeWidth]uint32
+	ids    [mergeWidth][16]uint32
+	starts [mergeWidth]uint32 // a bit for each place in the word where an id begins
+	count  [mergeWidth]uint32
 }
 
 func (g *merger) mergeSomeGo(buf []byte, jobs *mergeJobs) {
 	for i, j := range jobs {
 		n := g.short(buf[j.begin : j.begin+j.length])
 		copy(g.results.ids[i][:], g.ids[:n])
-		g.results.count[i] = uint32(n)
+		starts := uint32(0)
+		for _, at := range g.at[:n] {
+			starts |= 1 << at
+		}
+		g.results.starts[i], g.results.count[i] = starts, uint32(n)
 	}
 }
 

@@ -245,6 +245,17 @@ func (c *cache) findChunk(w []byte, hash uint64, ids, at []uint32) (_, _ []uint3
 	return ids, at
 }
 
+// seenBefore says whether these bytes, by their hash, came by lately, and notes that they did: text that never comes again is not worth its
+// place in the cache, nor the time to write it.
+func (c *cache) seenBefore(hash uint64) bool {
+	e := &c.longIndex[hash>>40&uint64(len(c.longIndex)-1)]
+	if *e>>40 == hash&(1<<24-1) {
+		return true
+	}
+	*e = hash & (1<<24 - 1) << 40
+	return false
+}
+
 // insertLong caches the ids of a word, or of a chunk with their places.
 func (c *cache) insertLong(w []byte, hash uint64, ids, at []uint32) {
 	need := uint64(4 + len(w) + 4*len(ids) + 2*len(at))

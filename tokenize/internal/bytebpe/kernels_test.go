@@ -101,7 +101,7 @@ func checkKernels(t *testing.T, e, twin *Encoder, text []byte) {
 		twin.mergeSomeGo(twin.buf[:], &jobs)
 		for j := range jobs {
 			x, y := e.results.ids[j][:e.results.count[j]], twin.results.ids[j][:twin.results.count[j]]
-			if !slices.Equal(x, y) {
+			if !slices.Equal(x, y) || e.results.starts[j] != twin.results.starts[j] {
 				t.Fatalf("merges of %q differ: %v and %v", e.buf[jobs[j].begin:jobs[j].begin+jobs[j].length], x, y)
 			}
 		}

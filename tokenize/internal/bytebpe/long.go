@@ -1,5 +1,7 @@
 package bytebpe
 
+import "math/bits"
+
 // Long words are merged in overlapping chunks, exactly, in memory that does not depend on the word's length.
 //
 // Lemma. Let t1..tn be tokens such that for each i the merging of ti and ti+1's bytes alone gives exactly (ti, ti+1). Then
@@ -8,94 +10,193 @@ package bytebpe
 // order (order is by rank, then position), and it would do the crossing merge next: a contradiction. So no merge crosses,
 // and each ti comes about as it does alone. The converse holds too: neighbours in a result satisfy the premise.
 //
-// So two overlapping chunks may be joined at any token they share. A chunk begins at a token boundary of the chunk before; if its first
-// token is the one the chunk before had there, every neighbouring pair of the joined sequence is a pair of one of the chunks.
-// Where the tokens differ, or a chunk is too small to hold a few tokens, larger chunks are tried, at last the whole word.
+// So two overlapping chunks may be joined at any token they share: every neighbouring pair of the joined sequence is a pair of one of the
+// chunks. Equal bytes are one token, so sharing is a matter of where tokens begin and end.
+//
+// A word is cut into chunks that begin at a token boundary of the chunk before. Where the first token of a chunk is not the one that
+// the chunk before had there, that one is merged again with more of the text; where it has no boundary to go on from, too. Small
+// chunks, stretches, are themselves joined from windows so short that a kernel merges all of them at once.
 
 const (
-	overlap   = 20      // bytes of a chunk that are merged again with the next one
-	bigChunk  = 1 << 10 // the first size beyond maxShort
+	kernelBytes  = 16
+	windowStep   = 8
+	stretchBytes = kernelBytes + (mergeWidth-1)*windowStep
+	fewWindows   = 24 // bytes of the longest stretch for which the array merger is as fast
+
+	bigChunk  = 1 << 10 // the first size beyond stretchBytes
 	chunkStep = 8
 )
 
+// chunkSize returns how many bytes are merged at once at a level, and how many of them are left to the next chunk.
+func chunkSize(level int) (size, overlap int) {
+	switch level {
+	case 0:
+		return stretchBytes, 10
+	case 1:
+		return stretchBytes, stretchBytes / 2
+	}
+	size = bigChunk
+	for ; level > 2 && size < 1<<40; level-- {
+		size *= chunkStep
+	}
+	return size, size / 8
+}
+
 // appendMerged appends the ids of a word of any length, all of whose bytes have tokens.
 func (g *merger) appendMerged(dst []uint32, w []byte) []uint32 {
-	if len(w) <= maxShort {
-		n := g.short(w)
-		return append(dst, g.ids[:n]...)
-	}
 	base := len(dst)
-	for size := maxShort; size < len(w); size = g.grow(size) {
-		if out, ok := g.appendChunks(dst[:base], w, size); ok {
+	for level := 0; ; level++ {
+		if out, ok := g.appendChunks(dst[:base], w, level); ok {
+			g.heap.shrink()
 			return out
 		}
 		dst = dst[:base]
 	}
-	ids, _ := g.heap.merge(g.m, w)
-	dst = append(dst, ids...)
-	g.heap.shrink()
-	return dst
 }
 
-func (g *merger) grow(size int) int {
-	if size < bigChunk {
-		return bigChunk
-	}
-	return size * chunkStep
+// chunkStart is where a chunk begins and what is known there.
+type chunkStart struct {
+	pos, out int    // in the word and in the output
+	first    uint32 // the token that the chunk before has here, or noSymbol
+	level    int
 }
 
-// appendChunks merges in chunks of the given size; ok is false where two chunks do not meet.
-func (g *merger) appendChunks(dst []uint32, w []byte, size int) (_ []uint32, ok bool) {
-	expected := uint32(noSymbol)
-	for pos := 0; ; {
-		chunk := w[pos:min(pos+size, len(w))]
-		ids, at := g.chunk(chunk)
-		if pos > 0 && ids[0] != expected {
-			return dst, false
+// appendChunks merges in chunks of the given level, and larger ones where they do not meet; ok is false where that is not enough.
+func (g *merger) appendChunks(dst []uint32, w []byte, level int) (_ []uint32, ok bool) {
+	cur := chunkStart{out: len(dst), first: noSymbol, level: level}
+	before, again := cur, false
+	for {
+		size, overlap := chunkSize(cur.level)
+		ids, at, n := g.chunk(w[cur.pos:min(cur.pos+size, len(w))])
+		if cur.first != noSymbol && ids[0] != cur.first {
+			switch {
+			case cur.level < before.level:
+				cur.level++
+			case again:
+				return dst, false
+			default:
+				before.level++
+				cur, again = before, true
+				dst = dst[:cur.out]
+			}
+			continue
 		}
-		if pos+len(chunk) == len(w) {
-			dst = append(dst, ids...)
-			g.heap.shrink()
-			return dst, true
+		if cur.pos+n == len(w) {
+			return append(dst, ids...), true
 		}
-		// The next chunk begins at the last boundary that leaves the overlap.
 		keep := len(ids) - 1
-		for keep > 0 && len(chunk)-int(at[keep]) < min(overlap, len(chunk)/2) {
+		for keep > 0 && n-int(at[keep]) < overlap {
 			keep--
 		}
 		if keep == 0 {
-			return dst, false
+			cur.level++
+			continue
 		}
 		dst = append(dst, ids[:keep]...)
-		expected = ids[keep]
-		pos += int(at[keep])
+		before, again = cur, false
+		cur = chunkStart{cur.pos + int(at[keep]), len(dst), ids[keep], max(level, cur.level-1)}
 	}
 }
 
-// chunk returns the ids of a chunk and where they begin, remembering those of moderate size.
-func (g *merger) chunk(w []byte) (ids, at []uint32) {
+// chunk returns the ids of a chunk or its beginning, where they begin, and how many bytes they are, remembering chunks of moderate size that
+// occur again.
+func (g *merger) chunk(w []byte) (ids, at []uint32, n int) {
 	h := &g.heap
 	h.reserve(len(w))
-	var hash uint64
-	if len(w) <= bigChunk {
-		hash = hashBytes(w)
-		if ids, at = g.memo.findChunk(w, hash, h.ids, h.at); len(ids) > 0 {
-			return ids, at
-		}
-	}
-	if len(w) <= maxShort {
-		n := g.short(w)
-		ids, at = append(h.ids[:0], g.ids[:n]...), h.at[:n]
-		for i := range at {
-			at[i] = uint32(g.at[i])
-		}
-	} else {
+	if len(w) > bigChunk {
 		ids, at = h.merge(g.m, w)
+		return ids, at, len(w)
 	}
-	if len(w) <= bigChunk {
+	hash := hashBytes(w)
+	if ids, at = g.memo.findChunk(w, hash, h.ids, h.at); len(ids) > 0 {
+		return ids, at, len(w)
+	}
+	again := g.memo.seenBefore(hash)
+	switch {
+	case len(w) <= stretchBytes:
+		if ids, at, n = g.stretch(w); n < len(w) && again {
+			ids, at = h.merge(g.m, w)
+			n = len(w)
+		}
+	default:
+		ids, at = h.merge(g.m, w)
+		n = len(w)
+	}
+	if again {
 		g.memo.insertLong(w, hash, ids, at)
 	}
-	return ids, at
+	return ids, at, n
+}
+
+// array merges up to maxShort bytes with the array merger.
+func (g *merger) array(w []byte) (ids, at []uint32, n int) {
+	w = w[:min(len(w), maxShort)]
+	h := &g.heap
+	k := g.short(w)
+	ids, at = append(h.ids[:0], g.ids[:k]...), h.at[:k]
+	for i := range at {
+		at[i] = uint32(g.at[i])
+	}
+	return ids, at, len(w)
+}
+
+// stretch merges up to stretchBytes bytes, or as many of the first as windows meet.
+func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
+	if len(w) <= fewWindows {
+		return g.array(w)
+	}
+	var jobs mergeJobs
+	windows := (len(w)-kernelBytes+windowStep-1)/windowStep + 1
+	for i := range jobs {
+		if begin := i * windowStep; i < windows {
+			jobs[i].begin, jobs[i].length = uint32(begin), uint32(min(kernelBytes, len(w)-begin))
+		} else {
+			jobs[i].length = 1
+		}
+	}
+	copy(g.text[:], w)
+	g.mergeSome(g.text[:], &jobs)
+	g.work += len(w)
+	h, r := &g.heap, &g.results
+	ids, at = h.ids[:0], h.at[:0]
+	from := 0 // where the part of window i that counts begins
+	for i := 0; i < windows; i++ {
+		begin := i * windowStep
+		length := int(jobs[i].length)
+		starts := r.starts[i]
+		to, next := length, 0
+		n = begin + length
+		if i+1 < windows {
+			shared := sharedToken((starts|1<<length)>>windowStep, (r.starts[i+1]|1<<jobs[i+1].length)&(1<<(length-windowStep+1)-1), max(0, from-windowStep))
+			if shared < 0 && n < maxShort {
+				return g.array(w)
+			}
+			if to, next = shared+windowStep, shared; shared < 0 {
+				to, windows = length, i
+			}
+		}
+		first := bits.OnesCount32(starts & (1<<from - 1))
+		for live := starts & (1<<to - 1) >> from << from; live != 0; live &= live - 1 {
+			ids = append(ids, r.ids[i][first&15])
+			at = append(at, uint32(begin+bits.TrailingZeros32(live)))
+			first++
+		}
+		from = next
+	}
+	return ids, at, n
+}
+
+// sharedToken returns where the first token begins, at or after from, that both of two lists of boundaries have, or -1.
+func sharedToken(a, b uint32, from int) int {
+	mask := ^uint32(0) << from
+	all, both := (a|b)&mask, a&b&mask
+	for starts := both; starts != 0; starts &= starts - 1 {
+		later := all & (starts ^ (starts - 1) ^ ^uint32(0)) // boundaries behind this one
+		if later&-later&both != 0 {
+			return bits.TrailingZeros32(starts)
+		}
+	}
+	return -1
 }
 
 // heapMerger merges any number of symbols in O(n log n) with a binary heap of rank<<32 | position.

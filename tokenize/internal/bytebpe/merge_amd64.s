@@ -121,7 +121,7 @@
 	BZHIL CX, DX, DX             \
 	MOVL DX, LIVE
 
-#define MERGE_END(LIVE, SYM, JOB, OUT, COUNT) \
+#define MERGE_END(LIVE, SYM, JOB, OUT, STARTS) \
 	MOVL LIVE, AX                \
 	MOVL JOB+4(R8), CX           \
 	SHRL $1, AX                  \
@@ -130,8 +130,9 @@
 	VMOVDQU32 SYM+4(DI), Z18      \
 	VPCOMPRESSD Z18, K1, Z18       \
 	VMOVDQU32 Z18, OUT(R9)        \
+	MOVL AX, STARTS(R9)          \
 	POPCNTL AX, AX               \
-	MOVL AX, COUNT(R9)
+	MOVL AX, STARTS+32(R9)
 
 // func mergeAVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
 //

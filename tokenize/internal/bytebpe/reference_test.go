@@ -209,11 +209,14 @@ func TestLongWords(t *testing.T) {
 		ref := newReference(t, c)
 		e := ref.m.NewEncoder(1)
 		letters := "abthes"[:1+r.IntN(6)]
-		for _, n := range []int{1, 15, 16, 17, 59, 60, 61, 62, 100, 120, 255, 256, 257, 300, 1023, 1024, 1025, 2000} {
+		for _, n := range []int{1, 15, 16, 17, 23, 24, 25, 31, 32, 33, 59, 60, 61, 71, 72, 73, 100, 120, 133, 255, 256, 257, 300, 1023, 1024, 1025, 2000} {
 			n += r.IntN(2)
 			text := make([]byte, n)
 			for i := range text {
 				text[i] = letters[r.IntN(len(letters))]
+				if r.IntN(8) == 0 { // what is in the vocabulary, so that long tokens come up
+					i += copy(text[i:], c.Tokens[r.IntN(len(c.Tokens))])
+				}
 			}
 			if want, got := ref.encode(text), e.Append(nil, text, true, true); !slices.Equal(got, want) {
 				t.Fatalf("%q:\n got %v\nwant %v", text, got, want)
@@ -247,6 +250,44 @@ func TestChunksThatDoNotMeet(t *testing.T) {
 		if want, got := ref.encode(text), e.Append(nil, text, true, true); !slices.Equal(got, want) {
 			t.Fatalf("%d bytes: got %d ids, want %d", n, len(got), len(want))
 		}
+	}
+}
+
+// TestLongWordsOfVocabularies merges long pieces of random text, of tokens in a row and of their beginnings, with real vocabularies.
+func TestLongWordsOfVocabularies(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	for _, name := range []string{"r50k_base", "cl100k_base"} {
+		c := readRanks(t, name+".tiktoken", None)
+		ref := newReference(t, c)
+		var texts [][]byte
+		var want [][]uint32
+		for _, letters := range []string{"abcdefghijklmnopqrstuvwxyz", "abc", "0123456789", "=-", " ", "ab中é", "\x00\xff\xc3\x28", "tokens", "heads"} {
+			for range 4 {
+				var text []byte
+				for n := 100 + r.IntN(900); len(text) < n; {
+					token := c.Tokens[r.IntN(len(c.Tokens))]
+					switch letters {
+					case "tokens":
+						text = append(text, token...)
+					case "heads":
+						text = append(text, token[:r.IntN(len(token)+1)]...)
+					default:
+						text = append(text, letters[r.IntN(len(letters))])
+					}
+				}
+				texts, want = append(texts, text), append(want, ref.word(nil, text))
+			}
+		}
+		variants(t, func(t *testing.T) {
+			e := ref.m.NewEncoder(0)
+			for range 3 { // what the cache learns changes nothing
+				for i, text := range texts {
+					if got := e.Append(nil, text, true, true); !slices.Equal(got, want[i]) {
+						t.Fatalf("%s, %q:\n got %v\nwant %v", name, text, got, want[i])
+					}
+				}
+			}
+		})
 	}
 }
 
