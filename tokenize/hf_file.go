@@ -73,14 +73,21 @@ func readHF(data []byte) (*hfFile, error) {
 
 // parseHF makes a tokenizer of a tokenizer.json.
 func parseHF(data []byte) (*Tokenizer, error) {
+	sum := aside(func() string { return fingerprint("tokenizer.json", data) })
+	t, err := buildHF(data)
+	if s := sum(); err == nil {
+		t.fingerprint = s
+	}
+	return t, err
+}
+
+// buildHF is parseHF without the fingerprint.
+func buildHF(data []byte) (*Tokenizer, error) {
 	f, err := readHF(data)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{
-		name: "tokenizer.json", fingerprint: fingerprint("tokenizer.json", data), warnings: f.warnings,
-		tokens: newTokenSet(f.model.table), special: noSpecial(),
-	}
+	t := &Tokenizer{name: "tokenizer.json", warnings: f.warnings, tokens: newTokenSet(f.model.table), special: noSpecial()}
 	var bad error
 	var normNames, preNames, postNames, decNames []string
 	norm := normalizers(f.normalizer, &normNames, &bad)

@@ -44,6 +44,14 @@ func fingerprint(kind string, data ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// aside starts f, which only reads, and returns a function that waits for its result: what identifies a file is computed while its
+// tables are built.
+func aside(f func() string) (wait func() string) {
+	result := make(chan string, 1)
+	go func() { result <- f() }()
+	return func() string { return <-result }
+}
+
 // readLimited reads a file of at most limit bytes, whatever its size claims to be.
 func readLimited(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)

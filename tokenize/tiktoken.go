@@ -72,10 +72,8 @@ func FromRanks(r Ranks) (*Tokenizer, error) {
 		return nil, formatf("rank %d", len(r.Tokens)-1)
 	}
 	table := vocab.New(r.Tokens)
-	for id, t := range r.Tokens {
-		if first, _ := table.ID(t); t != nil && first != uint32(id) {
-			return nil, formatf("token %q has ranks %d and %d", t, first, id)
-		}
+	if first, again, ok := table.Twice(); ok {
+		return nil, formatf("token %q has ranks %d and %d", r.Tokens[first], first, again)
 	}
 	model, err := bytebpe.New(bytebpe.Config{Tokens: r.Tokens, Ranked: true, Split: split})
 	if err != nil {

@@ -39,7 +39,8 @@ type Merge struct{ Left, Right, Result uint32 }
 // Config describes a model. It may come from an untrusted file; New checks all of it and keeps nothing of it.
 type Config struct {
 	// Tokens holds the raw bytes of every token (after undoing the byte-level alphabet); the index is the id. A nil entry
-	// is an id that takes no part in merging, such as an added token. At most MaxID+1 entries.
+	// is an id that takes no part in merging, such as an added token. At most MaxID+1 entries. With Ranked and with IgnoreMerges, no two may
+	// be equal; otherwise it makes no difference.
 	Tokens [][]byte
 
 	// Merges in order of priority, best first. A pair that occurs twice counts at its last place, as in Hugging Face's

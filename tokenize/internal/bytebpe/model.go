@@ -77,28 +77,26 @@ func New(c Config) (*Model, error) {
 	}
 	m.missing = slices.Contains(m.byteID[:], noSymbol)
 	var err error
-	if m.vocab, err = newVocab(c.Tokens); err != nil {
+	if m.vocab, err = newVocab(c.Tokens, m.ignoreMerges); err != nil {
 		return nil, err
 	}
 	m.bytePairs = make([]uint32, 1<<16)
 	for i := range m.bytePairs {
 		m.bytePairs[i] = noRank
 	}
-	var set *pairSet
+	var pairs []uint64
 	if c.Ranked {
-		set = m.derivePairs(c.Tokens)
+		pairs = m.derivePairs(c.Tokens).entries()
 	} else {
-		set = newPairSet(len(c.Merges))
-		m.results = make([]uint32, len(c.Merges))
+		pairs = make([]uint64, len(c.Merges))
 		for r, g := range c.Merges {
-			set.put(g.Left, g.Right, uint32(r))
+			pairs[r] = pairKey(g.Left, g.Right)<<24 | uint64(r)
 			m.setBytePair(c.Tokens, g.Left, g.Right, uint32(r))
-			m.results[r] = g.Result
 		}
-		m.simplifyResults()
+		m.setResults(c.Merges)
 	}
 	var ok bool
-	if m.pairs, ok = newPairTable(set.entries()); !ok {
+	if m.pairs, ok = newPairTable(pairs); !ok {
 		return nil, configError("the merges cannot be hashed")
 	}
 	m.tables = mergeTables{byteID: &m.byteID[0], bytePairs: &m.bytePairs[0], disp: &m.pairs.disp[0], slots: &m.pairs.slots[0],
@@ -185,31 +183,35 @@ func (s *slowMerger) lastPair(m *Model, w []byte, set *pairSet) (l, r uint32, ok
 			return 0, 0, false
 		}
 		sym[at] = best
-		sym = append(sym[:at+1], sym[at+2:]...)
-		ranks = append(ranks[:at], ranks[at+1:]...)
+		for i := at + 1; i < len(ranks); i++ { // most tokens have few bytes: a call to move the rest would take longer
+			sym[i], ranks[i-1] = sym[i+1], ranks[i]
+		}
+		sym, ranks = sym[:len(ranks)], ranks[:len(ranks)-1]
 		if at < len(ranks) {
-			ranks[at] = set.find(sym[at], sym[at+1])
+			ranks[at] = set.find(best, sym[at+1])
 		}
 		if at > 0 {
-			ranks[at-1] = set.find(sym[at-1], sym[at])
+			ranks[at-1] = set.find(sym[at-1], best)
 		}
 	}
 	return sym[0], sym[1], len(sym) == 2
 }
 
-// simplifyResults drops the table of results where ids follow the ranks.
-func (m *Model) simplifyResults() {
-	if len(m.results) == 0 {
-		m.results = nil
+// setResults keeps what merges become, unless ids follow the ranks.
+func (m *Model) setResults(merges []Merge) {
+	if len(merges) == 0 {
 		return
 	}
-	base := m.results[0]
-	for r, id := range m.results {
-		if id != base+uint32(r) {
-			return
+	m.base = merges[0].Result
+	for r, g := range merges {
+		if g.Result != m.base+uint32(r) {
+			m.base, m.results = 0, make([]uint32, len(merges))
+			break
 		}
 	}
-	m.base, m.results = base, nil
+	for r := range m.results {
+		m.results[r] = merges[r].Result
+	}
 }
 
 // result is the token that the pair of this rank becomes.

@@ -34,7 +34,7 @@ func (t *pairTable) find(a, b uint32) uint32 {
 
 const emptySlot = uint64(noSymbol)<<44 | uint64(noSymbol)<<24 | noRank
 
-// newPairTable builds the table from distinct entries in slot form. It fails only for sets of pairs made to collide under
+// newPairTable builds the table from entries in slot form; of equal pairs the last counts. It fails only for sets of pairs made to collide under
 // every multiplier tried.
 func newPairTable(entries []uint64) (pairTable, bool) {
 	sbits := max(bits.Len(uint(len(entries)+len(entries)/4)), 4)
@@ -74,23 +74,52 @@ func tryPairTable(entries []uint64, mul uint64, sbits int) (pairTable, bool) {
 		sorted[start[b]] = e
 		start[b]++
 	}
-	bySize := make([][]uint32, largest+1)
-	for b := range t.disp {
-		begin := uint32(0)
-		if b > 0 {
-			begin = start[b-1]
-		}
-		n := start[b] - begin
-		bySize[n] = append(bySize[n], uint32(b))
+	// The end of a bucket is known now; its beginning moves up where pairs occur again.
+	sizes := make([]uint8, len(t.disp))
+	var first [66]uint32 // of the buckets of a size, once the sizes above it are counted
+	begin := uint32(0)
+	for b := range sizes {
+		end := start[b]
+		sizes[b] = uint8(end - lastOnly(sorted, begin, end))
+		first[sizes[b]]++
+		begin = end
 	}
-	for n := largest; n > 0; n-- {
-		for _, b := range bySize[n] {
-			if !t.place(sorted[start[b]-n:start[b]], b) {
-				return t, false
-			}
+	sum = 0
+	for n := len(first) - 1; n >= 0; n-- {
+		sum, first[n] = sum+first[n], sum
+	}
+	order := make([]uint32, len(sizes))
+	for b, n := range sizes {
+		order[first[n]] = uint32(b)
+		first[n]++
+	}
+	for _, b := range order {
+		n := uint32(sizes[b])
+		if n == 0 {
+			break
+		}
+		if !t.place(sorted[start[b]-n:start[b]], b) {
+			return t, false
 		}
 	}
 	return t, true
+}
+
+// lastOnly drops all but the last of equal pairs from a bucket and returns where it begins then.
+func lastOnly(sorted []uint64, begin, end uint32) uint32 {
+	to := end
+next:
+	for i := end; i > begin; i-- {
+		e := sorted[i-1]
+		for _, o := range sorted[to:end] {
+			if o>>24 == e>>24 {
+				continue next
+			}
+		}
+		to--
+		sorted[to] = e
+	}
+	return to
 }
 
 // place finds an odd displacement under which the entries of a bucket meet free slots.

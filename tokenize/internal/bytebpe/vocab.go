@@ -10,7 +10,7 @@ import (
 type vocab struct {
 	data  []byte
 	ends  []uint32 // ends[id] is where the token's bytes end; they begin where the previous token's end
-	index []uint32 // id+1, or 0
+	index []uint32 // tag<<idBits | id+1, or 0; nil where nothing is found by bytes
 }
 
 // hashBytes mixes every byte; it is for tables inside one process, whose users compare the bytes themselves.
@@ -21,14 +21,18 @@ func hashBytes(b []byte) uint64 {
 		b = b[8:]
 	}
 	var tail uint64
-	for i, c := range b {
-		tail |= uint64(c) << (8 * i)
+	switch n := len(b); {
+	case n >= 4:
+		tail = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
+	case n > 0:
+		tail = uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16
 	}
 	h = (h ^ tail) * mulLo
 	return h ^ h>>29
 }
 
-func newVocab(tokens [][]byte) (*vocab, error) {
+// newVocab joins the tokens; indexed says that find will be used, for which no two may be equal.
+func newVocab(tokens [][]byte, indexed bool) (*vocab, error) {
 	total := 0
 	for _, t := range tokens {
 		total += len(t)
@@ -36,23 +40,40 @@ func newVocab(tokens [][]byte) (*vocab, error) {
 	if int64(total) >= 1<<32 {
 		return nil, configError("tokens of %d bytes together", total)
 	}
-	v := &vocab{data: make([]byte, 0, total), ends: make([]uint32, len(tokens)), index: make([]uint32, 1<<bits.Len(uint(len(tokens)*3/2+8)))}
-	mask := uint64(len(v.index) - 1)
+	v := &vocab{data: make([]byte, 0, total), ends: make([]uint32, len(tokens))}
 	for id, t := range tokens {
 		v.data = append(v.data, t...)
 		v.ends[id] = uint32(len(v.data))
+	}
+	if !indexed {
+		return v, nil
+	}
+	v.index = make([]uint32, 1<<bits.Len(uint(len(tokens)*3/2+8)))
+	for id, t := range tokens {
 		if t == nil {
 			continue
 		}
-		i := hashBytes(t) & mask
-		for ; v.index[i] != 0; i = (i + 1) & mask {
-			if other := v.index[i] - 1; bytes.Equal(v.token(other), t) {
-				return nil, configError("tokens %d and %d are equal", other, id)
-			}
+		slot, tag := v.slot(t)
+		if *slot != 0 {
+			return nil, configError("tokens %d and %d are equal", *slot&idMask-1, id)
 		}
-		v.index[i] = uint32(id) + 1
+		*slot = tag | uint32(id+1)
 	}
 	return v, nil
+}
+
+// slot returns where the id of b is, or would be, and what its slot has above the id: a tag from the hash, which keeps nearly all other
+// tokens from being looked at.
+func (v *vocab) slot(b []byte) (slot *uint32, tag uint32) {
+	h := hashBytes(b)
+	tag = uint32(h>>32) &^ idMask
+	mask := uint64(len(v.index) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		slot = &v.index[i]
+		if *slot == 0 || *slot&^idMask == tag && bytes.Equal(v.token(*slot&idMask-1), b) {
+			return slot, tag
+		}
+	}
 }
 
 func (v *vocab) token(id uint32) []byte {
@@ -65,13 +86,8 @@ func (v *vocab) token(id uint32) []byte {
 
 // find returns the id whose bytes are b, or noSymbol.
 func (v *vocab) find(b []byte) uint32 {
-	mask := uint64(len(v.index) - 1)
-	for i := hashBytes(b) & mask; v.index[i] != 0; i = (i + 1) & mask {
-		if id := v.index[i] - 1; bytes.Equal(v.token(id), b) {
-			return id
-		}
-	}
-	return noSymbol
+	slot, _ := v.slot(b)
+	return (*slot&idMask - 1) & idMask
 }
 
 func (v *vocab) bytes() int64 { return int64(len(v.data) + 4*len(v.ends) + 4*len(v.index)) }

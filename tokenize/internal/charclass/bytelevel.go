@@ -27,6 +27,11 @@ func ByteChar(b byte) string { return byteChars[b] }
 func AppendBytes(dst, token []byte) (_ []byte, ok bool) {
 	from := len(dst)
 	for i := 0; i < len(token); {
+		if b := charBytes[token[i]]; b >= 0 && token[i] < utf8.RuneSelf { // these stand for themselves
+			dst = append(dst, token[i])
+			i++
+			continue
+		}
 		r, n := utf8.DecodeRune(token[i:])
 		if r >= rune(len(charBytes)) || charBytes[r] < 0 {
 			return dst[:from], false
