@@ -7,8 +7,10 @@ import (
 	"slices"
 	"sync"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
 // metaspace is how SentencePiece writes a space.
@@ -34,7 +36,8 @@ type Model struct {
 	// extra are characters that are no piece and yet merge, in SentencePiece models: symbols behind the last id.
 	extra []rune
 
-	ascii [utf8.RuneSelf]uint32 // the symbol of each character
+	ascii      [utf8.RuneSelf]uint32                // the symbol of each character
+	asciiPairs [utf8.RuneSelf][utf8.RuneSelf]uint32 // the rank of each pair of them
 
 	// asciiEnds[x]: some merge has x last on its left and a character beyond ASCII first on its right; asciiStarts likewise.
 	asciiEnds, asciiStarts [128]bool
@@ -62,15 +65,15 @@ func New(cfg Config) (*Model, error) {
 	if err := m.checkFallback(); err != nil {
 		return nil, err
 	}
-	ids := make(map[string]uint32, len(cfg.Pieces))
+	matched := make([][]byte, len(cfg.Pieces))
 	for id, p := range cfg.Pieces {
-		if len(p) == 0 || m.noMerge(uint32(id)) || bytes.IndexByte(p, ' ') >= 0 {
-			continue // a space in a piece never matches: text has none when it gets here
+		if len(p) > 0 && !m.noMerge(uint32(id)) && bytes.IndexByte(p, ' ') < 0 { // text has no spaces when it gets here
+			matched[id] = p
 		}
-		if _, dup := ids[string(p)]; dup {
-			return nil, fmt.Errorf("spbpe: piece %q occurs twice", p)
-		}
-		ids[string(p)] = uint32(id)
+	}
+	ids := vocab.New(matched)
+	if first, _, ok := ids.Twice(); ok {
+		return nil, fmt.Errorf("spbpe: piece %q occurs twice", cfg.Pieces[first])
 	}
 	var list []merge
 	var err error
@@ -87,6 +90,11 @@ func New(cfg Config) (*Model, error) {
 	m.buildTables(list)
 	for c := range m.ascii {
 		m.ascii[c], _ = m.symbol([]byte{byte(c)})
+	}
+	for c, left := range m.ascii {
+		for d, right := range m.ascii {
+			m.asciiPairs[c][d] = m.merges.find(left, right)
+		}
 	}
 	if err := m.buildUser(); err != nil {
 		return nil, err
@@ -128,7 +136,7 @@ func (m *Model) checkFallback() error {
 }
 
 // mergesOfPairs reads tokenizer.json's list of merges.
-func (m *Model) mergesOfPairs(ids map[string]uint32) ([]merge, error) {
+func (m *Model) mergesOfPairs(ids *vocab.Table) ([]merge, error) {
 	cfg := &m.cfg
 	inert := make([]bool, len(cfg.Pieces))
 	for _, id := range cfg.ByteIDs {
@@ -153,7 +161,7 @@ func (m *Model) mergesOfPairs(ids map[string]uint32) ([]merge, error) {
 			return nil, fmt.Errorf("spbpe: merge %d: bad length of a piece", rank)
 		}
 		buf = append(append(buf[:0], cfg.Pieces[l]...), cfg.Pieces[r]...)
-		id, ok := ids[string(buf)]
+		id, ok := ids.ID(buf)
 		if !ok {
 			if bytes.IndexByte(buf, ' ') >= 0 {
 				continue
@@ -167,13 +175,16 @@ func (m *Model) mergesOfPairs(ids map[string]uint32) ([]merge, error) {
 
 // mergesOfScores lists every way to make a piece from two: SentencePiece merges whatever neighbours make a piece, the best score
 // first. Equal scores have equal ranks.
-func (m *Model) mergesOfScores(ids map[string]uint32) ([]merge, error) {
+func (m *Model) mergesOfScores(ids *vocab.Table) ([]merge, error) {
 	cfg := &m.cfg
 	if len(cfg.Scores) != len(cfg.Pieces) {
 		return nil, fmt.Errorf("spbpe: %d scores for %d pieces", len(cfg.Scores), len(cfg.Pieces))
 	}
-	order := make([]uint32, 0, len(ids))
-	for _, id := range ids {
+	order := make([]uint32, 0, ids.Len())
+	for id := range uint32(ids.Len()) {
+		if _, ok := ids.Token(id); !ok {
+			continue
+		}
 		if s := cfg.Scores[id]; s != s {
 			return nil, fmt.Errorf("spbpe: the score of piece %d is not a number", id)
 		}
@@ -184,7 +195,7 @@ func (m *Model) mergesOfScores(ids map[string]uint32) ([]merge, error) {
 	})
 	extra := map[rune]uint32{}
 	symbol := func(p []byte) (uint32, bool) {
-		if id, ok := ids[string(p)]; ok {
+		if id, ok := ids.ID(p); ok {
 			return id, true
 		}
 		r, n := utf8.DecodeRune(p)
@@ -199,7 +210,7 @@ func (m *Model) mergesOfScores(ids map[string]uint32) ([]merge, error) {
 		}
 		return sym, true
 	}
-	var list []merge
+	list := make([]merge, 0, 2*len(order))
 	rank := uint32(0)
 	for i, id := range order {
 		if i > 0 && cfg.Scores[id] != cfg.Scores[order[i-1]] {

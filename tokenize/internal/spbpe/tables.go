@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
 // pairTable finds what two neighbouring symbols merge to: open addressing, at most half full, one word a slot.
@@ -120,7 +121,7 @@ func (t *runeTable) entry(r rune) *uint32 {
 func (t *runeTable) bytes() int64 { return int64(len(t.pages))*1024 + int64(len(t.index))*2 }
 
 // buildRunes fills the table of characters. A space stands for U+2581, which itself does not occur in windows.
-func (m *Model) buildRunes(ids map[string]uint32, list []merge) {
+func (m *Model) buildRunes(ids *vocab.Table, list []merge) {
 	var none [256]uint32
 	for i := range none {
 		none[i] = noRuneID
@@ -129,9 +130,10 @@ func (m *Model) buildRunes(ids map[string]uint32, list []merge) {
 		}
 	}
 	m.runes.pages = append(m.runes.pages, none)
-	for s, id := range ids {
-		r, n := utf8.DecodeRuneInString(s)
-		if n != len(s) || r == utf8.RuneError && n == 1 {
+	for id := range uint32(ids.Len()) {
+		p, _ := ids.Token(id)
+		r, n := utf8.DecodeRune(p)
+		if n == 0 || n != len(p) || r == utf8.RuneError && n == 1 {
 			continue
 		}
 		if r == metaspace {
