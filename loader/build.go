@@ -104,6 +104,10 @@ func prepare(ctx context.Context, o Options) (*build, shard.BuilderOptions, erro
 		}
 	}
 	b.model = t
+	if special := len(t.Prefix()) + len(t.Suffix()); o.MaxLength <= special {
+		return nil, none, &OptionError{"max-length", fmt.Sprint(o.MaxLength),
+			fmt.Sprintf("the special tokens of %s alone take %d; write at least %d", t.Name(), special, special+1)}
+	}
 	template, err := readTemplate(o.Template)
 	if err != nil {
 		return nil, none, err

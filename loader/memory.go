@@ -1,7 +1,9 @@
 package loader
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/source"
@@ -25,12 +27,17 @@ type MemoryPlan struct {
 
 // CapError says that the settings do not fit under the memory cap.
 type CapError struct {
-	Cap, Smallest int64 // bytes
+	Cap, Smallest int64       // bytes
+	Largest       budget.Part // what needs most besides the process itself
 }
 
 func (e *CapError) Error() string {
-	return fmt.Sprintf("--memory %dMiB is too small for these settings: they need %dMiB; raise --memory, or lower --workers",
-		e.Cap>>20, (e.Smallest+(1<<20)-1)>>20)
+	instead := "lower --workers"
+	if 2*e.Largest.Bytes > e.Smallest {
+		instead = fmt.Sprintf("do without what takes %dMiB of that: %s", e.Largest.Bytes>>20, e.Largest.Why)
+	}
+	return fmt.Sprintf("--memory %dMiB is too small for these settings: they need %dMiB; raise --memory, or %s",
+		e.Cap>>20, (e.Smallest+(1<<20)-1)>>20, instead)
 }
 
 const (
@@ -63,7 +70,7 @@ func planMemory(o *Options, t *tokenize.Tokenizer, sources source.Options, input
 	fixed := []budget.Part{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare, Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.ResidentBytes(), Why: "tables of " + t.Name()},
-		{Name: "source", Bytes: source.MemoryBytes(sources, inputs) + 2*pieceBytes, Why: "decompressor, window, staged record"},
+		{Name: "source", Bytes: source.MemoryBytes(sources, inputs) + 2*pieceBytes, Why: whySource(inputs)},
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
 		{Name: "held out", Bytes: 2 * heldBytes * o.MaxValExamples, Why: fmt.Sprintf("hashes of --max-val-examples %d", o.MaxValExamples)},
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, maxRecordBytes)), Why: fmt.Sprintf("chunk carried on, --max-length %d", o.MaxLength)},
@@ -100,12 +107,20 @@ func planMemory(o *Options, t *tokenize.Tokenizer, sources source.Options, input
 	need += list.Bytes
 	p.jobs = min((o.Memory-need)/p.jobLease, 4*workers+4)
 	if p.jobs < leastJobs {
-		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest}
+		largest := slices.MaxFunc(fixed[1:], func(a, b budget.Part) int { return cmp.Compare(a.Bytes, b.Bytes) })
+		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest, Largest: largest}
 	}
 	fixed = append(fixed, budget.Part{Name: "jobs", Bytes: o.Memory - need,
 		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %dKiB, or longer records", p.jobs, p.jobLease>>10)})
 	p.Parts, p.Sum = fixed, o.Memory
 	return p, nil
+}
+
+func whySource(inputs []source.Input) string {
+	if window := source.LargestWindow(inputs); window > 0 {
+		return fmt.Sprintf("decompressor with a zstd window of %dMiB, staged record", window>>20)
+	}
+	return "decompressor, window, staged record"
 }
 
 // ledger reserves the fixed parts; what is left is leased to jobs.

@@ -60,6 +60,7 @@ func TestBadInput(t *testing.T) {
 		{"field.jsonl", []byte("{\"body\": \"fine\"}\n"), nil, exitCorrupt, []string{"field.jsonl", "row 1", `"text"`, "has body"}},
 		{"bad.csv", []byte("text,more\nfine,1\n\"not closed,2\n"), nil, exitCorrupt, []string{"bad.csv", "row 2"}},
 		{"field.csv", []byte("body,more\nfine,1\n"), []string{"--text-field", "nosuch"}, exitCorrupt, []string{"field.csv", `"nosuch"`, "body, more"}},
+		{"window.txt.zst", []byte("\x28\xb5\x2f\xfd\x00\x98aaaa"), []string{"--memory", "100MiB"}, exitLimit, []string{"--memory 100MiB", "zstd window of 512MiB"}},
 		{"recipe.csv", []byte("title,ingredients,directions\nSoup,\"[\"\"water\"\"]\",not a list\n"), []string{"--format", "recipes"}, exitCorrupt, []string{"recipe.csv", "row 1", "directions"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

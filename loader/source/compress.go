@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -62,13 +63,38 @@ func detectCompression(head []byte) (Compression, error) {
 	return Plain, nil
 }
 
-// memoryBytes is the most that a decompressor holds.
-func (c Compression) memoryBytes(o *Options) int64 {
+// zstdWindow is the window that the first frame behind skippable ones asks for, in bytes, 0 if head does not tell. The decoder refuses what is no frame.
+func zstdWindow(head []byte) int64 {
+	for {
+		var h zstd.Header
+		if h.Decode(head) != nil {
+			return 0
+		}
+		if !h.Skippable {
+			window := h.WindowSize
+			if h.SingleSegment {
+				window = h.FrameContentSize
+			}
+			return int64(min(window, math.MaxInt64))
+		}
+		skip := uint64(h.HeaderSize) + uint64(h.SkippableSize)
+		if skip >= uint64(len(head)) {
+			return 0
+		}
+		head = head[skip:]
+	}
+}
+
+// windowOf is the window that the input's decompressor may take.
+func (in *Input) windowOf(o *Options) int64 { return max(o.WindowBytes, in.window) }
+
+// memoryBytes is the most that a decompressor with such a window holds.
+func (c Compression) memoryBytes(window int64) int64 {
 	switch c {
 	case Gzip:
 		return 256 << 10 // window, tables, input buffer
 	case Zstd:
-		return o.MaxWindowBytes + 2<<20 // window, two blocks and their tables
+		return window + 2<<20 // window, two blocks and their tables
 	case Bzip2:
 		return 6 << 20 // 4 bytes a byte of a block of 900 kB, tables, input buffer
 	}
@@ -76,7 +102,7 @@ func (c Compression) memoryBytes(o *Options) int64 {
 }
 
 // decompress reads c from src, whose own errors it passes on.
-func decompress(c Compression, src *countingReader, o *Options) (io.Reader, func(), error) {
+func decompress(c Compression, src *countingReader, window int64) (io.Reader, func(), error) {
 	nothing := func() {}
 	switch c {
 	case Gzip:
@@ -84,7 +110,7 @@ func decompress(c Compression, src *countingReader, o *Options) (io.Reader, func
 		return z, nothing, err
 	case Zstd:
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(uint64(o.MaxWindowBytes)), zstd.WithDecoderMaxMemory(uint64(o.MaxWindowBytes)))
+			zstd.WithDecoderMaxWindow(uint64(window)), zstd.WithDecoderMaxMemory(uint64(window)))
 		if err != nil {
 			return nil, nothing, err
 		}
@@ -96,7 +122,7 @@ func decompress(c Compression, src *countingReader, o *Options) (io.Reader, func
 }
 
 // explain turns a decompressor's error into ours. Errors of the file below it pass unchanged.
-func explain(c Compression, err error, src *countingReader, o *Options) error {
+func explain(c Compression, err error, src *countingReader, window int64) error {
 	switch {
 	case err == nil || err == io.EOF || c == Plain:
 		return err
@@ -105,7 +131,7 @@ func explain(c Compression, err error, src *countingReader, o *Options) error {
 	}
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return problemf(ErrUnsupported, "the zstd window is larger than %s, as --long and --ultra make it; compress it again without, or pipe `zstd -dc --long=31 FILE` to the source -", mebibytes(o.MaxWindowBytes))
+		return problemf(ErrUnsupported, "a later zstd frame has a window larger than %s, which the first does not tell; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -", mebibytes(window))
 	case errors.Is(err, io.ErrUnexpectedEOF), src.err == io.EOF && src.n == 0:
 		return problemf(ErrTruncated, "the %s data ends before its end mark; copy the file again", c)
 	}

@@ -24,9 +24,16 @@ func (in *Input) detect(o *Options) (hasText bool, err error) {
 	if in.Compression, err = detectCompression(head); err != nil {
 		return false, &InputError{URI: in.URI, Offset: -1, Err: err}
 	}
+	if in.Compression == Zstd {
+		if window := zstdWindow(head); window > o.WindowBytes {
+			if in.window = window; window > maxWindowBytes {
+				return false, &InputError{URI: in.URI, Offset: -1, Err: problemf(ErrUnsupported, "its zstd window is %s, and zstd itself makes none above %s", mebibytes(window), mebibytes(maxWindowBytes))}
+			}
+		}
+	}
 	text, whole := head, len(head) < sniffBytes
 	if in.Compression != Plain {
-		text = sniffText(in.Compression, head, o)
+		text = sniffText(in.Compression, head, in.windowOf(o))
 		whole = false
 	}
 	if in.Size >= 0 {
@@ -48,9 +55,9 @@ func (in *Input) detect(o *Options) (hasText bool, err error) {
 func estimate(c Compression, size int64) int64 { return size * compressedRatio[c] }
 
 // sniffText decompresses what it can of the first bytes. An error is of no interest here: reading meets it again.
-func sniffText(c Compression, head []byte, o *Options) []byte {
+func sniffText(c Compression, head []byte, window int64) []byte {
 	src := &countingReader{src: bytes.NewReader(head)}
-	z, stop, err := decompress(c, src, o)
+	z, stop, err := decompress(c, src, window)
 	if err != nil {
 		return nil
 	}

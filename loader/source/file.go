@@ -18,7 +18,7 @@ type rawFile struct {
 	stop    func() // ends the decompressor
 	file    io.Closer
 	c       Compression
-	o       *Options
+	window  int64 // of the decompressor, in bytes
 }
 
 // countingReader counts what is read of a file and remembers the error that ended it.
@@ -59,7 +59,7 @@ func newOnce(src io.Reader) *once {
 
 // openRaw opens an input and makes sure that it is the one that Open saw.
 func openRaw(in *Input, o *Options) (*rawFile, error) {
-	r := &rawFile{c: in.Compression, o: o, stop: func() {}}
+	r := &rawFile{c: in.Compression, window: in.windowOf(o), stop: func() {}}
 	if in.once != nil {
 		if in.once.taken.Swap(true) {
 			return nil, problemf(ErrUsage, "it can be read only once")
@@ -99,15 +99,15 @@ func (r *rawFile) unchanged() error {
 
 func (r *rawFile) Read(p []byte) (int, error) {
 	if r.text == nil {
-		text, stop, err := decompress(r.c, &r.counted, r.o)
+		text, stop, err := decompress(r.c, &r.counted, r.window)
 		if err != nil {
-			return 0, explain(r.c, err, &r.counted, r.o)
+			return 0, explain(r.c, err, &r.counted, r.window)
 		}
 		r.text, r.stop = text, stop
 	}
 	n, err := r.text.Read(p)
 	if err != nil {
-		err = pathCause(explain(r.c, err, &r.counted, r.o))
+		err = pathCause(explain(r.c, err, &r.counted, r.window))
 	}
 	return n, err
 }

@@ -76,7 +76,7 @@ func FuzzCompressed(f *testing.F) {
 		f.Add([]byte(s[:len(s)/2]))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		set, err := Open(context.Background(), Options{Args: []string{"-"}, Stdin: bytes.NewReader(data), Format: Text, MaxWindowBytes: 1 << 20})
+		set, err := Open(context.Background(), Options{Args: []string{"-"}, Stdin: bytes.NewReader(data), Format: Text, WindowBytes: 1 << 20})
 		if err != nil {
 			return
 		}

@@ -19,8 +19,9 @@ func TestReadersHoldWhatMemoryBytesSays(t *testing.T) {
 	tables() // once a process, whichever test comes first
 	dir := t.TempDir()
 	text := numbered(700_000) // longer than any window
-	files := map[Compression]string{
-		Plain: write(t, dir, "plain", text), Gzip: write(t, dir, "gz", gzipped(text)), Zstd: write(t, dir, "zst", zstded(t, text, 8<<20)), Bzip2: write(t, dir, "bz2", bzipped(t)),
+	files := map[string]string{
+		"plain": write(t, dir, "plain", text), "gzip": write(t, dir, "gz", gzipped(text)), "bzip2": write(t, dir, "bz2", bzipped(t)),
+		"zstd": write(t, dir, "zst", zstded(t, text, 8<<20)), "zstd --long": write(t, dir, "long", "\x50\x2a\x4d\x18\x03\x00\x00\x00abc"+zstded(t, text, 16<<20)),
 	}
 	size := len(text)
 	text = ""
@@ -46,6 +47,9 @@ func TestReadersHoldWhatMemoryBytesSays(t *testing.T) {
 		}
 		r.Close()
 		limit := MemoryBytes(o, set.Inputs())
+		if window := LargestWindow(set.Inputs()); (window > 0) != (c == "zstd --long") {
+			t.Errorf("%s: a window of %d bytes", c, window)
+		}
 		t.Logf("%s: %d KiB of %d KiB", c, peak>>10, limit>>10)
 		if peak > limit {
 			t.Errorf("%s: a reader holds %d bytes, MemoryBytes says %d", c, peak, limit)

@@ -41,7 +41,8 @@ func ParseFormat(name string) (Format, error) {
 const (
 	defaultPieceBytes     = 256 << 10
 	defaultMaxRecordBytes = 4 << 20
-	defaultMaxWindowBytes = 8 << 20
+	defaultWindowBytes    = 8 << 20
+	maxWindowBytes        = 2 << 30 // zstd --ultra --long=31
 
 	// chunkBytes is what one read asks for, and the window's size while records are short.
 	chunkBytes = 256 << 10
@@ -61,8 +62,9 @@ type Options struct {
 	MaxPieceBytes int
 	// MaxRecordBytes is the longest record of a format that cannot be cut, and the longest CSV header. Output. Default 4 MiB.
 	MaxRecordBytes int
-	// MaxWindowBytes is the largest window of a zstd frame that is accepted. Default 8 MiB, what zstd makes without --ultra or --long.
-	MaxWindowBytes int64
+	// WindowBytes is the window of a zstd frame that is accepted in any input. Default 8 MiB, what zstd makes without --ultra or --long. An input whose first
+	// frame asks for more gets it, and MemoryBytes says so.
+	WindowBytes int64
 	// Cut returns the length of the largest prefix of text whose processing does not depend on what follows, 0 if there is none. Output. Default: any character.
 	Cut func(text []byte) int
 	// Whole asks for whole records in every format, as a template needs them: what is longer than MaxRecordBytes is an error. Output.
@@ -88,8 +90,8 @@ func (o Options) withDefaults() Options {
 	if o.MaxRecordBytes == 0 {
 		o.MaxRecordBytes = defaultMaxRecordBytes
 	}
-	if o.MaxWindowBytes == 0 {
-		o.MaxWindowBytes = defaultMaxWindowBytes
+	if o.WindowBytes == 0 {
+		o.WindowBytes = defaultWindowBytes
 	}
 	if o.chunkBytes == 0 {
 		o.chunkBytes = chunkBytes
@@ -112,8 +114,8 @@ func (o Options) validate() error {
 		return problemf(ErrUsage, "no sources given")
 	case o.PieceBytes < 16, o.MaxPieceBytes < o.PieceBytes, o.MaxRecordBytes < 16:
 		return problemf(ErrUsage, "a piece of %d to %d bytes and a record of %d bytes cannot be: both need 16 or more, the longest piece last", o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
-	case o.MaxWindowBytes < 1<<10:
-		return problemf(ErrUsage, "a zstd window of %d bytes is below the format's least of 1 KiB", o.MaxWindowBytes)
+	case o.WindowBytes < 1<<10:
+		return problemf(ErrUsage, "a zstd window of %d bytes is below the format's least of 1 KiB", o.WindowBytes)
 	}
 	return nil
 }
@@ -145,7 +147,7 @@ func MemoryBytes(o Options, inputs []Input) int64 {
 			continue
 		}
 		largest = max(largest, o.windowBytes(in.Format))
-		decompressor = max(decompressor, in.Compression.memoryBytes(&o))
+		decompressor = max(decompressor, in.Compression.memoryBytes(in.windowOf(&o)))
 	}
 	total := decompressor + 64<<10
 	if largest > 0 {
@@ -155,6 +157,15 @@ func MemoryBytes(o Options, inputs []Input) int64 {
 		total += synthBytes
 	}
 	return total
+}
+
+// LargestWindow is the largest window that the first zstd frame of an input asks for, in bytes, 0 where none asks for more than Options.WindowBytes.
+func LargestWindow(inputs []Input) int64 {
+	var largest int64
+	for _, in := range inputs {
+		largest = max(largest, in.window)
+	}
+	return largest
 }
 
 // windowBytes is the most that the window grows to for a format.

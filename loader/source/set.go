@@ -28,6 +28,7 @@ type Input struct {
 	path      string
 	once      *once
 	synth     *synthSpec
+	window    int64 // of the decompressor, in bytes, where the input asks for one; 0 where any input of its kind does with Options.WindowBytes
 	textBytes int64 // estimate of what it holds after decompression, -1 where unknown
 }
 
