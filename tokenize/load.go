@@ -1,14 +1,17 @@
 package tokenize
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -34,14 +37,29 @@ func (t *Tokenizer) File() (name string, data []byte) {
 	return "tokenizer.json", b
 }
 
-func fingerprint(kind string, data ...[]byte) string {
+func fingerprint(kind string, data []byte) string {
+	h := newFingerprint(kind)
+	h.Write(data)
+	return h.String()
+}
+
+// hasher computes a fingerprint piece by piece.
+type hasher struct {
+	*bufio.Writer
+	sum hash.Hash
+}
+
+func newFingerprint(kind string) hasher {
 	h := sha256.New()
-	h.Write([]byte(kind))
-	h.Write([]byte{0})
-	for _, d := range data {
-		h.Write(d)
-	}
-	return hex.EncodeToString(h.Sum(nil))
+	w := hasher{bufio.NewWriter(h), h}
+	w.WriteString(kind)
+	w.WriteByte(0)
+	return w
+}
+
+func (h hasher) String() string {
+	h.Flush() // a hash takes everything
+	return hex.EncodeToString(h.sum.Sum(nil))
 }
 
 // aside starts f, which only reads, and returns a function that waits for its result: what identifies a file is computed while its
@@ -59,18 +77,26 @@ func readLimited(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	var buf bytes.Buffer
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() <= limit {
-		buf.Grow(int(info.Size()) + bytes.MinRead)
+	size := int64(bytes.MinRead)
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		size = min(info.Size(), limit) + 1 // one more, to see the end
 	}
-	n, err := io.Copy(&buf, io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
+	data := make([]byte, 0, size)
+	for {
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case int64(len(data)) > limit:
+			return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
+		case err == io.EOF:
+			return data, nil
+		case err != nil:
+			return nil, err
+		}
+		if len(data) == cap(data) {
+			data = slices.Grow(data, bytes.MinRead)
+		}
 	}
-	if n > limit {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
-	}
-	return buf.Bytes(), nil
 }
 
 // Load reads a tokenizer from a folder with a tokenizer.json (or else one .model or .tiktoken file), or from such a file. What

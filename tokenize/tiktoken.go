@@ -71,6 +71,16 @@ func FromRanks(r Ranks) (*Tokenizer, error) {
 	if len(r.Tokens) > maxID {
 		return nil, formatf("rank %d", len(r.Tokens)-1)
 	}
+	sum := aside(func() string { return rankFingerprint(&r) })
+	t, err := buildRanks(&r, split)
+	if s := sum(); err == nil {
+		t.fingerprint = s
+	}
+	return t, err
+}
+
+// buildRanks is FromRanks for a known pattern, without the fingerprint.
+func buildRanks(r *Ranks, split bytebpe.Split) (*Tokenizer, error) {
 	table := vocab.New(r.Tokens)
 	if first, again, ok := table.Twice(); ok {
 		return nil, formatf("token %q has ranks %d and %d", r.Tokens[first], first, again)
@@ -98,7 +108,6 @@ func FromRanks(r Ranks) (*Tokenizer, error) {
 	}
 	t.engine = pipeline{general.New(c), "byte-level BPE, split " + split.String()}
 	t.decode = t.tokens.decodeBytes
-	t.fingerprint = rankFingerprint(&r)
 	t.findWellKnown()
 	if n := t.special.EOS; r.Pattern == "gpt2" && t.special.BOS < 0 {
 		t.special.BOS = n // GPT-2 uses one token for both
@@ -126,15 +135,17 @@ func (v *tokenSet) decodeBytes(dst []byte, ids []uint32, skipSpecial bool) []byt
 }
 
 func rankFingerprint(r *Ranks) string {
-	data := fmt.Appendf(nil, "%s\n", r.Pattern)
+	h := newFingerprint("ranks")
+	fmt.Fprintf(h, "%s\n", r.Pattern)
 	for _, s := range sortedKeys(r.Special) {
-		data = fmt.Appendf(data, "%q %d\n", s, r.Special[s])
+		fmt.Fprintf(h, "%q %d\n", s, r.Special[s])
 	}
+	var size [binary.MaxVarintLen64]byte
 	for _, t := range r.Tokens {
-		data = binary.AppendUvarint(data, uint64(len(t)))
-		data = append(data, t...)
+		h.Write(size[:binary.PutUvarint(size[:], uint64(len(t)))])
+		h.Write(t)
 	}
-	return fingerprint("ranks", data)
+	return h.String()
 }
 
 func sortedKeys(m map[string]uint32) []string {
