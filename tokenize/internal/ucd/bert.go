@@ -82,9 +82,10 @@ func readRanges(table string) Ranges {
 }
 
 func readMap(table string) map[rune]string {
-	m := map[rune]string{}
+	r := newReader(table)
+	m := make(map[rune]string, len(r.b)/3) // an entry has three bytes or a few more
 	c := rune(0)
-	for r := newReader(table); len(r.b) > 0; {
+	for len(r.b) > 0 {
 		c += r.uvarint()
 		if x := r.uvarint(); x&1 == 0 {
 			d := x >> 1
@@ -98,9 +99,10 @@ func readMap(table string) map[rune]string {
 }
 
 func readValues(table string) map[rune]uint8 {
-	m := map[rune]uint8{}
+	r := newReader(table)
+	m := make(map[rune]uint8, len(r.b)/2) // an entry has two bytes, seldom more
 	c := rune(0)
-	for r := newReader(table); len(r.b) > 0; {
+	for len(r.b) > 0 {
 		c += r.uvarint()
 		m[c] = r.b[0]
 		r.b = r.b[1:]

@@ -44,11 +44,11 @@ func (t *charTable) replacement(entry uint32) []byte {
 func newCharTable(norm Normalizer, split bool) *charTable {
 	t := &charTable{norm: norm, pages: make([][256]uint32, 1), ordered: map[uint32]bool{}}
 	b := ucd.BertTables()
-	done := map[rune]bool{}
+	done := make(runeSet, (utf8.MaxRune+64)/64)
 	mapped := map[string]uint32{}
 	one := func(r rune) {
-		if !done[r] {
-			done[r] = true
+		if !done.has(r) {
+			done.add(r)
 			t.set(r, t.classify(b, r, split, mapped))
 		}
 	}
@@ -106,8 +106,15 @@ func (t *charTable) set(r rune, entry uint32) {
 // fill gives all of a set one entry; whole pages are shared.
 func (t *charTable) fill(s ucd.Ranges, entry uint32) { t.fillWhere(s, entry, nil) }
 
+// runeSet is a set of characters, a bit for each; nil is empty.
+type runeSet []uint64
+
+func (s runeSet) has(r rune) bool { return s != nil && s[r>>6]>>(r&63)&1 != 0 }
+
+func (s runeSet) add(r rune) { s[r>>6] |= 1 << (r & 63) }
+
 // fillWhere does that for characters that are not in skip.
-func (t *charTable) fillWhere(s ucd.Ranges, entry uint32, skip map[rune]bool) {
+func (t *charTable) fillWhere(s ucd.Ranges, entry uint32, skip runeSet) {
 	whole := uint16(0)
 	for _, x := range s {
 		for r := x.First; r <= x.Last; {
@@ -124,7 +131,7 @@ func (t *charTable) fillWhere(s ucd.Ranges, entry uint32, skip map[rune]bool) {
 				r += 256
 				continue
 			}
-			if !skip[r] {
+			if !skip.has(r) {
 				t.set(r, entry)
 			}
 			r++
