@@ -157,7 +157,7 @@ func TestHugeLineStreams(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, summary)
 	}
-	if !strings.Contains(string(summary), "read: 1 documents") {
+	if !strings.Contains(string(summary), "read: 1 document,") {
 		t.Errorf("summary: %s", summary)
 	}
 }

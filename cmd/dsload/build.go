@@ -143,17 +143,17 @@ func printPlan(w io.Writer, plan *loader.MemoryPlan, asJSON bool) error {
 func describe(s *loader.Summary) string {
 	var b strings.Builder
 	for _, split := range s.Splits {
-		fmt.Fprintf(&b, "%s: %s examples, %s tokens in %s\n", split.Name, formatCount(split.Examples), formatCount(split.Tokens), plural(split.Shards, "shard"))
+		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"), plural(split.Tokens, "token"), plural(split.Shards, "shard"))
 	}
-	fmt.Fprintf(&b, "read: %s documents, %s of text", formatCount(s.Documents), formatSize(s.TextBytes))
+	fmt.Fprintf(&b, "read: %s, %s of text", plural(s.Documents, "document"), formatSize(s.TextBytes))
 	if s.Replaced > 0 {
-		fmt.Fprintf(&b, ", %s ill-formed UTF-8 sequences replaced by U+FFFD", formatCount(s.Replaced))
+		fmt.Fprintf(&b, ", %s replaced by U+FFFD", plural(s.Replaced, "ill-formed UTF-8 sequence"))
 	}
 	if s.Rejected > 0 {
-		fmt.Fprintf(&b, ", %s bad records skipped (see rejects.jsonl)", formatCount(s.Rejected))
+		fmt.Fprintf(&b, ", %s skipped (see rejects.jsonl)", plural(s.Rejected, "bad record"))
 	}
 	if s.Dropped > 0 {
-		fmt.Fprintf(&b, ", %s documents longer than --max-length dropped", formatCount(s.Dropped))
+		fmt.Fprintf(&b, ", %s longer than --max-length dropped", plural(s.Dropped, "document"))
 	}
 	b.WriteByte('\n')
 	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
@@ -169,9 +169,10 @@ func describe(s *loader.Summary) string {
 	return b.String()
 }
 
-func plural(n int, noun string) string {
+// plural is a count with its noun: "1 shard", "1,200 shards".
+func plural[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return formatCount(int64(n)) + " " + noun + "s"
 }
