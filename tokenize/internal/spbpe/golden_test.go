@@ -1,6 +1,7 @@
 package spbpe
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -130,6 +131,22 @@ var goldenTokenizers = []enginetest.Golden{
 func TestGoldenCases(t *testing.T) { enginetest.AllCases(t, goldenTokenizers) }
 
 func TestGoldenCorpora(t *testing.T) { enginetest.AllDigests(t, goldenTokenizers) }
+
+// TestHostileChunks: with real models, long chunks merged by windows are what they are merged at once.
+func TestHostileChunks(t *testing.T) {
+	for _, g := range goldenTokenizers {
+		e := g.Load(t).New(1).(*Encoder)
+		for _, h := range enginetest.HostileTexts(8 << 10) {
+			text := bytes.ReplaceAll(h.Text, metaspaceBytes, []byte(" "))
+			for _, n := range []int{41, 65, 300, len(text)} {
+				n = min(n, len(text))
+				if got, want := e.appendLong(nil, text[:n]), e.appendWhole(nil, text[:n]); !slices.Equal(got, want) {
+					t.Errorf("%s, %d bytes of %s: windows and whole differ", g.Name, n, h.Name)
+				}
+			}
+		}
+	}
+}
 
 func BenchmarkSpeed(b *testing.B) { enginetest.AllSpeeds(b, goldenTokenizers) }
 

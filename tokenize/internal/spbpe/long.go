@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
+// windowSizes lists how many symbols long chunks are merged by at a time, at each level, and how many of them the next window looks at again.
+var windowSizes = [...]struct{ symbols, overlap int }{{40, 8}, {40, 20}, {256, 64}, {2048, 256}}
+
 const (
-	windowSymbols = 256  // symbols that a long chunk is merged by at a time
-	overlap       = 64   // symbols of a window that the next one looks at again
-	maxHeap       = 2048 // symbols merged with a heap; above, pairs go to buckets by rank
-	keepItems     = 2048 // symbols of scratch kept between chunks
+	maxHeap   = 2048 // symbols merged with a heap; above, pairs go to buckets by rank
+	keepItems = 2048 // symbols of scratch kept between chunks
 )
 
 // large is the scratch of long chunks.
@@ -19,8 +20,9 @@ type large struct {
 	end            []uint32 // byte offset of the end of each symbol's first character
 	heap           []uint64 // rank<<32 | position
 
-	tokens, before []token // of this window and the one before it
-	text           []byte  // of the window before
+	tokens  []token // of the last window
+	text    []byte  // of the last window
+	symbols int     // that it was merged by, at most
 
 	// Pairs by rank: head[rank] is the first item of a list, 0 if empty.
 	head    []uint32
@@ -34,81 +36,115 @@ type bucketItem struct{ pos, next uint32 }
 // token is a symbol that is left after merging, and where its text ends.
 type token struct{ sym, end uint32 }
 
+// windowStart is where a window begins and what is known there.
+type windowStart struct {
+	pos, out int    // in the chunk and in the output
+	held     output // what the output holds back
+	first    token  // the token that the window before has here, if there is one
+	level    int
+}
+
 // appendLong merges chunks of any length, by windows. A sequence of tokens is what merging a text gives exactly if that holds for each
 // two neighbours: until the first merge that crosses a boundary between two tokens happens, everything within them goes as
 // it would go if they were alone. So results of overlapping windows may be joined at any token that both have.
 func (e *Encoder) appendLong(dst []uint32, chunk []byte) []uint32 {
 	g := &e.large
-	begin := len(dst)
-	var o output
-	start := 0       // of the window
-	first := token{} // the token that the window begins with, if it is joined to the one before
 	g.text = g.text[:0]
-	for {
-		size, used := e.window(chunk[start:])
-		g.tokens, g.before = g.before, g.tokens
-		if size == len(g.text) && bytes.Equal(chunk[start:start+size], g.text) {
-			g.tokens = append(g.tokens[:0], g.before...) // runs and repetitions: as before
-		} else {
-			e.mergeWindow(chunk[start:start+size], used)
-			g.text = append(g.text[:0], chunk[start:start+size]...)
+	begin := len(dst)
+	for level := range windowSizes {
+		if out, ok := e.appendWindows(dst[:begin], chunk, level); ok {
+			e.shrink()
+			return out
 		}
-		k := 0
-		if start > 0 {
-			if g.tokens[0] != first {
-				return e.appendWhole(dst[:begin], chunk)
-			}
-			k = 1
-		}
-		last := len(g.tokens) - 1
-		if start+size < len(chunk) {
-			limit := uint32(size) - min(uint32(size)/2, uint32(size*overlap/windowSymbols))
-			for last > k && g.tokens[last].end > limit {
-				last--
-			}
-		}
-		for ; k <= last; k++ {
-			dst = o.add(dst, e.m, g.tokens[k].sym)
-		}
-		if start+size == len(chunk) {
-			break
-		}
-		if last == 0 {
-			return e.appendWhole(dst[:begin], chunk) // one token fills most of a window
-		}
-		from := g.tokens[last-1].end
-		first = token{g.tokens[last].sym, g.tokens[last].end - from}
-		start += int(from)
+		dst = dst[:begin]
 	}
-	dst = o.end(dst, e.m)
-	e.shrink()
-	return dst
+	return e.appendWhole(dst, chunk)
 }
 
-// window decodes up to windowSymbols symbols into the scratch and returns their length in bytes and number.
-func (e *Encoder) window(text []byte) (size, used int) {
+// appendWindows merges by windows of the given level, and larger ones where they do not meet: where the first token of a window is not the one
+// that the window before has there, that one is merged again with more of the text. ok is false where that is not enough.
+func (e *Encoder) appendWindows(dst []uint32, chunk []byte, level int) (_ []uint32, ok bool) {
 	g := &e.large
+	cur := windowStart{out: len(dst), level: level}
+	before, again := cur, false
+	for {
+		if max(cur.level, before.level) == len(windowSizes) {
+			return dst, false
+		}
+		w := windowSizes[cur.level]
+		size := e.mergeWindow(chunk[cur.pos:], w.symbols)
+		if cur.first.end > 0 && g.tokens[0] != cur.first {
+			switch {
+			case cur.level < before.level:
+				cur.level++
+			case again:
+				return dst, false
+			default:
+				before.level++
+				cur, again = before, true
+				dst = dst[:cur.out]
+			}
+			continue
+		}
+		rest := size - size*w.overlap/w.symbols // where the overlap begins
+		keep := len(g.tokens)
+		if cur.pos+size < len(chunk) {
+			for keep--; keep > 0 && int(g.tokens[keep-1].end) > rest; keep-- {
+			}
+			if keep == 0 {
+				cur.level++ // one token fills most of the window
+				continue
+			}
+		}
+		o := cur.held
+		for _, t := range g.tokens[:keep] {
+			dst = o.add(dst, e.m, t.sym)
+		}
+		if keep == len(g.tokens) {
+			return o.end(dst, e.m), true
+		}
+		from := g.tokens[keep-1].end
+		before, again = cur, false
+		cur = windowStart{cur.pos + int(from), len(dst), o, token{g.tokens[keep].sym, g.tokens[keep].end - from}, max(level, cur.level-1)}
+	}
+}
+
+// mergeWindow merges the first symbols of a text, into g.tokens, and returns how many bytes they are.
+func (e *Encoder) mergeWindow(text []byte, symbols int) (size int) {
+	g := &e.large
+	if symbols == g.symbols && len(g.text) > 0 && bytes.HasPrefix(text, g.text) {
+		return len(g.text) // runs and repetitions: as before
+	}
+	g.tokens = g.tokens[:0]
+	if symbols <= maxSmall {
+		s := &e.small
+		n, size := s.load(e.m, text, symbols)
+		s.merge(e.m, n)
+		for i := 0; i < n; {
+			next := int(s.next[i])
+			g.tokens = append(g.tokens, token{s.id[i], uint32(s.end[next-1])})
+			i = next
+		}
+		g.text, g.symbols = append(g.text[:0], text[:size]...), symbols
+		return size
+	}
 	g.id, g.end = g.id[:0], g.end[:0]
-	for size < len(text) && len(g.id) < windowSymbols {
+	for size < len(text) && len(g.id) < symbols {
 		sym, n := e.m.symbol(text[size:])
 		size += n
 		g.id = append(g.id, sym)
 		g.end = append(g.end, uint32(size))
 	}
-	return size, len(g.id)
-}
-
-// mergeWindow merges the symbols that window decoded, into g.tokens.
-func (e *Encoder) mergeWindow(text []byte, n int) {
-	g := &e.large
+	n := len(g.id)
 	e.thread(n)
 	e.mergeHeap()
-	g.tokens = g.tokens[:0]
 	for i := 0; i < n; {
 		next := int(g.next[i])
 		g.tokens = append(g.tokens, token{g.id[i], g.end[next-1]})
 		i = next
 	}
+	g.text, g.symbols = append(g.text[:0], text[:size]...), symbols
+	return size
 }
 
 // thread links n symbols to a list.

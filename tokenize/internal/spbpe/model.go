@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
@@ -35,7 +36,8 @@ type Model struct {
 	// extra are characters that are no piece and yet merge, in SentencePiece models: symbols behind the last id.
 	extra []rune
 
-	ascii [utf8.RuneSelf]uint32 // the symbol of each character
+	ascii      [utf8.RuneSelf]uint32                // the symbol of each character
+	asciiPairs [utf8.RuneSelf][utf8.RuneSelf]uint32 // the rank of each pair of them
 
 	// asciiEnds[x]: some merge has x last on its left and a character beyond ASCII first on its right; asciiStarts likewise.
 	asciiEnds, asciiStarts [128]bool
@@ -88,6 +90,11 @@ func New(cfg Config) (*Model, error) {
 	m.buildTables(list)
 	for c := range m.ascii {
 		m.ascii[c], _ = m.symbol([]byte{byte(c)})
+	}
+	for c, left := range m.ascii {
+		for d, right := range m.ascii {
+			m.asciiPairs[c][d] = m.merges.find(left, right)
+		}
 	}
 	if err := m.buildUser(); err != nil {
 		return nil, err
@@ -274,7 +281,7 @@ func (m *Model) oneChunk(p []byte) bool {
 }
 
 func (m *Model) measure() int64 {
-	n := int64(len(m.cfg.Pieces))*(24+4) + m.merges.bytes() + m.runes.bytes()
+	n := int64(len(m.cfg.Pieces))*(24+4) + m.merges.bytes() + m.runes.bytes() + int64(unsafe.Sizeof(m.asciiPairs))
 	for _, p := range m.cfg.Pieces {
 		n += int64(len(p))
 	}
