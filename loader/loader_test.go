@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -438,5 +439,54 @@ func TestServeOptionsAreChecked(t *testing.T) {
 		if _, err := r.Open(q); !errors.As(err, &re) || re.Status != 400 || re.Hint == "" {
 			t.Errorf("%s: %v", query, err)
 		}
+	}
+}
+
+// Under the default cap a stream of large batches works ahead, and 256 streams of usual ones, which nobody reads from, still fit beside it.
+func TestDefaultMemoryHoldsItsStreams(t *testing.T) {
+	rows := make(memoryRows, 300)
+	for i := range rows {
+		rows[i] = shard.Example{InputIDs: make([]uint32, 512), Document: int64(i)}
+	}
+	client := serveDir(t, rows.write(t, t.TempDir(), shard.Schema{VocabSize: 50257}, 1<<20))
+	ask := func(query string) {
+		resp, err := client.Get("http://dsload/v1/batches?epochs=0&" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s", query, resp.Status)
+		}
+	}
+	type stats struct {
+		Streams int   `json:"streams"`
+		Leased  int64 `json:"memory_leased_bytes"`
+		Cap     int64 `json:"memory_cap_bytes"`
+		Clients []struct {
+			Leased int64 `json:"lease_bytes"`
+		}
+	}
+	look := func() (s stats) {
+		resp, err := client.Get("http://dsload/v1/stats")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	const batch = 256 * 512 * 2 // as the shard has it
+	ask("batch_size=256")
+	if s := look(); len(s.Clients) != 1 || s.Clients[0].Leased < 3*batch {
+		t.Errorf("%+v: no batches ahead", s)
+	}
+	for i := range 256 {
+		ask(fmt.Sprintf("batch_size=32&seed=%d", i))
+	}
+	if s := look(); s.Streams != 257 || s.Cap != DefaultServeMemory || s.Leased > s.Cap {
+		t.Errorf("%d streams, %d bytes of %d", s.Streams, s.Leased, s.Cap)
 	}
 }

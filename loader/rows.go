@@ -53,7 +53,10 @@ func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
 // bytes is what the stream holds while it runs, for steps of so many rows: the sampler's windows, and the places of a step's rows.
 func (s *rowStream) bytes(bucket int, byTokens bool, rows int64) int64 {
 	const item, span, rowAndSpan = 32, 16, 8 + 16
-	n := rows*(item+rowAndSpan+span*int64(bits.OnesCount8(uint8(s.needs)))) + longestRun*rowAndSpan
+	n := rows * (item + rowAndSpan + span*int64(bits.OnesCount8(uint8(s.needs))))
+	if bucket > 0 || byTokens {
+		n += longestRun * rowAndSpan
+	}
 	if byTokens {
 		n += (rows + 512) * (item + 4 + 2*placedBytes)
 	}

@@ -68,6 +68,7 @@ type Server struct {
 	tokenHash [sha256.Size]byte
 	started   time.Time
 	draining  atomic.Bool
+	fixed     int64 // of the ledger, what no stream gives back
 
 	mu      sync.Mutex
 	nextID  uint64
@@ -80,6 +81,7 @@ func NewServer(o Options) *Server {
 	s := &Server{opts: o.withDefaults(), started: time.Now(), streams: map[uint64]*stream{}}
 	s.tokenHash = sha256.Sum256([]byte(s.opts.Token))
 	s.metrics = newMetrics(s)
+	s.fixed = s.opts.Ledger.Used()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/batches", s.serveBatches)
 	mux.HandleFunc("GET /v1/dataset", s.serveDataset)
@@ -213,7 +215,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", contentType)
 		return nil
 	}
-	if err := st.acquire(r.Context(), s.opts.Ledger, s.opts.AdmitWait); err != nil {
+	if err := st.acquire(r.Context(), s.opts.Ledger, s.fixed, s.opts.AdmitWait); err != nil {
 		return err
 	}
 	first := collate.New(plan.Collate)

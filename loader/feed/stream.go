@@ -19,8 +19,9 @@ const (
 	// smallPiece is the piece that every stream gets, largePiece the one of streams that come while memory is plenty.
 	smallPiece = 16 << 10
 	largePiece = 128 << 10
-	// comfortPart: extras are leased while less than one comfortPart-th of the ledger is taken; the rest stays for streams to come.
-	comfortPart = 4
+	// comfortPart: extras are leased while streams have taken less than one comfortPart-th of what the ledger has for them; the rest stays for streams
+	// to come.
+	comfortPart = 8
 	// mostAhead is how many batches a stream works ahead at most, aheadBytes what they may lease together.
 	mostAhead  = 8
 	aheadBytes = 1 << 20
@@ -65,8 +66,8 @@ func (p *Plan) wireBytes() int64 {
 	return p.BatchTokens*width*lists + int64(p.BatchRows)*36
 }
 
-// acquire takes the stream's memory from the ledger, waiting up to admitWait for others to give back theirs.
-func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, admitWait time.Duration) error {
+// acquire takes the stream's memory from the ledger, of which so many bytes are fixed, waiting up to admitWait for others to give back theirs.
+func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64, admitWait time.Duration) error {
 	batch := s.plan.Collate.Bytes(s.plan.BatchRows, s.plan.BatchTokens)
 	least := streamOverhead + smallPiece + s.plan.WindowBytes + batch
 	wait, cancel := context.WithTimeout(ctx, admitWait)
@@ -90,7 +91,7 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, admitWait t
 		s.ahead = int(min(mostAhead, aheadBytes/max(batch, 1)))
 		more += int64(s.ahead) * batch
 	}
-	if ledger.Used()+more <= ledger.Cap()/comfortPart {
+	if ledger.Used()-fixed+more <= (ledger.Cap()-fixed)/comfortPart {
 		if extra, ok := ledger.TryAcquire(more); ok {
 			s.extra, s.piece = extra, largePiece
 			s.leased.Add(more)
