@@ -2,14 +2,16 @@
 
 All batches of a stream have the same columns, known from the schema message that pyarrow reads. A record batch's metadata is a small
 flatbuffer; what is needed of it (rows, the nodes' lengths, the buffers' places) is read with struct, which costs a tenth of a general reader.
-Nothing in it is trusted: every length and place is held against the message that was really received.
+Nothing in it is trusted: every length and place is held against the message that was really received. Metadata depend on the batch's shape alone,
+so what was read and checked once holds for later messages of the same size that begin with the very same bytes.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ Array = npt.NDArray[Any]
 
 _CONTINUATION = 0xFFFFFFFF
 _RECORD_BATCH = 3
+_MAX_LAYOUTS = 256  # shapes of batches that are remembered
 _DTYPES: dict[str, np.dtype[Any]] = {"int64": np.dtype(np.int64), "int32": np.dtype(np.int32)}
 
 _u16 = struct.Struct("<H").unpack_from
@@ -37,10 +40,18 @@ class _Column:
     is_list: bool
 
 
-class Decoder:
-    """Decodes the messages of one stream. metadata: the schema's key and value pairs."""
+@dataclass(frozen=True)
+class _Layout:
+    """Where the columns are in messages of one size with the same metadata."""
 
-    def __init__(self, schema_message: Array) -> None:
+    size: int  # of the message
+    columns: list[tuple[str, tuple[int, ...], np.dtype[Any], int]]  # name, shape, type, place in the message
+
+
+class Decoder:
+    """Decodes the messages of one stream. metadata: the schema's key and value pairs. keep: the columns to decode, None for all."""
+
+    def __init__(self, schema_message: Array, keep: Optional[Collection[str]] = None) -> None:
         try:
             schema = pa.ipc.read_schema(pa.py_buffer(schema_message))
         except pa.ArrowInvalid as error:
@@ -53,6 +64,8 @@ class Decoder:
             if kind not in _DTYPES:
                 raise StreamCut(f"column {field.name} has the unknown type {field.type}")
             self._columns.append(_Column(field.name, _DTYPES[kind], is_list))
+        self._keep = frozenset(keep) if keep is not None else None
+        self._layouts: dict[bytes, _Layout] = {}
         lists = sum(c.is_list for c in self._columns)
         self._nodes = struct.Struct(f"<{2 * (len(self._columns) + lists)}q")
         self._buffers = struct.Struct(f"<{4 * len(self._columns) + 4 * lists}q")
@@ -74,10 +87,20 @@ class Decoder:
             raise StreamCut("a chunk that is not an Arrow message")
         if size == 0:
             return {}
-        body = 8 + size
-        rows, nodes, buffers = self._metadata(data[8:body] if body <= len(data) else data[:0])
-        room = len(data) - body
-        out: dict[str, Array] = {}
+        head = bytes(data[: 8 + size])
+        layout = self._layouts.get(head)
+        if layout is None or layout.size != len(data):
+            layout = self._layout(head, len(data))
+            if len(self._layouts) >= _MAX_LAYOUTS:
+                self._layouts.clear()
+            self._layouts[head] = layout
+        return {name: np.ndarray(shape, dtype, message, at) for name, shape, dtype, at in layout.columns}
+
+    def _layout(self, head: bytes, size: int) -> _Layout:
+        """Reads the metadata in head, prefix included, of a message of so many bytes."""
+        room = size - len(head)
+        rows, nodes, buffers = self._metadata(memoryview(head)[8:])
+        columns: list[tuple[str, tuple[int, ...], np.dtype[Any], int]] = []
         n = b = 0
         for column in self._columns:
             if nodes[n] != rows or nodes[n + 1] != 0:
@@ -86,18 +109,16 @@ class Decoder:
                 count, b, n = nodes[n + 2], b + 6, n + 4
             else:
                 count, b, n = rows, b + 2, n + 2
-            at, size = buffers[b], buffers[b + 1]
+            at, taken = buffers[b], buffers[b + 1]
             b += 2
-            if at < 0 or count < 0 or size != count * column.dtype.itemsize or at + size > room:
-                raise StreamCut(f"column {column.name}: {count} values in {size} bytes at {at} of {room}")
-            if column.is_list:
-                length = count // rows
-                if length * rows != count:
-                    raise StreamCut(f"column {column.name}: {count} values do not make {rows} rows of one length")
-                out[column.name] = np.ndarray((rows, length), column.dtype, message, body + at)
-            else:
-                out[column.name] = np.ndarray((rows,), column.dtype, message, body + at)
-        return out
+            if at < 0 or count < 0 or taken != count * column.dtype.itemsize or at + taken > room:
+                raise StreamCut(f"column {column.name}: {count} values in {taken} bytes at {at} of {room}")
+            if column.is_list and count % rows:
+                raise StreamCut(f"column {column.name}: {count} values do not make {rows} rows of one length")
+            if self._keep is None or column.name in self._keep:
+                shape = (rows, count // rows) if column.is_list else (rows,)
+                columns.append((column.name, shape, column.dtype, len(head) + at))
+        return _Layout(size, columns)
 
     def _metadata(self, data: memoryview) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         """(rows, nodes as length and nulls, buffers as place and size) of a Message flatbuffer that holds a RecordBatch."""

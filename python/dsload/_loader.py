@@ -296,11 +296,9 @@ class Loader:
         )
         for arrays in batches:
             self._position = int(arrays["next"][0])
-            tensors = output.convert(arrays)
-            if columns is None:
-                yield tensors
-            else:
-                yield {name: tensors[name] for name in columns if name in tensors}
+            if columns is not None:
+                arrays = {name: arrays[name] for name in columns if name in arrays}
+            yield output.convert(arrays)
         self._epoch = last
         self._position = last * self._rows
 
@@ -373,7 +371,7 @@ class Loader:
             schema = response.read_message(NumpyOutput.allocate)
             if schema is None:
                 raise StreamCut("a stream without a schema")
-            decoder = Decoder(schema)
+            decoder = Decoder(schema, None if self._columns is None else (*self._columns, "row", "next"))
             read, decode, allocate = response.read_message, decoder.decode, output.allocate
             ended = False
             while (message := read(allocate)) is not None:

@@ -1,7 +1,7 @@
 """HTTP/1.1 to a dsload server, over a unix socket, TCP or TLS, for two purposes: small JSON answers, and streams of Arrow messages.
 
 The server sends every encapsulated Arrow message as one HTTP chunk, so that a message is read with one call into the memory that the batch
-will keep. A body that ends without its last, empty chunk was cut.
+will keep: from a unix socket by one system call that waits for all of it, outside of Python. A body that ends without its last, empty chunk was cut.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import io
 import json
 import socket
 import ssl
+import struct
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Optional
 from urllib.parse import urlsplit
@@ -63,6 +64,7 @@ class Endpoint:
             try:
                 sock.settimeout(self.timeout)
                 sock.connect(self.path)
+                _wait_in_kernel(sock, self.timeout)
             except BaseException:
                 sock.close()
                 raise
@@ -100,12 +102,47 @@ class Endpoint:
             return json.loads(response.read_all())
 
 
+def _wait_in_kernel(sock: socket.socket, timeout: float) -> None:
+    """Leaves the timeout of a connected socket to the system. Python's own makes two system calls of every read, and lets none wait for more than has
+    arrived."""
+    seconds = min(max(timeout, 1e-3), 1e9)
+    limit = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))  # struct timeval
+    sock.settimeout(None)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
+class _Receiver(io.RawIOBase):
+    """The receiving side of a socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._receive = sock.recv_into
+        self._whole = 0 if isinstance(sock, ssl.SSLSocket) else getattr(socket, "MSG_WAITALL", 0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int:
+        try:
+            return self._receive(view)
+        except BlockingIOError as error:
+            raise TimeoutError("nothing was received for as long as the timeout allows") from error
+
+    def readall_into(self, view: memoryview) -> int:
+        """Fills the view, or stops early where a signal came or the connection ended."""
+        try:
+            return self._receive(view, len(view), self._whole)
+        except BlockingIOError as error:
+            raise TimeoutError("nothing was received for as long as the timeout allows") from error
+
+
 class _Response:
     """The head of an answer, read; its body, to be read."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._file: BinaryIO = io.BufferedReader(socket.SocketIO(sock, "r"), _BUFFER)
+        self._receiver = _Receiver(sock)
+        self._file: BinaryIO = io.BufferedReader(self._receiver, _BUFFER)
         parts = self._line().split(None, 2)
         if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit():
             raise StreamCut("what answers is not an HTTP server")
@@ -149,12 +186,15 @@ class _Response:
         return data
 
     def _read_into(self, view: memoryview) -> None:
-        done = 0
-        while done < len(view):
-            n = self._file.readinto(view[done:] if done else view)  # type: ignore[attr-defined]
-            if not n:
-                raise StreamCut(f"the connection ended {len(view) - done} bytes before the end of a batch")
-            done += n
+        if len(view) <= _BUFFER:  # several messages arrive at once, and the copy of a small one costs nothing
+            done = self._file.readinto(view)  # type: ignore[attr-defined]
+        else:
+            done = n = self._file.readinto1(view)  # type: ignore[attr-defined]  # what the buffer has of it
+            while n and done < len(view):
+                n = self._receiver.readall_into(view[done:])
+                done += n
+        if done < len(view):
+            raise StreamCut(f"the connection ended {len(view) - done} bytes before the end of a batch")
 
     def read_all(self) -> bytes:
         """The whole body, which must be small."""
