@@ -1,4 +1,5 @@
-# make test   every test: Go with the race detector, then Python
+# make test   every test: Go with the race detector, a short fuzzing of every parser, then Python
+# make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
 # make bench  the benchmarks of the Go packages
 
@@ -9,17 +10,32 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 COMMIT      := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 LDFLAGS     := -s -w -X main.commit=$(COMMIT)
 
-.PHONY: all build test test-go test-python lint lint-go lint-python bench wheel clean
+# Executions, or time, for each fuzz target in make test.
+FUZZ        ?= 3000x
+FUZZLOG     := bin/fuzz.log
+
+.PHONY: all build test test-go fuzz test-python lint lint-go lint-python bench wheel clean
 
 all: build
 
 build:
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
 
-test: test-go test-python
+test: test-go fuzz test-python
 
 test-go:
 	$(GO) test -race $(GOTESTFLAGS) ./...
+
+# Every fuzz target of every package, one after another. An input is not minimized unless it fails: for large ones that would be all that is done.
+fuzz:
+	@mkdir -p $(dir $(FUZZLOG))
+	@set -e; for dir in $$(git ls-files '*_test.go' | xargs grep -lE '^func Fuzz' | xargs -n 1 dirname | sort -u); do \
+	  for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$dir/*_test.go); do \
+	    echo "$$dir $$target"; \
+	    $(GO) test ./$$dir -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ) -fuzzminimizetime 1x >$(FUZZLOG) 2>&1 || { cat $(FUZZLOG); exit 1; }; \
+	    grep execs: $(FUZZLOG) | tail -n 1; \
+	  done; \
+	done
 
 test-python: build $(VENV)/installed
 	DSLOAD=$(CURDIR)/bin/dsload $(VENV)/bin/python -m pytest -q tests_py
