@@ -126,6 +126,19 @@ func TestFaultsOfTheRealSystem(t *testing.T) {
 		}
 	})
 
+	// The kernel writes as much as the limit lets it and fails the rest: a short write.
+	t.Run("limit on the size of files", func(t *testing.T) {
+		out := filepath.Join(b.dir, "limited")
+		limited := exec.Command("sh", append([]string{"-c", `ulimit -f 1001 && exec "$0" "$@"`}, b.command(out).Args...)...)
+		var messages bytes.Buffer
+		limited.Stderr = &messages
+		_ = limited.Run() // the exit code tells
+		if code := limited.ProcessState.ExitCode(); code != exitLimit || !strings.Contains(messages.String(), "ulimit -f") {
+			t.Errorf("exit code %d: %s", code, messages.String())
+		}
+		b.completes(t, out, want)
+	})
+
 	t.Run("full disk and read-only folder", func(t *testing.T) {
 		disk := filepath.Join(b.dir, "disk")
 		mount := func(options string) error {
@@ -140,7 +153,7 @@ func TestFaultsOfTheRealSystem(t *testing.T) {
 		defer func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }()
 		out := filepath.Join(disk, "data")
 		code, messages := b.run(t, out, nil)
-		if code != exitLimit || !strings.Contains(messages, "no space left on device") {
+		if code != exitLimit || !strings.Contains(messages, "no space left on device; make room there") {
 			t.Errorf("full disk: exit code %d: %s", code, messages)
 		}
 		if err := mount("remount,size=200m"); err != nil {
