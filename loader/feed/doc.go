@@ -32,8 +32,8 @@
 // A stream leases from one ledger, before its first batch, everything it may ever hold: the rows of one batch in the shard's width at their worst,
 // the writer's piece, the bucketing window, and a fixed part for goroutines and connection buffers (streamOverhead). The padded batch never exists as
 // a whole: the writer makes it piece by piece from the rows. So every stream that was let in can always go on, however slow others are. While less than
-// an eighth of what the ledger has for streams is taken, a stream also gets a larger piece and batches to work ahead with (prefetch). A stream that does not fit waits
-// for AdmitWait and then is refused with 503.
+// an eighth of what the ledger has for streams is taken, a stream also gets a larger piece and batches to work ahead with (prefetch). A stream that
+// does not fit waits for AdmitWait and then is refused with 503.
 //
 // # Concurrency
 //
