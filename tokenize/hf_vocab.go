@@ -24,7 +24,8 @@ func (m *hfModel) readTokens() error {
 			return err
 		}
 	}
-	if first, again, ok := m.table.Twice(); ok {
+	// The list of a Unigram model may repeat a piece: the last of its ids and scores counts.
+	if first, again, ok := m.table.Twice(); ok && m.kind != "Unigram" {
 		token, _ := m.table.Token(first)
 		return unsupportedf("token %q has ids %d and %d", token, first, again)
 	}

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// TestHuggingFace runs the random pipelines that testdata/gen/huggingface.py made with Hugging Face's library: ids, special tokens,
-// decoding, and pieces cut by SafeCut against the whole. More of them are read from the files that DSLOAD_HF_CASES matches.
+// TestHuggingFace runs the random pipelines that testdata/gen/huggingface.py made with Hugging Face's library, and the vocabularies with
+// repeated pieces of huggingface_duplicates.py: ids, special tokens, decoding, and pieces cut by SafeCut against the whole. More of them
+// are read from the files that DSLOAD_HF_CASES matches.
 func TestHuggingFace(t *testing.T) {
 	files, _ := filepath.Glob("testdata/huggingface/*.jsonl")
 	if len(files) == 0 {
@@ -66,6 +67,7 @@ func (p *hfPipeline) run(line []byte) {
 	var row struct {
 		Seed      int
 		Tokenizer json.RawMessage
+		Vocab     *hfVocab
 		Cases     [][]json.RawMessage
 	}
 	if err := json.Unmarshal(line, &row); err != nil {
@@ -78,6 +80,9 @@ func (p *hfPipeline) run(line []byte) {
 	}
 	c := tok.components
 	what := c.Normalizer + " | " + c.PreTokenizer + " | " + c.Model + " (" + tok.engine.kind() + ")"
+	if row.Vocab != nil {
+		p.checkVocab(row.Seed, tok, row.Vocab)
+	}
 	enc, small := tok.NewEncoder(EncoderOptions{}), tok.NewEncoder(EncoderOptions{CacheBytes: -1})
 	for _, raw := range row.Cases {
 		var text string
@@ -108,6 +113,29 @@ func (p *hfPipeline) run(line []byte) {
 		}
 		if cut := encodeCut(tok, enc, []byte(text), &p.cuts); !slices.Equal(cut, ids) {
 			p.errorf("seed %d, %s: %+q: in pieces %v, want %v", row.Seed, what, text, cut, ids)
+		}
+	}
+}
+
+// hfVocab is a vocabulary as the library gives it: how many ids, the id of each token, the token of each id.
+type hfVocab struct {
+	Size   int
+	IDs    map[string]uint32
+	Tokens []string
+}
+
+func (p *hfPipeline) checkVocab(seed int, tok *Tokenizer, want *hfVocab) {
+	if got := tok.VocabSize(); got != want.Size {
+		p.errorf("seed %d: %d ids, want %d", seed, got, want.Size)
+	}
+	for token, id := range want.IDs {
+		if got, ok := tok.ID(token); !ok || got != id {
+			p.errorf("seed %d: the id of %+q is %d, want %d", seed, token, got, id)
+		}
+	}
+	for id, token := range want.Tokens {
+		if got, ok := tok.Token(uint32(id)); !ok || got != token {
+			p.errorf("seed %d: token %d is %+q, want %+q", seed, id, got, token)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Table struct {
 
 const idBits = 25 // of a slot
 
-// New builds a table of tokens, whose index is the id; nil where an id is not used. Of equal tokens the first is found.
+// New builds a table of tokens, whose index is the id; nil where an id is not used. Of equal tokens ID finds the last.
 func New(tokens [][]byte) *Table {
 	total := 0
 	for _, t := range tokens {
@@ -64,8 +64,11 @@ func (v *Table) index() {
 		tag := uint32(h>>32) >> idBits << idBits
 		i := h & mask
 		for ; v.slots[i] != 0; i = (i + 1) & mask {
-			if other := v.slots[i]; other^tag < 1<<idBits && v.again == 0 && string(v.text(other-tag-1)) == string(t) {
-				v.first, v.again = other-tag-1, id
+			if other := v.slots[i] ^ tag; other < 1<<idBits && string(v.text(other-1)) == string(t) {
+				if v.again == 0 {
+					v.first, v.again = other-1, id
+				}
+				break
 			}
 		}
 		v.slots[i] = tag | (id + 1)

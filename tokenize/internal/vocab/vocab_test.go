@@ -42,12 +42,14 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestTwice: equal tokens are told of, the last is found, and each id keeps its text.
 func TestTwice(t *testing.T) {
 	for _, c := range []struct {
 		tokens       string
 		first, again uint32
 		ok           bool
-	}{{"", 0, 0, false}, {"a b c", 0, 0, false}, {"a b a", 0, 2, true}, {"a b b a", 1, 2, true}, {"abcdefghijk x abcdefghijk", 0, 2, true}} {
+	}{{"", 0, 0, false}, {"a b c", 0, 0, false}, {"a b a", 0, 2, true}, {"a b b a", 1, 2, true}, {"abcdefghijk x abcdefghijk", 0, 2, true},
+		{"a b b a b a c", 1, 2, true}} {
 		list := strings.Fields(c.tokens)
 		tokens := make([][]byte, len(list))
 		var blob []byte
@@ -61,9 +63,16 @@ func TestTwice(t *testing.T) {
 			if first, again, ok := v.Twice(); first != c.first || again != c.again || ok != c.ok {
 				t.Errorf("%q: %d, %d, %v", c.tokens, first, again, ok)
 			}
-			if c.ok {
-				if id, _ := v.ID(tokens[c.again]); id != c.first {
-					t.Errorf("%q: the id of %q is %d", c.tokens, tokens[c.again], id)
+			last := map[string]uint32{}
+			for id, token := range list {
+				last[token] = uint32(id)
+				if text, ok := v.Token(uint32(id)); !ok || string(text) != token {
+					t.Errorf("%q: token %d is %q", c.tokens, id, text)
+				}
+			}
+			for token, id := range last {
+				if got, ok := v.ID([]byte(token)); !ok || got != id {
+					t.Errorf("%q: the id of %q is %d", c.tokens, token, got)
 				}
 			}
 		}
