@@ -51,7 +51,7 @@ const (
 	workerBytes     = 256 << 10 // a worker's scratch: decoded text and its buffers
 	// listShare is the part of the cap that the list of the shards' sizes and checksums may take: 1 MiB of 64 is room for 13,000 shards.
 	listShare   = 64
-	leastShards = 100 // are part of what a Builder takes
+	leastShards = 2000 // are part of what a Builder takes
 	// gcShare is the part of the cap that garbage may take between two collections.
 	gcShare = 16
 )

@@ -18,7 +18,7 @@ func TestListOfShardsIsUnderTheCap(t *testing.T) {
 		t.Fatal(err)
 	}
 	small, fsys := base, shardtest.New()
-	small.FS, small.Memory = fsys, plan.Smallest+1<<20
+	small.FS, small.Memory = fsys, plan.Smallest
 	if plan, err = PlanMemory(small); err != nil {
 		t.Fatal(err)
 	}
