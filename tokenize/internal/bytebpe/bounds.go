@@ -62,7 +62,7 @@ func moveToFirstByte(wrong uint64, k int, blocks []block, start []uint64, begin 
 }
 
 // boundsCL100K handles cl100k and the patterns derived from it; see endCL100K and endO200K. ok is false for text that it leaves to the plain
-// scanner: numbers beyond ASCII and, for o200k, marks and other rare sequences.
+// scanner: for o200k, marks and other rare sequences.
 func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok bool) {
 	var pl, pn, pnn, po, pb, ps, pAttach, pAbsorbed, pNew, pThird uint64
 	var set uint64
@@ -72,9 +72,6 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok b
 		b := &blocks[k]
 		l, n, cont := b.letter, b.number, b.cont
 		o := ^(l | n | b.space)
-		if n&cont != 0 {
-			return false
-		}
 		// Newlines right after other characters belong to them.
 		absorbed := b.newline & (o<<1 | po | pAbsorbed)
 		absorbed = b.newline &^ (b.newline + absorbed)
@@ -96,7 +93,11 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok b
 
 		// Numbers.
 		if split == Qwen2 {
-			begin |= n
+			begin |= n &^ cont
+		} else if n&cont != 0 {
+			var t uint64
+			t, pThird = thirds(n, cont, pn, pThird)
+			begin |= t
 		} else if n != 0 {
 			t := n &^ (n<<1 | pn)
 			inside := n & (n<<1 | pn) & (n<<2 | pnn)
@@ -163,6 +164,24 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok b
 	}
 	start[0] |= 1
 	return true
+}
+
+// thirds finds where numbers of up to three characters begin in a block with some beyond ASCII. A bit of third, the highest where there are some,
+// tells how many characters after the end of the block before the next number begins, if that block ends with one.
+func thirds(n, cont, before, third uint64) (t, next uint64) {
+	left := bits.Len64(third) - 1
+	for rest := n &^ cont; rest != 0; rest &= rest - 1 {
+		bit := rest & -rest
+		if left == 0 || bit&(n<<1|before) == 0 {
+			t |= bit
+			left = 3
+		}
+		left--
+	}
+	if n>>63 != 0 {
+		next = 1 << left
+	}
+	return t, next
 }
 
 // casedWords finds where the o200k pattern cuts inside letters, and joins contractions to the words before them.

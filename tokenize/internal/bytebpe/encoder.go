@@ -2,6 +2,7 @@ package bytebpe
 
 import (
 	"bytes"
+	"math/bits"
 	"unsafe"
 )
 
@@ -234,10 +235,19 @@ func (e *Encoder) appendWords(dst []uint32, words int, nul bool) []uint32 {
 	return dst
 }
 
-// markZeros takes words with a zero byte, whose keys mean nothing, out of the cache's hands. It returns the number of misses left.
+// markZeros takes words with a zero byte, whose keys mean nothing, out of the cache's hands: they are resolved each time. It returns the number of
+// words missed, these included.
 func (e *Encoder) markZeros(words, misses int) int {
-	for w := range words {
-		if bytes.IndexByte(e.buf[e.pos[w]:e.pos[w+1]], 0) >= 0 {
+	w := 0
+	for k := range numBlocks + 1 {
+		for zeros := e.blocks[1+k].nul; zeros != 0; zeros &= zeros - 1 {
+			p := k*blockBytes + bits.TrailingZeros64(zeros)
+			if p >= int(e.pos[words]) {
+				break
+			}
+			for int(e.pos[w+1]) <= p {
+				w++
+			}
 			e.values[w] = zeroMark
 		}
 	}
@@ -248,20 +258,25 @@ func (e *Encoder) markZeros(words, misses int) int {
 			left++
 		}
 	}
+	for w, v := range e.values[:words] {
+		if v == zeroMark {
+			e.missed[left] = uint16(w)
+			left++
+		}
+	}
 	return left
 }
 
-// appendStopped appends the ids of a long word, of one with a zero byte, or of one whose spilled ids have left the ring.
+// appendStopped appends the ids of a long word, or of one whose spilled ids have left the ring.
 func (e *Encoder) appendStopped(dst []uint32, w int) []uint32 {
 	word := e.buf[e.pos[w]:e.pos[w+1]]
 	if len(word) > 16 {
 		return e.appendLongWord(dst, word)
 	}
-	if e.values[w] == zeroMark {
-		return e.appendUncached(dst, word)
-	}
 	base := len(dst)
 	dst = e.appendUncached(dst, word)
-	e.keep(w, e.value(dst[base:]))
+	if bytes.IndexByte(word, 0) < 0 {
+		e.keep(w, e.value(dst[base:]))
+	}
 	return dst
 }

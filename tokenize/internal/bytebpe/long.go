@@ -21,7 +21,7 @@ const (
 	kernelBytes  = 16
 	windowStep   = 8
 	stretchBytes = kernelBytes + (mergeWidth-1)*windowStep
-	fewWindows   = 24 // bytes of the longest stretch for which the array merger is as fast
+	fewWindows   = 24 // bytes of the longest word or stretch for which the array merger is as fast
 
 	bigChunk  = 1 << 10 // the first size beyond stretchBytes
 	chunkStep = 8
@@ -44,6 +44,10 @@ func chunkSize(level int) (size, overlap int) {
 
 // appendMerged appends the ids of a word of any length, all of whose bytes have tokens.
 func (g *merger) appendMerged(dst []uint32, w []byte) []uint32 {
+	if len(w) <= fewWindows {
+		n := g.short(w)
+		return append(dst, g.ids[:n]...)
+	}
 	base := len(dst)
 	for level := 0; ; level++ {
 		if out, ok := g.appendChunks(dst[:base], w, level); ok {

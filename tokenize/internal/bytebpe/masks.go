@@ -103,19 +103,22 @@ func classifyGo(buf []byte, out []block) (high, nul uint64) {
 
 // classifyHighGo adds the classes of characters beyond ASCII. buf ends where the window ends.
 func (m *Model) classifyHighGo(buf []byte, blocks []block) {
-	done := 0 // characters before this were handled, perhaps from the block before
+	like := blocks[0].cont // bytes that look like the second of a character, or a later one
+	blocks[0].cont = 0
 	for k := range blocks {
-		blocks[k].cont = 0
-	}
-	for k := range blocks {
-		for h := blocks[k].high; h != 0; {
-			p := k*blockBytes + bits.TrailingZeros64(h)
-			h &= h - 1
-			if p < done || p >= len(buf) {
-				continue
+		after := uint64(0)
+		if k+1 < len(blocks) {
+			after = blocks[k+1].cont
+			blocks[k+1].cont = 0
+		}
+		first := blocks[k].high &^ like & (like>>1 | after<<63)
+		like = after
+		for ; first != 0; first &= first - 1 {
+			p := k*blockBytes + bits.TrailingZeros64(first)
+			if p >= len(buf) {
+				return
 			}
 			r, n := utf8.DecodeRune(buf[p:])
-			done = p + n
 			if n == 1 {
 				continue
 			}

@@ -44,9 +44,13 @@ func (e *Encoder) resolveSome(jobs *mergeJobs, words []int) {
 	}
 }
 
-// keep sets the value of a word of at most 16 bytes and caches it.
+// keep sets the value of a word of at most 16 bytes and caches it, unless it has a zero byte.
 func (e *Encoder) keep(w int, v uint64) {
+	zero := e.values[w] == zeroMark
 	e.values[w] = v
+	if zero {
+		return
+	}
 	begin := int(e.pos[w])
 	k := &e.kinds[int(e.pos[w+1])-begin]
 	p := k.probe(binary.LittleEndian.Uint64(e.buf[begin:])&k.maskLo, binary.LittleEndian.Uint64(e.buf[begin+8:])&k.maskHi)

@@ -26,6 +26,9 @@ func (m *Model) char(s []byte, i int) (class uint8, size int) {
 	if c := s[i]; c < utf8.RuneSelf {
 		return m.ascii[c&127], 1
 	}
+	if c := s[i]; c < 0xc2 || c > 0xf4 || i+1 == len(s) || s[i+1]&0xc0 != 0x80 {
+		return 0, 1 // what most bytes of no text are, told at once
+	}
 	r, n := utf8.DecodeRune(s[i:])
 	if n == 1 {
 		return 0, 1
