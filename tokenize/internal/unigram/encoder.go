@@ -18,8 +18,10 @@ type Encoder struct {
 	nmt   []byte // a word after Nmt
 	norm  []byte // a word after normalization
 	word  []byte // U+2581 and a word
-	nodes []node
-	close bool // some search since this was unset had to decide between paths of nearly equal score
+	sums  []float64
+	paths []path
+	nodes []node // of SplitNone
+	close bool   // some search since this was unset had to decide between paths of nearly equal score
 }
 
 const (

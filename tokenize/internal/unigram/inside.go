@@ -128,33 +128,35 @@ func (e *Encoder) spaceOut() {
 				text[p] = ' '
 			}
 		}
-		w.Gap[i] = 0 // white space is part of chunks here
 	}
 }
 
-// mendLong takes the cuts out of very long words. Each covers an aligned block.
+// mendLong takes the cuts out of very long words, but for those at white space that spaceOut left. Each covers an aligned block.
 func (e *Encoder) mendLong() {
-	w, m := e.win, e.m
+	w := e.win
 	text := w.Text()
 	for at := 0; at+longBlock <= len(text); at += longBlock {
 		if bytes.IndexByte(text[at:at+longBlock], ' ') >= 0 {
 			continue
 		}
-		begin := at
-		for begin > 0 && text[begin-1] != ' ' {
-			begin--
+		begin := bytes.LastIndexByte(text[:at], ' ') + 1
+		end := len(text)
+		if n := bytes.IndexByte(text[at+longBlock:], ' '); n >= 0 {
+			end = at + longBlock + n
 		}
-		end := at + longBlock
-		for end < len(text) && text[end] != ' ' {
-			end++
-		}
-		for p := begin; p < end; p++ {
-			if !m.isGap(text[p]) {
-				w.Cut[p>>6] &^= 1 << (p & 63)
+		for i := begin >> 6; i <= (end-1)>>6; i++ {
+			word := ^uint64(0)
+			if i == begin>>6 {
+				word <<= begin & 63
 			}
+			if i == (end-1)>>6 {
+				word &= ^uint64(0) >> (63 - (end-1)&63)
+			}
+			w.Cut[i] &= w.Gap[i] | ^word
 		}
 		at = end &^ (longBlock - 1)
 	}
+	clear(w.Gap[:w.Words()]) // white space is part of chunks here
 }
 
 // missInside computes the ids of a chunk.

@@ -34,6 +34,7 @@ type Model struct {
 	seeds    func() []uint32 // see findSeeds
 	resident int64
 	maxScore float64
+	longest  int               // bytes of the longest piece or unknown character
 	inside   bool              // words are cut inside
 	user     map[byte][][]byte // user-defined symbols by first byte, longest first
 	isUser   []bool
@@ -55,12 +56,13 @@ func New(cfg Config) (*Model, error) {
 	case cfg.Split != SplitNone && (cfg.NoMatch != nil || cfg.UserDefined != nil):
 		return nil, fmt.Errorf("unigram: NoMatch and UserDefined need SplitNone")
 	}
-	m := &Model{cfg: cfg}
+	m := &Model{cfg: cfg, longest: utf8.UTFMax}
 	if err := m.checkPieces(); err != nil {
 		return nil, err
 	}
 	keys, values := make([][]byte, 0, n), make([]uint32, 0, n)
 	for id, p := range cfg.Pieces {
+		m.longest = max(m.longest, len(p))
 		if len(p) > 0 && !m.noMatch(id) {
 			keys, values = append(keys, p), append(values, uint32(id))
 		}

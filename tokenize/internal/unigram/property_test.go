@@ -1,6 +1,7 @@
 package unigram
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
@@ -271,8 +273,52 @@ func TestScratchIsReturned(t *testing.T) {
 		t.Fatalf("%d ids", len(ids))
 	}
 	e.Append(nil, []byte("a"), true, true)
-	if cap(e.nodes) > 2*keepScratch || cap(e.word) > 2*keepScratch || len(e.win.Free()) > 64<<10 {
-		t.Errorf("kept %d nodes, %d bytes, a window of %d", cap(e.nodes), cap(e.word), len(e.win.Free()))
+	if cap(e.paths) > 2*keepScratch || cap(e.sums) > 2*keepScratch || cap(e.word) > 2*keepScratch || len(e.win.Free()) > 64<<10 {
+		t.Errorf("kept %d paths, %d sums, %d bytes, a window of %d", cap(e.paths), cap(e.sums), cap(e.word), len(e.win.Free()))
+	}
+}
+
+// TestStretches searches words by stretches of all lengths: paths meet or do not, and unknown characters in a row lie across where they do.
+func TestStretches(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		cfg, letters := randomConfig(t, rng, false)
+		m, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := m.newEncoder(chunkcache.MinBytes)
+		odd := []string{"?", "\u0416", "<unk>", letters[0]}
+		for range 20 {
+			word := ""
+			for n := rng.IntN(200); len(word) < n; {
+				list := letters[:len(letters)-1]
+				if rng.IntN(2) == 0 {
+					list = odd
+				}
+				word += strings.Repeat(list[rng.IntN(len(list))], 1+rng.IntN(4))
+			}
+			want := referenceWord(&cfg, word)
+			for _, stretch := range []int{1, 2, 3, 7, 30, 100, stretchBytes} {
+				if got := e.appendWord(nil, []byte(word), stretch); !slices.Equal(got, want) {
+					t.Fatalf("%q by stretches of %d: ids %v, want %v", word, stretch, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestStretchMemory says that the search of a long word needs paths for a stretch of it.
+func TestStretchMemory(t *testing.T) {
+	m, err := New(Config{Pieces: [][]byte{[]byte("<unk>"), []byte("a"), []byte("abc"), []byte("bc")}, Scores: []float64{0, -3, -4, -5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.newEncoder(chunkcache.MinBytes)
+	for _, part := range []string{"abc", "x", "abcxyz"} {
+		if ids := e.AppendWord(nil, bytes.Repeat([]byte(part), 1<<18)); len(ids) == 0 || len(e.paths) == 0 || len(e.paths) > keepScratch {
+			t.Errorf("%q: %d ids, %d paths", part, len(ids), len(e.paths))
+		}
 	}
 }
 

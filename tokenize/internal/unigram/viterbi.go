@@ -1,11 +1,15 @@
 package unigram
 
 import (
+	"math"
 	"slices"
 	"unicode/utf8"
 )
 
-// node is the best path that ends at some offset.
+// path is the best path that ends at some offset: where its last piece begins, and that piece.
+type path struct{ start, id uint32 }
+
+// node is a path and its sum.
 type node struct {
 	score float64
 	start uint32 // where its last piece begins, noStart where no path ends
@@ -16,38 +20,166 @@ const (
 	noStart = ^uint32(0)
 	// unkNode marks an unknown character where the model has no unknown piece; with one, its id is used.
 	unkNode = ^uint32(0)
+	// stretchBytes is how much of a word is searched before what is certain is written.
+	stretchBytes = 512
 )
 
 // AppendWord appends the ids of one normalized pre-token: the model alone, nothing added. Unknown text in a model without an unknown piece
 // gives no ids.
 func (e *Encoder) AppendWord(dst []uint32, word []byte) []uint32 {
+	return e.appendWord(dst, word, stretchBytes)
+}
+
+// appendWord searches a word by stretches. A path's sum is only of use as far as a piece reaches; the paths themselves are kept up to where
+// all of them meet, so that the search of a long word mostly stays in a few KiB.
+func (e *Encoder) appendWord(dst []uint32, word []byte, stretch int) []uint32 {
 	if len(word) == 0 {
 		return dst
 	}
-	e.search(word)
-	nodes := e.nodes
-	unk := e.m.unkID()
-	// Backwards: ids come out in reverse, and neighbouring unknown nodes as one.
-	begin := len(dst)
-	for end := uint32(len(word)); end > 0; {
-		nd := nodes[end]
-		if nd.id != unk {
-			dst = append(dst, nd.id)
-			end = nd.start
-			continue
-		}
-		start := nd.start
-		for start > 0 && nodes[start].id == unk {
-			start = nodes[start].start
-		}
-		dst = e.m.appendUnknown(dst, word[start:end])
-		end = start
+	width := min(len(word), stretch+e.m.longest)
+	if cap(e.sums) <= width {
+		e.sums = make([]float64, max(width+1, stretchBytes))
 	}
-	slices.Reverse(dst[begin:])
-	if cap(e.nodes) > 2*keepScratch {
-		e.nodes = nil
+	sums := e.sums[:width+1] // sums[i] is for offset at+i
+	clearSums(sums)
+	sums[0] = 0
+	at, reach := 0, 0
+	origin := 0 // paths[i] is for offset origin+i, and those before it are written,
+	open := 0   // but for unknown text from open up to origin
+	for {
+		end := min(len(word), at+width)
+		stop := at + stretch
+		if end == len(word) {
+			stop = end
+		}
+		e.growPaths(end-origin+1, len(word)-origin+1)
+		var steps int
+		steps, reach = e.search(word[at:end], stop-at, at-origin, reach)
+		if end == len(word) {
+			break
+		}
+		clearSums(sums[copy(sums, sums[steps:]):])
+		at += steps
+		if steps == reach {
+			dst, open = e.appendPath(dst, word[:at], origin, open, false)
+			origin = at
+		}
+		reach -= steps
+	}
+	dst, _ = e.appendPath(dst, word, origin, open, true)
+	if cap(e.paths) > 2*keepScratch {
+		e.paths = nil
+	}
+	if cap(e.sums) > 2*keepScratch {
+		e.sums = nil
 	}
 	return dst
+}
+
+// clearSums sets sums to what compares as no less and no more than any other: no path ends there.
+func clearSums(sums []float64) {
+	for i := range sums {
+		sums[i] = math.NaN()
+	}
+}
+
+// growPaths makes room for n paths; a word will not need more than most.
+func (e *Encoder) growPaths(n, most int) {
+	if len(e.paths) < n {
+		longer := make([]path, max(n, min(most, 2*len(e.paths)), keepScratch/8))
+		copy(longer, e.paths)
+		e.paths = longer
+	}
+}
+
+// search goes on with the paths that end before stop, and returns the offset of the next one and the last offset that a path reaches, which
+// is reach to begin with. Sums are those of text, paths begin before it.
+func (e *Encoder) search(text []byte, stop, before, reach int) (start, reached int) {
+	m := e.m
+	sums, paths := e.sums[:len(text)+1], e.paths[before:before+len(text)+1]
+	scores, trie := m.cfg.Scores, *m.trie
+	root, unk := trie.Root(), m.unkID()
+	tied := false
+	for start < stop {
+		size := 1
+		if text[start] >= utf8.RuneSelf {
+			_, size = utf8.DecodeRune(text[start:])
+		}
+		base := sums[start]
+		ends := sums[start+1:] // ends[i] is behind rest[i]
+		rest := text[start:][:len(ends)]
+		to := paths[start+1:][:len(ends)]
+		single := false
+		n := root
+		for i, b := range rest {
+			var ok bool
+			if n, ok = trie.Step(n, b); !ok {
+				break
+			}
+			id, ok := n.Value()
+			if !ok {
+				continue
+			}
+			score, old := scores[id]+base, ends[i]
+			if !(score <= old) {
+				ends[i], to[i] = score, path{uint32(before + start), id}
+			}
+			tied = tied || near(score, old)
+			single = single || i+1 == size
+			reach = max(reach, start+i+1)
+		}
+		if !single {
+			score, old := m.unkScore+base, ends[size-1]
+			if !(score <= old) {
+				ends[size-1], to[size-1] = score, path{uint32(before + start), unk}
+			}
+			tied = tied || near(score, old)
+			reach = max(reach, start+size)
+		}
+		start += size
+	}
+	e.close = e.close || tied
+	return start, reach
+}
+
+// appendPath appends the ids of the best path from origin to the end of text. Neighbouring unknown nodes become one: where the word goes on
+// behind text, those at its end wait for what follows, and open is the offset from which on nothing is written.
+func (e *Encoder) appendPath(dst []uint32, text []byte, origin, open int, last bool) ([]uint32, int) {
+	paths, unk := e.paths, e.m.unkID()
+	end := uint32(len(text) - origin)
+	if !last {
+		for end > 0 && paths[end].id == unk {
+			end = paths[end].start
+		}
+		if end == 0 {
+			return dst, open
+		}
+	}
+	begin, rest := len(dst), origin+int(end)
+	for end > 0 { // backwards: ids come out in reverse
+		p := paths[end]
+		if p.id != unk {
+			dst = append(dst, p.id)
+			end = p.start
+			continue
+		}
+		start := p.start
+		for start > 0 && paths[start].id == unk {
+			start = paths[start].start
+		}
+		from := origin + int(start)
+		if start == 0 {
+			from = open
+			open = origin
+		}
+		dst = e.m.appendUnknown(dst, text[from:origin+int(end)])
+		end = start
+	}
+	if open < origin {
+		dst = e.m.appendUnknown(dst, text[open:origin])
+	}
+	slices.Reverse(dst[begin:])
+	return dst, rest
 }
 
 func (m *Model) unkID() uint32 {
@@ -80,68 +212,4 @@ func (m *Model) appendUnknown(dst []uint32, text []byte) []uint32 {
 		dst = append(dst, uint32(m.cfg.UnkID))
 	}
 	return dst
-}
-
-// search fills e.nodes for word.
-func (e *Encoder) search(word []byte) {
-	m := e.m
-	if cap(e.nodes) <= len(word) {
-		e.nodes = make([]node, len(word)+1, max(2*len(word), keepScratch/2))
-	}
-	nodes := e.nodes[:len(word)+1]
-	e.nodes = nodes
-	for i := range nodes {
-		nodes[i].start = noStart
-	}
-	nodes[0].score = 0
-	scores := m.cfg.Scores
-	trie := m.trie
-	root := trie.Root()
-	unk := m.unkID()
-	for start := 0; start < len(word); {
-		size := 1
-		if word[start] >= utf8.RuneSelf {
-			_, size = utf8.DecodeRune(word[start:])
-		}
-		ends := nodes[start+1:] // ends[i] is behind rest[i]
-		rest := word[start:]
-		rest = rest[:len(ends)]
-		base := nodes[start].score
-		single := false
-		n := root
-		for i, b := range rest {
-			var ok bool
-			if n, ok = trie.Step(n, b); !ok {
-				break
-			}
-			id, ok := n.Value()
-			if !ok {
-				continue
-			}
-			score := scores[id] + base
-			if t := &ends[i]; t.start == noStart {
-				*t = node{score, uint32(start), id}
-			} else {
-				if near(score, t.score) {
-					e.close = true
-				}
-				if score > t.score {
-					*t = node{score, uint32(start), id}
-				}
-			}
-			if i+1 == size {
-				single = true
-			}
-		}
-		if !single {
-			score := m.unkScore + base
-			if t := &ends[size-1]; t.start == noStart || score > t.score {
-				e.close = e.close || t.start != noStart && near(score, t.score)
-				*t = node{score, uint32(start), unk}
-			} else if near(score, t.score) {
-				e.close = true
-			}
-		}
-		start += size
-	}
 }

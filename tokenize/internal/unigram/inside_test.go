@@ -1,0 +1,67 @@
+package unigram
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/dsload/dsload/tokenize/internal/chunkcache"
+)
+
+// TestMendLong: words that hold an aligned block lose all of their cuts but those at white space, others none.
+func TestMendLong(t *testing.T) {
+	m, err := New(Config{Pieces: [][]byte{[]byte("<unk>"), []byte("a")}, Scores: []float64{0, -1}, Split: SplitWords})
+	if err != nil || !m.inside {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	e := m.newEncoder(chunkcache.MinBytes)
+	for range 300 {
+		var text []byte
+		for len(text) < 6*longBlock {
+			text = append(text, bytes.Repeat([]byte("a"), rng.IntN(1<<rng.IntN(14)))...)
+			for range rng.IntN(3) {
+				text = append(text, " \n"[rng.IntN(2)])
+			}
+			if rng.IntN(4) == 0 {
+				text = append(text, "\n\u00E9"...) // stays as it is
+			}
+		}
+		w := e.win
+		w.Reset(0)
+		for rest := text; len(rest) > 0; {
+			n := copy(w.Free(), rest)
+			w.Commit(n)
+			rest = rest[n:]
+		}
+		w.Classify(&m.tables)
+		var before []byte
+		for p := range text {
+			before = append(before, byte(w.Cut[p/64]>>(p%64)&1))
+		}
+		e.spaceOut()
+		e.mendLong()
+		text = w.Text()
+		for begin := 0; begin < len(text); {
+			end := begin
+			for end < len(text) && text[end] != ' ' {
+				end++
+			}
+			if begin == end {
+				end++
+			}
+			block := (begin + longBlock - 1) / longBlock * longBlock
+			long := block+longBlock <= end
+			for p := begin; p < end; p++ {
+				want := before[p]
+				if long && !m.isGap(text[p]) {
+					want = 0
+				}
+				if got := byte(w.Cut[p/64] >> (p % 64) & 1); got != want {
+					t.Fatalf("word %d to %d of %d: cut at %d is %d", begin, end, len(text), p, got)
+				}
+			}
+			begin = end
+		}
+	}
+}
