@@ -173,7 +173,7 @@ func (b *build) openPhase(ctx context.Context, args []string, template string) (
 	}}
 	var err error
 	if p.set, err = source.Open(ctx, p.options); err != nil {
-		return p, err
+		return p, advise(err)
 	}
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: template, TemplateName: o.Template})
 	return p, err
