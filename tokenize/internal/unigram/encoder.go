@@ -77,7 +77,7 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 		segment, tail = e.cutTail(segment)
 	}
 	text := segment
-	if len(text) > 0 && first && (!m.cfg.Prefix || m.cfg.PrefixFirst || text[0] == metaspace[0] || !m.cfg.CollapseSpaces) {
+	if len(text) > 0 && first && (!m.cfg.Prefix || m.cfg.PrefixFirst || !m.cfg.CollapseSpaces || m.mayBeginMarked(text)) {
 		n := m.firstGap(text)
 		e.setNorm(text[:n], false)
 		dst = e.appendFirst(dst, text[:n], e.norm)
@@ -97,6 +97,12 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 		dst = e.appendTail(dst, segment)
 	}
 	return dst
+}
+
+// mayBeginMarked tells whether normalized text may begin with U+2581, so that no other is put before it: normalization may make one of the first
+// characters, or remove those before it.
+func (m *Model) mayBeginMarked(text []byte) bool {
+	return !m.plain[text[0]] || len(text) > 1 && text[1] >= utf8.RuneSelf
 }
 
 func (m *Model) firstGap(text []byte) int {

@@ -375,6 +375,7 @@ func FuzzCharsmap(f *testing.F) {
 
 func FuzzAppend(f *testing.F) {
 	f.Add(uint64(1), "a b\u2581c \u0340\u0301")
+	f.Add(uint64(63), "\x01\x01\u2581  V\x01u\x01c\x01\x01\x00\u0301")
 	f.Fuzz(func(t *testing.T, seed uint64, text string) {
 		cfg, _ := randomConfig(t, rand.New(rand.NewPCG(seed, 0)), false)
 		m, err := New(cfg)
