@@ -7,16 +7,17 @@ import (
 )
 
 // What a character is to the scanner and the normalizer, in the top byte of its table entry; the rest is a position in the text of
-// replacements for kindMap.
+// replacements for kindMap and kindMapOrder.
 const (
-	kindKeep   = iota << 24 // stays as it is, part of a word
-	kindMap                 // becomes a string, part of a word
-	kindDrop                // is removed
-	kindSpace               // separates words
-	kindAlone               // is a word of its own, as it is
-	kindHangul              // decomposes by arithmetic
-	kindOrder               // as kindKeep, but has a place in canonical order
-	kindWall                // is removed, but nothing moves across it
+	kindKeep     = iota << 24 // stays as it is, part of a word
+	kindMap                   // becomes a string, part of a word
+	kindDrop                  // is removed
+	kindSpace                 // separates words
+	kindAlone                 // is a word of its own, as it is
+	kindHangul                // decomposes by arithmetic
+	kindOrder                 // as kindKeep, but has a place in canonical order
+	kindWall                  // is removed, but nothing moves across it
+	kindMapOrder              // as kindMap, with characters that have a place in canonical order
 
 	kindBits   = 0xFF << 24
 	lengthBits = 6 // a replacement's position and length share the other 24 bits
@@ -28,9 +29,6 @@ type charTable struct {
 	pages [][256]uint32
 	text  []byte // replacements
 	norm  Normalizer
-
-	// ordered has the entries whose replacement holds characters with a place in canonical order.
-	ordered map[uint32]bool
 }
 
 func (t *charTable) get(r rune) uint32 { return t.pages[t.index[uint32(r)>>8]][r&255] }
@@ -42,7 +40,7 @@ func (t *charTable) replacement(entry uint32) []byte {
 
 // newCharTable joins the tables of single characters for these settings. split adds what the pre-tokenizer does.
 func newCharTable(norm Normalizer, split bool) *charTable {
-	t := &charTable{norm: norm, pages: make([][256]uint32, 1), ordered: map[uint32]bool{}}
+	t := &charTable{norm: norm, pages: make([][256]uint32, 1)}
 	b := ucd.BertTables()
 	done := make(runeSet, (utf8.MaxRune+64)/64)
 	mapped := map[string]uint32{}
@@ -174,14 +172,15 @@ func (t *charTable) classify(b *ucd.Bert, r rune, split bool, mapped map[string]
 		}
 		e, ok := mapped[s]
 		if !ok {
-			e = kindMap | uint32(len(t.text))<<lengthBits | uint32(len(s))
-			mapped[s] = e
-			t.text = append(t.text, s...)
+			kind := uint32(kindMap)
 			for _, x := range s {
 				if n.StripAccents && b.Order[x] != 0 {
-					t.ordered[e] = true
+					kind = kindMapOrder
 				}
 			}
+			e = kind | uint32(len(t.text))<<lengthBits | uint32(len(s))
+			mapped[s] = e
+			t.text = append(t.text, s...)
 		}
 		return e
 	}

@@ -1,6 +1,7 @@
 package wordpiece
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
@@ -50,15 +51,7 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 	w, m := e.win, e.m
 	w.Reset(' ')
 	for len(segment) > 0 {
-		free := w.Free()
-		n := min(len(free), len(segment))
-		if m.cfg.Normalizer.Lowercase {
-			copyLower(free[:n], segment[:n])
-		} else {
-			copy(free, segment[:n])
-		}
-		w.Commit(n)
-		segment = segment[n:]
+		segment = e.fill(segment)
 		w.Classify(&m.tables)
 		e.patch()
 		if len(segment) == 0 {
@@ -72,6 +65,55 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 	}
 	w.Finish()
 	return e.cache.Emit(dst, w, w.Len(), e)
+}
+
+// fill copies text to the window until that is full, and returns the rest. What ill-formed and binary text is full of is dealt with here, where
+// the normalizer drops it: U+FFFD is left out, and a NUL becomes a control character that chunks may hold.
+func (e *Encoder) fill(text []byte) []byte {
+	w, m := e.win, e.m
+	for free := w.Free(); len(free) > 0 && len(text) > 0; {
+		n := min(len(free), len(text))
+		to := free[:n]
+		if m.cfg.Normalizer.Lowercase {
+			copyLower(to, text[:n])
+		} else {
+			copy(to, text[:n])
+		}
+		text = text[n:]
+		if m.dropsReplacement {
+			to = dropReplacement(to)
+		}
+		if m.dropsNUL {
+			for at := bytes.IndexByte(to, 0); at >= 0 && at < len(to); at++ {
+				if to[at] == 0 {
+					to[at] = 1
+				}
+			}
+		}
+		w.Commit(len(to))
+		free = free[len(to):]
+	}
+	return text
+}
+
+const replacement = "\uFFFD"
+
+// dropReplacement takes U+FFFD out of text, in place. What is left of one at either end stays.
+func dropReplacement(text []byte) []byte {
+	at := bytes.Index(text, []byte(replacement))
+	if at < 0 {
+		return text
+	}
+	kept := text[:at]
+	for at < len(text) {
+		if text[at] == replacement[0] && bytes.HasPrefix(text[at:], []byte(replacement)) {
+			at += len(replacement)
+			continue
+		}
+		kept = append(kept, text[at])
+		at++
+	}
+	return kept
 }
 
 // copyLower copies src to dst, with ASCII letters in lower case: eight bytes at a time.
@@ -104,7 +146,7 @@ func (e *Encoder) patch() {
 		for non != 0 {
 			k := bits.TrailingZeros64(non)
 			p := i*64 + k
-			r, size := utf8.DecodeRune(text[p:])
+			r, size := decodeRune(text[p:])
 			non &^= (1<<size - 1) << k
 			if k+size > 64 {
 				skip = 1<<(k+size-64) - 1
@@ -143,7 +185,7 @@ func (e *Encoder) appendNormalized(dst []uint32, text []byte) []uint32 {
 	for i := 0; i < len(text); {
 		r, size := rune(text[i]), 1
 		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRune(text[i:])
+			r, size = decodeRune(text[i:])
 		}
 		if kind := e.m.split.get(r) & kindBits; kind != kindKeep {
 			dst = e.AppendWord(dst, text[begin:i])
@@ -163,7 +205,7 @@ func (e *Encoder) AppendWord(dst []uint32, word []byte) []uint32 {
 	if len(word) == 0 {
 		return dst
 	}
-	if limit := m.cfg.MaxInputCharsPerWord; len(word) > limit && utf8.RuneCount(word) > limit {
+	if limit := m.cfg.MaxInputCharsPerWord; len(word) > limit && (len(word)/utf8.UTFMax > limit || utf8.RuneCount(word) > limit) {
 		return append(dst, m.cfg.UnkID)
 	}
 	before := len(dst)

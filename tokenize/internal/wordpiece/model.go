@@ -17,6 +17,8 @@ type Model struct {
 	split  *charTable // what normalized characters are to the pre-tokenizer
 	tables chunkcache.Tables
 
+	dropsNUL, dropsReplacement bool // the normalizer does; see fill
+
 	first, rest *bytetrie.Trie // pieces at the beginning of a word, and within (without the prefix)
 
 	seeds    func() []uint32 // see findSeeds
@@ -62,6 +64,8 @@ func New(cfg Config) (*Model, error) {
 			m.tables.From[c], m.tables.To[c] = 1, 1
 		}
 	}
+	dropped := func(r rune) bool { return m.chars.get(r)&kindBits == kindDrop }
+	m.dropsNUL, m.dropsReplacement = dropped(0) && dropped(1), dropped(utf8.RuneError)
 	m.seeds = sync.OnceValue(m.findSeeds)
 	m.resident = m.first.Bytes() + m.rest.Bytes() + int64(n)*(24+4) +
 		int64(len(m.chars.pages)+len(m.split.pages))*1024

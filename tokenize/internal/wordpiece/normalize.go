@@ -35,22 +35,20 @@ func (t *charTable) append(dst, text []byte) []byte {
 	for len(text) > 0 {
 		r, size := rune(text[0]), 1
 		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRune(text)
+			r, size = decodeRune(text)
 		}
 		entry := t.get(r)
 		switch entry & kindBits {
 		case kindKeep:
 			dst = append(dst, text[:size]...)
 		case kindMap:
-			if s := t.replacement(entry); t.ordered[entry] {
-				for _, r := range string(s) {
-					dst, run = t.place(dst, run, r)
-				}
-				text = text[size:]
-				continue
-			} else {
-				dst = append(dst, s...)
+			dst = append(dst, t.replacement(entry)...)
+		case kindMapOrder:
+			for _, r := range string(t.replacement(entry)) {
+				dst, run = t.place(dst, run, r)
 			}
+			text = text[size:]
+			continue
 		case kindDrop:
 			text = text[size:]
 			continue
@@ -101,10 +99,26 @@ func (t *charTable) place(dst []byte, run int, r rune) ([]byte, int) {
 // appendHangul appends the canonical decomposition of a syllable.
 func appendHangul(dst []byte, r rune) []byte {
 	i := r - 0xAC00
-	dst = utf8.AppendRune(dst, 0x1100+i/588)
-	dst = utf8.AppendRune(dst, 0x1161+i%588/28)
+	dst = appendThree(dst, 0x1100+i/588)
+	dst = appendThree(dst, 0x1161+i%588/28)
 	if i%28 != 0 {
-		dst = utf8.AppendRune(dst, 0x11A7+i%28)
+		dst = appendThree(dst, 0x11A7+i%28)
 	}
 	return dst
+}
+
+// appendThree appends a character of three bytes.
+func appendThree(dst []byte, r rune) []byte {
+	return append(dst, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0xBF, 0x80|byte(r)&0xBF)
+}
+
+// decodeRune is utf8.DecodeRune for a character beyond ASCII in well-formed text.
+func decodeRune(text []byte) (r rune, size int) {
+	switch b := text[0]; {
+	case b >= 0xC0 && b < 0xE0 && len(text) > 1:
+		return rune(b&0x1F)<<6 | rune(text[1]&0x3F), 2
+	case b >= 0xE0 && b < 0xF0 && len(text) > 2:
+		return rune(b&0xF)<<12 | rune(text[1]&0x3F)<<6 | rune(text[2]&0x3F), 3
+	}
+	return utf8.DecodeRune(text)
 }

@@ -239,6 +239,33 @@ func TestBadConfigs(t *testing.T) {
 	}
 }
 
+// TestDropped: text of many windows that is full of what the normalizer drops, before words are made of it or after.
+func TestDropped(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for round := range 40 {
+		cfg, letters := randomConfig(rng, false)
+		m, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := cfg.Normalizer.CleanText; m.dropsNUL != want || m.dropsReplacement != want {
+			t.Fatalf("%+v: NUL dropped: %v, U+FFFD: %v", cfg.Normalizer, m.dropsNUL, m.dropsReplacement)
+		}
+		e := m.NewEncoder(1)
+		list := append([]string{"\uFFFD", "\x00", "\x01", "\uFFFC", "\uFF0C", strings.Repeat("\uFFFD", 100), strings.Repeat("\x00", 50)}, letters...)
+		if round%2 == 0 {
+			list = append(list, " ", ",")
+		}
+		var text strings.Builder
+		for n := rng.IntN(40 << 10); text.Len() < n; {
+			text.WriteString(list[rng.IntN(len(list))])
+		}
+		if got, want := e.Append(nil, []byte(text.String()), true, true), reference(&cfg, text.String()); !slices.Equal(got, want) {
+			t.Fatalf("round %d, %+v: %d ids, want %d", round, cfg.Normalizer, len(got), len(want))
+		}
+	}
+}
+
 func FuzzAppend(f *testing.F) {
 	f.Add(uint64(1), "a B\u00C9.\u4E2D \u1AB0\U0001E4EC")
 	f.Fuzz(func(t *testing.T, seed uint64, text string) {
