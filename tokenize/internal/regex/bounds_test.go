@@ -3,6 +3,8 @@ package regex
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -27,22 +29,77 @@ func TestStepsStayLinear(t *testing.T) {
 		{`(?=.*x)a|a`, a}, {`(?:a(?=.*b|a))+c|a`, a}, {`(?<=a*b)a|a`, a}, {`(?>a*)b|a`, a}, {`(?:(?>a*)b|a)+c`, a}, {`(?:a+?)+?b`, a},
 		{`(?:(?:a|ab)*)*c`, mixed}, {`\s*[\r\n]+|\s+(?!\S)|\s+`, strings.Repeat(" ", n)}, {patternO200k, strings.Repeat("A", n)},
 		{patternCL100k, strings.Repeat("\u0301", n)}, {`(?:(?!b)[a-z])+c|a`, a},
+		{`a{2,5000}b|a`, a}, {`a{2,5000}?b|a`, a}, {`a{2,5000}+b|a`, a}, {`a{3000,5000}b|a`, a}, {`a{5000,}b|a`, a}, {`(?:a{1,5000}b?)*c|a`, a},
+		{`(?:a{1,5000}?b?)*c|a`, a}, {`(?<=ba{2,5000})a|a`, a}, {`(?<=ba{2,5000}?)a|a`, a}, {`(?=a{2,5000}b)a|a`, a}, {`(?:a{0,5000}b?)+?c|a`, a},
+		{`[ab]{9,5000}[b-c]{9,5000}d|.`, mixed}, {`é{2,5000}b|é`, strings.Repeat("é", n/2)}, {`(?:a{2,900}|b{2,900})*c|.`, strings.Repeat(a[:1000]+strings.Repeat("b", 1000), n/2000)},
 	} {
-		re := mustCompile(t, c.pattern)
-		m := newMachine(re.prog)
-		text := []byte(c.text)
-		m.begin(text)
-		for from := 0; from <= len(text); {
-			start, end := m.search(from)
-			if start < 0 {
-				break
-			}
-			from = max(end, start+1)
+		checkSteps(t, c.pattern, c.text, 200)
+	}
+}
+
+// TestStepsOfAMegabyte: the table of outcomes, whose size is bounded, forgets some of so long a text, which must not matter.
+func TestStepsOfAMegabyte(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	a := strings.Repeat("a", 1<<20)
+	for _, pattern := range []string{`a*b`, `(?=.*x)a|a`, `a{2,5000}b|a`} {
+		checkSteps(t, pattern, a, 50)
+	}
+}
+
+// checkSteps finds all matches and counts the steps a byte.
+func checkSteps(t *testing.T, pattern, text string, limit int) {
+	t.Helper()
+	m := newMachine(mustCompile(t, pattern).prog)
+	m.begin([]byte(text))
+	for from := 0; from <= len(text); {
+		start, end := m.search(from)
+		if start < 0 {
+			break
 		}
-		if limit := 200 * len(text); m.steps > limit {
-			t.Errorf("%q: %d steps for %d bytes", c.pattern, m.steps, len(text))
+		from = max(end, start+1)
+	}
+	if m.steps > limit*len(text) {
+		t.Errorf("%q: %d steps for %d bytes", pattern, m.steps, len(text))
+	}
+	m.finish()
+}
+
+// TestCountedLoops: remembering changes no match of patterns with loops that have bounds, small ones, so that texts run over them (I4).
+func TestCountedLoops(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 11))
+	pick := func(list ...string) string { return list[r.IntN(len(list))] }
+	var part func(depth int) string
+	part = func(depth int) string {
+		if depth == 0 || r.IntN(3) == 0 {
+			low := r.IntN(6)
+			return fmt.Sprintf("%s{%d,%d}%s", pick("a", "é", "[ab]", "[^b]", "."), low, low+r.IntN(12), pick("", "", "?", "+"))
 		}
-		m.finish()
+		inner := part(depth - 1)
+		for range r.IntN(3) {
+			inner += pick("", "|", "b", "a?") + part(depth-1)
+		}
+		return pick("(?:", "(?:", "(?:", "(?=", "(?!", "(?>") + inner + ")" + pick("", "*", "+?", "{1,4}", "?")
+	}
+	remembered := 0
+	for range 4000 {
+		pattern := pick("", "", "(?<=[ab]{1,7})", "(?<=b[^b]{0,7}?)") + part(2) + pick("", "b", "c") + pick("", "|a", "|.")
+		re, err := Compile(pattern)
+		if err != nil {
+			continue
+		}
+		remembered += re.prog.counted
+		var text []byte
+		for range r.IntN(60) {
+			text = append(text, pick("a", "a", "a", "a", "a", "é", "b", "\xc3", "\xa9")...)
+		}
+		if got, want := re.matchesRemembering(text, true), re.matchesRemembering(text, false); !slices.Equal(got, want) {
+			t.Fatalf("%q on %q: remembering %v, else %v", pattern, text, got, want)
+		}
+	}
+	if remembered < 2000 {
+		t.Errorf("%d loops with bounds", remembered)
 	}
 }
 
@@ -111,7 +168,7 @@ func TestRefused(t *testing.T) {
 
 // FuzzCompile: no pattern panics, and remembering outcomes changes no match (I4).
 func FuzzCompile(f *testing.F) {
-	for _, p := range []string{patternGPT2, patternCL100k, patternO200k, `(?i)ss|ß+`, `[a&&[^b-c]]*?x{2,3}`, `(?<=a|b*)c`, `(?:(a?)*|b)*+c`, `\X\R`, `(?x) a # b`} {
+	for _, p := range []string{patternGPT2, patternCL100k, patternO200k, `(?i)ss|ß+`, `[a&&[^b-c]]*?x{2,3}`, `(?<=a|b*)c`, `(?:(a?)*|b)*+c`, `(?:a{2,9}|b{1,5}?)*c|.`, `(?<=a{1,6})b{0,7}+c`, `\X\R`, `(?x) a # b`} {
 		f.Add(p, "abc ab\u0301ß 12\n")
 	}
 	f.Fuzz(func(t *testing.T, pattern, text string) {

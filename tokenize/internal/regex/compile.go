@@ -33,14 +33,17 @@ type inst struct {
 	ascii  bool
 	memo   bool  // the outcome here may be remembered
 	slot   int32 // of opMark and opProgress
-	active []int32
+	// counted is the number of an opLoop among those with an upper bound that is not small, or -1.
+	counted int32
+	active  []int32
 }
 
 type program struct {
-	insts []inst
-	slots int
-	first *charSet // with which characters a match can begin, nil where that is not known
-	word  *charSet
+	insts   []inst
+	slots   int
+	counted int      // loops with an upper bound that is not small
+	first   *charSet // with which characters a match can begin, nil where that is not known
+	word    *charSet
 	// Grapheme clusters; nil where the program has no opGrapheme.
 	clusters *clusterSets
 }
@@ -100,7 +103,11 @@ func (c *compiler) emit(i inst) int32 {
 	if len(c.prog.insts) >= maxInsts {
 		c.fail("compiled form is too large")
 	}
-	i.active = c.active
+	i.active, i.counted = c.active, -1
+	if i.op == opLoop && i.max != infinite && i.max >= minCounted {
+		i.counted = int32(c.prog.counted)
+		c.prog.counted++
+	}
 	c.prog.insts = append(c.prog.insts, i)
 	return int32(len(c.prog.insts) - 1)
 }

@@ -19,7 +19,7 @@ type frameKind uint8
 
 const (
 	frameTry    frameKind = iota // go on at pc, pos
-	frameLoop                    // a greedy loop at pc that may give back: from pos down to limit
+	frameLoop                    // a loop at pc that may end elsewhere: from pos on to limit
 	frameGrow                    // a lazy loop at pc that may take one more at pos, count in limit
 	frameSlot                    // restore slot pc to pos
 	frameFailed                  // everything behind (pc, pos) failed: remember it
@@ -43,6 +43,7 @@ const (
 
 func newMachine(p *program) *machine {
 	m := &machine{prog: p, slots: make([]int, p.slots)}
+	m.memo.counted = make([]countedLoop, p.counted)
 	for i := range m.slots {
 		m.slots[i] = noMatch
 	}
@@ -256,6 +257,13 @@ func (m *machine) backtrack(base int) (pc int32, pos int, ok bool) {
 		case frameLoop:
 			in := &m.prog.insts[f.pc]
 			m.steps++
+			if m.memo.on && in.counted >= 0 {
+				if pos, ok = m.nextEnd(in, f.pos, f.limit); !ok {
+					break
+				}
+				f.pos = pos
+				return f.pc + 1, pos, true
+			}
 			pos = m.back(f.pos, !in.back)
 			f.pos = pos
 			pc = f.pc + 1
@@ -309,14 +317,17 @@ func (m *machine) succeed(base, end int, sub bool) {
 // key names a state: instruction, position, and for each loop around whether its iteration has consumed nothing yet, which is all that
 // the future can ask of a slot.
 func (m *machine) key(in *inst, pc int32, pos int) uint64 {
-	bits := uint64(0)
+	// 15 bits of instruction, 16 of slots, 32 of position: distinct states have distinct keys.
+	return uint64(pos)<<31 | m.slotBits(in, pos)<<15 | uint64(pc)
+}
+
+func (m *machine) slotBits(in *inst, pos int) (bits uint64) {
 	for i, s := range in.active {
 		if m.slots[s] == pos {
 			bits |= 1 << i
 		}
 	}
-	// 15 bits of instruction, 16 of slots, 32 of position: distinct states have distinct keys.
-	return uint64(pos)<<31 | bits<<15 | uint64(pc)
+	return bits
 }
 
 // step matches one character of in.set at pos, to the right or to the left.
@@ -353,6 +364,9 @@ func (m *machine) back(pos int, left bool) int {
 
 // loop runs over characters of one set.
 func (m *machine) loop(in *inst, pc int32, pos int) (int, bool) {
+	if m.memo.on && in.counted >= 0 {
+		return m.counted(in, pc, pos)
+	}
 	count, start := 0, pos
 	remember := m.memo.on && in.mode == possessive && in.max == infinite
 	least := pos // where the least count is reached

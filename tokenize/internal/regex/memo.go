@@ -5,8 +5,10 @@ package regex
 type memo struct {
 	on     bool
 	table  []memoEntry // length is a power of two
-	shift  uint        // 64 - log2(len(table))
+	shift  uint        // 64 - log2(len(table)/memoWays)
 	writes int
+
+	counted []countedLoop // by number of the loop
 }
 
 type memoEntry struct {
@@ -15,6 +17,7 @@ type memoEntry struct {
 }
 
 const (
+	memoWays = 4
 	minMemo  = 1 << 12 // entries; 64 KiB
 	keepMemo = 1 << 16 // the most that a pooled machine keeps
 	maxMemo  = 1 << 20 // 16 MiB
@@ -22,10 +25,11 @@ const (
 	maxMemoText = 1<<32 - 2
 )
 
-// start switches remembering on, with an empty table.
+// start switches remembering on, with nothing remembered.
 func (m *memo) start() {
 	m.on = true
 	m.resize(minMemo)
+	clear(m.counted)
 }
 
 func (m *memo) resize(n int) {
@@ -37,7 +41,7 @@ func (m *memo) resize(n int) {
 	}
 	m.writes = 0
 	m.shift = 64
-	for n > 1 {
+	for n > memoWays {
 		n >>= 1
 		m.shift--
 	}
@@ -51,31 +55,41 @@ func (m *memo) shrink() {
 	}
 }
 
-func (m *memo) slot(key uint64) *memoEntry {
-	return &m.table[key*0x9E3779B97F4A7C15>>m.shift]
+// line returns the entries where a key may be: as many as the processor loads at once. The newest comes first.
+func (m *memo) line(key uint64) *[memoWays]memoEntry {
+	return (*[memoWays]memoEntry)(m.table[key*0x9E3779B97F4A7C15>>m.shift*memoWays:])
 }
 
 func (m *memo) get(key uint64) (end int, known bool) {
-	e := m.slot(key)
-	return e.end, e.key == key+1
+	for _, e := range m.line(key) {
+		if e.key == key+1 {
+			return e.end, true
+		}
+	}
+	return 0, false
 }
 
 func (m *memo) put(key uint64, end int) {
-	if m.writes++; m.writes > len(m.table) && len(m.table) < maxMemo {
+	if m.writes++; m.writes > len(m.table)/4 && len(m.table) < maxMemo {
 		m.grow()
 	}
-	*m.slot(key) = memoEntry{key + 1, end}
+	line := m.line(key)
+	i := 0
+	for i < memoWays-1 && line[i].key != key+1 && line[i].key != 0 {
+		i++
+	}
+	copy(line[1:i+1], line[:i])
+	line[0] = memoEntry{key + 1, end}
 }
 
 func (m *memo) grow() {
 	old := append([]memoEntry(nil), m.table...)
 	m.resize(len(old) * 4)
-	for _, e := range old {
-		if e.key != 0 {
-			*m.slot(e.key - 1) = e
+	for i := range old {
+		if e := old[len(old)-1-i]; e.key != 0 {
+			m.put(e.key-1, e.end)
 		}
 	}
-	m.writes = len(old)
 }
 
 // loopKey names the end of the possessive loop at pc from pos; no state has such a key.

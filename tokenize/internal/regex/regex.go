@@ -8,7 +8,8 @@
 //
 // A program is run by backtracking with an explicit stack. When a run has taken many more steps than it has passed bytes, the machine
 // begins to remember outcomes of (instruction, position) and never computes one twice, so that time stays linear in the text: what a
-// state leads to depends on nothing else, captures and back-references not being supported. One exception: \X scans a cluster anew from
+// state leads to depends on nothing else, captures and back-references not being supported. Where a loop with an upper bound ends depends on where it
+// began; attempts share the run of characters and the ends that failed (counted.go). One exception: \X scans a cluster anew from
 // each place inside it where an attempt begins.
 //
 // # Invariants
