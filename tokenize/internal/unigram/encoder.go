@@ -220,14 +220,28 @@ func (e *Encoder) appendSplit(dst []uint32, norm []byte) []uint32 {
 			return dst
 		}
 		norm = norm[i:]
-		n := bytes.IndexFunc(norm, ucd.IsRustSpace)
-		if n < 0 {
-			n = len(norm)
-		}
+		n := wordLength(norm)
 		dst = e.appendMarked(dst, norm[:n], true)
 		norm = norm[n:]
 	}
 	return dst
+}
+
+// wordLength is how much of text lies before its first white space. Beyond ASCII all of that begins with one of four bytes.
+func wordLength(text []byte) int {
+	for i, b := range text {
+		switch {
+		case b <= ' ':
+			if b == ' ' || b >= '\t' && b <= '\r' {
+				return i
+			}
+		case b == 0xC2 || b >= 0xE1 && b <= 0xE3:
+			if r, _ := utf8.DecodeRune(text[i:]); ucd.IsRustSpace(r) {
+				return i
+			}
+		}
+	}
+	return len(text)
 }
 
 func notSpace(r rune) bool { return !ucd.IsRustSpace(r) }

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
-	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
 // Cuts inside words, for SplitWords. Where no piece holds the characters x and y next to each other, and both are pieces themselves, every
@@ -70,6 +69,7 @@ func (m *Model) buildInside() {
 		}
 	}
 	m.inside = true
+	m.spaced = string(m.normalize(nil, []byte(replacement), false)) == " "
 }
 
 func (m *Model) isGap(b byte) bool { return b < utf8.RuneSelf && m.gap[b] }
@@ -94,9 +94,13 @@ func (e *Encoder) appendInside(dst []uint32, text []byte) []uint32 {
 		text = text[n:]
 	}
 	for {
-		n := copy(w.Free(), text)
-		w.Commit(n)
+		free := w.Free()
+		n := copy(free, text)
 		text = text[n:]
+		if m.spaced {
+			n = len(spaceReplacement(free[:n]))
+		}
+		w.Commit(n)
 		w.Classify(&m.tables)
 		e.spaceOut()
 		e.mendLong()
@@ -115,6 +119,36 @@ func (e *Encoder) appendInside(dst []uint32, text []byte) []uint32 {
 			w.Advance(cut)
 		}
 	}
+}
+
+const replacement = "\uFFFD"
+
+// spaceReplacement makes each run of U+FFFD before an ASCII character a space, in place, for models to which it is white space: ill-formed
+// text is full of them. Where other characters follow, or none that is known, they stay: a mark would be part of their cluster.
+func spaceReplacement(text []byte) []byte {
+	at := bytes.Index(text, []byte(replacement))
+	if at < 0 {
+		return text
+	}
+	kept := text[:at]
+	for at < len(text) {
+		end := at
+		for end < len(text) && text[end] == replacement[0] && bytes.HasPrefix(text[end:], []byte(replacement)) {
+			end += len(replacement)
+		}
+		switch {
+		case end == at:
+			kept = append(kept, text[at])
+			at++
+			continue
+		case end < len(text) && text[end] < utf8.RuneSelf:
+			kept = append(kept, ' ')
+		default:
+			kept = append(kept, text[at:end]...)
+		}
+		at = end
+	}
+	return kept
 }
 
 // spaceOut makes other white space a space, so that words have one chunk for all; but not before characters beyond ASCII, which a space
@@ -173,10 +207,7 @@ func (e *Encoder) missInside(dst []uint32, w *chunkcache.Window, s chunkcache.Sp
 	} else {
 		e.setNorm(raw, false)
 		norm := e.norm
-		n := bytes.IndexFunc(norm, ucd.IsRustSpace)
-		if n < 0 {
-			n = len(norm)
-		}
+		n := wordLength(norm)
 		dst = e.appendPieces(dst, norm[:n])
 		dst = e.appendSplit(dst, norm[n:])
 	}

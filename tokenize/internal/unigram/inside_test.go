@@ -3,9 +3,12 @@ package unigram
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
+	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
 // TestMendLong: words that hold an aligned block lose all of their cuts but those at white space, others none.
@@ -62,6 +65,49 @@ func TestMendLong(t *testing.T) {
 				}
 			}
 			begin = end
+		}
+	}
+}
+
+// TestReplacementSpaced: text of many windows that is full of U+FFFD, next to characters of all kinds.
+func TestReplacementSpaced(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for tested := 0; tested < 30; {
+		cfg, letters := randomConfig(t, rng, false)
+		cfg.Split = SplitWords
+		m, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.inside && m.spaced != cfg.Nmt {
+			t.Fatalf("U+FFFD is white space: %v", m.spaced)
+		}
+		if !m.spaced {
+			continue
+		}
+		tested++
+		e := m.NewEncoder(1)
+		list := append([]string{replacement, "a", "\x01", "\u0301", "\u0600", "\uFFFC", "\uFF21", strings.Repeat(replacement, 100)}, letters...)
+		var text strings.Builder
+		for n := rng.IntN(30 << 10); text.Len() < n; {
+			text.WriteString(list[rng.IntN(len(list))])
+		}
+		if got, want := e.Append(nil, []byte(text.String()), true, true), reference(&cfg, text.String()); !slices.Equal(got, want) {
+			t.Fatalf("%d ids, want %d", len(got), len(want))
+		}
+	}
+}
+
+// TestWordLength holds the search for white space against the set of it.
+func TestWordLength(t *testing.T) {
+	for r := range rune(0x3100) {
+		text := "a\u00E9" + string(r) + "b"
+		want := strings.IndexFunc(text, ucd.IsRustSpace)
+		if want < 0 {
+			want = len(text)
+		}
+		if got := wordLength([]byte(text)); got != want {
+			t.Errorf("%+q: %d, want %d", text, got, want)
 		}
 	}
 }

@@ -36,6 +36,7 @@ type Model struct {
 	maxScore float64
 	longest  int               // bytes of the longest piece or unknown character
 	inside   bool              // words are cut inside
+	spaced   bool              // and U+FFFD is white space
 	user     map[byte][][]byte // user-defined symbols by first byte, longest first
 	isUser   []bool
 }
