@@ -20,7 +20,7 @@ type Encoder struct {
 	word  []byte // U+2581 and a word
 	sums  []float64
 	paths []path
-	nodes []node // of SplitNone
+	nodes []node // of short words and of SplitNone
 	close bool   // some search since this was unset had to decide between paths of nearly equal score
 }
 

@@ -27,7 +27,10 @@ const (
 // AppendWord appends the ids of one normalized pre-token: the model alone, nothing added. Unknown text in a model without an unknown piece
 // gives no ids.
 func (e *Encoder) AppendWord(dst []uint32, word []byte) []uint32 {
-	return e.appendWord(dst, word, stretchBytes)
+	if len(word) > stretchBytes {
+		return e.appendWord(dst, word, stretchBytes)
+	}
+	return e.appendShort(dst, word)
 }
 
 // appendWord searches a word by stretches. A path's sum is only of use as far as a piece reaches; the paths themselves are kept up to where
@@ -212,4 +215,96 @@ func (m *Model) appendUnknown(dst []uint32, text []byte) []uint32 {
 		dst = append(dst, uint32(m.cfg.UnkID))
 	}
 	return dst
+}
+
+// appendShort is appendWord for words of one stretch, as most are: paths and sums lie together, which is faster there.
+func (e *Encoder) appendShort(dst []uint32, word []byte) []uint32 {
+	if len(word) == 0 {
+		return dst
+	}
+	e.searchShort(word)
+	nodes := e.nodes
+	unk := e.m.unkID()
+	// Backwards: ids come out in reverse, and neighbouring unknown nodes as one.
+	begin := len(dst)
+	for end := uint32(len(word)); end > 0; {
+		nd := nodes[end]
+		if nd.id != unk {
+			dst = append(dst, nd.id)
+			end = nd.start
+			continue
+		}
+		start := nd.start
+		for start > 0 && nodes[start].id == unk {
+			start = nodes[start].start
+		}
+		dst = e.m.appendUnknown(dst, word[start:end])
+		end = start
+	}
+	slices.Reverse(dst[begin:])
+	return dst
+}
+
+// searchShort fills e.nodes for word.
+func (e *Encoder) searchShort(word []byte) {
+	m := e.m
+	if cap(e.nodes) <= len(word) {
+		e.nodes = make([]node, stretchBytes+1)
+	}
+	nodes := e.nodes[:len(word)+1]
+	e.nodes = nodes
+	for i := range nodes {
+		nodes[i].start = noStart
+	}
+	nodes[0].score = 0
+	scores := m.cfg.Scores
+	trie := m.trie
+	root := trie.Root()
+	unk := m.unkID()
+	for start := 0; start < len(word); {
+		size := 1
+		if word[start] >= utf8.RuneSelf {
+			_, size = utf8.DecodeRune(word[start:])
+		}
+		ends := nodes[start+1:] // ends[i] is behind rest[i]
+		rest := word[start:]
+		rest = rest[:len(ends)]
+		base := nodes[start].score
+		single := false
+		n := root
+		for i, b := range rest {
+			var ok bool
+			if n, ok = trie.Step(n, b); !ok {
+				break
+			}
+			id, ok := n.Value()
+			if !ok {
+				continue
+			}
+			score := scores[id] + base
+			if t := &ends[i]; t.start == noStart {
+				*t = node{score, uint32(start), id}
+			} else {
+				if near(score, t.score) {
+					e.close = true
+				}
+				if score > t.score {
+					*t = node{score, uint32(start), id}
+				}
+			}
+			if i+1 == size {
+				single = true
+			}
+		}
+		if !single {
+			score := m.unkScore + base
+			if t := &ends[size-1]; t.start == noStart || score > t.score {
+				e.close = e.close || t.start != noStart && near(score, t.score)
+				*t = node{score, uint32(start), unk}
+			} else if near(score, t.score) {
+				e.close = true
+			}
+		}
+		start += size
+	}
 }
