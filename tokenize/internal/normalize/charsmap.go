@@ -8,6 +8,8 @@ import (
 // Mapper is a precompiled character map, applied per grapheme cluster.
 type Mapper interface {
 	Append(dst, text []byte) []byte
+	// Leading is how many bytes of what Append makes of text stem from its first n bytes, which are whole characters.
+	Leading(text []byte, n int) int
 }
 
 type charsmap struct{ m Mapper }
@@ -19,13 +21,9 @@ func (c charsmap) Append(dst, src []byte, e *Edges) []byte {
 	from := len(dst)
 	dst = c.m.Append(dst, src)
 	if e.Zero > 0 && !bytes.Equal(dst[from:], src) {
-		head := c.m.Append(nil, src[:e.Zero])
-		if len(head) == 0 || !bytes.HasPrefix(dst[from:], head) {
-			// A cluster was mapped as a whole, or removed: the first character that is left counts.
-			_, n := utf8.DecodeRune(dst[from:])
-			head = dst[from : from+n]
+		if e.Zero = c.m.Leading(src, e.Zero); e.Zero == 0 { // removed: the first character that is left counts
+			_, e.Zero = utf8.DecodeRune(dst[from:])
 		}
-		e.Zero = len(head)
 	}
 	return dst
 }

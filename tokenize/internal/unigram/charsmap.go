@@ -157,6 +157,44 @@ func (c *Charsmap) appendChar(dst, char []byte) []byte {
 	return append(dst, char...)
 }
 
+// Leading is how many bytes of what Append makes of text stem from its first n bytes, which are whole characters. As in the original, a cluster
+// that is replaced as a whole gives its characters to those of the replacement one by one, and what is left over belongs to its last.
+func (c *Charsmap) Leading(text []byte, n int) int {
+	made := 0
+	for pos := 0; pos < n; {
+		short, end := cluster(text[pos:])
+		if short > 0 {
+			if to, ok := c.replacement(text[pos : pos+short]); ok {
+				if pos+short > n {
+					return made + prefixOf(to, utf8.RuneCount(text[pos:n]))
+				}
+				made, pos = made+len(to), pos+short
+				continue
+			}
+			end = short
+		}
+		for end += pos; pos < min(end, n); {
+			_, size := utf8.DecodeRune(text[pos:])
+			to, ok := c.replacement(text[pos : pos+size])
+			if !ok {
+				to = text[pos : pos+size]
+			}
+			made, pos = made+len(to), pos+size
+		}
+	}
+	return made
+}
+
+// prefixOf is the length of the first characters of text.
+func prefixOf(text []byte, characters int) int {
+	n := 0
+	for ; characters > 0 && n < len(text); characters-- {
+		_, size := utf8.DecodeRune(text[n:])
+		n += size
+	}
+	return n
+}
+
 // cluster returns the length of the grapheme cluster that text begins with where that is less than maxCluster, else 0. end is the offset
 // up to which characters certainly belong to it (all that extend it).
 func cluster(text []byte) (short, end int) {
