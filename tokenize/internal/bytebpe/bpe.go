@@ -92,8 +92,8 @@ func (g *merger) short(w []byte) int {
 		g.rk[j&63] = noPair
 		g.next[i] = uint8(k)
 		g.prev[k&63] = uint8(i)
-		g.rk[i] = m.pairs.find(c, g.sym[k&63])<<6 | i
-		g.rk[h&63] = m.pairs.find(g.sym[h&63], c)<<6 | h
+		g.rk[i] = m.pairs.Find(c, g.sym[k&63])<<6 | i
+		g.rk[h&63] = m.pairs.Find(g.sym[h&63], c)<<6 | h
 	}
 	out := 0
 	for i := uint8(1); int(i) <= n; i = g.next[i&63] {

@@ -263,11 +263,11 @@ func (h *heapMerger) merge(m *Model, w []byte) (ids, at []uint32) {
 		rank[i] = noRank
 		if int(k) < n {
 			prev[k] = i
-			rank[i] = m.pairs.find(c, sym[k])
+			rank[i] = m.pairs.Find(c, sym[k])
 			h.push(rank[i], i)
 		}
 		if p := prev[i]; int32(p) >= 0 {
-			rank[p] = m.pairs.find(sym[p], c)
+			rank[p] = m.pairs.Find(sym[p], c)
 			h.push(rank[p], p)
 		}
 	}

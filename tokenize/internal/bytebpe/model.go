@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dsload/dsload/tokenize/internal/pairhash"
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
@@ -18,7 +19,7 @@ type Model struct {
 	byteID    [256]uint32 // token of each byte, or noSymbol
 	missing   bool        // some byte has no token; such bytes are dropped before merging
 	bytePairs []uint32    // rank of each pair of bytes, at left<<8 | right
-	pairs     pairTable
+	pairs     pairhash.Table
 	ascii     [128]uint8 // classes
 	results   []uint32   // rank to token; nil where that is the rank plus base
 	base      uint32
@@ -90,17 +91,17 @@ func New(c Config) (*Model, error) {
 	} else {
 		pairs = make([]uint64, len(c.Merges))
 		for r, g := range c.Merges {
-			pairs[r] = pairKey(g.Left, g.Right)<<24 | uint64(r)
+			pairs[r] = pairhash.Key(g.Left, g.Right)<<24 | uint64(r)
 			m.setBytePair(c.Tokens, g.Left, g.Right, uint32(r))
 		}
 		m.setResults(c.Merges)
 	}
 	var ok bool
-	if m.pairs, ok = newPairTable(pairs); !ok {
+	if m.pairs, ok = pairhash.New(pairs); !ok {
 		return nil, configError("the merges cannot be hashed")
 	}
-	m.tables = mergeTables{byteID: &m.byteID[0], bytePairs: &m.bytePairs[0], disp: &m.pairs.disp[0], slots: &m.pairs.slots[0],
-		mul: m.pairs.mul, bshift: uint32(m.pairs.bshift), sshift: uint32(m.pairs.sshift), base: m.base}
+	m.tables = mergeTables{byteID: &m.byteID[0], bytePairs: &m.bytePairs[0], disp: &m.pairs.Disp[0], slots: &m.pairs.Slots[0],
+		mul: m.pairs.Mul, bshift: uint32(m.pairs.BucketShift), sshift: uint32(m.pairs.SlotShift), base: m.base}
 	if m.results != nil {
 		m.tables.results = &m.results[0]
 	}
@@ -274,6 +275,6 @@ func (m *Model) hasMissing(w []byte) bool {
 
 // ResidentBytes is the memory the model keeps, shared by all encoders.
 func (m *Model) ResidentBytes() int64 {
-	n := int64(len(m.bytePairs)*4+len(m.results)*4+len(m.vocab.ends)/8) + m.pairs.bytes() + m.vocab.bytes()
+	n := int64(len(m.bytePairs)*4+len(m.results)*4+len(m.vocab.ends)/8) + m.pairs.Bytes() + m.vocab.bytes()
 	return n + int64(len(m.classes))
 }

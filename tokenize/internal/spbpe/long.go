@@ -199,7 +199,7 @@ func (e *Encoder) mergeAt(rank, i uint32, push func(rank, pos uint32)) {
 	if g.prev[i] == gone || r >= n {
 		return
 	}
-	if m.merges.find(g.id[i], g.id[r]) != rank {
+	if m.merges.Find(g.id[i], g.id[r]) != rank {
 		return
 	}
 	id := m.merges.result(g.id[i], g.id[r], rank)
@@ -207,13 +207,13 @@ func (e *Encoder) mergeAt(rank, i uint32, push func(rank, pos uint32)) {
 	g.id[i], g.next[i], g.prev[r] = id, after, gone
 	if after < n {
 		g.prev[after] = i
-		if rank := m.merges.find(id, g.id[after]); rank != noRank {
+		if rank := m.merges.Find(id, g.id[after]); rank != noRank {
 			push(rank, i)
 		}
 	}
 	if i > 0 {
 		p := g.prev[i]
-		if rank := m.merges.find(g.id[p], id); rank != noRank {
+		if rank := m.merges.Find(g.id[p], id); rank != noRank {
 			push(rank, p)
 		}
 	}
@@ -224,7 +224,7 @@ func (e *Encoder) mergeHeap() {
 	g.heap = g.heap[:0]
 	push := func(rank, pos uint32) { g.heap = heapPush(g.heap, uint64(rank)<<32|uint64(pos)) }
 	for i := 0; i+1 < len(g.id); i++ {
-		if rank := m.merges.find(g.id[i], g.id[i+1]); rank != noRank {
+		if rank := m.merges.Find(g.id[i], g.id[i+1]); rank != noRank {
 			push(rank, uint32(i))
 		}
 	}
@@ -263,7 +263,7 @@ func (e *Encoder) mergeBuckets() {
 		g.items = append(g.items, it)
 	}
 	for i := len(g.id) - 2; i >= 0; i-- {
-		if rank := m.merges.find(g.id[i], g.id[i+1]); rank != noRank {
+		if rank := m.merges.Find(g.id[i], g.id[i+1]); rank != noRank {
 			push(rank, uint32(i))
 		}
 	}

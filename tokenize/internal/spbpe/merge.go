@@ -49,7 +49,7 @@ func (s *small) load(m *Model, text []byte, limit int) (n, size int) {
 			if before < utf8.RuneSelf {
 				rank = m.asciiPairs[before][b]
 			} else if i > 0 {
-				rank = m.merges.find(s.id[i-1], s.id[i])
+				rank = m.merges.Find(s.id[i-1], s.id[i])
 			}
 			before = b
 			size++
@@ -57,7 +57,7 @@ func (s *small) load(m *Model, text []byte, limit int) (n, size int) {
 			var k int
 			s.id[i], k = m.symbol(text[size:])
 			if i > 0 {
-				rank = m.merges.find(s.id[i-1], s.id[i])
+				rank = m.merges.Find(s.id[i-1], s.id[i])
 			}
 			before = utf8.RuneSelf
 			size += k
@@ -92,14 +92,14 @@ func (s *small) merge(m *Model, n int) {
 		s.next[i] = uint8(after)
 		s.prev[after] = uint8(i)
 		if after < n {
-			s.key[i] = m.merges.find(id, s.id[after])<<posBits | uint32(i)
+			s.key[i] = m.merges.Find(id, s.id[after])<<posBits | uint32(i)
 		} else {
 			s.key[i] = noKey
 			width = (i + 8) / 8
 		}
 		if i > 0 {
 			p := int(s.prev[i]) & (maxSmall - 1)
-			s.key[p] = m.merges.find(s.id[p], id)<<posBits | uint32(p)
+			s.key[p] = m.merges.Find(s.id[p], id)<<posBits | uint32(p)
 		}
 	}
 }

@@ -85,7 +85,9 @@ func New(cfg Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.merges.build(list)
+	if !m.merges.build(list) {
+		return nil, fmt.Errorf("%w: the merges cannot be hashed", ErrUnsupported)
+	}
 	m.buildRunes(ids, list)
 	m.buildTables(list)
 	for c := range m.ascii {
@@ -93,7 +95,7 @@ func New(cfg Config) (*Model, error) {
 	}
 	for c, left := range m.ascii {
 		for d, right := range m.ascii {
-			m.asciiPairs[c][d] = m.merges.find(left, right)
+			m.asciiPairs[c][d] = m.merges.Find(left, right)
 		}
 	}
 	if err := m.buildUser(); err != nil {

@@ -1,40 +1,29 @@
 package spbpe
 
 import (
-	"math/bits"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
+	"github.com/dsload/dsload/tokenize/internal/pairhash"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// pairTable finds what two neighbouring symbols merge to: open addressing, at most half full, one word a slot.
+// pairTable finds what two neighbouring symbols merge to.
 type pairTable struct {
-	slots []uint64 // left<<44 | right<<24 | rank; emptySlot
-	shift uint
-	ids   []uint32 // by rank: what the pair becomes; manyIDs where pieces of equal score share the rank
+	pairhash.Table
+	ids []uint32 // by rank: what the pair becomes; manyIDs where pieces of equal score share the rank
 
 	tied map[uint64]uint32 // by pair, for ranks with manyIDs
 }
 
 const (
 	symbolBits = 20
-	rankBits   = 24
-	noRank     = 1<<rankBits - 1
-	emptySlot  = ^uint64(0)
+	noRank     = pairhash.NoRank
 	manyIDs    = ^uint32(0)
 )
 
-func (t *pairTable) build(list []merge) {
-	size := 2
-	for size < 2*len(list)+2 {
-		size *= 2
-	}
-	t.slots = make([]uint64, size)
-	t.shift = uint(64 - bits.TrailingZeros(uint(size)))
-	for i := range t.slots {
-		t.slots[i] = emptySlot
-	}
+// build takes the merges; of equal pairs the last one counts, as in Hugging Face's map. It fails only for pairs that were made to.
+func (t *pairTable) build(list []merge) (ok bool) {
 	unset := manyIDs - 1
 	for _, m := range list {
 		for int(m.rank) >= len(t.ids) {
@@ -46,38 +35,19 @@ func (t *pairTable) build(list []merge) {
 			*id = manyIDs
 		}
 	}
-	for _, m := range list {
+	entries := make([]uint64, len(list))
+	for i, m := range list {
+		key := pairhash.Key(m.left, m.right)
 		if t.ids[m.rank] == manyIDs {
 			if t.tied == nil {
 				t.tied = map[uint64]uint32{}
 			}
-			t.tied[pairKey(m.left, m.right)] = m.id
+			t.tied[key] = m.id
 		}
-		key := pairKey(m.left, m.right)
-		i := t.hash(key)
-		for t.slots[i] != emptySlot && t.slots[i]>>rankBits != key {
-			i = (i + 1) & (size - 1)
-		}
-		t.slots[i] = key<<rankBits | uint64(m.rank) // of equal pairs the last one counts, as in Hugging Face's map
+		entries[i] = key<<24 | uint64(m.rank)
 	}
-}
-
-func pairKey(left, right uint32) uint64 { return uint64(left)<<symbolBits | uint64(right) }
-
-func (t *pairTable) hash(key uint64) int {
-	return int(key * 0x9E3779B97F4A7C15 >> t.shift)
-}
-
-// find returns the rank of a pair, or noRank if it does not merge.
-func (t *pairTable) find(left, right uint32) uint32 {
-	key := pairKey(left, right)
-	mask := len(t.slots) - 1
-	for i := t.hash(key); ; i++ {
-		s := t.slots[i&mask]
-		if s>>rankBits == key || s == emptySlot {
-			return uint32(s) & noRank
-		}
-	}
+	t.Table, ok = pairhash.New(entries)
+	return ok
 }
 
 // result returns what a pair of that rank merges to.
@@ -85,10 +55,10 @@ func (t *pairTable) result(left, right, rank uint32) uint32 {
 	if id := t.ids[rank]; id != manyIDs {
 		return id
 	}
-	return t.tied[pairKey(left, right)]
+	return t.tied[pairhash.Key(left, right)]
 }
 
-func (t *pairTable) bytes() int64 { return int64(len(t.slots))*8 + int64(len(t.ids))*4 }
+func (t *pairTable) bytes() int64 { return t.Bytes() + int64(len(t.ids))*4 }
 
 // Flags of a character, above its id in the table of characters.
 const (

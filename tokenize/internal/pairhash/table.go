@@ -1,0 +1,155 @@
+// Package pairhash maps pairs of symbols to ranks by a perfect hash, for the engines that merge pairs of byte-pair encodings. A Table is
+// immutable once it is made; any number of goroutines may read it.
+package pairhash
+
+import "math/bits"
+
+// NoRank is the rank of a pair that never merges; NoSymbol is a symbol that has no pairs, put before and after a word.
+const (
+	NoRank   = 1<<24 - 1
+	NoSymbol = 1<<20 - 1
+)
+
+// Table maps a pair of symbols of 20 bits to its rank by a perfect hash: one small displacement and one slot are read, no probing. Its fields are
+// open to kernels in assembly. A slot holds left<<44 | right<<24 | rank. Unused slots hold NoSymbol twice, which no lookup of a real pair matches.
+type Table struct {
+	Mul         uint64
+	BucketShift uint8
+	SlotShift   uint8
+	Disp        []uint16
+	Slots       []uint64
+}
+
+// Key is the upper part of a pair's slot.
+func Key(a, b uint32) uint64 { return uint64(a)<<20 | uint64(b) }
+
+// Find returns the rank of the pair, or NoRank.
+func (t *Table) Find(a, b uint32) uint32 {
+	key := uint64(a)<<20 | uint64(b)
+	p := key * t.Mul
+	e := t.Slots[uint32(p>>8)*uint32(t.Disp[p>>t.BucketShift])>>t.SlotShift]
+	r := uint32(e) & NoRank
+	if e>>24 != key {
+		r = NoRank // a conditional move: the outcome is unpredictable
+	}
+	return r
+}
+
+const emptySlot = uint64(NoSymbol)<<44 | uint64(NoSymbol)<<24 | NoRank
+
+// New builds the table from entries in slot form; of equal pairs the last counts. It fails only for sets of pairs made to collide under
+// every multiplier tried.
+func New(entries []uint64) (Table, bool) {
+	sbits := max(bits.Len(uint(len(entries)+len(entries)/4)), 4)
+	muls := [...]uint64{0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0xc2b2ae3d27d4eb4f, 0xff51afd7ed558ccd}
+	for try := range 2 * len(muls) {
+		if t, ok := tryTable(entries, muls[try%len(muls)], sbits+try/len(muls)); ok {
+			return t, true
+		}
+	}
+	return Table{}, false
+}
+
+func tryTable(entries []uint64, mul uint64, sbits int) (Table, bool) {
+	bbits := sbits - 2
+	t := Table{Mul: mul, BucketShift: uint8(64 - bbits), SlotShift: uint8(32 - sbits)}
+	t.Disp = make([]uint16, 1<<bbits)
+	t.Slots = make([]uint64, 1<<sbits)
+	for i := range t.Slots {
+		t.Slots[i] = emptySlot
+	}
+	// Counting sort by bucket, then buckets by size, largest first.
+	start := make([]uint32, 1<<bbits+1)
+	for _, e := range entries {
+		start[(e>>24)*mul>>t.BucketShift]++
+	}
+	sum, largest := uint32(0), uint32(0)
+	for i, n := range start {
+		start[i] = sum
+		sum, largest = sum+n, max(largest, n)
+	}
+	if largest > 64 {
+		return t, false
+	}
+	sorted := make([]uint64, len(entries))
+	for _, e := range entries {
+		b := (e >> 24) * mul >> t.BucketShift
+		sorted[start[b]] = e
+		start[b]++
+	}
+	// The end of a bucket is known now; its beginning moves up where pairs occur again.
+	sizes := make([]uint8, len(t.Disp))
+	var first [66]uint32 // of the buckets of a size, once the sizes above it are counted
+	begin := uint32(0)
+	for b := range sizes {
+		end := start[b]
+		sizes[b] = uint8(end - lastOnly(sorted, begin, end))
+		first[sizes[b]]++
+		begin = end
+	}
+	sum = 0
+	for n := len(first) - 1; n >= 0; n-- {
+		sum, first[n] = sum+first[n], sum
+	}
+	order := make([]uint32, len(sizes))
+	for b, n := range sizes {
+		order[first[n]] = uint32(b)
+		first[n]++
+	}
+	for _, b := range order {
+		n := uint32(sizes[b])
+		if n == 0 {
+			break
+		}
+		if !t.place(sorted[start[b]-n:start[b]], b) {
+			return t, false
+		}
+	}
+	return t, true
+}
+
+// lastOnly drops all but the last of equal pairs from a bucket and returns where it begins then.
+func lastOnly(sorted []uint64, begin, end uint32) uint32 {
+	to := end
+next:
+	for i := end; i > begin; i-- {
+		e := sorted[i-1]
+		for _, o := range sorted[to:end] {
+			if o>>24 == e>>24 {
+				continue next
+			}
+		}
+		to--
+		sorted[to] = e
+	}
+	return to
+}
+
+// place finds an odd displacement under which the entries of a bucket meet free slots.
+func (t *Table) place(entries []uint64, bucket uint32) bool {
+	var at [64]uint32
+next:
+	for d := uint32(1); d < 1<<16; d += 2 {
+		for i, e := range entries {
+			s := uint32((e>>24)*t.Mul>>8) * d >> t.SlotShift
+			if t.Slots[s] != emptySlot {
+				continue next
+			}
+			for _, o := range at[:i] {
+				if o == s {
+					continue next
+				}
+			}
+			at[i] = s
+		}
+		for i, e := range entries {
+			t.Slots[at[i]] = e
+		}
+		t.Disp[bucket] = uint16(d)
+		return true
+	}
+	return false
+}
+
+// Bytes is the memory the table keeps.
+func (t *Table) Bytes() int64 { return int64(len(t.Disp)*2 + len(t.Slots)*8) }
