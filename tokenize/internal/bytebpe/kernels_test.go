@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
 // variants runs a test with each set of kernels the machine has.
@@ -37,6 +39,9 @@ func FuzzKernels(f *testing.F) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 50 {
 		f.Add(randomText(r, 300))
+	}
+	for _, h := range enginetest.HostileTexts(700) {
+		f.Add(h.Text)
 	}
 	ref := newReference(f, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
 	e, twin := ref.m.NewEncoder(1<<20), ref.m.NewEncoder(1<<20)

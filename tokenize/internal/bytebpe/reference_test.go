@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
 // reference merges by the definition: the lowest rank first, the leftmost of equals, until none is left.
@@ -295,6 +297,9 @@ func FuzzEncode(f *testing.F) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for range 60 {
 		f.Add(r.Uint64(), randomWords(r, 100))
+	}
+	for _, h := range enginetest.HostileTexts(700) {
+		f.Add(r.Uint64(), h.Text)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, text []byte) {
 		r := rand.New(rand.NewPCG(seed, 0))

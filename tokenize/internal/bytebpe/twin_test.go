@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
 // pieces of text that meet every rule of the patterns, and what is not text.
@@ -132,6 +134,9 @@ func FuzzSplit(f *testing.F) {
 	for split := GPT2; split < None; split++ {
 		for range 30 {
 			f.Add(uint8(split), randomText(r, 200))
+		}
+		for _, h := range enginetest.HostileTexts(700) {
+			f.Add(uint8(split), h.Text)
 		}
 	}
 	var encoders [None]*Encoder

@@ -248,6 +248,9 @@ func TestNoAllocs(t *testing.T) {
 
 func FuzzAppend(f *testing.F) {
 	f.Add(uint64(1), "a b\u2581c")
+	for i, h := range enginetest.HostileTexts(700) {
+		f.Add(uint64(i), string(h.Text))
+	}
 	f.Fuzz(func(t *testing.T, seed uint64, text string) {
 		cfg, _ := randomConfig(rand.New(rand.NewPCG(seed, 0)), false)
 		m, err := New(cfg)
