@@ -1,14 +1,12 @@
 package normalize
 
-import (
-	"bytes"
-	"unicode/utf8"
-)
+import "bytes"
 
 // Mapper is a precompiled character map, applied per grapheme cluster.
 type Mapper interface {
 	Append(dst, text []byte) []byte
-	// Leading is how many bytes of what Append makes of text stem from its first n bytes, which are whole characters.
+	// Leading is how many bytes of what Append makes of text stem from its first n bytes, which are whole characters; where those are removed, from the
+	// first character that is not.
 	Leading(text []byte, n int) int
 }
 
@@ -21,9 +19,7 @@ func (c charsmap) Append(dst, src []byte, e *Edges) []byte {
 	from := len(dst)
 	dst = c.m.Append(dst, src)
 	if e.Zero > 0 && !bytes.Equal(dst[from:], src) {
-		if e.Zero = c.m.Leading(src, e.Zero); e.Zero == 0 { // removed: the first character that is left counts
-			_, e.Zero = utf8.DecodeRune(dst[from:])
-		}
+		e.Zero = c.m.Leading(src, e.Zero)
 	}
 	return dst
 }

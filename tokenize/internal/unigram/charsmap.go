@@ -157,11 +157,16 @@ func (c *Charsmap) appendChar(dst, char []byte) []byte {
 	return append(dst, char...)
 }
 
-// Leading is how many bytes of what Append makes of text stem from its first n bytes, which are whole characters. As in the original, a cluster
-// that is replaced as a whole gives its characters to those of the replacement one by one, and what is left over belongs to its last.
+// Leading is how many bytes of what Append makes of text stem from its first n bytes, which are whole characters; where those are removed, from the
+// first character that is not. As in the original, a cluster that is replaced as a whole gives its characters to those of the replacement one by
+// one, and what is left over belongs to its last.
 func (c *Charsmap) Leading(text []byte, n int) int {
 	made := 0
-	for pos := 0; pos < n; {
+	for pos := 0; pos < n || made == 0 && pos < len(text); {
+		if pos >= n {
+			_, size := utf8.DecodeRune(text[pos:])
+			n = pos + size
+		}
 		short, end := cluster(text[pos:])
 		if short > 0 {
 			if to, ok := c.replacement(text[pos : pos+short]); ok {
@@ -173,7 +178,7 @@ func (c *Charsmap) Leading(text []byte, n int) int {
 			}
 			end = short
 		}
-		for end += pos; pos < min(end, n); {
+		for end += pos; pos < end && (pos < n || made == 0); {
 			_, size := utf8.DecodeRune(text[pos:])
 			to, ok := c.replacement(text[pos : pos+size])
 			if !ok {

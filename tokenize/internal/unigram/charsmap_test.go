@@ -5,7 +5,7 @@ import "testing"
 // What stems from the first characters of a text, with clusters that are replaced as a whole, character by character, and not at all. The first two
 // rows are what Hugging Face's alignments give for U+1FFE alone and with a mark behind it.
 func TestLeading(t *testing.T) {
-	cm := makeCharsmap(t, map[string]string{"\u1ffe": " \u0314", "e\u0301": "\u00e9", "x": "", "\uff21": "A"})
+	cm := makeCharsmap(t, map[string]string{"\u1ffe": " \u0314", "e\u0301": "\u00e9", "x": "", "\ufdfa": "a b", "\uff21": "A"})
 	for _, c := range []struct {
 		text string
 		n    int
@@ -18,7 +18,10 @@ func TestLeading(t *testing.T) {
 		{"e\u0301a", 1, 2},             // the whole replacement is its first character
 		{"ab", 1, 1},
 		{"ab", 2, 2},
-		{"xa", 1, 0},
+		{"xa", 1, 1},
+		{"x\ufdfac", 1, 3},
+		{"xxx\u1ffe\u05bf", 1, 1},
+		{"xx", 1, 0},
 		{"xa", 2, 1},
 		{"\uff21\u05bf", 3, 1},
 	} {
