@@ -194,6 +194,7 @@ type casedWords struct {
 	caseless uint64
 	letter   uint64
 	set      uint64 // boundaries after contractions that lie in this block
+	clear    uint64 // what of such contractions does
 	end      int    // where the last contraction ended
 }
 
@@ -207,8 +208,8 @@ func (c *casedWords) cut(buf []byte, blocks []block, k int, begin uint64) (_ uin
 			split |= u & -u
 		}
 	}
-	begin |= split | c.set
-	c.set = 0
+	begin = (begin|split)&^c.clear | c.set
+	c.set, c.clear = 0, 0
 	for q := b.quote & (b.letter<<1 | c.letter); q != 0; q &= q - 1 {
 		i := bits.TrailingZeros64(q)
 		p := k*blockBytes + i
@@ -220,9 +221,11 @@ func (c *casedWords) cut(buf []byte, blocks []block, k int, begin uint64) (_ uin
 		if buf[p+n] >= 0x80 {
 			return begin, false // a caseless letter there would need the tail to begin anew
 		}
-		begin = begin&^(1<<i) | 1<<(i+n)
+		inside := uint64(1)<<n - 1 // the case of a contraction's letters cuts nothing
+		begin = begin&^(inside<<i) | 1<<(i+n)
 		if i+n > 63 {
 			c.set |= 1 << (i + n - 64)
+			c.clear |= inside >> (64 - i)
 		}
 	}
 	c.tail, c.caseless, c.letter = tail>>63, caseless>>63, b.letter>>63

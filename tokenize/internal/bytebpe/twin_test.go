@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
@@ -124,6 +125,18 @@ func TestSplitAgrees(t *testing.T) {
 		for _, c := range corpora {
 			if text := readShared(t, c.path); true {
 				checkSplit(t, e, text)
+			}
+		}
+	}
+}
+
+// TestContractionsOfAnyCase puts contractions, whose letters change case inside, at every place of a block and across its end.
+func TestContractionsOfAnyCase(t *testing.T) {
+	for split := GPT2; split < None; split++ {
+		e := tinyModel(t, split).NewEncoder(1)
+		for _, text := range []string{"'re'vE", "re'rE", "aaa're'RE x", "'s'rE", "I'M'rE", "x'lL y", "'re'lL", "'re'Ve", "'re'S", "\U0010ffff're'rE//'s're't'sa"} {
+			for pad := range 140 {
+				checkSplit(t, e, []byte(strings.Repeat("b", pad)+" "+text+strings.Repeat(" c", 80)))
 			}
 		}
 	}
