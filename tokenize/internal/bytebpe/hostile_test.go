@@ -10,6 +10,10 @@ import (
 // and nothing is kept but the encoder's own memory.
 func TestHostileIsLinear(t *testing.T) {
 	inputs := hostile()
+	mergedPerByte := 3
+	if len(kernelLevels()) == 1 {
+		mergedPerByte = 4 // without kernels, the windows of long words are merged, and counted, like any other: two for each byte, before what is merged again
+	}
 	models := map[string]*Model{"gpt2": loadRanks(t, "r50k_base.tiktoken", GPT2), "cl100k": loadRanks(t, "cl100k_base.tiktoken", CL100K), "o200k": loadRanks(t, "o200k_base.tiktoken", O200K)}
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		e := models[name].NewEncoder(0)
@@ -24,7 +28,7 @@ func TestHostileIsLinear(t *testing.T) {
 			if limit := 5 * len(text) / 2; scanned > limit {
 				t.Errorf("%s, %s: %d bytes scanned for %d", name, input, scanned, len(text))
 			}
-			if limit := 3 * len(text); merged > limit {
+			if limit := mergedPerByte * len(text); merged > limit {
 				t.Errorf("%s, %s: %d symbols merged for %d bytes", name, input, merged, len(text))
 			}
 			if got := e.bytes(); got > DefaultCacheBytes {
