@@ -69,12 +69,7 @@ func (b *faultBuild) completes(t *testing.T, out string, want map[string]string)
 	if code, messages := b.run(t, out, nil); code != exitDone {
 		t.Fatalf("the same command afterwards: exit code %d: %s", code, messages)
 	}
-	got := treeOf(t, out)
-	for name, data := range want {
-		if got[name] != data {
-			t.Errorf("%s differs", name)
-		}
-	}
+	wantTree(t, "the same command afterwards", out, want)
 }
 
 func TestFaultsOfTheRealSystem(t *testing.T) {

@@ -40,14 +40,7 @@ var injections = []injection{
 // TestInjectedFaults makes system calls of the program fail, or a signal meet it there; each time the exit code and the message are right, and the same
 // command afterwards completes to the same bytes. DSLOAD_FAULTS sets the number of faults (12).
 func TestInjectedFaults(t *testing.T) {
-	wanted := 12
-	if s := os.Getenv("DSLOAD_FAULTS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wanted = n
-	}
+	wanted := countFromEnv(t, "DSLOAD_FAULTS", 12)
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("strace, which makes the faults, is not installed")
@@ -110,15 +103,7 @@ func TestInjectedFaults(t *testing.T) {
 		if code, messages := build(out); code != exitDone {
 			t.Fatalf("%s (seed %d): the same command afterwards: exit code %d: %s", inject, seed, code, messages)
 		}
-		got := treeOf(t, out)
-		for name, data := range want {
-			if got[name] != data {
-				t.Errorf("%s (seed %d): %s differs", inject, seed, name)
-			}
-		}
-		if len(got) != len(want) {
-			t.Errorf("%s (seed %d): %d files, want %d", inject, seed, len(got), len(want))
-		}
+		wantTree(t, fmt.Sprintf("%s (seed %d)", inject, seed), out, want)
 		if err := os.RemoveAll(out); err != nil {
 			t.Fatal(err)
 		}

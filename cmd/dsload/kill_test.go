@@ -16,14 +16,7 @@ import (
 // every file but run.json with those of a build that was left alone. Several shards, both splits, plain and compressed inputs. DSLOAD_KILLS sets the number
 // of kills (20).
 func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
-	wanted := 20
-	if s := os.Getenv("DSLOAD_KILLS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wanted = n
-	}
+	wanted := countFromEnv(t, "DSLOAD_KILLS", 20)
 	exe, dir := builtProgram(t), t.TempDir()
 	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	text := func(paragraphs int) string {
@@ -87,20 +80,43 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 			}
 			kills++
 		}
-		got := treeOf(t, filepath.Join(dir, out))
-		if len(got) != len(want) {
-			t.Fatalf("%d files, want %d", len(got), len(want))
-		}
-		for name, data := range want {
-			if got[name] != data {
-				t.Fatalf("%s differs after kills", name)
-			}
-		}
+		wantTree(t, "after kills", filepath.Join(dir, out), want)
 		if err := os.RemoveAll(filepath.Join(dir, out)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Logf("%d kills over %d builds of %.1f s, %d of them resumed; all equal", kills, builds, alone.Seconds(), resumed)
+}
+
+// countFromEnv is the number that an environment variable gives, or def where it is not set.
+func countFromEnv(t *testing.T, name string, def int) int {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return def
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// wantTree holds the files of a dataset folder, run.json aside, against those of another.
+func wantTree(t *testing.T, what, dir string, want map[string]string) {
+	t.Helper()
+	got := treeOf(t, dir)
+	for name, data := range want {
+		if got[name] != data {
+			t.Errorf("%s: %s differs", what, name)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: %d files, want %d", what, len(got), len(want))
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
 }
 
 // treeOf is readTree for a test that cannot go on without it.
