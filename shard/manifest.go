@@ -212,17 +212,26 @@ func validHash(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
+// openSized opens a file for reading and tells its size.
+func openSized(fsys FS, path string) (File, int64, error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, 0, err
+	}
+	size, err := f.Size()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, size, nil
+}
+
 // readSmallFile reads a whole file of at most limit bytes.
 func readSmallFile(fsys FS, path string, limit int64) ([]byte, error) {
-	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	f, size, err := openSized(fsys, path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
 	if size > limit {
 		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %d bytes", ErrTooLarge, size)}
 	}

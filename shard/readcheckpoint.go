@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
 
 	"github.com/zeebo/blake3"
 )
@@ -32,15 +31,11 @@ type savedSplit struct {
 
 // readCheckpoint checks and decodes a checkpoint file of a build with the options want; one of another build is a *SettingsError.
 func readCheckpoint(fsys FS, path, dir string, want BuilderOptions) (*savedState, error) {
-	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	f, size, err := openSized(fsys, path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
 	if least := int64(len(checkpointMagic) + 32); size < least {
 		return nil, truncated(path, size, least)
 	}

@@ -40,15 +40,7 @@ func (m *machine) slide(in *inst, s *span, pos, limit int) {
 			count, end = n, s.end
 		}
 	case before(pos, s.start):
-		for count < limit && end != s.start {
-			next, ok := m.step(in, end)
-			if !ok {
-				break
-			}
-			end = next
-			count++
-			m.steps++
-		}
+		count, end = m.walk(in, count, end, limit, s.start)
 		if end == s.start {
 			for count, end = count+s.count, s.end; count > limit; count-- {
 				end = m.back(end, !in.back)
@@ -56,7 +48,13 @@ func (m *machine) slide(in *inst, s *span, pos, limit int) {
 			}
 		}
 	}
-	for count < limit {
+	count, end = m.walk(in, count, end, limit, -1)
+	*s = span{pos, end, count}
+}
+
+// walk takes steps from end on, count of which were taken before, until there are limit, or none is left, or the position stop is reached.
+func (m *machine) walk(in *inst, count, end, limit, stop int) (int, int) {
+	for count < limit && end != stop {
 		next, ok := m.step(in, end)
 		if !ok {
 			break
@@ -65,7 +63,7 @@ func (m *machine) slide(in *inst, s *span, pos, limit int) {
 		count++
 		m.steps++
 	}
-	*s = span{pos, end, count}
+	return count, end
 }
 
 // counted is loop for a loop with an upper bound.
