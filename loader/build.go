@@ -38,6 +38,7 @@ type build struct {
 	meter  meter
 	phases []phase
 
+	cutter        *example.Cutter // the flusher's
 	templateBytes int64
 
 	// Of the phase that runs.
@@ -104,9 +105,17 @@ func prepare(ctx context.Context, o Options) (*build, shard.BuilderOptions, erro
 		}
 	}
 	b.model = t
-	if special := len(t.Prefix()) + len(t.Suffix()); o.MaxLength <= special {
-		return nil, none, &OptionError{"max-length", fmt.Sprint(o.MaxLength),
-			fmt.Sprintf("the special tokens of %s alone take %d; write at least %d", t.Name(), special, special+1)}
+	var err error
+	b.cutter, err = example.NewCutter(example.CutterOptions{
+		MaxLength: o.MaxLength, Overflow: example.Overflow(o.Overflow), Prefix: t.Prefix(), Suffix: t.Suffix(),
+	})
+	var length *example.LengthError
+	if errors.As(err, &length) {
+		err = &OptionError{"max-length", fmt.Sprint(o.MaxLength),
+			fmt.Sprintf("the special tokens of %s alone take %d; write at least %d", t.Name(), length.Special, length.Special+1)}
+	}
+	if err != nil {
+		return nil, none, err
 	}
 	template, err := readTemplate(o.Template)
 	if err != nil {
@@ -182,14 +191,7 @@ func (b *build) openPhase(ctx context.Context, args []string, template string) (
 // newFlusher makes the last stage, restored from the checkpoint where there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder}
-	cutter, err := example.NewCutter(example.CutterOptions{
-		MaxLength: o.MaxLength, Overflow: example.Overflow(o.Overflow), Prefix: b.model.Prefix(), Suffix: b.model.Suffix(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	f.cutter = cutter
+	f := &flusher{b: b, builder: builder, cutter: b.cutter}
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
 		held = 0

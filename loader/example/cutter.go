@@ -53,7 +53,14 @@ type State struct {
 	IDs     []uint32 `json:"ids,omitempty"`
 }
 
-// NewCutter checks the options: MaxLength must leave room for a token of text beside the special ones.
+// LengthError says that MaxLength leaves no room for a token of text beside the special ones.
+type LengthError struct{ MaxLength, Special int } // tokens
+
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("max length %d: the tokenizer's special tokens alone take %d; write at least %d", e.MaxLength, e.Special, e.Special+1)
+}
+
+// NewCutter checks the options; a *LengthError says that MaxLength is too small.
 func NewCutter(o CutterOptions) (*Cutter, error) {
 	if o.Overflow == "" {
 		o.Overflow = Chunk
@@ -61,8 +68,8 @@ func NewCutter(o CutterOptions) (*Cutter, error) {
 	if o.Overflow != Chunk && o.Overflow != Truncate && o.Overflow != Drop {
 		return nil, fmt.Errorf("overflow %q: must be chunk, truncate or drop", o.Overflow)
 	}
-	if least := len(o.Prefix) + len(o.Suffix) + 1; o.MaxLength < least {
-		return nil, fmt.Errorf("max length %d: the tokenizer's special tokens alone take %d; write at least %d", o.MaxLength, least-1, least)
+	if special := len(o.Prefix) + len(o.Suffix); o.MaxLength <= special {
+		return nil, &LengthError{o.MaxLength, special}
 	}
 	return &Cutter{opts: o}, nil
 }
