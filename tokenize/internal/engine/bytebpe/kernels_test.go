@@ -22,7 +22,7 @@ func variants(t *testing.T, f func(t *testing.T)) {
 // TestKernelsAgree compares every stage of the kernels in use with its twin on the same window.
 func TestKernelsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
-	ref := newReference(t, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
+	ref := newOracle(t, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
 	variants(t, func(t *testing.T) {
 		e, twin := ref.m.NewEncoder(1<<20), ref.m.NewEncoder(1<<20)
 		for i := range 1500 {
@@ -43,7 +43,7 @@ func FuzzKernels(f *testing.F) {
 	for _, h := range enginetest.HostileTexts(700) {
 		f.Add(h.Text)
 	}
-	ref := newReference(f, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
+	ref := newOracle(f, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
 	e, twin := ref.m.NewEncoder(1<<20), ref.m.NewEncoder(1<<20)
 	f.Fuzz(func(t *testing.T, text []byte) { checkKernels(t, e, twin, text) })
 }

@@ -89,7 +89,7 @@ func TestWordPieceReference(t *testing.T) {
 		m := NewWordPiece(&spec.WordPiece{Vocab: vocab.New(tokens), Prefix: "##", MaxChars: uint64(limit)})
 		var s Scratch
 		text := randomText(r)
-		want, got := reference.WordPiece(ids, "<unk>", "##", limit, text), m.Append(nil, []byte(text), &s)
+		want, got := reference.WordPiece(ids, ids["<unk>"], "##", limit, text), m.Append(nil, []byte(text), &s)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q: %v, want %v", text, got, want)
 		}
@@ -110,7 +110,7 @@ func TestUnigramReference(t *testing.T) {
 		}
 		var s Scratch
 		text := randomText(r)
-		want, got := reference.Unigram(ids, scores, 0, text), m.Append(nil, []byte(text), &s)
+		want, got := (&reference.Unigram{Vocab: ids, Scores: scores}).Encode(text), m.Append(nil, []byte(text), &s)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q: %v, want %v", text, got, want)
 		}
