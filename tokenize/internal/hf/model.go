@@ -195,6 +195,35 @@ func (m *model) readFields() error {
 			return spec.Unsupportedf("BPE with dropout %v: ids would be random; set it to null to encode with all merges", p)
 		}
 	}
+	if err := m.readOptions(known); err != nil {
+		return err
+	}
+	if s, ok := m.has("unk_id"); ok && m.kind == "Unigram" {
+		id, err := s.Uint(spec.MaxID)
+		if err != nil {
+			return err
+		}
+		m.unkID = int(id)
+	}
+	if m.kind == "WordPiece" {
+		s, ok := m.has("max_input_chars_per_word")
+		if !ok {
+			return spec.Formatf("WordPiece without max_input_chars_per_word")
+		}
+		n, err := s.Uint(1 << 62)
+		if err != nil {
+			return err
+		}
+		m.maxChars = n
+	}
+	if (m.kind == "WordPiece" || m.kind == "WordLevel") && !m.hasUnk {
+		return spec.Formatf("%s without unk_token", m.kind)
+	}
+	return nil
+}
+
+// readOptions reads the members that are plain truths or short texts.
+func (m *model) readOptions(known map[string]bool) error {
 	for _, f := range []struct {
 		name string
 		to   *bool
@@ -222,27 +251,6 @@ func (m *model) readFields() error {
 			*f.to = string(b)
 			m.hasUnk = m.hasUnk || f.name == "unk_token"
 		}
-	}
-	if s, ok := m.has("unk_id"); ok && m.kind == "Unigram" {
-		id, err := s.Uint(spec.MaxID)
-		if err != nil {
-			return err
-		}
-		m.unkID = int(id)
-	}
-	if m.kind == "WordPiece" {
-		s, ok := m.has("max_input_chars_per_word")
-		if !ok {
-			return spec.Formatf("WordPiece without max_input_chars_per_word")
-		}
-		n, err := s.Uint(1 << 62)
-		if err != nil {
-			return err
-		}
-		m.maxChars = n
-	}
-	if (m.kind == "WordPiece" || m.kind == "WordLevel") && !m.hasUnk {
-		return spec.Formatf("%s without unk_token", m.kind)
 	}
 	return nil
 }
