@@ -172,7 +172,8 @@ func prune(words []word, pieces []piece, wanted int) []piece {
 		for _, o := range others {
 			logOther += math.Log(used[o]+used[id]) - logTotalOther
 		}
-		candidates = append(candidates, candidate{id, float64(inWords[id] / all * (math.Log(used[id]) - logTotal - logOther))})
+		candidates = append(candidates, candidate{id,
+			float64(inWords[id] / all * (math.Log(used[id]) - logTotal - logOther))})
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(-cmp.Compare(a.loss, b.loss), cmp.Compare(pieces[a.id].text, pieces[b.id].text))

@@ -82,7 +82,8 @@ func shapeOf(cacheBytes int) cacheShape {
 }
 
 func (s cacheShape) bytes() int64 {
-	return int64(64<<s.aBits + 64<<s.bBits + 64*(1+lineSlack) + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits + 1<<s.longBits)
+	return int64(64<<s.aBits + 64<<s.bBits + 64*(1+lineSlack) + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits +
+		1<<s.longBits)
 }
 
 func (c *cache) init(s cacheShape) {

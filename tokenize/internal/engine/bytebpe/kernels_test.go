@@ -86,7 +86,8 @@ func checkKernels(t *testing.T, e, twin *Encoder, text []byte) {
 		e.prepare(w, k)
 		twin.prepareGo(w, k)
 		a, b := &e.probes, &twin.probes
-		if !slices.Equal(a.pairs[:k], b.pairs[:k]) || !slices.Equal(a.lines[:k], b.lines[:k]) || !slices.Equal(a.any[:k], b.any[:k]) {
+		if !slices.Equal(a.pairs[:k], b.pairs[:k]) || !slices.Equal(a.lines[:k], b.lines[:k]) ||
+			!slices.Equal(a.any[:k], b.any[:k]) {
 			t.Fatalf("probes of %q differ", text)
 		}
 		m1 = e.match(w, k, m1)
@@ -146,7 +147,8 @@ func TestEncodersAgree(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	m := loadFixture(t, "gpt2").model
 	docs := documents(readShared(t, corpora[3].path))[:300]
-	docs = append(docs, bytes.Repeat([]byte("a"), 5000), bytes.Repeat([]byte("\x00 b"), 2000), bytes.Repeat([]byte("="), 3000), bytes.Repeat([]byte{0xff}, 500))
+	docs = append(docs, bytes.Repeat([]byte("a"), 5000), bytes.Repeat([]byte("\x00 b"), 2000),
+		bytes.Repeat([]byte("="), 3000), bytes.Repeat([]byte{0xff}, 500))
 	for _, size := range []int{1, 0} {
 		e := m.NewEncoder(size)
 		var ids []uint32

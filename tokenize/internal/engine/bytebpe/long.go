@@ -178,7 +178,8 @@ func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
 		to, next := length, 0
 		n = begin + length
 		if i+1 < windows {
-			shared := sharedToken((starts|1<<length)>>windowStep, (r.starts[i+1]|1<<jobs[i+1].length)&(1<<(length-windowStep+1)-1), max(0, from-windowStep))
+			shared := sharedToken((starts|1<<length)>>windowStep,
+				(r.starts[i+1]|1<<jobs[i+1].length)&(1<<(length-windowStep+1)-1), max(0, from-windowStep))
 			if shared < 0 && n < maxShort {
 				return g.array(w)
 			}

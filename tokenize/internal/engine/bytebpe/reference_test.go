@@ -203,7 +203,8 @@ func TestLongWords(t *testing.T) {
 		ref := newOracle(t, c)
 		e := ref.m.NewEncoder(1)
 		letters := "abthes"[:1+r.IntN(6)]
-		for _, n := range []int{1, 15, 16, 17, 23, 24, 25, 31, 32, 33, 59, 60, 61, 71, 72, 73, 100, 120, 133, 255, 256, 257, 300, 1023, 1024, 1025, 2000} {
+		for _, n := range []int{1, 15, 16, 17, 23, 24, 25, 31, 32, 33, 59, 60, 61, 71, 72, 73, 100, 120, 133, 255,
+			256, 257, 300, 1023, 1024, 1025, 2000} {
 			n += r.IntN(2)
 			text := make([]byte, n)
 			for i := range text {
@@ -258,7 +259,8 @@ func TestLongWordsOfVocabularies(t *testing.T) {
 		ref := newOracle(t, c)
 		var texts [][]byte
 		var want [][]uint32
-		for _, letters := range []string{"abcdefghijklmnopqrstuvwxyz", "abc", "0123456789", "=-", " ", "ab中é", "\x00\xff\xc3\x28", "tokens", "heads"} {
+		for _, letters := range []string{"abcdefghijklmnopqrstuvwxyz", "abc", "0123456789", "=-", " ", "ab中é",
+			"\x00\xff\xc3\x28", "tokens", "heads"} {
 			for range 4 {
 				var text []byte
 				for n := 100 + r.IntN(900); len(text) < n; {

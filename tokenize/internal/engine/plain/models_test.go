@@ -58,7 +58,8 @@ func TestBPEReference(t *testing.T) {
 		}
 		tokens, ids := randomVocab(r, extra...)
 		ref := &reference.BPE{Vocab: ids, FuseUnk: r.IntN(2) == 0, ByteFallback: fallback, IgnoreMerges: r.IntN(3) == 0}
-		cfg := spec.BPE{Vocab: vocab.New(tokens), Unk: -1, FuseUnk: ref.FuseUnk, ByteFallback: fallback, IgnoreMerges: ref.IgnoreMerges}
+		cfg := spec.BPE{Vocab: vocab.New(tokens), Unk: -1, FuseUnk: ref.FuseUnk, ByteFallback: fallback,
+			IgnoreMerges: ref.IgnoreMerges}
 		if r.IntN(3) > 0 {
 			ref.Unk, cfg.Unk = "<unk>", 0
 		}

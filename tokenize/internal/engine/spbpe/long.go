@@ -108,7 +108,8 @@ func (e *Encoder) appendWindows(dst []uint32, chunk []byte, level int) (_ []uint
 		}
 		from := g.tokens[keep-1].end
 		before, again = cur, false
-		cur = windowStart{cur.pos + int(from), len(dst), o, token{g.tokens[keep].sym, g.tokens[keep].end - from}, max(level, cur.level-1)}
+		cur = windowStart{cur.pos + int(from), len(dst), o, token{g.tokens[keep].sym, g.tokens[keep].end - from},
+			max(level, cur.level-1)}
 	}
 }
 

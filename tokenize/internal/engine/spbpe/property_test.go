@@ -80,7 +80,8 @@ func expectedWord(cfg *Config, text string) []uint32 {
 	return ids
 }
 
-var alphabet = []string{"a", "b", "c", "d", "e", "1", "2", ".", "-", "\u00E9", "\u0436", "\u4E2D", "\U0001F600", " ", "\n", "<"}
+var alphabet = []string{"a", "b", "c", "d", "e", "1", "2", ".", "-", "\u00E9", "\u0436", "\u4E2D", "\U0001F600", " ",
+	"\n", "<"}
 
 // randomConfig makes a small model, with merges in an order that no training gives.
 func randomConfig(rng *rand.Rand, wide bool) (Config, []string) {
@@ -168,7 +169,8 @@ func TestLongChunks(t *testing.T) {
 		var sb strings.Builder
 		longest := 1 + rng.IntN(2)*rng.IntN(300) // half of the texts never repeat
 		for sb.Len() < 6000 {
-			sb.WriteString(strings.Repeat(letters[rng.IntN(len(letters))]+letters[rng.IntN(len(letters))], 1+rng.IntN(longest)))
+			sb.WriteString(strings.Repeat(letters[rng.IntN(len(letters))]+letters[rng.IntN(len(letters))],
+				1+rng.IntN(longest)))
 		}
 		chunk := []byte(sb.String())
 		got := e.appendLong(nil, chunk)

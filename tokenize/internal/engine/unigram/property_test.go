@@ -105,8 +105,10 @@ func makeCharsmap(t testing.TB, m map[string]string) *charsmap.Map {
 var testCharsmap *charsmap.Map
 
 var testMap = map[string]string{
-	"\t": " ", "\n": " ", "\r": " ", "\x01": "", "\u00A0": " ", "\u3000": " ", "\u2028": " ", "\u200B": " ", "\uFF21": "A", "\uFB01": "fi", "\u0340": "\u0300",
-	"e\u0301": "\u00E9", "\u0344": "\u0308\u0301", "\u2026": "...", "a\u0301": "\u00E1", "\uAC01": "xyz ", "\u037E": ";",
+	"\t": " ", "\n": " ", "\r": " ", "\x01": "", "\u00A0": " ", "\u3000": " ", "\u2028": " ", "\u200B": " ",
+	"\uFF21": "A", "\uFB01": "fi", "\u0340": "\u0300",
+	"e\u0301": "\u00E9", "\u0344": "\u0308\u0301", "\u2026": "...", "a\u0301": "\u00E1", "\uAC01": "xyz ",
+	"\u037E": ";",
 }
 
 func randomConfig(t testing.TB, rng *rand.Rand, wide bool) (Config, []string) {
@@ -132,7 +134,8 @@ func randomConfig(t testing.TB, rng *rand.Rand, wide bool) (Config, []string) {
 	}
 	add("<unk>", 0)
 	if wide {
-		cfg.Pieces, cfg.Scores = append(cfg.Pieces, make([][]byte, 70000)...), append(cfg.Scores, make([]float64, 70000)...)
+		cfg.Pieces, cfg.Scores = append(cfg.Pieces, make([][]byte, 70000)...),
+			append(cfg.Scores, make([]float64, 70000)...)
 	}
 	for b := range cfg.ByteIDs {
 		cfg.ByteIDs[b] = -1
@@ -191,8 +194,10 @@ func TestScratchIsReturned(t *testing.T) {
 		t.Fatalf("%d ids", len(ids))
 	}
 	e.Append(nil, []byte("a"), true, true)
-	if cap(e.paths) > 2*keepScratch || cap(e.sums) > 2*keepScratch || cap(e.word) > 2*keepScratch || len(e.win.Free()) > 64<<10 {
-		t.Errorf("kept %d paths, %d sums, %d bytes, a window of %d", cap(e.paths), cap(e.sums), cap(e.word), len(e.win.Free()))
+	if cap(e.paths) > 2*keepScratch || cap(e.sums) > 2*keepScratch || cap(e.word) > 2*keepScratch ||
+		len(e.win.Free()) > 64<<10 {
+		t.Errorf("kept %d paths, %d sums, %d bytes, a window of %d", cap(e.paths), cap(e.sums), cap(e.word),
+			len(e.win.Free()))
 	}
 }
 
@@ -229,13 +234,15 @@ func TestStretches(t *testing.T) {
 
 // TestStretchMemory reports that the search of a long word needs paths for a stretch of it.
 func TestStretchMemory(t *testing.T) {
-	m, err := New(Config{Pieces: [][]byte{[]byte("<unk>"), []byte("a"), []byte("abc"), []byte("bc")}, Scores: []float64{0, -3, -4, -5}})
+	m, err := New(Config{Pieces: [][]byte{[]byte("<unk>"), []byte("a"), []byte("abc"), []byte("bc")},
+		Scores: []float64{0, -3, -4, -5}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := m.newEncoder(chunkcache.MinBytes)
 	for _, part := range []string{"abc", "x", "abcxyz"} {
-		if ids := e.AppendWord(nil, bytes.Repeat([]byte(part), 1<<18)); len(ids) == 0 || len(e.paths) == 0 || len(e.paths) > keepScratch {
+		if ids := e.AppendWord(nil, bytes.Repeat([]byte(part), 1<<18)); len(ids) == 0 || len(e.paths) == 0 ||
+			len(e.paths) > keepScratch {
 			t.Errorf("%q: %d ids, %d paths", part, len(ids), len(e.paths))
 		}
 	}

@@ -121,7 +121,8 @@ func randomConfig(rng *rand.Rand, wide bool) (Config, []string) {
 	if wide {
 		cfg.Pieces = append(cfg.Pieces, make([][]byte, 70000)...)
 	}
-	list := []string{"a", "b", "C", "1", ".", "\u00E9", "\u0301", "e", "\u4E2D", "\u00C0", "\u0130", "\uAC01", "\u1100", "\u1161", "\u11A8", "i", "\u0307", "#"}
+	list := []string{"a", "b", "C", "1", ".", "\u00E9", "\u0301", "e", "\u4E2D", "\u00C0", "\u0130", "\uAC01",
+		"\u1100", "\u1161", "\u11A8", "i", "\u0307", "#"}
 	var letters []string
 	for range 1 + rng.IntN(7) {
 		letters = append(letters, list[rng.IntN(len(list))])
@@ -227,7 +228,8 @@ func TestDropped(t *testing.T) {
 			t.Fatalf("%+v: NUL dropped: %v, U+FFFD: %v", cfg.Normalizer, m.dropsNUL, m.dropsReplacement)
 		}
 		e := m.NewEncoder(1)
-		list := append([]string{"\uFFFD", "\x00", "\x01", "\uFFFC", "\uFF0C", strings.Repeat("\uFFFD", 100), strings.Repeat("\x00", 50)}, letters...)
+		list := append([]string{"\uFFFD", "\x00", "\x01", "\uFFFC", "\uFF0C", strings.Repeat("\uFFFD", 100),
+			strings.Repeat("\x00", 50)}, letters...)
 		if round%2 == 0 {
 			list = append(list, " ", ",")
 		}
@@ -235,7 +237,8 @@ func TestDropped(t *testing.T) {
 		for n := rng.IntN(40 << 10); text.Len() < n; {
 			text.WriteString(list[rng.IntN(len(list))])
 		}
-		if got, want := e.Append(nil, []byte(text.String()), true, true), expected(&cfg, text.String()); !slices.Equal(got, want) {
+		if got, want := e.Append(nil, []byte(text.String()), true, true),
+			expected(&cfg, text.String()); !slices.Equal(got, want) {
 			t.Fatalf("round %d, %+v: %d ids, want %d", round, cfg.Normalizer, len(got), len(want))
 		}
 	}
