@@ -17,7 +17,7 @@
 //	    that, so there is no sweep.
 //	I4  Every function with an assembly twin gives the same result in plain Go (build tag purego), bit for bit.
 //
-// A Cache belongs to one goroutine.
+// A Cache belongs to one goroutine. Engine bytebpe has a cache of its own, see there why.
 package chunkcache
 
 import (

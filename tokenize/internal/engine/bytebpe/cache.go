@@ -26,6 +26,11 @@ import (
 // Words of 17 to maxLong bytes live in a direct-mapped table over a second ring, which holds their
 // bytes too. So do the chunks of longer words, with where each id begins: what makes a megabyte of
 // one letter slow is merging the same chunk again and again.
+//
+// Package chunkcache is a cache of the same idea for the engines whose text falls apart into chunks,
+// and package pipeline has one for models that need neither speed nor order. They stay apart: this
+// one's lines are seeded from the vocabulary and keyed by the words of a byte-level split, its probe
+// and its emit are assembly over this layout, and most of what an encoder does is these two steps.
 
 const (
 	mulLo = 0x9e3779b97f4a7c15
