@@ -26,6 +26,11 @@ import (
 // Words of 17 to maxLong bytes live in a direct-mapped table over a second ring, which holds their
 // bytes too. So do the chunks of longer words, with where each id begins: what makes a megabyte of
 // one letter slow is merging the same chunk again and again.
+//
+// Package chunkcache is a cache of the same idea for the engines whose text falls apart into chunks,
+// and package pipeline has one for models that need neither speed nor order. They stay apart: this
+// one's lines are seeded from the vocabulary and keyed by the words of a byte-level split, its probe
+// and its emit are assembly over this layout, and most of what an encoder does is these two steps.
 
 const (
 	mulLo = 0x9e3779b97f4a7c15
@@ -82,7 +87,8 @@ func shapeOf(cacheBytes int) cacheShape {
 }
 
 func (s cacheShape) bytes() int64 {
-	return int64(64<<s.aBits + 64<<s.bBits + 64*(1+lineSlack) + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits + 1<<s.longBits)
+	return int64(64<<s.aBits + 64<<s.bBits + 64*(1+lineSlack) + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits +
+		1<<s.longBits)
 }
 
 func (c *cache) init(s cacheShape) {

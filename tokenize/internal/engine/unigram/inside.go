@@ -18,8 +18,8 @@ import (
 // and that of a word's beginning includes the white space before it, which tells the two kinds
 // apart and makes U+2581.
 //
-//	I6  Words of more than maxCutWord bytes are not cut inside, and scores are at most maxScore: so sums of paths are off by less than
-//	    closeScores.
+//	I6  Words of more than maxCutWord bytes are not cut inside, and scores are at most maxScore: so
+//	    sums of paths are off by less than closeScores.
 const (
 	longBlock   = 2 << 10
 	maxCutWord  = 2 * longBlock
@@ -48,7 +48,8 @@ func (m *Model) buildInside() {
 	var follow [utf8.RuneSelf]chunkcache.Row
 	for _, p := range m.cfg.Pieces {
 		for i := 1; i < len(p); i++ {
-			if x, y := p[i-1], p[i]; x < utf8.RuneSelf && y < utf8.RuneSelf && !soft[x] && !soft[y] && !m.gap[x] && !m.gap[y] {
+			if x, y := p[i-1], p[i]; x < utf8.RuneSelf && y < utf8.RuneSelf && !soft[x] && !soft[y] && !m.gap[x] &&
+				!m.gap[y] {
 				follow[x].Set(int(y))
 			}
 		}
