@@ -135,6 +135,7 @@ type Builder struct {
 	splits   [numSplits]buildSplit
 	files    []FileInfo // written by WriteFile
 	scratch  batchScratch
+	hasSeen  bool // SeenPaths was called
 	namesNew bool // names changed since the folder's last sync
 	ckpt     *checkpointWriter
 	err      error
@@ -283,6 +284,14 @@ func (b *Builder) syncNames() error {
 	}
 	b.namesNew = false
 	return nil
+}
+
+// SeenPaths returns the paths of two files for a record of the documents that were seen: a log,
+// which the caller syncs before a Checkpoint that relies on it, and scratch. Finish removes the
+// log. OpenBuilder keeps it with a checkpoint and removes the scratch.
+func (b *Builder) SeenPaths() (log, scratch string) {
+	b.hasSeen = true
+	return b.path(seenLogName), b.path(seenLogName + tempSuffix)
 }
 
 // Close releases the folder and keeps what the last Checkpoint made durable. After Finish it does

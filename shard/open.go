@@ -66,7 +66,7 @@ func (b *Builder) restore() (*Checkpoint, error) {
 			return nil, err
 		}
 	case has[ManifestName]:
-		return nil, b.finished(has[checkpointName])
+		return nil, b.finished(has)
 	case has[checkpointName]:
 		return b.resume(names)
 	default:
@@ -111,9 +111,9 @@ func (b *Builder) clear(names []string) error {
 	return b.syncNames()
 }
 
-// finished returns the error for a folder with a manifest. It removes a checkpoint that a crash at
-// the very end left.
-func (b *Builder) finished(checkpoint bool) error {
+// finished returns the error for a folder with a manifest. It removes what a crash at the very
+// end left.
+func (b *Builder) finished(has map[string]bool) error {
 	m, err := ReadManifest(b.fs, b.dir)
 	if err != nil {
 		return fmt.Errorf("%w; `overwrite` builds it again", err)
@@ -123,14 +123,17 @@ func (b *Builder) finished(checkpoint bool) error {
 	if err := sameBuild(b.dir, BuilderOptions{Settings: m.Settings, Schema: m.Schema}, want); err != nil {
 		return err
 	}
-	if checkpoint {
-		if err := b.fs.Remove(b.path(checkpointName)); err != nil {
+	for _, name := range []string{checkpointName, seenLogName, seenLogName + tempSuffix} {
+		if !has[name] {
+			continue
+		}
+		if err := b.fs.Remove(b.path(name)); err != nil {
 			return err
 		}
 		b.namesNew = true
-		if err := b.syncNames(); err != nil {
-			return err
-		}
+	}
+	if err := b.syncNames(); err != nil {
+		return err
 	}
 	return fmt.Errorf("%s: %w", b.dir, ErrFinished)
 }
@@ -156,7 +159,7 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 		}
 	}
 	for _, n := range names {
-		if !b.stray(n) {
+		if !b.stray(n) && (st.begun || n != seenLogName) {
 			continue
 		}
 		if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {

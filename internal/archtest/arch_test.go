@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"loader/build/source":          {},
 	"loader/build/source/synth":    {},
 	"loader/build/example":         {"tokenize"},
+	"loader/build/shape":           {"loader/build/example", "shard"},
 	"loader/serve":                 {"loader!", "loader/internal", "shard"},
 	"loader/serve/sampler":         {},
 	"loader/serve/collate":         {},
