@@ -33,12 +33,16 @@ func canonicalNumber(text []byte) (canonical string, ok bool) {
 	}
 	if len(rest) > 0 && rest[0]|0x20 == 'e' {
 		power := rest[1:]
-		if len(power) > 0 && power[0] == '+' {
+		down := len(power) > 0 && power[0] == '-'
+		if down || len(power) > 0 && power[0] == '+' {
 			power = power[1:]
 		}
 		n, err := strconv.Atoi(string(power))
-		if err != nil || len(power) > maxExponentDigits || power[0] == '+' {
+		if err != nil || len(power) > maxExponentDigits || len(leadingDigits(power)) < len(power) {
 			return "", false
+		}
+		if down {
+			n = -n
 		}
 		exponent, rest = exponent+n, nil
 	}
