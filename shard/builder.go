@@ -135,7 +135,6 @@ type Builder struct {
 	splits   [numSplits]buildSplit
 	files    []FileInfo // written by WriteFile
 	scratch  batchScratch
-	hasSeen  bool // SeenPaths was called
 	namesNew bool // names changed since the folder's last sync
 	ckpt     *checkpointWriter
 	err      error
@@ -288,9 +287,8 @@ func (b *Builder) syncNames() error {
 
 // SeenPaths returns the paths of two files for a record of the documents that were seen: a log,
 // which the caller syncs before a Checkpoint that relies on it, and scratch. Finish removes the
-// log. OpenBuilder keeps it with a checkpoint and removes the scratch.
+// log, as it does the checkpoint. OpenBuilder removes the scratch.
 func (b *Builder) SeenPaths() (log, scratch string) {
-	b.hasSeen = true
 	return b.path(seenLogName), b.path(seenLogName + tempSuffix)
 }
 

@@ -66,7 +66,7 @@ func (b *Builder) restore() (*Checkpoint, error) {
 			return nil, err
 		}
 	case has[ManifestName]:
-		return nil, b.finished(has)
+		return nil, b.finished(has[checkpointName])
 	case has[checkpointName]:
 		return b.resume(names)
 	default:
@@ -113,7 +113,7 @@ func (b *Builder) clear(names []string) error {
 
 // finished returns the error for a folder with a manifest. It removes what a crash at the very
 // end left.
-func (b *Builder) finished(has map[string]bool) error {
+func (b *Builder) finished(checkpoint bool) error {
 	m, err := ReadManifest(b.fs, b.dir)
 	if err != nil {
 		return fmt.Errorf("%w; `overwrite` builds it again", err)
@@ -123,17 +123,10 @@ func (b *Builder) finished(has map[string]bool) error {
 	if err := sameBuild(b.dir, BuilderOptions{Settings: m.Settings, Schema: m.Schema}, want); err != nil {
 		return err
 	}
-	for _, name := range []string{checkpointName, seenLogName, seenLogName + tempSuffix} {
-		if !has[name] {
-			continue
-		}
-		if err := b.fs.Remove(b.path(name)); err != nil {
+	if checkpoint {
+		if err := b.removeCheckpoint(); err != nil {
 			return err
 		}
-		b.namesNew = true
-	}
-	if err := b.syncNames(); err != nil {
-		return err
 	}
 	return fmt.Errorf("%s: %w", b.dir, ErrFinished)
 }
