@@ -48,10 +48,16 @@ and its end only, for decoder-only models. Rows without any of the target are le
 
 The tokens of the tokenizer's post-processor surround each document once, or each row
 with --special-tokens chunk. --bos and --eos put a token before and after each document,
-and around each prompt and target of two columns, unless the post-processor does so.`,
+and around each prompt and target of two columns, unless the post-processor does so.
+
+A document stays if it meets every condition: --where, --min-chars, --max-chars, --match,
+--no-match, --sample, then --dedup. What each left out is counted and printed.
+A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
+happen while serving, where they can change without building again: see 'dsload serve -h'.`,
 		Example: `  dsload build                                           # generated text, 30,000 examples
   dsload build wiki.train.txt --format wikitext --out data
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
+  dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near
   dsload build recipes.csv --format recipes --template recipe-seq2seq
   dsload build chats.jsonl --template pair.tmpl --causal-pairs --eos
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
@@ -63,6 +69,7 @@ and around each prompt and target of two columns, unless the post-processor does
 	flags.SortFlags = false
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out, "dataset folder")
 	f.addTextFlags(flags)
+	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
@@ -131,6 +138,9 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 		if cmd.Flags().Changed(flag.name) && flag.value < 1 {
 			return usagef("--%s %d: must be at least 1", flag.name, flag.value)
 		}
+	}
+	if cmd.Flags().Changed("sample") && o.Filter.Sample == 0 {
+		return usagef("--sample 0: is a share of the documents: above 0 and at most 1, as in 0.1")
 	}
 	for _, name := range []string{"eos", "bos"} {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {

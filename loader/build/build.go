@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/shard"
@@ -40,6 +41,7 @@ type build struct {
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
 	ends      documentEnds
+	filter    *shape.Filter
 	template  string // the name of a built-in one, or the text
 	phases    []phase
 	shards    shard.BuilderOptions
@@ -97,7 +99,8 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
 		var s *Summary
-		if s, err = b.run(ctx, f); err == nil {
+		s, err = b.run(ctx, f)
+		if err = errors.Join(err, f.closeSeen()); err == nil {
 			return s, nil
 		}
 	}
@@ -114,6 +117,7 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	}
 	textBytes, _ := b.phases[0].set.EstimateBytes()
 	f.hold = newHoldout(held, expectedExamples(o, textBytes))
+	f.openSeen()
 	if checkpoint == nil {
 		return f, nil
 	}
@@ -132,6 +136,9 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	}
 	if err := f.origins.restore(&f.state); err != nil {
 		return nil, err
+	}
+	if err := f.restoreSeen(); err != nil {
+		return nil, errors.Join(err, f.closeSeen())
 	}
 	b.meter.resumed = state.Counters
 	b.notice("resuming at example %d", state.Examples)
@@ -232,7 +239,8 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 }
 
 func (b *build) newWorker(cacheBytes int) *worker {
-	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes))}
+	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
+		filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup)}
 }
 
 // leaseError names the record that is too large for the cap.

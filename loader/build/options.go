@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -51,6 +52,11 @@ type Options struct {
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
 	// target: for decoder-only models. It needs a Template that makes targets. Output.
 	CausalPairs bool
+
+	// Filter is which documents stay, by their fields, text and length. Output. Default: all.
+	Filter shape.Options
+	// Dedup is which copies of earlier documents are left out. Output. Default shape.None.
+	Dedup shape.Dedup
 
 	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
 	// as the vocabulary writes it, or OwnToken for the tokenizer's own; "" adds none. Where the
@@ -154,6 +160,7 @@ func (o Options) withDefaults() Options {
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, 1000)
 	o.OnBadRecord = cmp.Or(o.OnBadRecord, FailAtBadRecord)
 	o.SpecialTokens = cmp.Or(o.SpecialTokens, SpecialOfDocument)
+	o.Dedup = cmp.Or(o.Dedup, shape.None)
 	o.checkpointInterval = cmp.Or(o.checkpointInterval, defaultCheckpointInterval)
 	if o.FS == nil {
 		o.FS = shard.OS()
@@ -174,6 +181,7 @@ func (o Options) validate() error {
 		oneOf("overflow", o.Overflow, example.Overflows...),
 		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies...),
 		oneOf("format", o.Format, source.Formats...),
+		oneOf("dedup", o.Dedup, shape.Dedups...),
 		oneOf("special-tokens", o.SpecialTokens, SpecialOfDocument, SpecialOfChunk),
 		atLeast("max-examples", o.MaxExamples, 0),
 		atLeast("max-val-examples", o.MaxValExamples, 0),

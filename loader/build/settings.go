@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 )
 
@@ -23,6 +24,13 @@ type settings struct {
 	TextField      string           `json:"text-field,omitempty"`
 	Template       string           `json:"template,omitempty"`
 	CausalPairs    bool             `json:"causal-pairs,omitempty"`
+	Where          []string         `json:"where,omitempty"`
+	Match          []string         `json:"match,omitempty"`
+	NoMatch        []string         `json:"no-match,omitempty"`
+	MinChars       int64            `json:"min-chars,omitempty"`
+	MaxChars       int64            `json:"max-chars,omitempty"`
+	Sample         float64          `json:"sample,omitempty"`
+	Dedup          shape.Dedup      `json:"dedup,omitempty"` // unset for "none"
 	EOS            *uint32          `json:"eos,omitempty"`
 	BOS            *uint32          `json:"bos,omitempty"`
 	SpecialTokens  SpecialTokens    `json:"special-tokens,omitempty"` // unset for "document"
@@ -46,6 +54,7 @@ func (b *build) settings() (json.RawMessage, error) {
 		MaxExamples: o.MaxExamples, MaxValExamples: o.MaxValExamples, MaxBytes: o.MaxBytes, MaxTokens: o.MaxTokens,
 		MaxLength: o.MaxLength, Overflow: o.Overflow, ShardBytes: o.ShardBytes, OnBadRecord: o.OnBadRecord,
 	}
+	setShaping(&s, o)
 	if o.SpecialTokens != SpecialOfDocument {
 		s.SpecialTokens = o.SpecialTokens
 	}
