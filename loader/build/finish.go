@@ -24,7 +24,8 @@ func (f *flusher) endPhase() {
 	if f.stopped != "" {
 		end.Stopped = fmt.Sprintf("`%s` %d reached", f.stopped, f.b.opts.budgetOf(f.stopped))
 		end.Cut = slices.Contains(s.CutBy, f.stopped)
-	} else {
+	}
+	if f.stopped == "" || f.sourcesEnded {
 		end.Input = f.b.phases[s.Phase].set.Len()
 	}
 	s.Ends = append(s.Ends, end)
@@ -67,6 +68,7 @@ func (f *flusher) finish() (*Summary, error) {
 		return nil, err
 	}
 	sum.addSplits(manifest)
+	sum.Packing = Packed(manifest)
 	return sum, nil
 }
 
@@ -107,6 +109,7 @@ func (f *flusher) counters() map[string]int64 {
 			counters["unread_bytes"] = left.bytes
 		}
 	}
+	f.pack.count(counters)
 	return counters
 }
 

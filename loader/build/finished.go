@@ -91,6 +91,7 @@ func (b *build) finished() (*Summary, error) {
 	}
 	s.Notes = append(s.Notes, Losses(m)...)
 	s.addSplits(m)
+	s.Packing = Packed(m)
 	return s, nil
 }
 
