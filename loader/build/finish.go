@@ -196,6 +196,7 @@ type unread struct {
 	bytes, total  int64 // as stored; -1 where unknown
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
+	all           bool  // the sources were read to their end before their last rows reached the budget
 }
 
 func (f *flusher) unread() unread {
@@ -205,6 +206,10 @@ func (f *flusher) unread() unread {
 		return u
 	}
 	set := f.b.phases[0].set
+	if end.Input >= set.Len() {
+		u.all, u.exact = true, true
+		return u
+	}
 	u.inputs, u.among, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
 	last, err := set.Input(end.Input)
 	if u.total < 0 || err != nil {
@@ -237,6 +242,8 @@ func (u unread) String() string {
 		return ""
 	case !u.cut:
 		return ", where the sources ended"
+	case u.all:
+		return " by the last rows of the sources; what was left over of these was left out"
 	case u.total < 0:
 		return "; the rest of the sources was left unread"
 	}

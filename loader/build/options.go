@@ -105,6 +105,8 @@ type Options struct {
 	// checkpointInterval is the shortest time between checkpoints. Default
 	// defaultCheckpointInterval; tests set it to a nanosecond.
 	checkpointInterval time.Duration
+	// packWindow is the window of packing in tokens. Default windowTokens; tests set it lower. Output.
+	packWindow int64
 	// clock is time.Now but in tests. It decides when checkpoints are taken and what run.json says,
 	// no other byte.
 	clock func() time.Time

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -43,9 +44,10 @@ var windowSplits = [...]string{trainWindow: splitTrain, valWindow: splitVal}
 type packing struct {
 	policy  pack.Policy
 	length  int
-	width   int  // bytes an id takes in a window
-	masked  bool // examples have a loss mask
-	suffix  int  // special tokens at the end of a document
+	window  int64 // tokens
+	width   int   // bytes an id takes in a window
+	masked  bool  // examples have a loss mask
+	suffix  int   // special tokens at the end of a document
 	state   packState
 	windows [len(windowSplits)]window
 
@@ -87,7 +89,7 @@ func (b *build) newPacking() *packing {
 		return nil
 	}
 	c := b.cutterOptions()
-	p := &packing{policy: o.Pack, length: o.MaxLength, width: b.shards.Schema.IDWidth(),
+	p := &packing{policy: o.Pack, length: o.MaxLength, window: cmp.Or(o.packWindow, windowTokens(o.MaxLength)), width: b.shards.Schema.IDWidth(),
 		masked: b.shards.Schema.LossMask, suffix: len(c.Suffix)}
 	if p.policy != pack.Wrapped {
 		p.packer = pack.New(p.policy, p.length)
@@ -130,7 +132,7 @@ func (f *flusher) packExample(number int, ex *example.Example) error {
 			return err
 		}
 	default:
-		if len(w.pieces) == maxPieces(p.length) || w.tokens+int64(len(ex.InputIDs)) > windowTokens(p.length) {
+		if len(w.pieces) == maxPieces(p.length) || w.tokens+int64(len(ex.InputIDs)) > p.window {
 			if err := f.packWindow(number); err != nil {
 				return err
 			}
@@ -157,7 +159,7 @@ func (f *flusher) wanted(number int) int64 {
 		rows, have = o.MaxValExamples, s.Val
 	}
 	if rows == 0 {
-		return windowTokens(o.MaxLength)
+		return f.pack.window
 	}
 	return (rows - have) * int64(o.MaxLength)
 }
@@ -198,7 +200,7 @@ func (p *packing) allocate(w *window) {
 	if w.ids != nil {
 		return
 	}
-	tokens, pieces := windowTokens(p.length), maxPieces(p.length)
+	tokens, pieces := p.window, maxPieces(p.length)
 	if p.policy == pack.Wrapped {
 		tokens, pieces = int64(p.length), p.length
 	}
@@ -239,6 +241,8 @@ func (f *flusher) packWindow(number int) error {
 		return nil
 	}
 	split := windowSplits[number]
+	w.tokens = 0 // from here on the rows count
+	f.heldOut()
 	if p.policy == pack.Wrapped {
 		p.startRow(w.pieces[0])
 		for _, piece := range w.pieces {
@@ -264,7 +268,6 @@ func (f *flusher) packWindow(number int) error {
 		}
 	}
 	w.empty()
-	f.heldOut()
 	return nil
 }
 

@@ -51,7 +51,7 @@ func (b *build) settings() (json.RawMessage, error) {
 		s.SpecialTokens = o.SpecialTokens
 	}
 	if o.Pack != pack.None {
-		s.Pack = o.Pack
+		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
 	}
 	return json.Marshal(s)
 }
