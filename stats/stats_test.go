@@ -209,7 +209,7 @@ func TestPackingEqualsPackingOneByOne(t *testing.T) {
 		} {
 			want.Length = size
 			want.Fill = float64(int64(total)-want.Dropped) / float64(want.Rows*int64(size))
-			if got := pack(c, want.Policy, size); got != want {
+			if got := packed(c, pack.Policy(want.Policy), size); got != want {
 				t.Fatalf("trial %d, %d rows: %+v, want %+v", trial, len(lengths), got, want)
 			}
 		}
