@@ -25,6 +25,7 @@ type flusher struct {
 	hold    *holdout
 	pack    *packing // nil where rows are not packed
 	state   cursor   // what a checkpoint saves besides the open shards
+	origins originFiles
 
 	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
 	// reached when the last rows were packed.
@@ -84,6 +85,9 @@ func (f *flusher) flush(j *job) error {
 	for i := range j.documents {
 		d := &j.documents[i]
 		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
+		if err := f.origins.note(&f.state, &d.Record); err != nil {
+			return err
+		}
 		if err := cmp.Or(d.Err, d.err); err != nil {
 			if err := f.reject(d, err); err != nil {
 				return err
@@ -345,6 +349,9 @@ func (f *flusher) checkpoint() error {
 	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
 	if f.pack != nil {
 		f.state.Pack = &f.pack.state
+	}
+	if err := f.origins.sync(); err != nil {
+		return err
 	}
 	data, err := f.state.encode()
 	if err != nil {
