@@ -24,7 +24,8 @@ func (f *flusher) endPhase() {
 	if f.stopped != "" {
 		end.Stopped = fmt.Sprintf("`%s` %d reached", f.stopped, f.b.opts.budgetOf(f.stopped))
 		end.Cut = slices.Contains(s.CutBy, f.stopped)
-	} else {
+	}
+	if f.stopped == "" || f.sourcesEnded {
 		end.Input = f.b.phases[s.Phase].set.Len()
 	}
 	s.Ends = append(s.Ends, end)
@@ -74,6 +75,7 @@ func (f *flusher) finish() (*Summary, error) {
 		return nil, err
 	}
 	sum.addSplits(manifest)
+	sum.Packing = Packed(manifest)
 	return sum, nil
 }
 
@@ -114,6 +116,7 @@ func (f *flusher) counters() map[string]int64 {
 			counters["unread_bytes"] = left.bytes
 		}
 	}
+	f.pack.count(counters)
 	return counters
 }
 
@@ -202,6 +205,7 @@ type unread struct {
 	bytes, total  int64 // as stored; -1 where unknown
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
+	all           bool  // the sources were read to their end before their last rows reached the budget
 }
 
 func (f *flusher) unread() unread {
@@ -211,6 +215,10 @@ func (f *flusher) unread() unread {
 		return u
 	}
 	set := f.b.phases[0].set
+	if end.Input >= set.Len() {
+		u.all, u.exact = true, true
+		return u
+	}
 	u.inputs, u.among, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
 	last, err := set.Input(end.Input)
 	if u.total < 0 || err != nil {
@@ -243,6 +251,8 @@ func (u unread) String() string {
 		return ""
 	case !u.cut:
 		return ", where the sources ended"
+	case u.all:
+		return " by the last rows of the sources; what was left over of these was left out"
 	case u.total < 0:
 		return "; the rest of the sources was left unread"
 	}

@@ -92,6 +92,7 @@ func (b *build) finished() (*Summary, error) {
 	s.DroppedBy = m.Dropped
 	s.Notes = append(s.Notes, Losses(m)...)
 	s.addSplits(m)
+	s.Packing = Packed(m)
 	return s, nil
 }
 

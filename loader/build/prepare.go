@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -127,7 +128,7 @@ func (b *build) checkTargets(context.Context) error {
 				"its records make targets and the sources' do not, or the other way round; give both the same `format` and `template`")
 		}
 	}
-	return nil
+	return b.checkPackable()
 }
 
 // hasTarget reports whether records make a prompt and a target.
@@ -139,7 +140,7 @@ func (b *build) renderSettings(context.Context) error {
 	rendered, err := b.settings()
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
-			LossMask: o.CausalPairs},
+			LossMask: o.CausalPairs, Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 		MayChange: mayChange,
 	}

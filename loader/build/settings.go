@@ -7,6 +7,7 @@ import (
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 )
 
 // settings are the options on which the bytes of a dataset depend, besides the content of its
@@ -40,6 +41,7 @@ type settings struct {
 	MaxTokens      int64            `json:"max-tokens"`
 	MaxLength      int              `json:"max-length"`
 	Overflow       example.Overflow `json:"overflow"`
+	Pack           pack.Policy      `json:"pack,omitempty"` // unset for "none"
 	ShardBytes     int64            `json:"shard-bytes"`
 	OnBadRecord    OnBadRecord      `json:"on-bad-record"`
 }
@@ -57,6 +59,9 @@ func (b *build) settings() (json.RawMessage, error) {
 	setShaping(&s, o)
 	if o.SpecialTokens != SpecialOfDocument {
 		s.SpecialTokens = o.SpecialTokens
+	}
+	if o.Pack != pack.None {
+		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
 	}
 	return json.Marshal(s)
 }
