@@ -98,6 +98,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "",
+		Columns: o.Columns, Delimiter: o.delimiter(),
 		Stdin:   o.Stdin,
 		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 	}}
