@@ -152,6 +152,9 @@ func (f *flusher) notes() (notes []string) {
 		if t := end.Position.Trailing; t != nil {
 			notes = append(notes, trailingNote(t))
 		}
+		if m := end.Position.Members; m != nil {
+			notes = append(notes, membersNote(m))
+		}
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 {
 		add("held out %d of the %d examples asked for: the sources gave no more", s.Val, o.MaxValExamples)
@@ -186,6 +189,15 @@ func trailingNote(t *source.Trailing) string {
 		t.Offset)
 	if t.Inputs > 1 {
 		note += fmt.Sprintf("; so it was with %d other files", t.Inputs-1)
+	}
+	return note
+}
+
+// membersNote describes the members of archives that were passed over.
+func membersNote(m *source.Members) string {
+	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
+	if m.More > 0 {
+		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
 	}
 	return note
 }

@@ -313,7 +313,8 @@ func (f *flusher) reject(d *document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
 	var located *source.RecordError
 	if !errors.As(cause, &located) {
-		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Cause: cause}
+		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
+			Cause: cause}
 	}
 	if f.b.opts.OnBadRecord != SkipBadRecord {
 		var field *example.FieldError

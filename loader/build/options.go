@@ -48,6 +48,11 @@ type Options struct {
 	// a.b[0] reaches inside, and several separated by commas are joined by a blank line. Output.
 	// Default "text".
 	TextField string
+	// Columns are the names of the columns of CSV without a header. Output. Default: the header's.
+	Columns []string
+	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two. Output.
+	// Default: the comma, semicolon or tab that the first line has most of.
+	Delimiter string
 	// Template is a built-in name or a file that turns a record into prompt and target. Output.
 	Template string
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
@@ -207,6 +212,7 @@ func (o Options) validate() error {
 		checkOutAddress(o.Out),
 		o.checkStdin(),
 		o.checkTextField(),
+		o.checkCSV(),
 		atMost("max-length", o.MaxLength, maxMaxLength),
 		atMost("workers", o.Workers, maxWorkers),
 		o.checkPack(),
