@@ -36,8 +36,8 @@ func newBuildCommand() *cobra.Command {
 the whole process's memory. After an interruption of any kind the same command resumes
 the build, which ends with the same bytes.
 
-A SOURCE is a path, a glob, a folder, "-" for standard input, or a generated corpus:
-synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.
+A SOURCE is a path, a glob, a folder, an https:// address, "-" for standard input, or a
+generated corpus: synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.
@@ -80,7 +80,7 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
 	flags.StringVar((*string)(&o.Format), "format", string(d.Format), "auto, text, document, wikitext, jsonl, csv or recipes")
-	flags.StringVar(&o.TextField, "text-field", "", "field of a record that holds the text (default text)")
+	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
 	flags.StringArrayVar(&o.Include, "include", nil,
 		"in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable)")
 	flags.StringArrayVar(&o.Exclude, "exclude", nil,

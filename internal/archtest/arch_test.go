@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"loader":                       {"loader/internal", "loader/origins", "tokenize", "shard"},
 	"loader/build":                 {"loader!", "loader/internal", "loader/origins", "tokenize", "shard"},
 	"loader/build/source":          {},
+	"loader/build/source/remote":   {},
 	"loader/build/source/synth":    {},
 	"loader/build/example":         {"tokenize"},
 	"loader/serve":                 {"loader!", "loader/internal", "shard"},

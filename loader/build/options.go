@@ -19,7 +19,8 @@ import (
 // Options configures a build. The zero value of a field is its default. "Output" marks the fields
 // that may change the bytes of the dataset.
 type Options struct {
-	// Sources are paths, globs, folders, "-" or synth:// addresses, read in this order. Output.
+	// Sources are paths, globs, folders, https:// or synth:// addresses, or "-", read in this order.
+	// Output.
 	// Default: DefaultSource.
 	Sources []string
 	// Include and Exclude are globs that choose among the files of folders and globs; what Exclude
@@ -41,8 +42,9 @@ type Options struct {
 
 	// Format of the sources. Output. Default source.Auto.
 	Format source.Format
-	// TextField is the field of JSON lines and CSV records that holds the text. Output. Default
-	// "text".
+	// TextField is the field of a record that holds the text, as example.ParseFieldPaths reads it:
+	// a.b[0] reaches inside, and several separated by commas are joined by a blank line. Output.
+	// Default "text".
 	TextField string
 	// Template is a built-in name or a file that turns a record into prompt and target. Output.
 	Template string
@@ -183,6 +185,7 @@ func (o Options) validate() error {
 		atLeast("checkpoint-every", o.CheckpointEvery, 1),
 		checkOutAddress(o.Out),
 		o.checkStdin(),
+		o.checkTextField(),
 		atMost("max-length", o.MaxLength, maxMaxLength),
 		atMost("workers", o.Workers, maxWorkers),
 	} {
