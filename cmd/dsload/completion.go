@@ -4,6 +4,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,6 +24,8 @@ func choices() map[string]struct {
 		"format":         {words(source.Formats), false},
 		"overflow":       {words(example.Overflows), false},
 		"special-tokens": {words([]build.SpecialTokens{build.SpecialOfDocument, build.SpecialOfChunk}), false},
+		"train-on":       {words(chat.TrainOns), false},
+		"chat-template":  {nil, true},
 		"on-bad-record":  {words(build.BadRecordPolicies), false},
 		"progress":       {[]string{"auto", "bar", "json", "none"}, false},
 		"log-level":      {[]string{"debug", "info", "warn", "error"}, false},

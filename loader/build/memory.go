@@ -61,7 +61,7 @@ const (
 
 // planMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
 // need.
-func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard.BuilderOptions) (*MemoryPlan, error) {
+func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, c *chats, builder shard.BuilderOptions) (*MemoryPlan, error) {
 	f := phases[0].formatter
 	workers, templateBytes := int64(o.Workers), f.OverheadBytes()
 	p := &MemoryPlan{Cap: o.Memory, maxRecords: maxJobRecords}
@@ -69,10 +69,14 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard
 		p.maxRecords = int(max(1, min(maxJobRecords, jobTextBytes/templateBytes)))
 	}
 	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
+	if c != nil {
+		p.maxRecords = int(max(1, min(maxJobRecords, jobTextBytes/c.OverheadBytes())))
+		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
+	}
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 	builder.MaxShards = leastShards
 
-	fixed := fixedParts(o, t, phases, builder)
+	fixed := append(fixedParts(o, t, phases, builder), c.memoryParts(workers)...)
 	var need int64
 	for _, part := range fixed {
 		need += part.Bytes

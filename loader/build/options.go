@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -49,6 +50,15 @@ type Options struct {
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
 	// target: for decoder-only models. It needs a Template that makes targets. Output.
 	CausalPairs bool
+
+	// ChatTemplate is a file with a Jinja template for conversations, or the name of one of the
+	// tokenizer's. Output. Default: the tokenizer's own.
+	ChatTemplate string
+	// TrainOn is whose turns of a conversation carry loss. Output. Default chat.TrainAssistant.
+	TrainOn chat.TrainOn
+	// Date, as 2006-01-02, is what a chat template prints as today's. Output. Default: none, and a
+	// template that asks for it is refused.
+	Date string
 
 	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
 	// as the vocabulary writes it, or OwnToken for the tokenizer's own; "" adds none. Where the
@@ -146,6 +156,7 @@ func (o Options) withDefaults() Options {
 	o.Format = cmp.Or(o.Format, source.Auto)
 	o.MaxLength = cmp.Or(o.MaxLength, 512)
 	o.Overflow = cmp.Or(o.Overflow, example.Chunk)
+	o.TrainOn = cmp.Or(o.TrainOn, chat.TrainAssistant)
 	o.ShardBytes = cmp.Or(o.ShardBytes, 64<<20)
 	o.Memory = cmp.Or(o.Memory, loader.DefaultMemory())
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
@@ -172,6 +183,8 @@ func (o Options) validate() error {
 		oneOf("overflow", o.Overflow, example.Overflows...),
 		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies...),
 		oneOf("format", o.Format, source.Formats...),
+		oneOf("train-on", o.TrainOn, chat.TrainOns...),
+		o.checkChat(),
 		oneOf("special-tokens", o.SpecialTokens, SpecialOfDocument, SpecialOfChunk),
 		atLeast("max-examples", o.MaxExamples, 0),
 		atLeast("max-val-examples", o.MaxValExamples, 0),

@@ -19,7 +19,7 @@ func prepare(ctx context.Context, o Options) (*build, error) {
 	b := &build{opts: o}
 	b.meter.start = o.clock()
 	for _, step := range []func(context.Context) error{
-		b.openTokenizer, b.openCutter, b.checkOut, b.readTemplate, b.openSources, b.checkTargets, b.renderSettings,
+		b.openTokenizer, b.openCutter, b.checkOut, b.readTemplate, b.openSources, b.openChat, b.checkTargets, b.renderSettings,
 		b.planMemory,
 	} {
 		if err := step(ctx); err != nil {
@@ -99,7 +99,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "", TextField: cmp.Or(o.TextField, defaultTextField),
-		Stdin:   o.Stdin,
+		Stdin:   o.Stdin, FindChat: o.TextField == "" && b.template == "",
 		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 	}}
 	var err error
@@ -136,7 +136,7 @@ func (b *build) renderSettings(context.Context) error {
 	rendered, err := b.settings()
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
-			LossMask: o.CausalPairs},
+			LossMask: o.CausalPairs || b.chat.masked()},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 		MayChange: mayChange,
 	}
@@ -144,7 +144,7 @@ func (b *build) renderSettings(context.Context) error {
 }
 
 func (b *build) planMemory(context.Context) (err error) {
-	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.shards); err != nil {
+	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.chat, b.shards); err != nil {
 		return err
 	}
 	b.shards.MaxShards = b.plan.maxShards

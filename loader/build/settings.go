@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
 )
 
@@ -22,6 +23,10 @@ type settings struct {
 	TextField      string           `json:"text-field,omitempty"`
 	Template       string           `json:"template,omitempty"`
 	CausalPairs    bool             `json:"causal-pairs,omitempty"`
+	ChatTemplate   string           `json:"chat-template,omitempty"` // its text
+	ToolTemplate   string           `json:"chat-tool-template,omitempty"`
+	TrainOn        chat.TrainOn     `json:"train-on,omitempty"` // unset for "assistant"
+	Date           string           `json:"date,omitempty"`
 	EOS            *uint32          `json:"eos,omitempty"`
 	BOS            *uint32          `json:"bos,omitempty"`
 	SpecialTokens  SpecialTokens    `json:"special-tokens,omitempty"` // unset for "document"
@@ -48,6 +53,7 @@ func (b *build) settings() (json.RawMessage, error) {
 	if o.SpecialTokens != SpecialOfDocument {
 		s.SpecialTokens = o.SpecialTokens
 	}
+	b.chat.settings(&s)
 	return json.Marshal(s)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/zeebo/xxh3"
 )
@@ -16,6 +17,7 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
+	chat      *chatWorker // nil where no input holds conversations
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
@@ -48,6 +50,12 @@ func (w *worker) trim() {
 func (w *worker) run(j *job) bool {
 	for i := range j.documents {
 		d := &j.documents[i]
+		if w.chat.takes(d) {
+			if w.chat.run(j, d); errors.Is(d.err, chat.ErrStopped) {
+				return false
+			}
+			continue
+		}
 		if d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); errors.Is(d.err,
 			example.ErrStopped) {
 			return false

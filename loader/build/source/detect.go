@@ -67,6 +67,9 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 		if in.Format, err = detectFormat(in.URI, text, whole, o.TextField); err != nil {
 			return refuse(readable, err)
 		}
+		if in.Format == JSONL && o.FindChat && isChat(text, o.TextField) {
+			in.Format = Chat
+		}
 	}
 	return len(text) > 0 || !whole, readable, nil
 }

@@ -18,12 +18,13 @@ const (
 	Document Format = "document" // a document a file
 	WikiText Format = "wikitext" // an article a document, see wikitext.go for the rule
 	JSONL    Format = "jsonl"    // a JSON object a line
+	Chat     Format = "chat"     // a JSON object a line that holds a conversation
 	CSV      Format = "csv"      // RFC 4180 with a header; comma, semicolon or tab
 	Recipes  Format = "recipes"  // CSV with RecipeNLG's columns
 )
 
 // Formats are all values that Options.Format takes.
-var Formats = []Format{Auto, Text, Document, WikiText, JSONL, CSV, Recipes}
+var Formats = []Format{Auto, Text, Document, WikiText, JSONL, Chat, CSV, Recipes}
 
 // ParseFormat returns the format of that name; "" is Auto.
 func ParseFormat(name string) (Format, error) {
@@ -82,6 +83,8 @@ type Options struct {
 	// TextField is the JSON field whose string is streamed where a JSON line is longer than
 	// MaxPieceBytes. Output. Default "": such lines come whole.
 	TextField string
+	// FindChat makes Auto tell conversations from other JSON lines. Output.
+	FindChat bool
 	// Include and Exclude are globs that choose among the files of folders and globs: by the name
 	// of a file or folder, or, where they hold a slash, by the path from the folder on. What
 	// Exclude matches is left out, all of a folder too. Output. Default: all files that hold text.

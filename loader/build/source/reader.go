@@ -230,6 +230,8 @@ func newFramer(in *Input, f framing) (framer, error) {
 		return newWikiText(f), nil
 	case JSONL:
 		return newJSONL(f), nil
+	case Chat:
+		return newChat(f), nil
 	case CSV, Recipes:
 		return newCSV(f)
 	}
