@@ -48,7 +48,7 @@ func (o Options) checkChat() error {
 }
 
 // openChat finds the chat template where the inputs hold conversations.
-func (b *build) openChat(context.Context) error {
+func (b *build) openChat(ctx context.Context) error {
 	o := &b.opts
 	inputs, all := 0, 0
 	for _, p := range b.phases {
@@ -69,7 +69,7 @@ func (b *build) openChat(context.Context) error {
 	if err := b.openRenderer(); err != nil {
 		return err
 	}
-	return b.openCutter(nil)
+	return b.openCutter(ctx)
 }
 
 // refuseChatOptions refuses options about conversations where there are none.
@@ -196,35 +196,36 @@ func (c *chats) newWorker(b *build, enc *tokenize.Encoder, done <-chan struct{})
 // takes reports whether a document is a conversation.
 func (w *chatWorker) takes(d *document) bool { return w != nil && (w.all || d.Format == source.Chat) }
 
-// run renders and tokenizes a conversation.
-func (w *chatWorker) run(j *job, d *document) {
-	data := j.raw[d.raw.start:d.raw.end]
+// format makes the text of a conversation.
+func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) error {
 	replaced := 0
 	if !utf8.Valid(data) {
 		w.clean, replaced = example.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}
 	d.isChat = true
-	if d.err = w.render.Render(&w.text, data); d.err != nil {
-		return
+	w.text.Text = dst.Prompt
+	err := w.render.Render(&w.text, data)
+	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
+	if errors.Is(err, chat.ErrStopped) {
+		return example.ErrStopped
 	}
-	t := &w.text
-	d.textBytes, d.replaced, d.hash = int64(len(t.Text)), int64(replaced+t.Replaced), textHash(t.Text, nil)
-	ids, mask := span{start: len(j.ids)}, span{start: len(j.mask)}
-	j.ids, j.mask, d.err = w.encoder.Append(j.ids, j.mask, t)
-	ids.end, mask.end = len(j.ids), len(j.mask)
-	if n := ids.end - ids.start; d.err == nil && n > len(t.Text)+spareIDs {
-		d.err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n, len(t.Text))
+	if cap(w.clean) > worstExpansion*pieceBytes {
+		w.clean = nil
 	}
-	d.ids, d.mask, d.hasMask = ids, mask, w.masked
-	w.trim()
+	return err
 }
 
-// trim drops the buffers that an unusually large record left behind.
-func (w *chatWorker) trim() {
-	if cap(w.text.Text)+cap(w.clean) > worstExpansion*(jobTextBytes+pieceBytes) {
-		w.text, w.clean = chat.Text{}, nil
+// encode tokenizes the text that format made, and marks what is trained on.
+func (w *chatWorker) encode(j *job, d *document) {
+	ids, mask := span{start: len(j.ids)}, span{start: len(j.mask)}
+	j.ids, j.mask, d.err = w.encoder.Append(j.ids, j.mask, &w.text)
+	ids.end, mask.end = len(j.ids), len(j.mask)
+	if n := ids.end - ids.start; d.err == nil && n > len(w.text.Text)+spareIDs {
+		d.err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n, len(w.text.Text))
 	}
+	d.ids, d.mask, d.hasMask = ids, mask, w.masked
+	w.text.Text = nil // it is the worker's
 }
 
 // whyUntrained says what to do where no conversation has a token that is trained on.

@@ -56,6 +56,7 @@ type job struct {
 	// Filled by the worker.
 	ids     []uint32 // of all documents of the job, back to back
 	mask    []bool   // of the ids of conversations: whether they are trained on
+	keys    []byte   // what Dedup compares of each document, back to back
 	stopped bool     // the build was stopped before the worker was done: the next run does this job again
 }
 
@@ -74,6 +75,7 @@ type document struct {
 	textBytes   int64
 	hash        uint64 // of the text; of the first piece where there are several
 	replaced    int64
+	judged            // by the filter
 	err         error // why the record is bad
 }
 
@@ -108,7 +110,8 @@ func (j *job) reset() {
 		j.mask = nil
 	}
 	clear(j.documents) // errors must not outlive their job
-	j.raw, j.ids, j.mask, j.documents, j.stopped = j.raw[:0], j.ids[:0], j.mask[:0], j.documents[:0], false
+	j.raw, j.ids, j.mask, j.keys, j.documents = j.raw[:0], j.ids[:0], j.mask[:0], j.keys[:0], j.documents[:0]
+	j.stopped = false
 }
 
 // record describes the document's bytes to package example, which does not know package source.

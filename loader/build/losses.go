@@ -21,7 +21,7 @@ func Losses(m *shard.Manifest) []string {
 	if json.Unmarshal(m.Settings, &s) == nil && s.ChatTemplate != "" { // else another program's settings
 		kind = conversations
 	}
-	return losses(m.Counters, kind)
+	return append(droppedNotes(m.Dropped, m.Counters["documents"]), losses(m.Counters, kind)...)
 }
 
 // documentKind is what the documents of a build are.
@@ -81,6 +81,9 @@ func (e *noExamplesError) Unwrap() error { return source.ErrNoDocuments }
 // noExamples says what became of the documents.
 func (f *flusher) noExamples() error {
 	s := &f.state
+	if f.allDropped() {
+		return f.noneLeft()
+	}
 	var reasons []string
 	if n := s.Rejected; n > 0 {
 		reason := fmt.Sprintf("bad records skipped: %d", n)

@@ -71,18 +71,18 @@ type Cutter struct {
 
 // State is a Cutter between two calls, as a checkpoint keeps it. JSON brings it back unchanged.
 type State struct {
-	Ordinal int64    `json:"ordinal"`
-	Part    int32    `json:"part"`
-	Over    bool     `json:"over,omitempty"`
-	Dropped int64    `json:"dropped"`
-	Prompts int64    `json:"prompts,omitempty"`
-	Cut     int64    `json:"cut,omitempty"`
-	Empty   int64    `json:"empty,omitempty"`
+	Ordinal int64 `json:"ordinal"`
+	Part    int32 `json:"part"`
+	Over    bool  `json:"over,omitempty"`
+	Dropped int64 `json:"dropped"`
+	Prompts int64 `json:"prompts,omitempty"`
+	Cut     int64 `json:"cut,omitempty"`
+	Empty   int64 `json:"empty,omitempty"`
 
 	Untrained     int64 `json:"untrained,omitempty"`
 	UntrainedRows int64 `json:"untrained_rows,omitempty"`
 
-	IDs     []uint32 `json:"ids,omitempty"`
+	IDs []uint32 `json:"ids,omitempty"`
 }
 
 // LengthError means that MaxLength leaves no room for a token of text beside the special ones.

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 )
 
@@ -20,6 +21,7 @@ var chatLists = []string{"messages", "conversations", "conversation", "dialog", 
 // with a role, or with ShareGPT's from. A record that has the text field is text. Records of
 // strings, such as a question and its answer, are not taken for conversations without being asked.
 func isChat(text []byte, field string) bool {
+	field = cmp.Or(field, "text")
 	for i := 0; i < triedLines && len(text) > 0; i++ {
 		line, rest, found := bytes.Cut(text, []byte("\n"))
 		if !isBlank(line) {

@@ -218,7 +218,7 @@ func (e *execution) write(s string) {
 		e.charge(int64(len(s)))
 	}
 	o.data = append(o.data, s...)
-	o.marks = o.marks || strings.ContainsAny(s, markStart+markEnd)
+	o.marks = o.marks || strings.Contains(s, markStart) || strings.Contains(s, markEnd)
 }
 
 // capture runs something and returns what it wrote.
