@@ -48,6 +48,10 @@ A template that defines "prompt" and "target" makes two columns, for encoder-dec
 models. With --causal-pairs each pair is one row, prompt first, with the loss on the target
 and its end only, for decoder-only models. Rows without any of the target are left out.
 
+With --format chat each record is a conversation (messages, ShareGPT, Alpaca, prompt and
+completion, the chosen side of a preference), written by the tokenizer's chat template, with
+the loss on what the assistant says.
+
 The tokens of the tokenizer's post-processor surround each document once, or each row
 with --special-tokens chunk. --bos and --eos put a token before and after each document,
 and around each prompt and target of two columns, unless the post-processor does so.
@@ -61,7 +65,8 @@ happen while serving, where they can change without building again: see 'dsload 
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
   dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near
   dsload build recipes.csv --format recipes --template recipe-seq2seq
-  dsload build chats.jsonl --template pair.tmpl --causal-pairs --eos
+  dsload build pairs.jsonl --template pair.tmpl --causal-pairs --eos
+  dsload build chats.jsonl --format chat --tokenizer path/to/model
   dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -89,7 +94,8 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	o, d := &f.opts, build.Defaults()
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
-	flags.StringVar((*string)(&o.Format), "format", string(d.Format), "auto, text, document, wikitext, jsonl, json, csv, tar or recipes")
+	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
+		"auto, text, document, wikitext, jsonl, json, chat, csv, tar or recipes")
 	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
 	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
 	flags.StringVar(&o.Delimiter, "delimiter", "",
@@ -102,6 +108,9 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 		"built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target")
 	flags.BoolVar(&o.CausalPairs, "causal-pairs", false,
 		"prompt and target in one row, with the loss on the target only, for decoder-only models")
+	flags.StringVar(&o.ChatTemplate, "chat-template", "", chatTemplateUsage)
+	flags.StringVar((*string)(&o.TrainOn), "train-on", string(d.TrainOn), trainOnUsage)
+	flags.StringVar(&o.Date, "date", "", "`DAY` that a chat template writes as today's, as 2006-01-02")
 	flags.StringVar(&o.EOS, "eos", "",
 		"`TOKEN` after each document, by name or id; without a value, and with --pack, the tokenizer's own; off for none")
 	flags.StringVar(&o.BOS, "bos", "", "`TOKEN` before each document, likewise")

@@ -44,6 +44,7 @@ type build struct {
 	filter    *shape.Filter
 	template  string // the name of a built-in one, or the text
 	phases    []phase
+	chat      *chats // nil where no input holds conversations
 	shards    shard.BuilderOptions
 	plan      *MemoryPlan
 	ledger    *budget.Ledger
@@ -218,6 +219,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter = p.formatter.NewWorker().StopAt(ctx.Done())
+		w.chat = b.chat.newWorker(b, w.encoder, ctx.Done())
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })

@@ -102,7 +102,8 @@ func (f *flusher) counters() map[string]int64 {
 		"copies": s.Copies, "forced_cuts": s.Forced, "rejected": s.Rejected,
 	}
 	for name, n := range map[string]int64{"copied_examples": s.Copied, "val_rest": s.ValRest,
-		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty()} {
+		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty(),
+		"untrained": f.cutter.Untrained(), "untrained_rows": f.cutter.UntrainedRows()} {
 		if n > 0 {
 			counters[name] = n
 		}
@@ -169,7 +170,7 @@ func (f *flusher) notes() (notes []string) {
 		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
 	}
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
-	notes = append(notes, losses(f.counters(), b.phases[0].formatter.HasTarget())...)
+	notes = append(notes, losses(f.counters(), b.kind())...)
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
 	}

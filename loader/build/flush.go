@@ -176,6 +176,9 @@ func (f *flusher) document(j *job, d *document) error {
 		}
 		return pair(ids, j.ids[d.target.start:d.target.end], f.emit)
 	}
+	if d.hasMask {
+		return f.cutter.Masked(ids, j.mask[d.mask.start:d.mask.end], f.emit)
+	}
 	if err := f.cutter.Add(ids, f.emit); err != nil {
 		return err
 	}
@@ -288,10 +291,10 @@ func (f *flusher) valFull() bool {
 }
 
 // cutText re-tokenizes the first maxBytes of a document's text, cut at a character, for the byte
-// budget that ends inside it. It happens once a build. A pair of prompt and target is not cut but
-// left out.
+// budget that ends inside it. It happens once a build. A pair of prompt and target, and a
+// conversation, is not cut but left out.
 func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
-	if d.hasTarget {
+	if d.hasTarget || d.isChat {
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)

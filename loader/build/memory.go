@@ -63,7 +63,7 @@ const (
 
 // planMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
 // need.
-func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter,
+func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter, c *chats,
 	builder shard.BuilderOptions) (*MemoryPlan, error) {
 	f := phases[0].formatter
 	workers, templateBytes := int64(o.Workers), f.OverheadBytes()
@@ -75,10 +75,14 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/templateBytes)))
 	}
 	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
+	if c != nil {
+		p.maxRecords = int(max(1, min(maxJobRecords, jobTextBytes/c.OverheadBytes())))
+		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
+	}
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 	builder.MaxShards = leastShards
 
-	fixed := append(fixedParts(o, t, phases, builder), shapingParts(o, filter)...)
+	fixed := slices.Concat(fixedParts(o, t, phases, builder), shapingParts(o, filter), c.memoryParts(workers))
 	var need int64
 	for _, part := range fixed {
 		need += part.Bytes

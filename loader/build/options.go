@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
@@ -59,6 +60,14 @@ type Options struct {
 	// target: for decoder-only models. It needs a Template that makes targets. Output.
 	CausalPairs bool
 
+	// ChatTemplate is a file with a Jinja template for conversations, or the name of one of the
+	// tokenizer's. Output. Default: the tokenizer's own.
+	ChatTemplate string
+	// TrainOn is whose turns of a conversation carry loss. Output. Default chat.TrainAssistant.
+	TrainOn chat.TrainOn
+	// Date, as 2006-01-02, is what a chat template prints as today's. Output. Default: none, and a
+	// template that asks for it is refused.
+	Date string
 	// Filter is which documents stay, by their fields, text and length. Output. Default: all.
 	Filter shape.Options
 	// Dedup is which copies of earlier documents are left out. Output. Default shape.None.
@@ -172,6 +181,7 @@ func (o Options) withDefaults() Options {
 		o.Pack = policy
 	}
 	o.Overflow = cmp.Or(o.Overflow, overflowOf(o.Pack))
+	o.TrainOn = cmp.Or(o.TrainOn, chat.TrainAssistant)
 	o.ShardBytes = cmp.Or(o.ShardBytes, 64<<20)
 	o.Memory = cmp.Or(o.Memory, loader.DefaultMemory())
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
@@ -199,6 +209,8 @@ func (o Options) validate() error {
 		oneOf("overflow", o.Overflow, example.Overflows...),
 		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies...),
 		oneOf("format", o.Format, source.Formats...),
+		oneOf("train-on", o.TrainOn, chat.TrainOns...),
+		o.checkChat(),
 		oneOf("dedup", o.Dedup, shape.Dedups...),
 		oneOf("special-tokens", o.SpecialTokens, SpecialOfDocument, SpecialOfChunk),
 		atLeast("max-examples", o.MaxExamples, 0),

@@ -19,7 +19,8 @@ func prepare(ctx context.Context, o Options) (*build, error) {
 	b := &build{opts: o}
 	b.meter.start = o.clock()
 	for _, step := range []func(context.Context) error{
-		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.checkFields, b.checkTargets, b.renderSettings,
+		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.openChat,
+		b.checkFields, b.checkTargets, b.renderSettings,
 		b.planMemory,
 	} {
 		if err := step(ctx); err != nil {
@@ -99,7 +100,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes(),
-		Columns: o.Columns, Delimiter: o.delimiter(),
+		Columns: o.Columns, Delimiter: o.delimiter(), FindChat: o.TextField == "" && b.template == "",
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 	}}
@@ -110,6 +111,9 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		return p, err
 	}
 	p.options.TextField, p.options.Fields = p.formatter.StreamedField(), b.withFilterFields(p.formatter.Fields())
+	if o.Format == source.Chat { // all fields of a record may be part of its conversation
+		p.options.TextField, p.options.Fields = "", nil
+	}
 	if p.set, err = source.Open(ctx, p.options); err != nil {
 		return p, advise(err)
 	}
@@ -141,7 +145,7 @@ func (b *build) renderSettings(context.Context) error {
 	rendered, err := b.settings()
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
-			LossMask: o.CausalPairs, Segments: o.Pack != pack.None},
+			LossMask: o.CausalPairs || b.chat.masked(), Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 		MayChange: mayChange,
 	}
@@ -149,7 +153,7 @@ func (b *build) renderSettings(context.Context) error {
 }
 
 func (b *build) planMemory(context.Context) (err error) {
-	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.shards); err != nil {
+	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.chat, b.shards); err != nil {
 		return err
 	}
 	b.shards.MaxShards = b.plan.maxShards

@@ -61,7 +61,7 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 // newJob leases a job for records that begin with one of rawBytes: the usual lease, or as much as
 // that one needs.
 func (b *build) newJob(ctx context.Context, rawBytes int64) (*job, error) {
-	lease, err := b.ledger.Acquire(ctx, max(b.plan.jobLease, longRecordLease(rawBytes, b.phases[0].formatter)))
+	lease, err := b.ledger.Acquire(ctx, max(b.plan.jobLease, longRecordLease(rawBytes, b.phases[0].formatter, b.chat)))
 	if err != nil {
 		return nil, err
 	}

@@ -257,6 +257,8 @@ func newFramer(format Format, f framing) (framer, error) {
 		return newJSONL(f), nil
 	case JSON:
 		return newJSON(f), nil
+	case Chat:
+		return newChat(f), nil
 	case CSV, Recipes:
 		return newCSV(f)
 	}
