@@ -15,7 +15,7 @@ const module = "github.com/dsload/dsload"
 // children. A place that ends in "!" is that package alone, without its children. The longest
 // matching place governs a package.
 var allowed = map[string][]string{
-	"cmd/dsload":                   {"loader", "shard", "export", "stats", "tokenize"},
+	"cmd/dsload":                   {"loader", "shard", "export", "stats", "tokenize", "internal/page"},
 	"stats":                        {"shard", "tokenize", "loader/serve/sampler"},
 	"export":                       {"shard"},
 	"loader":                       {"loader/internal", "tokenize", "shard"},
@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 	"loader/serve":                 {"loader!", "loader/internal", "shard"},
 	"loader/serve/sampler":         {},
 	"loader/serve/collate":         {},
-	"loader/serve/feed":            {"loader/serve/collate", "loader/internal"},
+	"loader/serve/feed":            {"loader/serve/collate", "loader/internal", "internal/page"},
 	"loader/internal/budget":       {},
 	"loader/internal/spelling":     {},
 	"loader/internal/resident":     {},
@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"shard":                        {},
 	"bench":                        {"loader", "shard", "tokenize"},
 	"internal/archtest":            {},
+	"internal/page":                {},
 	"internal/refdata":             {}, // for tests alone: imports of tests are not looked at
 	"tokenize/internal":            {},
 	"tokenize/internal/enginetest": {"internal/refdata"},

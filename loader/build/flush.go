@@ -37,6 +37,7 @@ type flusher struct {
 func (f *flusher) run(ctx context.Context) error {
 	for {
 		var j *job
+		idle := time.Now()
 		select {
 		case next, ok := <-f.b.ordered:
 			if !ok {
@@ -51,6 +52,7 @@ func (f *flusher) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		waited(&f.b.waits.flusher, idle)
 		if j.stopped {
 			return errUnfinished
 		}
@@ -67,6 +69,7 @@ func (f *flusher) run(ctx context.Context) error {
 			return errStopped
 		}
 		f.b.meter.publish(&f.state)
+		f.show()
 		if f.due() {
 			if err := f.checkpoint(); err != nil {
 				return err
@@ -331,5 +334,6 @@ func (f *flusher) checkpoint() error {
 		return err
 	}
 	f.last, f.since = f.b.opts.clock(), 0
+	f.b.watched.note(f.state.Examples)
 	return nil
 }

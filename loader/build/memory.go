@@ -73,6 +73,9 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard
 	builder.MaxShards = leastShards
 
 	fixed := fixedParts(o, t, phases, builder)
+	if o.Beside > 0 {
+		fixed = append(fixed, budget.Part{Name: "live page", Bytes: o.Beside, Why: "its connections, figures of the last two hours"})
+	}
 	var need int64
 	for _, part := range fixed {
 		need += part.Bytes
