@@ -72,7 +72,7 @@ func (b *Builder) restore() (*Checkpoint, error) {
 	default:
 		for _, n := range names {
 			if n != lockName && n != checkpointName+tempSuffix && !ignoredName(n) {
-				return nil, fmt.Errorf("%s: %w, such as %s; choose another --out, or --overwrite to replace what dsload wrote there", b.dir, ErrForeign, n)
+				return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`, or `overwrite` to replace what dsload wrote there", b.dir, ErrForeign, n)
 			}
 		}
 	}
@@ -111,12 +111,12 @@ func (b *Builder) clear(names []string) error {
 	return b.syncNames()
 }
 
-// finished returns the error for a folder with a manifest. It removes a checkpoint that a crash at
-// the very end left.
+// finished returns the error for a folder with a manifest. It removes what a crash at the very
+// end left.
 func (b *Builder) finished(checkpoint bool) error {
 	m, err := ReadManifest(b.fs, b.dir)
 	if err != nil {
-		return fmt.Errorf("%w; --overwrite builds it again", err)
+		return fmt.Errorf("%w; `overwrite` builds it again", err)
 	}
 	want := b.opts
 	want.MayChange = nil // a finished dataset does not change
@@ -124,11 +124,7 @@ func (b *Builder) finished(checkpoint bool) error {
 		return err
 	}
 	if checkpoint {
-		if err := b.fs.Remove(b.path(checkpointName)); err != nil {
-			return err
-		}
-		b.namesNew = true
-		if err := b.syncNames(); err != nil {
+		if err := b.removeCheckpoint(); err != nil {
 			return err
 		}
 	}
@@ -145,18 +141,18 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 	case errors.Is(err, ErrShardList), errors.As(err, &other):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("%w; --overwrite starts afresh", err)
+		return nil, fmt.Errorf("%w; `overwrite` starts afresh", err)
 	}
 	for i := range st.splits {
 		if !st.begun {
 			break
 		}
 		if err := b.resumeSplit(i, &st.splits[i]); err != nil {
-			return nil, fmt.Errorf("resume in %s: %w; --overwrite starts afresh", b.dir, err)
+			return nil, fmt.Errorf("resume in %s: %w; `overwrite` starts afresh", b.dir, err)
 		}
 	}
 	for _, n := range names {
-		if !b.stray(n) {
+		if !b.stray(n) && (st.begun || n != seenLogName) {
 			continue
 		}
 		if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {

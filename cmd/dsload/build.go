@@ -37,8 +37,8 @@ func newBuildCommand() *cobra.Command {
 the whole process's memory. After an interruption of any kind the same command resumes
 the build, which ends with the same bytes.
 
-A SOURCE is a path, a glob, a folder, "-" for standard input, or a generated corpus:
-synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.
+A SOURCE is a path, a glob, a folder, an https:// address, "-" for standard input, or a
+generated corpus: synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.
@@ -49,10 +49,16 @@ and its end only, for decoder-only models. Rows without any of the target are le
 
 The tokens of the tokenizer's post-processor surround each document once, or each row
 with --special-tokens chunk. --bos and --eos put a token before and after each document,
-and around each prompt and target of two columns, unless the post-processor does so.`,
+and around each prompt and target of two columns, unless the post-processor does so.
+
+A document stays if it meets every condition: --where, --min-chars, --max-chars, --match,
+--no-match, --sample, then --dedup. What each left out is counted and printed.
+A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
+happen while serving, where they can change without building again: see 'dsload serve -h'.`,
 		Example: `  dsload build                                           # generated text, 30,000 examples
   dsload build wiki.train.txt --format wikitext --out data
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
+  dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near
   dsload build recipes.csv --format recipes --template recipe-seq2seq
   dsload build chats.jsonl --template pair.tmpl --causal-pairs --eos
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
@@ -64,6 +70,7 @@ and around each prompt and target of two columns, unless the post-processor does
 	flags.SortFlags = false
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out, "dataset folder")
 	f.addTextFlags(flags)
+	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
@@ -82,7 +89,7 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
 	flags.StringVar((*string)(&o.Format), "format", string(d.Format), "auto, text, document, wikitext, jsonl, csv or recipes")
-	flags.StringVar(&o.TextField, "text-field", "", "field of a record that holds the text (default text)")
+	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
 	flags.StringArrayVar(&o.Include, "include", nil,
 		"in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable)")
 	flags.StringArrayVar(&o.Exclude, "exclude", nil,
@@ -133,6 +140,9 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 		if cmd.Flags().Changed(flag.name) && flag.value < 1 {
 			return usagef("--%s %d: must be at least 1", flag.name, flag.value)
 		}
+	}
+	if cmd.Flags().Changed("sample") && o.Filter.Sample == 0 {
+		return usagef("--sample 0: is a share of the documents: above 0 and at most 1, as in 0.1")
 	}
 	for _, name := range []string{"eos", "bos"} {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {

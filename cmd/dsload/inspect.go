@@ -21,7 +21,8 @@ type inspection struct {
 	Settings  json.RawMessage     `json:"settings"`
 	Sources   []shard.SourceInfo  `json:"sources"`
 	Counters  map[string]int64    `json:"counters"`
-	CutBy     []string            `json:"cut_by,omitempty"` // options whose budgets left out part of the sources
+	Dropped   map[string]int64    `json:"dropped,omitempty"` // documents left out by filters, by the option
+	CutBy     []string            `json:"cut_by,omitempty"`  // options whose budgets left out part of the sources
 	cut       string              // CutBy as a sentence
 	losses    []string            // what else was cut off or left out
 	Splits    []inspectedSplit    `json:"splits"`
@@ -107,7 +108,7 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	defer func() { err = errors.Join(err, d.Close()) }()
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
-		Sources: m.Sources, Counters: m.Counters, CutBy: build.CutBy(m), cut: flagNames(build.DescribeCut(m)),
+		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: build.CutBy(m), cut: flagNames(build.DescribeCut(m)),
 		losses: build.Losses(m)}
 	decode := func([]uint32) string { return "" }
 	if tok, err := loader.DatasetTokenizer(dir, m); err != nil {

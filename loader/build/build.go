@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/shard"
@@ -44,6 +45,7 @@ type build struct {
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
 	ends      documentEnds
+	filter    *shape.Filter
 	template  string // the name of a built-in one, or the text
 	phases    []phase
 	shards    shard.BuilderOptions
@@ -101,7 +103,8 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
 		var s *Summary
-		if s, err = b.run(ctx, f); err == nil {
+		s, err = b.run(ctx, f)
+		if err = errors.Join(err, f.closeSeen()); err == nil {
 			return s, nil
 		}
 	}
@@ -111,13 +114,14 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.cutter}
+	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}}
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
 		held = 0
 	}
 	textBytes, _ := b.phases[0].set.EstimateBytes()
 	f.hold = newHoldout(held, expectedExamples(o, textBytes))
+	f.openSeen()
 	if checkpoint == nil {
 		return f, nil
 	}
@@ -134,6 +138,12 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 		return nil, &source.SourceChangedError{URI: b.phases[0].set.URI(0),
 			What: "size, by which documents are chosen for val,"}
 	}
+	if err := f.origins.restore(&f.state); err != nil {
+		return nil, err
+	}
+	if err := f.restoreSeen(); err != nil {
+		return nil, errors.Join(err, f.closeSeen())
+	}
 	b.meter.resumed = state.Counters
 	b.notice("resuming at example %d", state.Examples)
 	return f, nil
@@ -147,7 +157,8 @@ func (b *build) notice(format string, args ...any) {
 }
 
 // run drives the phases that are left, then finishes the dataset.
-func (b *build) run(ctx context.Context, f *flusher) (*Summary, error) {
+func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
+	defer func() { err = errors.Join(err, f.origins.close()) }()
 	b.notice("reading %s", b.describeInputs())
 	for i := range f.state.Phase { // what was read to its end in an earlier run must still be what it was
 		r, err := b.phases[i].set.Reader(f.state.Ends[i].Position)
@@ -235,7 +246,8 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 }
 
 func (b *build) newWorker(cacheBytes int) *worker {
-	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes))}
+	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
+		filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup)}
 }
 
 // leaseError names the record that is too large for the cap.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/origins"
 )
 
 // The phases of a build: first the sources, then, where given, the sources of the split val.
@@ -45,6 +46,7 @@ type cursor struct {
 	Copies   int64 `json:"copies"`             // documents left out as copies of held-out ones
 	Copied   int64 `json:"copied,omitempty"`   // examples that these would have made
 	ValRest  int64 `json:"val_rest,omitempty"` // examples of held-out documents left out because the split val was full
+	shaped
 	// the budgets that left something of the sources out, by the names of their options
 	CutBy    []string `json:"cut_by,omitempty"`
 	Rejected int64    `json:"rejected"`
@@ -55,6 +57,8 @@ type cursor struct {
 	Offset      int64      `json:"offset"`
 	SourceBytes int64      `json:"source_bytes"` // of the sources of this phase, as stored
 	Ends        []phaseEnd `json:"ends,omitempty"`
+
+	Origins []origins.Writer `json:"origins,omitempty"` // of each phase that has begun
 }
 
 // phaseEnd is how a phase ended.

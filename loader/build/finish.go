@@ -44,6 +44,9 @@ func (f *flusher) finish() (*Summary, error) {
 			return nil, err
 		}
 	}
+	if err := f.writeSeen(); err != nil {
+		return nil, err
+	}
 	if s.Rejected > 0 {
 		lines, err := rejectLines(s.Rejects)
 		if err != nil {
@@ -53,6 +56,9 @@ func (f *flusher) finish() (*Summary, error) {
 			return nil, err
 		}
 	}
+	if err := f.origins.finish(&f.state, f.builder); err != nil {
+		return nil, err
+	}
 	sum := f.summary()
 	manifest, err := f.builder.Finish(shard.Provenance{
 		Tokenizer: shard.TokenizerInfo{
@@ -61,6 +67,7 @@ func (f *flusher) finish() (*Summary, error) {
 		},
 		Sources:  f.sources(),
 		Counters: f.counters(),
+		Dropped:  s.DroppedBy,
 		Run:      f.runRecord(sum),
 	})
 	if err != nil {
@@ -76,7 +83,7 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}
@@ -125,6 +132,7 @@ func (f *flusher) summary() *Summary {
 	sum.Formats = f.b.formats()
 	sum.ValRest, sum.CopiedExamples, sum.WithoutTarget, sum.CutBy = s.ValRest, s.Copied, f.cutter.WithoutTarget(),
 		s.CutBy
+	sum.DroppedBy = s.DroppedBy
 	sum.Truncated, sum.Empty = f.cutter.Cut(), f.cutter.Empty()
 	sum.Stopped = s.Ends[0].Stopped + f.unread().String()
 	sum.Notes = f.notes()
@@ -154,6 +162,7 @@ func (f *flusher) notes() (notes []string) {
 	if s.ValRest > 0 {
 		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
 	}
+	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.phases[0].formatter.HasTarget())...)
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)

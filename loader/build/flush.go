@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -23,13 +24,15 @@ type flusher struct {
 	builder *shard.Builder
 	cutter  *example.Cutter
 	hold    *holdout
+	seen    *shape.Seen
 	state   cursor // what a checkpoint saves besides the open shards
+	origins originFiles
 
 	stopped string // the option whose budget ended the phase, "" while it goes on
 	// of the last checkpoint of this run; zero before the first, which so comes early: runs that
 	// are killed young make progress, too
 	last  time.Time
-	since int64 // examples since then
+	since int64 // examples, and documents left out, since then
 }
 
 // run flushes jobs until the reader closes the channel or a budget is reached. It leaves the state
@@ -82,6 +85,9 @@ func (f *flusher) flush(j *job) error {
 	for i := range j.documents {
 		d := &j.documents[i]
 		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
+		if err := f.origins.note(&f.state, &d.Record); err != nil {
+			return err
+		}
 		if err := cmp.Or(d.Err, d.err); err != nil {
 			if err := f.reject(d, err); err != nil {
 				return err
@@ -127,6 +133,9 @@ func (f *flusher) document(j *job, d *document) error {
 	o, s := &f.b.opts, &f.state
 	ids, last := j.ids[d.ids.start:d.ids.end], d.Last
 	textBytes := d.textBytes
+	if dropped, err := f.shape(j, d); dropped || err != nil {
+		return err
+	}
 	if o.MaxBytes > 0 && s.TextBytes+textBytes >= o.MaxBytes {
 		f.stopped = "max-bytes"
 		if s.TextBytes+textBytes > o.MaxBytes {
@@ -298,6 +307,9 @@ func (f *flusher) reject(d *document, cause error) error {
 		if errors.As(cause, &field) && field.Likely != "" && field.Chat == "" {
 			return fmt.Errorf("%w; take it with `text-field` %s, or leave such records out with `on-bad-record` skip", located, field.Likely)
 		}
+		if f.tooLongToJudge(cause) {
+			return fmt.Errorf("%w; filters and `dedup` judge whole documents: leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
+		}
 		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: it goes on from its last checkpoint", located)
 	}
 	s := &f.state
@@ -325,7 +337,13 @@ func (f *flusher) due() bool {
 // checkpoint makes everything up to the end of the last job durable.
 func (f *flusher) checkpoint() error {
 	f.state.Cutter = f.cutter.State()
+	if err := f.saveSeen(); err != nil {
+		return err
+	}
 	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	if err := f.origins.sync(); err != nil {
+		return err
+	}
 	data, err := f.state.encode()
 	if err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 
 // Losses are sentences about what a build cut off or left out of the documents that it read, besides bad records and what a budget cut.
 func Losses(m *shard.Manifest) []string {
-	return losses(m.Counters, m.Schema.Labels || m.Schema.LossMask)
+	return append(droppedNotes(m.Dropped, m.Counters["documents"]),
+		losses(m.Counters, m.Schema.Labels || m.Schema.LossMask)...)
 }
 
 // losses makes sentences of the counters. pairs: the documents are pairs of prompt and target.
@@ -43,6 +44,9 @@ func (e *noExamplesError) Unwrap() error { return source.ErrNoDocuments }
 // noExamples says what became of the documents.
 func (f *flusher) noExamples() error {
 	s := &f.state
+	if f.allDropped() {
+		return f.noneLeft()
+	}
 	var reasons []string
 	if n := s.Rejected; n > 0 {
 		reason := fmt.Sprintf("bad records skipped: %d", n)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -19,7 +20,8 @@ import (
 // Options configures a build. The zero value of a field is its default. "Output" marks the fields
 // that may change the bytes of the dataset.
 type Options struct {
-	// Sources are paths, globs, folders, "-" or synth:// addresses, read in this order. Output.
+	// Sources are paths, globs, folders, https:// or synth:// addresses, or "-", read in this order.
+	// Output.
 	// Default: DefaultSource.
 	Sources []string
 	// Include and Exclude are globs that choose among the files of folders and globs; what Exclude
@@ -41,14 +43,20 @@ type Options struct {
 
 	// Format of the sources. Output. Default source.Auto.
 	Format source.Format
-	// TextField is the field of JSON lines and CSV records that holds the text. Output. Default
-	// "text".
+	// TextField is the field of a record that holds the text, as example.ParseFieldPaths reads it:
+	// a.b[0] reaches inside, and several separated by commas are joined by a blank line. Output.
+	// Default "text".
 	TextField string
 	// Template is a built-in name or a file that turns a record into prompt and target. Output.
 	Template string
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
 	// target: for decoder-only models. It needs a Template that makes targets. Output.
 	CausalPairs bool
+
+	// Filter is which documents stay, by their fields, text and length. Output. Default: all.
+	Filter shape.Options
+	// Dedup is which copies of earlier documents are left out. Output. Default shape.None.
+	Dedup shape.Dedup
 
 	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
 	// as the vocabulary writes it, or OwnToken for the tokenizer's own; "" adds none. Where the
@@ -157,6 +165,7 @@ func (o Options) withDefaults() Options {
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, 1000)
 	o.OnBadRecord = cmp.Or(o.OnBadRecord, FailAtBadRecord)
 	o.SpecialTokens = cmp.Or(o.SpecialTokens, SpecialOfDocument)
+	o.Dedup = cmp.Or(o.Dedup, shape.None)
 	o.checkpointInterval = cmp.Or(o.checkpointInterval, defaultCheckpointInterval)
 	if o.FS == nil {
 		o.FS = shard.OS()
@@ -177,6 +186,7 @@ func (o Options) validate() error {
 		oneOf("overflow", o.Overflow, example.Overflows...),
 		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies...),
 		oneOf("format", o.Format, source.Formats...),
+		oneOf("dedup", o.Dedup, shape.Dedups...),
 		oneOf("special-tokens", o.SpecialTokens, SpecialOfDocument, SpecialOfChunk),
 		atLeast("max-examples", o.MaxExamples, 0),
 		atLeast("max-val-examples", o.MaxValExamples, 0),
@@ -188,6 +198,7 @@ func (o Options) validate() error {
 		atLeast("checkpoint-every", o.CheckpointEvery, 1),
 		checkOutAddress(o.Out),
 		o.checkStdin(),
+		o.checkTextField(),
 		atMost("max-length", o.MaxLength, maxMaxLength),
 		atMost("workers", o.Workers, maxWorkers),
 	} {

@@ -1,7 +1,6 @@
 package build
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ func prepare(ctx context.Context, o Options) (*build, error) {
 	b := &build{opts: o}
 	b.meter.start = o.clock()
 	for _, step := range []func(context.Context) error{
-		b.openTokenizer, b.openCutter, b.checkOut, b.readTemplate, b.openSources, b.checkTargets, b.renderSettings,
+		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.checkFields, b.checkTargets, b.renderSettings,
 		b.planMemory,
 	} {
 		if err := step(ctx); err != nil {
@@ -98,17 +97,21 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	p := phase{options: source.Options{
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
-		Cut:            b.tokenizer.SafeCut, Whole: b.template != "", TextField: cmp.Or(o.TextField, defaultTextField),
-		Stdin:   o.Stdin,
+		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes(),
+		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 	}}
 	var err error
+	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
+		TemplateName: o.Template})
+	if err != nil {
+		return p, err
+	}
+	p.options.TextField, p.options.Fields = p.formatter.StreamedField(), b.withFilterFields(p.formatter.Fields())
 	if p.set, err = source.Open(ctx, p.options); err != nil {
 		return p, advise(err)
 	}
-	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
-		TemplateName: o.Template})
-	return p, err
+	return p, nil
 }
 
 // checkTargets checks that the records of all phases make targets or none does.
@@ -144,7 +147,7 @@ func (b *build) renderSettings(context.Context) error {
 }
 
 func (b *build) planMemory(context.Context) (err error) {
-	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.shards); err != nil {
+	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.shards); err != nil {
 		return err
 	}
 	b.shards.MaxShards = b.plan.maxShards
@@ -166,9 +169,6 @@ func existingFolder(dir string) string {
 		dir = up
 	}
 }
-
-// defaultTextField is the field of records that holds the text.
-const defaultTextField = "text"
 
 // readTemplate sets the template to its built-in name, or to the content of its file: the settings
 // of a build keep the text, not its path.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/build/source/synth"
 )
 
@@ -55,8 +56,8 @@ const (
 // Options configures a Set. The zero value of a field is its default. "Output" marks the fields
 // that may change the records.
 type Options struct {
-	// Args are paths, globs (with ** for any folders), folders, "-" for Stdin, or synth://
-	// addresses. Output.
+	// Args are paths, globs (with ** for any folders), folders, "-" for Stdin, https:// and http://
+	// addresses, or synth:// ones. Output.
 	Args []string
 	// Format of every input. Output. Default Auto.
 	Format Format
@@ -82,6 +83,10 @@ type Options struct {
 	// TextField is the JSON field whose string is streamed where a JSON line is longer than
 	// MaxPieceBytes. Output. Default "": such lines come whole.
 	TextField string
+	// Fields are the names of the fields that anything wants of a record: those of columnar formats
+	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
+	// all where there is none.
+	Fields []string
 	// Include and Exclude are globs that choose among the files of folders and globs: by the name
 	// of a file or folder, or, where they hold a slash, by the path from the folder on. What
 	// Exclude matches is left out, all of a folder too. Output. Default: all files that hold text.
@@ -94,6 +99,11 @@ type Options struct {
 	ScratchDir string
 	// Stdin is what "-" reads.
 	Stdin io.Reader
+	// Done, where not nil, ends the reading of remote files once it is closed.
+	Done <-chan struct{}
+	// Notice, where not nil, is called with what a user wants to know while a remote file is waited
+	// for.
+	Notice func(string)
 
 	chunkBytes int // tests make it small
 }
@@ -119,6 +129,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Cut == nil {
 		o.Cut = characterCut
+	}
+	if o.Fields == nil && o.TextField != "" {
+		o.Fields = []string{o.TextField}
 	}
 	if o.Whole {
 		o.PieceBytes, o.MaxPieceBytes, o.TextField = o.MaxRecordBytes, o.MaxRecordBytes, ""
@@ -172,6 +185,9 @@ func (s *Set) MemoryBytes() int64 {
 	}
 	if n.generated {
 		total += synth.TableBytes
+	}
+	if n.remote {
+		total += remote.StoreBytes + remote.FileBytes
 	}
 	return total
 }
