@@ -25,6 +25,7 @@ type buildFlags struct {
 	progress string
 	asJSON   bool
 	explain  bool
+	http     string
 }
 
 func newBuildCommand() *cobra.Command {
@@ -82,6 +83,7 @@ happen while serving, where they can change without building again: see 'dsload 
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
+	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
@@ -185,6 +187,9 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		return err
 	}
 	setRuntimeLimit(o.Memory)
+	if f.http != "" {
+		o.Beside = pageBytes
+	}
 	if f.explain {
 		plan, err := build.PlanMemory(o)
 		if err != nil {
@@ -203,8 +208,12 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		return err
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, stderr)
+	page, err := f.openPage(&o, stderr)
+	if err != nil {
+		return err
+	}
 	before := loader.PeakMemory()
-	summary, err := build.Run(cmd.Context(), o)
+	summary, err := runBuildWithPage(cmd.Context(), o, page)
 	show.finish()
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ const module = "github.com/dsload/dsload"
 // children. A place that ends in "!" is that package alone, without its children. The longest
 // matching place governs a package.
 var allowed = map[string][]string{
-	"cmd/dsload":                      {"loader", "shard", "export", "stats", "tokenize"},
+	"cmd/dsload":                      {"loader", "shard", "export", "stats", "tokenize", "internal/page"},
 	"stats":                           {"shard", "tokenize", "loader/serve/sampler", "loader/pack"},
 	"export":                          {"shard"},
 	"loader":                          {"loader/internal", "loader/origins", "tokenize", "shard"},
@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"loader/serve":                    {"loader!", "loader/internal", "loader/pack", "shard"},
 	"loader/serve/sampler":            {"loader/pack"},
 	"loader/serve/collate":            {},
-	"loader/serve/feed":               {"loader/serve/collate", "loader/internal"},
+	"loader/serve/feed":               {"loader/serve/collate", "loader/internal", "internal/page"},
 	"loader/internal/budget":          {},
 	"loader/internal/spelling":        {},
 	"loader/internal/resident":        {},
@@ -48,6 +48,7 @@ var allowed = map[string][]string{
 	"tokenize/internal/regex":         {},
 	"loader/build/example/chat":       {"tokenize"},
 	"loader/build/example/chat/jinja": {},
+	"internal/page":                   {},
 }
 
 // coreOutside are the modules besides the standard library that the tokenizer's core may import.

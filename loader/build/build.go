@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -34,9 +35,12 @@ var (
 
 // build is one call of Run.
 type build struct {
-	opts   Options
-	meter  meter
-	cutter *example.Cutter // the flusher's
+	opts  Options
+	meter meter
+	// What a Monitor shows besides the meter.
+	watched watched
+	waits   waits
+	cutter  *example.Cutter // the flusher's
 
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
@@ -176,6 +180,8 @@ func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
 		}
 	}
 	b.meter.publish(&f.state)
+	f.show()
+	b.watch()
 	stopReport := b.report(b.opts.Progress)
 	defer stopReport()
 	for f.state.Phase < len(b.phases) {
@@ -210,6 +216,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.readErr, b.ended = nil, false
 	f.stopped = ""
 
+	b.watched.since.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
 	group.Go(func() error { return b.read(pipeline, ctx, reader) })

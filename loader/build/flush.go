@@ -45,6 +45,7 @@ type flusher struct {
 func (f *flusher) run(ctx context.Context) error {
 	for {
 		var j *job
+		idle := time.Now()
 		select {
 		case next, ok := <-f.b.ordered:
 			if !ok {
@@ -59,6 +60,7 @@ func (f *flusher) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		waited(&f.b.waits.flusher, idle)
 		if j.stopped {
 			return errUnfinished
 		}
@@ -75,6 +77,7 @@ func (f *flusher) run(ctx context.Context) error {
 			return errStopped
 		}
 		f.b.meter.publish(&f.state)
+		f.show()
 		if f.due() {
 			if err := f.checkpoint(); err != nil {
 				return err
@@ -380,5 +383,6 @@ func (f *flusher) checkpoint() error {
 		return err
 	}
 	f.last, f.since = f.b.opts.clock(), 0
+	f.b.watched.note(f.state.Examples)
 	return nil
 }

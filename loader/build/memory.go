@@ -83,6 +83,9 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 	builder.MaxShards = leastShards
 
 	fixed := slices.Concat(fixedParts(o, t, phases, builder), shapingParts(o, filter), c.memoryParts(workers))
+	if o.Beside > 0 {
+		fixed = append(fixed, budget.Part{Name: "live page", Bytes: o.Beside, Why: "its connections, figures of the last two hours"})
+	}
 	var need int64
 	for _, part := range fixed {
 		need += part.Bytes

@@ -124,6 +124,11 @@ type Options struct {
 	// Notice, where set, is called with what a user wants to know while the build runs: the format
 	// that was found, where an earlier run is resumed.
 	Notice func(string)
+	// Monitor, where set, shows the build while it runs.
+	Monitor *Monitor
+	// Beside is what the process holds besides the build, such as a page that shows it, in bytes. It
+	// is taken from Memory.
+	Beside int64
 	// checkpointInterval is the shortest time between checkpoints. Default
 	// defaultCheckpointInterval; tests set it to a nanosecond.
 	checkpointInterval time.Duration
