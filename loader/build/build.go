@@ -42,6 +42,7 @@ type build struct {
 	ends      documentEnds
 	template  string // the name of a built-in one, or the text
 	phases    []phase
+	pins      map[string]string // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
 	plan      *MemoryPlan
 	ledger    *budget.Ledger

@@ -99,7 +99,8 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "",
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
-		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
+		Revision: b.pinned,
+		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 	}}
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
