@@ -18,7 +18,7 @@ var allowed = map[string][]string{
 	"cmd/dsload":                   {"loader", "shard", "export", "stats", "tokenize"},
 	"stats":                        {"shard", "tokenize", "loader/serve/sampler"},
 	"export":                       {"shard"},
-	"loader":                       {"loader/internal", "tokenize", "shard"},
+	"loader":                       {"loader/internal", "loader/build/source/remote", "tokenize", "shard"},
 	"loader/build":                 {"loader!", "loader/internal", "tokenize", "shard"},
 	"loader/build/source":          {},
 	"loader/build/source/remote":   {},

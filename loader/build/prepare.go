@@ -44,11 +44,12 @@ func PlanMemory(o Options) (*MemoryPlan, error) {
 	return b.plan, b.close()
 }
 
-func (b *build) openTokenizer(context.Context) (err error) {
+func (b *build) openTokenizer(ctx context.Context) (err error) {
 	o := &b.opts
 	if b.tokenizer = o.LoadedTokenizer; b.tokenizer == nil {
 		b.tokenizer, err = loader.OpenTokenizerWith(o.Tokenizer,
-			loader.TokenizerOptions{Pattern: o.TokenizerPattern, Memory: o.Memory})
+			loader.TokenizerOptions{Pattern: o.TokenizerPattern, Memory: o.Memory,
+				Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) }})
 	}
 	return err
 }

@@ -1,8 +1,6 @@
 package source
 
 import (
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding"
 	"encoding/hex"
 	"fmt"
@@ -25,18 +23,13 @@ type rawCheck struct {
 
 // newRawCheck returns nil where the server announced nothing.
 func newRawCheck(in *Input) *rawCheck {
-	name, want, _ := strings.Cut(in.Hash, ":")
-	c := &rawCheck{name: name, want: want}
-	switch name {
-	case "sha256":
-		c.hash = sha256.New()
-	case "git-sha1":
-		c.hash = sha1.New()
-		fmt.Fprintf(c.hash, "blob %d\x00", in.Size) // never fails
-	default:
+	o := in.object()
+	h, want := o.NewHash()
+	if h == nil {
 		return nil
 	}
-	return c
+	name, _, _ := strings.Cut(in.Hash, ":")
+	return &rawCheck{name: name, want: want, hash: h}
 }
 
 // add takes bytes in that begin at an offset.
