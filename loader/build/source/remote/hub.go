@@ -93,7 +93,7 @@ func parseHub(address string) (p hubPath, err error) {
 		}
 	}
 	p.path = strings.Trim(rest, "/")
-	if !repoName.MatchString(p.repo) {
+	if !repoName.MatchString(p.repo) || strings.Contains(p.repo, "..") {
 		return p, &Error{Kind: ErrUsage, Text: "this names no repository of the Hub", Hint: "write hf://datasets/OWNER/NAME[@REVISION][/PATH], or hf://OWNER/NAME for a model"}
 	}
 	return p, nil
