@@ -1,11 +1,13 @@
 package build
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/origins"
 )
 
 // The phases of a build: first the sources, then, where given, the sources of the split val.
@@ -45,16 +47,21 @@ type cursor struct {
 	Copies   int64 `json:"copies"`             // documents left out as copies of held-out ones
 	Copied   int64 `json:"copied,omitempty"`   // examples that these would have made
 	ValRest  int64 `json:"val_rest,omitempty"` // examples of held-out documents left out because the split val was full
+	shaped
 	// the budgets that left something of the sources out, by the names of their options
 	CutBy    []string `json:"cut_by,omitempty"`
 	Rejected int64    `json:"rejected"`
 	Rejects  []reject `json:"rejects,omitempty"`
+
+	Pack *packState `json:"pack,omitempty"`
 
 	Input int `json:"input"` // index of the input that the last document came from
 	// bytes of that input, after decompression, up to the end of the document's record
 	Offset      int64      `json:"offset"`
 	SourceBytes int64      `json:"source_bytes"` // of the sources of this phase, as stored
 	Ends        []phaseEnd `json:"ends,omitempty"`
+
+	Origins []origins.Writer `json:"origins,omitempty"` // of each phase that has begun
 }
 
 // phaseEnd is how a phase ended.
@@ -82,10 +89,12 @@ func rejectLines(rejects []reject) ([]byte, error) {
 
 func (c *cursor) encode() ([]byte, error) { return json.Marshal(c) }
 
-func decodeCursor(data []byte) (*cursor, error) {
-	c := new(cursor)
+// decodeCursor returns the cursor of a checkpoint, and the open windows that follow it.
+func decodeCursor(data []byte) (c *cursor, windows []byte, err error) {
+	data, windows, _ = bytes.Cut(data, []byte{'\n'})
+	c = new(cursor)
 	if err := json.Unmarshal(data, c); err != nil {
-		return nil, fmt.Errorf("read the cursor of the checkpoint: %w", err)
+		return nil, nil, fmt.Errorf("read the cursor of the checkpoint: %w", err)
 	}
-	return c, nil
+	return c, windows, nil
 }

@@ -24,7 +24,8 @@ func (f *flusher) endPhase() {
 	if f.stopped != "" {
 		end.Stopped = fmt.Sprintf("`%s` %d reached", f.stopped, f.b.opts.budgetOf(f.stopped))
 		end.Cut = slices.Contains(s.CutBy, f.stopped)
-	} else {
+	}
+	if f.stopped == "" || f.sourcesEnded {
 		end.Input = f.b.phases[s.Phase].set.Len()
 	}
 	s.Ends = append(s.Ends, end)
@@ -44,6 +45,9 @@ func (f *flusher) finish() (*Summary, error) {
 			return nil, err
 		}
 	}
+	if err := f.writeSeen(); err != nil {
+		return nil, err
+	}
 	if s.Rejected > 0 {
 		lines, err := rejectLines(s.Rejects)
 		if err != nil {
@@ -53,6 +57,9 @@ func (f *flusher) finish() (*Summary, error) {
 			return nil, err
 		}
 	}
+	if err := f.origins.finish(&f.state, f.builder); err != nil {
+		return nil, err
+	}
 	sum := f.summary()
 	manifest, err := f.builder.Finish(shard.Provenance{
 		Tokenizer: shard.TokenizerInfo{
@@ -61,12 +68,14 @@ func (f *flusher) finish() (*Summary, error) {
 		},
 		Sources:  f.sources(),
 		Counters: f.counters(),
+		Dropped:  s.DroppedBy,
 		Run:      f.runRecord(sum),
 	})
 	if err != nil {
 		return nil, err
 	}
 	sum.addSplits(manifest)
+	sum.Packing = Packed(manifest)
 	return sum, nil
 }
 
@@ -108,6 +117,7 @@ func (f *flusher) counters() map[string]int64 {
 			counters["unread_bytes"] = left.bytes
 		}
 	}
+	f.pack.count(counters)
 	return counters
 }
 
@@ -126,6 +136,7 @@ func (f *flusher) summary() *Summary {
 	sum.Formats = f.b.formats()
 	sum.ValRest, sum.CopiedExamples, sum.WithoutTarget, sum.CutBy = s.ValRest, s.Copied, f.cutter.WithoutTarget(),
 		s.CutBy
+	sum.DroppedBy = s.DroppedBy
 	sum.Truncated, sum.Empty = f.cutter.Cut(), f.cutter.Empty()
 	sum.Stopped = s.Ends[0].Stopped + f.unread().String()
 	sum.Notes = f.notes()
@@ -155,6 +166,7 @@ func (f *flusher) notes() (notes []string) {
 	if s.ValRest > 0 {
 		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
 	}
+	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.phases[0].formatter.HasTarget())...)
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
@@ -194,6 +206,7 @@ type unread struct {
 	bytes, total  int64 // as stored; -1 where unknown
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
+	all           bool  // the sources were read to their end before their last rows reached the budget
 }
 
 func (f *flusher) unread() unread {
@@ -203,6 +216,10 @@ func (f *flusher) unread() unread {
 		return u
 	}
 	set := f.b.phases[0].set
+	if end.Input >= set.Len() {
+		u.all, u.exact = true, true
+		return u
+	}
 	u.inputs, u.among, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
 	last, err := set.Input(end.Input)
 	if u.total < 0 || err != nil {
@@ -235,6 +252,8 @@ func (u unread) String() string {
 		return ""
 	case !u.cut:
 		return ", where the sources ended"
+	case u.all:
+		return " by the last rows of the sources; what was left over of these was left out"
 	case u.total < 0:
 		return "; the rest of the sources was left unread"
 	}

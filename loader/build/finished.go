@@ -89,8 +89,10 @@ func (b *build) finished() (*Summary, error) {
 	if cut := DescribeCut(m); cut != "" {
 		s.Notes = append(s.Notes, cut)
 	}
+	s.DroppedBy = m.Dropped
 	s.Notes = append(s.Notes, Losses(m)...)
 	s.addSplits(m)
+	s.Packing = Packed(m)
 	return s, nil
 }
 

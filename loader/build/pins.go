@@ -24,7 +24,7 @@ func (b *build) findPins() {
 	if err != nil || saved.Cursor == nil {
 		return
 	}
-	c, err := decodeCursor(saved.Cursor)
+	c, _, err := decodeCursor(saved.Cursor)
 	if err != nil {
 		return
 	}

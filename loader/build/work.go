@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/zeebo/xxh3"
 )
@@ -16,6 +17,8 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
+	filter    *shape.Filter
+	sketcher  *shape.Sketcher
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
@@ -48,6 +51,9 @@ func (w *worker) trim() {
 func (w *worker) run(j *job) bool {
 	for i := range j.documents {
 		d := &j.documents[i]
+		if d.Err != nil || !w.judgeFields(j, d) {
+			continue
+		}
 		if d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); errors.Is(d.err,
 			example.ErrStopped) {
 			return false
@@ -55,6 +61,9 @@ func (w *worker) run(j *job) bool {
 			continue
 		}
 		f := &w.scratch
+		if !w.judgeText(j, d) {
+			continue
+		}
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
 		d.replaced = int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)
