@@ -48,7 +48,8 @@ type build struct {
 	filter    *shape.Filter
 	template  string // the name of a built-in one, or the text
 	phases    []phase
-	chat      *chats // nil where no input holds conversations
+	chat      *chats            // nil where no input holds conversations
+	pins      map[string]string // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
 	plan      *MemoryPlan
 	ledger    *budget.Ledger

@@ -85,7 +85,8 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag,
+				Revision: part.Revision}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}

@@ -46,11 +46,12 @@ func PlanMemory(o Options) (*MemoryPlan, error) {
 	return b.plan, b.close()
 }
 
-func (b *build) openTokenizer(context.Context) (err error) {
+func (b *build) openTokenizer(ctx context.Context) (err error) {
 	o := &b.opts
 	if b.tokenizer = o.LoadedTokenizer; b.tokenizer == nil {
 		b.tokenizer, err = loader.OpenTokenizerWith(o.Tokenizer,
-			loader.TokenizerOptions{Pattern: o.TokenizerPattern, Memory: o.Memory})
+			loader.TokenizerOptions{Pattern: o.TokenizerPattern, Memory: o.Memory,
+				Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) }})
 	}
 	return err
 }
@@ -102,7 +103,8 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes(),
 		Columns: o.Columns, Delimiter: o.delimiter(), FindChat: o.TextField == "" && b.template == "",
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
-		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
+		Revision: b.pinned,
+		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 	}}
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
