@@ -12,7 +12,7 @@ var optionName = regexp.MustCompile("`([a-z]+(?:-[a-z]+)*)`")
 
 // optionFlags are the options that packages speak of. All are flags.
 var optionFlags = []string{
-	"bos", "causal-pairs", "checkpoint-every", "dataset", "dedup", "eos", "exclude", "format", "include", "match", "max-bytes", "max-chars", "max-examples", "max-length", "max-tokens",
+	"append", "bos", "causal-pairs", "checkpoint-every", "dataset", "dedup", "eos", "exclude", "format", "include", "match", "max-bytes", "max-chars", "max-examples", "max-length", "max-tokens",
 	"max-val-examples", "memory", "min-chars", "no-match", "on-bad-record", "out", "overflow", "overwrite", "sample", "shard-bytes", "special-tokens", "template", "text-field", "tokenizer",
 	"tokenizer-pattern", "val", "where", "workers",
 }
