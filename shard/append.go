@@ -61,7 +61,11 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	if err := b.adopt(m); err != nil {
 		return nil, err
 	}
-	return nil, b.removeStrays(names, true)
+	if err := b.removeStrays(names, true); err != nil {
+		return nil, err
+	}
+	// The first checkpoint says that shards which the manifest does not know are of an addition.
+	return nil, b.writeCheckpoint(nil, false)
 }
 
 // removeFile removes a file durably.

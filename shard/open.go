@@ -153,6 +153,11 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 			return nil, fmt.Errorf("resume in %s: %w; `overwrite` starts afresh", b.dir, err)
 		}
 	}
+	if b.base != nil && !st.begun {
+		if err := b.adopt(b.base); err != nil {
+			return nil, err
+		}
+	}
 	if b.base != nil && !b.extends(b.base) {
 		return nil, fmt.Errorf("resume in %s: %w; `overwrite` starts the addition afresh", b.dir,
 			&FileError{File: path, Offset: -1, Row: -1, Cause: errNotOfBase})

@@ -82,7 +82,7 @@ func (o *Options) checkAppend() error {
 		return nil
 	case len(o.ValSources) > 0:
 		return loader.BadOption("val", o.ValSources[0], "an addition with `append` adds to train alone; the split val stays as it is")
-	case o.Sources == nil:
+	case len(o.Sources) == 0:
 		return loader.BadOption("append", "", "name the sources to add")
 	}
 	return nil
