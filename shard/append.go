@@ -65,7 +65,7 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 		return nil, err
 	}
 	// The first checkpoint says that shards which the manifest does not know are of an addition.
-	return nil, b.writeCheckpoint(nil, false)
+	return nil, b.writeCheckpoint(false)
 }
 
 // removeFile removes a file durably.

@@ -79,7 +79,7 @@ func (b *Builder) restore() (*Checkpoint, error) {
 		}
 	}
 	// The first checkpoint claims the folder, so that whatever a crash leaves is known to be ours.
-	return nil, b.writeCheckpoint(nil, false)
+	return nil, b.writeCheckpoint(false)
 }
 
 // clear removes what a build may have written. It first removes manifest and checkpoint durably, so
@@ -167,7 +167,7 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 	}
 	if !st.begun {
 		// Nothing was built, so the options may differ from those that claimed the folder.
-		return nil, b.writeCheckpoint(nil, false)
+		return nil, b.writeCheckpoint(false)
 	}
 	return &Checkpoint{Cursor: st.cursor}, nil
 }

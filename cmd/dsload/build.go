@@ -36,8 +36,8 @@ func newBuildCommand() *cobra.Command {
 the whole process's memory. After an interruption of any kind the same command resumes
 the build, which ends with the same bytes.
 
-A SOURCE is a path, a glob, a folder, "-" for standard input, or a generated corpus:
-synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.
+A SOURCE is a path, a glob, a folder, an https:// address, "-" for standard input, or a
+generated corpus: synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.
@@ -65,6 +65,7 @@ readable as it was until all is added, and copies of held-out documents are left
   dsload build recipes.csv --format recipes --template recipe-seq2seq
   dsload build chats.jsonl --template pair.tmpl --causal-pairs --eos
   dsload build more.jsonl --append --out data
+  dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runBuild(cmd, args, &f)
@@ -103,7 +104,8 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 		"built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target")
 	flags.BoolVar(&o.CausalPairs, "causal-pairs", false,
 		"prompt and target in one row, with the loss on the target only, for decoder-only models")
-	flags.StringVar(&o.EOS, "eos", "", "`TOKEN` after each document, by name or id; without a value the tokenizer's own")
+	flags.StringVar(&o.EOS, "eos", "",
+		"`TOKEN` after each document, by name or id; without a value, and with --pack, the tokenizer's own; off for none")
 	flags.StringVar(&o.BOS, "bos", "", "`TOKEN` before each document, likewise")
 	flags.Lookup("eos").NoOptDefVal, flags.Lookup("bos").NoOptDefVal = build.OwnToken, build.OwnToken
 	flags.StringVar((*string)(&o.SpecialTokens), "special-tokens", string(d.SpecialTokens),
@@ -125,6 +127,8 @@ func (f *buildFlags) addLimitFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.MaxLength, "max-length", d.MaxLength, "longest example in tokens")
 	flags.StringVar((*string)(&o.Overflow), "overflow", string(d.Overflow),
 		"what happens to the rest of a longer document: chunk, truncate or drop")
+	flags.StringVar((*string)(&o.Pack), "pack", string(d.Pack),
+		"fill rows to --max-length: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), bfd_split or none")
 	flags.Var(sizeValue{&o.ShardBytes, false}, "shard-bytes", "target size of a shard")
 	flags.Var(sizeValue{&o.Memory, false}, "memory", "hard cap on the whole process")
 	flags.IntVar(&o.Workers, "workers", 0, "tokenizing workers (default the CPU quota)")
@@ -163,6 +167,9 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	o.Sources, o.ValSources, o.Stdin = args, f.val, cmd.InOrStdin()
 	if err := checkBuildFlags(cmd, o); err != nil {
 		return err
+	}
+	if !cmd.Flags().Changed("overflow") {
+		o.Overflow = "" // what --pack does
 	}
 	if len(args) == 0 && !o.Append && !cmd.Flags().Changed("max-examples") {
 		o.MaxExamples = defaultMaxExamples
@@ -267,6 +274,13 @@ func describe(s *build.Summary) string {
 		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
 			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
 	}
+	if p := s.Packing; p != nil {
+		b.WriteString(describePacking(p))
+		for i, split := range s.Splits {
+			fmt.Fprintf(&b, "%s %s %.2f%%", []string{"; fill of", ","}[min(i, 1)], split.Name, 100*split.Fill)
+		}
+		b.WriteByte('\n')
+	}
 	fmt.Fprintf(&b, "read: %s, %s of text", plural(s.Documents, "document"), formatSize(s.TextBytes))
 	if s.Replaced > 0 {
 		fmt.Fprintf(&b, ", %s replaced by U+FFFD", plural(s.Replaced, "ill-formed UTF-8 sequence"))
@@ -295,6 +309,12 @@ func describe(s *build.Summary) string {
 		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
 	return b.String()
+}
+
+// describePacking formats how rows were packed.
+func describePacking(p *build.PackSummary) string {
+	return fmt.Sprintf("packed: %s, rows of %s tokens, %s dropped", p.Policy, formatCount(int64(p.Length)),
+		plural(p.DroppedTokens, "token"))
 }
 
 // formats lists the formats of the inputs, each with its count if they differ.

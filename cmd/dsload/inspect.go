@@ -26,6 +26,7 @@ type inspection struct {
 	cut       string              // CutBy as a sentence
 	Adding    bool                `json:"unfinished_addition,omitempty"`
 	losses    []string            // what else was cut off or left out
+	Packing   *build.PackSummary  `json:"packing,omitempty"`
 	Splits    []inspectedSplit    `json:"splits"`
 }
 
@@ -36,6 +37,7 @@ type inspectedSplit struct {
 	Labels   int64            `json:"label_tokens,omitempty"`
 	Shards   int              `json:"shards"`
 	Bytes    int64            `json:"bytes"`
+	Fill     float64          `json:"fill,omitempty"` // part of packed rows that tokens take
 	Lengths  lengthStatistics `json:"lengths"`
 	Samples  []sample         `json:"samples"`
 }
@@ -109,8 +111,9 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	defer func() { err = errors.Join(err, d.Close()) }()
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
-		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: build.CutBy(m), cut: flagNames(build.DescribeCut(m)),
-		losses: build.Losses(m), Adding: shard.HasAddition(shard.OS(), dir)}
+		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: build.CutBy(m),
+		cut: flagNames(build.DescribeCut(m)), losses: build.Losses(m), Packing: build.Packed(m),
+		Adding: shard.HasAddition(shard.OS(), dir)}
 	decode := func([]uint32) string { return "" }
 	if tok, err := loader.DatasetTokenizer(dir, m); err != nil {
 		warn(stderr, "examples are shown as ids: "+err.Error())
@@ -120,7 +123,7 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	for i := range m.Splits {
 		info := &m.Splits[i]
 		s := inspectedSplit{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Labels: info.LabelTokens,
-			Shards: len(info.Shards), Lengths: statistics(info)}
+			Shards: len(info.Shards), Lengths: statistics(info), Fill: build.Fill(m, info)}
 		for _, sh := range info.Shards {
 			s.Bytes += sh.Bytes
 		}
@@ -206,6 +209,9 @@ func (in *inspection) String() string {
 	if in.Adding {
 		b.WriteString("an addition is unfinished: run its command again to finish it, or another one with --append --overwrite to give it up\n")
 	}
+	if in.Packing != nil {
+		fmt.Fprintf(&b, "%s\n", describePacking(in.Packing))
+	}
 	for _, loss := range in.losses {
 		fmt.Fprintf(&b, "%s\n", flagNames(loss))
 	}
@@ -217,6 +223,9 @@ func (in *inspection) String() string {
 		fmt.Fprintf(&b, ", %s in %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"))
 		fmt.Fprintf(&b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min,
 			s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
+		if in.Packing != nil {
+			fmt.Fprintf(&b, "fill: %.2f%%\n", 100*s.Fill)
+		}
 		for _, x := range s.Samples {
 			fmt.Fprintf(&b, "\n[%d] document %d, part %d, %s\n", x.Row, x.Document, x.Part,
 				plural(len(x.InputIDs), "token"))

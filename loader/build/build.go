@@ -114,7 +114,7 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}}
+	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}, pack: b.newPacking()}
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
 		held = 0
@@ -128,7 +128,7 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	if checkpoint == nil {
 		return f, nil
 	}
-	state, err := decodeCursor(checkpoint.Cursor)
+	state, windows, err := decodeCursor(checkpoint.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +136,15 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	f.hold.restore(state.Val, state.Held)
 	if err := f.cutter.Restore(state.Cutter); err != nil {
 		return nil, err
+	}
+	if f.pack != nil {
+		if err := f.pack.restore(windows); err != nil {
+			return nil, err
+		}
+		if state.Pack != nil {
+			f.pack.state = *state.Pack
+		}
+		f.heldOut()
 	}
 	if o.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.share {
 		return nil, &source.SourceChangedError{URI: b.phases[0].set.URI(0),
@@ -177,6 +186,9 @@ func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
 	defer stopReport()
 	for f.state.Phase < len(b.phases) {
 		if err := b.runPhase(ctx, f); err != nil {
+			return nil, err
+		}
+		if err := f.packRest(); err != nil {
 			return nil, err
 		}
 		f.endPhase()
@@ -229,7 +241,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	// Stopped before the end, at the end of a job: everything up to there is kept. A folder that
 	// holds no rows yet stays open to other settings.
-	if f.state.Examples > 0 {
+	if f.begun() {
 		if saveErr := f.checkpoint(); saveErr != nil {
 			return errors.Join(b.readErr, saveErr)
 		}
@@ -237,12 +249,17 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	if b.readErr != nil && ctx.Err() == nil {
 		return b.readErr
 	}
-	if f.state.Examples == 0 {
+	if !f.begun() {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
 			ErrInterrupted)
 	}
 	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to go on",
 		b.opts.Out, ErrInterrupted, f.state.Examples)
+}
+
+// begun reports whether there is anything to keep.
+func (f *flusher) begun() bool {
+	return f.state.Examples > 0 || f.pack != nil && f.pack.heldTokens() > 0
 }
 
 func (b *build) newWorker(cacheBytes int) *worker {

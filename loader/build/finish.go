@@ -25,7 +25,8 @@ func (f *flusher) endPhase() {
 	if f.stopped != "" {
 		end.Stopped = fmt.Sprintf("`%s` %d reached", f.stopped, f.b.opts.budgetOf(f.stopped))
 		end.Cut = slices.Contains(s.CutBy, f.stopped)
-	} else {
+	}
+	if f.stopped == "" || f.sourcesEnded {
 		end.Input = f.b.phases[s.Phase].set.Len()
 	}
 	s.Ends = append(s.Ends, end)
@@ -79,6 +80,7 @@ func (f *flusher) finish() (*Summary, error) {
 		return nil, err
 	}
 	sum.addSplits(manifest)
+	sum.Packing = Packed(manifest)
 	return sum, nil
 }
 
@@ -88,7 +90,7 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}
@@ -119,6 +121,7 @@ func (f *flusher) counters() map[string]int64 {
 			counters["unread_bytes"] = left.bytes
 		}
 	}
+	f.pack.count(counters)
 	return counters
 }
 
@@ -216,6 +219,7 @@ type unread struct {
 	bytes, total  int64 // as stored; -1 where unknown
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
+	all           bool  // the sources were read to their end before their last rows reached the budget
 }
 
 func (f *flusher) unread() unread {
@@ -225,6 +229,10 @@ func (f *flusher) unread() unread {
 		return u
 	}
 	set := f.b.phases[0].set
+	if end.Input >= set.Len() {
+		u.all, u.exact = true, true
+		return u
+	}
 	u.inputs, u.among, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
 	last, err := set.Input(end.Input)
 	if u.total < 0 || err != nil {
@@ -257,6 +265,8 @@ func (u unread) String() string {
 		return ""
 	case !u.cut:
 		return ", where the sources ended"
+	case u.all:
+		return " by the last rows of the sources; what was left over of these was left out"
 	case u.total < 0:
 		return "; the rest of the sources was left unread"
 	}

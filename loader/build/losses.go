@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/dsload/dsload/loader/build/source"
@@ -20,6 +21,12 @@ func losses(counters map[string]int64, pairs bool) (sentences []string) {
 		if n := counters[counter]; n > 0 {
 			sentences = append(sentences, fmt.Sprintf(format, n))
 		}
+	}
+	if n, packed := counters[counterDroppedTokens]; packed && counters[counterTruncated] > 0 {
+		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: %d, %d tokens of text dropped; `pack` bfd_split keeps them",
+			counters[counterTruncated], n))
+		counters = maps.Clone(counters)
+		delete(counters, counterTruncated) // said
 	}
 	add("without_target", "examples left out because no token of the target was in them: %d; raise `max-length` to keep prompt and target together")
 	if pairs {

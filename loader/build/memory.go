@@ -125,7 +125,7 @@ func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
 	builder shard.BuilderOptions) []budget.Part {
 	f, workers := phases[0].formatter, int64(o.Workers)
 	heldOut, whyHeldOut := heldOutPart(o, base)
-	return []budget.Part{
+	parts := []budget.Part{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
@@ -137,6 +137,10 @@ func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),
 			Why: whyScratch(workers, f)},
 	}
+	if n := packingBytes(o, builder.Schema); n > 0 {
+		parts = append(parts, budget.Part{Name: "packing", Bytes: n, Why: whyPacking(o)})
+	}
+	return parts
 }
 
 func whyScratch(workers int64, f *example.Formatter) string {

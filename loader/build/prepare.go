@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -98,7 +99,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes(),
-		Stdin:   o.Stdin,
+		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 	}}
 	var err error
@@ -127,7 +128,7 @@ func (b *build) checkTargets(context.Context) error {
 				"its records make targets and the sources' do not, or the other way round; give both the same `format` and `template`")
 		}
 	}
-	return nil
+	return b.checkPackable()
 }
 
 // hasTarget reports whether records make a prompt and a target.
@@ -142,7 +143,7 @@ func (b *build) renderSettings(context.Context) error {
 	}
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
-			LossMask: o.CausalPairs},
+			LossMask: o.CausalPairs, Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 		MayChange: mayChange,
 	}

@@ -2,10 +2,12 @@ package build
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 )
 
 // settings are the options on which the bytes of a dataset depend, besides the content of its
@@ -39,6 +41,7 @@ type settings struct {
 	MaxTokens      int64            `json:"max-tokens"`
 	MaxLength      int              `json:"max-length"`
 	Overflow       example.Overflow `json:"overflow"`
+	Pack           pack.Policy      `json:"pack,omitempty"` // unset for "none"
 	ShardBytes     int64            `json:"shard-bytes"`
 	OnBadRecord    OnBadRecord      `json:"on-bad-record"`
 }
@@ -46,7 +49,7 @@ type settings struct {
 func (b *build) settings() (json.RawMessage, error) {
 	o := &b.opts
 	s := settings{
-		Sources: o.Sources, ValSources: o.ValSources, Include: o.Include, Exclude: o.Exclude,
+		Sources: redacted(o.Sources), ValSources: redacted(o.ValSources), Include: o.Include, Exclude: o.Exclude,
 		Tokenizer: o.Tokenizer, Pattern: o.TokenizerPattern, Fingerprint: b.tokenizer.Fingerprint(),
 		Format: o.Format, TextField: o.TextField, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
 		BOS:         b.ends.bos,
@@ -57,7 +60,23 @@ func (b *build) settings() (json.RawMessage, error) {
 	if o.SpecialTokens != SpecialOfDocument {
 		s.SpecialTokens = o.SpecialTokens
 	}
+	if o.Pack != pack.None {
+		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
+	}
 	return json.Marshal(s)
+}
+
+// redacted returns sources without the credentials of their addresses, which may differ from run to
+// run.
+func redacted(sources []string) []string {
+	if !slices.ContainsFunc(sources, source.IsRemote) {
+		return sources
+	}
+	out := make([]string, len(sources))
+	for i, s := range sources {
+		out[i] = source.Redact(s)
+	}
+	return out
 }
 
 // mayChange reports whether an unfinished build may go on under another value of a setting: records

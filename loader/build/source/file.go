@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
 )
 
 // A rawFile reads an input: the file, and its text through the decompressor.
@@ -17,7 +19,8 @@ type rawFile struct {
 	stop    func() // ends the decompressor
 	file    io.Closer
 	c       Compression
-	window  int64 // of the decompressor, in bytes
+	remote  *remote.File // the same file, where it is one
+	window  int64        // of the decompressor, in bytes
 
 	ahead    []byte // text that detection has read, and what ended its reading
 	aheadErr error
@@ -72,6 +75,10 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 			return in.once.raw, nil
 		}
 		r.counted.src = in.once.reader
+		return r, nil
+	}
+	if in.store != nil {
+		openRemote(in, r)
 		return r, nil
 	}
 	file, err := os.Open(in.path)
@@ -150,9 +157,11 @@ func pathCause(err error) error {
 func (in *Input) compare(now Stat) error {
 	changed := &SourceChangedError{URI: in.URI}
 	switch {
+	case in.ETag != "" && now.ETag != "" && !remote.SameETag(in.ETag, now.ETag):
+		changed.What, changed.Was, changed.Is = "ETag", in.ETag, now.ETag
 	case in.Size != now.Size:
 		changed.What, changed.Was, changed.Is = "size", sizeText(in.Size), sizeText(now.Size)
-	case !in.ModTime.Equal(now.ModTime):
+	case !in.ModTime.Equal(now.ModTime) && (in.ETag == "" || now.ETag == ""):
 		changed.What, changed.Was, changed.Is = "modification time", in.ModTime.Format(time.RFC3339Nano),
 			now.ModTime.Format(time.RFC3339Nano)
 	default:
@@ -177,6 +186,10 @@ func (in *Input) sniff(look []byte) (head []byte, err error) {
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
+		return head, nil
+	}
+	if in.store != nil {
+		head, in.head = in.head, nil
 		return head, nil
 	}
 	file, err := os.Open(in.path)
