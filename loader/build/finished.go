@@ -78,6 +78,12 @@ func (b *build) finished() (*Summary, error) {
 	if err := b.unchangedSince(m); err != nil {
 		return nil, err
 	}
+	return b.finishedSummary(m), nil
+}
+
+// finishedSummary is the summary of a finished dataset that was found.
+func (b *build) finishedSummary(m *shard.Manifest) *Summary {
+	o := &b.opts
 	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Stopped: "nothing to do, the dataset is there",
 		Documents: m.Counters["documents"], TextBytes: m.Counters["text_bytes"], Replaced: m.Counters["replaced"],
 		Dropped: m.Counters["dropped"], Copies: m.Counters["copies"], Rejected: m.Counters["rejected"],
@@ -93,7 +99,7 @@ func (b *build) finished() (*Summary, error) {
 	s.Notes = append(s.Notes, Losses(m)...)
 	s.addSplits(m)
 	s.Packing = Packed(m)
-	return s, nil
+	return s
 }
 
 // unchangedSince compares the sources with those of a finished dataset: by size and modification

@@ -20,7 +20,7 @@ func prepare(ctx context.Context, o Options) (*build, error) {
 	b.meter.start = o.clock()
 	for _, step := range []func(context.Context) error{
 		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.openChat,
-		b.checkFields, b.checkTargets, b.renderSettings,
+		b.checkFields, b.checkTargets, b.openBase, b.renderSettings,
 		b.planMemory,
 	} {
 		if err := step(ctx); err != nil {
@@ -144,18 +144,24 @@ func (b *build) hasTarget() bool { return b.phases[0].formatter.HasTarget() }
 // renderSettings sets the options of the shards, with the settings that they keep.
 func (b *build) renderSettings(context.Context) error {
 	o := &b.opts
-	rendered, err := b.settings()
+	rendered, err := b.shards.Settings, error(nil) // of an addition
+	if b.base == nil {
+		rendered, err = b.settings()
+	}
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
 			LossMask: o.CausalPairs || b.chat.masked(), Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 		MayChange: mayChange,
 	}
+	if b.base != nil {
+		b.shards.Append, b.shards.FirstDocument = true, b.base.first
+	}
 	return err
 }
 
 func (b *build) planMemory(context.Context) (err error) {
-	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.chat, b.shards); err != nil {
+	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.base, b.chat, b.shards); err != nil {
 		return err
 	}
 	b.shards.MaxShards = b.plan.maxShards
