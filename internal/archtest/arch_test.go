@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"loader/internal/resident":     {},
 	"loader/memrecord":             {},
 	"loader/origins":               {},
+	"loader/textcache":             {"shard"},
 	"tokenize":                     {},
 	"shard":                        {},
 	"bench":                        {"loader", "shard", "tokenize"},
