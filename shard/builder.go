@@ -285,6 +285,13 @@ func (b *Builder) syncNames() error {
 	return nil
 }
 
+// SeenPaths returns the paths of two files for a record of the documents that were seen: a log,
+// which the caller syncs before a Checkpoint that relies on it, and scratch. Finish removes the
+// log, as it does the checkpoint. OpenBuilder removes the scratch.
+func (b *Builder) SeenPaths() (log, scratch string) {
+	return b.path(seenLogName), b.path(seenLogName + tempSuffix)
+}
+
 // Close releases the folder and keeps what the last Checkpoint made durable. After Finish it does
 // nothing.
 func (b *Builder) Close() error {
@@ -302,6 +309,19 @@ func (b *Builder) Close() error {
 	errs = append(errs, b.lock.Close())
 	b.lock = nil
 	return errors.Join(errs...)
+}
+
+// NumShards returns the number of shards of a split that were begun.
+func (b *Builder) NumShards(split string) int {
+	i := splitIndex(split)
+	if i < 0 {
+		return 0
+	}
+	n := len(b.splits[i].shards)
+	if b.splits[i].open != nil {
+		n++
+	}
+	return n
 }
 
 func (b *Builder) path(name string) string { return filepath.Join(b.dir, name) }

@@ -122,6 +122,7 @@ func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
 	all, added := pflag.NewFlagSet("text", pflag.ContinueOnError), pflag.NewFlagSet("text", pflag.ContinueOnError)
 	all.SortFlags = false
 	f.addTextFlags(all)
+	f.addShapeFlags(all)
 	f.addLimitFlags(all)
 	all.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and count bad records")

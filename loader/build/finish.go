@@ -24,7 +24,8 @@ func (f *flusher) endPhase() {
 	if f.stopped != "" {
 		end.Stopped = fmt.Sprintf("`%s` %d reached", f.stopped, f.b.opts.budgetOf(f.stopped))
 		end.Cut = slices.Contains(s.CutBy, f.stopped)
-	} else {
+	}
+	if f.stopped == "" || f.sourcesEnded {
 		end.Input = f.b.phases[s.Phase].set.Len()
 	}
 	s.Ends = append(s.Ends, end)
@@ -43,6 +44,9 @@ func (f *flusher) finish() (*Summary, error) {
 		if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
 			return nil, err
 		}
+	}
+	if err := f.writeSeen(); err != nil {
+		return nil, err
 	}
 	if s.Rejected > 0 {
 		lines, err := rejectLines(s.Rejects)
@@ -64,12 +68,14 @@ func (f *flusher) finish() (*Summary, error) {
 		},
 		Sources:  f.sources(),
 		Counters: f.counters(),
+		Dropped:  s.DroppedBy,
 		Run:      f.runRecord(sum),
 	})
 	if err != nil {
 		return nil, err
 	}
 	sum.addSplits(manifest)
+	sum.Packing = Packed(manifest)
 	return sum, nil
 }
 
@@ -96,7 +102,8 @@ func (f *flusher) counters() map[string]int64 {
 		"copies": s.Copies, "forced_cuts": s.Forced, "rejected": s.Rejected,
 	}
 	for name, n := range map[string]int64{"copied_examples": s.Copied, "val_rest": s.ValRest,
-		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty()} {
+		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty(),
+		"untrained": f.cutter.Untrained(), "untrained_rows": f.cutter.UntrainedRows()} {
 		if n > 0 {
 			counters[name] = n
 		}
@@ -110,6 +117,7 @@ func (f *flusher) counters() map[string]int64 {
 			counters["unread_bytes"] = left.bytes
 		}
 	}
+	f.pack.count(counters)
 	return counters
 }
 
@@ -128,6 +136,7 @@ func (f *flusher) summary() *Summary {
 	sum.Formats = f.b.formats()
 	sum.ValRest, sum.CopiedExamples, sum.WithoutTarget, sum.CutBy = s.ValRest, s.Copied, f.cutter.WithoutTarget(),
 		s.CutBy
+	sum.DroppedBy = s.DroppedBy
 	sum.Truncated, sum.Empty = f.cutter.Cut(), f.cutter.Empty()
 	sum.Stopped = s.Ends[0].Stopped + f.unread().String()
 	sum.Notes = f.notes()
@@ -144,6 +153,9 @@ func (f *flusher) notes() (notes []string) {
 		if t := end.Position.Trailing; t != nil {
 			notes = append(notes, trailingNote(t))
 		}
+		if m := end.Position.Members; m != nil {
+			notes = append(notes, membersNote(m))
+		}
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 {
 		add("held out %d of the %d examples asked for: the sources gave no more", s.Val, o.MaxValExamples)
@@ -157,7 +169,8 @@ func (f *flusher) notes() (notes []string) {
 	if s.ValRest > 0 {
 		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
 	}
-	notes = append(notes, losses(f.counters(), b.phases[0].formatter.HasTarget())...)
+	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
+	notes = append(notes, losses(f.counters(), b.kind())...)
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
 	}
@@ -181,6 +194,15 @@ func trailingNote(t *source.Trailing) string {
 	return note
 }
 
+// membersNote describes the members of archives that were passed over.
+func membersNote(m *source.Members) string {
+	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
+	if m.More > 0 {
+		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
+	}
+	return note
+}
+
 // rate is n a second, 0 if no time passed.
 func rate(n int64, seconds float64) float64 {
 	if seconds <= 0 {
@@ -196,6 +218,7 @@ type unread struct {
 	bytes, total  int64 // as stored; -1 where unknown
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
+	all           bool  // the sources were read to their end before their last rows reached the budget
 }
 
 func (f *flusher) unread() unread {
@@ -205,6 +228,10 @@ func (f *flusher) unread() unread {
 		return u
 	}
 	set := f.b.phases[0].set
+	if end.Input >= set.Len() {
+		u.all, u.exact = true, true
+		return u
+	}
 	u.inputs, u.among, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
 	last, err := set.Input(end.Input)
 	if u.total < 0 || err != nil {
@@ -237,6 +264,8 @@ func (u unread) String() string {
 		return ""
 	case !u.cut:
 		return ", where the sources ended"
+	case u.all:
+		return " by the last rows of the sources; what was left over of these was left out"
 	case u.total < 0:
 		return "; the rest of the sources was left unread"
 	}

@@ -91,7 +91,9 @@ func summaryOf(dir string, m *shard.Manifest) *Summary {
 	if cut := DescribeCut(m); cut != "" {
 		s.Notes = append(s.Notes, cut)
 	}
+	s.DroppedBy = m.Dropped
 	s.Notes = append(s.Notes, Losses(m)...)
 	s.addSplits(m)
+	s.Packing = Packed(m)
 	return s
 }

@@ -11,7 +11,10 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -46,15 +49,34 @@ type Options struct {
 	// a.b[0] reaches inside, and several separated by commas are joined by a blank line. Output.
 	// Default "text".
 	TextField string
+	// Columns are the names of the columns of CSV without a header. Output. Default: the header's.
+	Columns []string
+	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two. Output.
+	// Default: the comma, semicolon or tab that the first line has most of.
+	Delimiter string
 	// Template is a built-in name or a file that turns a record into prompt and target. Output.
 	Template string
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
 	// target: for decoder-only models. It needs a Template that makes targets. Output.
 	CausalPairs bool
 
+	// ChatTemplate is a file with a Jinja template for conversations, or the name of one of the
+	// tokenizer's. Output. Default: the tokenizer's own.
+	ChatTemplate string
+	// TrainOn is whose turns of a conversation carry loss. Output. Default chat.TrainAssistant.
+	TrainOn chat.TrainOn
+	// Date, as 2006-01-02, is what a chat template prints as today's. Output. Default: none, and a
+	// template that asks for it is refused.
+	Date string
+	// Filter is which documents stay, by their fields, text and length. Output. Default: all.
+	Filter shape.Options
+	// Dedup is which copies of earlier documents are left out. Output. Default shape.None.
+	Dedup shape.Dedup
+
 	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
-	// as the vocabulary writes it, or OwnToken for the tokenizer's own; "" adds none. Where the
-	// tokenizer's post-processor adds the same token it is not added again. Output.
+	// as the vocabulary writes it, OwnToken for the tokenizer's own, or NoToken; "" adds none, except
+	// that packed documents end with the tokenizer's own EOS if it has one. Where the tokenizer's
+	// post-processor adds the same token it is not added again. Output.
 	EOS, BOS string
 	// SpecialTokens is what the post-processor's tokens go around. Output. Default
 	// SpecialOfDocument.
@@ -72,8 +94,12 @@ type Options struct {
 	MaxTokens int64
 	// MaxLength is the longest example in tokens. Output. Default 512.
 	MaxLength int
-	// Overflow is what happens to the rest of a longer document. Output. Default example.Chunk.
+	// Overflow is what happens to the rest of a longer document. Output. Default example.Chunk, or
+	// what Pack does.
 	Overflow example.Overflow
+
+	// Pack fills rows to MaxLength with several documents. Output. Default pack.None.
+	Pack pack.Policy
 
 	// ShardBytes is the size at which a shard is closed. Output. Default 64 MiB.
 	ShardBytes int64
@@ -98,9 +124,16 @@ type Options struct {
 	// Notice, where set, is called with what a user wants to know while the build runs: the format
 	// that was found, where an earlier run is resumed.
 	Notice func(string)
+	// Monitor, where set, shows the build while it runs.
+	Monitor *Monitor
+	// Beside is what the process holds besides the build, such as a page that shows it, in bytes. It
+	// is taken from Memory.
+	Beside int64
 	// checkpointInterval is the shortest time between checkpoints. Default
 	// defaultCheckpointInterval; tests set it to a nanosecond.
 	checkpointInterval time.Duration
+	// packWindow is the window of packing in tokens. Default windowTokens; tests set it lower. Output.
+	packWindow int64
 	// clock is time.Now but in tests. It decides when checkpoints are taken and what run.json says,
 	// no other byte.
 	clock func() time.Time
@@ -128,6 +161,8 @@ var BadRecordPolicies = []OnBadRecord{FailAtBadRecord, SkipBadRecord}
 const (
 	// OwnToken, as EOS or BOS, is the token that the tokenizer itself has for it.
 	OwnToken = "auto"
+	// NoToken, as EOS or BOS, adds none, whatever the default is.
+	NoToken = "off"
 	// DefaultSource is what a build without sources reads: generated text, so that the first
 	// command works without a network.
 	DefaultSource = "synth://wikitext?seed=1"
@@ -147,13 +182,18 @@ func (o Options) withDefaults() Options {
 	o.Tokenizer = cmp.Or(o.Tokenizer, "gpt2")
 	o.Format = cmp.Or(o.Format, source.Auto)
 	o.MaxLength = cmp.Or(o.MaxLength, 512)
-	o.Overflow = cmp.Or(o.Overflow, example.Chunk)
+	if policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None))); ok {
+		o.Pack = policy
+	}
+	o.Overflow = cmp.Or(o.Overflow, overflowOf(o.Pack))
+	o.TrainOn = cmp.Or(o.TrainOn, chat.TrainAssistant)
 	o.ShardBytes = cmp.Or(o.ShardBytes, 64<<20)
 	o.Memory = cmp.Or(o.Memory, loader.DefaultMemory())
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, 1000)
 	o.OnBadRecord = cmp.Or(o.OnBadRecord, FailAtBadRecord)
 	o.SpecialTokens = cmp.Or(o.SpecialTokens, SpecialOfDocument)
+	o.Dedup = cmp.Or(o.Dedup, shape.None)
 	o.checkpointInterval = cmp.Or(o.checkpointInterval, defaultCheckpointInterval)
 	if o.FS == nil {
 		o.FS = shard.OS()
@@ -174,6 +214,9 @@ func (o Options) validate() error {
 		oneOf("overflow", o.Overflow, example.Overflows...),
 		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies...),
 		oneOf("format", o.Format, source.Formats...),
+		oneOf("train-on", o.TrainOn, chat.TrainOns...),
+		o.checkChat(),
+		oneOf("dedup", o.Dedup, shape.Dedups...),
 		oneOf("special-tokens", o.SpecialTokens, SpecialOfDocument, SpecialOfChunk),
 		atLeast("max-examples", o.MaxExamples, 0),
 		atLeast("max-val-examples", o.MaxValExamples, 0),
@@ -186,8 +229,10 @@ func (o Options) validate() error {
 		checkOutAddress(o.Out),
 		o.checkStdin(),
 		o.checkTextField(),
+		o.checkCSV(),
 		atMost("max-length", o.MaxLength, maxMaxLength),
 		atMost("workers", o.Workers, maxWorkers),
+		o.checkPack(),
 	} {
 		if err != nil {
 			return err

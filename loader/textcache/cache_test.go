@@ -14,7 +14,9 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-func key(name string) Key { return Key{Name: name, Settings: "5e771465" + name, Content: "c047e47" + name} }
+func key(name string) Key {
+	return Key{Name: name, Settings: "5e771465" + name, Content: "c047e47" + name}
+}
 
 // finish makes the entry a dataset of some bytes.
 func finish(t *testing.T, e *Entry, bytes int) {
