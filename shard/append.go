@@ -128,8 +128,8 @@ func (info *ShardInfo) committed() (c committedShard, err error) {
 
 // statsOf is the inverse of splitStats.info.
 func statsOf(info *SplitInfo) splitStats {
-	st := splitStats{rows: info.Examples, tokens: info.Tokens, labelTokens: info.LabelTokens, minLength: info.MinLength,
-		maxLength: info.MaxLength, maxLabels: info.MaxLabels}
+	st := splitStats{rows: info.Examples, tokens: info.Tokens, labelTokens: info.LabelTokens,
+		minLength: info.MinLength, maxLength: info.MaxLength, maxLabels: info.MaxLabels}
 	for _, h := range info.Lengths {
 		st.hist[lengthBucket(int(h[0]))] = [2]int64{h[1], h[2]}
 	}

@@ -25,6 +25,7 @@ type MemoryPlan struct {
 	jobLease   int64 // of a usual job
 	maxRecords int
 	maxShards  int
+	seenPool   int64 // pages of the hashes that Dedup compares
 	jobs       int64 // jobs that fit in flight
 }
 
@@ -78,8 +79,11 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 	builder.MaxShards = leastShards
 
-	fixed := append(fixedParts(o, t, phases, base, builder), shapingParts(o, filter)...)
+	fixed := append(fixedParts(o, t, phases, base, builder), filterParts(o, filter)...)
 	var need int64
+	if o.Dedup != shape.None {
+		need += seenPart(shape.PoolBytes(o.Memory)).Bytes
+	}
 	for _, part := range fixed {
 		need += part.Bytes
 	}
@@ -109,6 +113,11 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
 	fixed = append(fixed, list)
 	need += list.Bytes
+	if o.Dedup != shape.None { // half of what jobs leave
+		p.seenPool = shape.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.jobLease)/2))
+		fixed = append(fixed, seenPart(p.seenPool))
+		need += fixed[len(fixed)-1].Bytes - seenPart(shape.PoolBytes(o.Memory)).Bytes
+	}
 	p.jobs = min((o.Memory-need)/p.jobLease, 4*workers+4)
 	if p.jobs < leastJobs {
 		largest := slices.MaxFunc(fixed[1:], func(a, b budget.Part) int { return cmp.Compare(a.Bytes, b.Bytes) })
