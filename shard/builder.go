@@ -316,4 +316,17 @@ func (b *Builder) Close() error {
 	return errors.Join(errs...)
 }
 
+// NumShards returns the number of shards of a split that were begun.
+func (b *Builder) NumShards(split string) int {
+	i := splitIndex(split)
+	if i < 0 {
+		return 0
+	}
+	n := len(b.splits[i].shards)
+	if b.splits[i].open != nil {
+		n++
+	}
+	return n
+}
+
 func (b *Builder) path(name string) string { return filepath.Join(b.dir, name) }

@@ -25,6 +25,7 @@ type buildFlags struct {
 	progress string
 	asJSON   bool
 	explain  bool
+	http     string
 }
 
 func newBuildCommand() *cobra.Command {
@@ -37,7 +38,9 @@ the whole process's memory. After an interruption of any kind the same command r
 the build, which ends with the same bytes.
 
 A SOURCE is a path, a glob, a folder, an https:// address, "-" for standard input, or a
-generated corpus: synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.
+generated corpus: synth://wikitext or synth://recipes with ?seed=N. Compression (gzip, zstd,
+bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; an archive's files are
+read one by one.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.
@@ -45,6 +48,10 @@ data (README, LICENSE, hidden files) are skipped and counted, unless a pattern n
 A template that defines "prompt" and "target" makes two columns, for encoder-decoder
 models. With --causal-pairs each pair is one row, prompt first, with the loss on the target
 and its end only, for decoder-only models. Rows without any of the target are left out.
+
+With --format chat each record is a conversation (messages, ShareGPT, Alpaca, prompt and
+completion, the chosen side of a preference), written by the tokenizer's chat template, with
+the loss on what the assistant says.
 
 The tokens of the tokenizer's post-processor surround each document once, or each row
 with --special-tokens chunk. --bos and --eos put a token before and after each document,
@@ -63,7 +70,8 @@ readable as it was until all is added, and copies of held-out documents are left
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
   dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near
   dsload build recipes.csv --format recipes --template recipe-seq2seq
-  dsload build chats.jsonl --template pair.tmpl --causal-pairs --eos
+  dsload build pairs.jsonl --template pair.tmpl --causal-pairs --eos
+  dsload build chats.jsonl --format chat --tokenizer path/to/model
   dsload build more.jsonl --append --out data
   dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
@@ -80,6 +88,7 @@ readable as it was until all is added, and copies of held-out documents are left
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
+	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
 	flags.BoolVar(&f.opts.Append, "append", false,
 		"add the SOURCEs to the finished dataset in --out, as new shards, with the settings that it was built with")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
@@ -94,8 +103,12 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	o, d := &f.opts, build.Defaults()
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
-	flags.StringVar((*string)(&o.Format), "format", string(d.Format), "auto, text, document, wikitext, jsonl, csv or recipes")
+	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
+		"auto, text, document, wikitext, jsonl, json, chat, csv, tar or recipes")
 	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
+	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
+	flags.StringVar(&o.Delimiter, "delimiter", "",
+		"what separates the fields of CSV (default the comma, semicolon or tab that its first line has most of)")
 	flags.StringArrayVar(&o.Include, "include", nil,
 		"in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable)")
 	flags.StringArrayVar(&o.Exclude, "exclude", nil,
@@ -104,6 +117,9 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 		"built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target")
 	flags.BoolVar(&o.CausalPairs, "causal-pairs", false,
 		"prompt and target in one row, with the loss on the target only, for decoder-only models")
+	flags.StringVar(&o.ChatTemplate, "chat-template", "", chatTemplateUsage)
+	flags.StringVar((*string)(&o.TrainOn), "train-on", string(d.TrainOn), trainOnUsage)
+	flags.StringVar(&o.Date, "date", "", "`DAY` that a chat template writes as today's, as 2006-01-02")
 	flags.StringVar(&o.EOS, "eos", "",
 		"`TOKEN` after each document, by name or id; without a value, and with --pack, the tokenizer's own; off for none")
 	flags.StringVar(&o.BOS, "bos", "", "`TOKEN` before each document, likewise")
@@ -178,6 +194,9 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		return err
 	}
 	setRuntimeLimit(o.Memory)
+	if f.http != "" {
+		o.Beside = pageBytes
+	}
 	if f.explain {
 		plan, err := build.PlanMemory(o)
 		if err != nil {
@@ -196,8 +215,12 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		return err
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, stderr)
+	page, err := f.openPage(&o, stderr)
+	if err != nil {
+		return err
+	}
 	before := loader.PeakMemory()
-	summary, err := build.Run(cmd.Context(), o)
+	summary, err := runBuildWithPage(cmd.Context(), o, page)
 	show.finish()
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func isCorrupt(err error) bool {
 	var record *source.RecordError
 	var changed *source.SourceChangedError
 	var file *shard.FileError
-	return errors.As(err, &record) || errors.As(err, &changed) ||
+	return errors.As(err, &record) || errors.As(err, &changed) || errors.Is(err, source.ErrMismatch) ||
 		errors.As(err, &file) && errors.Is(err, shard.ErrTooLarge) ||
 		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge,
 			source.ErrNoDocuments, source.ErrUnsupported,

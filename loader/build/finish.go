@@ -90,7 +90,8 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag,
+				Revision: part.Revision}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}
@@ -107,7 +108,8 @@ func (f *flusher) counters() map[string]int64 {
 		"copies": s.Copies, "forced_cuts": s.Forced, "rejected": s.Rejected,
 	}
 	for name, n := range map[string]int64{"copied_examples": s.Copied, "val_rest": s.ValRest,
-		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty()} {
+		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty(),
+		"untrained": f.cutter.Untrained(), "untrained_rows": f.cutter.UntrainedRows()} {
 		if n > 0 {
 			counters[name] = n
 		}
@@ -166,6 +168,9 @@ func (f *flusher) notes() (notes []string) {
 		if t := end.Position.Trailing; t != nil {
 			notes = append(notes, trailingNote(t))
 		}
+		if m := end.Position.Members; m != nil {
+			notes = append(notes, membersNote(m))
+		}
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 {
 		add("held out %d of the %d examples asked for: the sources gave no more", s.Val, o.MaxValExamples)
@@ -180,7 +185,7 @@ func (f *flusher) notes() (notes []string) {
 		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
 	}
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
-	notes = append(notes, losses(f.counters(), b.phases[0].formatter.HasTarget())...)
+	notes = append(notes, losses(f.counters(), b.kind())...)
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
 	}
@@ -200,6 +205,15 @@ func trailingNote(t *source.Trailing) string {
 		t.Offset)
 	if t.Inputs > 1 {
 		note += fmt.Sprintf("; so it was with %d other files", t.Inputs-1)
+	}
+	return note
+}
+
+// membersNote describes the members of archives that were passed over.
+func membersNote(m *source.Members) string {
+	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
+	if m.More > 0 {
+		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
 	}
 	return note
 }

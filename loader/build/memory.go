@@ -64,7 +64,7 @@ const (
 
 // planMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
 // need.
-func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter, base *base,
+func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter, base *base, c *chats,
 	builder shard.BuilderOptions) (*MemoryPlan, error) {
 	f := phases[0].formatter
 	workers, templateBytes := int64(o.Workers), f.OverheadBytes()
@@ -76,10 +76,17 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/templateBytes)))
 	}
 	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
+	if c != nil {
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/c.OverheadBytes())))
+		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
+	}
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 	builder.MaxShards = leastShards
 
-	fixed := append(fixedParts(o, t, phases, base, builder), filterParts(o, filter)...)
+	fixed := slices.Concat(fixedParts(o, t, phases, base, builder), filterParts(o, filter), c.memoryParts(workers))
+	if o.Beside > 0 {
+		fixed = append(fixed, budget.Part{Name: "live page", Bytes: o.Beside, Why: "its connections, figures of the last two hours"})
+	}
 	var need int64
 	if o.Dedup != shape.None {
 		need += seenPart(shape.PoolBytes(o.Memory)).Bytes
