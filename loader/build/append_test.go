@@ -94,7 +94,7 @@ func TestAppendedCopies(t *testing.T) {
 
 	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
 		o := Options{MaxLength: 200, Dedup: dedup}
-		fsys, _, s = appendTo(t, o, sources)
+		fsys, _, _ := appendTo(t, o, sources)
 		o.FS, o.Out, o.LoadedTokenizer, o.Sources = shardtest.New(), "data", gpt2(), sources[:]
 		whole := mustBuild(t, o)
 		want, _ := splitRows(t, o.FS, "data", splitTrain)
@@ -105,7 +105,7 @@ func TestAppendedCopies(t *testing.T) {
 		}
 		// A third addition compares with all before it.
 		o.FS, o.Append, o.Sources = fsys, true, []string{writeDocuments(t, append(slices.Clone(first[:40]), append(second[:40:40], shapedDocument{"en", 1, "something new at last"})...))}
-		if s = mustBuild(t, o); s.Added != 1 || s.DroppedBy["dedup"] != 80 {
+		if s := mustBuild(t, o); s.Added != 1 || s.DroppedBy["dedup"] != 80 {
 			t.Errorf("%s: added %d, left out %v", dedup, s.Added, s.DroppedBy)
 		}
 	}
