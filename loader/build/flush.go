@@ -45,6 +45,7 @@ type flusher struct {
 func (f *flusher) run(ctx context.Context) error {
 	for {
 		var j *job
+		idle := time.Now()
 		select {
 		case next, ok := <-f.b.ordered:
 			if !ok {
@@ -59,6 +60,7 @@ func (f *flusher) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		waited(&f.b.waits.flusher, idle)
 		if j.stopped {
 			return errUnfinished
 		}
@@ -75,6 +77,7 @@ func (f *flusher) run(ctx context.Context) error {
 			return errStopped
 		}
 		f.b.meter.publish(&f.state)
+		f.show()
 		if f.due() {
 			if err := f.checkpoint(); err != nil {
 				return err
@@ -87,6 +90,9 @@ func (f *flusher) flush(j *job) error {
 	for i := range j.documents {
 		d := &j.documents[i]
 		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
+		if f.b.base != nil {
+			d.Ordinal += f.b.base.first
+		}
 		if err := f.origins.note(&f.state, &d.Record); err != nil {
 			return err
 		}
@@ -175,6 +181,9 @@ func (f *flusher) document(j *job, d *document) error {
 			pair = f.cutter.CausalPair
 		}
 		return pair(ids, j.ids[d.target.start:d.target.end], f.emit)
+	}
+	if d.hasMask {
+		return f.cutter.Masked(ids, j.mask[d.mask.start:d.mask.end], f.emit)
 	}
 	if err := f.cutter.Add(ids, f.emit); err != nil {
 		return err
@@ -288,10 +297,10 @@ func (f *flusher) valFull() bool {
 }
 
 // cutText re-tokenizes the first maxBytes of a document's text, cut at a character, for the byte
-// budget that ends inside it. It happens once a build. A pair of prompt and target is not cut but
-// left out.
+// budget that ends inside it. It happens once a build. A pair of prompt and target, and a
+// conversation, is not cut but left out.
 func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
-	if d.hasTarget {
+	if d.hasTarget || d.isChat {
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)
@@ -313,7 +322,8 @@ func (f *flusher) reject(d *document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
 	var located *source.RecordError
 	if !errors.As(cause, &located) {
-		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Cause: cause}
+		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
+			Cause: cause}
 	}
 	if f.b.opts.OnBadRecord != SkipBadRecord {
 		var field *example.FieldError
@@ -357,7 +367,9 @@ func (f *flusher) checkpoint() error {
 	if err := f.saveSeen(); err != nil {
 		return err
 	}
-	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	if f.b.base == nil {
+		f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	}
 	if f.pack != nil {
 		f.state.Pack = &f.pack.state
 	}
@@ -376,5 +388,6 @@ func (f *flusher) checkpoint() error {
 		return err
 	}
 	f.last, f.since = f.b.opts.clock(), 0
+	f.b.watched.note(f.state.Examples)
 	return nil
 }

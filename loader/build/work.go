@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -17,6 +18,7 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
+	chat      *chatWorker // nil where no input holds conversations
 	filter    *shape.Filter
 	sketcher  *shape.Sketcher
 }
@@ -25,8 +27,10 @@ type worker struct {
 // is wrong with a record is noted in its document, for the flusher to judge in order.
 func (b *build) tokenize(ctx context.Context, w *worker) error {
 	for {
+		idle := time.Now()
 		select {
 		case j, ok := <-b.work:
+			waited(&b.waits.workers, idle)
 			if !ok {
 				return nil
 			}
@@ -54,10 +58,16 @@ func (w *worker) run(j *job) bool {
 		if d.Err != nil || !w.judgeFields(j, d) {
 			continue
 		}
-		if d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); errors.Is(d.err,
-			example.ErrStopped) {
+		isChat := w.chat.takes(d)
+		if isChat {
+			d.err = w.chat.format(&w.scratch, d, j.raw[d.raw.start:d.raw.end])
+		} else {
+			d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end])
+		}
+		switch {
+		case errors.Is(d.err, example.ErrStopped):
 			return false
-		} else if d.err != nil {
+		case d.err != nil:
 			continue
 		}
 		f := &w.scratch
@@ -67,6 +77,10 @@ func (w *worker) run(j *job) bool {
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
 		d.replaced = int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)
+		if isChat {
+			w.chat.encode(j, d)
+			continue
+		}
 		d.ids, d.err = w.encode(j, f.Prompt, d.First, d.Last)
 		if f.HasTarget && d.err == nil {
 			d.hasTarget = true

@@ -122,7 +122,7 @@ func (s *Set) append(in Input) error {
 	} else {
 		n.remote = n.remote || in.store != nil
 		n.once = n.once || in.once != nil
-		n.largest = max(n.largest, s.opts.windowBytes(in.Format))
+		n.largest = max(n.largest, s.opts.windowBytes(in.framed()))
 		n.decompressor = max(n.decompressor, in.Compression.memoryBytes(in.windowOf(&s.opts)))
 		n.window = max(n.window, in.window)
 	}

@@ -79,6 +79,8 @@ func (in *Input) appendRow(row []byte) []byte {
 	row = append(row, in.Format...)
 	row = append(row, byte(len(in.Compression)))
 	row = append(row, in.Compression...)
+	row = append(row, byte(len(in.archive)))
+	row = append(row, in.archive...)
 	row = binary.AppendVarint(row, in.ModTime.Unix())
 	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
 	for _, s := range []string{in.path, in.ETag, in.Revision, in.Hash} {
@@ -105,10 +107,10 @@ func (in *Input) parseRow(row []byte) error {
 		return s
 	}
 	in.Size, in.textBytes, in.window = number(), number(), number()
-	if len(row) < 4 {
+	if len(row) < 5 {
 		return scratchError(problemf(ErrCorrupt, "a row of it ends early"))
 	}
-	in.Format, in.Compression = Format(word()), Compression(word())
+	in.Format, in.Compression, in.archive = Format(word()), Compression(word()), Format(word())
 	in.ModTime = time.Unix(number(), number()).UTC()
 	for _, s := range []*string{&in.path, &in.ETag, &in.Revision, &in.Hash} {
 		size, n := binary.Uvarint(row)

@@ -26,6 +26,7 @@ type Position struct {
 	List  *List      `json:"list,omitempty"`
 
 	Trailing *Trailing `json:"trailing,omitempty"` // shared likewise
+	Members  *Members  `json:"members,omitempty"`  // shared likewise
 }
 
 // Finished is what an input or a list of files held that was read to its end.
@@ -102,6 +103,7 @@ type Record struct {
 	Forced      bool // the piece was cut where Options.Cut had found no safe cut
 
 	Format  Format
+	Member  string   // the file of an archive that it lies in
 	Columns []string // of a CSV input, shared
 	Comma   byte     // of a CSV input
 
