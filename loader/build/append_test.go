@@ -269,6 +269,20 @@ func TestAnotherAddition(t *testing.T) {
 	wantSame(t, "after another addition was given up", files(clean), files(fsys))
 }
 
+// TestAppendNothing: an addition of which nothing stays leaves no trace.
+func TestAppendNothing(t *testing.T) {
+	first, _, sources := halves(t)
+	fsys := shardtest.New()
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, Sources: sources[:1], FS: fsys, CheckpointEvery: 1, checkpointInterval: 1}
+	mustBuild(t, o)
+	old := fsys.Files()
+	o.Append, o.Sources = true, []string{writeDocuments(t, first)}
+	if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "no document is left") {
+		t.Fatalf("added copies alone: %v", err)
+	}
+	wantSame(t, "after nothing was added", old, fsys.Files())
+}
+
 // TestAppendStandardInput: every run of it brings something else.
 func TestAppendStandardInput(t *testing.T) {
 	o := Options{Out: "data", LoadedTokenizer: gpt2(), FS: shardtest.New(), Sources: []string{"-"}, Format: "text"}
