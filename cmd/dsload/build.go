@@ -25,6 +25,7 @@ type buildFlags struct {
 	progress string
 	asJSON   bool
 	explain  bool
+	cached   bool
 	http     string
 }
 
@@ -82,6 +83,7 @@ readable as it was until all is added, and copies of held-out documents are left
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out, "dataset folder")
+	flags.BoolVar(&f.cached, "cached", false, "build into the user's cache, or find there what was built of unchanged sources")
 	f.addTextFlags(flags)
 	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)
@@ -210,6 +212,15 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
 		fmt.Fprintf(stderr, "no source given: building from %s\n", build.DefaultSource)
 	}
+	if f.cached {
+		return runCached(cmd, o, f)
+	}
+	return f.build(cmd, o)
+}
+
+// build runs a build and reports what it did.
+func (f *buildFlags) build(cmd *cobra.Command, o build.Options) error {
+	stderr := cmd.ErrOrStderr()
 	show, err := newProgress(f.progress, stderr)
 	if err != nil {
 		return err
@@ -225,16 +236,19 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if err != nil {
 		return err
 	}
-	summaryForPeople(summary)
-	for _, w := range summary.Warnings {
-		warn(stderr, w)
+	return errors.Join(f.report(cmd, summary), overCap(summary, before))
+}
+
+// report prints the summary of a build.
+func (f *buildFlags) report(cmd *cobra.Command, s *build.Summary) error {
+	summaryForPeople(s)
+	for _, w := range s.Warnings {
+		warn(cmd.ErrOrStderr(), w)
 	}
 	if f.asJSON {
-		err = json.NewEncoder(stdout).Encode(summary)
-	} else {
-		err = writeText(stdout, describe(summary))
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
 	}
-	return errors.Join(err, overCap(summary, before))
+	return writeText(cmd.OutOrStdout(), describe(s))
 }
 
 // notices returns a function that shows the build's messages.

@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"loader/internal/resident":        {},
 	"loader/memrecord":                {},
 	"loader/origins":                  {},
+	"loader/textcache":                {"shard"},
 	"tokenize":                        {},
 	"shard":                           {},
 	"bench":                           {"loader", "shard", "tokenize"},

@@ -132,8 +132,10 @@ def build(
 class _Run:
     """One run of the command. A thread reads its stderr; callbacks and the iterator run in the caller's thread."""
 
-    def __init__(self, command: list[str], report: Callable[[dict[str, Any]], None]) -> None:
-        self._command, self._report = command, report
+    def __init__(
+        self, command: list[str], report: Callable[[dict[str, Any]], None], say: Optional[Callable[[str], None]] = None
+    ) -> None:
+        self._command, self._report, self._say = command, report, say
         self._lines: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
         self._messages: list[str] = []
         self._stdout = ""
@@ -203,7 +205,9 @@ class _Run:
                     continue
                 if isinstance(progress, dict):
                     text = str(progress["notice"])
-            if text:
+            if text and self._say is not None and not text.startswith("dsload: "):
+                self._say(text)
+            elif text:
                 self._messages = [*self._messages[-200:], text]
 
 
