@@ -122,7 +122,8 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 			own[name] = value
 		}
 	}
-	additions, err := b.base.add(old["additions"], own)
+	// What standard input brings now it did not bring before.
+	additions, err := b.base.add(old["additions"], own, slices.Contains(b.opts.Sources, "-"))
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
@@ -131,8 +132,9 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 	return json.Marshal(old)
 }
 
-// add appends the settings of an addition to those of the ones before, unless the last is equal.
-func (b *base) add(before json.RawMessage, own map[string]json.RawMessage) (json.RawMessage, error) {
+// add appends the settings of an addition to those of the ones before, unless the last is equal and
+// fresh is not set.
+func (b *base) add(before json.RawMessage, own map[string]json.RawMessage, fresh bool) (json.RawMessage, error) {
 	var additions []json.RawMessage
 	if before != nil {
 		if err := json.Unmarshal(before, &additions); err != nil {
@@ -143,7 +145,7 @@ func (b *base) add(before json.RawMessage, own map[string]json.RawMessage) (json
 	if err != nil {
 		return nil, err
 	}
-	if n := len(additions); n > 0 && bytes.Equal(additions[n-1], entry) {
+	if n := len(additions); n > 0 && bytes.Equal(additions[n-1], entry) && !fresh {
 		b.added = true
 		return before, nil
 	}
