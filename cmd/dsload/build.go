@@ -61,7 +61,11 @@ and around each prompt and target of two columns, unless the post-processor does
 A document stays if it meets every condition: --where, --min-chars, --max-chars, --match,
 --no-match, --sample, then --dedup. What each left out is counted and printed.
 A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
-happen while serving, where they can change without building again: see 'dsload serve -h'.`,
+happen while serving, where they can change without building again: see 'dsload serve -h'.
+
+With --append, SOURCEs join a finished dataset: flags that shape its rows must be those it
+was built with; --max-examples and other budgets count what is added. The dataset stays
+readable as it was until all is added, and copies of held-out documents are left out.`,
 		Example: `  dsload build                                           # generated text, 30,000 examples
   dsload build wiki.train.txt --format wikitext --out data
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
@@ -69,6 +73,7 @@ happen while serving, where they can change without building again: see 'dsload 
   dsload build recipes.csv --format recipes --template recipe-seq2seq
   dsload build pairs.jsonl --template pair.tmpl --causal-pairs --eos
   dsload build chats.jsonl --format chat --tokenizer path/to/model
+  dsload build more.jsonl --append --out data
   dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,6 +91,8 @@ happen while serving, where they can change without building again: see 'dsload 
 		"fail, or skip and list the first 100 in rejects.jsonl")
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
 	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
+	flags.BoolVar(&f.opts.Append, "append", false,
+		"add the SOURCEs to the finished dataset in --out, as new shards, with the settings that it was built with")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
@@ -182,7 +189,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if !cmd.Flags().Changed("overflow") {
 		o.Overflow = "" // what --pack does
 	}
-	if len(args) == 0 && !cmd.Flags().Changed("max-examples") {
+	if len(args) == 0 && !o.Append && !cmd.Flags().Changed("max-examples") {
 		o.MaxExamples = defaultMaxExamples
 	}
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
@@ -202,7 +209,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		}
 		return printPlan(stdout, plan, f.asJSON)
 	}
-	if len(args) == 0 && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
+	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
 		fmt.Fprintf(stderr, "no source given: building from %s\n", build.DefaultSource)
 	}
 	if f.cached {

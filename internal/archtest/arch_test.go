@@ -18,7 +18,7 @@ var allowed = map[string][]string{
 	"cmd/dsload":                      {"loader", "shard", "export", "stats", "tokenize", "internal/page"},
 	"stats":                           {"shard", "tokenize", "loader/serve/sampler", "loader/pack"},
 	"export":                          {"shard"},
-	"loader":                          {"loader/internal", "loader/origins", "tokenize", "shard"},
+	"loader":                          {"loader/internal", "loader/origins", "tokenize", "shard", "loader/build/source/remote"},
 	"loader/pack":                     {},
 	"loader/build":                    {"loader!", "loader/internal", "loader/origins", "loader/pack", "tokenize", "shard"},
 	"loader/build/source":             {},

@@ -46,9 +46,11 @@ type build struct {
 	tokenizer *tokenize.Tokenizer
 	ends      documentEnds
 	filter    *shape.Filter
+	base      *base  // of an addition, else nil
 	template  string // the name of a built-in one, or the text
 	phases    []phase
-	chat      *chats // nil where no input holds conversations
+	chat      *chats            // nil where no input holds conversations
+	pins      map[string]string // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
 	plan      *MemoryPlan
 	ledger    *budget.Ledger
@@ -96,6 +98,9 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	}
 	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.shards)
 	if errors.Is(err, shard.ErrFinished) {
+		if b.base != nil {
+			return b.appended()
+		}
 		return b.finished()
 	}
 	if err != nil {
@@ -123,6 +128,9 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	textBytes, _ := b.phases[0].set.EstimateBytes()
 	f.hold = newHoldout(held, expectedExamples(o, textBytes))
 	f.openSeen()
+	if err := f.loadBase(); err != nil {
+		return nil, errors.Join(err, f.closeSeen())
+	}
 	if checkpoint == nil {
 		return f, nil
 	}

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -40,12 +41,12 @@ func (f *flusher) finish() (*Summary, error) {
 	if s.Examples == 0 {
 		return nil, f.noExamples()
 	}
-	if name, data := b.tokenizer.Details().File(); data != nil {
+	if name, data := b.tokenizer.Details().File(); data != nil && b.base == nil {
 		if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
 			return nil, err
 		}
 	}
-	if err := f.writeSeen(); err != nil {
+	if err := errors.Join(f.writeSeen(), f.writeHeldOut()); err != nil {
 		return nil, err
 	}
 	if s.Rejected > 0 {
@@ -53,7 +54,7 @@ func (f *flusher) finish() (*Summary, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.builder.WriteFile(shard.RejectsName, bytes.NewReader(lines)); err != nil {
+		if err := f.builder.WriteFile(b.nameIn(shard.RejectsName), bytes.NewReader(lines)); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +62,7 @@ func (f *flusher) finish() (*Summary, error) {
 		return nil, err
 	}
 	sum := f.summary()
-	manifest, err := f.builder.Finish(shard.Provenance{
+	provenance := shard.Provenance{
 		Tokenizer: shard.TokenizerInfo{
 			Name: b.tokenizer.Name(), Fingerprint: b.tokenizer.Fingerprint(), VocabSize: b.tokenizer.VocabSize(),
 			Special: roles(b.tokenizer.Special()),
@@ -70,7 +71,11 @@ func (f *flusher) finish() (*Summary, error) {
 		Counters: f.counters(),
 		Dropped:  s.DroppedBy,
 		Run:      f.runRecord(sum),
-	})
+	}
+	if b.base != nil {
+		b.base.addTo(&provenance)
+	}
+	manifest, err := f.builder.Finish(provenance)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +90,8 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag,
+				Revision: part.Revision}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}
@@ -136,6 +142,9 @@ func (f *flusher) summary() *Summary {
 	sum.Formats = f.b.formats()
 	sum.ValRest, sum.CopiedExamples, sum.WithoutTarget, sum.CutBy = s.ValRest, s.Copied, f.cutter.WithoutTarget(),
 		s.CutBy
+	if b.base != nil {
+		sum.Added = s.Examples
+	}
 	sum.DroppedBy = s.DroppedBy
 	sum.Truncated, sum.Empty = f.cutter.Cut(), f.cutter.Empty()
 	sum.Stopped = s.Ends[0].Stopped + f.unread().String()
@@ -148,6 +157,12 @@ func (f *flusher) notes() (notes []string) {
 	s, b := &f.state, f.b
 	o := &b.opts
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if b.base != nil {
+		add("added: %d examples, %d tokens; the shards that were there are as they were", s.Examples, s.Tokens)
+		if s.Rejected > 0 {
+			add("bad records are listed in %s", b.nameIn(shard.RejectsName))
+		}
+	}
 	for i, end := range s.Ends {
 		notes = append(notes, b.phases[i].set.Notes()...)
 		if t := end.Position.Trailing; t != nil {

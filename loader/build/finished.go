@@ -78,9 +78,14 @@ func (b *build) finished() (*Summary, error) {
 	if err := b.unchangedSince(m); err != nil {
 		return nil, err
 	}
-	s := summaryOf(o.Out, m)
-	s.CapBytes, s.Formats, s.Warnings = o.Memory, b.formats(), b.warnings()
-	return s, nil
+	return b.finishedSummary(m), nil
+}
+
+// finishedSummary is the summary of a finished dataset that was found.
+func (b *build) finishedSummary(m *shard.Manifest) *Summary {
+	s := summaryOf(b.opts.Out, m)
+	s.CapBytes, s.Formats, s.Warnings = b.opts.Memory, b.formats(), b.warnings()
+	return s
 }
 
 // unchangedSince compares the sources with those of a finished dataset: by size and modification

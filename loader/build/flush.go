@@ -90,6 +90,9 @@ func (f *flusher) flush(j *job) error {
 	for i := range j.documents {
 		d := &j.documents[i]
 		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
+		if f.b.base != nil {
+			d.Ordinal += f.b.base.first
+		}
 		if err := f.origins.note(&f.state, &d.Record); err != nil {
 			return err
 		}
@@ -364,7 +367,9 @@ func (f *flusher) checkpoint() error {
 	if err := f.saveSeen(); err != nil {
 		return err
 	}
-	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	if f.b.base == nil {
+		f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	}
 	if f.pack != nil {
 		f.state.Pack = &f.pack.state
 	}

@@ -114,6 +114,10 @@ type Options struct {
 	OnBadRecord OnBadRecord
 	// Overwrite starts afresh in a folder that holds another build.
 	Overwrite bool
+	// Append adds the sources to the finished dataset in Out, with the settings that it was built
+	// with. Budgets are of the addition alone. With it, Overwrite gives up an unfinished addition
+	// and nothing else. Output.
+	Append bool
 
 	// Stdin is what the source "-" reads.
 	Stdin io.Reader
@@ -175,7 +179,7 @@ const (
 func Defaults() Options { return Options{}.withDefaults() }
 
 func (o Options) withDefaults() Options {
-	if len(o.Sources) == 0 {
+	if len(o.Sources) == 0 && !o.Append {
 		o.Sources = []string{DefaultSource}
 	}
 	o.Out = cmp.Or(o.Out, "./dsload-data")
@@ -228,6 +232,7 @@ func (o Options) validate() error {
 		atLeast("checkpoint-every", o.CheckpointEvery, 1),
 		checkOutAddress(o.Out),
 		o.checkStdin(),
+		o.checkAppend(),
 		o.checkTextField(),
 		o.checkCSV(),
 		atMost("max-length", o.MaxLength, maxMaxLength),

@@ -12,7 +12,6 @@ import (
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
-	"github.com/dsload/dsload/shard"
 )
 
 // Filters judge whole documents, in the workers. Dedup compares them in the flusher, in the order of
@@ -232,7 +231,7 @@ func (f *flusher) writeSeen() error {
 	}
 	keys, err := f.seen.Keys()
 	if err == nil {
-		err = f.builder.WriteFile(shard.HashesName(0), keys)
+		err = f.builder.WriteFile(f.b.hashesName(), keys)
 	}
 	return errors.Join(err, f.closeSeen())
 }

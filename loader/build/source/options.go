@@ -119,6 +119,9 @@ type Options struct {
 	// Notice, where not nil, is called with what a user wants to know while a remote file is waited
 	// for.
 	Notice func(string)
+	// Revision, where not nil, returns the commit at which an earlier run of the same build read a
+	// repository, "" for none. Output.
+	Revision func(repository string) string
 
 	chunkBytes int // tests make it small
 }
