@@ -26,8 +26,8 @@ type whichFlags struct {
 
 // tracedLine is what is printed of a row.
 type tracedLine struct {
-	Row      int64   `json:"row"`     // its place in the order
-	Example  int64   `json:"example"` // its place in the split
+	Row      int64   `json:"row"`      // its place in the order
+	Example  int64   `json:"example"`  // its place in the split
 	Document int64   `json:"document"` // of a packed row the first in the corpus
 	Part     int32   `json:"part"`
 	Source   *string `json:"source"` // null where the dataset does not say
@@ -35,7 +35,7 @@ type tracedLine struct {
 	Epoch    int64   `json:"epoch"`
 	Step     *int64  `json:"step,omitempty"`
 	Rank     *int    `json:"rank,omitempty"`
-	Dataset  string  `json:"dataset,omitempty"` // of several
+	Dataset  string  `json:"dataset,omitempty"`   // of several
 	Packed   int     `json:"documents,omitempty"` // pieces of documents in a packed row
 	Text     string  `json:"text"`
 	Target   string  `json:"target,omitempty"` // of examples with labels
