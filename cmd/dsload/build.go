@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -147,6 +149,24 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 	for _, name := range []string{"eos", "bos"} {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {
 			return usagef("--%s=: name a token, or give --%s without a value for the tokenizer's own", name, name)
+		}
+	}
+	return misplacedToken(cmd)
+}
+
+// misplacedToken refuses what was meant as the token of --eos or --bos: those take one only with an equals sign.
+func misplacedToken(cmd *cobra.Command) error {
+	for _, name := range []string{"eos", "bos"} {
+		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != build.OwnToken {
+			continue
+		}
+		for _, arg := range cmd.Flags().Args() {
+			if arg == "-" || strings.ContainsAny(arg, "*?[") || strings.Contains(arg, "://") {
+				continue
+			}
+			if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
+				return usagef("build: read %s: no such file or directory; if it is the token of --%s, write --%s=%s", arg, name, name, shellQuote(arg))
+			}
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ func isUsage(err error) bool {
 		return true // the command names a missing file; a source that vanishes later is not wrong usage
 	}
 	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) ||
-		anyOf(err, source.ErrUsage, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
+		anyOf(err, source.ErrUsage, tokenize.ErrFolder, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 
 func isLimit(err error) bool {
