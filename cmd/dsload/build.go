@@ -28,6 +28,7 @@ type buildFlags struct {
 	asJSON   bool
 	explain  bool
 	http     string
+	notify   []string
 }
 
 func newBuildCommand() *cobra.Command {
@@ -78,6 +79,8 @@ happen while serving, where they can change without building again: see 'dsload 
 		"fail, or skip and list the first 100 in rejects.jsonl")
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
 	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
+	flags.StringArrayVar(&f.notify, "notify", nil,
+		"tell a `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed, resumed; @FILE or env:NAME keeps it secret (repeatable)")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
@@ -187,7 +190,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	}
 	setRuntimeLimit(o.Memory)
 	if f.http != "" {
-		o.Beside = pageBytes
+		o.Beside += pageBytes
 	}
 	if f.explain {
 		plan, err := build.PlanMemory(o)
@@ -202,11 +205,22 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if len(args) == 0 && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
 		fmt.Fprintf(stderr, "no source given: building from %s\n", build.DefaultSource)
 	}
+	return f.run(cmd, o)
+}
+
+// run builds, shows how it goes, and prints the summary.
+func (f *buildFlags) run(cmd *cobra.Command, o build.Options) error {
+	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	show, err := newProgress(f.progress, stderr)
 	if err != nil {
 		return err
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, stderr)
+	notifier, err := newNotifier(f.notify, &o, stderr)
+	if err != nil {
+		return err
+	}
+	defer notifier.Close(notifyGrace)
 	page, err := f.openPage(&o, stderr)
 	if err != nil {
 		return err
@@ -214,6 +228,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	before := loader.PeakMemory()
 	summary, err := runBuildWithPage(cmd.Context(), o, page)
 	show.finish()
+	tell(notifier, o.Out, summary, err)
 	if err != nil {
 		return err
 	}

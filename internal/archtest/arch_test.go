@@ -15,7 +15,7 @@ const module = "github.com/dsload/dsload"
 // children. A place that ends in "!" is that package alone, without its children. The longest
 // matching place governs a package.
 var allowed = map[string][]string{
-	"cmd/dsload":                   {"loader", "shard", "export", "stats", "tokenize", "internal/page"},
+	"cmd/dsload":                   {"loader", "shard", "export", "stats", "tokenize", "internal/page", "internal/notify"},
 	"stats":                        {"shard", "tokenize", "loader/serve/sampler"},
 	"export":                       {"shard"},
 	"loader":                       {"loader/internal", "loader/origins", "tokenize", "shard"},
@@ -39,6 +39,7 @@ var allowed = map[string][]string{
 	"bench":                        {"loader", "shard", "tokenize"},
 	"internal/archtest":            {},
 	"internal/page":                {},
+	"internal/notify":              {},
 	"internal/refdata":             {}, // for tests alone: imports of tests are not looked at
 	"tokenize/internal":            {},
 	"tokenize/internal/enginetest": {"internal/refdata"},
