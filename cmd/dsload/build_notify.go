@@ -66,10 +66,7 @@ func tell(n *notify.Notifier, out string, s *build.Summary, err error) {
 
 // message is about the build of a folder.
 func message(out, event, text string, facts map[string]any) notify.Message {
-	abs, err := filepath.Abs(out)
-	if err != nil {
-		abs = out
-	}
+	abs := placeOf(out)
 	host, _ := os.Hostname() // for people; its absence is no error
 	facts["name"], facts["out"], facts["host"], facts["program"] = filepath.Base(abs), abs, host, "dsload build"
 	title := fmt.Sprintf("dsload build %s: %s", oneLine(filepath.Base(abs)), event)

@@ -63,7 +63,8 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 // that one needs.
 func (b *build) newJob(ctx context.Context, rawBytes int64) (*job, error) {
 	start := time.Now()
-	lease, err := b.ledger.Acquire(ctx, max(b.plan.jobLease, longRecordLease(rawBytes, b.phases[0].formatter)))
+	lease, err := b.ledger.Acquire(ctx,
+		max(b.plan.jobLease, longRecordLease(rawBytes, b.phases[0].formatter, b.chat)))
 	waited(&b.waits.reader, start)
 	if err != nil {
 		return nil, err

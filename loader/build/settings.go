@@ -5,8 +5,10 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 )
 
 // settings are the options on which the bytes of a dataset depend, besides the content of its
@@ -22,8 +24,14 @@ type settings struct {
 	Fingerprint    string           `json:"tokenizer-fingerprint"`
 	Format         source.Format    `json:"format"`
 	TextField      string           `json:"text-field,omitempty"`
+	Columns        []string         `json:"columns,omitempty"`
+	Delimiter      string           `json:"delimiter,omitempty"`
 	Template       string           `json:"template,omitempty"`
 	CausalPairs    bool             `json:"causal-pairs,omitempty"`
+	ChatTemplate   string           `json:"chat-template,omitempty"` // its text
+	ToolTemplate   string           `json:"chat-tool-template,omitempty"`
+	TrainOn        chat.TrainOn     `json:"train-on,omitempty"` // unset for "assistant"
+	Date           string           `json:"date,omitempty"`
 	Where          []string         `json:"where,omitempty"`
 	Match          []string         `json:"match,omitempty"`
 	NoMatch        []string         `json:"no-match,omitempty"`
@@ -40,6 +48,7 @@ type settings struct {
 	MaxTokens      int64            `json:"max-tokens"`
 	MaxLength      int              `json:"max-length"`
 	Overflow       example.Overflow `json:"overflow"`
+	Pack           pack.Policy      `json:"pack,omitempty"` // unset for "none"
 	ShardBytes     int64            `json:"shard-bytes"`
 	OnBadRecord    OnBadRecord      `json:"on-bad-record"`
 }
@@ -49,7 +58,7 @@ func (b *build) settings() (json.RawMessage, error) {
 	s := settings{
 		Sources: redacted(o.Sources), ValSources: redacted(o.ValSources), Include: o.Include, Exclude: o.Exclude,
 		Tokenizer: o.Tokenizer, Pattern: o.TokenizerPattern, Fingerprint: b.tokenizer.Fingerprint(),
-		Format: o.Format, TextField: o.TextField, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
+		Format: o.Format, TextField: o.TextField, Columns: o.Columns, Delimiter: o.Delimiter, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
 		BOS:         b.ends.bos,
 		MaxExamples: o.MaxExamples, MaxValExamples: o.MaxValExamples, MaxBytes: o.MaxBytes, MaxTokens: o.MaxTokens,
 		MaxLength: o.MaxLength, Overflow: o.Overflow, ShardBytes: o.ShardBytes, OnBadRecord: o.OnBadRecord,
@@ -58,6 +67,10 @@ func (b *build) settings() (json.RawMessage, error) {
 	if o.SpecialTokens != SpecialOfDocument {
 		s.SpecialTokens = o.SpecialTokens
 	}
+	if o.Pack != pack.None {
+		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
+	}
+	b.chat.settings(&s)
 	return json.Marshal(s)
 }
 

@@ -18,6 +18,7 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
+	chat      *chatWorker // nil where no input holds conversations
 	filter    *shape.Filter
 	sketcher  *shape.Sketcher
 }
@@ -57,10 +58,16 @@ func (w *worker) run(j *job) bool {
 		if d.Err != nil || !w.judgeFields(j, d) {
 			continue
 		}
-		if d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); errors.Is(d.err,
-			example.ErrStopped) {
+		isChat := w.chat.takes(d)
+		if isChat {
+			d.err = w.chat.format(&w.scratch, d, j.raw[d.raw.start:d.raw.end])
+		} else {
+			d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end])
+		}
+		switch {
+		case errors.Is(d.err, example.ErrStopped):
 			return false
-		} else if d.err != nil {
+		case d.err != nil:
 			continue
 		}
 		f := &w.scratch
@@ -70,6 +77,10 @@ func (w *worker) run(j *job) bool {
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
 		d.replaced = int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)
+		if isChat {
+			w.chat.encode(j, d)
+			continue
+		}
 		d.ids, d.err = w.encode(j, f.Prompt, d.First, d.Last)
 		if f.HasTarget && d.err == nil {
 			d.hasTarget = true

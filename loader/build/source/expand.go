@@ -67,8 +67,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		return false, hasText, err
 	}
 	if IsRemote(arg) {
-		hasText, err = s.expandRemote(ctx, arg, look)
-		return false, hasText, err
+		return s.expandRemote(ctx, arg, look)
 	}
 	name := strings.TrimPrefix(arg, "file://")
 	info, err := os.Stat(name)
@@ -119,7 +118,7 @@ func (s *Set) append(in Input) error {
 	} else {
 		n.remote = n.remote || in.store != nil
 		n.once = n.once || in.once != nil
-		n.largest = max(n.largest, s.opts.windowBytes(in.Format))
+		n.largest = max(n.largest, s.opts.windowBytes(in.framed()))
 		n.decompressor = max(n.decompressor, in.Compression.memoryBytes(in.windowOf(&s.opts)))
 		n.window = max(n.window, in.window)
 	}
