@@ -52,6 +52,7 @@ Without a token, TCP answers only requests for localhost, and none from other si
 		Example: `  dsload serve data --socket /tmp/feed.sock
   dsload serve wiki=data/wiki code=data/code          # ?mix=wiki=0.7,code=0.3
   curl --unix-socket dsload.sock 'http://dsload/v1/batches?shuffle=block&bucket=4096' -o b.arrows
+  dsload serve data --pack bfd --max-length 4096      # several documents a row, nothing written
   dsload serve data --listen 127.0.0.1:8080           # dashboard at http://127.0.0.1:8080/
   dsload serve data --listen :8443 --tls-cert c.pem --tls-key k.pem --token-file token`,
 		Args: folders(minArgs(1, "at least one dataset")),
@@ -68,6 +69,9 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.StringVar(&f.tlsKey, "tls-key", "", "its private key (PEM)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests over --listen must carry")
 	flags.Var(sizeValue{&f.opts.Memory, false}, "memory", "hard cap on the whole process")
+	flags.StringVar((*string)(&f.opts.Pack), "pack", "none",
+		"fill rows with several documents for requests that do not say pack: wrapped, bfd, bfd_split or none")
+	flags.IntVar(&f.opts.PackLength, "max-length", 0, "tokens of rows that --pack fills (default the build's)")
 	flags.BoolVar(&f.verify, "verify", false, "check every checksum before serving")
 	flags.IntVar(&f.opts.MaxStreams, "max-streams", f.opts.MaxStreams, "maximum concurrent streams")
 	flags.DurationVar(&f.opts.WriteTimeout, "write-timeout", f.opts.WriteTimeout,
@@ -87,6 +91,9 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 		var owned context.CancelFunc
 		ctx, owned = context.WithCancel(ctx)
 		defer f.leaveWith(cmd.InOrStdin(), owned)()
+	}
+	if cmd.Flags().Changed("max-length") && f.opts.PackLength < 1 {
+		return usagef("--max-length %d: must be at least 1", f.opts.PackLength)
 	}
 	if f.socket == "" && f.listen == "" {
 		f.socket = "dsload.sock"

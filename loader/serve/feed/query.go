@@ -21,6 +21,7 @@ const (
 	MaxMultiple   = 1 << 16
 	MaxWorld      = 1 << 20
 	MaxBucketRows = 1 << 20
+	MaxPackLength = 1 << 20
 	maxMixParts   = 64
 	maxQueryBytes = 8 << 10
 )
@@ -43,6 +44,9 @@ type Query struct {
 	Start           int64
 	Int32           bool // dtype=int32
 	Labels          Labels
+	Pack            Pack
+	PackLength      int       // tokens of a packed row; 0 = the build's max-length
+	MaskBorders     bool      // borders=mask
 	Mix             []MixPart // nil = the only, or the first, dataset
 }
 
@@ -80,11 +84,25 @@ const (
 	LabelsNone
 )
 
+// Pack is how rows are packed while serving.
+type Pack uint8
+
+// The values of the parameter pack. PackUnset is what the server packs where a request does not say.
+const (
+	PackUnset Pack = iota
+	PackNone
+	PackWrapped
+	PackBFD
+	PackBFDSplit
+)
+
 // The words of requests for the values above.
 var (
 	shuffleWords = map[string]Shuffle{"full": ShuffleFull, "block": ShuffleBlock, "none": ShuffleNone}
 	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep}
-	labelsWords  = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
+	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "concat": PackWrapped, "bfd": PackBFD,
+		"bestfit": PackBFD, "bfd_split": PackBFDSplit}
+	labelsWords = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
 		"none": LabelsNone}
 )
 
@@ -151,6 +169,13 @@ var params = []param{
 		flag(func(q *Query) *bool { return &q.Int32 }, "int64", "int32")},
 	{Parameter{"labels", "auto, causal, seq2seq, none", "auto", "seq2seq where the dataset has targets, else causal"},
 		choice(func(q *Query) *Labels { return &q.Labels }, labelsWords)},
+	{Parameter{"pack", "none, wrapped, bfd, bfd_split", "",
+		"fill rows with several documents: cut anywhere; whole, best fit decreasing; the same, longer ones split first (none, or what serve --pack says)"},
+		choice(func(q *Query) *Pack { return &q.Pack }, packWords)},
+	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
+		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
+	{Parameter{"borders", "keep, mask", "keep", "labels at the first token of each document in packed rows; mask makes them −100"},
+		flag(func(q *Query) *bool { return &q.MaskBorders }, "keep", "mask")},
 	{Parameter{"mix", "NAME=W,…", "", "weights, where several datasets are served (by their rows)"}, setMix},
 }
 
