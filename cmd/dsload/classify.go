@@ -14,17 +14,19 @@ import (
 )
 
 // These functions classify an error by its type. exitCode calls them in the order usage, limit,
-// corrupt, interrupted.
+// unreachable, corrupt, interrupted.
 
 func isUsage(err error) bool {
 	var option *loader.OptionError
 	var settings *shard.SettingsError
 	var stale *build.StaleError
+	var addition *build.AppendError
 	var input *source.InputError
 	if errors.As(err, &input) && input.Offset < 0 && errors.Is(err, fs.ErrNotExist) {
 		return true // the command names a missing file; a source that vanishes later is not wrong usage
 	}
 	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) ||
+		errors.As(err, &addition) ||
 		anyOf(err, source.ErrUsage, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 
@@ -33,6 +35,9 @@ func isLimit(err error) bool {
 	return errors.As(err, &capped) || anyOf(err, build.ErrMemory, tokenize.ErrTooLarge, syscall.ENOSPC,
 		syscall.EDQUOT, syscall.EFBIG)
 }
+
+// isUnreachable reports whether a remote source did not answer, or not as it should.
+func isUnreachable(err error) bool { return errors.Is(err, source.ErrUnreachable) }
 
 func isCorrupt(err error) bool {
 	var input *source.InputError
@@ -43,7 +48,7 @@ func isCorrupt(err error) bool {
 	var record *source.RecordError
 	var changed *source.SourceChangedError
 	var file *shard.FileError
-	return errors.As(err, &record) || errors.As(err, &changed) ||
+	return errors.As(err, &record) || errors.As(err, &changed) || errors.Is(err, source.ErrMismatch) ||
 		errors.As(err, &file) && errors.Is(err, shard.ErrTooLarge) ||
 		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge,
 			source.ErrNoDocuments, source.ErrUnsupported,

@@ -11,14 +11,18 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -31,6 +35,7 @@ type serveFlags struct {
 	verify            bool
 	asJSON, stdinLife bool
 	logLevel          string
+	text              *pflag.FlagSet // how arguments that are text are built
 }
 
 func newServeCommand() *cobra.Command {
@@ -40,7 +45,9 @@ func newServeCommand() *cobra.Command {
 		Short: "Serve padded batches over a unix socket, and TCP on request",
 		Long: `Serves datasets to any number of trainers as padded batches: HTTP/1.1 with Arrow IPC
 bodies over a unix socket of mode 0600, and over TCP on request. A DATASET is a folder,
-or NAME=FOLDER to mix several. SIGTERM ends the server once its streams have ended or
+or NAME=FOLDER to mix several. Text is served as well: files, and with any of the flags
+about text whatever a build takes. It is built into the user's cache first, and again only
+where it changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. SIGTERM ends the server once its streams have ended or
 --drain is over; a second one ends it at once. A stream that is cut is an error for its
 client. When a dataset is rebuilt while it is served, all its streams end: start the
 server again.
@@ -50,12 +57,12 @@ GET /v1/batches takes the parameters
 /v1/dataset is the manifest, /healthz the state, /metrics for Prometheus, / a dashboard.
 Without a token, TCP answers only requests for localhost, and none from other sites' pages.`,
 		Example: `  dsload serve data --socket /tmp/feed.sock
+  dsload serve corpus.jsonl --tokenizer gpt2 --max-length 1024
   dsload serve wiki=data/wiki code=data/code          # ?mix=wiki=0.7,code=0.3
   curl --unix-socket dsload.sock 'http://dsload/v1/batches?shuffle=block&bucket=4096' -o b.arrows
   dsload serve data --pack bfd --max-length 4096      # several documents a row, nothing written
   dsload serve data --listen 127.0.0.1:8080           # dashboard at http://127.0.0.1:8080/
   dsload serve data --listen :8443 --tls-cert c.pem --tls-key k.pem --token-file token`,
-		Args: folders(minArgs(1, "at least one dataset")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.opts.Datasets = args
 			return runServe(cmd, &f)
@@ -69,9 +76,6 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.StringVar(&f.tlsKey, "tls-key", "", "its private key (PEM)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests over --listen must carry")
 	flags.Var(sizeValue{&f.opts.Memory, false}, "memory", "hard cap on the whole process")
-	flags.StringVar((*string)(&f.opts.Pack), "pack", "none",
-		"fill rows with several documents for requests that do not say pack: wrapped, bfd, bfd_split or none")
-	flags.IntVar(&f.opts.PackLength, "max-length", 0, "tokens of rows that --pack fills (default the build's)")
 	flags.BoolVar(&f.verify, "verify", false, "check every checksum before serving")
 	flags.IntVar(&f.opts.MaxStreams, "max-streams", f.opts.MaxStreams, "maximum concurrent streams")
 	flags.DurationVar(&f.opts.WriteTimeout, "write-timeout", f.opts.WriteTimeout,
@@ -82,6 +86,10 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false, "end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
+	f.text = textFlags(flags)
+	flags.Lookup("pack").Usage = "fill rows with several documents where requests do not say pack: wrapped, bfd, bfd_split or none; of text, when it is built"
+	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); of text, longest example"
+	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
 	return cmd
 }
 
@@ -91,9 +99,6 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 		var owned context.CancelFunc
 		ctx, owned = context.WithCancel(ctx)
 		defer f.leaveWith(cmd.InOrStdin(), owned)()
-	}
-	if cmd.Flags().Changed("max-length") && f.opts.PackLength < 1 {
-		return usagef("--max-length %d: must be at least 1", f.opts.PackLength)
 	}
 	if f.socket == "" && f.listen == "" {
 		f.socket = "dsload.sock"
@@ -108,6 +113,17 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 		return err
 	}
 	setRuntimeLimit(f.opts.Memory)
+	if err := f.takePacking(); err != nil {
+		return err
+	}
+	if f.opts.Datasets, err = textOrDatasets(cmd, f.opts.Datasets, f.text); err != nil {
+		return err
+	}
+	release, err := holdAll(f.opts.Datasets)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	if f.verify {
 		if err := verifyAll(cmd, f.opts.Datasets); err != nil {
 			return err
@@ -146,6 +162,24 @@ func parameterHelp() string {
 		fmt.Fprintf(&b, "  %-20s %-28s %s\n", p.Name, p.Values, help)
 	}
 	return b.String()
+}
+
+// takePacking takes --pack, and --max-length with it, for requests where what is served was built
+// already. They are flags about text else.
+func (f *serveFlags) takePacking() error {
+	how, length := f.text.Lookup("pack"), f.text.Lookup("max-length")
+	if !how.Changed || slices.ContainsFunc(f.opts.Datasets, func(arg string) bool { return !isServedFolder(arg) }) {
+		return nil
+	}
+	f.opts.Pack, how.Changed = pack.Policy(how.Value.String()), false
+	if length.Changed {
+		n, err := strconv.Atoi(length.Value.String())
+		if err != nil || n < 1 {
+			return usagef("--max-length %s: must be at least 1", length.Value)
+		}
+		f.opts.PackLength, length.Changed = n, false
+	}
+	return nil
 }
 
 // ownerGrace is how long a server may take to end after its owner. Reads that hang in the file

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/shard"
@@ -33,15 +35,22 @@ var (
 
 // build is one call of Run.
 type build struct {
-	opts   Options
-	meter  meter
-	cutter *example.Cutter // the flusher's
+	opts  Options
+	meter meter
+	// What a Monitor shows besides the meter.
+	watched watched
+	waits   waits
+	cutter  *example.Cutter // the flusher's
 
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
 	ends      documentEnds
+	filter    *shape.Filter
+	base      *base  // of an addition, else nil
 	template  string // the name of a built-in one, or the text
 	phases    []phase
+	chat      *chats            // nil where no input holds conversations
+	pins      map[string]string // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
 	plan      *MemoryPlan
 	ledger    *budget.Ledger
@@ -89,6 +98,9 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	}
 	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.shards)
 	if errors.Is(err, shard.ErrFinished) {
+		if b.base != nil {
+			return b.appended()
+		}
 		return b.finished()
 	}
 	if err != nil {
@@ -97,7 +109,8 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
 		var s *Summary
-		if s, err = b.run(ctx, f); err == nil {
+		s, err = b.run(ctx, f)
+		if err = errors.Join(err, f.closeSeen()); err == nil {
 			return s, nil
 		}
 	}
@@ -114,6 +127,10 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	}
 	textBytes, _ := b.phases[0].set.EstimateBytes()
 	f.hold = newHoldout(held, expectedExamples(o, textBytes))
+	f.openSeen()
+	if err := f.loadBase(); err != nil {
+		return nil, errors.Join(err, f.closeSeen())
+	}
 	if checkpoint == nil {
 		return f, nil
 	}
@@ -142,6 +159,9 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	if err := f.origins.restore(&f.state); err != nil {
 		return nil, err
 	}
+	if err := f.restoreSeen(); err != nil {
+		return nil, errors.Join(err, f.closeSeen())
+	}
 	b.meter.resumed = state.Counters
 	b.notice("resuming at example %d", state.Examples)
 	return f, nil
@@ -168,6 +188,8 @@ func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
 		}
 	}
 	b.meter.publish(&f.state)
+	f.show()
+	b.watch()
 	stopReport := b.report(b.opts.Progress)
 	defer stopReport()
 	for f.state.Phase < len(b.phases) {
@@ -202,6 +224,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.readErr, b.ended = nil, false
 	f.stopped = ""
 
+	b.watched.since.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
 	group.Go(func() error { return b.read(pipeline, ctx, reader) })
@@ -211,6 +234,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter = p.formatter.NewWorker().StopAt(ctx.Done())
+		w.chat = b.chat.newWorker(b, w.encoder, ctx.Done())
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })
@@ -249,7 +273,8 @@ func (f *flusher) begun() bool {
 }
 
 func (b *build) newWorker(cacheBytes int) *worker {
-	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes))}
+	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
+		filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup)}
 }
 
 // leaseError names the record that is too large for the cap.

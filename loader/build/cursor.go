@@ -47,6 +47,7 @@ type cursor struct {
 	Copies   int64 `json:"copies"`             // documents left out as copies of held-out ones
 	Copied   int64 `json:"copied,omitempty"`   // examples that these would have made
 	ValRest  int64 `json:"val_rest,omitempty"` // examples of held-out documents left out because the split val was full
+	shaped
 	// the budgets that left something of the sources out, by the names of their options
 	CutBy    []string `json:"cut_by,omitempty"`
 	Rejected int64    `json:"rejected"`

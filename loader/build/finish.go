@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -40,17 +41,20 @@ func (f *flusher) finish() (*Summary, error) {
 	if s.Examples == 0 {
 		return nil, f.noExamples()
 	}
-	if name, data := b.tokenizer.Details().File(); data != nil {
+	if name, data := b.tokenizer.Details().File(); data != nil && b.base == nil {
 		if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
 			return nil, err
 		}
+	}
+	if err := errors.Join(f.writeSeen(), f.writeHeldOut()); err != nil {
+		return nil, err
 	}
 	if s.Rejected > 0 {
 		lines, err := rejectLines(s.Rejects)
 		if err != nil {
 			return nil, err
 		}
-		if err := f.builder.WriteFile(shard.RejectsName, bytes.NewReader(lines)); err != nil {
+		if err := f.builder.WriteFile(b.nameIn(shard.RejectsName), bytes.NewReader(lines)); err != nil {
 			return nil, err
 		}
 	}
@@ -58,15 +62,20 @@ func (f *flusher) finish() (*Summary, error) {
 		return nil, err
 	}
 	sum := f.summary()
-	manifest, err := f.builder.Finish(shard.Provenance{
+	provenance := shard.Provenance{
 		Tokenizer: shard.TokenizerInfo{
 			Name: b.tokenizer.Name(), Fingerprint: b.tokenizer.Fingerprint(), VocabSize: b.tokenizer.VocabSize(),
 			Special: roles(b.tokenizer.Special()),
 		},
 		Sources:  f.sources(),
 		Counters: f.counters(),
+		Dropped:  s.DroppedBy,
 		Run:      f.runRecord(sum),
-	})
+	}
+	if b.base != nil {
+		b.base.addTo(&provenance)
+	}
+	manifest, err := f.builder.Finish(provenance)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +90,8 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag,
+				Revision: part.Revision}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}
@@ -98,7 +108,8 @@ func (f *flusher) counters() map[string]int64 {
 		"copies": s.Copies, "forced_cuts": s.Forced, "rejected": s.Rejected,
 	}
 	for name, n := range map[string]int64{"copied_examples": s.Copied, "val_rest": s.ValRest,
-		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty()} {
+		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty(),
+		"untrained": f.cutter.Untrained(), "untrained_rows": f.cutter.UntrainedRows()} {
 		if n > 0 {
 			counters[name] = n
 		}
@@ -131,6 +142,10 @@ func (f *flusher) summary() *Summary {
 	sum.Formats = f.b.formats()
 	sum.ValRest, sum.CopiedExamples, sum.WithoutTarget, sum.CutBy = s.ValRest, s.Copied, f.cutter.WithoutTarget(),
 		s.CutBy
+	if b.base != nil {
+		sum.Added = s.Examples
+	}
+	sum.DroppedBy = s.DroppedBy
 	sum.Truncated, sum.Empty = f.cutter.Cut(), f.cutter.Empty()
 	sum.Stopped = s.Ends[0].Stopped + f.unread().String()
 	sum.Notes = f.notes()
@@ -142,10 +157,19 @@ func (f *flusher) notes() (notes []string) {
 	s, b := &f.state, f.b
 	o := &b.opts
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if b.base != nil {
+		add("added: %d examples, %d tokens; the shards that were there are as they were", s.Examples, s.Tokens)
+		if s.Rejected > 0 {
+			add("bad records are listed in %s", b.nameIn(shard.RejectsName))
+		}
+	}
 	for i, end := range s.Ends {
 		notes = append(notes, b.phases[i].set.Notes()...)
 		if t := end.Position.Trailing; t != nil {
 			notes = append(notes, trailingNote(t))
+		}
+		if m := end.Position.Members; m != nil {
+			notes = append(notes, membersNote(m))
 		}
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 {
@@ -160,7 +184,8 @@ func (f *flusher) notes() (notes []string) {
 	if s.ValRest > 0 {
 		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
 	}
-	notes = append(notes, losses(f.counters(), b.phases[0].formatter.HasTarget())...)
+	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
+	notes = append(notes, losses(f.counters(), b.kind())...)
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
 	}
@@ -180,6 +205,15 @@ func trailingNote(t *source.Trailing) string {
 		t.Offset)
 	if t.Inputs > 1 {
 		note += fmt.Sprintf("; so it was with %d other files", t.Inputs-1)
+	}
+	return note
+}
+
+// membersNote describes the members of archives that were passed over.
+func membersNote(m *source.Members) string {
+	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
+	if m.More > 0 {
+		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
 	}
 	return note
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -23,6 +24,7 @@ type flusher struct {
 	builder *shard.Builder
 	cutter  *example.Cutter
 	hold    *holdout
+	seen    *shape.Seen
 	pack    *packing // nil where rows are not packed
 	state   cursor   // what a checkpoint saves besides the open shards
 	origins originFiles
@@ -35,7 +37,7 @@ type flusher struct {
 	// of the last checkpoint of this run; zero before the first, which so comes early: runs that
 	// are killed young make progress, too
 	last  time.Time
-	since int64 // examples since then
+	since int64 // examples, and documents left out, since then
 }
 
 // run flushes jobs until the reader closes the channel or a budget is reached. It leaves the state
@@ -43,6 +45,7 @@ type flusher struct {
 func (f *flusher) run(ctx context.Context) error {
 	for {
 		var j *job
+		idle := time.Now()
 		select {
 		case next, ok := <-f.b.ordered:
 			if !ok {
@@ -57,6 +60,7 @@ func (f *flusher) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		waited(&f.b.waits.flusher, idle)
 		if j.stopped {
 			return errUnfinished
 		}
@@ -73,6 +77,7 @@ func (f *flusher) run(ctx context.Context) error {
 			return errStopped
 		}
 		f.b.meter.publish(&f.state)
+		f.show()
 		if f.due() {
 			if err := f.checkpoint(); err != nil {
 				return err
@@ -85,6 +90,9 @@ func (f *flusher) flush(j *job) error {
 	for i := range j.documents {
 		d := &j.documents[i]
 		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
+		if f.b.base != nil {
+			d.Ordinal += f.b.base.first
+		}
 		if err := f.origins.note(&f.state, &d.Record); err != nil {
 			return err
 		}
@@ -133,6 +141,9 @@ func (f *flusher) document(j *job, d *document) error {
 	o, s := &f.b.opts, &f.state
 	ids, last := j.ids[d.ids.start:d.ids.end], d.Last
 	textBytes := d.textBytes
+	if dropped, err := f.shape(j, d); dropped || err != nil {
+		return err
+	}
 	if o.MaxBytes > 0 && s.TextBytes+textBytes >= o.MaxBytes {
 		f.stopped = "max-bytes"
 		if s.TextBytes+textBytes > o.MaxBytes {
@@ -170,6 +181,9 @@ func (f *flusher) document(j *job, d *document) error {
 			pair = f.cutter.CausalPair
 		}
 		return pair(ids, j.ids[d.target.start:d.target.end], f.emit)
+	}
+	if d.hasMask {
+		return f.cutter.Masked(ids, j.mask[d.mask.start:d.mask.end], f.emit)
 	}
 	if err := f.cutter.Add(ids, f.emit); err != nil {
 		return err
@@ -283,10 +297,10 @@ func (f *flusher) valFull() bool {
 }
 
 // cutText re-tokenizes the first maxBytes of a document's text, cut at a character, for the byte
-// budget that ends inside it. It happens once a build. A pair of prompt and target is not cut but
-// left out.
+// budget that ends inside it. It happens once a build. A pair of prompt and target, and a
+// conversation, is not cut but left out.
 func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
-	if d.hasTarget {
+	if d.hasTarget || d.isChat {
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)
@@ -308,12 +322,16 @@ func (f *flusher) reject(d *document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
 	var located *source.RecordError
 	if !errors.As(cause, &located) {
-		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Cause: cause}
+		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
+			Cause: cause}
 	}
 	if f.b.opts.OnBadRecord != SkipBadRecord {
 		var field *example.FieldError
 		if errors.As(cause, &field) && field.Likely != "" && field.Chat == "" {
 			return fmt.Errorf("%w; take it with `text-field` %s, or leave such records out with `on-bad-record` skip", located, field.Likely)
+		}
+		if f.tooLongToJudge(cause) {
+			return fmt.Errorf("%w; filters and `dedup` judge whole documents: leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
 		}
 		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: it goes on from its last checkpoint", located)
 	}
@@ -346,7 +364,12 @@ func (f *flusher) due() bool {
 // checkpoint makes everything up to the end of the last job durable.
 func (f *flusher) checkpoint() error {
 	f.state.Cutter = f.cutter.State()
-	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	if err := f.saveSeen(); err != nil {
+		return err
+	}
+	if f.b.base == nil {
+		f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	}
 	if f.pack != nil {
 		f.state.Pack = &f.pack.state
 	}
@@ -365,5 +388,6 @@ func (f *flusher) checkpoint() error {
 		return err
 	}
 	f.last, f.since = f.b.opts.clock(), 0
+	f.b.watched.note(f.state.Examples)
 	return nil
 }

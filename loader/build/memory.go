@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/origins"
 	"github.com/dsload/dsload/shard"
@@ -62,18 +63,29 @@ const (
 
 // planMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
 // need.
-func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard.BuilderOptions) (*MemoryPlan, error) {
+func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter, base *base, c *chats,
+	builder shard.BuilderOptions) (*MemoryPlan, error) {
 	f := phases[0].formatter
 	workers, templateBytes := int64(o.Workers), f.OverheadBytes()
 	p := &MemoryPlan{Cap: o.Memory, maxRecords: maxJobRecords}
+	if key := o.Dedup.KeyBytes(); key > 0 { // the keys lie in the room of fewer records
+		p.maxRecords = maxJobRecords * recordBytes / (recordBytes + key)
+	}
 	if templateBytes > 0 {
-		p.maxRecords = int(max(1, min(maxJobRecords, jobTextBytes/templateBytes)))
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/templateBytes)))
 	}
 	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
+	if c != nil {
+		p.maxRecords = int(max(1, min(maxJobRecords, jobTextBytes/c.OverheadBytes())))
+		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
+	}
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 	builder.MaxShards = leastShards
 
-	fixed := fixedParts(o, t, phases, builder)
+	fixed := slices.Concat(fixedParts(o, t, phases, base, builder), shapingParts(o, filter), c.memoryParts(workers))
+	if o.Beside > 0 {
+		fixed = append(fixed, budget.Part{Name: "live page", Bytes: o.Beside, Why: "its connections, figures of the last two hours"})
+	}
 	var need int64
 	for _, part := range fixed {
 		need += part.Bytes
@@ -116,16 +128,17 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard
 }
 
 // fixedParts are the parts of the cap that depend on the settings alone.
-func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard.BuilderOptions) []budget.Part {
+func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
+	builder shard.BuilderOptions) []budget.Part {
 	f, workers := phases[0].formatter, int64(o.Workers)
+	heldOut, whyHeldOut := heldOutPart(o, base)
 	parts := []budget.Part{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
 		{Name: "source", Bytes: sourceBytes(phases) + 2*pieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
-		{Name: "held out", Bytes: 2 * heldBytes * o.MaxValExamples,
-			Why: fmt.Sprintf("hashes of `max-val-examples` %d", o.MaxValExamples)},
+		{Name: "held out", Bytes: 2 * heldBytes * heldOut, Why: whyHeldOut},
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, maxRecordBytes)),
 			Why: fmt.Sprintf("chunk carried on, `max-length` %d", o.MaxLength)},
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),

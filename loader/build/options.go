@@ -11,6 +11,8 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
@@ -20,7 +22,8 @@ import (
 // Options configures a build. The zero value of a field is its default. "Output" marks the fields
 // that may change the bytes of the dataset.
 type Options struct {
-	// Sources are paths, globs, folders, "-" or synth:// addresses, read in this order. Output.
+	// Sources are paths, globs, folders, https:// or synth:// addresses, or "-", read in this order.
+	// Output.
 	// Default: DefaultSource.
 	Sources []string
 	// Include and Exclude are globs that choose among the files of folders and globs; what Exclude
@@ -46,11 +49,29 @@ type Options struct {
 	// a.b[0] reaches inside, and several separated by commas are joined by a blank line. Output.
 	// Default "text".
 	TextField string
+	// Columns are the names of the columns of CSV without a header. Output. Default: the header's.
+	Columns []string
+	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two. Output.
+	// Default: the comma, semicolon or tab that the first line has most of.
+	Delimiter string
 	// Template is a built-in name or a file that turns a record into prompt and target. Output.
 	Template string
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
 	// target: for decoder-only models. It needs a Template that makes targets. Output.
 	CausalPairs bool
+
+	// ChatTemplate is a file with a Jinja template for conversations, or the name of one of the
+	// tokenizer's. Output. Default: the tokenizer's own.
+	ChatTemplate string
+	// TrainOn is whose turns of a conversation carry loss. Output. Default chat.TrainAssistant.
+	TrainOn chat.TrainOn
+	// Date, as 2006-01-02, is what a chat template prints as today's. Output. Default: none, and a
+	// template that asks for it is refused.
+	Date string
+	// Filter is which documents stay, by their fields, text and length. Output. Default: all.
+	Filter shape.Options
+	// Dedup is which copies of earlier documents are left out. Output. Default shape.None.
+	Dedup shape.Dedup
 
 	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
 	// as the vocabulary writes it, OwnToken for the tokenizer's own, or NoToken; "" adds none, except
@@ -93,6 +114,10 @@ type Options struct {
 	OnBadRecord OnBadRecord
 	// Overwrite starts afresh in a folder that holds another build.
 	Overwrite bool
+	// Append adds the sources to the finished dataset in Out, with the settings that it was built
+	// with. Budgets are of the addition alone. With it, Overwrite gives up an unfinished addition
+	// and nothing else. Output.
+	Append bool
 
 	// Stdin is what the source "-" reads.
 	Stdin io.Reader
@@ -103,6 +128,11 @@ type Options struct {
 	// Notice, where set, is called with what a user wants to know while the build runs: the format
 	// that was found, where an earlier run is resumed.
 	Notice func(string)
+	// Monitor, where set, shows the build while it runs.
+	Monitor *Monitor
+	// Beside is what the process holds besides the build, such as a page that shows it, in bytes. It
+	// is taken from Memory.
+	Beside int64
 	// checkpointInterval is the shortest time between checkpoints. Default
 	// defaultCheckpointInterval; tests set it to a nanosecond.
 	checkpointInterval time.Duration
@@ -149,7 +179,7 @@ const (
 func Defaults() Options { return Options{}.withDefaults() }
 
 func (o Options) withDefaults() Options {
-	if len(o.Sources) == 0 {
+	if len(o.Sources) == 0 && !o.Append {
 		o.Sources = []string{DefaultSource}
 	}
 	o.Out = cmp.Or(o.Out, "./dsload-data")
@@ -160,12 +190,14 @@ func (o Options) withDefaults() Options {
 		o.Pack = policy
 	}
 	o.Overflow = cmp.Or(o.Overflow, overflowOf(o.Pack))
+	o.TrainOn = cmp.Or(o.TrainOn, chat.TrainAssistant)
 	o.ShardBytes = cmp.Or(o.ShardBytes, 64<<20)
 	o.Memory = cmp.Or(o.Memory, loader.DefaultMemory())
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, 1000)
 	o.OnBadRecord = cmp.Or(o.OnBadRecord, FailAtBadRecord)
 	o.SpecialTokens = cmp.Or(o.SpecialTokens, SpecialOfDocument)
+	o.Dedup = cmp.Or(o.Dedup, shape.None)
 	o.checkpointInterval = cmp.Or(o.checkpointInterval, defaultCheckpointInterval)
 	if o.FS == nil {
 		o.FS = shard.OS()
@@ -186,6 +218,9 @@ func (o Options) validate() error {
 		oneOf("overflow", o.Overflow, example.Overflows...),
 		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies...),
 		oneOf("format", o.Format, source.Formats...),
+		oneOf("train-on", o.TrainOn, chat.TrainOns...),
+		o.checkChat(),
+		oneOf("dedup", o.Dedup, shape.Dedups...),
 		oneOf("special-tokens", o.SpecialTokens, SpecialOfDocument, SpecialOfChunk),
 		atLeast("max-examples", o.MaxExamples, 0),
 		atLeast("max-val-examples", o.MaxValExamples, 0),
@@ -197,7 +232,9 @@ func (o Options) validate() error {
 		atLeast("checkpoint-every", o.CheckpointEvery, 1),
 		checkOutAddress(o.Out),
 		o.checkStdin(),
+		o.checkAppend(),
 		o.checkTextField(),
+		o.checkCSV(),
 		atMost("max-length", o.MaxLength, maxMaxLength),
 		atMost("workers", o.Workers, maxWorkers),
 		o.checkPack(),

@@ -2,8 +2,11 @@ package build
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
 )
@@ -21,8 +24,21 @@ type settings struct {
 	Fingerprint    string           `json:"tokenizer-fingerprint"`
 	Format         source.Format    `json:"format"`
 	TextField      string           `json:"text-field,omitempty"`
+	Columns        []string         `json:"columns,omitempty"`
+	Delimiter      string           `json:"delimiter,omitempty"`
 	Template       string           `json:"template,omitempty"`
 	CausalPairs    bool             `json:"causal-pairs,omitempty"`
+	ChatTemplate   string           `json:"chat-template,omitempty"` // its text
+	ToolTemplate   string           `json:"chat-tool-template,omitempty"`
+	TrainOn        chat.TrainOn     `json:"train-on,omitempty"` // unset for "assistant"
+	Date           string           `json:"date,omitempty"`
+	Where          []string         `json:"where,omitempty"`
+	Match          []string         `json:"match,omitempty"`
+	NoMatch        []string         `json:"no-match,omitempty"`
+	MinChars       int64            `json:"min-chars,omitempty"`
+	MaxChars       int64            `json:"max-chars,omitempty"`
+	Sample         float64          `json:"sample,omitempty"`
+	Dedup          shape.Dedup      `json:"dedup,omitempty"` // unset for "none"
 	EOS            *uint32          `json:"eos,omitempty"`
 	BOS            *uint32          `json:"bos,omitempty"`
 	SpecialTokens  SpecialTokens    `json:"special-tokens,omitempty"` // unset for "document"
@@ -40,20 +56,35 @@ type settings struct {
 func (b *build) settings() (json.RawMessage, error) {
 	o := &b.opts
 	s := settings{
-		Sources: o.Sources, ValSources: o.ValSources, Include: o.Include, Exclude: o.Exclude,
+		Sources: redacted(o.Sources), ValSources: redacted(o.ValSources), Include: o.Include, Exclude: o.Exclude,
 		Tokenizer: o.Tokenizer, Pattern: o.TokenizerPattern, Fingerprint: b.tokenizer.Fingerprint(),
-		Format: o.Format, TextField: o.TextField, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
+		Format: o.Format, TextField: o.TextField, Columns: o.Columns, Delimiter: o.Delimiter, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
 		BOS:         b.ends.bos,
 		MaxExamples: o.MaxExamples, MaxValExamples: o.MaxValExamples, MaxBytes: o.MaxBytes, MaxTokens: o.MaxTokens,
 		MaxLength: o.MaxLength, Overflow: o.Overflow, ShardBytes: o.ShardBytes, OnBadRecord: o.OnBadRecord,
 	}
+	setShaping(&s, o)
 	if o.SpecialTokens != SpecialOfDocument {
 		s.SpecialTokens = o.SpecialTokens
 	}
 	if o.Pack != pack.None {
 		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
 	}
+	b.chat.settings(&s)
 	return json.Marshal(s)
+}
+
+// redacted returns sources without the credentials of their addresses, which may differ from run to
+// run.
+func redacted(sources []string) []string {
+	if !slices.ContainsFunc(sources, source.IsRemote) {
+		return sources
+	}
+	out := make([]string, len(sources))
+	for i, s := range sources {
+		out[i] = source.Redact(s)
+	}
+	return out
 }
 
 // mayChange reports whether an unfinished build may go on under another value of a setting: records

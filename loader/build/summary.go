@@ -10,10 +10,12 @@ type Summary struct {
 	TextBytes int64          `json:"text_bytes"` // UTF-8 text tokenized
 	Replaced  int64          `json:"replaced"`   // ill-formed UTF-8 sequences replaced by U+FFFD
 	// documents longer than MaxLength under Overflow "drop"
-	Dropped        int64 `json:"dropped"`
-	Copies         int64 `json:"copies"`                    // documents left out as copies of held-out ones
-	Rejected       int64 `json:"rejected"`                  // bad records skipped
-	CopiedExamples int64 `json:"copied_examples,omitempty"` // of these documents
+	Dropped int64 `json:"dropped"`
+	// documents left out by filters and Dedup, by the names of the options
+	DroppedBy      map[string]int64 `json:"dropped_by,omitempty"`
+	Copies         int64            `json:"copies"`                    // documents left out as copies of held-out ones
+	Rejected       int64            `json:"rejected"`                  // bad records skipped
+	CopiedExamples int64            `json:"copied_examples,omitempty"` // of these documents
 	// examples of held-out documents left out because val was full
 	ValRest int64 `json:"val_rest,omitempty"`
 	// examples of CausalPairs left out because no token of the target was in them
@@ -30,6 +32,7 @@ type Summary struct {
 	Stopped         string   `json:"stopped"`
 	Notes           []string `json:"notes,omitempty"`
 	Warnings        []string `json:"warnings,omitempty"`
+	Added           int64    `json:"added_examples,omitempty"` // of Append; Splits are those of the whole dataset
 	AlreadyBuilt    bool     `json:"already_built,omitempty"`
 	Resumed         bool     `json:"resumed,omitempty"`
 	ResumedAt       int64    `json:"resumed_at,omitempty"` // examples that earlier runs had written

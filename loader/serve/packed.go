@@ -62,6 +62,10 @@ func (r *Reader) packing(q feed.Query) (feed.Query, error) {
 		return q, feed.BadParam("bucket", "it sorts rows by length, and packed rows have one length",
 			"leave bucket out, or pack")
 	}
+	if q.Pack != feed.PackNone && q.Balance != feed.BalanceNone {
+		return q, feed.BadParam("balance", "packed rows have one length, so that they cost the same already",
+			"leave balance out, or pack")
+	}
 	return q, nil
 }
 

@@ -41,6 +41,7 @@ class Query:
     start: int = 0
     dtype: str = "int64"
     labels: str = "auto"
+    balance: str = "none"
     pack: Optional[str] = None
     max_length: Optional[int] = None
     borders: str = "keep"
@@ -53,6 +54,7 @@ class Query:
         "tail": (None, "drop", "pad", "keep"),
         "dtype": ("int64", "int32"),
         "labels": ("auto", "causal", "seq2seq", "none"),
+        "balance": ("none", "tokens", "quadratic"),
         "pack": (None, "none", "wrapped", "bfd", "bfd_split"),
         "borders": ("keep", "mask"),
     }
@@ -109,6 +111,8 @@ class Query:
             raise ValueError("max_length: rows are not packed, and this is the length of packed rows; name a policy by pack, too")
         if self.packed and self.bucket:
             raise ValueError("bucket: it sorts rows by length, and packed rows have one length; leave it or pack out")
+        if self.packed and self.balance != "none":
+            raise ValueError("balance: packed rows have one length, so that they cost the same already; leave it or pack out")
         return self
 
     @property
@@ -150,7 +154,10 @@ class Query:
         tail = self.tail_or_default
         if tail == "drop":
             return full
-        return full + (rest > 0 if tail == "pad" else rest > self.rows_a_batch * self.rank)
+        if tail == "pad":
+            return full + (rest > 0)
+        before = self.rank if self.balance != "none" else self.rows_a_batch * self.rank
+        return full + (rest > before)
 
     def is_last(self, position: int, rows: int) -> bool:
         """Reports whether no batch of this rank follows `position`, where a step of an epoch of `rows` rows ended; not for uneven queries."""

@@ -45,8 +45,9 @@ type Query struct {
 	Int32           bool // dtype=int32
 	Labels          Labels
 	Pack            Pack
-	PackLength      int       // tokens of a packed row; 0 = the build's max-length
-	MaskBorders     bool      // borders=mask
+	PackLength      int  // tokens of a packed row; 0 = the build's max-length
+	MaskBorders     bool // borders=mask
+	Balance         Balance
 	Mix             []MixPart // nil = the only, or the first, dataset
 }
 
@@ -70,6 +71,16 @@ const (
 	TailDrop
 	TailPad
 	TailKeep
+)
+
+// Balance is how the rows of a step are dealt to the ranks.
+type Balance uint8
+
+// The values of the parameter balance.
+const (
+	BalanceNone Balance = iota
+	BalanceTokens
+	BalanceQuadratic
 )
 
 // Labels is what the labels column holds.
@@ -102,7 +113,8 @@ var (
 	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep}
 	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "concat": PackWrapped, "bfd": PackBFD,
 		"bestfit": PackBFD, "bfd_split": PackBFDSplit}
-	labelsWords = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
+	balanceWords = map[string]Balance{"none": BalanceNone, "tokens": BalanceTokens, "quadratic": BalanceQuadratic}
+	labelsWords  = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
 		"none": LabelsNone}
 )
 
@@ -169,6 +181,9 @@ var params = []param{
 		flag(func(q *Query) *bool { return &q.Int32 }, "int64", "int32")},
 	{Parameter{"labels", "auto, causal, seq2seq, none", "auto", "seq2seq where the dataset has targets, else causal"},
 		choice(func(q *Query) *Labels { return &q.Labels }, labelsWords)},
+	{Parameter{"balance", "none, tokens, quadratic", "none",
+		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths"},
+		choice(func(q *Query) *Balance { return &q.Balance }, balanceWords)},
 	{Parameter{"pack", "none, wrapped, bfd, bfd_split", "",
 		"fill rows with several documents: cut anywhere; whole, best fit decreasing; the same, longer ones split first (none, or what serve --pack says)"},
 		choice(func(q *Query) *Pack { return &q.Pack }, packWords)},
