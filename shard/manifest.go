@@ -47,6 +47,7 @@ type SourceInfo struct {
 	Files    int64  `json:"files,omitempty"` // of a folder or glob that stands for all its files; 0 for a single input
 	Bytes    int64  `json:"bytes"`           // as read, before decompression, of all files; -1 where unknown
 	Checksum string `json:"checksum"`        // "algorithm:hex"
+	ETag     string `json:"etag,omitempty"`  // of a remote file, as its server gave it
 }
 
 // SplitInfo describes the rows of a split.

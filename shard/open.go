@@ -124,11 +124,7 @@ func (b *Builder) finished(checkpoint bool) error {
 		return err
 	}
 	if checkpoint {
-		if err := b.fs.Remove(b.path(checkpointName)); err != nil {
-			return err
-		}
-		b.namesNew = true
-		if err := b.syncNames(); err != nil {
+		if err := b.removeCheckpoint(); err != nil {
 			return err
 		}
 	}

@@ -36,9 +36,9 @@ func newBuildCommand() *cobra.Command {
 the whole process's memory. After an interruption of any kind the same command resumes
 the build, which ends with the same bytes.
 
-A SOURCE is a path, a glob, a folder, "-" for standard input, or a generated corpus:
-synth://wikitext or synth://recipes with ?seed=N. Compression (gzip, zstd, bzip2, xz, lz4,
-snappy), tar and zip archives are recognized by content; their files are read one by one.
+A SOURCE is a path, a glob, a folder, an https:// address, "-" for standard input, or a
+generated corpus: synth://wikitext or synth://recipes with ?seed=N. Compression (gzip, zstd,
+bzip2, xz, lz4, snappy), tar and zip archives are recognized by content.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.

@@ -11,6 +11,7 @@ func commands() []*cobra.Command {
 		newVerifyCommand(),
 		newStatsCommand(),
 		newExportCommand(),
+		newWhichCommand(),
 		newTokenizerCommand(),
 		newBenchCommand(),
 		newDoctorCommand(),

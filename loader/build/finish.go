@@ -53,6 +53,9 @@ func (f *flusher) finish() (*Summary, error) {
 			return nil, err
 		}
 	}
+	if err := f.origins.finish(&f.state, f.builder); err != nil {
+		return nil, err
+	}
 	sum := f.summary()
 	manifest, err := f.builder.Finish(shard.Provenance{
 		Tokenizer: shard.TokenizerInfo{
@@ -76,7 +79,7 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}

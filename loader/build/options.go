@@ -19,7 +19,8 @@ import (
 // Options configures a build. The zero value of a field is its default. "Output" marks the fields
 // that may change the bytes of the dataset.
 type Options struct {
-	// Sources are paths, globs, folders, "-" or synth:// addresses, read in this order. Output.
+	// Sources are paths, globs, folders, https:// or synth:// addresses, or "-", read in this order.
+	// Output.
 	// Default: DefaultSource.
 	Sources []string
 	// Include and Exclude are globs that choose among the files of folders and globs; what Exclude

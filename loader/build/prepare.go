@@ -99,7 +99,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "",
 		Columns: o.Columns, Delimiter: o.delimiter(),
-		Stdin:   o.Stdin,
+		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 	}}
 	var err error

@@ -2,6 +2,7 @@ package build
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
@@ -40,7 +41,7 @@ type settings struct {
 func (b *build) settings() (json.RawMessage, error) {
 	o := &b.opts
 	s := settings{
-		Sources: o.Sources, ValSources: o.ValSources, Include: o.Include, Exclude: o.Exclude,
+		Sources: redacted(o.Sources), ValSources: redacted(o.ValSources), Include: o.Include, Exclude: o.Exclude,
 		Tokenizer: o.Tokenizer, Pattern: o.TokenizerPattern, Fingerprint: b.tokenizer.Fingerprint(),
 		Format: o.Format, TextField: o.TextField, Columns: o.Columns, Delimiter: o.Delimiter, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
 		BOS:         b.ends.bos,
@@ -51,6 +52,19 @@ func (b *build) settings() (json.RawMessage, error) {
 		s.SpecialTokens = o.SpecialTokens
 	}
 	return json.Marshal(s)
+}
+
+// redacted returns sources without the credentials of their addresses, which may differ from run to
+// run.
+func redacted(sources []string) []string {
+	if !slices.ContainsFunc(sources, source.IsRemote) {
+		return sources
+	}
+	out := make([]string, len(sources))
+	for i, s := range sources {
+		out[i] = source.Redact(s)
+	}
+	return out
 }
 
 // mayChange reports whether an unfinished build may go on under another value of a setting: records

@@ -21,6 +21,11 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 		return true, readable, nil
 	}
 	refuse := func(what kind, err error) (bool, kind, error) {
+		if in.store != nil {
+			if failed := remoteError(in.URI, -1, err); failed != err {
+				return false, readable, failed
+			}
+		}
 		e := &InputError{URI: in.URI, Offset: -1, Err: err}
 		if errors.Is(err, ErrBinary) {
 			e.Hint = "name files of text, or their compression"

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
 )
 
 // A rawFile reads an input: the file, and its text through the decompressor.
@@ -23,7 +25,8 @@ type rawFile struct {
 	apart   bool                 // decompress on a goroutine
 	binary  bool                 // the text is an archive, and never in UTF-16
 	c       Compression
-	window  int64 // of the decompressor, in bytes
+	remote  *remote.File // the same file, where it is one
+	window  int64        // of the decompressor, in bytes
 
 	ahead    []byte // text that detection has read, and what ended its reading
 	aheadErr error
@@ -85,6 +88,10 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 			return in.once.raw, nil
 		}
 		r.counted.src = in.once.reader
+		return r, nil
+	}
+	if in.store != nil {
+		openRemote(in, r)
 		return r, nil
 	}
 	file, err := os.Open(in.path)
@@ -153,7 +160,7 @@ func (r *rawFile) open() (err error) {
 		r.behind = newReadAhead(r.out, func() int64 { return r.counted.n })
 		r.out = r.behind
 	}
-	if !r.binary {
+	if !r.binary && r.c != Plain {
 		r.out = &utf16Reader{src: r.out}
 	}
 	return nil
@@ -226,9 +233,11 @@ func pathCause(err error) error {
 func (in *Input) compare(now Stat) error {
 	changed := &SourceChangedError{URI: in.URI}
 	switch {
+	case in.ETag != "" && now.ETag != "" && !remote.SameETag(in.ETag, now.ETag):
+		changed.What, changed.Was, changed.Is = "ETag", in.ETag, now.ETag
 	case in.Size != now.Size:
 		changed.What, changed.Was, changed.Is = "size", sizeText(in.Size), sizeText(now.Size)
-	case !in.ModTime.Equal(now.ModTime):
+	case !in.ModTime.Equal(now.ModTime) && (in.ETag == "" || now.ETag == ""):
 		changed.What, changed.Was, changed.Is = "modification time", in.ModTime.Format(time.RFC3339Nano),
 			now.ModTime.Format(time.RFC3339Nano)
 	default:
@@ -253,6 +262,10 @@ func (in *Input) sniff(look []byte) (head []byte, err error) {
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
+		return head, nil
+	}
+	if in.store != nil {
+		head, in.head = in.head, nil
 		return head, nil
 	}
 	file, err := os.Open(in.path)

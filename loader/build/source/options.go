@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/build/source/synth"
 )
 
@@ -61,8 +62,8 @@ const (
 // Options configures a Set. The zero value of a field is its default. "Output" marks the fields
 // that may change the records.
 type Options struct {
-	// Args are paths, globs (with ** for any folders), folders, "-" for Stdin, or synth://
-	// addresses. Output.
+	// Args are paths, globs (with ** for any folders), folders, "-" for Stdin, https:// and http://
+	// addresses, or synth:// ones. Output.
 	Args []string
 	// Format of every input. Output. Default Auto.
 	Format Format
@@ -110,6 +111,11 @@ type Options struct {
 	ScratchDir string
 	// Stdin is what "-" reads.
 	Stdin io.Reader
+	// Done, where not nil, ends the reading of remote files once it is closed.
+	Done <-chan struct{}
+	// Notice, where not nil, is called with what a user wants to know while a remote file is waited
+	// for.
+	Notice func(string)
 
 	chunkBytes int // tests make it small
 }
@@ -196,6 +202,9 @@ func (s *Set) MemoryBytes() int64 {
 	}
 	if n.generated {
 		total += synth.TableBytes
+	}
+	if n.remote {
+		total += remote.StoreBytes + remote.FileBytes
 	}
 	return total
 }

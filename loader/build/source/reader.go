@@ -145,7 +145,7 @@ func (r *Reader) Position() Position {
 		if s.synth != nil {
 			p.Offset = s.synth.offset
 		} else {
-			p.Offset, p.Sum = r.win.offset(), r.win.sum()
+			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), r.win.sumState()
 		}
 	}
 	return p
@@ -209,9 +209,17 @@ func (r *Reader) openInput() error {
 	}
 	raw.inBackground()
 	r.win.reset(raw, r.set.opts.windowBytes(in.framed()))
+	if in.store != nil && in.Compression == Plain {
+		r.win.sums = newResumableSum()
+	}
 	s := &stream{raw: raw}
 	r.open = s
-	if in.archive == "" && r.win.need(3) && string(r.win.unread()[:3]) == "\ufeff" {
+	inPlace := r.resumesInPlace()
+	if inPlace && !hasHeader(in.Format) {
+		if err := r.jump(); err != nil {
+			return r.inputError(err)
+		}
+	} else if in.archive == "" && r.win.need(3) && string(r.win.unread()[:3]) == "\ufeff" {
 		r.win.consume(3)
 	}
 	f, err := r.newFramer(raw)
@@ -219,6 +227,11 @@ func (r *Reader) openInput() error {
 		return r.inputError(err)
 	}
 	s.framer, s.framing = f, f.common()
+	if inPlace && hasHeader(in.Format) {
+		if err := r.jump(); err != nil {
+			return r.inputError(err)
+		}
+	}
 	return r.goOn()
 }
 
@@ -359,12 +372,15 @@ func (r *Reader) noteTrailing(t *Trailing) {
 func (r *Reader) inputError(err error) error {
 	var changed *SourceChangedError
 	var already *InputError
+	offset := r.win.offset()
+	if r.open == nil {
+		offset = -1
+	}
+	if r.in.store != nil {
+		err = remoteError(r.in.URI, offset, err)
+	}
 	if errors.As(err, &changed) || errors.As(err, &already) {
 		return err
 	}
-	e := &InputError{URI: r.in.URI, Offset: r.win.offset(), Err: err}
-	if r.open == nil {
-		e.Offset = -1
-	}
-	return e
+	return &InputError{URI: r.in.URI, Offset: offset, Err: err}
 }

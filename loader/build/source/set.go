@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/build/source/synth"
 )
 
@@ -17,11 +18,14 @@ type Input struct {
 	Compression Compression
 	Size        int64     // bytes on disk; of generated text its limit; -1 where unknown
 	ModTime     time.Time // zero for none
+	ETag        string    // of a remote file, where its server gives one
 
 	archive Format // Tar or Zip where the input's files are its records' inputs, else ""
 	path    string
 	once    *once
 	synth   *synth.Spec
+	store   *remote.Store // of a remote file
+	head    []byte        // of it, until detection has seen it
 	// of the decompressor, in bytes, where the input asks for one; 0 where any input of its kind
 	// does with Options.WindowBytes
 	window    int64
@@ -42,7 +46,8 @@ type Set struct {
 	filter filter
 	list   inputList
 	parts  []part
-	known  []Stat // of the parts
+	store  *remote.Store // of remote inputs; nil where there are none
+	known  []Stat        // of the parts
 
 	textBytes int64 // estimate of all that is known
 	unknown   bool  // the size of one is not
@@ -57,6 +62,7 @@ type needs struct {
 	decompressor, window int64 // in bytes, the most of any
 	largest              int   // what the window of records grows to
 	generated, once      bool
+	remote               bool
 }
 
 // Open expands the arguments and looks at every input: does it exist, how large is it, how is it
@@ -98,7 +104,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 			return nil, err
 		}
 		empty = empty && !hasText
-		listings = append(listings, listing{uri: arg, first: first, n: s.list.len() - first, many: many})
+		listings = append(listings, listing{uri: Redact(arg), first: first, n: s.list.len() - first, many: many})
 	}
 	if err := s.makeParts(listings); err != nil {
 		return nil, err
@@ -110,9 +116,15 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	return s, nil
 }
 
-// Close releases the scratch files of a long list of inputs. It is not needed after an error of
+// Close releases the scratch files of a long list of inputs, and idle connections. It is not needed after an error of
 // Open.
-func (s *Set) Close() error { return s.list.rest.Close() }
+func (s *Set) Close() error {
+	err := s.list.rest.Close()
+	if s.store != nil {
+		err = errors.Join(err, s.store.Close())
+	}
+	return err
+}
 
 func (s *Set) noDocuments() error {
 	what := "it is empty or blank"

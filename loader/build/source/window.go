@@ -21,12 +21,19 @@ type window struct {
 	limit  int64 // the offset at which the window ends, as if the input did; noLimit for none
 	ahead  int   // bytes in buf from w on that were read and lie after the limit
 	hasher xxh3.Hasher
+	sums   *resumableSum // in its place, where the state of the checksum is kept
 }
 
 func (w *window) reset(src io.Reader, limit int) {
 	w.src, w.r, w.w, w.hashed, w.base, w.max, w.err = src, 0, 0, 0, 0, limit, nil
 	w.limit, w.ahead = noLimit, 0
 	w.hasher.Reset()
+	w.sums = nil
+}
+
+// moveTo makes the source's next byte the one at an offset; what was read before is dropped.
+func (w *window) moveTo(offset int64) {
+	w.r, w.w, w.hashed, w.base, w.err = 0, 0, 0, offset, nil
 }
 
 // noLimit is the limit of a window that ends where its input does.
@@ -101,7 +108,7 @@ func (w *window) makeRoom() {
 	}
 }
 
-// need fills the window until n bytes are unread, and reports whether there are so many.
+// need fills the window until n bytes are unread, and reports whether the input has as many.
 func (w *window) need(n int) bool {
 	for w.w-w.r < n {
 		if !w.fill() {
@@ -121,7 +128,11 @@ func (w *window) failed() error {
 
 func (w *window) hash() {
 	if w.hashed < w.r {
-		w.hasher.Write(w.buf[w.hashed:w.r]) // never fails
+		if p := w.buf[w.hashed:w.r]; w.sums != nil {
+			w.sums.Write(p) // never fails
+		} else {
+			w.hasher.Write(p) // neither
+		}
 		w.hashed = w.r
 	}
 }
@@ -129,6 +140,9 @@ func (w *window) hash() {
 // sum is the checksum over all bytes before offset.
 func (w *window) sum() Sum {
 	w.hash()
+	if w.sums != nil {
+		return w.sums.Sum()
+	}
 	h := w.hasher.Sum128()
 	var s Sum
 	binary.BigEndian.PutUint64(s[:8], h.Hi)
@@ -145,4 +159,13 @@ func (w *window) skip(to int64) bool {
 		w.consume(int(min(int64(w.w-w.r), to-w.offset())))
 	}
 	return true
+}
+
+// sumState returns what restores sum in another process, nil where that is not kept.
+func (w *window) sumState() *sumState {
+	if w.sums == nil {
+		return nil
+	}
+	w.hash()
+	return &sumState{XXH3: w.sums.appendState(nil)}
 }

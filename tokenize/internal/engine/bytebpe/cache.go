@@ -15,7 +15,7 @@ import (
 //
 // A key is the word's bytes, little endian, padded with zeros; since words with a NUL byte are
 // never cached, it is injective, a used A key is not zero, and a used B entry has hi != 0. All A
-// lines come first, then the B lines, then one empty line on which longer words are probed in vain.
+// lines come first, then the B lines, then an always-empty line, so that longer words miss.
 // A new entry goes to way 0, the others move down and the last is dropped.
 //
 // A value holds up to three ids of 20 bits and their number in the top four bits; the number

@@ -11,9 +11,9 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
-// TestMendLong: words that hold an aligned block lose all of their cuts but those at white space,
+// TestLongWordsAreMended: words that hold an aligned block lose all of their cuts but those at white space,
 // others none.
-func TestMendLong(t *testing.T) {
+func TestLongWordsAreMended(t *testing.T) {
 	m, err := New(Config{Pieces: [][]byte{[]byte("<unk>"), []byte("a")}, Scores: []float64{0, -1}, Split: SplitWords})
 	if err != nil || !m.inside {
 		t.Fatal(err)
