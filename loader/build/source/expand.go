@@ -120,8 +120,13 @@ func (s *Set) append(in Input) error {
 		n.remote = n.remote || in.store != nil
 		n.once = n.once || in.once != nil
 		n.largest = max(n.largest, s.opts.windowBytes(in.framed()))
-		n.decompressor = max(n.decompressor, in.Compression.memoryBytes(in.windowOf(&s.opts)))
-		n.window = max(n.window, in.window)
+		n.decompressor = max(n.decompressor, in.readerBytes(&s.opts))
+		if n.window < in.window {
+			n.window, n.why = in.window, in.why
+			if in.why != "" {
+				n.why = fmt.Sprintf("%s: %s", in.URI, in.why)
+			}
+		}
 	}
 	return s.list.add(in)
 }

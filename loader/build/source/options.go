@@ -21,6 +21,8 @@ const (
 	JSONL    Format = "jsonl"    // a JSON object a line
 	JSON     Format = "json"     // an array of JSON objects, or objects one after another
 	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab or Options.Delimiter
+	Parquet  Format = "parquet"  // a row of a parquet file
+	Arrow    Format = "arrow"    // a row of an Arrow IPC file or stream
 	Tar      Format = "tar"      // the files of a tar archive, each by its own format
 	Recipes  Format = "recipes"  // CSV with RecipeNLG's columns
 
@@ -30,7 +32,7 @@ const (
 )
 
 // Formats are all values that Options.Format takes.
-var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, CSV, Tar, Recipes}
+var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, CSV, Parquet, Arrow, Tar, Recipes}
 
 // ParseFormat returns the format of that name; "" is Auto.
 func ParseFormat(name string) (Format, error) {
@@ -213,6 +215,9 @@ func (s *Set) MemoryBytes() int64 {
 // where none asks for more than Options.WindowBytes.
 func (s *Set) LargestWindow() int64 { return s.needs.window }
 
+// WhyWindow says what of a file of columns takes more than usual, "" where none does.
+func (s *Set) WhyWindow() string { return s.needs.why }
+
 // windowBytes is the most that the window grows to for a format.
 func (o *Options) windowBytes(f Format) int {
 	need := o.MaxRecordBytes
@@ -223,6 +228,8 @@ func (o *Options) windowBytes(f Format) int {
 		need = o.MaxPieceBytes + 2*maxHeadingBytes
 	case f == JSONL && o.TextField != "":
 		need = o.MaxPieceBytes
+	case f.isColumnar():
+		return 0
 	case f == Tar || f == Zip: // members of any format, headers with long names
 		need = max(need, o.MaxPieceBytes+2*maxHeadingBytes, memberSniff, maxTarText+tarBlock)
 	}
