@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"loader/build/source":          {},
 	"loader/build/source/remote":   {},
 	"loader/build/source/synth":    {},
+	"loader/build/source/columnar": {},
 	"loader/build/example":         {"tokenize"},
 	"loader/serve":                 {"loader!", "loader/internal", "shard"},
 	"loader/serve/sampler":         {},

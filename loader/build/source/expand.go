@@ -75,6 +75,12 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 	w := walk{ctx: ctx, root: name, filter: &s.filter, files: sorter{dir: s.opts.ScratchDir},
 		todo: queue{dir: s.opts.ScratchDir}}
 	switch {
+	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
+		return false, false, &InputError{URI: name, Offset: -1, Err: problemf(ErrUsage,
+			"this is no folder that datasets' save_to_disk wrote: it has no %s", datasetState)}
+	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset):
+		hasText, err = s.expandDataset(name, look)
+		return true, hasText, err
 	case err == nil && !info.IsDir():
 		hasText, err = s.addFile(name, info, look)
 		return false, hasText, err

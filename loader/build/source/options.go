@@ -23,6 +23,7 @@ const (
 	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab or Options.Delimiter
 	Parquet  Format = "parquet"  // a row of a parquet file
 	Arrow    Format = "arrow"    // a row of an Arrow IPC file or stream
+	Dataset  Format = "dataset"  // a row of a folder that datasets' save_to_disk wrote
 	Tar      Format = "tar"      // the files of a tar archive, each by its own format
 	Recipes  Format = "recipes"  // CSV with RecipeNLG's columns
 
@@ -32,7 +33,7 @@ const (
 )
 
 // Formats are all values that Options.Format takes.
-var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, CSV, Parquet, Arrow, Tar, Recipes}
+var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, CSV, Parquet, Arrow, Dataset, Tar, Recipes}
 
 // ParseFormat returns the format of that name; "" is Auto.
 func ParseFormat(name string) (Format, error) {

@@ -78,16 +78,18 @@ func (c *codec) decompress(kind int, dst, src []byte) (err error) {
 		}
 		r = c.brotli
 	case codecZstd:
-		name = "zstd"
 		if c.zstd == nil {
-			// one page is decoded into memory of its own size
 			c.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 				zstd.WithDecodeAllCapLimit(true))
 			if err != nil {
 				return err
 			}
 		}
-		return c.frame(dst, src)
+		out, err := c.zstd.DecodeAll(src, dst[:0:len(dst)])
+		if err != nil || len(out) != len(dst) {
+			return damaged("zstd", err)
+		}
+		return nil
 	default:
 		return unsupported("its pages are compressed by codec %d", kind)
 	}
@@ -95,34 +97,8 @@ func (c *codec) decompress(kind int, dst, src []byte) (err error) {
 		return damaged(name, err)
 	}
 	var more [1]byte
-	if n, err := r.Read(more[:]); n > 0 || err != io.EOF {
+	if n, err := io.ReadFull(r, more[:]); n > 0 || err != io.EOF {
 		return damaged(name, err)
-	}
-	return nil
-}
-
-// frame decodes zstd data. A frame that says how long it is goes to its place at once; another one
-// is streamed, so that it takes no more than dst.
-func (c *codec) frame(dst, src []byte) error {
-	var h zstd.Header
-	if err := h.Decode(src); err != nil {
-		return damaged("zstd", err)
-	}
-	if h.HasFCS && h.FrameContentSize == uint64(len(dst)) {
-		out, err := c.zstd.DecodeAll(src, dst[:0:len(dst)])
-		if err != nil || len(out) != len(dst) {
-			return damaged("zstd", err)
-		}
-		return nil
-	}
-	if h.WindowSize > uint64(max(len(dst), 1<<20)) {
-		return corrupt("zstd data has a window larger than its page")
-	}
-	if err := c.zstd.Reset(&c.src); err != nil {
-		return damaged("zstd", err)
-	}
-	if _, err := io.ReadFull(c.zstd, dst); err != nil {
-		return damaged("zstd", err)
 	}
 	return nil
 }

@@ -225,6 +225,7 @@ type parquetRows struct {
 	limit  int
 	start  int
 	over   bool
+	values int // of the row
 }
 
 func (f *parquetFile) NewRows() Rows {
@@ -291,7 +292,7 @@ func (r *parquetRows) Next() error {
 func (r *parquetRows) Text() ([]byte, bool) { return r.text.value, r.null }
 
 func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
-	r.limit, r.start, r.over = limit, len(dst), false
+	r.limit, r.start, r.over, r.values = limit, len(dst), false, 0
 	dst = append(dst, '{')
 	var err error
 	for i, n := range r.f.top {
@@ -341,6 +342,9 @@ func (r *parquetRows) skip(n *node) error {
 }
 
 func (r *parquetRows) peek(l *leafReader) error {
+	if r.values++; r.values > 2*maxRowValues {
+		return r.where(l, unsupported("a row has more than %d values", maxRowValues))
+	}
 	err := l.peek()
 	if err == io.EOF {
 		err = corrupt("the column ends within a row")

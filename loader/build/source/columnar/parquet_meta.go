@@ -1,11 +1,13 @@
 package columnar
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // What a parquet footer says, as far as it is used.
@@ -112,7 +114,8 @@ type parquetFile struct {
 	wanted []*node // of the leaves
 	groups []rowGroup
 	rows   int64
-	footer int64 // its length
+	footer int64   // its length
+	first  []chunk // of the first row group, all columns; until they were checked
 
 	options Options
 	top     []*node // the wanted columns
@@ -202,7 +205,20 @@ func (f *parquetFile) parse(footer []byte, wanted func(*node) bool) error {
 			}
 			n, _ := c.list()
 			for i := 0; i < n && c.err == nil; i++ {
-				f.groups = append(f.groups, c.rowGroup(slots, len(f.wanted)))
+				var all *[]chunk
+				if i == 0 && !f.options.Remote {
+					all = &f.first
+				}
+				f.groups = append(f.groups, c.rowGroup(slots, len(f.wanted), all))
+			}
+		case id == 5 && kind == thriftList:
+			n, _ := c.list()
+			for i := 0; i < n && c.err == nil; i++ {
+				c.keyValue()
+			}
+		case id == 6 && kind == thriftBinary:
+			if by := c.binary(); c.err == nil && !printable(by) {
+				c.fail("its footer names a writer that is no text")
 			}
 		case id == 8:
 			c.setErr(unsupported("its columns are encrypted"))
@@ -244,10 +260,68 @@ func (f *parquetFile) check() error {
 			}
 		}
 	}
+	if err := f.checkFirst(); err != nil {
+		return err
+	}
 	if f.rows != rows {
 		return corrupt("its footer counts %d rows, its row groups %d", f.rows, rows)
 	}
 	return nil
+}
+
+// checkFirst reads the first page header of every column, wanted or not: a file that is damaged there
+// is not taken for a sound one.
+func (f *parquetFile) checkFirst() error {
+	for i, ch := range f.first {
+		if ch.values <= 0 || ch.offset < 0 || ch.size < 0 || ch.offset > f.size-ch.size {
+			continue
+		}
+		l := leafReader{f: f, n: f.leaves[i], ch: &ch, pos: ch.offset, end: ch.offset + ch.size}
+		h, err := l.header()
+		if err == nil && (h.kind < pageData || h.kind > pageDataV2) {
+			err = corrupt("a page of an unknown kind")
+		}
+		if err != nil {
+			return fmt.Errorf("row group 1, column %s, its first page: %w", f.leaves[i].path, err)
+		}
+	}
+	f.first = nil
+	return nil
+}
+
+// keyValue checks an entry that the writer added: Arrow's schema is text in base64.
+func (c *compact) keyValue() {
+	var key string
+	c.fields(func(id int, kind byte) {
+		switch {
+		case id == 1 && kind == thriftBinary:
+			key = string(c.binary())
+		case id == 2 && kind == thriftBinary:
+			value := c.binary()
+			if key == "ARROW:schema" && bytes.ContainsFunc(value, func(r rune) bool {
+				return !strings.ContainsRune(base64Digits, r)
+			}) {
+				c.fail("its footer has an Arrow schema that is damaged")
+			}
+		default:
+			c.skip(kind)
+		}
+	})
+	if c.err == nil && !printable([]byte(key)) {
+		c.fail("its footer has a key that is no text")
+	}
+}
+
+const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
+
+// printable reports whether text has no control characters and is UTF-8.
+func printable(text []byte) bool {
+	for _, b := range text {
+		if b < ' ' || b == 0x7f {
+			return false
+		}
+	}
+	return utf8.Valid(text)
 }
 
 func (c *compact) schemaElement() (e schemaElement) {
@@ -400,7 +474,8 @@ func (f *parquetFile) buildSchema(elements []schemaElement) error {
 }
 
 // rowGroup reads a row group. slots has the place of each leaf among the wanted ones, or -1.
-func (c *compact) rowGroup(slots []int, wanted int) (g rowGroup) {
+// all, where set, gets every column.
+func (c *compact) rowGroup(slots []int, wanted int, all *[]chunk) (g rowGroup) {
 	g.rows = -1
 	c.fields(func(id int, kind byte) {
 		switch {
@@ -415,8 +490,12 @@ func (c *compact) rowGroup(slots []int, wanted int) (g rowGroup) {
 				if c.err != nil {
 					return
 				}
-				if ch := c.columnChunk(); slots[i] >= 0 {
+				ch := c.columnChunk()
+				if slots[i] >= 0 {
 					g.chunks[slots[i]] = ch
+				}
+				if all != nil {
+					*all = append(*all, ch)
 				}
 			}
 		case id == 3 && kind == thriftI64:
