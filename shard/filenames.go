@@ -17,12 +17,18 @@ const (
 	// split val has sources of its own, ValOriginsName does for its documents.
 	OriginsName    = "origins.bin"
 	ValOriginsName = "origins-val.bin"
+	// HeldOutName has the hashes of the documents that were held out for the split val: 64 bits
+	// each, ascending.
+	HeldOutName = "held-out.bin"
 
 	// OriginsSuffix is that of what an unfinished build has of these files.
 	OriginsSuffix = ".pages"
 
 	lockName       = "build.lock"
 	checkpointName = "build.checkpoint"
+	// additionCheckpointName is the checkpoint of an addition to a finished dataset.
+	additionCheckpointName = "append.checkpoint"
+	seenLogName            = "build.seen"
 
 	shardSuffix = ".arrow"
 	tempSuffix  = ".tmp" // of every file that is not yet what its name says
@@ -76,6 +82,17 @@ func TokenizerNames() []string {
 	return []string{TokenizerName, "tokenizer.model", "tokenizer.tiktoken"}
 }
 
+const hashesName = "dedup.bin"
+
+// HashesName returns the name of the i-th file of the hashes by which documents were compared: one
+// of the build, then one of each addition.
+func HashesName(i int) string { return AdditionName(hashesName, i) }
+
+// isNumberedName reports whether a name is of a file of hashes, or of a file of an addition.
+func isNumberedName(name string) bool {
+	return IsAddition(name, hashesName) || IsAddition(name, RejectsName) || IsAddition(name, OriginsName)
+}
+
 // ownName reports whether a build may have made a file of this name, and so whether one may remove
 // it.
 func ownName(name string) bool {
@@ -83,11 +100,12 @@ func ownName(name string) bool {
 		return true
 	}
 	switch strings.TrimSuffix(name, tempSuffix) {
-	case ManifestName, RunName, RejectsName, lockName, checkpointName,
+	case ManifestName, RunName, RejectsName, lockName, checkpointName, additionCheckpointName, seenLogName,
 		OriginsName, ValOriginsName, OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix:
 		return true
 	}
-	return slices.Contains(TokenizerNames(), strings.TrimSuffix(name, tempSuffix))
+	name = strings.TrimSuffix(name, tempSuffix)
+	return slices.Contains(TokenizerNames(), name) || isNumberedName(name) || name == HeldOutName
 }
 
 // ignoredName reports whether a name is one that file systems and desktops leave in folders.
@@ -96,7 +114,8 @@ func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name
 // validExtraName reports whether WriteFile accepts name: a plain file name that collides with none
 // of ours.
 func validExtraName(name string) bool {
-	if name == RejectsName || name == OriginsName || name == ValOriginsName ||
+	if name == RejectsName || name == OriginsName || name == ValOriginsName || name == HeldOutName ||
+		isNumberedName(name) ||
 		slices.Contains(TokenizerNames(), name) {
 		return true
 	}

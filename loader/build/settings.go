@@ -5,7 +5,10 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 )
 
 // settings are the options on which the bytes of a dataset depend, besides the content of its
@@ -25,6 +28,17 @@ type settings struct {
 	Delimiter      string           `json:"delimiter,omitempty"`
 	Template       string           `json:"template,omitempty"`
 	CausalPairs    bool             `json:"causal-pairs,omitempty"`
+	ChatTemplate   string           `json:"chat-template,omitempty"` // its text
+	ToolTemplate   string           `json:"chat-tool-template,omitempty"`
+	TrainOn        chat.TrainOn     `json:"train-on,omitempty"` // unset for "assistant"
+	Date           string           `json:"date,omitempty"`
+	Where          []string         `json:"where,omitempty"`
+	Match          []string         `json:"match,omitempty"`
+	NoMatch        []string         `json:"no-match,omitempty"`
+	MinChars       int64            `json:"min-chars,omitempty"`
+	MaxChars       int64            `json:"max-chars,omitempty"`
+	Sample         float64          `json:"sample,omitempty"`
+	Dedup          shape.Dedup      `json:"dedup,omitempty"` // unset for "none"
 	EOS            *uint32          `json:"eos,omitempty"`
 	BOS            *uint32          `json:"bos,omitempty"`
 	SpecialTokens  SpecialTokens    `json:"special-tokens,omitempty"` // unset for "document"
@@ -34,6 +48,7 @@ type settings struct {
 	MaxTokens      int64            `json:"max-tokens"`
 	MaxLength      int              `json:"max-length"`
 	Overflow       example.Overflow `json:"overflow"`
+	Pack           pack.Policy      `json:"pack,omitempty"` // unset for "none"
 	ShardBytes     int64            `json:"shard-bytes"`
 	OnBadRecord    OnBadRecord      `json:"on-bad-record"`
 }
@@ -48,9 +63,14 @@ func (b *build) settings() (json.RawMessage, error) {
 		MaxExamples: o.MaxExamples, MaxValExamples: o.MaxValExamples, MaxBytes: o.MaxBytes, MaxTokens: o.MaxTokens,
 		MaxLength: o.MaxLength, Overflow: o.Overflow, ShardBytes: o.ShardBytes, OnBadRecord: o.OnBadRecord,
 	}
+	setShaping(&s, o)
 	if o.SpecialTokens != SpecialOfDocument {
 		s.SpecialTokens = o.SpecialTokens
 	}
+	if o.Pack != pack.None {
+		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
+	}
+	b.chat.settings(&s)
 	return json.Marshal(s)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -23,7 +24,11 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 	if e.bos, err = findToken(t, "bos", o.BOS, own); err != nil {
 		return e, err
 	}
-	e.eos, err = findToken(t, "eos", o.EOS, special.EOS)
+	eos := o.EOS
+	if eos == "" && o.Pack != pack.None && special.EOS >= 0 {
+		eos = OwnToken // what tells packed documents apart
+	}
+	e.eos, err = findToken(t, "eos", eos, special.EOS)
 	return e, err
 }
 
@@ -32,7 +37,7 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 func findToken(t *tokenize.Tokenizer, option, value string, own int) (*uint32, error) {
 	reason := ""
 	switch n, err := strconv.ParseUint(value, 10, 32); {
-	case value == "":
+	case value == "", value == NoToken:
 		return nil, nil
 	case value == OwnToken && own >= 0:
 		id := uint32(own)
@@ -77,26 +82,37 @@ func candidates(t *tokenize.Tokenizer) string {
 func (b *build) cutterOptions() example.CutterOptions {
 	o, t := &b.opts, b.tokenizer
 	c := example.CutterOptions{MaxLength: o.MaxLength, Overflow: o.Overflow}
+	if o.Pack != pack.None {
+		c.Overflow = example.Chunk // packing takes the first chunk alone where it truncates
+	}
 	if id := b.ends.bos; id != nil && !slices.Contains(t.Prefix(), *id) {
 		c.Prefix = []uint32{*id}
 	}
 	if id := b.ends.eos; id != nil && !slices.Contains(t.Suffix(), *id) {
 		c.Suffix = []uint32{*id}
 	}
+	if b.chat != nil { // the template writes what goes around a conversation
+		return b.finalTokens(c)
+	}
 	if o.SpecialTokens == SpecialOfChunk {
 		c.RowPrefix, c.RowSuffix = t.Prefix(), t.Suffix()
 	} else {
 		c.Prefix, c.Suffix = slices.Concat(t.Prefix(), c.Prefix), slices.Concat(c.Suffix, t.Suffix())
 	}
+	return b.finalTokens(c)
+}
+
+// finalTokens sets which tokens end a text.
+func (b *build) finalTokens(c example.CutterOptions) example.CutterOptions {
 	c.Final = func(id uint32) bool {
-		return b.ends.eos != nil && id == *b.ends.eos || int(id) == t.Special().EOS
+		return b.ends.eos != nil && id == *b.ends.eos || int(id) == b.tokenizer.Special().EOS
 	}
 	return c
 }
 
 // endNote means that nothing marks where a document ends, "" where something does.
 func (b *build) endNote() string {
-	if b.ends.eos != nil || len(b.tokenizer.Suffix()) > 0 {
+	if b.ends.eos != nil || len(b.tokenizer.Suffix()) > 0 || b.chat != nil {
 		return ""
 	}
 	note := fmt.Sprintf("no token marks where a document ends: %s adds none", b.tokenizer.Name())

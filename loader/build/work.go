@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/zeebo/xxh3"
 )
@@ -16,14 +18,19 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
+	chat      *chatWorker // nil where no input holds conversations
+	filter    *shape.Filter
+	sketcher  *shape.Sketcher
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
 // is wrong with a record is noted in its document, for the flusher to judge in order.
 func (b *build) tokenize(ctx context.Context, w *worker) error {
 	for {
+		idle := time.Now()
 		select {
 		case j, ok := <-b.work:
+			waited(&b.waits.workers, idle)
 			if !ok {
 				return nil
 			}
@@ -48,16 +55,32 @@ func (w *worker) trim() {
 func (w *worker) run(j *job) bool {
 	for i := range j.documents {
 		d := &j.documents[i]
-		if d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); errors.Is(d.err,
-			example.ErrStopped) {
+		if d.Err != nil || !w.judgeFields(j, d) {
+			continue
+		}
+		isChat := w.chat.takes(d)
+		if isChat {
+			d.err = w.chat.format(&w.scratch, d, j.raw[d.raw.start:d.raw.end])
+		} else {
+			d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end])
+		}
+		switch {
+		case errors.Is(d.err, example.ErrStopped):
 			return false
-		} else if d.err != nil {
+		case d.err != nil:
 			continue
 		}
 		f := &w.scratch
+		if !w.judgeText(j, d) {
+			continue
+		}
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
 		d.replaced = int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)
+		if isChat {
+			w.chat.encode(j, d)
+			continue
+		}
 		d.ids, d.err = w.encode(j, f.Prompt, d.First, d.Last)
 		if f.HasTarget && d.err == nil {
 			d.hasTarget = true

@@ -41,7 +41,7 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 	}
 	text, whole := head, len(head) < sniffBytes
 	if in.Format = tableFormat(head); in.Format != "" && in.Compression == Plain {
-		if o.Format != Auto && o.Format != in.Format {
+		if o.Format != Auto && o.Format != Chat && o.Format != in.Format {
 			return refuse(dataset, problemf(ErrUsage, "this is a file of the format %s, not %s; leave `format` out", in.Format, o.Format))
 		}
 		return in.detectTable(o, refuse)
@@ -111,6 +111,8 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		}
 		if o.Columns != nil && (in.Format == Text || in.Format == Recipes) {
 			in.Format = CSV
+		} else if in.Format == JSONL && o.FindChat && isChat(text, o.TextField) {
+			in.Format = Chat
 		}
 	}
 	return len(text) > 0 || !whole, readable, nil

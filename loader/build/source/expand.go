@@ -34,8 +34,12 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && scheme == "file" && !strings.HasPrefix(rest, "/"):
 		return problemf(ErrUsage, "%s: a file address has three slashes and an absolute path", arg)
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
-		return &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
+		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
 			"addresses of kind %s:// cannot be read", scheme), Hint: "download it and name the file"}
+		if scheme == "az" || strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
+			e.Hint = "name each file by its https:// address, with a shared access signature if it needs one"
+		}
+		return e
 	}
 	name := strings.TrimPrefix(arg, "file://")
 	if _, err := os.Stat(name); err != nil {
@@ -67,8 +71,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		return false, hasText, err
 	}
 	if IsRemote(arg) {
-		hasText, err = s.expandRemote(ctx, arg, look)
-		return false, hasText, err
+		return s.expandRemote(ctx, arg, look)
 	}
 	name := strings.TrimPrefix(arg, "file://")
 	info, err := os.Stat(name)
@@ -78,7 +81,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
 		return false, false, &InputError{URI: name, Offset: -1, Err: problemf(ErrUsage,
 			"this is no folder that datasets' save_to_disk wrote: it has no %s", datasetState)}
-	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset):
+	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset || s.opts.Format == Chat):
 		hasText, err = s.expandDataset(name, look)
 		return true, hasText, err
 	case err == nil && !info.IsDir():

@@ -148,7 +148,7 @@ func (r *Reader) Position() Position {
 		} else if s.table != nil {
 			p.Offset, p.Sum, p.Base = s.table.bytes, s.table.sum(), s.table.base
 		} else {
-			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), r.win.sumState()
+			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), s.raw.sumState(&r.win)
 		}
 	}
 	return p
@@ -220,13 +220,14 @@ func (r *Reader) openInput() error {
 	}
 	raw.inBackground()
 	r.win.reset(raw, r.set.opts.windowBytes(in.framed()))
-	if in.store != nil && in.Compression == Plain {
+	if in.store != nil && in.Compression == Plain && in.archive == "" {
 		r.win.sums = newResumableSum()
 	}
 	s := &stream{raw: raw}
 	r.open = s
 	inPlace := r.resumesInPlace()
 	if inPlace && !hasHeader(in.Format) {
+		raw.binary = true // what is in the middle of a text cannot begin with a mark of its encoding
 		if err := r.jump(); err != nil {
 			return r.inputError(err)
 		}
@@ -285,6 +286,8 @@ func newFramer(format Format, f framing) (framer, error) {
 		return newJSONL(f), nil
 	case JSON:
 		return newJSON(f), nil
+	case Chat:
+		return newChat(f), nil
 	case CSV, Recipes:
 		return newCSV(f)
 	}
@@ -334,7 +337,7 @@ func (r *Reader) finishInput() error {
 		done = Finished{Bytes: s.table.bytes, Sum: s.table.sum()}
 	} else if s.synth == nil {
 		if err := s.raw.unchanged(); err != nil {
-			return err
+			return r.inputError(err)
 		}
 		done = Finished{Bytes: r.win.offset(), Sum: r.win.sum()}
 	}
