@@ -25,7 +25,7 @@ from dataclasses import replace
 from multiprocessing import context
 from typing import Any, Optional, Union
 
-from . import _wrapped
+from . import _mix, _wrapped
 from ._binary import find_binary
 from ._feed import Feed
 from ._inprocess import InProcess
@@ -65,7 +65,7 @@ class Loader:
         batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype, labels, balance,
             split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
             "causal". shuffle=True means "full", False means "none".
-        mix: {name: weight} if several datasets are served.
+        mix: {name: weight} if several datasets are served, or the feed's words for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
         rank, world: this process among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0 of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
         columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"). An unknown name
@@ -120,7 +120,7 @@ class Loader:
         dtype: str = "int64",
         labels: str = "auto",
         balance: str = "none",
-        mix: Optional[Mapping[str, float]] = None,
+        mix: Union[Mapping[str, float], str, None] = None,
         epochs: int = 1,
         columns: Optional[Iterable[str]] = None,
         output: str = "auto",
@@ -149,7 +149,9 @@ class Loader:
         named, socket, url = _recognised(named, socket, url)
         if isinstance(mix, Mapping) and not mix:
             raise ValueError("mix: names no dataset")
-        for name, weight in (mix or {}).items():
+        if isinstance(mix, str):
+            _mix.check(mix)
+        for name, weight in mix.items() if isinstance(mix, Mapping) else ():
             if not 0 < weight < float("inf"):
                 raise ValueError(f"mix: {name!r} has weight {weight!r}, which is not a number above 0")
         self._found_rank = rank is None
@@ -159,7 +161,7 @@ class Loader:
         self._query = Query(
             split=split, batch_size=batch_size, max_tokens=max_tokens, pad_to_multiple_of=pad_to_multiple_of, padding=padding,
             padding_side=padding_side, shuffle=shuffle, seed=seed, bucket=bucket, group=group, rank=rank, world=world, tail=tail,
-            dtype=dtype, labels=labels, balance=balance, mix=",".join(f"{n}={float(w)!r}" for n, w in mix.items()) if mix else "", epochs=epochs,
+            dtype=dtype, labels=labels, balance=balance, mix=_mix.written(mix), epochs=epochs,
         ).validate()  # fmt: skip
         self._columns = (columns,) if isinstance(columns, str) else tuple(columns) if columns is not None else None
         self._output = output
@@ -235,7 +237,8 @@ class Loader:
         return dict(served)
 
     def _count_rows(self) -> int:
-        named = [part.rpartition("=")[0] for part in self._query.mix.split(",")] if self._query.mix else list(self._manifests)
+        mix = self._query.mix
+        named = _mix.named(_mix.parse(mix), list(self._manifests)) if mix else list(self._manifests)
         rows = 0
         for name in named:
             # A single dataset is served without its name.
