@@ -104,6 +104,23 @@ def test_packs_what_is_packed(tmp_path: pathlib.Path, text_lines: pathlib.Path, 
 
 
 @pytest.mark.server
+def test_several_windows(tmp_path: pathlib.Path) -> None:
+    source, folder = tmp_path / "short.txt", tmp_path / "short"
+    source.write_text("".join("a b c d e f"[: 1 + 2 * (i * 7 % 6)] + f" {i}\n" for i in range(9000)))
+    dsload.build(source, out=folder, format="text", max_examples=0)
+    for policy in PACKED:
+        got = []
+        for in_process in (False, True):
+            with Loader(folder, pack=policy, max_length=50, batch_size=40, output="numpy", in_process=in_process) as loader:
+                got.append([(b["row"].tolist(), b["next"].tolist(), b["input_ids"].tolist()) for b in loader])
+                state = loader.state_dict()
+                middle = got[0][len(got[0]) // 2]
+                loader.load_state_dict({**state, "start": middle[1][0]})
+                assert [b["row"].tolist() for b in loader] == [rows for rows, _, _ in got[0][len(got[0]) // 2 + 1 :]]
+        assert got[0] == got[1]
+
+
+@pytest.mark.server
 @pytest.mark.parametrize("policy", PACKED)
 def test_nothing_is_lost_or_repeated(dataset: str, policy: str) -> None:
     with Loader(dataset, output="numpy") as loader:

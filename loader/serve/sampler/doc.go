@@ -80,7 +80,7 @@
 // most packed rows that one row can make: 1 under bfd, else the longest row's length divided by L,
 // rounded up. Then w is the least power of two that is not below
 //
-//	min(max(ceil(256·L/m), 2^10), 2^17, max(1, 2^18 div f))
+//	min(max(ceil(256·L/m), 2^12), 2^17, max(1, 2^18 div f))
 //
 // The positions of an epoch are cut into windows of w, the last one perhaps shorter, and each is
 // packed by itself. Packed rows are numbered: an epoch has R·f numbers, epoch e begins at e·R·f, and
