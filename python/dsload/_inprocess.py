@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._manifest import MAX_ROW_TOKENS, read_manifest
+from ._mix import Segment, named, parse, weights_of
 from ._order import I64, EmptyEpoch, Order, Step, StepOptions, TooLong, steps
 from ._packing import MAX_LENGTH, Packed, PackedStep, PackOptions, cut_segments, packed_steps
 from ._query import Query
@@ -98,24 +99,28 @@ class InProcess:
         self._splits: dict[tuple[str, str], Split] = {}
 
     def _parts(self, query: Query) -> list[tuple[str, Split, float]]:
-        weights: dict[str, Optional[float]] = dict.fromkeys(self._folders)
-        if query.mix:
-            weights = {name: float(w) for name, _, w in (p.rpartition("=") for p in query.mix.split(","))}
+        segments = parse(query.mix) if query.mix else []
         parts = []
-        for name, weight in weights.items():
+        for name in named(segments, list(self._folders)) if segments else self._folders:
             if name not in self._folders:
                 raise FeedError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._folders)}")
             key = (name, query.split)
             if key not in self._splits:
                 self._splits[key] = Split(self._folders[name], self.manifests[name], query.split)
             split = self._splits[key]
-            parts.append((name, split, float(split.rows) if weight is None else weight))
+            parts.append((name, split, float(split.rows)))
+        if segments:
+            weights = self._weights(segments[0], parts)
+            parts = [(name, split, w) for (name, split, _), w in zip(parts, weights)]
         first = self.manifests[parts[0][0]]
         for name, _, _ in parts[1:]:
             other = self.manifests[name]
             if other["schema"] != first["schema"] or other["tokenizer"]["fingerprint"] != first["tokenizer"]["fingerprint"]:
                 raise FeedError(f"mix: datasets {parts[0][0]} and {name} differ in tokenizer or columns", 400)
         return parts
+
+    def _weights(self, segment: Segment, parts: Sequence[tuple[str, Split, float]]) -> list[float]:
+        return weights_of(segment, [name for name, _, _ in parts], [split.rows for _, split, _ in parts])
 
     def batches(self, query: Query) -> Iterator[dict[str, Array]]:
         """The batches that the feed would send for the query, as arrays of the same columns."""
@@ -136,8 +141,9 @@ class InProcess:
             return out
 
         total = sum(s.rows for s in splits)
+        changes = [(s.at, self._weights(s, parts)) for s in parse(query.mix)[1:]] if query.mix else []
         order = Order(
-            [s.rows for s in splits], weights=[w for _, _, w in parts], shuffle=query.shuffle, seed=query.seed,
+            [s.rows for s in splits], weights=[w for _, _, w in parts], changes=changes, shuffle=query.shuffle, seed=query.seed,
             bucket=min(query.bucket, total), group=query.group, lengths=lengths,
         )  # fmt: skip
         packing = self._packing(query, parts)

@@ -25,7 +25,7 @@ from dataclasses import replace
 from multiprocessing import context
 from typing import Any, Optional, Union
 
-from . import _wrapped
+from . import _mix, _wrapped
 from ._binary import find_binary
 from ._feed import Feed
 from ._inprocess import InProcess
@@ -69,7 +69,7 @@ class Loader:
             "causal". shuffle=True means "full", False means "none".
         pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the policy "wrapped", "bfd" or
             "bfd_split"; borders="mask" ignores the label of each document's first token. See docs/packing.md.
-        mix: {name: weight} if several datasets are served.
+        mix: {name: weight} if several datasets are served, or the feed's words for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
         rank, world: this process among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0 of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
         columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"). An unknown name
@@ -127,7 +127,7 @@ class Loader:
         max_length: Optional[int] = None,
         borders: str = "keep",
         balance: str = "none",
-        mix: Optional[Mapping[str, float]] = None,
+        mix: Union[Mapping[str, float], str, None] = None,
         epochs: int = 1,
         columns: Optional[Iterable[str]] = None,
         output: str = "auto",
@@ -157,7 +157,9 @@ class Loader:
         named, socket, url = _recognised(named, socket, url)
         if isinstance(mix, Mapping) and not mix:
             raise ValueError("mix: names no dataset")
-        for name, weight in (mix or {}).items():
+        if isinstance(mix, str):
+            _mix.check(mix)
+        for name, weight in mix.items() if isinstance(mix, Mapping) else ():
             if not 0 < weight < float("inf"):
                 raise ValueError(f"mix: {name!r} has weight {weight!r}, which is not a number above 0")
         self._found_rank = rank is None
@@ -167,7 +169,7 @@ class Loader:
         self._query = Query(
             split=split, batch_size=batch_size, max_tokens=max_tokens, pad_to_multiple_of=pad_to_multiple_of, padding=padding,
             padding_side=padding_side, shuffle=shuffle, seed=seed, bucket=bucket, group=group, rank=rank, world=world, tail=tail,
-            dtype=dtype, labels=labels, balance=balance, pack=pack, max_length=max_length, borders=borders, mix=",".join(f"{n}={float(w)!r}" for n, w in mix.items()) if mix else "", epochs=epochs,
+            dtype=dtype, labels=labels, balance=balance, pack=pack, max_length=max_length, borders=borders, mix=_mix.written(mix), epochs=epochs,
         ).validate()  # fmt: skip
         self._columns = (columns,) if isinstance(columns, str) else tuple(columns) if columns is not None else None
         self._output = output
@@ -265,7 +267,8 @@ class Loader:
 
     def _mixed(self) -> list[dict[str, Any]]:
         """The manifests of the datasets that are read."""
-        named = [part.rpartition("=")[0] for part in self._query.mix.split(",")] if self._query.mix else list(self._manifests)
+        mix = self._query.mix
+        named = _mix.named(_mix.parse(mix), list(self._manifests)) if mix else list(self._manifests)
         manifests = []
         for name in named:
             # A single dataset is served without its name.

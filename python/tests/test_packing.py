@@ -42,8 +42,8 @@ def test_packs_as_the_server_does(case: Any) -> None:
 
 
 def test_packs_as_trl_does() -> None:
-    datasets = pytest.importorskip("datasets")
     trl = pytest.importorskip("trl.data_utils")
+    datasets = pytest.importorskip("datasets")
     datasets.disable_progress_bars()
     rng = random.Random(3)
     cases = [

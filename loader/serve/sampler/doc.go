@@ -42,6 +42,13 @@
 // it in the window), which counts on through the source's own epochs. An epoch of the mix has as
 // many positions as all sources have rows.
 //
+// Where the weights of a mix change at positions, the stretches between the changes are cut at the
+// beginnings of epochs too, and the windows of each piece begin anew: they have 1024 positions, the
+// last one of a piece perhaps n < 1024. There, the shares are the parts of n by weight, rounded down,
+// and the rest to the largest remainders. A source of weight 0 has none. The permutation of a window
+// that begins at position w is that under its n, k = key(seed, 5, w); and the number of a source's
+// row in it is the sum of the source's shares in all windows before, and the indexes of it before.
+//
 // Bucketing cuts the positions of an epoch into windows of `bucket`, the last one perhaps shorter.
 // A window's rows are sorted by length, equal lengths in the order they had; cut into groups of
 // `group`, the last perhaps shorter; and the groups come in the order permute(0), permute(1), …
@@ -87,7 +94,7 @@
 // window c of it at c·w·f more. The rows of a window take its first numbers; the others have no
 // row. Under wrapped, and where the order is that of the split (none), rows come as pack has them;
 // else the row with the i-th number is pack's row permute(i), n = rows of the window,
-// k = key(seed, 5, e, c).
+// k = key(seed, 6, e, c).
 //
 // Start, and the position that follows a step, are such numbers. A number without a row stands for
 // the next one that has a row; a step that ends with a window's last row is followed by the first
