@@ -158,7 +158,12 @@ func (e *Encoder) walk(ids []uint32, text []byte) bool {
 		if n < 0 {
 			return false
 		}
-		e.offsets = append(e.offsets, tokenize.Offset{Start: at, End: at + n})
+		end := at + n
+		if n == 0 { // a space that the tokenizer put in belongs to the next character
+			_, size := utf8.DecodeRune(text[at:])
+			end += size
+		}
+		e.offsets = append(e.offsets, tokenize.Offset{Start: at, End: end})
 		at += n
 	}
 	return at == len(text)
