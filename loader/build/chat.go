@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -203,10 +206,10 @@ func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) er
 		w.clean, replaced = example.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}
-	d.isChat = true
 	w.text.Text = dst.Prompt
 	err := w.render.Render(&w.text, data)
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
+	d.shape = w.text.Shape
 	if errors.Is(err, chat.ErrStopped) {
 		return example.ErrStopped
 	}
@@ -234,4 +237,32 @@ func (c *chats) whyUntrained() string {
 		return "the {% generation %} blocks of the chat template, which mark what the assistant says, were reached by no record; give another `chat-template`, or `train-on` all"
 	}
 	return "the chat template writes no turn of the role assistant, so that no token is trained on; give another `chat-template`, or `train-on` all"
+}
+
+// countShape counts a conversation by its shape.
+func (c *cursor) countShape(s chat.Shape) {
+	if s == "" {
+		return
+	}
+	if c.Shapes == nil {
+		c.Shapes = map[chat.Shape]int64{}
+	}
+	c.Shapes[s]++
+}
+
+// shapeCounter is the name under which a manifest counts the conversations of a shape.
+func shapeCounter(s chat.Shape) string {
+	return "shape_" + strings.ReplaceAll(strings.ToLower(string(s)), "-", "_")
+}
+
+// shapesNote says how the records held their conversations, "" where there are none.
+func shapesNote(shapes map[chat.Shape]int64) string {
+	var parts []string
+	for _, s := range slices.Sorted(maps.Keys(shapes)) {
+		parts = append(parts, fmt.Sprintf("%d as %s", shapes[s], s))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "conversations found: " + strings.Join(parts, ", ")
 }
