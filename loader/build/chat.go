@@ -21,6 +21,7 @@ import (
 // chats is what a build needs for conversations. A nil one is of a build without them.
 type chats struct {
 	*chat.Renderer
+	tokenizer    *tokenize.Tokenizer
 	plain, tools string // the templates
 	date         string
 }
@@ -98,7 +99,7 @@ func (b *build) openRenderer() error {
 	if err != nil {
 		return err
 	}
-	b.chat = &chats{Renderer: r, plain: c.Template, tools: c.ToolTemplate}
+	b.chat = &chats{Renderer: r, tokenizer: b.tokenizer, plain: c.Template, tools: c.ToolTemplate}
 	if r.UsesDate() {
 		if b.chat.date = o.Date; o.Date == "" {
 			return loader.BadOption("date", "", fmt.Sprintf("the chat template writes today's date, and what is built must not depend on the day; give one, such as `date` %s", o.clock().Format(time.DateOnly)))
@@ -165,7 +166,11 @@ func (c *chats) settings(s *settings) {
 // leaseBytes is leaseBytes of conversations, whose ids each have a place in a mask.
 func (c *chats) leaseBytes(raw, records int64) int64 {
 	text := chat.TextFactor*raw + records*c.OverheadBytes()
-	return raw + (worstIDBytes+1)*text + records*recordBytes
+	n := raw + (worstIDBytes+1)*text + records*recordBytes
+	if raw > jobTextBytes+pieceBytes {
+		n += chat.TracedBytes(c.tokenizer, text)
+	}
+	return n
 }
 
 // memoryParts are the parts of the cap that conversations need.
@@ -174,7 +179,8 @@ func (c *chats) memoryParts(workers int64) []budget.Part {
 		return nil
 	}
 	n := c.ScratchBytes(pieceBytes)
-	return []budget.Part{{Name: "chat template", Bytes: c.ResidentBytes() + workers*n,
+	traced := chat.TracedBytes(c.tokenizer, chat.TextFactor*pieceBytes)
+	return []budget.Part{{Name: "chat template", Bytes: c.ResidentBytes() + workers*n + traced,
 		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers, n>>10)}}
 }
 
