@@ -23,7 +23,8 @@ type Checkpoint struct {
 
 // Checkpoint makes cursor and all rows appended so far durable. After a crash OpenBuilder returns
 // the newest cursor, and its Builder has exactly the rows appended before that.
-func (b *Builder) Checkpoint(cursor []byte) error {
+// The cursor is given in parts, which are joined.
+func (b *Builder) Checkpoint(cursor ...[]byte) error {
 	if b.err != nil {
 		return b.err
 	}
@@ -38,16 +39,35 @@ func (b *Builder) Checkpoint(cursor []byte) error {
 	if err := b.syncNames(); err != nil {
 		return b.fail(err)
 	}
-	if err := b.writeCheckpoint(cursor, true); err != nil {
+	if err := b.writeCheckpoint(true, cursor...); err != nil {
 		return b.fail(err)
 	}
 	return nil
 }
 
+// Forget takes back the checkpoints of a build without rows: the folder is open to other options
+// again, or, after an addition without rows, the dataset that it was. Only Close may follow.
+func (b *Builder) Forget() error {
+	switch {
+	case b.err != nil:
+		return b.err
+	case b.base != nil:
+		return b.removeCheckpoint()
+	}
+	return b.fail(b.writeCheckpoint(false))
+}
+
+func (b *Builder) checkpointName() string {
+	if b.opts.Append {
+		return additionCheckpointName
+	}
+	return checkpointName
+}
+
 // writeCheckpoint replaces the checkpoint file. begun is false for the first one, which only claims
 // the folder.
-func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
-	temp := b.path(checkpointName + tempSuffix)
+func (b *Builder) writeCheckpoint(begun bool, cursor ...[]byte) error {
+	temp := b.path(b.checkpointName() + tempSuffix)
 	if err := b.holdsLock(); err != nil {
 		return err
 	}
@@ -60,7 +80,7 @@ func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
 	}
 	w := b.ckpt
 	w.start(f, temp)
-	b.encodeState(w, cursor, begun)
+	b.encodeState(w, begun, cursor...)
 	err = w.end()
 	if err == nil {
 		if err = f.Sync(); err != nil {
@@ -73,7 +93,7 @@ func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
 	if err != nil {
 		return err
 	}
-	if err := b.fs.Rename(temp, b.path(checkpointName)); err != nil {
+	if err := b.fs.Rename(temp, b.path(b.checkpointName())); err != nil {
 		return err
 	}
 	b.namesNew = true
@@ -81,7 +101,7 @@ func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
 }
 
 // encodeState writes what decodeState reads.
-func (b *Builder) encodeState(w *checkpointWriter, cursor []byte, begun bool) {
+func (b *Builder) encodeState(w *checkpointWriter, begun bool, cursor ...[]byte) {
 	w.raw([]byte(checkpointMagic))
 	o := b.opts
 	w.int(int64(o.Schema.VocabSize))
@@ -91,7 +111,14 @@ func (b *Builder) encodeState(w *checkpointWriter, cursor []byte, begun bool) {
 	w.int(o.ShardBytes)
 	w.bytes(o.Settings)
 	w.bool(begun)
-	w.bytes(cursor)
+	var size int64
+	for _, part := range cursor {
+		size += int64(len(part))
+	}
+	w.int(size)
+	for _, part := range cursor {
+		w.raw(part)
+	}
 	for i := range b.splits {
 		b.splits[i].encode(w)
 	}

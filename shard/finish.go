@@ -173,7 +173,7 @@ func (b *Builder) removeCheckpoint() error {
 			return err
 		}
 	}
-	if err := b.fs.Remove(b.path(checkpointName)); err != nil {
+	if err := b.fs.Remove(b.path(b.checkpointName())); err != nil {
 		return err
 	}
 	b.namesNew = true

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/zeebo/blake3"
 )
@@ -88,12 +89,15 @@ func (v *verifier) unlisted(m *Manifest) error {
 	if err != nil {
 		return err
 	}
+	adding := slices.Contains(names, additionCheckpointName)
 	for _, n := range names {
 		i, index, temp, ok := parseShardName(n)
 		if !ok {
 			continue
 		}
-		if s := m.Split(splitNames[i]); temp || s == nil || index >= len(s.Shards) {
+		if s := m.Split(splitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
+			continue // of an addition that is not finished
+		} else if temp || s == nil || index >= len(s.Shards) {
 			v.damage = append(v.damage, Damage{n, corrupt(filepath.Join(v.dir, n), -1, "not in the manifest")})
 		}
 	}

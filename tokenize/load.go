@@ -3,7 +3,6 @@ package tokenize
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -40,6 +39,8 @@ type Options struct {
 	// need more are refused with an error that wraps ErrMemory, by their size before they are read.
 	// 0 is no limit.
 	MaxMemory int64
+	// Name is what the tokenizer is called. Empty: after its folder or file.
+	Name string
 }
 
 // Load reads a tokenizer from a folder with a tokenizer.json (or else one .model or .tiktoken
@@ -63,6 +64,9 @@ func LoadWith(path string, o Options) (*Tokenizer, error) {
 	t, err := loadFS(os.DirFS(dir), name, dir, o)
 	if err != nil {
 		return nil, err
+	}
+	if o.Name != "" {
+		t.name = o.Name
 	}
 	if t.name == "" { // a tokenizer.json is called after its folder
 		t.name = filepath.Base(path)
@@ -130,14 +134,14 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
-		return "", errors.New("folder holds no tokenizer.json, .model or .tiktoken file")
+		return "", fmt.Errorf("%w no tokenizer.json, .model or .tiktoken file; name the file or folder that a tokenizer was saved to, or a built-in tokenizer", ErrFolder)
 	case 1:
 		return found[0], nil
 	}
 	for i := range found {
 		found[i] = path.Base(found[i])
 	}
-	return "", fmt.Errorf("folder holds several tokenizers: %s; name one", strings.Join(found, ", "))
+	return "", fmt.Errorf("%w several tokenizers: %s; name one", ErrFolder, strings.Join(found, ", "))
 }
 
 // readLimited reads a file of at most limit bytes, whatever its size claims to be. A file that is

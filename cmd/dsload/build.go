@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -25,6 +27,9 @@ type buildFlags struct {
 	progress string
 	asJSON   bool
 	explain  bool
+	cached   bool
+	http     string
+	notify   []string
 }
 
 func newBuildCommand() *cobra.Command {
@@ -37,7 +42,9 @@ the whole process's memory. After an interruption of any kind the same command r
 the build, which ends with the same bytes.
 
 A SOURCE is a path, a glob, a folder, an https:// address, "-" for standard input, or a
-generated corpus: synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.
+generated corpus: synth://wikitext or synth://recipes with ?seed=N. Compression (gzip, zstd,
+bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; an archive's files are
+read one by one.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.
@@ -57,7 +64,11 @@ and around each prompt and target of two columns, unless the post-processor does
 A document stays if it meets every condition: --where, --min-chars, --max-chars, --match,
 --no-match, --sample, then --dedup. What each left out is counted and printed.
 A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
-happen while serving, where they can change without building again: see 'dsload serve -h'.`,
+happen while serving, where they can change without building again: see 'dsload serve -h'.
+
+With --append, SOURCEs join a finished dataset: flags that shape its rows must be those it
+was built with; --max-examples and other budgets count what is added. The dataset stays
+readable as it was until all is added, and copies of held-out documents are left out.`,
 		Example: `  dsload build                                           # generated text, 30,000 examples
   dsload build wiki.train.txt --format wikitext --out data
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
@@ -65,6 +76,8 @@ happen while serving, where they can change without building again: see 'dsload 
   dsload build recipes.csv --format recipes --template recipe-seq2seq
   dsload build pairs.jsonl --template pair.tmpl --causal-pairs --eos
   dsload build chats.jsonl --format chat --tokenizer path/to/model
+  dsload build more.jsonl --append --out data
+  dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runBuild(cmd, args, &f)
@@ -73,12 +86,18 @@ happen while serving, where they can change without building again: see 'dsload 
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out, "dataset folder")
+	flags.BoolVar(&f.cached, "cached", false, "build into the user's cache, or find there what was built of unchanged sources")
 	f.addTextFlags(flags)
 	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
+	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
+	flags.StringArrayVar(&f.notify, "notify", nil,
+		"tell a `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed, resumed; @FILE or env:NAME keeps it secret (repeatable)")
+	flags.BoolVar(&f.opts.Append, "append", false,
+		"add the SOURCEs to the finished dataset in --out, as new shards, with the settings that it was built with")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
@@ -91,8 +110,12 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	o, d := &f.opts, build.Defaults()
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
-	flags.StringVar((*string)(&o.Format), "format", string(d.Format), "auto, text, document, wikitext, jsonl, chat, csv or recipes")
+	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
+		"auto, text, document, wikitext, jsonl, json, chat, csv, tar or recipes")
 	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
+	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
+	flags.StringVar(&o.Delimiter, "delimiter", "",
+		"what separates the fields of CSV (default the comma, semicolon or tab that its first line has most of)")
 	flags.StringArrayVar(&o.Include, "include", nil,
 		"in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable)")
 	flags.StringArrayVar(&o.Exclude, "exclude", nil,
@@ -104,7 +127,8 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ChatTemplate, "chat-template", "", chatTemplateUsage)
 	flags.StringVar((*string)(&o.TrainOn), "train-on", string(d.TrainOn), trainOnUsage)
 	flags.StringVar(&o.Date, "date", "", "`DAY` that a chat template writes as today's, as 2006-01-02")
-	flags.StringVar(&o.EOS, "eos", "", "`TOKEN` after each document, by name or id; without a value the tokenizer's own")
+	flags.StringVar(&o.EOS, "eos", "",
+		"`TOKEN` after each document, by name or id; without a value, and with --pack, the tokenizer's own; off for none")
 	flags.StringVar(&o.BOS, "bos", "", "`TOKEN` before each document, likewise")
 	flags.Lookup("eos").NoOptDefVal, flags.Lookup("bos").NoOptDefVal = build.OwnToken, build.OwnToken
 	flags.StringVar((*string)(&o.SpecialTokens), "special-tokens", string(d.SpecialTokens),
@@ -126,6 +150,8 @@ func (f *buildFlags) addLimitFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.MaxLength, "max-length", d.MaxLength, "longest example in tokens")
 	flags.StringVar((*string)(&o.Overflow), "overflow", string(d.Overflow),
 		"what happens to the rest of a longer document: chunk, truncate or drop")
+	flags.StringVar((*string)(&o.Pack), "pack", string(d.Pack),
+		"fill rows to --max-length: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), bfd_split or none")
 	flags.Var(sizeValue{&o.ShardBytes, false}, "shard-bytes", "target size of a shard")
 	flags.Var(sizeValue{&o.Memory, false}, "memory", "hard cap on the whole process")
 	flags.IntVar(&o.Workers, "workers", 0, "tokenizing workers (default the CPU quota)")
@@ -155,6 +181,24 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 			return usagef("--%s=: name a token, or give --%s without a value for the tokenizer's own", name, name)
 		}
 	}
+	return misplacedToken(cmd)
+}
+
+// misplacedToken refuses what was meant as the token of --eos or --bos: those take one only with an equals sign.
+func misplacedToken(cmd *cobra.Command) error {
+	for _, name := range []string{"eos", "bos"} {
+		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != build.OwnToken {
+			continue
+		}
+		for _, arg := range cmd.Flags().Args() {
+			if arg == "-" || strings.ContainsAny(arg, "*?[") || strings.Contains(arg, "://") {
+				continue
+			}
+			if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
+				return usagef("build: read %s: no such file or directory; if it is the token of --%s, write --%s=%s", arg, name, name, shellQuote(arg))
+			}
+		}
+	}
 	return nil
 }
 
@@ -165,13 +209,19 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if err := checkBuildFlags(cmd, o); err != nil {
 		return err
 	}
-	if len(args) == 0 && !cmd.Flags().Changed("max-examples") {
+	if !cmd.Flags().Changed("overflow") {
+		o.Overflow = "" // what --pack does
+	}
+	if len(args) == 0 && !o.Append && !cmd.Flags().Changed("max-examples") {
 		o.MaxExamples = defaultMaxExamples
 	}
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
 		return err
 	}
 	setRuntimeLimit(o.Memory)
+	if f.http != "" {
+		o.Beside += pageBytes
+	}
 	if f.explain {
 		plan, err := build.PlanMemory(o)
 		if err != nil {
@@ -182,30 +232,52 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		}
 		return printPlan(stdout, plan, f.asJSON)
 	}
-	if len(args) == 0 && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
+	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
 		fmt.Fprintf(stderr, "no source given: building from %s\n", build.DefaultSource)
 	}
+	if f.cached {
+		return runCached(cmd, o, f)
+	}
+	return f.build(cmd, o)
+}
+
+// build runs a build and reports what it did.
+func (f *buildFlags) build(cmd *cobra.Command, o build.Options) error {
+	stderr := cmd.ErrOrStderr()
 	show, err := newProgress(f.progress, stderr)
 	if err != nil {
 		return err
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, stderr)
-	before := loader.PeakMemory()
-	summary, err := build.Run(cmd.Context(), o)
-	show.finish()
+	notifier, err := newNotifier(f.notify, &o, stderr)
 	if err != nil {
 		return err
 	}
-	summaryForPeople(summary)
-	for _, w := range summary.Warnings {
-		warn(stderr, w)
+	defer notifier.Close(notifyGrace)
+	page, err := f.openPage(&o, stderr)
+	if err != nil {
+		return err
+	}
+	before := loader.PeakMemory()
+	summary, err := runBuildWithPage(cmd.Context(), o, page)
+	show.finish()
+	tell(notifier, o.Out, summary, err)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.report(cmd, summary), overCap(summary, before))
+}
+
+// report prints the summary of a build.
+func (f *buildFlags) report(cmd *cobra.Command, s *build.Summary) error {
+	summaryForPeople(s)
+	for _, w := range s.Warnings {
+		warn(cmd.ErrOrStderr(), w)
 	}
 	if f.asJSON {
-		err = json.NewEncoder(stdout).Encode(summary)
-	} else {
-		err = writeText(stdout, describe(summary))
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
 	}
-	return errors.Join(err, overCap(summary, before))
+	return writeText(cmd.OutOrStdout(), describe(s))
 }
 
 // notices returns a function that shows the build's messages.
@@ -268,6 +340,13 @@ func describe(s *build.Summary) string {
 		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
 			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
 	}
+	if p := s.Packing; p != nil {
+		b.WriteString(describePacking(p))
+		for i, split := range s.Splits {
+			fmt.Fprintf(&b, "%s %s %.2f%%", []string{"; fill of", ","}[min(i, 1)], split.Name, 100*split.Fill)
+		}
+		b.WriteByte('\n')
+	}
 	fmt.Fprintf(&b, "read: %s, %s of text", plural(s.Documents, "document"), formatSize(s.TextBytes))
 	if s.Replaced > 0 {
 		fmt.Fprintf(&b, ", %s replaced by U+FFFD", plural(s.Replaced, "ill-formed UTF-8 sequence"))
@@ -296,6 +375,12 @@ func describe(s *build.Summary) string {
 		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
 	return b.String()
+}
+
+// describePacking formats how rows were packed.
+func describePacking(p *build.PackSummary) string {
+	return fmt.Sprintf("packed: %s, rows of %s tokens, %s dropped", p.Policy, formatCount(int64(p.Length)),
+		plural(p.DroppedTokens, "token"))
 }
 
 // formats lists the formats of the inputs, each with its count if they differ.

@@ -20,12 +20,14 @@ func isUsage(err error) bool {
 	var option *loader.OptionError
 	var settings *shard.SettingsError
 	var stale *build.StaleError
+	var addition *build.AppendError
 	var input *source.InputError
 	if errors.As(err, &input) && input.Offset < 0 && errors.Is(err, fs.ErrNotExist) {
 		return true // the command names a missing file; a source that vanishes later is not wrong usage
 	}
 	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) ||
-		anyOf(err, source.ErrUsage, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
+		errors.As(err, &addition) ||
+		anyOf(err, source.ErrUsage, tokenize.ErrFolder, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 
 func isLimit(err error) bool {
@@ -46,7 +48,7 @@ func isCorrupt(err error) bool {
 	var record *source.RecordError
 	var changed *source.SourceChangedError
 	var file *shard.FileError
-	return errors.As(err, &record) || errors.As(err, &changed) ||
+	return errors.As(err, &record) || errors.As(err, &changed) || errors.Is(err, source.ErrMismatch) ||
 		errors.As(err, &file) && errors.Is(err, shard.ErrTooLarge) ||
 		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge,
 			source.ErrNoDocuments, source.ErrUnsupported,

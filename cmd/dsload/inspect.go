@@ -24,7 +24,9 @@ type inspection struct {
 	Dropped   map[string]int64    `json:"dropped,omitempty"` // documents left out by filters, by the option
 	CutBy     []string            `json:"cut_by,omitempty"`  // options whose budgets left out part of the sources
 	cut       string              // CutBy as a sentence
+	Adding    bool                `json:"unfinished_addition,omitempty"`
 	losses    []string            // what else was cut off or left out
+	Packing   *build.PackSummary  `json:"packing,omitempty"`
 	Splits    []inspectedSplit    `json:"splits"`
 }
 
@@ -35,8 +37,11 @@ type inspectedSplit struct {
 	Labels   int64            `json:"label_tokens,omitempty"`
 	Shards   int              `json:"shards"`
 	Bytes    int64            `json:"bytes"`
+	Fill     float64          `json:"fill,omitempty"` // part of packed rows that tokens take
 	Lengths  lengthStatistics `json:"lengths"`
 	Samples  []sample         `json:"samples"`
+
+	histogram [][3]int64 // as the manifest has it
 }
 
 // lengthStatistics are in tokens. Quantiles are bounds of histogram buckets.
@@ -92,7 +97,7 @@ a few decoded examples. For an unfinished build it shows how far it got.`,
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(seen)
 			}
-			return writeText(cmd.OutOrStdout(), seen.String())
+			return writeText(cmd.OutOrStdout(), seen.text(terminalWidth(cmd.OutOrStdout())()))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -108,8 +113,9 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	defer func() { err = errors.Join(err, d.Close()) }()
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
-		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: build.CutBy(m), cut: flagNames(build.DescribeCut(m)),
-		losses: build.Losses(m)}
+		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: build.CutBy(m),
+		cut: flagNames(build.DescribeCut(m)), losses: build.Losses(m), Packing: build.Packed(m),
+		Adding: shard.HasAddition(shard.OS(), dir)}
 	decode := func([]uint32) string { return "" }
 	if tok, err := loader.DatasetTokenizer(dir, m); err != nil {
 		warn(stderr, "examples are shown as ids: "+err.Error())
@@ -119,7 +125,8 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	for i := range m.Splits {
 		info := &m.Splits[i]
 		s := inspectedSplit{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Labels: info.LabelTokens,
-			Shards: len(info.Shards), Lengths: statistics(info)}
+			Shards: len(info.Shards), Lengths: statistics(info), Fill: build.Fill(m, info),
+			histogram: info.Lengths}
 		for _, sh := range info.Shards {
 			s.Bytes += sh.Bytes
 		}
@@ -175,7 +182,7 @@ func statistics(info *shard.SplitInfo) lengthStatistics {
 	return st
 }
 
-func (in *inspection) String() string {
+func (in *inspection) text(width int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: format version %d, tokenizer %s (%s ids)\n", in.Dataset, in.Version, in.Tokenizer.Name,
 		formatCount(int64(in.Tokenizer.VocabSize)))
@@ -202,6 +209,12 @@ func (in *inspection) String() string {
 	if n := in.Counters["dropped"]; n > 0 {
 		fmt.Fprintf(&b, "%s longer than --max-length dropped\n", plural(n, "document"))
 	}
+	if in.Adding {
+		b.WriteString("an addition is unfinished: run its command again to finish it, or another one with --append --overwrite to give it up\n")
+	}
+	if in.Packing != nil {
+		fmt.Fprintf(&b, "%s\n", describePacking(in.Packing))
+	}
 	for _, loss := range in.losses {
 		fmt.Fprintf(&b, "%s\n", flagNames(loss))
 	}
@@ -213,6 +226,10 @@ func (in *inspection) String() string {
 		fmt.Fprintf(&b, ", %s in %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"))
 		fmt.Fprintf(&b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min,
 			s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
+		b.WriteString(histogram(s.histogram, min(width, defaultColumns)))
+		if in.Packing != nil {
+			fmt.Fprintf(&b, "fill: %.2f%%\n", 100*s.Fill)
+		}
 		for _, x := range s.Samples {
 			fmt.Fprintf(&b, "\n[%d] document %d, part %d, %s\n", x.Row, x.Document, x.Part,
 				plural(len(x.InputIDs), "token"))

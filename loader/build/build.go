@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -34,17 +35,22 @@ var (
 
 // build is one call of Run.
 type build struct {
-	opts   Options
-	meter  meter
-	cutter *example.Cutter // the flusher's
+	opts  Options
+	meter meter
+	// What a Monitor shows besides the meter.
+	watched watched
+	waits   waits
+	cutter  *example.Cutter // the flusher's
 
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
 	ends      documentEnds
 	filter    *shape.Filter
+	base      *base  // of an addition, else nil
 	template  string // the name of a built-in one, or the text
 	phases    []phase
-	chat      *chats // nil where no input holds conversations
+	chat      *chats            // nil where no input holds conversations
+	pins      map[string]string // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
 	plan      *MemoryPlan
 	ledger    *budget.Ledger
@@ -92,6 +98,9 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	}
 	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.shards)
 	if errors.Is(err, shard.ErrFinished) {
+		if b.base != nil {
+			return b.appended()
+		}
 		return b.finished()
 	}
 	if err != nil {
@@ -111,7 +120,7 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}}
+	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}, pack: b.newPacking()}
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
 		held = 0
@@ -119,10 +128,13 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	textBytes, _ := b.phases[0].set.EstimateBytes()
 	f.hold = newHoldout(held, expectedExamples(o, textBytes))
 	f.openSeen()
+	if err := f.loadBase(); err != nil {
+		return nil, errors.Join(err, f.closeSeen())
+	}
 	if checkpoint == nil {
 		return f, nil
 	}
-	state, err := decodeCursor(checkpoint.Cursor)
+	state, windows, err := decodeCursor(checkpoint.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +142,15 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	f.hold.restore(state.Val, state.Held)
 	if err := f.cutter.Restore(state.Cutter); err != nil {
 		return nil, err
+	}
+	if f.pack != nil {
+		if err := f.pack.restore(windows); err != nil {
+			return nil, err
+		}
+		if state.Pack != nil {
+			f.pack.state = *state.Pack
+		}
+		f.heldOut()
 	}
 	if o.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.share {
 		return nil, &source.SourceChangedError{URI: b.phases[0].set.URI(0),
@@ -143,6 +164,9 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	}
 	b.meter.resumed = state.Counters
 	b.notice("resuming at example %d", state.Examples)
+	if b.opts.Resuming != nil {
+		b.opts.Resuming(state.Counters)
+	}
 	return f, nil
 }
 
@@ -167,10 +191,15 @@ func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
 		}
 	}
 	b.meter.publish(&f.state)
+	f.show()
+	b.watch()
 	stopReport := b.report(b.opts.Progress)
 	defer stopReport()
 	for f.state.Phase < len(b.phases) {
 		if err := b.runPhase(ctx, f); err != nil {
+			return nil, err
+		}
+		if err := f.packRest(); err != nil {
 			return nil, err
 		}
 		f.endPhase()
@@ -198,6 +227,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.readErr, b.ended = nil, false
 	f.stopped = ""
 
+	b.watched.since.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
 	group.Go(func() error { return b.read(pipeline, ctx, reader) })
@@ -224,7 +254,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	// Stopped before the end, at the end of a job: everything up to there is kept. A folder that
 	// holds no rows yet stays open to other settings.
-	if f.state.Examples > 0 {
+	if f.begun() {
 		if saveErr := f.checkpoint(); saveErr != nil {
 			return errors.Join(b.readErr, saveErr)
 		}
@@ -232,12 +262,17 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	if b.readErr != nil && ctx.Err() == nil {
 		return b.readErr
 	}
-	if f.state.Examples == 0 {
+	if !f.begun() {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
 			ErrInterrupted)
 	}
 	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to go on",
 		b.opts.Out, ErrInterrupted, f.state.Examples)
+}
+
+// begun reports whether there is anything to keep.
+func (f *flusher) begun() bool {
+	return f.state.Examples > 0 || f.pack != nil && f.pack.heldTokens() > 0
 }
 
 func (b *build) newWorker(cacheBytes int) *worker {

@@ -73,6 +73,9 @@ func (b *build) openChat(ctx context.Context) error {
 	if err := b.openRenderer(); err != nil {
 		return err
 	}
+	if o.EOS == "" { // packed or not, the template writes how a conversation ends
+		o.EOS = NoToken
+	}
 	return b.openCutter(ctx)
 }
 

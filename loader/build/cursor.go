@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -55,6 +56,8 @@ type cursor struct {
 	Rejected int64                `json:"rejected"`
 	Rejects  []reject             `json:"rejects,omitempty"`
 
+	Pack *packState `json:"pack,omitempty"`
+
 	Input int `json:"input"` // index of the input that the last document came from
 	// bytes of that input, after decompression, up to the end of the document's record
 	Offset      int64      `json:"offset"`
@@ -89,10 +92,12 @@ func rejectLines(rejects []reject) ([]byte, error) {
 
 func (c *cursor) encode() ([]byte, error) { return json.Marshal(c) }
 
-func decodeCursor(data []byte) (*cursor, error) {
-	c := new(cursor)
+// decodeCursor returns the cursor of a checkpoint, and the open windows that follow it.
+func decodeCursor(data []byte) (c *cursor, windows []byte, err error) {
+	data, windows, _ = bytes.Cut(data, []byte{'\n'})
+	c = new(cursor)
 	if err := json.Unmarshal(data, c); err != nil {
-		return nil, fmt.Errorf("read the cursor of the checkpoint: %w", err)
+		return nil, nil, fmt.Errorf("read the cursor of the checkpoint: %w", err)
 	}
-	return c, nil
+	return c, windows, nil
 }

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -24,7 +25,8 @@ func (f *flusher) endPhase() {
 	if f.stopped != "" {
 		end.Stopped = fmt.Sprintf("`%s` %d reached", f.stopped, f.b.opts.budgetOf(f.stopped))
 		end.Cut = slices.Contains(s.CutBy, f.stopped)
-	} else {
+	}
+	if f.stopped == "" || f.sourcesEnded {
 		end.Input = f.b.phases[s.Phase].set.Len()
 	}
 	s.Ends = append(s.Ends, end)
@@ -37,14 +39,14 @@ func (f *flusher) endPhase() {
 func (f *flusher) finish() (*Summary, error) {
 	s, b := &f.state, f.b
 	if s.Examples == 0 {
-		return nil, f.noExamples()
+		return nil, errors.Join(f.noExamples(), f.builder.Forget())
 	}
-	if name, data := b.tokenizer.Details().File(); data != nil {
+	if name, data := b.tokenizer.Details().File(); data != nil && b.base == nil {
 		if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
 			return nil, err
 		}
 	}
-	if err := f.writeSeen(); err != nil {
+	if err := errors.Join(f.writeSeen(), f.writeHeldOut()); err != nil {
 		return nil, err
 	}
 	if s.Rejected > 0 {
@@ -52,7 +54,7 @@ func (f *flusher) finish() (*Summary, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.builder.WriteFile(shard.RejectsName, bytes.NewReader(lines)); err != nil {
+		if err := f.builder.WriteFile(b.nameIn(shard.RejectsName), bytes.NewReader(lines)); err != nil {
 			return nil, err
 		}
 	}
@@ -60,7 +62,7 @@ func (f *flusher) finish() (*Summary, error) {
 		return nil, err
 	}
 	sum := f.summary()
-	manifest, err := f.builder.Finish(shard.Provenance{
+	provenance := shard.Provenance{
 		Tokenizer: shard.TokenizerInfo{
 			Name: b.tokenizer.Name(), Fingerprint: b.tokenizer.Fingerprint(), VocabSize: b.tokenizer.VocabSize(),
 			Special: roles(b.tokenizer.Special()),
@@ -69,11 +71,16 @@ func (f *flusher) finish() (*Summary, error) {
 		Counters: f.counters(),
 		Dropped:  s.DroppedBy,
 		Run:      f.runRecord(sum),
-	})
+	}
+	if b.base != nil {
+		b.base.addTo(&provenance)
+	}
+	manifest, err := f.builder.Finish(provenance)
 	if err != nil {
 		return nil, err
 	}
 	sum.addSplits(manifest)
+	sum.Packing = Packed(manifest)
 	return sum, nil
 }
 
@@ -83,7 +90,8 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag,
+				Revision: part.Revision}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}
@@ -118,6 +126,7 @@ func (f *flusher) counters() map[string]int64 {
 			counters["unread_bytes"] = left.bytes
 		}
 	}
+	f.pack.count(counters)
 	return counters
 }
 
@@ -136,6 +145,9 @@ func (f *flusher) summary() *Summary {
 	sum.Formats = f.b.formats()
 	sum.ValRest, sum.CopiedExamples, sum.WithoutTarget, sum.CutBy = s.ValRest, s.Copied, f.cutter.WithoutTarget(),
 		s.CutBy
+	if b.base != nil {
+		sum.Added = s.Examples
+	}
 	sum.DroppedBy = s.DroppedBy
 	sum.Truncated, sum.Empty = f.cutter.Cut(), f.cutter.Empty()
 	sum.Stopped = s.Ends[0].Stopped + f.unread().String()
@@ -148,10 +160,19 @@ func (f *flusher) notes() (notes []string) {
 	s, b := &f.state, f.b
 	o := &b.opts
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if b.base != nil {
+		add("added: %d examples, %d tokens; the shards that were there are as they were", s.Examples, s.Tokens)
+		if s.Rejected > 0 {
+			add("bad records are listed in %s", b.nameIn(shard.RejectsName))
+		}
+	}
 	for i, end := range s.Ends {
 		notes = append(notes, b.phases[i].set.Notes()...)
 		if t := end.Position.Trailing; t != nil {
 			notes = append(notes, trailingNote(t))
+		}
+		if m := end.Position.Members; m != nil {
+			notes = append(notes, membersNote(m))
 		}
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 {
@@ -194,6 +215,15 @@ func trailingNote(t *source.Trailing) string {
 	return note
 }
 
+// membersNote describes the members of archives that were passed over.
+func membersNote(m *source.Members) string {
+	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
+	if m.More > 0 {
+		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
+	}
+	return note
+}
+
 // rate is n a second, 0 if no time passed.
 func rate(n int64, seconds float64) float64 {
 	if seconds <= 0 {
@@ -209,6 +239,7 @@ type unread struct {
 	bytes, total  int64 // as stored; -1 where unknown
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
+	all           bool  // the sources were read to their end before their last rows reached the budget
 }
 
 func (f *flusher) unread() unread {
@@ -218,6 +249,10 @@ func (f *flusher) unread() unread {
 		return u
 	}
 	set := f.b.phases[0].set
+	if end.Input >= set.Len() {
+		u.all, u.exact = true, true
+		return u
+	}
 	u.inputs, u.among, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
 	last, err := set.Input(end.Input)
 	if u.total < 0 || err != nil {
@@ -250,6 +285,8 @@ func (u unread) String() string {
 		return ""
 	case !u.cut:
 		return ", where the sources ended"
+	case u.all:
+		return " by the last rows of the sources; what was left over of these was left out"
 	case u.total < 0:
 		return "; the rest of the sources was left unread"
 	}

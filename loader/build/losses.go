@@ -3,6 +3,7 @@ package build
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/dsload/dsload/loader/build/source"
@@ -49,6 +50,12 @@ func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 		if n := counters[counter]; n > 0 {
 			sentences = append(sentences, fmt.Sprintf(format, n))
 		}
+	}
+	if n, packed := counters[counterDroppedTokens]; packed && counters[counterTruncated] > 0 {
+		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: %d, %d tokens of text dropped; `pack` bfd_split keeps them",
+			counters[counterTruncated], n))
+		counters = maps.Clone(counters)
+		delete(counters, counterTruncated) // said
 	}
 	if kind == conversations {
 		add("untrained", "conversations left out because no token of them is trained on: %d")

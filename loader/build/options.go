@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -48,6 +49,11 @@ type Options struct {
 	// a.b[0] reaches inside, and several separated by commas are joined by a blank line. Output.
 	// Default "text".
 	TextField string
+	// Columns are the names of the columns of CSV without a header. Output. Default: the header's.
+	Columns []string
+	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two. Output.
+	// Default: the comma, semicolon or tab that the first line has most of.
+	Delimiter string
 	// Template is a built-in name or a file that turns a record into prompt and target. Output.
 	Template string
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
@@ -68,8 +74,9 @@ type Options struct {
 	Dedup shape.Dedup
 
 	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
-	// as the vocabulary writes it, or OwnToken for the tokenizer's own; "" adds none. Where the
-	// tokenizer's post-processor adds the same token it is not added again. Output.
+	// as the vocabulary writes it, OwnToken for the tokenizer's own, or NoToken; "" adds none, except
+	// that packed documents end with the tokenizer's own EOS if it has one. Where the tokenizer's
+	// post-processor adds the same token it is not added again. Output.
 	EOS, BOS string
 	// SpecialTokens is what the post-processor's tokens go around. Output. Default
 	// SpecialOfDocument.
@@ -87,8 +94,12 @@ type Options struct {
 	MaxTokens int64
 	// MaxLength is the longest example in tokens. Output. Default 512.
 	MaxLength int
-	// Overflow is what happens to the rest of a longer document. Output. Default example.Chunk.
+	// Overflow is what happens to the rest of a longer document. Output. Default example.Chunk, or
+	// what Pack does.
 	Overflow example.Overflow
+
+	// Pack fills rows to MaxLength with several documents. Output. Default pack.None.
+	Pack pack.Policy
 
 	// ShardBytes is the size at which a shard is closed. Output. Default 64 MiB.
 	ShardBytes int64
@@ -103,6 +114,10 @@ type Options struct {
 	OnBadRecord OnBadRecord
 	// Overwrite starts afresh in a folder that holds another build.
 	Overwrite bool
+	// Append adds the sources to the finished dataset in Out, with the settings that it was built
+	// with. Budgets are of the addition alone. With it, Overwrite gives up an unfinished addition
+	// and nothing else. Output.
+	Append bool
 
 	// Stdin is what the source "-" reads.
 	Stdin io.Reader
@@ -113,9 +128,19 @@ type Options struct {
 	// Notice, where set, is called with what a user wants to know while the build runs: the format
 	// that was found, where an earlier run is resumed.
 	Notice func(string)
+	// Resuming, where set, is called once where an earlier run of the same build is resumed, with what
+	// it had done.
+	Resuming func(Counters)
+	// Monitor, where set, shows the build while it runs.
+	Monitor *Monitor
+	// Beside is what the process holds besides the build, such as a page that shows it, in bytes. It
+	// is taken from Memory.
+	Beside int64
 	// checkpointInterval is the shortest time between checkpoints. Default
 	// defaultCheckpointInterval; tests set it to a nanosecond.
 	checkpointInterval time.Duration
+	// packWindow is the window of packing in tokens. Default windowTokens; tests set it lower. Output.
+	packWindow int64
 	// clock is time.Now but in tests. It decides when checkpoints are taken and what run.json says,
 	// no other byte.
 	clock func() time.Time
@@ -143,6 +168,8 @@ var BadRecordPolicies = []OnBadRecord{FailAtBadRecord, SkipBadRecord}
 const (
 	// OwnToken, as EOS or BOS, is the token that the tokenizer itself has for it.
 	OwnToken = "auto"
+	// NoToken, as EOS or BOS, adds none, whatever the default is.
+	NoToken = "off"
 	// DefaultSource is what a build without sources reads: generated text, so that the first
 	// command works without a network.
 	DefaultSource = "synth://wikitext?seed=1"
@@ -155,14 +182,17 @@ const (
 func Defaults() Options { return Options{}.withDefaults() }
 
 func (o Options) withDefaults() Options {
-	if len(o.Sources) == 0 {
+	if len(o.Sources) == 0 && !o.Append {
 		o.Sources = []string{DefaultSource}
 	}
 	o.Out = cmp.Or(o.Out, "./dsload-data")
 	o.Tokenizer = cmp.Or(o.Tokenizer, "gpt2")
 	o.Format = cmp.Or(o.Format, source.Auto)
 	o.MaxLength = cmp.Or(o.MaxLength, 512)
-	o.Overflow = cmp.Or(o.Overflow, example.Chunk)
+	if policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None))); ok {
+		o.Pack = policy
+	}
+	o.Overflow = cmp.Or(o.Overflow, overflowOf(o.Pack))
 	o.TrainOn = cmp.Or(o.TrainOn, chat.TrainAssistant)
 	o.ShardBytes = cmp.Or(o.ShardBytes, 64<<20)
 	o.Memory = cmp.Or(o.Memory, loader.DefaultMemory())
@@ -205,9 +235,12 @@ func (o Options) validate() error {
 		atLeast("checkpoint-every", o.CheckpointEvery, 1),
 		checkOutAddress(o.Out),
 		o.checkStdin(),
+		o.checkAppend(),
 		o.checkTextField(),
+		o.checkCSV(),
 		atMost("max-length", o.MaxLength, maxMaxLength),
 		atMost("workers", o.Workers, maxWorkers),
+		o.checkPack(),
 	} {
 		if err != nil {
 			return err

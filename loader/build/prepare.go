@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -19,7 +20,7 @@ func prepare(ctx context.Context, o Options) (*build, error) {
 	b.meter.start = o.clock()
 	for _, step := range []func(context.Context) error{
 		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.openChat,
-		b.checkFields, b.checkTargets, b.renderSettings,
+		b.checkFields, b.checkTargets, b.openBase, b.renderSettings,
 		b.planMemory,
 	} {
 		if err := step(ctx); err != nil {
@@ -45,11 +46,12 @@ func PlanMemory(o Options) (*MemoryPlan, error) {
 	return b.plan, b.close()
 }
 
-func (b *build) openTokenizer(context.Context) (err error) {
+func (b *build) openTokenizer(ctx context.Context) (err error) {
 	o := &b.opts
 	if b.tokenizer = o.LoadedTokenizer; b.tokenizer == nil {
 		b.tokenizer, err = loader.OpenTokenizerWith(o.Tokenizer,
-			loader.TokenizerOptions{Pattern: o.TokenizerPattern, Memory: o.Memory})
+			loader.TokenizerOptions{Pattern: o.TokenizerPattern, Memory: o.Memory,
+				Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) }})
 	}
 	return err
 }
@@ -99,9 +101,10 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes(),
-		FindChat: o.TextField == "" && b.template == "",
-		Stdin:    o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
-		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
+		Columns: o.Columns, Delimiter: o.delimiter(), FindChat: o.TextField == "" && b.template == "",
+		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
+		Revision: b.pinned,
+		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 	}}
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
@@ -132,7 +135,7 @@ func (b *build) checkTargets(context.Context) error {
 				"its records make targets and the sources' do not, or the other way round; give both the same `format` and `template`")
 		}
 	}
-	return nil
+	return b.checkPackable()
 }
 
 // hasTarget reports whether records make a prompt and a target.
@@ -141,18 +144,24 @@ func (b *build) hasTarget() bool { return b.phases[0].formatter.HasTarget() }
 // renderSettings sets the options of the shards, with the settings that they keep.
 func (b *build) renderSettings(context.Context) error {
 	o := &b.opts
-	rendered, err := b.settings()
+	rendered, err := b.shards.Settings, error(nil) // of an addition
+	if b.base == nil {
+		rendered, err = b.settings()
+	}
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
-			LossMask: o.CausalPairs || b.chat.masked()},
+			LossMask: o.CausalPairs || b.chat.masked(), Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 		MayChange: mayChange,
+	}
+	if b.base != nil {
+		b.shards.Append, b.shards.FirstDocument = true, b.base.first
 	}
 	return err
 }
 
 func (b *build) planMemory(context.Context) (err error) {
-	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.chat, b.shards); err != nil {
+	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.base, b.chat, b.shards); err != nil {
 		return err
 	}
 	b.shards.MaxShards = b.plan.maxShards

@@ -8,6 +8,7 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 )
 
 // settings are the options on which the bytes of a dataset depend, besides the content of its
@@ -23,6 +24,8 @@ type settings struct {
 	Fingerprint    string           `json:"tokenizer-fingerprint"`
 	Format         source.Format    `json:"format"`
 	TextField      string           `json:"text-field,omitempty"`
+	Columns        []string         `json:"columns,omitempty"`
+	Delimiter      string           `json:"delimiter,omitempty"`
 	Template       string           `json:"template,omitempty"`
 	CausalPairs    bool             `json:"causal-pairs,omitempty"`
 	ChatTemplate   string           `json:"chat-template,omitempty"` // its text
@@ -45,6 +48,7 @@ type settings struct {
 	MaxTokens      int64            `json:"max-tokens"`
 	MaxLength      int              `json:"max-length"`
 	Overflow       example.Overflow `json:"overflow"`
+	Pack           pack.Policy      `json:"pack,omitempty"` // unset for "none"
 	ShardBytes     int64            `json:"shard-bytes"`
 	OnBadRecord    OnBadRecord      `json:"on-bad-record"`
 }
@@ -54,7 +58,7 @@ func (b *build) settings() (json.RawMessage, error) {
 	s := settings{
 		Sources: redacted(o.Sources), ValSources: redacted(o.ValSources), Include: o.Include, Exclude: o.Exclude,
 		Tokenizer: o.Tokenizer, Pattern: o.TokenizerPattern, Fingerprint: b.tokenizer.Fingerprint(),
-		Format: o.Format, TextField: o.TextField, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
+		Format: o.Format, TextField: o.TextField, Columns: o.Columns, Delimiter: o.Delimiter, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
 		BOS:         b.ends.bos,
 		MaxExamples: o.MaxExamples, MaxValExamples: o.MaxValExamples, MaxBytes: o.MaxBytes, MaxTokens: o.MaxTokens,
 		MaxLength: o.MaxLength, Overflow: o.Overflow, ShardBytes: o.ShardBytes, OnBadRecord: o.OnBadRecord,
@@ -62,6 +66,9 @@ func (b *build) settings() (json.RawMessage, error) {
 	setShaping(&s, o)
 	if o.SpecialTokens != SpecialOfDocument {
 		s.SpecialTokens = o.SpecialTokens
+	}
+	if o.Pack != pack.None {
+		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
 	}
 	b.chat.settings(&s)
 	return json.Marshal(s)

@@ -24,6 +24,7 @@ type Summary struct {
 	Truncated int64 `json:"truncated,omitempty"`
 	// documents without text, pairs without a prompt or a target: left out
 	Empty   int64          `json:"empty,omitempty"`
+	Packing *PackSummary   `json:"packing,omitempty"` // nil where rows are not packed
 	Formats map[string]int `json:"formats,omitempty"` // inputs by their format
 	// options whose budgets left something of the sources out
 	CutBy []string `json:"cut_by,omitempty"`
@@ -31,6 +32,7 @@ type Summary struct {
 	Stopped         string   `json:"stopped"`
 	Notes           []string `json:"notes,omitempty"`
 	Warnings        []string `json:"warnings,omitempty"`
+	Added           int64    `json:"added_examples,omitempty"` // of Append; Splits are those of the whole dataset
 	AlreadyBuilt    bool     `json:"already_built,omitempty"`
 	Resumed         bool     `json:"resumed,omitempty"`
 	ResumedAt       int64    `json:"resumed_at,omitempty"` // examples that earlier runs had written
@@ -47,13 +49,15 @@ type SplitSummary struct {
 	Examples int64  `json:"examples"`
 	Tokens   int64  `json:"tokens"`
 	Shards   int    `json:"shards"`
+	// Fill is the part of packed rows that tokens take; 0 where rows are not packed.
+	Fill float64 `json:"fill,omitempty"`
 }
 
 func (s *Summary) addSplits(m *shard.Manifest) {
-	for _, split := range m.Splits {
+	for i, split := range m.Splits {
 		s.Splits = append(s.Splits, SplitSummary{
 			Name: split.Name, Examples: split.Examples, Tokens: split.Tokens + split.LabelTokens,
-			Shards: len(split.Shards),
+			Shards: len(split.Shards), Fill: Fill(m, &m.Splits[i]),
 		})
 	}
 }

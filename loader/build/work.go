@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -26,8 +27,10 @@ type worker struct {
 // is wrong with a record is noted in its document, for the flusher to judge in order.
 func (b *build) tokenize(ctx context.Context, w *worker) error {
 	for {
+		idle := time.Now()
 		select {
 		case j, ok := <-b.work:
+			waited(&b.waits.workers, idle)
 			if !ok {
 				return nil
 			}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dsload/dsload/loader/serve/collate"
@@ -16,7 +18,9 @@ import (
 var (
 	shuffles = [...]sampler.Shuffle{feed.ShuffleFull: sampler.Full, feed.ShuffleBlock: sampler.Block,
 		feed.ShuffleNone: sampler.None}
-	tails  = [...]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad, feed.TailKeep: sampler.Keep}
+	tails    = [...]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad, feed.TailKeep: sampler.Keep}
+	balances = [...]sampler.Balance{feed.BalanceNone: sampler.NoBalance, feed.BalanceTokens: sampler.ByTokens,
+		feed.BalanceQuadratic: sampler.Quadratic}
 	labels = [...]collate.Labels{
 		feed.LabelsAuto: collate.Causal, feed.LabelsCausal: collate.Causal, feed.LabelsSeq2Seq: collate.Seq2Seq,
 		feed.LabelsNone: collate.NoLabels,
@@ -49,9 +53,19 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 		return nil, err
 	}
 	rows, tokens := bound.batch(steps)
+	step, err := bound.balanced(steps)
+	if err != nil {
+		return nil, err
+	}
+	if step > 0 && steps.Balance == sampler.ByTokens && steps.MaxTokens == 0 {
+		// Many short rows may come in place of long ones.
+		padded := rows * steps.PaddedLength(bound.longest)
+		rows = min(step, padded/max(1, steps.PaddedLength(bound.shortest)))
+		tokens = max(padded, rows*bound.longestLabels)
+	}
 	return &feed.Plan{
 		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows), Stream: s,
+		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows, step), Stream: s,
 		Metadata: map[string]string{
 			"dsload.rows": fmt.Sprint(s.order.Rows()), "dsload.split": q.Split,
 			"dsload.pad_token_id": fmt.Sprint(collation.PadID),
@@ -65,6 +79,7 @@ func stepsOf(q feed.Query, collation collate.Options) sampler.StepOptions {
 	return sampler.StepOptions{
 		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, FixedLength: collation.FixedLength,
 		Rank: q.Rank, World: q.World, Tail: tails[q.Tail], Epochs: q.Epochs, Start: q.Start,
+		Balance: balances[q.Balance],
 	}
 }
 
@@ -89,6 +104,7 @@ func (r *Reader) newRowStream(q feed.Query, parts []part, collation collate.Opti
 	var err error
 	s.order, err = sampler.NewOrder(sampler.Options{
 		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
+		Changes: changes(q, parts),
 	}, s.lengths)
 	if err == nil {
 		s.steps, err = sampler.NewSteps(s.order, steps)
@@ -105,24 +121,21 @@ type part struct {
 
 // parts finds the splits that q names, and checks that they can be mixed.
 func (r *Reader) parts(q feed.Query) (parts []part, err error) {
-	for _, m := range q.Mix {
-		d := r.find(m.Name)
+	names := r.mixed(q)
+	for _, name := range names {
+		d := r.find(name)
 		if d == nil {
-			return nil, feed.BadParam("mix", fmt.Sprintf("no dataset %q is served", m.Name), "served are "+r.names())
+			return nil, feed.BadParam("mix", fmt.Sprintf("no dataset %q is served", name), "served are "+r.names())
 		}
 		split, err := d.split(q.Split)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, part{d, split, m.Weight})
+		parts = append(parts, part{d, split, float64(split.NumRows())}) // every row as likely as any other
 	}
-	if q.Mix == nil { // all of them, every row as likely as any other
-		for _, d := range r.datasets {
-			split, err := d.split(q.Split)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, part{d, split, float64(split.NumRows())})
+	if q.Mix != nil {
+		for i, w := range weights(q.Mix[0], parts) {
+			parts[i].weight = w
 		}
 	}
 	a := parts[0].dataset
@@ -135,6 +148,64 @@ func (r *Reader) parts(q feed.Query) (parts []part, err error) {
 		}
 	}
 	return parts, nil
+}
+
+// mixed returns the datasets that q names, in the order in which it does, or all.
+func (r *Reader) mixed(q feed.Query) (names []string) {
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, segment := range q.Mix {
+		for _, p := range segment.Parts {
+			add(p.Name)
+		}
+		if segment.Parts == nil {
+			for _, d := range r.datasets {
+				add(d.name)
+			}
+		}
+	}
+	if q.Mix == nil {
+		for _, d := range r.datasets {
+			add(d.name)
+		}
+	}
+	return names
+}
+
+// weights returns those of the parts in a segment of a mix.
+func weights(s feed.MixSegment, parts []part) []float64 {
+	out := make([]float64, len(parts))
+	for i := range parts {
+		if s.Parts == nil {
+			out[i] = power(parts[i].split.NumRows(), s.Temperature)
+		}
+		for _, p := range s.Parts {
+			if p.Name == parts[i].dataset.name {
+				out[i] = p.Weight
+			}
+		}
+	}
+	return out
+}
+
+// power is rows^t with 12 digits, on which all implementations of powers agree.
+func power(rows int64, t float64) float64 {
+	w, err := strconv.ParseFloat(strconv.FormatFloat(math.Pow(float64(rows), t), 'e', 11, 64), 64)
+	if err != nil {
+		panic(err) // what FormatFloat writes can be read
+	}
+	return w
+}
+
+// changes returns the segments of a mix after the first.
+func changes(q feed.Query, parts []part) (out []sampler.Change) {
+	for i := 1; i < len(q.Mix) && len(parts) > 1; i++ {
+		out = append(out, sampler.Change{At: q.Mix[i].At, Weights: weights(q.Mix[i], parts)})
+	}
+	return out
 }
 
 // split opens a split for reading. A *feed.RequestError says which splits there are.
@@ -183,6 +254,19 @@ func (b bound) batch(o sampler.StepOptions) (rows, tokens int64) {
 		tokens = min(tokens, o.MaxTokens)
 	}
 	return rows, tokens
+}
+
+// balanced returns the most rows of a step that is balanced, 0 where none is.
+func (b bound) balanced(o sampler.StepOptions) (rows int64, err error) {
+	if o.Balance == sampler.NoBalance || o.World == 1 {
+		return 0, nil
+	}
+	batch, _ := b.batch(o)
+	if rows = batch * int64(o.World); rows > sampler.MaxBalanced {
+		return 0, feed.BadParam("balance", fmt.Sprintf("a step of %d rows cannot be balanced", rows),
+			fmt.Sprintf("ask for a batch_size of %d at most", sampler.MaxBalanced/o.World))
+	}
+	return rows, nil
 }
 
 func boundOf(parts []part) bound {

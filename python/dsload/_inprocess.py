@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ._manifest import MAX_ROW_TOKENS, read_manifest
+from ._mix import Segment, named, parse, weights_of
 from ._order import I64, EmptyEpoch, Order, Step, StepOptions, TooLong, steps
 from ._query import Query
 from ._shard import Column, Shard, row_of
@@ -22,6 +23,7 @@ from .errors import FeedError
 Array = npt.NDArray[Any]
 
 _IGNORED = -100
+_MAX_BALANCED = 1 << 20  # rows of a step
 _MAX_OPEN_SHARDS = 64
 _MAX_BATCHES = 4096  # whose columns are kept: views of the mapped files
 
@@ -96,24 +98,28 @@ class InProcess:
         self._splits: dict[tuple[str, str], Split] = {}
 
     def _parts(self, query: Query) -> list[tuple[str, Split, float]]:
-        weights: dict[str, Optional[float]] = dict.fromkeys(self._folders)
-        if query.mix:
-            weights = {name: float(w) for name, _, w in (p.rpartition("=") for p in query.mix.split(","))}
+        segments = parse(query.mix) if query.mix else []
         parts = []
-        for name, weight in weights.items():
+        for name in named(segments, list(self._folders)) if segments else self._folders:
             if name not in self._folders:
                 raise FeedError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._folders)}")
             key = (name, query.split)
             if key not in self._splits:
                 self._splits[key] = Split(self._folders[name], self.manifests[name], query.split)
             split = self._splits[key]
-            parts.append((name, split, float(split.rows) if weight is None else weight))
+            parts.append((name, split, float(split.rows)))
+        if segments:
+            weights = self._weights(segments[0], parts)
+            parts = [(name, split, w) for (name, split, _), w in zip(parts, weights)]
         first = self.manifests[parts[0][0]]
         for name, _, _ in parts[1:]:
             other = self.manifests[name]
             if other["schema"] != first["schema"] or other["tokenizer"]["fingerprint"] != first["tokenizer"]["fingerprint"]:
                 raise FeedError(f"mix: datasets {parts[0][0]} and {name} differ in tokenizer or columns", 400)
         return parts
+
+    def _weights(self, segment: Segment, parts: Sequence[tuple[str, Split, float]]) -> list[float]:
+        return weights_of(segment, [name for name, _, _ in parts], [split.rows for _, split, _ in parts])
 
     def batches(self, query: Query) -> Iterator[dict[str, Array]]:
         """The batches that the feed would send for the query, as arrays of the same columns."""
@@ -134,8 +140,9 @@ class InProcess:
             return out
 
         total = sum(s.rows for s in splits)
+        changes = [(s.at, self._weights(s, parts)) for s in parse(query.mix)[1:]] if query.mix else []
         order = Order(
-            [s.rows for s in splits], weights=[w for _, _, w in parts], shuffle=query.shuffle, seed=query.seed,
+            [s.rows for s in splits], weights=[w for _, _, w in parts], changes=changes, shuffle=query.shuffle, seed=query.seed,
             bucket=min(query.bucket, total), group=query.group, lengths=lengths,
         )  # fmt: skip
         deal = self._deal(query, parts, manifest)
@@ -157,7 +164,7 @@ class InProcess:
             fixed = -(-fixed // query.pad_to_multiple_of) * query.pad_to_multiple_of
         deal = StepOptions(
             batch_size=query.rows_a_batch, max_tokens=query.max_tokens, pad_to_multiple_of=query.pad_to_multiple_of, fixed_length=fixed,
-            rank=query.rank, world=query.world, tail=query.tail_or_default, epochs=query.epochs, start=query.start,
+            rank=query.rank, world=query.world, tail=query.tail_or_default, balance=query.balance, epochs=query.epochs, start=query.start,
         )  # fmt: skip
         if query.max_tokens:
             longest = deal.padded(max(int(s.info["max_length"]) for _, s, _ in parts))
@@ -169,6 +176,10 @@ class InProcess:
                 )
             shortest = deal.padded(min(int(s.info["min_length"]) for _, s, _ in parts))
             deal = replace(deal, batch_size=min(deal.batch_size, query.max_tokens // max(1, shortest)))
+        step = deal.batch_size * deal.world
+        if query.balance != "none" and query.world > 1 and step > _MAX_BALANCED:
+            hint = f"ask for a batch_size of {_MAX_BALANCED // query.world} at most"
+            raise FeedError(f"balance: a step of {step} rows cannot be balanced", 400, hint)
         return deal
 
 

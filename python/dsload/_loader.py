@@ -25,7 +25,7 @@ from dataclasses import replace
 from multiprocessing import context
 from typing import Any, Optional, Union
 
-from . import _wrapped
+from . import _mix, _wrapped
 from ._binary import find_binary
 from ._feed import Feed
 from ._inprocess import InProcess
@@ -35,6 +35,7 @@ from ._served import rows_of, shard_checksums, split_of, splits_of
 from ._server import Server
 from ._shared_start import SharedStart
 from ._tensors import NumpyOutput, TorchOutput, has_torch
+from ._text import Held, cached, is_text
 from ._transport import Endpoint
 from ._workers import Share, repeated
 from .errors import FeedError, LoaderClosed, ServerFailed
@@ -58,12 +59,13 @@ class Loader:
 
     Args:
         dataset: a folder, or {name: folder} for a mix. The loader starts its own server for it. The path of a unix socket or an http(s) URL
-            means `socket` or `url`.
+            means `socket` or `url`. A file of text, or with options of `dsload.build` (tokenizer, max_length, text_field, …) whatever a
+            build reads, a list too, is built into the user's cache, and only where it was not or has changed.
         socket, url: a running server: the path of its unix socket, or http(s)://HOST:PORT.
-        batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype, labels, split: the
-            feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
+        batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype, labels, balance,
+            split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
             "causal". shuffle=True means "full", False means "none".
-        mix: {name: weight} if several datasets are served.
+        mix: {name: weight} if several datasets are served, or the feed's words for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
         rank, world: this process among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0 of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
         columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"). An unknown name
@@ -98,7 +100,7 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Union[PathLike, Mapping[str, PathLike], None] = None,
+        dataset: Union[PathLike, Mapping[str, PathLike], Sequence[PathLike], None] = None,
         *,
         socket: Optional[PathLike] = None,
         url: Optional[str] = None,
@@ -117,7 +119,8 @@ class Loader:
         tail: Optional[str] = None,
         dtype: str = "int64",
         labels: str = "auto",
-        mix: Optional[Mapping[str, float]] = None,
+        balance: str = "none",
+        mix: Union[Mapping[str, float], str, None] = None,
         epochs: int = 1,
         columns: Optional[Iterable[str]] = None,
         output: str = "auto",
@@ -128,6 +131,7 @@ class Loader:
         in_process: Optional[bool] = None,
         reconnect_seconds: float = 60.0,
         timeout: float = 300.0,
+        **text: Any,
     ) -> None:
         self._feed: Optional[Feed] = None
         self._local: Optional[InProcess] = None
@@ -135,10 +139,19 @@ class Loader:
         self._start = SharedStart()
         if output not in ("auto", "torch", "numpy"):
             raise ValueError(f"output: {output!r} is none of auto, torch, numpy")
-        dataset, socket, url = _recognised(dataset, socket, url)
+        self._held: Optional[Held] = None
+        named: Any = dataset
+        if socket is None and url is None and is_text(named, text):
+            named = cached(named, text)
+            self._held = Held(named)
+        elif text:
+            raise TypeError(f"Loader() got an unexpected keyword argument {next(iter(text))!r}")
+        named, socket, url = _recognised(named, socket, url)
         if isinstance(mix, Mapping) and not mix:
             raise ValueError("mix: names no dataset")
-        for name, weight in (mix or {}).items():
+        if isinstance(mix, str):
+            _mix.check(mix)
+        for name, weight in mix.items() if isinstance(mix, Mapping) else ():
             if not 0 < weight < float("inf"):
                 raise ValueError(f"mix: {name!r} has weight {weight!r}, which is not a number above 0")
         self._found_rank = rank is None
@@ -148,15 +161,15 @@ class Loader:
         self._query = Query(
             split=split, batch_size=batch_size, max_tokens=max_tokens, pad_to_multiple_of=pad_to_multiple_of, padding=padding,
             padding_side=padding_side, shuffle=shuffle, seed=seed, bucket=bucket, group=group, rank=rank, world=world, tail=tail,
-            dtype=dtype, labels=labels, mix=",".join(f"{n}={float(w)!r}" for n, w in mix.items()) if mix else "", epochs=epochs,
+            dtype=dtype, labels=labels, balance=balance, mix=_mix.written(mix), epochs=epochs,
         ).validate()  # fmt: skip
         self._columns = (columns,) if isinstance(columns, str) else tuple(columns) if columns is not None else None
         self._output = output
         self._pin = pin_memory
         self._reconnect_seconds = reconnect_seconds
-        if dataset is not None:
-            self._source = ", ".join(folder for _, folder in _named(dataset))
-            self._own(_named(dataset), memory, in_process, timeout)
+        if named is not None:
+            self._source = ", ".join(folder for _, folder in _named(named))
+            self._own(_named(named), memory, in_process, timeout)
         elif socket is not None:
             self._use(Endpoint(path=os.fspath(socket), timeout=timeout))
         else:
@@ -224,7 +237,8 @@ class Loader:
         return dict(served)
 
     def _count_rows(self) -> int:
-        named = [part.rpartition("=")[0] for part in self._query.mix.split(",")] if self._query.mix else list(self._manifests)
+        mix = self._query.mix
+        named = _mix.named(_mix.parse(mix), list(self._manifests)) if mix else list(self._manifests)
         rows = 0
         for name in named:
             # A single dataset is served without its name.
@@ -509,6 +523,8 @@ class Loader:
         self._closed = True
         if self._feed is not None:
             self._feed.close()
+        if self._held is not None:
+            self._held.close()
         self._start.close()
 
     def __repr__(self) -> str:
@@ -533,7 +549,7 @@ class Loader:
     def __getstate__(self) -> dict[str, Any]:
         if context.get_spawning_popen() is not None:
             self._check_use()
-        state = {**self.__dict__, "_share": None, "_resumed": None}
+        state = {**self.__dict__, "_share": None, "_resumed": None, "_held": None}
         if self._local is not None:
             state["_local"] = list(self._local._folders.items())
         return state

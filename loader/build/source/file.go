@@ -2,6 +2,7 @@ package source
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -15,9 +16,15 @@ import (
 // A rawFile reads an input: the file, and its text through the decompressor.
 type rawFile struct {
 	counted countingReader
-	text    io.Reader
+	text    io.Reader // of the decompressor
+	out     io.Reader // the text in UTF-8
+	behind  *readAhead
 	stop    func() // ends the decompressor
 	file    io.Closer
+	size    int64
+	inZip   func(*zipEntry) bool // the members of a zip archive that are read
+	apart   bool                 // decompress on a goroutine
+	binary  bool                 // the text is an archive, and never in UTF-16
 	c       Compression
 	remote  *remote.File // the same file, where it is one
 	window  int64        // of the decompressor, in bytes
@@ -32,6 +39,7 @@ type countingReader struct {
 	n     int64
 	err   error
 	check func() error // called at the end: is the file still the one that was opened?
+	sum   *rawCheck    // of a file whose server announced a hash
 }
 
 func (r *countingReader) Read(p []byte) (int, error) {
@@ -39,6 +47,9 @@ func (r *countingReader) Read(p []byte) (int, error) {
 		return 0, r.err
 	}
 	n, err := r.src.Read(p)
+	if r.sum != nil {
+		r.sum.add(p[:n], r.n)
+	}
 	r.n += int64(n)
 	if err == io.EOF && r.check != nil {
 		if changed := r.check(); changed != nil {
@@ -66,7 +77,14 @@ func newOnce(src io.Reader) *once {
 
 // openRaw opens an input and makes sure that it is the one that Open saw.
 func openRaw(in *Input, o *Options) (*rawFile, error) {
-	r := &rawFile{c: in.Compression, window: in.windowOf(o), stop: func() {}}
+	r := &rawFile{c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {}}
+	if in.Compression == Zipped {
+		f, err := newFilter(o.Include, o.Exclude)
+		if err != nil {
+			return nil, err
+		}
+		r.inZip = f.inside(in.URI).inZip
+	}
 	if in.once != nil {
 		if in.once.taken.Swap(true) {
 			return nil, problemf(ErrUsage, "it can be read only once")
@@ -106,6 +124,9 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 
 // unchanged reports whether the file is still the one that was opened.
 func (r *rawFile) unchanged() error {
+	if r.counted.sum != nil {
+		return r.counted.sum.finish(r)
+	}
 	if r.counted.check == nil {
 		return nil
 	}
@@ -123,21 +144,84 @@ func (r *rawFile) Read(p []byte) (int, error) {
 	if r.aheadErr != nil {
 		return 0, r.aheadErr
 	}
-	if r.text == nil {
-		text, stop, err := decompress(r.c, &r.counted, r.window)
-		if err != nil {
-			return 0, explain(r.c, err, &r.counted, r.window)
+	if r.out == nil {
+		if err := r.open(); err != nil {
+			return 0, err
 		}
-		r.text, r.stop = text, stop
 	}
-	n, err := r.text.Read(p)
+	return r.out.Read(p)
+}
+
+// open makes the readers between the file and its text.
+func (r *rawFile) open() (err error) {
+	if r.text == nil && r.c == Zipped {
+		r.text, err = r.openZip()
+	} else if r.text == nil {
+		r.text, r.stop, err = decompress(r.c, &r.counted, r.window)
+	}
 	if err != nil {
-		err = pathCause(explain(r.c, err, &r.counted, r.window))
+		r.text = nil
+		return explain(r.c, err, &r.counted, r.window)
+	}
+	r.out = explained{r}
+	if r.apart && r.c != Plain && r.c != UTF16 {
+		r.behind = newReadAhead(r.out, func() int64 { return r.counted.n })
+		r.out = r.behind
+	}
+	if !r.binary {
+		r.out = &utf16Reader{src: r.out}
+	}
+	return nil
+}
+
+func (r *rawFile) openZip() (io.Reader, error) {
+	at, size, err := r.random()
+	if err != nil {
+		return nil, err
+	}
+	z, err := newZipReader(at, size, &r.counted, r.inZip)
+	if err != nil {
+		return nil, err
+	}
+	r.stop = func() { z.close() }
+	return z, nil
+}
+
+// random returns the file for reading at any place, and its size.
+func (r *rawFile) random() (io.ReaderAt, int64, error) {
+	if at, ok := r.file.(io.ReaderAt); ok && r.size >= 0 {
+		return at, r.size, nil
+	}
+	return nil, 0, problemf(ErrUnsupported, "this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
+}
+
+// inBackground makes a large file be decompressed on a goroutine of its own. It is called before the
+// first read.
+func (r *rawFile) inBackground() { r.apart = r.size < 0 || r.size >= aheadFrom }
+
+// consumed returns how much of the file was read for the text that was handed out.
+func (r *rawFile) consumed() int64 {
+	if r.behind != nil {
+		return r.behind.consumed()
+	}
+	return r.counted.n
+}
+
+// explained reads the decompressor, with errors in our words.
+type explained struct{ r *rawFile }
+
+func (e explained) Read(p []byte) (int, error) {
+	n, err := e.r.text.Read(p)
+	if err != nil {
+		err = pathCause(explain(e.r.c, err, &e.r.counted, e.r.window))
 	}
 	return n, err
 }
 
 func (r *rawFile) Close() {
+	if r.behind != nil {
+		r.behind.stop()
+	}
 	r.stop()
 	if r.file != nil {
 		r.file.Close() // it was only read
@@ -189,8 +273,11 @@ func (in *Input) sniff(look []byte) (head []byte, err error) {
 		return head, nil
 	}
 	if in.store != nil {
-		head, in.head = in.head, nil
-		return head, nil
+		if head, in.head = in.head, nil; head != nil {
+			return head, nil
+		}
+		n, err := in.store.Head(context.Background(), in.object(), look[:sniffBytes])
+		return look[:n], err
 	}
 	file, err := os.Open(in.path)
 	if err != nil {

@@ -26,6 +26,7 @@ type Position struct {
 	List  *List      `json:"list,omitempty"`
 
 	Trailing *Trailing `json:"trailing,omitempty"` // shared likewise
+	Members  *Members  `json:"members,omitempty"`  // shared likewise
 }
 
 // Finished is what an input or a list of files held that was read to its end.
@@ -55,13 +56,15 @@ type Trailing struct {
 // Stat identifies an input, or a list of files, without reading it.
 type Stat struct {
 	URI     string    `json:"uri"`
-	Size    int64     `json:"size"`             // bytes on disk, of a list of all its files; -1 where unknown
-	ModTime time.Time `json:"mtime,omitzero"`   // of a list the latest
-	ETag    string    `json:"etag,omitempty"`   // of a remote file, where its server gives one
-	Files   int64     `json:"files,omitempty"`  // of a list; 0 for a single input
-	Names   Sum       `json:"names,omitzero"`   // of a list: over its files' names in order
-	Seen    Sum       `json:"seen,omitzero"`    // of a list: over its files' names, sizes and times in order
-	Format  Format    `json:"format,omitempty"` // of a single input: what it was read as
+	Size    int64     `json:"size"`           // bytes on disk, of a list of all its files; -1 where unknown
+	ModTime time.Time `json:"mtime,omitzero"` // of a list the latest
+	ETag    string    `json:"etag,omitempty"` // of a remote file, where its server gives one
+	// of the repository that a remote file, or a list of them, lies in: a commit
+	Revision string `json:"revision,omitempty"`
+	Files    int64  `json:"files,omitempty"`  // of a list; 0 for a single input
+	Names    Sum    `json:"names,omitzero"`   // of a list: over its files' names in order
+	Seen     Sum    `json:"seen,omitzero"`    // of a list: over its files' names, sizes and times in order
+	Format   Format `json:"format,omitempty"` // of a single input: what it was read as
 }
 
 // Sum is an XXH3-128 checksum in its canonical (big-endian) byte order.
@@ -100,6 +103,7 @@ type Record struct {
 	Forced      bool // the piece was cut where Options.Cut had found no safe cut
 
 	Format  Format
+	Member  string   // the file of an archive that it lies in
 	Columns []string // of a CSV input, shared
 	Comma   byte     // of a CSV input
 

@@ -124,7 +124,8 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 		rec.Row = s.row + 1 // after the rows that were skipped
 		if rec.Err != nil {
 			out = dst
-			rec.Err = &RecordError{URI: r.in.URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset, Cause: rec.Err}
+			rec.Err = &RecordError{URI: r.in.URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset,
+				Member: rec.Member, Cause: rec.Err}
 		}
 		if rec.Last {
 			s.row++
@@ -144,7 +145,7 @@ func (r *Reader) Position() Position {
 		if s.synth != nil {
 			p.Offset = s.synth.offset
 		} else {
-			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), r.win.sumState()
+			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), s.raw.sumState(&r.win)
 		}
 	}
 	return p
@@ -168,7 +169,7 @@ func (s *stream) consumed(w *window) int64 {
 	case s.raw.c == Plain:
 		return w.offset()
 	}
-	return s.raw.counted.n
+	return s.raw.consumed()
 }
 
 // Close releases the open file.
@@ -206,21 +207,23 @@ func (r *Reader) openInput() error {
 	if r.win.buf == nil {
 		r.win.buf = make([]byte, r.set.opts.chunkBytes)
 	}
-	r.win.reset(raw, r.set.opts.windowBytes(in.Format))
-	if in.store != nil && in.Compression == Plain {
+	raw.inBackground()
+	r.win.reset(raw, r.set.opts.windowBytes(in.framed()))
+	if in.store != nil && in.Compression == Plain && in.archive == "" {
 		r.win.sums = newResumableSum()
 	}
 	s := &stream{raw: raw}
 	r.open = s
 	inPlace := r.resumesInPlace()
 	if inPlace && !hasHeader(in.Format) {
+		raw.binary = true // what is in the middle of a text cannot begin with a mark of its encoding
 		if err := r.jump(); err != nil {
 			return r.inputError(err)
 		}
-	} else if r.win.need(3) && string(r.win.unread()[:3]) == "\ufeff" {
+	} else if in.archive == "" && r.win.need(3) && string(r.win.unread()[:3]) == "\ufeff" {
 		r.win.consume(3)
 	}
-	f, err := newFramer(in, framing{w: &r.win, o: &r.set.opts})
+	f, err := r.newFramer(raw)
 	if err != nil {
 		return r.inputError(err)
 	}
@@ -233,8 +236,17 @@ func (r *Reader) openInput() error {
 	return r.goOn()
 }
 
-func newFramer(in *Input, f framing) (framer, error) {
-	switch in.Format {
+// newFramer makes the framer of the input that is open.
+func (r *Reader) newFramer(raw *rawFile) (framer, error) {
+	f := framing{w: &r.win, o: &r.set.opts}
+	if r.in.archive != "" {
+		return newArchive(&r.in, f, raw, &r.set.filter)
+	}
+	return newFramer(r.in.Format, f)
+}
+
+func newFramer(format Format, f framing) (framer, error) {
+	switch format {
 	case Text:
 		return newText(f), nil
 	case Document:
@@ -243,12 +255,14 @@ func newFramer(in *Input, f framing) (framer, error) {
 		return newWikiText(f), nil
 	case JSONL:
 		return newJSONL(f), nil
+	case JSON:
+		return newJSON(f), nil
 	case Chat:
 		return newChat(f), nil
 	case CSV, Recipes:
 		return newCSV(f)
 	}
-	return nil, problemf(ErrUnsupported, "format %s", in.Format)
+	return nil, problemf(ErrUnsupported, "format %s", format)
 }
 
 // goOn brings an input that was just opened to the position.
@@ -262,7 +276,11 @@ func (r *Reader) goOn() error {
 		return &SourceChangedError{URI: in.URI, What: "content",
 			Was: fmt.Sprintf("a header of at most %d bytes", at.Offset), Is: "a longer one"}
 	}
-	if !r.win.skip(at.Offset) {
+	if archive, ok := s.framer.(*archiveFramer); ok {
+		if err := archive.seek(at); err != nil {
+			return r.inputError(err)
+		}
+	} else if !r.win.skip(at.Offset) {
 		if err := r.win.failed(); err != nil {
 			return r.inputError(err)
 		}
@@ -273,7 +291,7 @@ func (r *Reader) goOn() error {
 		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
 			Is: sum.String() + fmt.Sprintf(" over the first %d bytes", at.Offset)}
 	}
-	s.row, s.inside = at.Row, at.Inside
+	s.row, s.inside = at.Row, at.Inside // whatever was skipped on the way
 	s.restore(at.State)
 	return nil
 }
@@ -285,7 +303,7 @@ func (r *Reader) finishInput() error {
 	done := Finished{Bytes: s.consumed(&r.win)}
 	if s.synth == nil {
 		if err := s.raw.unchanged(); err != nil {
-			return err
+			return r.inputError(err)
 		}
 		done = Finished{Bytes: r.win.offset(), Sum: r.win.sum()}
 	}
@@ -293,9 +311,13 @@ func (r *Reader) finishInput() error {
 	if s.raw != nil {
 		r.noteTrailing(s.raw.trailing())
 	}
+	members := r.at.Members
+	if archive, ok := s.framer.(*archiveFramer); ok {
+		members = members.note(r.in.URI, &archive.passed)
+	}
 	r.closeInput()
 	next := Position{Input: r.at.Input + 1, Ordinal: r.at.Ordinal, Known: r.at.Known, Done: r.at.Done,
-		Trailing: r.at.Trailing}
+		Trailing: r.at.Trailing, Members: members}
 	p := &r.set.parts[len(r.at.Done)]
 	if p.Files == 0 {
 		next.Done = append(next.Done, done)

@@ -19,16 +19,27 @@ type Input struct {
 	Size        int64     // bytes on disk; of generated text its limit; -1 where unknown
 	ModTime     time.Time // zero for none
 	ETag        string    // of a remote file, where its server gives one
+	Revision    string    // of the repository that a remote file lies in: a commit
+	Hash        string    // of a remote file, where its server gives one: "sha256:hex" or "git-sha1:hex"
 
-	path  string
-	once  *once
-	synth *synth.Spec
-	store *remote.Store // of a remote file
-	head  []byte        // of it, until detection has seen it
+	archive Format // Tar or Zip where the input's files are its records' inputs, else ""
+	path    string
+	once    *once
+	synth   *synth.Spec
+	store   *remote.Store // of a remote file
+	head    []byte        // of it, until detection has seen it
 	// of the decompressor, in bytes, where the input asks for one; 0 where any input of its kind
 	// does with Options.WindowBytes
 	window    int64
 	textBytes int64 // estimate of what it holds after decompression, -1 where unknown
+}
+
+// framed is the format that the size of the window depends on.
+func (in *Input) framed() Format {
+	if in.archive != "" {
+		return in.archive
+	}
+	return in.Format
 }
 
 // A Set is an ordered list of inputs. Close it.
@@ -199,7 +210,8 @@ func (s *Set) PartsAt(p Position) []SourcePart {
 
 // compressedRatio is how much text a byte of a compressed input stands for, roughly: typical for
 // prose.
-var compressedRatio = map[Compression]int64{Plain: 1, Gzip: 3, Zstd: 3, Bzip2: 4}
+var compressedRatio = map[Compression]int64{Plain: 1, Gzip: 3, Zstd: 3, Bzip2: 4, XZ: 4, LZ4: 2,
+	Snappy: 2, Zipped: 3, UTF16: 1}
 
 // EstimateBytes returns how many bytes of text the inputs hold together, after decompression: exact
 // for plain files, a guess for others. It depends on the inputs alone. known is false where one of

@@ -28,6 +28,7 @@ const (
 	purposeBlock
 	purposeMix
 	purposeGroup
+	purposeChange
 )
 
 const (
