@@ -161,6 +161,7 @@ func (f *flusher) document(j *job, d *document) error {
 	if d.First {
 		s.Verdict = f.route(d.hash)
 		s.Documents++
+		s.countShape(d.shape)
 		if f.pack != nil {
 			f.pack.beginDocument()
 		}
@@ -300,7 +301,7 @@ func (f *flusher) valFull() bool {
 // budget that ends inside it. It happens once a build. A pair of prompt and target, and a
 // conversation, is not cut but left out.
 func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
-	if d.hasTarget || d.isChat {
+	if d.hasTarget || d.shape != "" {
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)
