@@ -32,6 +32,10 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	if err := r.checkCurrent(); err != nil {
 		return nil, err
 	}
+	q, err := r.packing(q)
+	if err != nil {
+		return nil, err
+	}
 	parts, err := r.parts(q)
 	if err != nil {
 		return nil, err
@@ -42,6 +46,9 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	}
 	bound := boundOf(parts)
 	steps := stepsOf(q, collation)
+	if q.Pack != feed.PackNone {
+		return r.openPacked(q, parts, collation, steps)
+	}
 	if err := checkLongest(steps, bound.longest); err != nil {
 		return nil, err
 	}
@@ -66,12 +73,17 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	return &feed.Plan{
 		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows, step), Stream: s,
-		Metadata: map[string]string{
-			"dsload.rows": fmt.Sprint(s.order.Rows()), "dsload.split": q.Split,
-			"dsload.pad_token_id": fmt.Sprint(collation.PadID),
-			"dsload.tokenizer":    parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
-		},
+		Metadata: metadataOf(q, parts, collation, s.order.Rows()),
 	}, nil
+}
+
+// metadataOf is the metadata of a stream's schema; rows are those of an epoch.
+func metadataOf(q feed.Query, parts []part, collation collate.Options, rows int64) map[string]string {
+	return map[string]string{
+		"dsload.rows": fmt.Sprint(rows), "dsload.split": q.Split,
+		"dsload.pad_token_id": fmt.Sprint(collation.PadID),
+		"dsload.tokenizer":    parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
+	}
 }
 
 // stepsOf returns how q deals the order out.
@@ -286,7 +298,7 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	o := collate.Options{
 		PadID: padID(m.Tokenizer.Special, schema.VocabSize), Vocabulary: schema.VocabSize, TokenBytes: schema.IDWidth(),
 		Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, Packed: schema.Segments,
-		LossMask: schema.LossMask, Labels: labels[q.Labels],
+		LossMask: schema.LossMask, Labels: labels[q.Labels], MaskBorders: q.MaskBorders,
 	}
 	if q.Labels == feed.LabelsAuto && schema.Labels {
 		o.Labels = collate.Seq2Seq
@@ -294,6 +306,9 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	if o.Labels == collate.Seq2Seq && !schema.Labels {
 		return o, feed.BadParam("labels", "the dataset has no targets for seq2seq",
 			"build it from prompts and targets, or leave labels out")
+	}
+	if q.Pack != feed.PackNone {
+		return packedCollation(q, parts, o)
 	}
 	if q.MaxLength {
 		for _, p := range parts {

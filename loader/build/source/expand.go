@@ -34,8 +34,12 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && scheme == "file" && !strings.HasPrefix(rest, "/"):
 		return problemf(ErrUsage, "%s: a file address has three slashes and an absolute path", arg)
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
-		return &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
+		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
 			"addresses of kind %s:// cannot be read", scheme), Hint: "download it and name the file"}
+		if scheme == "az" || strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
+			e.Hint = "name each file by its https:// address, with a shared access signature if it needs one"
+		}
+		return e
 	}
 	name := strings.TrimPrefix(arg, "file://")
 	if _, err := os.Stat(name); err != nil {
