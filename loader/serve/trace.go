@@ -34,10 +34,6 @@ type TracedRow struct {
 
 // Trace makes a trace of the batches that q asks for. The rank of q is left to the calls.
 func (r *Reader) Trace(q feed.Query) (*Trace, error) {
-	if q.Pack != feed.PackNone {
-		return nil, feed.BadParam("pack", "rows that are packed while they are served are made of several examples, which are not traced",
-			"leave pack out to see the order of the examples that they are made of")
-	}
 	q, err := r.packing(q)
 	if err != nil {
 		return nil, err
