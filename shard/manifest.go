@@ -137,7 +137,11 @@ func ReadManifest(fsys FS, dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
 	data, err := readSmallFile(fsys, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: ErrNotFound}
+		cause := ErrNotFound
+		if _, err := fsys.Stat(filepath.Join(dir, checkpointName)); err == nil {
+			cause = errUnfinished
+		}
+		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: cause}
 	}
 	if err != nil {
 		return nil, err
