@@ -28,7 +28,10 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	if err != nil {
 		return nil, err
 	}
-	switch name, have, want, differ := diffSettings(m.Settings, b.opts.Settings, nil); {
+	schema := b.opts
+	schema.Settings, schema.ShardBytes = m.Settings, 0
+	otherSchema := sameBuild(b.dir, BuilderOptions{Settings: m.Settings, Schema: m.Schema}, schema)
+	switch _, _, _, differ := diffSettings(m.Settings, b.opts.Settings, nil); {
 	case !differ:
 		if has[b.checkpointName()] {
 			if err := b.removeCheckpoint(); err != nil {
@@ -36,8 +39,8 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 			}
 		}
 		return nil, fmt.Errorf("%s: %w", b.dir, ErrFinished)
-	case m.Schema != b.opts.Schema:
-		return nil, &SettingsError{Dir: b.dir, Name: name, Have: have, Want: want}
+	case otherSchema != nil:
+		return nil, otherSchema
 	case m.Version != FormatVersion:
 		return nil, &FileError{File: b.path(ManifestName), Offset: -1, Row: -1, Cause: fmt.Errorf(
 			"%w: version %d, to which this dsload adds nothing; build the dataset again", ErrVersion, m.Version)}
@@ -54,6 +57,18 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 		}
 		resumed = false
 	}
+	if resumed {
+		ended, err := b.additionEnded(m)
+		if err != nil {
+			return nil, err
+		}
+		if ended {
+			if err := b.removeCheckpoint(); err != nil {
+				return nil, err
+			}
+			resumed = false
+		}
+	}
 	b.base, b.files = m, slices.Clone(m.Files)
 	if resumed {
 		return b.resume(names)
@@ -66,6 +81,22 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	}
 	// The first checkpoint says that shards which the manifest does not know are of an addition.
 	return nil, b.writeCheckpoint(false)
+}
+
+// additionEnded reports whether the checkpoint is of an addition that the manifest has: a crash left
+// it at the end.
+func (b *Builder) additionEnded(m *Manifest) (bool, error) {
+	r, err := openCheckpoint(b.fs, b.path(b.checkpointName()))
+	if err != nil {
+		return false, fmt.Errorf("%w; `overwrite` starts the addition afresh", err)
+	}
+	defer r.f.Close()
+	st, err := r.head()
+	if err != nil {
+		return false, fmt.Errorf("%w; `overwrite` starts the addition afresh", err)
+	}
+	_, _, _, differ := diffSettings(st.opts.Settings, m.Settings, nil)
+	return !differ, nil
 }
 
 // removeFile removes a file durably.
@@ -128,8 +159,8 @@ func (info *ShardInfo) committed() (c committedShard, err error) {
 
 // statsOf is the inverse of splitStats.info.
 func statsOf(info *SplitInfo) splitStats {
-	st := splitStats{rows: info.Examples, tokens: info.Tokens, labelTokens: info.LabelTokens, minLength: info.MinLength,
-		maxLength: info.MaxLength, maxLabels: info.MaxLabels}
+	st := splitStats{rows: info.Examples, tokens: info.Tokens, labelTokens: info.LabelTokens,
+		minLength: info.MinLength, maxLength: info.MaxLength, maxLabels: info.MaxLabels}
 	for _, h := range info.Lengths {
 		st.hist[lengthBucket(int(h[0]))] = [2]int64{h[1], h[2]}
 	}

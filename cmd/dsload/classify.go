@@ -27,7 +27,7 @@ func isUsage(err error) bool {
 	}
 	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) ||
 		errors.As(err, &addition) ||
-		anyOf(err, source.ErrUsage, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
+		anyOf(err, source.ErrUsage, tokenize.ErrFolder, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 
 func isLimit(err error) bool {

@@ -15,7 +15,7 @@ const module = "github.com/dsload/dsload"
 // children. A place that ends in "!" is that package alone, without its children. The longest
 // matching place governs a package.
 var allowed = map[string][]string{
-	"cmd/dsload":                      {"loader", "shard", "export", "stats", "tokenize", "internal/page"},
+	"cmd/dsload":                      {"loader", "shard", "export", "stats", "tokenize", "internal/page", "internal/notify"},
 	"stats":                           {"shard", "tokenize", "loader/serve/sampler", "loader/pack"},
 	"export":                          {"shard"},
 	"loader":                          {"loader/internal", "loader/origins", "tokenize", "shard", "loader/build/source/remote"},
@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 	"loader/build/example/chat":       {"tokenize"},
 	"loader/build/example/chat/jinja": {},
 	"internal/page":                   {},
+	"internal/notify":                 {},
 }
 
 // coreOutside are the modules besides the standard library that the tokenizer's core may import.

@@ -34,12 +34,13 @@ type base struct {
 
 // ofAddition are the settings that an addition has for itself: what it reads, and how much. All
 // others are those of the dataset.
-var ofAddition = []string{"sources", "include", "exclude", "format", "text-field", "columns", "delimiter", "max-examples",
-	"max-bytes", "max-tokens"}
+var ofAddition = []string{"sources", "include", "exclude", "format", "text-field", "columns", "delimiter",
+	"max-examples", "max-bytes", "max-tokens"}
 
 // notCompared are settings that may differ besides: the tokenizer is compared by its fingerprint, and
 // an addition holds nothing out.
-var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "on-bad-record", "additions"}
+var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "on-bad-record",
+	"additions"}
 
 // openBase reads the dataset that is added to, and compares its settings.
 func (b *build) openBase(context.Context) error {
@@ -49,7 +50,8 @@ func (b *build) openBase(context.Context) error {
 	}
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if errors.Is(err, shard.ErrNotFound) {
-		return loader.BadOption("append", "", fmt.Sprintf("%s holds no finished dataset to add to; build it first, without `append`", o.Out))
+		return loader.BadOption("append", "", fmt.Sprintf(
+			"%s holds no finished dataset to add to; build it first, without `append`", o.Out))
 	}
 	if err != nil {
 		return err
@@ -81,7 +83,8 @@ func (o *Options) checkAppend() error {
 	case !o.Append:
 		return nil
 	case len(o.ValSources) > 0:
-		return loader.BadOption("val", o.ValSources[0], "an addition with `append` adds to train alone; the split val stays as it is")
+		return loader.BadOption("val", o.ValSources[0],
+			"an addition with `append` adds to train alone; the split val stays as it is")
 	case len(o.Sources) == 0:
 		return loader.BadOption("append", "", "name the sources to add")
 	}
@@ -99,7 +102,8 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
 	if n := b.opts.MaxValExamples; n != 0 && string(old["max-val-examples"]) != fmt.Sprint(n) {
-		return nil, loader.BadOption("max-val-examples", fmt.Sprint(n), "an addition with `append` adds to train alone; leave the option out")
+		return nil, loader.BadOption("max-val-examples", fmt.Sprint(n),
+			"an addition with `append` adds to train alone; leave the option out")
 	}
 	all := maps.Clone(old)
 	maps.Copy(all, now)
@@ -108,7 +112,8 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 			continue
 		}
 		if !bytes.Equal(old[name], now[name]) {
-			return nil, &AppendError{Dir: b.opts.Out, Name: name, Have: settingText(old[name]), Want: settingText(now[name])}
+			return nil, &AppendError{Dir: b.opts.Out, Name: name, Have: settingText(old[name]),
+				Want: settingText(now[name])}
 		}
 	}
 	own := map[string]json.RawMessage{}
@@ -117,7 +122,8 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 			own[name] = value
 		}
 	}
-	additions, err := b.base.add(old["additions"], own)
+	// What standard input brings now it did not bring before.
+	additions, err := b.base.add(old["additions"], own, slices.Contains(b.opts.Sources, "-"))
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
@@ -126,8 +132,9 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 	return json.Marshal(old)
 }
 
-// add appends the settings of an addition to those of the ones before, unless the last is equal.
-func (b *base) add(before json.RawMessage, own map[string]json.RawMessage) (json.RawMessage, error) {
+// add appends the settings of an addition to those of the ones before, unless the last is equal and
+// fresh is not set.
+func (b *base) add(before json.RawMessage, own map[string]json.RawMessage, fresh bool) (json.RawMessage, error) {
 	var additions []json.RawMessage
 	if before != nil {
 		if err := json.Unmarshal(before, &additions); err != nil {
@@ -138,7 +145,7 @@ func (b *base) add(before json.RawMessage, own map[string]json.RawMessage) (json
 	if err != nil {
 		return nil, err
 	}
-	if n := len(additions); n > 0 && bytes.Equal(additions[n-1], entry) {
+	if n := len(additions); n > 0 && bytes.Equal(additions[n-1], entry) && !fresh {
 		b.added = true
 		return before, nil
 	}
@@ -152,8 +159,8 @@ type AppendError struct {
 }
 
 func (e *AppendError) Error() string {
-	return fmt.Sprintf("append to %s: it was built with %s = %s, not %s; give the dataset's settings, or build another one", e.Dir, e.Name,
-		e.Have, e.Want)
+	return fmt.Sprintf("append to %s: it was built with %s = %s, not %s; give the dataset's settings, or build another one",
+		e.Dir, e.Name, e.Have, e.Want)
 }
 
 func settingText(value json.RawMessage) string {
@@ -227,7 +234,8 @@ func (b *base) readHeldOut(o *Options) error {
 	h := blake3.New()
 	r := io.TeeReader(io.NewSectionReader(f, 0, info.Bytes), h)
 	b.heldOut = make([]uint64, info.Bytes/heldOutBytes)
-	if err := binary.Read(r, binary.LittleEndian, b.heldOut); err != nil || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
+	err = binary.Read(r, binary.LittleEndian, b.heldOut)
+	if err != nil || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
 		return &shard.FileError{File: path, Offset: -1, Row: -1,
 			Cause: fmt.Errorf("%w: it is not the file that the manifest lists", shard.ErrCorrupt)}
 	}

@@ -26,6 +26,7 @@ type MemoryPlan struct {
 	jobLease   int64 // of a usual job
 	maxRecords int
 	maxShards  int
+	seenPool   int64 // pages of the hashes that Dedup compares
 	jobs       int64 // jobs that fit in flight
 }
 
@@ -77,17 +78,20 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 	}
 	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
 	if c != nil {
-		p.maxRecords = int(max(1, min(maxJobRecords, jobTextBytes/c.OverheadBytes())))
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/c.OverheadBytes())))
 		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
 	}
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 	builder.MaxShards = leastShards
 
-	fixed := slices.Concat(fixedParts(o, t, phases, base, builder), shapingParts(o, filter), c.memoryParts(workers))
+	fixed := slices.Concat(fixedParts(o, t, phases, base, builder), filterParts(o, filter), c.memoryParts(workers))
 	if o.Beside > 0 {
-		fixed = append(fixed, budget.Part{Name: "live page", Bytes: o.Beside, Why: "its connections, figures of the last two hours"})
+		fixed = append(fixed, budget.Part{Name: "beside", Bytes: o.Beside, Why: "a live page, messages: what the process holds besides the build"})
 	}
 	var need int64
+	if o.Dedup != shape.None {
+		need += seenPart(shape.PoolBytes(o.Memory)).Bytes
+	}
 	for _, part := range fixed {
 		need += part.Bytes
 	}
@@ -117,6 +121,11 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
 	fixed = append(fixed, list)
 	need += list.Bytes
+	if o.Dedup != shape.None { // half of what jobs leave
+		p.seenPool = shape.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.jobLease)/2))
+		fixed = append(fixed, seenPart(p.seenPool))
+		need += fixed[len(fixed)-1].Bytes - seenPart(shape.PoolBytes(o.Memory)).Bytes
+	}
 	p.jobs = min((o.Memory-need)/p.jobLease, 4*workers+4)
 	if p.jobs < leastJobs {
 		largest := slices.MaxFunc(fixed[1:], func(a, b budget.Part) int { return cmp.Compare(a.Bytes, b.Bytes) })
