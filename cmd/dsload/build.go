@@ -290,9 +290,9 @@ func notices(progress string, stderr io.Writer) func(string) {
 		return nil
 	case "json":
 		enc := json.NewEncoder(stderr)
-		return func(text string) { _ = enc.Encode(map[string]string{"notice": text}) } // a reader that is gone does not end the build
+		return func(text string) { _ = enc.Encode(map[string]string{"notice": flagNames(text)}) } // a reader that is gone does not end the build
 	}
-	return func(text string) { fmt.Fprintln(stderr, oneLine(text)) }
+	return func(text string) { fmt.Fprintln(stderr, oneLine(flagNames(text))) }
 }
 
 // freshBytes is the maximum memory of a process before its build begins. A process that took more
