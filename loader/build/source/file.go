@@ -190,6 +190,7 @@ func (r *rawFile) openZip() (io.Reader, error) {
 // random returns the file for reading at any place, and its size.
 func (r *rawFile) random() (io.ReaderAt, int64, error) {
 	if at, ok := r.file.(io.ReaderAt); ok && r.size >= 0 {
+		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much
 		return at, r.size, nil
 	}
 	return nil, 0, problemf(ErrUnsupported, "this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")

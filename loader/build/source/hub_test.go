@@ -1,9 +1,12 @@
 package source
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"testing"
@@ -198,5 +201,42 @@ func TestSplitOf(t *testing.T) {
 		if got := splitOf(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
+	}
+}
+
+// A file that is read from its end is read in its parts, and not twice.
+func TestHubZip(t *testing.T) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range []string{"a.txt", "b.txt"} {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+		if err == nil {
+			_, err = io.WriteString(w, numbered(100_000))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h := remotetest.NewHub()
+	defer h.Close()
+	setHubEnv(t, h)
+	h.Add("datasets/acme/docs", "main", 1, map[string]string{"a.zip": b.String()})
+	set := openSet(t, Options{Args: []string{"hf://datasets/acme/docs/a.zip"}})
+	defer set.Close()
+	before := h.Store.Sent()
+	h.Store.Fail(remotetest.Fault{}, remotetest.Fault{Drop: 100_000}, remotetest.Fault{Status: 503})
+	records, err := readFrom(t, set, Position{})
+	got := ""
+	for _, r := range records {
+		got += r.data
+	}
+	if want := numbered(100_000); err != nil || got != want+want {
+		t.Fatalf("%d bytes of text, %v", len(got), err)
+	}
+	if sent := h.Store.Sent() - before; sent > b.Len()*3/2 {
+		t.Errorf("%d bytes were sent of a file of %d", sent, b.Len())
 	}
 }

@@ -97,7 +97,7 @@ func (h *Hub) refuseExpired(w http.ResponseWriter, r *http.Request) bool {
 
 // IsLarge reports whether a file lies in the store.
 func IsLarge(name string) bool {
-	return slices.ContainsFunc([]string{".jsonl", ".txt", ".gz", "tokenizer.json"}, func(s string) bool { return strings.HasSuffix(name, s) })
+	return slices.ContainsFunc([]string{".jsonl", ".txt", ".gz", ".zip", "tokenizer.json"}, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
 func entryOf(name string, data []byte) map[string]any {
