@@ -32,6 +32,10 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	if err := r.checkCurrent(); err != nil {
 		return nil, err
 	}
+	q, err := r.packing(q)
+	if err != nil {
+		return nil, err
+	}
 	parts, err := r.parts(q)
 	if err != nil {
 		return nil, err
@@ -42,6 +46,9 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	}
 	bound := boundOf(parts)
 	steps := stepsOf(q, collation)
+	if q.Pack != feed.PackNone {
+		return r.openPacked(q, parts, collation, steps)
+	}
 	if err := checkLongest(steps, bound.longest); err != nil {
 		return nil, err
 	}
@@ -66,12 +73,17 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	return &feed.Plan{
 		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows, step), Stream: s,
-		Metadata: map[string]string{
-			"dsload.rows": fmt.Sprint(s.order.Rows()), "dsload.split": q.Split,
-			"dsload.pad_token_id": fmt.Sprint(collation.PadID),
-			"dsload.tokenizer":    parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
-		},
+		Metadata: metadataOf(q, parts, collation, s.order.Rows()),
 	}, nil
+}
+
+// metadataOf is the metadata of a stream's schema; rows are those of an epoch.
+func metadataOf(q feed.Query, parts []part, collation collate.Options, rows int64) map[string]string {
+	return map[string]string{
+		"dsload.rows": fmt.Sprint(rows), "dsload.split": q.Split,
+		"dsload.pad_token_id": fmt.Sprint(collation.PadID),
+		"dsload.tokenizer":    parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
+	}
 }
 
 // stepsOf returns how q deals the order out.
@@ -96,16 +108,21 @@ func checkLongest(o sampler.StepOptions, longest int64) error {
 // bucketOf is the window of length bucketing in rows: no more than an epoch has.
 func bucketOf(q feed.Query, parts []part) int { return int(min(int64(q.Bucket), boundOf(parts).rows)) }
 
+// newOrder makes the order of the rows of parts.
+func newOrder(q feed.Query, parts []part, lengths sampler.LengthsFunc) (*sampler.Order, error) {
+	return sampler.NewOrder(sampler.Options{
+		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
+		Changes: changes(q, parts),
+	}, lengths)
+}
+
 // newRowStream wires the order of rows to the splits that hold them. Errors of options are the
 // sampler's.
 func (r *Reader) newRowStream(q feed.Query, parts []part, collation collate.Options,
 	steps sampler.StepOptions) (*rowStream, error) {
 	s := &rowStream{reader: r, parts: parts, needs: neededColumns(parts[0].split.Schema(), collation)}
 	var err error
-	s.order, err = sampler.NewOrder(sampler.Options{
-		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
-		Changes: changes(q, parts),
-	}, s.lengths)
+	s.order, err = newOrder(q, parts, s.lengths)
 	if err == nil {
 		s.steps, err = sampler.NewSteps(s.order, steps)
 	}
@@ -286,7 +303,7 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	o := collate.Options{
 		PadID: padID(m.Tokenizer.Special, schema.VocabSize), Vocabulary: schema.VocabSize, TokenBytes: schema.IDWidth(),
 		Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, Packed: schema.Segments,
-		LossMask: schema.LossMask, Labels: labels[q.Labels],
+		LossMask: schema.LossMask, Labels: labels[q.Labels], MaskBorders: q.MaskBorders,
 	}
 	if q.Labels == feed.LabelsAuto && schema.Labels {
 		o.Labels = collate.Seq2Seq
@@ -294,6 +311,9 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	if o.Labels == collate.Seq2Seq && !schema.Labels {
 		return o, feed.BadParam("labels", "the dataset has no targets for seq2seq",
 			"build it from prompts and targets, or leave labels out")
+	}
+	if q.Pack != feed.PackNone {
+		return packedCollation(q, parts, o)
 	}
 	if q.MaxLength {
 		for _, p := range parts {

@@ -25,7 +25,7 @@ I64 = npt.NDArray[np.int64]
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _BLOCK_ROWS = 256
-_FULL, _BLOCK, _MIX, _GROUP, _CHANGE = 1, 2, 3, 4, 5
+_FULL, _BLOCK, _MIX, _GROUP, _CHANGE, _PACK = 1, 2, 3, 4, 5, 6
 
 # Positions are computed in runs of this many, so that numpy's cost a call is shared.
 _RUN = 4096
@@ -157,6 +157,7 @@ class Order:
         lengths: Optional[Lengths] = None,
     ) -> None:
         self.rows = sum(rows)
+        self.shuffle, self.seed = shuffle, seed & _MASK
         self._seed, self._bucket, self._group = seed & _MASK, bucket, group or 256
         self._lengths = lengths
         self._sources = [_SourceOrder(n, s, self._seed, shuffle) for s, n in enumerate(rows)]

@@ -21,6 +21,7 @@ const (
 	MaxMultiple   = 1 << 16
 	MaxWorld      = 1 << 20
 	MaxBucketRows = 1 << 20
+	MaxPackLength = 1 << 20
 	maxMixParts   = 64
 
 	maxMixSegments = 64
@@ -46,6 +47,9 @@ type Query struct {
 	Start           int64
 	Int32           bool // dtype=int32
 	Labels          Labels
+	Pack            Pack
+	PackLength      int  // tokens of a packed row; 0 = the build's max-length
+	MaskBorders     bool // borders=mask
 	Balance         Balance
 	Mix             []MixSegment // by position; nil = all datasets by their rows
 }
@@ -94,10 +98,24 @@ const (
 	LabelsNone
 )
 
+// Pack is how rows are packed while serving.
+type Pack uint8
+
+// The values of the parameter pack. PackUnset is what the server packs where a request does not say.
+const (
+	PackUnset Pack = iota
+	PackNone
+	PackWrapped
+	PackBFD
+	PackBFDSplit
+)
+
 // The words of requests for the values above.
 var (
 	shuffleWords = map[string]Shuffle{"full": ShuffleFull, "block": ShuffleBlock, "none": ShuffleNone}
 	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep}
+	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "concat": PackWrapped, "bfd": PackBFD,
+		"bestfit": PackBFD, "bfd_split": PackBFDSplit}
 	balanceWords = map[string]Balance{"none": BalanceNone, "tokens": BalanceTokens, "quadratic": BalanceQuadratic}
 	labelsWords  = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
 		"none": LabelsNone}
@@ -177,6 +195,13 @@ var params = []param{
 	{Parameter{"balance", "none, tokens, quadratic", "none",
 		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths"},
 		choice(func(q *Query) *Balance { return &q.Balance }, balanceWords)},
+	{Parameter{"pack", "none, wrapped, bfd, bfd_split", "",
+		"fill rows with several documents: cut anywhere; whole, best fit decreasing; the same, longer ones split first (none, or what serve --pack says)"},
+		choice(func(q *Query) *Pack { return &q.Pack }, packWords)},
+	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
+		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
+	{Parameter{"borders", "keep, mask", "keep", "labels at the first token of each document in packed rows; mask makes them −100"},
+		flag(func(q *Query) *bool { return &q.MaskBorders }, "keep", "mask")},
 	{Parameter{"mix", "NAME=W,…", "", "weights, where several datasets are served (by their rows); " +
 		"temperature:T weighs by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},
 }

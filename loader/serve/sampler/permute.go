@@ -29,6 +29,7 @@ const (
 	purposeMix
 	purposeGroup
 	purposeChange
+	purposePack
 )
 
 const (
