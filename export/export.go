@@ -23,10 +23,11 @@ const (
 	HF       = "hf"       // hf/, for datasets.load_from_disk
 	LitData  = "litdata"  // SPLIT/, litgpt's too
 	JSONL    = "jsonl"    // SPLIT.jsonl
+	Parquet  = "parquet"  // SPLIT.parquet
 )
 
 // Formats lists the names of all formats, in the order of the documentation.
-var Formats = []string{Megatron, NanoGPT, Nanotron, OLMo, HF, LitData, JSONL}
+var Formats = []string{Megatron, NanoGPT, Nanotron, OLMo, HF, LitData, JSONL, Parquet}
 
 // Options describes what to write.
 type Options struct {
@@ -56,7 +57,7 @@ func (o Options) validate(m *shard.Manifest) error {
 			return &OptionError{"formats", f, "is named twice", nil}
 		case m.Schema.Labels && !holdsLabels(f):
 			return &OptionError{"formats", f, "the dataset has targets in a column of their own, which this format cannot hold; " +
-				"export hf or jsonl, or build one row from prompt and target", nil}
+				"export hf, jsonl or parquet, or build one row from prompt and target", nil}
 		case f == JSONL && o.Decode == nil:
 			return &OptionError{"formats", f, "needs the dataset's tokenizer to decode its ids", nil}
 		}
@@ -71,7 +72,7 @@ func (o Options) validate(m *shard.Manifest) error {
 }
 
 // holdsLabels reports whether a format has other columns than ids.
-func holdsLabels(format string) bool { return format == HF || format == JSONL }
+func holdsLabels(format string) bool { return format == HF || format == JSONL || format == Parquet }
 
 // Summary describes what an export wrote.
 type Summary struct {
@@ -163,6 +164,8 @@ func openSinks(m *shard.Manifest, split *shard.SplitReader, name string, o *Opti
 			s, err = newLitdataSink(base, width)
 		case JSONL:
 			s, err = newJSONLSink(base, width, labels, mask, o.Decode)
+		case Parquet:
+			s, err = newParquetSink(base, width, labels, mask)
 		default:
 			flat = append(flat, f)
 			continue
@@ -241,7 +244,7 @@ func foreign(m *shard.Manifest, o *Options) string {
 	var names []string
 	for _, split := range m.Splits {
 		for _, suffix := range []string{megatronTokens, megatronIndex, nanotronTokens, olmoTokens, olmoBounds,
-			jsonlSuffix, ""} {
+			jsonlSuffix, parquetSuffix, ""} {
 			names = append(names, split.Name+suffix)
 		}
 	}

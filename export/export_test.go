@@ -206,6 +206,7 @@ var readers = map[string]func(t *testing.T, out, split string, width int) [][]ui
 		}
 		return docs
 	},
+	export.Parquet: readParquet,
 }
 
 func readMegatron(t *testing.T, out, split string, width int) [][]uint32 {

@@ -18,6 +18,7 @@ const (
 	olmoTokens     = ".npy"
 	olmoBounds     = ".csv.gz"
 	jsonlSuffix    = ".jsonl"
+	parquetSuffix  = ".parquet"
 )
 
 func hfDataName(i, n int) string { return fmt.Sprintf("data-%05d-of-%05d.arrow", i, n) }

@@ -38,6 +38,7 @@ its chunks are joined. Formats that are a flat file of tokens share it by hard l
   hf        hf/                                  datasets.load_from_disk
   litdata   SPLIT/                               litgpt, litdata's TokensLoader
   jsonl     SPLIT.jsonl                          decoded text and ids
+  parquet   SPLIT.parquet                        anything that reads parquet
 
 Running the same command again, also after a kill, gives the same bytes.`,
 		Example: `  dsload export data --to megatron,olmo --out tokens
