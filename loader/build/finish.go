@@ -262,7 +262,7 @@ func (f *flusher) unread() unread {
 		}
 		used += in.Size
 	}
-	if last.Compression == source.Plain {
+	if last.OffsetsAreBytes() {
 		used += end.Offset
 		u.exact = true
 	} else {

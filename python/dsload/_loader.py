@@ -68,7 +68,7 @@ class Loader:
             split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
             "causal". shuffle=True means "full", False means "none".
         pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the policy "wrapped", "bfd" or
-            "bfd_split"; borders="mask" ignores the label of each document's first token. See docs/packing.md.
+             "bfd_split"; borders="mask" ignores the label of each document's first token. See docs/packing.md.
         mix: {name: weight} if several datasets are served, or the feed's words for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
         rank, world: this process among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0 of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
@@ -169,7 +169,8 @@ class Loader:
         self._query = Query(
             split=split, batch_size=batch_size, max_tokens=max_tokens, pad_to_multiple_of=pad_to_multiple_of, padding=padding,
             padding_side=padding_side, shuffle=shuffle, seed=seed, bucket=bucket, group=group, rank=rank, world=world, tail=tail,
-            dtype=dtype, labels=labels, balance=balance, pack=pack, max_length=max_length, borders=borders, mix=_mix.written(mix), epochs=epochs,
+            dtype=dtype, labels=labels, balance=balance, pack=pack, max_length=max_length, borders=borders, mix=_mix.written(mix),
+            epochs=epochs,
         ).validate()  # fmt: skip
         self._columns = (columns,) if isinstance(columns, str) else tuple(columns) if columns is not None else None
         self._output = output
