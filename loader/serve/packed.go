@@ -182,7 +182,7 @@ func (s *packedStream) numbers() int64 {
 // bytes bounds the memory of the stream besides its batches.
 func (s *packedStream) bytes() int64 {
 	const perToken = 8 + 3*16 + 56 + 4 // pieces of one token each: row, spans, packedPiece, segment
-	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(), s.opts)*2*locationBytes +
+	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(), s.opts)*locationBytes +
 		longestRun*(8+16) + int64(s.length)*perToken
 	if len(s.base.parts) > 1 {
 		n += 16 << 10

@@ -71,6 +71,7 @@ def build(
         val: sources of the split val, instead of holding examples out.
         max_bytes, max_tokens: budgets of text and of tokens.
         max_length: tokens of the longest example.
+        pack: "wrapped", "bfd" or "bfd_split" fills rows to max_length with several documents (docs/packing.md).
         overflow: "chunk", "truncate" or "drop": what happens to the rest of a longer document.
         shard_bytes: size of a shard, as in "64MiB".
         memory: hard cap on the whole process.

@@ -86,7 +86,7 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 	case errors.As(err, &tooLarge):
 		return &RequestError{503, fmt.Sprintf("this stream needs %d bytes where the memory cap leaves %d", least,
 			tooLarge.Limit),
-			"ask for a smaller batch_size, max_tokens or bucket, or serve with a larger memory cap"}
+			"ask for a smaller batch_size, max_tokens, bucket or max_length, or serve with a larger memory cap"}
 	case err != nil && ctx.Err() == nil:
 		return &RequestError{503, "memory is taken by the streams that run",
 			"ask again later, for a smaller batch_size, or serve with a larger memory cap"}

@@ -99,12 +99,13 @@ func PackWindow(rows int64, o PackOptions) int64 { return min(windowOf(rows, o),
 
 // PackBytes is the memory of a Packed whose order has the given rows.
 func PackBytes(rows int64, o PackOptions) int64 {
-	window, number := PackWindow(rows, o), int64(1)
-	if o.Policy != pack.BFD {
-		number = places(o)
+	window := PackWindow(rows, o)
+	pieces := window * places(o)
+	if o.Policy == pack.Wrapped {
+		pieces += window // a row ends within a row of the source
 	}
 	const perRow = 32 + 40 + 4 // Item, Unit, length
-	return window*perRow + pack.Bytes(o.Length, window*(number+1))
+	return window*perRow + pack.Bytes(o.Length, pieces)
 }
 
 // Rows is the number of row numbers in an epoch. Not every number has a row: windows leave some
