@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -71,6 +72,10 @@ func (b *build) openBase(context.Context) error {
 	}
 	if err := b.base.readHeldOut(o); err != nil {
 		return err
+	}
+	if o.Dedup != shape.None && !b.base.keeps(shard.HashesName(0)) {
+		return loader.BadOption("append", "", fmt.Sprintf(
+			"%s does not keep the hashes that `dedup` compares: it was merged from partitions; build it in one piece to add to it", o.Out))
 	}
 	o.MaxValExamples = 0
 	b.shards.Settings = rendered
@@ -207,6 +212,11 @@ func (b *base) readFirst(o *Options) error {
 	return d.Close()
 }
 
+// keeps reports whether the dataset has a file.
+func (b *base) keeps(name string) bool {
+	return slices.ContainsFunc(b.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
+}
+
 // heldOutBytes is the length of a hash in the file of held-out documents.
 const heldOutBytes = 8
 
@@ -220,7 +230,7 @@ func (b *base) readHeldOut(o *Options) error {
 		}
 		if b.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
 			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s holds documents out and does not say which: another version built it; build it again to add to it", o.Out))
+				"%s holds documents out and does not keep which: it was merged from partitions, or another version built it; build it in one piece to add to it", o.Out))
 		}
 		return nil
 	}

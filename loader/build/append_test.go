@@ -283,6 +283,24 @@ func TestAppendNothing(t *testing.T) {
 	wantSame(t, "after nothing was added", old, fsys.Files())
 }
 
+// TestAppendToDamaged: what the dataset keeps for additions is compared with the manifest.
+func TestAppendToDamaged(t *testing.T) {
+	_, _, sources := halves(t)
+	for _, name := range []string{shard.HashesName(0), shard.HeldOutName} {
+		fsys := shardtest.New()
+		o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, MaxValExamples: 20, Sources: sources[:1], FS: fsys}
+		mustBuild(t, o)
+		fsys.Flip("data/"+name, 9, 1)
+		o.Append, o.Sources = true, sources[1:]
+		if _, err := Run(context.Background(), o); !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s with a flipped bit: %v", name, err)
+		}
+		if n := fsys.OpenFiles(); n > 0 {
+			t.Errorf("%d files are open", n)
+		}
+	}
+}
+
 // TestAppendStandardInput: every run of it brings something else.
 func TestAppendStandardInput(t *testing.T) {
 	o := Options{Out: "data", LoadedTokenizer: gpt2(), FS: shardtest.New(), Sources: []string{"-"}, Format: "text"}

@@ -114,6 +114,9 @@ func (f *flusher) counters() map[string]int64 {
 			counters[name] = n
 		}
 	}
+	for shape, n := range s.Shapes {
+		counters[shapeCounter(shape)] = n
+	}
 	for _, option := range s.CutBy {
 		counters[cutCounter(option)] = 1
 	}
@@ -186,6 +189,9 @@ func (f *flusher) notes() (notes []string) {
 	}
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.kind())...)
+	if note := shapesNote(s.Shapes); note != "" {
+		notes = append(notes, note)
+	}
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
 	}
@@ -262,7 +268,7 @@ func (f *flusher) unread() unread {
 		}
 		used += in.Size
 	}
-	if last.Compression == source.Plain {
+	if last.OffsetsAreBytes() {
 		used += end.Offset
 		u.exact = true
 	} else {

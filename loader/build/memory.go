@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/origins"
 	"github.com/dsload/dsload/shard"
@@ -153,6 +154,9 @@ func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),
 			Why: whyScratch(workers, f)},
 	}
+	if o.bucket {
+		parts = append(parts, budget.Part{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
+	}
 	if n := packingBytes(o, builder.Schema); n > 0 {
 		parts = append(parts, budget.Part{Name: "packing", Bytes: n, Why: whyPacking(o)})
 	}
@@ -178,6 +182,11 @@ func whySource(phases []phase) string {
 	var window int64
 	for _, p := range phases {
 		window = max(window, p.set.LargestWindow())
+	}
+	for _, p := range phases {
+		if why := p.set.WhyWindow(); why != "" {
+			return "reading " + why
+		}
 	}
 	if window > 0 {
 		return fmt.Sprintf("decompressor with a zstd window of %dMiB, staged record", window>>20)

@@ -163,7 +163,7 @@ func TestBadInput(t *testing.T) {
 		"controls":        {strings.Repeat("ab\x01\x02", 99), ErrBinary, "control characters"},
 		"utf16.txt":       {"\xff\xfea\x00b\x00c", ErrTruncated, "UTF-16"},
 		"utf32.txt":       {"\xff\xfe\x00\x00a\x00\x00\x00", ErrUnsupported, "iconv"},
-		"a.parquet":       {"PAR1xxxx", ErrUnsupported, "parquet"},
+		"a.parquet":       {"PAR1\x15xxxxxxxxxx", ErrCorrupt, "without its footer"},
 		"a.xz":            {"\xfd7zXZ\x00", ErrTruncated, "xz"},
 		"a.zip":           {"PK\x03\x04", ErrTruncated, "directory"},
 		"a.json":          {"[{}{}]", ErrMalformed, "after an element"},
