@@ -111,7 +111,7 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
 	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
-		"auto, text, document, wikitext, jsonl, json, chat, csv, tar or recipes")
+		"auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes")
 	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
 	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
 	flags.StringVar(&o.Delimiter, "delimiter", "",

@@ -32,7 +32,8 @@ func isUsage(err error) bool {
 
 func isLimit(err error) bool {
 	var capped *build.CapError
-	return errors.As(err, &capped) || anyOf(err, build.ErrMemory, tokenize.ErrTooLarge, syscall.ENOSPC,
+	var need *source.NeedError
+	return errors.As(err, &capped) || errors.As(err, &need) || anyOf(err, build.ErrMemory, tokenize.ErrTooLarge, syscall.ENOSPC,
 		syscall.EDQUOT, syscall.EFBIG)
 }
 
@@ -51,7 +52,7 @@ func isCorrupt(err error) bool {
 	return errors.As(err, &record) || errors.As(err, &changed) || errors.Is(err, source.ErrMismatch) ||
 		errors.As(err, &file) && errors.Is(err, shard.ErrTooLarge) ||
 		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge,
-			source.ErrNoDocuments, source.ErrUnsupported,
+			source.ErrNoDocuments, source.ErrUnsupported, source.ErrUnknownField,
 			tokenize.ErrFormat, shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion)
 }
 

@@ -279,6 +279,9 @@ func printUnfinished(w io.Writer, dir string, u *build.Unfinished, asJSON bool) 
 	if u.Rejected > 0 {
 		fmt.Fprintf(&b, "%s skipped\n", plural(u.Rejected, "bad record"))
 	}
+	for _, loss := range u.Losses() {
+		fmt.Fprintf(&b, "%s\n", flagNames(loss))
+	}
 	if u.Source != "" {
 		fmt.Fprintf(&b, "in %s, after row %s", u.Source, formatCount(u.Row))
 		if u.TotalBytes > 0 {

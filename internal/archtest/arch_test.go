@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"loader/build/source":             {},
 	"loader/build/source/remote":      {},
 	"loader/build/source/synth":       {},
+	"loader/build/source/columnar":    {},
 	"loader/build/example":            {"tokenize"},
 	"loader/build/shape":              {"loader/build/example", "shard"},
 	"loader/serve":                    {"loader!", "loader/internal", "loader/pack", "shard"},

@@ -39,7 +39,7 @@ func (f *flusher) endPhase() {
 func (f *flusher) finish() (*Summary, error) {
 	s, b := &f.state, f.b
 	if s.Examples == 0 {
-		return nil, f.noExamples()
+		return nil, errors.Join(f.noExamples(), f.builder.Forget())
 	}
 	if name, data := b.tokenizer.Details().File(); data != nil && b.base == nil {
 		if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
@@ -262,7 +262,7 @@ func (f *flusher) unread() unread {
 		}
 		used += in.Size
 	}
-	if last.Compression == source.Plain {
+	if last.OffsetsAreBytes() {
 		used += end.Offset
 		u.exact = true
 	} else {

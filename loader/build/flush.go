@@ -355,7 +355,7 @@ func (f *flusher) due() bool {
 	}
 	elapsed := f.b.opts.clock().Sub(f.last)
 	least := f.b.opts.checkpointInterval
-	if f.pack != nil && f.pack.heldTokens() > leastWindowTokens/8 {
+	if f.pack != nil && f.pack.heldTokens() > f.pack.window/2 {
 		least *= 2 // the window may close before: then there is less to save
 	}
 	return elapsed < 0 || elapsed >= least

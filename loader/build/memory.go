@@ -179,6 +179,11 @@ func whySource(phases []phase) string {
 	for _, p := range phases {
 		window = max(window, p.set.LargestWindow())
 	}
+	for _, p := range phases {
+		if why := p.set.WhyWindow(); why != "" {
+			return "reading " + why
+		}
+	}
 	if window > 0 {
 		return fmt.Sprintf("decompressor with a zstd window of %dMiB, staged record", window>>20)
 	}
