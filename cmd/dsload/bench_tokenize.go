@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"runtime"
 	"sync"
@@ -11,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -44,7 +48,7 @@ type benchTokenizeFlags struct {
 	tokenizer       tokenizerFlags
 	documents       string
 	workers, rounds int
-	cache           int64
+	cache, memory   int64
 }
 
 func newBenchTokenizeCommand() *cobra.Command {
@@ -67,6 +71,7 @@ Documents are runs of whole lines of at least 2 KiB; ids go to a reused buffer.`
 	flags.IntVar(&f.rounds, "rounds", 7, "cold rounds, of which the best counts")
 	flags.StringVar(&f.documents, "documents", "runs", "runs (of whole lines, 2 KiB or more) or lines")
 	flags.Var(sizeValue{&f.cache, false}, "cache", "size of each encoder's cache")
+	flags.Var(sizeValue{&f.memory, false}, "memory", "most memory for text, tokenizer and encoders (default half of the control group's or machine's)")
 	return cmd
 }
 
@@ -95,7 +100,7 @@ func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string)
 	}
 	loaded := time.Since(start)
 	b := &tokenizeBench{t: t, workers: f.workers, cache: int(f.cache)}
-	if err := b.readDocuments(paths, least); err != nil {
+	if err := b.readDocuments(paths, least, f.textBytes(t)); err != nil {
 		return err
 	}
 	figures := &tokenizeFigures{
@@ -126,14 +131,44 @@ func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string)
 	return err
 }
 
-// readDocuments reads the documents of files, which must hold some text.
-func (b *tokenizeBench) readDocuments(paths []string, least int) error {
+// textBytes is how much text may be held: what --memory leaves after the tokenizer, its encoders and
+// the process itself.
+func (f *benchTokenizeFlags) textBytes(t *tokenize.Tokenizer) int64 {
+	const processBytes = 24 << 20
+	limit := cmp.Or(f.memory, halfOfMemory())
+	encoder := t.Details().EncoderBytes(tokenize.EncoderOptions{CacheBytes: int(f.cache)}) + 4<<16
+	return limit - processBytes - t.Details().ResidentBytes() - int64(f.workers)*encoder
+}
+
+// halfOfMemory is half of what the control group or the machine allows.
+func halfOfMemory() int64 {
+	limit, _ := systemMemory()
+	if group, err := memlimit.FromCgroup(); err == nil && (limit == 0 || int64(group) < limit) {
+		limit = int64(group)
+	}
+	if limit == 0 {
+		return math.MaxInt64 / 2 // the system does not say
+	}
+	return limit / 2
+}
+
+// documentBytes is what a document takes besides its text.
+const documentBytes = 24
+
+// readDocuments reads the documents of files, which must hold some text. They and their bookkeeping
+// take at most `limit` bytes.
+func (b *tokenizeBench) readDocuments(paths []string, least int, limit int64) error {
+	left := limit
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
+		data, err := readLimitedFile(path, left)
 		if err != nil {
 			return fmt.Errorf("bench tokenize: %w", err)
 		}
+		before := len(b.docs)
 		b.docs = appendDocuments(b.docs, data, least)
+		if left -= int64(len(data)) + documentBytes*int64(len(b.docs)-before); left < 0 {
+			return tooMuchText(path)
+		}
 	}
 	for _, d := range b.docs {
 		b.bytes += int64(len(d))
@@ -142,6 +177,35 @@ func (b *tokenizeBench) readDocuments(paths []string, least int) error {
 		return withCode(exitCorrupt, fmt.Errorf("bench tokenize: the files hold no text"))
 	}
 	return nil
+}
+
+// readLimitedFile reads a file of at most limit bytes.
+func readLimitedFile(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, tooMuchText(path)
+	}
+	var out bytes.Buffer
+	out.Grow(int(info.Size()) + bytes.MinRead)
+	if _, err := out.ReadFrom(io.LimitReader(f, max(0, limit)+1)); err != nil {
+		return nil, err
+	}
+	if int64(out.Len()) > limit {
+		return nil, tooMuchText(path)
+	}
+	return out.Bytes(), nil
+}
+
+func tooMuchText(path string) error {
+	return withCode(exitLimit, fmt.Errorf("with %s the text is more than --memory leaves for it; measure a part of it, such as 'head -c 100M', or raise --memory", path))
 }
 
 // appendDocuments cuts data into runs of whole lines, including line ends, each as short as the

@@ -388,7 +388,7 @@ func (s *buildState) fillSummary(sum *build.Summary) {
 	}
 	s.Documents, s.TextBytes = cmp.Or(sum.Documents, s.Documents), cmp.Or(sum.TextBytes, s.TextBytes)
 	for line := range strings.Lines(describe(sum)) {
-		s.Notices = append(s.Notices, strings.TrimSpace(line))
+		s.Notices = append(s.Notices, flagNames(strings.TrimSpace(line)))
 	}
 	for i := range s.Sources {
 		s.Sources[i].Left = nil

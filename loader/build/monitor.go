@@ -88,6 +88,17 @@ type watched struct {
 	leftOut map[string]int64
 }
 
+// leaveOut sets how many documents were left out for a reason. The caller holds mu.
+func (w *watched) leaveOut(reason string, n int64) {
+	if n == 0 {
+		return
+	}
+	if w.leftOut == nil {
+		w.leftOut = map[string]int64{}
+	}
+	w.leftOut[reason] = n
+}
+
 // note publishes that a checkpoint was taken.
 func (w *watched) note(examples int64) {
 	w.durable.Store(examples)
@@ -123,12 +134,10 @@ func (f *flusher) show() {
 	w.rejects = s.Rejects
 	for name, n := range map[string]int64{"copies of held-out documents": s.Copies, "longer than the longest row": f.cutter.Dropped(),
 		"empty": f.cutter.Empty()} {
-		if n > 0 {
-			if w.leftOut == nil {
-				w.leftOut = map[string]int64{}
-			}
-			w.leftOut[name] = n
-		}
+		w.leaveOut(name, n)
+	}
+	for reason, n := range s.DroppedBy {
+		w.leaveOut(string(reason), n)
 	}
 }
 

@@ -72,7 +72,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
         value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-    elif name in ("memory", "callbacks", "integrations"):
+    elif name in ("memory", "callbacks", "figures", "integrations"):
         value = importlib.import_module(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

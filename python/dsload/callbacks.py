@@ -1,7 +1,7 @@
-"""Reporting a run: a progress bar, Weights & Biases, and webhooks that Discord understands.
+"""Reporting a run: a progress bar, Weights & Biases, MLflow, and webhooks that Discord understands.
 
 Each callback is called with a dict of numbers, `callback({"step": 10, "loss": 3.2})`, and closed at the end. Secrets come from the environment
-alone (WANDB_API_KEY, DSLOAD_WEBHOOK_URL): no function takes one, and no message, error or repr shows one. A report that cannot be delivered
+alone (WANDB_API_KEY, MLFLOW_TRACKING_TOKEN, DSLOAD_WEBHOOK_URL): no function takes one, and no message, error or repr shows one. A report that cannot be delivered
 never stops a run: it is dropped, with one warning.
 """
 
@@ -169,6 +169,44 @@ class WandB:
 
     def close(self) -> None:
         self._run.finish()
+
+
+class MLflow:
+    """Logs numbers to MLflow; where and as whom is read by mlflow from its variables (MLFLOW_TRACKING_URI, MLFLOW_TRACKING_TOKEN, …).
+
+    A run that is active already is used, and stays active after `close`.
+
+    Args:
+        experiment: its name; None for the one that mlflow has. name: of the run. params: secrets in them are left out (`without_secrets`).
+
+    Raises:
+        ImportError: if mlflow is not installed.
+    """
+
+    def __init__(self, experiment: Optional[str] = None, *, name: Optional[str] = None, params: Optional[Mapping[str, Any]] = None) -> None:
+        import mlflow
+
+        self._mlflow = mlflow
+        self._owned = mlflow.active_run() is None
+        if self._owned:
+            if experiment is not None:
+                mlflow.set_experiment(experiment)
+            mlflow.start_run(run_name=name)
+        self._run_id = mlflow.active_run().info.run_id
+        if params:
+            mlflow.log_params(without_secrets(params))
+
+    def __call__(self, numbers: Mapping[str, Any]) -> None:
+        figures = {k: float(v) for k, v in numbers.items() if k != "step" and isinstance(v, (int, float))}
+        # By its id: the active run is that of the thread that began it.
+        self._mlflow.log_metrics(figures, step=numbers.get("step"), run_id=self._run_id)
+
+    def close(self) -> None:
+        if self._owned:
+            self._mlflow.end_run()
+
+    def __repr__(self) -> str:
+        return "MLflow()"
 
 
 class Several:

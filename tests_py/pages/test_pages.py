@@ -113,7 +113,7 @@ def test_keys_read_a_chart_out(browser, serve, start, kitchen):
         page.wait(f"/, at \\d\\d:\\d\\d:\\d\\d/.test({at})")
         first = page.run(at)
         assert "cap 48 MiB" in first
-        page.wait(f"/at \\d/.test(document.querySelector('#chart-padding .keys').innerText)")  # all charts share the moment
+        page.wait("/at \\d/.test(document.querySelector('#chart-padding .keys').innerText)")  # all charts share the moment
         page.ask("press", key="ArrowRight")
         page.wait(f"{at} !== {json.dumps(first)}")
         page.run("document.querySelector('#chart-memory details').open = true")
