@@ -33,6 +33,10 @@ type BuilderOptions struct {
 	MayChange func(name, have, want string) bool
 	// Overwrite removes what an earlier build left in the folder, finished or not.
 	Overwrite bool
+	// Part, where set, makes this the builder of one partition. Plan identifies what cut the build,
+	// and is part of what must be the same when the part is resumed or merged.
+	Part Part
+	Plan string
 }
 
 func (o BuilderOptions) withDefaults() BuilderOptions {
@@ -53,6 +57,9 @@ func (o BuilderOptions) withDefaults() BuilderOptions {
 
 func (o BuilderOptions) validate() error {
 	if err := o.Schema.validate(); err != nil {
+		return err
+	}
+	if err := o.Part.validate(); err != nil {
 		return err
 	}
 	if o.ShardBytes < minShardBytes || o.ShardBytes > maxShardBytes {
@@ -224,7 +231,7 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		if err := b.holdsLock(); err != nil {
 			return err
 		}
-		open := newShard(b.fs, b.path(ShardName(s.name, len(s.shards))), s.stage, s.hash)
+		open := newShard(b.fs, b.path(b.opts.Part.ShardName(s.name, len(s.shards))), s.stage, s.hash)
 		if err := open.create(b.layout); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (b *Builder) Checkpoint(cursor []byte) error {
 // writeCheckpoint replaces the checkpoint file. begun is false for the first one, which only claims
 // the folder.
 func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
-	temp := b.path(checkpointName + tempSuffix)
+	temp := b.path(b.opts.Part.checkpointName() + tempSuffix)
 	if err := b.holdsLock(); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
 	if err != nil {
 		return err
 	}
-	if err := b.fs.Rename(temp, b.path(checkpointName)); err != nil {
+	if err := b.fs.Rename(temp, b.path(b.opts.Part.checkpointName())); err != nil {
 		return err
 	}
 	b.namesNew = true

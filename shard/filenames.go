@@ -75,8 +75,11 @@ func ownName(name string) bool {
 	if _, _, _, ok := parseShardName(name); ok {
 		return true
 	}
+	if _, ok := ofPart(name); ok {
+		return true
+	}
 	switch strings.TrimSuffix(name, tempSuffix) {
-	case ManifestName, RunName, RejectsName, lockName, checkpointName:
+	case ManifestName, RunName, RejectsName, lockName, checkpointName, PlanName:
 		return true
 	}
 	return slices.Contains(TokenizerNames(), strings.TrimSuffix(name, tempSuffix))

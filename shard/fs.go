@@ -173,13 +173,13 @@ type lockHolder struct {
 }
 
 // lockDir takes the folder's lock. If another process has it, the error is a *LockedError.
-func lockDir(fsys FS, dir string) (Lock, error) {
+func lockDir(fsys FS, dir, name string) (Lock, error) {
 	host, _ := os.Hostname() // "" if unknown
 	me, err := json.Marshal(lockHolder{PID: os.Getpid(), Host: host, Start: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return nil, err
 	}
-	l, err := fsys.Lock(filepath.Join(dir, lockName), append(me, '\n'))
+	l, err := fsys.Lock(filepath.Join(dir, name), append(me, '\n'))
 	var held *HeldError
 	if errors.As(err, &held) {
 		var h lockHolder

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/zeebo/blake3"
 )
@@ -90,10 +92,16 @@ func (v *verifier) unlisted(m *Manifest) error {
 	}
 	for _, n := range names {
 		i, index, temp, ok := parseShardName(n)
+		if p, isPart := parsePartName(n); isPart {
+			if !listed(m, p, n) {
+				v.damage = append(v.damage, Damage{n, corrupt(filepath.Join(v.dir, n), -1, "not in the manifest")})
+			}
+			continue
+		}
 		if !ok {
 			continue
 		}
-		if s := m.Split(splitNames[i]); temp || s == nil || index >= len(s.Shards) {
+		if s := m.Split(splitNames[i]); temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
 			v.damage = append(v.damage, Damage{n, corrupt(filepath.Join(v.dir, n), -1, "not in the manifest")})
 		}
 	}
@@ -179,4 +187,16 @@ func (v *verifier) split(info *SplitInfo) {
 		}
 		return nil
 	})
+}
+
+// listed reports whether a manifest lists the shard of a part.
+func listed(m *Manifest, p partName, name string) bool {
+	s := m.Split(splitNames[p.split])
+	if s == nil {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(s.Shards, name, func(sh ShardInfo, name string) int {
+		return strings.Compare(sh.Name, name)
+	})
+	return found
 }

@@ -25,6 +25,7 @@ type buildFlags struct {
 	progress string
 	asJSON   bool
 	explain  bool
+	part     partFlags
 }
 
 func newBuildCommand() *cobra.Command {
@@ -67,6 +68,7 @@ and around each prompt and target of two columns, unless the post-processor does
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
+	f.part.add(flags)
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
@@ -146,6 +148,12 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	o.Sources, o.ValSources, o.Stdin = args, f.val, cmd.InOrStdin()
 	if err := checkBuildFlags(cmd, o); err != nil {
 		return err
+	}
+	if f.part.given(cmd) {
+		if err := f.part.apply(cmd, args, &o); err != nil {
+			return err
+		}
+		args = o.Sources
 	}
 	if len(args) == 0 && !cmd.Flags().Changed("max-examples") {
 		o.MaxExamples = defaultMaxExamples
@@ -246,9 +254,16 @@ func printPlan(w io.Writer, plan *build.MemoryPlan, asJSON bool) error {
 // describe formats a summary: what was built, what stopped it, what was left out.
 func describe(s *build.Summary) string {
 	var b strings.Builder
+	if s.Partition != "" {
+		fmt.Fprintf(&b, "partition %s\n", s.Partition)
+	}
 	for _, split := range s.Splits {
 		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
 			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
+	}
+	if s.AlreadyBuilt && s.Partition != "" {
+		fmt.Fprintf(&b, "already built: %s: %s\n", s.Out, s.Stopped)
+		return b.String()
 	}
 	fmt.Fprintf(&b, "read: %s, %s of text", plural(s.Documents, "document"), formatSize(s.TextBytes))
 	if s.Replaced > 0 {

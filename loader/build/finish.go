@@ -36,13 +36,14 @@ func (f *flusher) endPhase() {
 // finish commits the dataset and returns its summary.
 func (f *flusher) finish() (*Summary, error) {
 	s, b := &f.state, f.b
+	if b.opts.Partition != nil {
+		return f.finishPart()
+	}
 	if s.Examples == 0 {
 		return nil, f.noExamples()
 	}
-	if name, data := b.tokenizer.Details().File(); data != nil {
-		if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
-			return nil, err
-		}
+	if err := f.writeTokenizer(); err != nil {
+		return nil, err
 	}
 	if s.Rejected > 0 {
 		lines, err := rejectLines(s.Rejects)
@@ -55,19 +56,30 @@ func (f *flusher) finish() (*Summary, error) {
 	}
 	sum := f.summary()
 	manifest, err := f.builder.Finish(shard.Provenance{
-		Tokenizer: shard.TokenizerInfo{
-			Name: b.tokenizer.Name(), Fingerprint: b.tokenizer.Fingerprint(), VocabSize: b.tokenizer.VocabSize(),
-			Special: roles(b.tokenizer.Special()),
-		},
-		Sources:  f.sources(),
-		Counters: f.counters(),
-		Run:      f.runRecord(sum),
+		Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: f.counters(), Run: f.runRecord(sum),
 	})
 	if err != nil {
 		return nil, err
 	}
 	sum.addSplits(manifest)
 	return sum, nil
+}
+
+// writeTokenizer puts the tokenizer's file beside the shards. Of the parts of a plan the first does.
+func (f *flusher) writeTokenizer() error {
+	if p := f.b.opts.Partition; p != nil && p.Number > 0 {
+		return nil
+	}
+	name, data := f.b.tokenizer.Details().File()
+	if data == nil {
+		return nil
+	}
+	return f.builder.WriteFile(name, bytes.NewReader(data))
+}
+
+func (b *build) tokenizerInfo() shard.TokenizerInfo {
+	return shard.TokenizerInfo{Name: b.tokenizer.Name(), Fingerprint: b.tokenizer.Fingerprint(),
+		VocabSize: b.tokenizer.VocabSize(), Special: roles(b.tokenizer.Special())}
 }
 
 // sources lists what was read, phase by phase. An input that a budget left in the middle has no
@@ -142,7 +154,7 @@ func (f *flusher) notes() (notes []string) {
 			notes = append(notes, trailingNote(t))
 		}
 	}
-	if short := o.MaxValExamples - s.Val; short > 0 {
+	if short := o.MaxValExamples - s.Val; short > 0 && o.Partition == nil {
 		add("held out %d of the %d examples asked for: the sources gave no more", s.Val, o.MaxValExamples)
 	}
 	if s.Ends[0].Stopped == stoppedAtEnd && slices.Contains(s.CutBy, "max-examples") {

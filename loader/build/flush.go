@@ -59,6 +59,7 @@ func (f *flusher) run(ctx context.Context) error {
 		}
 		err := f.flush(j)
 		f.state.Position, f.state.SourceBytes = j.next, j.read
+		mark := j.mark
 		f.b.recycle(j)
 		switch {
 		case err != nil:
@@ -67,6 +68,9 @@ func (f *flusher) run(ctx context.Context) error {
 			return errStopped
 		}
 		f.b.meter.publish(&f.state)
+		if mark != nil {
+			f.b.scan.border(f, mark)
+		}
 		if f.due() {
 			if err := f.checkpoint(); err != nil {
 				return err
@@ -148,6 +152,9 @@ func (f *flusher) document(j *job, d *document) error {
 	if d.Forced {
 		s.Forced++
 	}
+	if f.b.scan != nil && f.b.scan.skips(s) {
+		return nil
+	}
 	if s.Verdict == toTrain && s.TrainFull {
 		f.cutBy("max-examples")
 		return nil
@@ -207,8 +214,10 @@ func (f *flusher) emit(ex *example.Example) error {
 	}
 	row := shard.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, LossMask: ex.LossMask, Document: ex.Document,
 		Part: ex.Part}
-	if err := f.builder.Append(split, &row); err != nil {
-		return err
+	if f.b.scan == nil {
+		if err := f.builder.Append(split, &row); err != nil {
+			return err
+		}
 	}
 	f.since++
 	s.Tokens += int64(len(ex.InputIDs) + len(ex.Labels))
@@ -321,6 +330,9 @@ func (f *flusher) due() bool {
 
 // checkpoint makes everything up to the end of the last job durable.
 func (f *flusher) checkpoint() error {
+	if f.b.scan != nil {
+		return nil
+	}
 	f.state.Cutter = f.cutter.State()
 	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
 	data, err := f.state.encode()

@@ -58,8 +58,11 @@ func (b *build) describeInputs() string {
 	for i := range b.phases {
 		n += b.phases[i].set.Len()
 	}
+	if n == 0 {
+		return "nothing: what is left for this partition is empty"
+	}
 	if n == 1 {
-		if in, err := b.phases[0].set.Input(0); err == nil {
+		if in, err := b.phases[0].set.Input(0); err == nil && b.phases[0].set.Len() == 1 {
 			only := sourceName(in.URI) + " as " + string(in.Format)
 			if in.Compression != source.Plain {
 				only += ", " + string(in.Compression)

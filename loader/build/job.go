@@ -52,6 +52,7 @@ type job struct {
 	next      source.Position // where reading goes on after this job
 	read      int64           // bytes of the sources read up to here
 	last      bool            // the sources end after it
+	mark      *mark           // of a plan: a partition ends with this job
 
 	// Filled by the worker.
 	ids     []uint32 // of all documents of the job, back to back
@@ -98,7 +99,7 @@ func (j *job) reset() {
 		j.ids = nil
 	}
 	clear(j.documents) // errors must not outlive their job
-	j.raw, j.ids, j.documents, j.stopped = j.raw[:0], j.ids[:0], j.documents[:0], false
+	j.raw, j.ids, j.documents, j.stopped, j.mark = j.raw[:0], j.ids[:0], j.documents[:0], false, nil
 }
 
 // record describes the document's bytes to package example, which does not know package source.

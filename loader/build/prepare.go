@@ -101,6 +101,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "", TextField: cmp.Or(o.TextField, defaultTextField),
 		Stdin:   o.Stdin,
 		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
+		Only: o.Partition.rangeOf(len(b.phases)),
 	}}
 	var err error
 	if p.set, err = source.Open(ctx, p.options); err != nil {
@@ -140,7 +141,10 @@ func (b *build) renderSettings(context.Context) error {
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 		MayChange: mayChange,
 	}
-	return err
+	if err != nil || o.Partition == nil {
+		return err
+	}
+	return b.renderPart()
 }
 
 func (b *build) planMemory(context.Context) (err error) {

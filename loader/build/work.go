@@ -16,6 +16,10 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
+	// of a plan: counts reports that the content of documents is of no interest, skip that their ids
+	// are of none
+	counts bool
+	skip   func(*document) bool
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
@@ -46,6 +50,9 @@ func (w *worker) trim() {
 // run formats and tokenizes a job. It reports false where a template had to stop: the job is
 // unfinished.
 func (w *worker) run(j *job) bool {
+	if w.counts {
+		return true
+	}
 	for i := range j.documents {
 		d := &j.documents[i]
 		if d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); errors.Is(d.err,
@@ -58,6 +65,9 @@ func (w *worker) run(j *job) bool {
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
 		d.replaced = int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)
+		if w.skip != nil && w.skip(d) {
+			continue
+		}
 		d.ids, d.err = w.encode(j, f.Prompt, d.First, d.Last)
 		if f.HasTarget && d.err == nil {
 			d.hasTarget = true

@@ -18,11 +18,17 @@ type window struct {
 	max    int   // largest size of buf
 	err    error // why src ended; nil while it goes on, io.EOF at its end
 	hasher xxh3.Hasher
+	// of a plan's reader: over what was consumed since the last mark
+	span     xxh3.Hasher
+	spanning bool
 }
 
 func (w *window) reset(src io.Reader, limit int) {
 	w.src, w.r, w.w, w.hashed, w.base, w.max, w.err = src, 0, 0, 0, 0, limit, nil
 	w.hasher.Reset()
+	if w.spanning {
+		w.span.Reset()
+	}
 }
 
 // unread is what can be looked at without reading on.
@@ -100,6 +106,9 @@ func (w *window) failed() error {
 func (w *window) hash() {
 	if w.hashed < w.r {
 		w.hasher.Write(w.buf[w.hashed:w.r]) // never fails
+		if w.spanning {
+			w.span.Write(w.buf[w.hashed:w.r])
+		}
 		w.hashed = w.r
 	}
 }
@@ -107,7 +116,11 @@ func (w *window) hash() {
 // sum is the checksum over all bytes before offset.
 func (w *window) sum() Sum {
 	w.hash()
-	h := w.hasher.Sum128()
+	return hasherSum(&w.hasher)
+}
+
+func hasherSum(hasher *xxh3.Hasher) Sum {
+	h := hasher.Sum128()
 	var s Sum
 	binary.BigEndian.PutUint64(s[:8], h.Hi)
 	binary.BigEndian.PutUint64(s[8:], h.Lo)
