@@ -146,14 +146,14 @@ func (m *Merger) part(i int) (*Manifest, error) {
 	}
 	again := fmt.Sprintf("remove it and its shards, and build partition %d/%d again", i, m.o.Partitions)
 	if name, have, want, differ := diffSettings(p.Settings, want, nil); differ {
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: it was built with %s = %s, the plan has %s; %s", ErrForeign, name, have, want, again)}
+		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: it was built with %s = %s, the plan has %s; %s", ErrOtherPart, name, have, want, again)}
 	}
 	if p.Part.Plan != m.o.Plan || p.Part.Of != m.o.Partitions {
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: it is part %d of %d of another plan; %s", ErrForeign, p.Part.Number, p.Part.Of, again)}
+		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: it is part %d of %d of another plan; %s", ErrOtherPart, p.Part.Number, p.Part.Of, again)}
 	}
 	if m.first != nil {
 		if p.Tokenizer.Fingerprint != m.first.Tokenizer.Fingerprint || p.Schema != m.first.Schema || p.Version != m.first.Version {
-			return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: its tokenizer or columns are not those of part 0; %s", ErrForeign, again)}
+			return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: its tokenizer or columns are not those of part 0; %s", ErrOtherPart, again)}
 		}
 	}
 	for _, s := range p.Splits {
@@ -222,18 +222,18 @@ func (m *Merger) unlisted() error {
 		whole, _, _, isWhole := parseShardName(name)
 		switch {
 		case isWhole:
-			return fmt.Errorf("merge %s: %w: %s is a shard of a whole build (split %s); remove it", m.dir, ErrForeign, name, splitNames[whole])
+			return fmt.Errorf("merge %s: %w: %s is a shard of a whole build (split %s); remove it", m.dir, ErrOtherPart, name, splitNames[whole])
 		case !ok, n.temp, n.cut:
 			continue
 		case n.part >= len(m.parts):
-			return fmt.Errorf("merge %s: %w: %s is of a part that the plan does not have; remove it", m.dir, ErrForeign, name)
+			return fmt.Errorf("merge %s: %w: %s is of a part that the plan does not have; remove it", m.dir, ErrOtherPart, name)
 		}
 		found[n.part]++
 	}
 	for i, n := range found {
 		if n > m.parts[i].shards {
 			return fmt.Errorf("merge %s: %w: part %d has %d shards here and lists %d; remove its files and build partition %d/%d again",
-				m.dir, ErrForeign, i, n, m.parts[i].shards, i, len(m.parts))
+				m.dir, ErrOtherPart, i, n, m.parts[i].shards, i, len(m.parts))
 		}
 	}
 	return nil

@@ -296,3 +296,23 @@ func (b *Builder) Discard() error {
 	}
 	return errors.Join(append(errs, b.fs.SyncDir(dir), b.Close())...)
 }
+
+// ReadFile reads a whole file of at most limit bytes.
+func ReadFile(fsys FS, path string, limit int64) ([]byte, error) {
+	return readSmallFile(fsys, path, limit)
+}
+
+// WriteFile writes a file under a temporary name, syncs it and renames it to path.
+func WriteFile(fsys FS, temp, path string, data []byte) error {
+	f, err := createNew(fsys, temp)
+	if err != nil {
+		return err
+	}
+	if err = writeAt(f, temp, data, 0); err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return fsys.Rename(temp, path)
+}

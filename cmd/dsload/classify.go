@@ -20,11 +20,12 @@ func isUsage(err error) bool {
 	var option *loader.OptionError
 	var settings *shard.SettingsError
 	var stale *build.StaleError
+	var plan *build.PlanError
 	var input *source.InputError
 	if errors.As(err, &input) && input.Offset < 0 && errors.Is(err, fs.ErrNotExist) {
 		return true // the command names a missing file; a source that vanishes later is not wrong usage
 	}
-	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) ||
+	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) || errors.As(err, &plan) ||
 		anyOf(err, source.ErrUsage, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 
@@ -47,7 +48,7 @@ func isCorrupt(err error) bool {
 		errors.As(err, &file) && errors.Is(err, shard.ErrTooLarge) ||
 		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge,
 			source.ErrNoDocuments, source.ErrUnsupported,
-			tokenize.ErrFormat, shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion)
+			tokenize.ErrFormat, shard.ErrOtherPart, shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion)
 }
 
 func isInterrupted(err error) bool {

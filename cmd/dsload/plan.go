@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -147,7 +148,7 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 	if err != nil {
 		return err
 	}
-	plan, err := build.ReadPlan(f.plan)
+	plan, err := build.ReadPlan(shard.OS(), f.plan)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions
 		return g, so, nil
 	}
-	plan, err := ReadPlan(filepath.Join(o.Dir, shard.PlanName))
+	plan, err := ReadPlan(o.FS, filepath.Join(o.Dir, shard.PlanName))
 	var option *loader.OptionError
 	if errors.As(err, &option) {
 		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, o.Dir)

@@ -128,24 +128,23 @@ func (f *flusher) finishPart() (*Summary, error) {
 func (b *build) writePlan() error {
 	p := b.opts.Partition.Plan
 	path := filepath.Join(b.opts.Out, shard.PlanName)
-	if have, err := ReadPlan(path); err == nil && have.Seal() == p.Seal() {
+	if have, err := ReadPlan(b.opts.FS, path); err == nil && have.Seal() == p.Seal() {
 		return nil
 	}
 	data, err := p.encode()
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(b.opts.Out, b.shards.Part.PlanTempName())
-	if err := writeDurably(temp, data); err != nil {
-		return fmt.Errorf("write %s: %w", temp, err)
+	if err := shard.WriteFile(b.opts.FS, filepath.Join(b.opts.Out, b.shards.Part.PlanTempName()), path, data); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return os.Rename(temp, path)
+	return nil
 }
 
 // checkPlan refuses a folder whose parts are of another plan.
 func (b *build) checkPlan() error {
 	p := b.opts.Partition.Plan
-	have, err := ReadPlan(filepath.Join(b.opts.Out, shard.PlanName))
+	have, err := ReadPlan(b.opts.FS, filepath.Join(b.opts.Out, shard.PlanName))
 	var option *loader.OptionError
 	switch {
 	case errors.As(err, &option):

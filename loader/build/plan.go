@@ -100,10 +100,13 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.checkEnds(); err != nil {
+		return nil, err
+	}
 	for i := range b.phases {
 		if size, known := b.phases[i].set.EstimateBytes(); !known {
 			return nil, loader.BadOption("partitions", fmt.Sprint(partitions),
-				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; bound it, as in synth://wikitext?docs=1000000", b.phases[i].set.URI(0), size))
+				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
 		}
 	}
 	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings, Options: o}
@@ -157,36 +160,13 @@ func relativeTo(o *Options) (string, error) {
 // Write writes the plan to a file, atomically.
 func (p *Plan) Write(path string) error {
 	data, err := p.encode()
-	if err != nil {
-		return err
-	}
-	temp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
-	if err := writeDurably(temp, data); err != nil {
-		return fmt.Errorf("write plan: %w", errors.Join(err, removeIfThere(temp)))
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return fmt.Errorf("write plan: %w", errors.Join(err, removeIfThere(temp)))
-	}
-	return nil
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func writeDurably(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
 	if err == nil {
-		err = f.Sync()
+		err = shard.WriteFile(shard.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, data)
 	}
-	return errors.Join(err, f.Close())
+	if err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	return nil
 }
 
 // encode returns the plan's file, sealed like a manifest.
@@ -210,19 +190,14 @@ func (p *Plan) encode() ([]byte, error) {
 func (p *Plan) Seal() string { return p.seal }
 
 // ReadPlan reads a plan and checks it.
-func ReadPlan(path string) (*Plan, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
+	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, loader.BadOption("plan", path, "there is no such file; make it with 'dsload plan'")
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxPlanBytes {
+	case errors.Is(err, shard.ErrNotRegular), errors.Is(err, shard.ErrTooLarge):
 		return nil, loader.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	var head struct {
