@@ -90,7 +90,7 @@ type SettingsError struct {
 }
 
 func (e *SettingsError) Error() string {
-	return fmt.Sprintf("%s holds a build with %s = %s, not %s; use the same settings, another --out, or --overwrite to start afresh",
+	return fmt.Sprintf("%s holds a build with %s = %s, not %s; use the same settings, another `out`, or `overwrite` to start afresh",
 		e.Dir, e.Name, e.Have, e.Want)
 }
 
@@ -106,6 +106,6 @@ func (e *LockedError) Error() string {
 	if e.PID == 0 {
 		return fmt.Sprintf("%s is in use by another build", e.Dir)
 	}
-	return fmt.Sprintf("%s is in use by another build: process %d on %s, since %s; wait for it or use another --out",
+	return fmt.Sprintf("%s is in use by another build: process %d on %s, since %s; wait for it or use another `out`",
 		e.Dir, e.PID, e.Host, e.Start.Format(time.RFC3339))
 }

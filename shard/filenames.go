@@ -13,6 +13,13 @@ const (
 	TokenizerName = "tokenizer.json"
 	RunName       = "run.json"
 	RejectsName   = "rejects.jsonl"
+	// OriginsName leads from documents to the records they came from (package origins); where the
+	// split val has sources of its own, ValOriginsName does for its documents.
+	OriginsName    = "origins.bin"
+	ValOriginsName = "origins-val.bin"
+
+	// OriginsSuffix is that of what an unfinished build has of these files.
+	OriginsSuffix = ".pages"
 
 	lockName       = "build.lock"
 	checkpointName = "build.checkpoint"
@@ -79,7 +86,8 @@ func ownName(name string) bool {
 		return true
 	}
 	switch strings.TrimSuffix(name, tempSuffix) {
-	case ManifestName, RunName, RejectsName, lockName, checkpointName, PlanName:
+	case ManifestName, RunName, RejectsName, lockName, checkpointName, PlanName,
+		OriginsName, ValOriginsName, OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix:
 		return true
 	}
 	return slices.Contains(TokenizerNames(), strings.TrimSuffix(name, tempSuffix))
@@ -91,7 +99,8 @@ func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name
 // validExtraName reports whether WriteFile accepts name: a plain file name that collides with none
 // of ours.
 func validExtraName(name string) bool {
-	if name == RejectsName || slices.Contains(TokenizerNames(), name) {
+	if name == RejectsName || name == OriginsName || name == ValOriginsName ||
+		slices.Contains(TokenizerNames(), name) {
 		return true
 	}
 	if name == "" || len(name) > 255 || name[0] == '.' || ownName(name) || strings.HasSuffix(name, tempSuffix) ||

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -162,13 +163,26 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 	if err := b.syncNames(); err != nil {
 		return nil, err
 	}
-	// The dataset exists from here on. A crash leaves a checkpoint that the next OpenBuilder
-	// removes.
+	// The dataset exists from here on. A crash leaves a checkpoint, and what belongs to it, that the
+	// next OpenBuilder removes.
+	return m, b.removeCheckpoint()
+}
+
+// removeCheckpoint removes what only an unfinished build needs, the checkpoint last.
+func (b *Builder) removeCheckpoint() error {
+	for _, name := range [...]string{OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix} {
+		if b.opts.Part.isPart() {
+			break
+		}
+		if err := b.fs.Remove(b.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	if err := b.fs.Remove(b.path(b.opts.Part.checkpointName())); err != nil {
-		return nil, err
+		return err
 	}
 	b.namesNew = true
-	return m, b.syncNames()
+	return b.syncNames()
 }
 
 // finishSplit commits the rest of a split and returns its entry in the manifest.

@@ -75,7 +75,7 @@ func (b *Builder) restore() (*Checkpoint, error) {
 	default:
 		for _, n := range names {
 			if n != lockName && n != checkpointName+tempSuffix && !ignoredName(n) {
-				return nil, fmt.Errorf("%s: %w, such as %s; choose another --out, or --overwrite to replace what dsload wrote there", b.dir, ErrForeign, n)
+				return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`, or `overwrite` to replace what dsload wrote there", b.dir, ErrForeign, n)
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func (b *Builder) clear(names []string) error {
 func (b *Builder) finished(checkpoint bool) error {
 	m, err := ReadManifest(b.fs, b.dir)
 	if err != nil {
-		return fmt.Errorf("%w; --overwrite builds it again", err)
+		return fmt.Errorf("%w; `overwrite` builds it again", err)
 	}
 	want := b.opts
 	want.MayChange = nil // a finished dataset does not change
@@ -127,11 +127,7 @@ func (b *Builder) finished(checkpoint bool) error {
 		return err
 	}
 	if checkpoint {
-		if err := b.fs.Remove(b.path(checkpointName)); err != nil {
-			return err
-		}
-		b.namesNew = true
-		if err := b.syncNames(); err != nil {
+		if err := b.removeCheckpoint(); err != nil {
 			return err
 		}
 	}
@@ -148,14 +144,14 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 	case errors.Is(err, ErrShardList), errors.As(err, &other):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("%w; --overwrite starts afresh", err)
+		return nil, fmt.Errorf("%w; `overwrite` starts afresh", err)
 	}
 	for i := range st.splits {
 		if !st.begun {
 			break
 		}
 		if err := b.resumeSplit(i, &st.splits[i]); err != nil {
-			return nil, fmt.Errorf("resume in %s: %w; --overwrite starts afresh", b.dir, err)
+			return nil, fmt.Errorf("resume in %s: %w; `overwrite` starts afresh", b.dir, err)
 		}
 	}
 	for _, n := range names {

@@ -37,7 +37,8 @@ func TestEncodeAndBatch(t *testing.T) {
 		}
 		for _, workers := range []int{0, 1, 3, 50} {
 			equal(tok.EncodeBatch(texts, BatchOptions{Workers: workers}), want, "EncodeBatch")
-			equal(tok.EncodeBatch(texts, BatchOptions{Workers: workers, Specials: true}), special, "EncodeBatch with special tokens")
+			equal(tok.EncodeBatch(texts, BatchOptions{Workers: workers, Specials: true}), special,
+				"EncodeBatch with special tokens")
 		}
 		var wg sync.WaitGroup
 		for range 4 {
@@ -85,8 +86,10 @@ func TestLoadFS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Fingerprint() != b.Fingerprint() || a.Name() != "bert" || b.Name() != "bert" || a.Special() != b.Special() || b.Special().MASK != 1 {
-		t.Errorf("%s %s %+v and %s %s %+v", a.Name(), a.Fingerprint(), a.Special(), b.Name(), b.Fingerprint(), b.Special())
+	if a.Fingerprint() != b.Fingerprint() || a.Name() != "bert" || b.Name() != "bert" || a.Special() != b.Special() ||
+		b.Special().MASK != 1 {
+		t.Errorf("%s %s %+v and %s %s %+v", a.Name(), a.Fingerprint(), a.Special(), b.Name(), b.Fingerprint(),
+			b.Special())
 	}
 	for _, tok := range []*Tokenizer{a, b} {
 		if name, data := tok.Details().File(); name != "tokenizer.json" || string(data) != smallFiles[3] {
@@ -97,7 +100,8 @@ func TestLoadFS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if name, data := ranks.Details().File(); name != "tokenizer.tiktoken" || string(data) != files["ranks/x.tiktoken"] || ranks.Name() != "x.tiktoken" {
+	if name, data := ranks.Details().File(); name != "tokenizer.tiktoken" ||
+		string(data) != files["ranks/x.tiktoken"] || ranks.Name() != "x.tiktoken" {
 		t.Errorf("File of %s gives %s of %d bytes", ranks.Name(), name, len(data))
 	}
 	if err := os.WriteFile(filepath.Join(dir, "bert/tokenizer.json"), []byte(smallFiles[2]), 0o644); err != nil {
@@ -109,7 +113,8 @@ func TestLoadFS(t *testing.T) {
 	if _, _, err := a.AppendTokensOffsets(nil, nil, []byte("a")); !errors.Is(err, ErrFormat) {
 		t.Errorf("offsets by a file that has changed: %v, want ErrFormat", err)
 	}
-	for name, word := range map[string]string{"two": "name one", "none": "holds no tokenizer.json", "absent": "absent"} {
+	for name, word := range map[string]string{"two": "name one", "none": "holds no tokenizer.json",
+		"absent": "absent"} {
 		_, err := LoadFS(fsys, name)
 		_, again := Load(filepath.Join(dir, name))
 		for _, err := range []error{err, again} {

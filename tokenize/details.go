@@ -93,8 +93,10 @@ type Description struct {
 func (d Details) Describe() Description {
 	t := d.t
 	return Description{
-		Name: t.name, Family: t.family, Engine: t.pipeline.Kind, VocabSize: t.VocabSize(), AddedTokens: len(t.tokens.added),
-		Components: Components(t.names), Special: t.special, Prefix: t.Prefix(), Suffix: t.Suffix(), Fingerprint: t.fingerprint,
+		Name: t.name, Family: t.family, Engine: t.pipeline.Kind, VocabSize: t.VocabSize(),
+		AddedTokens: len(t.tokens.added),
+		Components:  Components(t.names), Special: t.special, Prefix: t.Prefix(), Suffix: t.Suffix(),
+		Fingerprint:   t.fingerprint,
 		ResidentBytes: d.ResidentBytes(), EncoderBytes: d.EncoderBytes(EncoderOptions{}), Warnings: t.warnings,
 	}
 }

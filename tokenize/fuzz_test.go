@@ -28,7 +28,8 @@ func exercise(t *testing.T, tok *Tokenizer) {
 			t.Fatalf("SafeCut %d of %d bytes", n, len(s))
 		}
 		if n > 0 {
-			cut := enc.AppendPiece(enc.AppendPiece(nil, []byte(s[:n]), Piece{First: true}), []byte(s[n:]), Piece{Last: true})
+			cut := enc.AppendPiece(enc.AppendPiece(nil, []byte(s[:n]), Piece{First: true}), []byte(s[n:]),
+				Piece{Last: true})
 			if !slices.Equal(cut, ids) {
 				t.Errorf("%q cut at %d: %v, want %v", s, n, cut, ids)
 			}

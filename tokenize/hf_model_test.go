@@ -23,10 +23,12 @@ func permutations(list []string, f func([]string)) {
 // twice, of which the last counts.
 func TestModelMemberOrder(t *testing.T) {
 	members := []string{
-		`"type":"BPE"`, `"continuing_subword_prefix":"#"`, `"vocab":{"a":0,"#b":1,"ab":2,"#c":3,"abc":4}`, `"merges":["a #b",["ab","#c"]]`,
+		`"type":"BPE"`, `"continuing_subword_prefix":"#"`, `"vocab":{"a":0,"#b":1,"ab":2,"#c":3,"abc":4}`,
+		`"merges":["a #b",["ab","#c"]]`,
 	}
 	extra := []string{
-		"", `"vocab":{"#c":0,"x":1},`, `"vocab":{"abc":0,"#c":1,"ab":2,"#b":3,"a":4},`, `"vocab":[["a",0.5]],`, `"vocab":7,`, `"merges":["#c a"],`, `"merges":[["x"]],`, `"continuing_subword_prefix":"##",`, `"type":"X",`,
+		"", `"vocab":{"#c":0,"x":1},`, `"vocab":{"abc":0,"#c":1,"ab":2,"#b":3,"a":4},`, `"vocab":[["a",0.5]],`,
+		`"vocab":7,`, `"merges":["#c a"],`, `"merges":[["x"]],`, `"continuing_subword_prefix":"##",`, `"type":"X",`,
 	}
 	permutations(members, func(p []string) {
 		for _, e := range extra {
@@ -35,7 +37,8 @@ func TestModelMemberOrder(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			if ids := tok.NewEncoder(EncoderOptions{CacheBytes: -1}).AppendTokens(nil, []byte("abc")); fmt.Sprint(ids) != "[4]" {
+			if ids := tok.NewEncoder(EncoderOptions{CacheBytes: -1}).AppendTokens(nil,
+				[]byte("abc")); fmt.Sprint(ids) != "[4]" {
 				t.Fatalf("%s: ids %d", file, ids)
 			}
 		}
@@ -53,7 +56,8 @@ func TestModelErrors(t *testing.T) {
 		{[]string{`"type":"BPE"`, `"vocab":{"a":0,"b":2,"c":2}`, `"merges":[]`}, `id 2 belongs to both "b" and "c"`},
 		{[]string{`"type":"BPE"`, `"vocab":{"a":0,"b":1,"a":2}`, `"merges":[]`}, `token "a" has ids 0 and 2`},
 		{[]string{`"type":"BPE"`, `"vocab":{"a":0,"b":1,"b":1}`, `"merges":[]`}, `id 1 belongs to both "b" and "b"`},
-		{[]string{`"type":"BPE"`, `"vocab":{"a":0,"b":16777215}`, `"merges":[]`}, `id 16777215 in a vocabulary of 2 tokens`},
+		{[]string{`"type":"BPE"`, `"vocab":{"a":0,"b":16777215}`, `"merges":[]`},
+			`id 16777215 in a vocabulary of 2 tokens`},
 		{[]string{`"type":"BPE"`, `"vocab":{"a":0}`, `"merges":["a c"]`}, `merge of "c"`},
 		{[]string{`"type":"BPE"`, `"vocab":{"a":0}`, `"merges":["a a"]`}, `merge of "aa"`},
 		{[]string{`"type":"BPE"`, `"vocab":{"a":0}`, `"merges":[["a"]]`}, `a merge has two parts`},

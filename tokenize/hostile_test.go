@@ -49,7 +49,10 @@ func BenchmarkHostile(b *testing.B) {
 			return tok
 		})
 		if !strings.Contains(name, ".") {
-			run(name+"-general", func(b testing.TB) *Tokenizer { return loadGeneral(b, shared(b, "tokenizers/"+name+"/tokenizer.json")) })
+			run(name+"-general", func(b testing.TB) *Tokenizer {
+				return loadGeneral(b,
+					shared(b, "tokenizers/"+name+"/tokenizer.json"))
+			})
 		}
 	}
 }

@@ -94,17 +94,21 @@ func TestKnownRanks(t *testing.T) {
 		tokens  map[string]uint32
 		size    int
 	}{
-		{128000, "llama3", map[string]uint32{"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001, "<|reserved_special_token_0|>": 128002,
-			"<|start_header_id|>": 128006, "<|end_header_id|>": 128007, "<|reserved_special_token_4|>": 128008, "<|eot_id|>": 128009,
+		{128000, "llama3", map[string]uint32{"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001,
+			"<|reserved_special_token_0|>": 128002,
+			"<|start_header_id|>":          128006, "<|end_header_id|>": 128007, "<|reserved_special_token_4|>": 128008,
+			"<|eot_id|>":                   128009,
 			"<|reserved_special_token_5|>": 128010, "<|reserved_special_token_250|>": 128255}, 128256},
-		{163584, "kimi", map[string]uint32{"[BOS]": 163584, "[EOS]": 163585, "<|im_end|>": 163586, "<|im_middle|>": 163601, "<|reserved_token_163589|>": 163589,
+		{163584, "kimi", map[string]uint32{"[BOS]": 163584, "[EOS]": 163585, "<|im_end|>": 163586,
+			"<|im_middle|>": 163601, "<|reserved_token_163589|>": 163589,
 			"[UNK]": 163838, "[PAD]": 163839}, 163840},
 	} {
 		tok, err := Parse(rankFile(c.ranks), Options{Pattern: "", Special: nil})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tok.Details().Describe().Components.PreTokenizer; got != c.pattern || tok.VocabSize() != c.size || len(tok.Warnings()) != 1 {
+		if got := tok.Details().Describe().Components.PreTokenizer; got != c.pattern || tok.VocabSize() != c.size ||
+			len(tok.Warnings()) != 1 {
 			t.Errorf("%d ranks: pattern %s, %d ids, warnings %q", c.ranks, got, tok.VocabSize(), tok.Warnings())
 		}
 		for token, id := range c.tokens {
@@ -138,7 +142,8 @@ func TestPatterns(t *testing.T) {
 		}
 		return out
 	}
-	for name, expression := range map[string]string{"gpt2": known.GPT2, "cl100k": known.Llama3, "llama3": known.Llama3, "o200k": known.O200K, "kimi": known.Kimi} {
+	for name, expression := range map[string]string{"gpt2": known.GPT2, "cl100k": known.Llama3,
+		"llama3": known.Llama3, "o200k": known.O200K, "kimi": known.Kimi} {
 		// In a group the expression is none of those that the engine knows, so that the
 		// pre-tokenizer cuts.
 		if a, b := pieces(name), pieces("(?:"+expression+")"); !slices.Equal(a, b) {
@@ -151,8 +156,10 @@ func TestPatterns(t *testing.T) {
 	if got := pieces("w|\\d+"); !slices.Contains(got, "1") || slices.Contains(got, "w100") {
 		t.Errorf("an expression that cuts inside tokens gives %q", got)
 	}
-	for pattern, word := range map[string]string{"": "name the pattern", "gpt3": `"gpt3" is not known`, "(a": "(a", "(?<n>a)\\k<n>": "not supported"} {
-		if _, err := Parse(data, Options{Pattern: pattern, Special: nil}); !errors.Is(err, ErrPattern) || !strings.Contains(err.Error(), word) {
+	for pattern, word := range map[string]string{"": "name the pattern", "gpt3": `"gpt3" is not known`, "(a": "(a",
+		"(?<n>a)\\k<n>": "not supported"} {
+		if _, err := Parse(data, Options{Pattern: pattern, Special: nil}); !errors.Is(err, ErrPattern) ||
+			!strings.Contains(err.Error(), word) {
 			t.Errorf("pattern %q: error %v, want ErrPattern with %q", pattern, err, word)
 		}
 	}
@@ -183,14 +190,19 @@ func TestMaxMemory(t *testing.T) {
 	}{
 		"spaces":     {strings.Repeat(" ", 8<<20) + "{}", 4 << 20, 0},
 		"vocabulary": {`{"model":{"type":"BPE","vocab":{` + vocab(100000) + `},"merges":[]}}`, 6 << 20, 64 << 20},
-		"words":      {`{"model":{"type":"WordLevel","unk_token":"w1","vocab":{` + vocab(100000) + `}}}`, 4 << 20, 64 << 20},
-		"added":      {`{"added_tokens":[` + addedTokens(30000) + `],` + bpe + `}`, 8 << 20, 64 << 20},
-		"ranks":      {string(rankFile(100000)), 8 << 20, 64 << 20},
-		"normalizer": {`{"normalizer":{"type":"Prepend","prepend":"` + strings.Repeat("b", 5000000) + `"},` + bpe + `}`, 32 << 20, 0},
-		"content":    {`{"normalizer":{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("b", 70000) + `"},` + bpe + `}`, 32 << 20, 0},
-		"pattern":    {`{"pre_tokenizer":{"type":"Split","pattern":{"Regex":"` + strings.Repeat("ab|", 20000) + `c"},"behavior":"Isolated","invert":false},` + bpe + `}`, 32 << 20, 0},
-		"prefix":     {`{"model":{"type":"BPE","continuing_subword_prefix":"` + strings.Repeat("b", 70000) + `","vocab":{"a":0},"merges":[]}}`, 32 << 20, 0},
-		"expansion":  {`{"added_tokens":[{"id":1,"content":"aaaa","single_word":false,"lstrip":false,"rstrip":false,"normalized":true,"special":true}],"normalizer":{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("b", 60000) + `"},` + bpe + `}`, 32 << 20, 0},
+		"words": {`{"model":{"type":"WordLevel","unk_token":"w1","vocab":{` + vocab(100000) + `}}}`, 4 << 20,
+			64 << 20},
+		"added": {`{"added_tokens":[` + addedTokens(30000) + `],` + bpe + `}`, 8 << 20, 64 << 20},
+		"ranks": {string(rankFile(100000)), 8 << 20, 64 << 20},
+		"normalizer": {`{"normalizer":{"type":"Prepend","prepend":"` + strings.Repeat("b", 5000000) + `"},` + bpe +
+			`}`, 32 << 20, 0},
+		"content": {`{"normalizer":{"type":"Replace","pattern":{"String":"a"},"content":"` +
+			strings.Repeat("b", 70000) + `"},` + bpe + `}`, 32 << 20, 0},
+		"pattern": {`{"pre_tokenizer":{"type":"Split","pattern":{"Regex":"` + strings.Repeat("ab|", 20000) +
+			`c"},"behavior":"Isolated","invert":false},` + bpe + `}`, 32 << 20, 0},
+		"prefix": {`{"model":{"type":"BPE","continuing_subword_prefix":"` + strings.Repeat("b", 70000) +
+			`","vocab":{"a":0},"merges":[]}}`, 32 << 20, 0},
+		"expansion": {`{"added_tokens":[{"id":1,"content":"aaaa","single_word":false,"lstrip":false,"rstrip":false,"normalized":true,"special":true}],"normalizer":{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("b", 60000) + `"},` + bpe + `}`, 32 << 20, 0},
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(c.data), 0o644); err != nil {
@@ -222,9 +234,11 @@ func TestMaxNormalized(t *testing.T) {
 		"replace":  {replace, "aaa", strings.Repeat("a", 100)},
 		"segments": {replace, "a<s>a<s>a", strings.Repeat("a<s>", 100)},
 		"prepend":  {`{"type":"Prepend","prepend":"` + thousand + `"}`, "b<s>b", strings.Repeat("b<s>", 100)},
-		"empty":    {`{"type":"Replace","pattern":{"Regex":"x*"},"content":"` + thousand + `"}`, "b", strings.Repeat("b", 100)},
-		"forms":    {`{"type":"NFKC"}`, "\ufdfa", strings.Repeat("\ufdfa", 10000)},
-		"byte":     {`{"type":"Sequence","normalizers":[` + strings.Repeat(`{"type":"ByteLevel"},`, 30) + `{"type":"NFC"}]}`, "b", strings.Repeat("\xc3\xa9", 30000)},
+		"empty": {`{"type":"Replace","pattern":{"Regex":"x*"},"content":"` + thousand + `"}`, "b",
+			strings.Repeat("b", 100)},
+		"forms": {`{"type":"NFKC"}`, "\ufdfa", strings.Repeat("\ufdfa", 10000)},
+		"byte": {`{"type":"Sequence","normalizers":[` + strings.Repeat(`{"type":"ByteLevel"},`, 30) +
+			`{"type":"NFC"}]}`, "b", strings.Repeat("\xc3\xa9", 30000)},
 	} {
 		tok, err := Parse([]byte(file(c.normalizer)), Options{})
 		if err != nil {
@@ -233,10 +247,12 @@ func TestMaxNormalized(t *testing.T) {
 		const limit = 64 << 10
 		enc, free := tok.NewEncoder(EncoderOptions{MaxNormalized: limit}), tok.NewEncoder(EncoderOptions{})
 		ids := []uint32{7}
-		if got := enc.AppendTokens(ids, []byte(c.short)); enc.Err() != nil || !slices.Equal(got, free.AppendTokens([]uint32{7}, []byte(c.short))) {
+		if got := enc.AppendTokens(ids, []byte(c.short)); enc.Err() != nil ||
+			!slices.Equal(got, free.AppendTokens([]uint32{7}, []byte(c.short))) {
 			t.Errorf("%s: a short text gives %d ids and the error %v", name, len(got), enc.Err())
 		}
-		if got := enc.AppendTokens(ids, []byte(c.long)); !errors.Is(enc.Err(), ErrExpansion) || !slices.Equal(got, ids) {
+		if got := enc.AppendTokens(ids, []byte(c.long)); !errors.Is(enc.Err(), ErrExpansion) ||
+			!slices.Equal(got, ids) {
 			t.Errorf("%s: a long text gives %d ids and the error %v, want ErrExpansion", name, len(got), enc.Err())
 		}
 		if enc.AppendTokens(nil, []byte(c.short)); enc.Err() != nil {

@@ -4,7 +4,8 @@ import "testing"
 
 // BenchmarkLoad measures how long it takes until the first text can be encoded.
 func BenchmarkLoad(b *testing.B) {
-	for _, name := range []string{"gpt2", "roberta", "cl100k-hf", "phi-3", "t5-small", "bert-uncased", "gpt2.tiktoken", "cl100k_base.tiktoken", "llama2.model"} {
+	for _, name := range []string{"gpt2", "roberta", "cl100k-hf", "phi-3", "t5-small", "bert-uncased",
+		"gpt2.tiktoken", "cl100k_base.tiktoken", "llama2.model"} {
 		b.Run(name, func(b *testing.B) {
 			path := shared(b, "tokenizers/"+name)
 			b.ReportAllocs()

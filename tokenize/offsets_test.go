@@ -138,7 +138,8 @@ func TestOffsetsOfRanks(t *testing.T) {
 		}
 		at := 0
 		for i, o := range offsets {
-			if token, _ := tok.Token(ids[i]); o.Start < at-3 || len(token) == 1 && token[0] < 0x80 && token != string(text[o.Start:o.End]) {
+			if token, _ := tok.Token(ids[i]); o.Start < at-3 || len(token) == 1 && token[0] < 0x80 &&
+				token != string(text[o.Start:o.End]) {
 				t.Errorf("%s: token %d %q at %d", pattern, i, token, o)
 			}
 			at = o.End

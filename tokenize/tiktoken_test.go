@@ -63,7 +63,8 @@ func byteText(t *Tokenizer, id uint32) ([]byte, bool) {
 }
 
 func TestTiktokenBad(t *testing.T) {
-	for _, s := range []string{"", "x", "IQ== ", "IQ== -1", "IQ== 99999999999", "IQ== 0\nIQ== 0", "IQ== 0\nIg== 0", "IQ==0", "!! 0", "IQ== 16000000"} {
+	for _, s := range []string{"", "x", "IQ== ", "IQ== -1", "IQ== 99999999999", "IQ== 0\nIQ== 0", "IQ== 0\nIg== 0",
+		"IQ==0", "!! 0", "IQ== 16000000"} {
 		if _, err := Parse([]byte(s), Options{Pattern: "gpt2"}); err == nil {
 			t.Errorf("%q was accepted", s)
 		}
@@ -92,7 +93,8 @@ func TestTiktokenDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x, y := a.NewEncoder(EncoderOptions{}).AppendTokens(nil, data), b.NewEncoder(EncoderOptions{}).AppendTokens(nil, data); !slices.Equal(x, y) {
+	if x, y := a.NewEncoder(EncoderOptions{}).AppendTokens(nil, data),
+		b.NewEncoder(EncoderOptions{}).AppendTokens(nil, data); !slices.Equal(x, y) {
 		t.Error("ids of ranks and tokenizer.json differ")
 	}
 }

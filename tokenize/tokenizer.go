@@ -32,7 +32,8 @@ func newTokenizer(s *spec.Spec, mem *spec.Meter) (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{
-		name: s.Name, family: s.Family(), fingerprint: s.Fingerprint, fileName: s.FileName, names: s.Names, warnings: s.Warnings, pipeline: p,
+		name: s.Name, family: s.Family(), fingerprint: s.Fingerprint, fileName: s.FileName, names: s.Names,
+		warnings: s.Warnings, pipeline: p,
 		tokens: newTokenSet(s), around: s.Around, special: noSpecial(), decoder: s.Decoder,
 	}
 	if _, ok := s.Model.(*spec.Ranks); ok {

@@ -18,7 +18,8 @@ type tokenSet struct {
 func newTokenSet(s *spec.Spec) *tokenSet {
 	table := s.Model.Table()
 	v := &tokenSet{
-		Table: table, added: make(map[string]uint32, len(s.Added)), addedR: make(map[uint32]string, len(s.Added)), special: map[string]bool{}, numIDs: table.Len(),
+		Table: table, added: make(map[string]uint32, len(s.Added)), addedR: make(map[uint32]string, len(s.Added)),
+		special: map[string]bool{}, numIDs: table.Len(),
 	}
 	for _, a := range s.Added {
 		v.added[a.Content], v.addedR[a.ID] = a.ID, a.Content

@@ -13,6 +13,7 @@ func commands() []*cobra.Command {
 		newVerifyCommand(),
 		newStatsCommand(),
 		newExportCommand(),
+		newWhichCommand(),
 		newTokenizerCommand(),
 		newBenchCommand(),
 		newDoctorCommand(),

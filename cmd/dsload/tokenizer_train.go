@@ -126,16 +126,16 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 
 // addSources adds every document to the trainer, long ones in pieces.
 func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train.Trainer, result *trained) (err error) {
+	formatter, err := example.NewFormatter(example.FormatOptions{TextField: f.field})
+	if err != nil {
+		return usagef("--text-field %s: %v", f.field, err)
+	}
 	set, err := source.Open(cmd.Context(), source.Options{Args: args, Format: source.Format(f.format),
-		TextField: orText(f.field), Stdin: cmd.InOrStdin()})
+		TextField: formatter.StreamedField(), Fields: formatter.Fields(), Stdin: cmd.InOrStdin()})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
-	formatter, err := example.NewFormatter(example.FormatOptions{TextField: f.field})
-	if err != nil {
-		return err
-	}
 	reader, err := set.Reader(source.Position{})
 	if err != nil {
 		return err
@@ -173,13 +173,6 @@ func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train
 		}
 	}
 	return nil
-}
-
-func orText(field string) string {
-	if field == "" {
-		return "text"
-	}
-	return field
 }
 
 // writeAtomically writes a file completely or not at all.

@@ -123,7 +123,7 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.cutter}
+	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}}
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
 		held = 0
@@ -147,6 +147,9 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 		return nil, &source.SourceChangedError{URI: b.phases[0].set.URI(0),
 			What: "size, by which documents are chosen for val,"}
 	}
+	if err := f.origins.restore(&f.state); err != nil {
+		return nil, err
+	}
 	b.meter.resumed = state.Counters
 	b.notice("resuming at example %d", state.Examples)
 	return f, nil
@@ -160,7 +163,8 @@ func (b *build) notice(format string, args ...any) {
 }
 
 // run drives the phases that are left, then finishes the dataset.
-func (b *build) run(ctx context.Context, f *flusher) (*Summary, error) {
+func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
+	defer func() { err = errors.Join(err, f.origins.close()) }()
 	b.notice("reading %s", b.describeInputs())
 	for i := range f.state.Phase { // what was read to its end in an earlier run must still be what it was
 		r, err := b.phases[i].set.Reader(f.state.Ends[i].Position)

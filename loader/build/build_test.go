@@ -22,7 +22,7 @@ import (
 	"github.com/dsload/dsload/tokenize"
 )
 
-// writeCorpus makes a text file of so many lines, some longer than a piece, some empty, some equal.
+// writeCorpus makes a text file of that many lines, some longer than a piece, some empty, some equal.
 func writeCorpus(t testing.TB, lines int, seed uint64) string {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 1))

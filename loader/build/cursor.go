@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/origins"
 )
 
 // The phases of a build: first the sources, then, where given, the sources of the split val.
@@ -55,6 +56,8 @@ type cursor struct {
 	Offset      int64      `json:"offset"`
 	SourceBytes int64      `json:"source_bytes"` // of the sources of this phase, as stored
 	Ends        []phaseEnd `json:"ends,omitempty"`
+
+	Origins []origins.Writer `json:"origins,omitempty"` // of each phase that has begun
 }
 
 // phaseEnd is how a phase ended.

@@ -54,6 +54,9 @@ func (f *flusher) finish() (*Summary, error) {
 			return nil, err
 		}
 	}
+	if err := f.origins.finish(&f.state, f.builder); err != nil {
+		return nil, err
+	}
 	sum := f.summary()
 	manifest, err := f.builder.Finish(shard.Provenance{
 		Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: f.counters(), Run: f.runRecord(sum),

@@ -24,6 +24,7 @@ type flusher struct {
 	cutter  *example.Cutter
 	hold    *holdout
 	state   cursor // what a checkpoint saves besides the open shards
+	origins originFiles
 
 	stopped string // the option whose budget ended the phase, "" while it goes on
 	// of the last checkpoint of this run; zero before the first, which so comes early: runs that
@@ -83,6 +84,9 @@ func (f *flusher) flush(j *job) error {
 	for i := range j.documents {
 		d := &j.documents[i]
 		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
+		if err := f.origins.note(&f.state, &d.Record); err != nil {
+			return err
+		}
 		if err := cmp.Or(d.Err, d.err); err != nil {
 			if err := f.reject(d, err); err != nil {
 				return err
@@ -335,6 +339,9 @@ func (f *flusher) checkpoint() error {
 	}
 	f.state.Cutter = f.cutter.State()
 	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	if err := f.origins.sync(); err != nil {
+		return err
+	}
 	data, err := f.state.encode()
 	if err != nil {
 		return err

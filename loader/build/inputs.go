@@ -84,6 +84,9 @@ func (b *build) describeInputs() string {
 // warnings are what the tokenizer's file left without effect, and what is likely to be a mistake.
 func (b *build) warnings() []string {
 	warnings := slices.Clone(b.tokenizer.Warnings())
+	if unused := b.unusedTextField(); unused != "" {
+		warnings = append(warnings, unused)
+	}
 	if len(b.phases) < 2 {
 		return warnings
 	}

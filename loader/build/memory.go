@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/loader/origins"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -121,7 +122,7 @@ func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
-		{Name: "source", Bytes: sourceBytes(phases) + 2*pieceBytes, Why: whySource(phases)},
+		{Name: "source", Bytes: sourceBytes(phases) + 2*pieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
 		{Name: "held out", Bytes: 2 * heldBytes * o.MaxValExamples,
 			Why: fmt.Sprintf("hashes of `max-val-examples` %d", o.MaxValExamples)},

@@ -41,8 +41,9 @@ type Options struct {
 
 	// Format of the sources. Output. Default source.Auto.
 	Format source.Format
-	// TextField is the field of JSON lines and CSV records that holds the text. Output. Default
-	// "text".
+	// TextField is the field of a record that holds the text, as example.ParseFieldPaths reads it:
+	// a.b[0] reaches inside, and several separated by commas are joined by a blank line. Output.
+	// Default "text".
 	TextField string
 	// Template is a built-in name or a file that turns a record into prompt and target. Output.
 	Template string
@@ -187,6 +188,7 @@ func (o Options) validate() error {
 		atLeast("checkpoint-every", o.CheckpointEvery, 1),
 		checkOutAddress(o.Out),
 		o.checkStdin(),
+		o.checkTextField(),
 		atMost("max-length", o.MaxLength, maxMaxLength),
 		atMost("workers", o.Workers, maxWorkers),
 	} {

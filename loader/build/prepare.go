@@ -1,7 +1,6 @@
 package build
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,18 +97,22 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	p := phase{options: source.Options{
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
-		Cut:            b.tokenizer.SafeCut, Whole: b.template != "", TextField: cmp.Or(o.TextField, defaultTextField),
+		Cut:            b.tokenizer.SafeCut, Whole: b.template != "",
 		Stdin:   o.Stdin,
 		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 		Only: o.Partition.rangeOf(len(b.phases)),
 	}}
 	var err error
+	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
+		TemplateName: o.Template})
+	if err != nil {
+		return p, err
+	}
+	p.options.TextField, p.options.Fields = p.formatter.StreamedField(), p.formatter.Fields()
 	if p.set, err = source.Open(ctx, p.options); err != nil {
 		return p, advise(err)
 	}
-	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
-		TemplateName: o.Template})
-	return p, err
+	return p, nil
 }
 
 // checkTargets checks that the records of all phases make targets or none does.
@@ -170,9 +173,6 @@ func existingFolder(dir string) string {
 		dir = up
 	}
 }
-
-// defaultTextField is the field of records that holds the text.
-const defaultTextField = "text"
 
 // readTemplate sets the template to its built-in name, or to the content of its file: the settings
 // of a build keep the text, not its path.

@@ -37,10 +37,7 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 		return nil, err
 	}
 	bound := boundOf(parts)
-	steps := sampler.StepOptions{
-		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, FixedLength: collation.FixedLength,
-		Rank: q.Rank, World: q.World, Tail: tails[q.Tail], Epochs: q.Epochs, Start: q.Start,
-	}
+	steps := stepsOf(q, collation)
 	if err := checkLongest(steps, bound.longest); err != nil {
 		return nil, err
 	}
@@ -61,6 +58,14 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 			"dsload.tokenizer":    parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
 		},
 	}, nil
+}
+
+// stepsOf returns how q deals the order out.
+func stepsOf(q feed.Query, collation collate.Options) sampler.StepOptions {
+	return sampler.StepOptions{
+		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, FixedLength: collation.FixedLength,
+		Rank: q.Rank, World: q.World, Tail: tails[q.Tail], Epochs: q.Epochs, Start: q.Start,
+	}
 }
 
 // checkLongest refuses a budget of tokens under which the longest row fits no batch.

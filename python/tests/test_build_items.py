@@ -82,7 +82,7 @@ def test_an_item_that_is_none_is_named(item: Any, kind: type[Exception], message
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("value", [{1}, b"x", object(), "\udfff"], ids=repr)
+@pytest.mark.parametrize("value", [{1}, b"x", object(), "\udfff"], ids=lambda v: type(v).__name__)
 def test_a_value_that_is_not_json_is_named(value: Any, tmp_path: Path) -> None:
     with pytest.raises((TypeError, ValueError), match="item 1 of the source"):
         dsload.build(iter([{"text": "fine"}, {"text": "fine", "more": [value]}]), out=tmp_path / "out")

@@ -39,5 +39,6 @@ func OpenWithin(name string, maxMemory int64) (*tokenize.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tokenize.FromRanks(tokenize.Ranks{Name: name, Pattern: v.Split, Tokens: v.Tokens, Special: v.Special, MaxMemory: maxMemory})
+	return tokenize.FromRanks(tokenize.Ranks{Name: name, Pattern: v.Split, Tokens: v.Tokens, Special: v.Special,
+		MaxMemory: maxMemory})
 }

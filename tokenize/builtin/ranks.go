@@ -31,7 +31,8 @@ type Vocabulary struct {
 
 // files are the names of the vocabularies and of their embedded files, without .tiktoken.
 var files = map[string]struct{ file, known string }{
-	"gpt2": {"r50k_base", "gpt2"}, "p50k": {"p50k_base", "p50k_base"}, "cl100k": {"cl100k_base", "cl100k_base"}, "o200k": {"o200k_base", "o200k_base"},
+	"gpt2": {"r50k_base", "gpt2"}, "p50k": {"p50k_base", "p50k_base"}, "cl100k": {"cl100k_base", "cl100k_base"},
+	"o200k": {"o200k_base", "o200k_base"},
 }
 
 // Ranks returns the vocabulary called gpt2, p50k, cl100k or o200k; any other name is an error.

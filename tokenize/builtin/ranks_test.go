@@ -8,7 +8,8 @@ func TestRanks(t *testing.T) {
 		split  string
 		tokens int
 		last   string
-	}{{"gpt2", "gpt2", 50256, " gazed"}, {"p50k", "gpt2", 50281, "                         "}, {"cl100k", "cl100k", 100256, " Conveyor"}, {"o200k", "o200k", 199998, " cocos"}} {
+	}{{"gpt2", "gpt2", 50256, " gazed"}, {"p50k", "gpt2", 50281, "                         "},
+		{"cl100k", "cl100k", 100256, " Conveyor"}, {"o200k", "o200k", 199998, " cocos"}} {
 		v, err := Ranks(c.name)
 		if err != nil {
 			t.Fatal(err)

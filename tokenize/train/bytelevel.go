@@ -55,11 +55,12 @@ func (t *Trainer) finishByteLevel(words []word) ([]byte, error) {
 		}
 		l.addWord(symbols, w.count)
 	}
-	next := l.learn(int64(t.opts.MinFrequency), func() bool { return len(v.tokens) >= t.opts.VocabSize }, func(left, right uint32) uint32 {
-		a, b := v.tokens[left], v.tokens[right]
-		v.merges = append(v.merges, [2]string{a, b})
-		return v.add(a + b)
-	})
+	next := l.learn(int64(t.opts.MinFrequency), func() bool { return len(v.tokens) >= t.opts.VocabSize },
+		func(left, right uint32) uint32 {
+			a, b := v.tokens[left], v.tokens[right]
+			v.merges = append(v.merges, [2]string{a, b})
+			return v.add(a + b)
+		})
 	t.noteMerges(len(v.tokens), next)
 
 	var norm any
@@ -69,13 +70,16 @@ func (t *Trainer) finishByteLevel(words []word) ([]byte, error) {
 	pre := object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}
 	if t.opts.Split != "gpt2" {
 		pre[3].value = false
-		split := object{{"type", "Split"}, {"pattern", object{{"Regex", splits[t.opts.Split]}}}, {"behavior", "Isolated"}, {"invert", false}}
+		split := object{{"type", "Split"}, {"pattern", object{{"Regex", splits[t.opts.Split]}}},
+			{"behavior", "Isolated"}, {"invert", false}}
 		pre = object{{"type", "Sequence"}, {"pretokenizers", []any{split, pre}}}
 	}
 	byteLevel := object{{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}, {"use_regex", true}}
 	model := object{
-		{"type", "BPE"}, {"dropout", nil}, {"unk_token", nil}, {"continuing_subword_prefix", nil}, {"end_of_word_suffix", nil},
-		{"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}, {"vocab", v.byID()}, {"merges", v.mergeStrings()},
+		{"type", "BPE"}, {"dropout", nil}, {"unk_token", nil}, {"continuing_subword_prefix", nil},
+		{"end_of_word_suffix", nil},
+		{"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}, {"vocab", v.byID()},
+		{"merges", v.mergeStrings()},
 	}
 	return writeFile(t.opts, norm, pre, byteLevel, byteLevel, model)
 }

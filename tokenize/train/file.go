@@ -60,7 +60,8 @@ func marshal(v any) ([]byte, error) {
 func writeFile(o Options, normalizer, preTokenizer, postProcessor, decoder, model any) ([]byte, error) {
 	added := make([]any, len(o.SpecialTokens))
 	for id, s := range slices.All(o.SpecialTokens) {
-		added[id] = object{{"id", id}, {"content", s}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", true}}
+		added[id] = object{{"id", id}, {"content", s}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
+			{"normalized", false}, {"special", true}}
 	}
 	file := object{
 		{"version", "1.0"}, {"truncation", nil}, {"padding", nil}, {"added_tokens", added}, {"normalizer", normalizer},

@@ -148,10 +148,6 @@ func prune(words []word, pieces []piece, wanted int) []piece {
 			}
 		}
 	}
-	type candidate struct {
-		id   int
-		loss float64
-	}
 	keep := make([]bool, len(pieces))
 	kept := 0
 	var candidates []candidate
@@ -176,20 +172,28 @@ func prune(words []word, pieces []piece, wanted int) []piece {
 		for _, o := range others {
 			logOther += math.Log(used[o]+used[id]) - logTotalOther
 		}
-		candidates = append(candidates, candidate{id, float64(inWords[id] / all * (math.Log(used[id]) - logTotal - logOther))})
+		candidates = append(candidates, candidate{id,
+			float64(inWords[id] / all * (math.Log(used[id]) - logTotal - logOther))})
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(-cmp.Compare(a.loss, b.loss), cmp.Compare(pieces[a.id].text, pieces[b.id].text))
 	})
-	target := max(wanted, int(shrink*float64(len(pieces))))
-	for _, c := range candidates {
-		if kept >= target {
-			break
-		}
+	room := max(0, max(wanted, int(shrink*float64(len(pieces))))-kept)
+	for _, c := range candidates[:min(room, len(candidates))] {
 		keep[c.id] = true
-		kept++
 	}
-	out := make([]piece, 0, kept)
+	return only(pieces, keep)
+}
+
+// A candidate is a piece that others can spell, with what that would cost.
+type candidate struct {
+	id   int
+	loss float64
+}
+
+// only returns the pieces to keep.
+func only(pieces []piece, keep []bool) []piece {
+	var out []piece
 	for id, p := range pieces {
 		if keep[id] {
 			out = append(out, p)

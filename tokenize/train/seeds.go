@@ -12,12 +12,35 @@ import (
 // followed by the same character is left out for the longer one. Lengths are counted one after the
 // other, because a substring can only be frequent where both its beginning and its end are.
 func seedPieces(words []word, chars map[rune]int64, limit int) []piece {
-	type seed struct {
-		text   string
-		places int64
-		chars  int64
-		inside bool // of a longer one with as many places
+	seeds := slices.DeleteFunc(frequent(words), func(s seed) bool { return s.inside })
+	slices.SortFunc(seeds, func(a, b seed) int {
+		return cmp.Or(-cmp.Compare(a.places*a.chars, b.places*b.chars), cmp.Compare(a.text, b.text))
+	})
+	seeds = seeds[:min(len(seeds), max(limit-len(chars), 0))]
+
+	pieces := make([]piece, 0, len(chars)+len(seeds))
+	weights := make([]float64, 0, cap(pieces))
+	for _, c := range slices.Sorted(maps.Keys(chars)) {
+		pieces = append(pieces, piece{text: string(c), char: true})
+		weights = append(weights, float64(chars[c]))
 	}
+	for _, s := range seeds {
+		pieces = append(pieces, piece{text: s.text})
+		weights = append(weights, float64(s.places*s.chars))
+	}
+	return maximizeSeeds(pieces, weights)
+}
+
+// A seed is a substring that occurs in at least two places.
+type seed struct {
+	text   string
+	places int64
+	chars  int64
+	inside bool // of a longer one with as many places
+}
+
+// frequent lists the seeds of words, the shortest first.
+func frequent(words []word) []seed {
 	var seeds []seed
 	alive := make([][]bool, len(words)) // by byte: a frequent substring of the last length begins here
 	for i, w := range words {
@@ -55,23 +78,7 @@ func seedPieces(words []word, chars map[rune]int64, limit int) []piece {
 		}
 		alive, shorter = next, index
 	}
-	seeds = slices.DeleteFunc(seeds, func(s seed) bool { return s.inside })
-	slices.SortFunc(seeds, func(a, b seed) int {
-		return cmp.Or(-cmp.Compare(a.places*a.chars, b.places*b.chars), cmp.Compare(a.text, b.text))
-	})
-	seeds = seeds[:min(len(seeds), max(limit-len(chars), 0))]
-
-	pieces := make([]piece, 0, len(chars)+len(seeds))
-	weights := make([]float64, 0, cap(pieces))
-	for _, c := range slices.Sorted(maps.Keys(chars)) {
-		pieces = append(pieces, piece{text: string(c), char: true})
-		weights = append(weights, float64(chars[c]))
-	}
-	for _, s := range seeds {
-		pieces = append(pieces, piece{text: s.text})
-		weights = append(weights, float64(s.places*s.chars))
-	}
-	return maximizeSeeds(pieces, weights)
+	return seeds
 }
 
 // each calls f with every substring of n characters that may be frequent: word, place in it,

@@ -40,8 +40,10 @@ var smallText = strings.Split(strings.Repeat("low lower lowest; new newer newest
 
 func TestFamiliesRoundTrip(t *testing.T) {
 	for _, o := range []Options{
-		{VocabSize: 330}, {VocabSize: 330, Split: "cl100k"}, {VocabSize: 330, Split: "o200k", Lowercase: true}, {VocabSize: 330, Split: "qwen2", SpecialTokens: []string{"<s>", "</s>"}},
-		{Family: WordPiece, VocabSize: 200}, {Family: WordPiece, VocabSize: 200, Lowercase: true}, {Family: Unigram, VocabSize: 120}, {Family: Unigram, VocabSize: 120, Lowercase: true},
+		{VocabSize: 330}, {VocabSize: 330, Split: "cl100k"}, {VocabSize: 330, Split: "o200k", Lowercase: true},
+		{VocabSize: 330, Split: "qwen2", SpecialTokens: []string{"<s>", "</s>"}},
+		{Family: WordPiece, VocabSize: 200}, {Family: WordPiece, VocabSize: 200, Lowercase: true},
+		{Family: Unigram, VocabSize: 120}, {Family: Unigram, VocabSize: 120, Lowercase: true},
 	} {
 		data := learn(t, o, smallText)
 		if again := learn(t, o, smallText); !bytes.Equal(data, again) {
@@ -74,7 +76,8 @@ func TestFamiliesRoundTrip(t *testing.T) {
 // TestMergeOrder checks counts and ties by hand: "ab" occurs four times, then "xy" and "cd" tie at
 // three.
 func TestMergeOrder(t *testing.T) {
-	data := learn(t, Options{VocabSize: 260, SpecialTokens: []string{"<s>"}}, []string{"ab", "ab", "ab", "abxy", "xy", "xy", "cd", "cd", "cd"})
+	data := learn(t, Options{VocabSize: 260, SpecialTokens: []string{"<s>"}},
+		[]string{"ab", "ab", "ab", "abxy", "xy", "xy", "cd", "cd", "cd"})
 	want := `"merges":["a b","c d","x y"]`
 	if !bytes.Contains(data, []byte(want)) {
 		t.Errorf("%s not in …%s", want, data[max(0, len(data)-200):])
@@ -160,7 +163,9 @@ func TestOptionErrors(t *testing.T) {
 // TestUnusualText: no text makes training fail or write a file that cannot be read.
 func TestUnusualText(t *testing.T) {
 	for _, family := range []Family{ByteLevelBPE, WordPiece, Unigram} {
-		for _, text := range []string{"\xff\xfe\x80", "\x00", strings.Repeat("a", 5000), "\u0301\u0301", " ", "\u2581\u2581 \u2581", "##a ##b", strings.Repeat("ab", 1000) + " " + strings.Repeat("é", 900), "\U0010ffff"} {
+		for _, text := range []string{"\xff\xfe\x80", "\x00", strings.Repeat("a", 5000), "\u0301\u0301", " ",
+			"\u2581\u2581 \u2581", "##a ##b", strings.Repeat("ab", 1000) + " " + strings.Repeat("é", 900),
+			"\U0010ffff"} {
 			tr, err := New(Options{Family: family, VocabSize: 300})
 			if err != nil {
 				t.Fatal(err)

@@ -50,12 +50,14 @@ func New(o Options) (*Trainer, error) {
 		}
 		t.words = newWordTable(o.MaxMemory, 100, 14, maxWordBytes)
 	case WordPiece:
-		t.norm = normalize.Bert{CleanText: true, HandleChineseChars: true, StripAccents: o.Lowercase, Lowercase: o.Lowercase}.Steps()
+		t.norm = normalize.Bert{CleanText: true, HandleChineseChars: true, StripAccents: o.Lowercase,
+			Lowercase: o.Lowercase}.Steps()
 		t.pre = pretokenize.Bert{}.Steps()
 		t.words = newWordTable(o.MaxMemory, 100, 14, 4*maxWordPieceChars)
 	case Unigram:
 		components := []normalize.Component{
-			normalize.Nmt{}, normalize.Form{Step: normalize.NFKC}, normalize.Replace{Pattern: normalize.Expression(spaces), Content: " "},
+			normalize.Nmt{}, normalize.Form{Step: normalize.NFKC},
+			normalize.Replace{Pattern: normalize.Expression(spaces), Content: " "},
 		}
 		if o.Lowercase {
 			components = append(components, normalize.Lowercase{})

@@ -57,12 +57,14 @@ func (t *Trainer) finishUnigram(words []word) ([]byte, error) {
 	for _, p := range pieces {
 		vocab = append(vocab, []any{p.text, exactFloat(p.score)})
 	}
-	norm := []any{object{{"type", "Nmt"}}, object{{"type", "NFKC"}}, object{{"type", "Replace"}, {"pattern", object{{"Regex", spacesPattern}}}, {"content", " "}}}
+	norm := []any{object{{"type", "Nmt"}}, object{{"type", "NFKC"}}, object{{"type", "Replace"},
+		{"pattern", object{{"Regex", spacesPattern}}}, {"content", " "}}}
 	if t.opts.Lowercase {
 		norm = append(norm, object{{"type", "Lowercase"}})
 	}
 	metaspace := object{{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}, {"split", true}}
-	model := object{{"type", "Unigram"}, {"unk_id", slices.Index(t.opts.SpecialTokens, "<unk>")}, {"vocab", vocab}, {"byte_fallback", false}}
+	model := object{{"type", "Unigram"}, {"unk_id", slices.Index(t.opts.SpecialTokens, "<unk>")}, {"vocab", vocab},
+		{"byte_fallback", false}}
 	return writeFile(t.opts, object{{"type", "Sequence"}, {"normalizers", norm}}, metaspace, nil, metaspace, model)
 }
 
@@ -174,5 +176,6 @@ func digamma(x float64) float64 {
 	xx := 1 / x
 	xx2 := float64(xx * xx)
 	xx4 := float64(xx2 * xx2)
-	return result + math.Log(x) + float64(1.0/24*xx2) - float64(7.0/960*xx4) + float64(31.0/8064*float64(xx4*xx2)) - float64(127.0/30720*float64(xx4*xx4))
+	return result + math.Log(x) + float64(1.0/24*xx2) - float64(7.0/960*xx4) +
+		float64(31.0/8064*float64(xx4*xx2)) - float64(127.0/30720*float64(xx4*xx4))
 }

@@ -47,13 +47,16 @@ func (t *Trainer) finishWordPiece(words []word) ([]byte, error) {
 			l.addWord(symbols, w.count)
 		}
 	}
-	next := l.learn(int64(t.opts.MinFrequency), func() bool { return len(v.tokens) >= t.opts.VocabSize }, func(left, right uint32) uint32 {
-		return v.add(v.tokens[left] + strings.TrimPrefix(v.tokens[right], continuing))
-	})
+	next := l.learn(int64(t.opts.MinFrequency), func() bool { return len(v.tokens) >= t.opts.VocabSize },
+		func(left, right uint32) uint32 {
+			return v.add(v.tokens[left] + strings.TrimPrefix(v.tokens[right], continuing))
+		})
 	t.noteMerges(len(v.tokens), next)
 
-	norm := object{{"type", "BertNormalizer"}, {"clean_text", true}, {"handle_chinese_chars", true}, {"strip_accents", nil}, {"lowercase", t.opts.Lowercase}}
-	model := object{{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"continuing_subword_prefix", continuing}, {"max_input_chars_per_word", maxWordPieceChars}, {"vocab", v.byID()}}
+	norm := object{{"type", "BertNormalizer"}, {"clean_text", true}, {"handle_chinese_chars", true},
+		{"strip_accents", nil}, {"lowercase", t.opts.Lowercase}}
+	model := object{{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"continuing_subword_prefix", continuing},
+		{"max_input_chars_per_word", maxWordPieceChars}, {"vocab", v.byID()}}
 	decoder := object{{"type", "WordPiece"}, {"prefix", continuing}, {"cleanup", true}}
 	return writeFile(t.opts, norm, object{{"type", "BertPreTokenizer"}}, t.bertTemplate(), decoder, model)
 }
@@ -76,7 +79,8 @@ func (t *Trainer) bertTemplate() any {
 	return object{
 		{"type", "TemplateProcessing"},
 		{"single", []any{special("[CLS]", 0), sequence("A", 0), special("[SEP]", 0)}},
-		{"pair", []any{special("[CLS]", 0), sequence("A", 0), special("[SEP]", 0), sequence("B", 1), special("[SEP]", 1)}},
+		{"pair", []any{special("[CLS]", 0), sequence("A", 0), special("[SEP]", 0), sequence("B", 1),
+			special("[SEP]", 1)}},
 		{"special_tokens", object{{"[CLS]", entry("[CLS]", cls)}, {"[SEP]", entry("[SEP]", sep)}}},
 	}
 }

@@ -1,6 +1,7 @@
 package example
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,6 +40,16 @@ func (e *FieldError) Error() string {
 
 // Is makes errors.Is find ErrUnknownField.
 func (e *FieldError) Is(target error) bool { return target == ErrUnknownField }
+
+// missingPart takes from the error of one of several joined fields the advice to take another one in
+// place of them all.
+func missingPart(err error) error {
+	var field *FieldError
+	if errors.As(err, &field) {
+		field.Likely = ""
+	}
+	return err
+}
 
 // usualFields are names of fields that hold the text in many datasets, the likeliest first.
 var usualFields = []string{"text", "content", "body", "article", "document", "passage", "story", "completion",

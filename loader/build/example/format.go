@@ -2,6 +2,7 @@ package example
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"unicode/utf8"
 )
@@ -10,8 +11,8 @@ const defaultTextField = "text"
 
 // FormatOptions configures a Formatter. The zero value of a field is its default.
 type FormatOptions struct {
-	// TextField is the field of JSON lines and the column of CSV that holds the text. Default
-	// "text".
+	// TextField is the field of JSON and the column of CSV that holds the text, as ParseFieldPaths
+	// reads it: several are joined by a blank line. Default "text".
 	TextField string
 	// Template is the name of a built-in template or the text of a Go text/template. Default:
 	// "recipe" for recipes, none for other formats.
@@ -42,18 +43,22 @@ type Formatter struct {
 	builtin  *builtin
 	template *userTemplate
 	wanted   *fieldSet // by the template
+	fields   []FieldPath
 }
 
-// NewFormatter parses the template. Errors match ErrTemplate.
+// NewFormatter parses the template and the field. Errors match ErrTemplate or ErrUnknownField.
 func NewFormatter(o FormatOptions) (*Formatter, error) {
 	f := &Formatter{opts: o}
+	var err error
+	if f.fields, err = ParseFieldPaths(cmp.Or(o.TextField, defaultTextField)); err != nil {
+		return nil, err
+	}
 	if o.TemplateName == "" {
 		f.opts.TemplateName = "template"
 	}
 	if o.Template == "" {
 		return f, nil
 	}
-	var err error
 	if f.builtin = findBuiltin(o.Template); f.builtin != nil {
 		f.template, err = parseTemplate(f.builtin.name, f.builtin.body)
 	} else {
@@ -65,6 +70,33 @@ func NewFormatter(o FormatOptions) (*Formatter, error) {
 		f.wanted = wantedFields(f.builtin.body)
 	}
 	return f, err
+}
+
+// StreamedField returns the field whose string is all that is wanted of a record, "" where more is.
+func (f *Formatter) StreamedField() string {
+	if f.template != nil || len(f.fields) != 1 || !f.fields[0].IsPlain() {
+		return ""
+	}
+	return f.fields[0].name
+}
+
+// Fields returns the names of the fields that are used of records, nil for all. Where a path leads
+// inside a field, both the path and the field are there.
+func (f *Formatter) Fields() []string {
+	if f.template != nil {
+		if f.wanted.all {
+			return nil
+		}
+		return slices.Clone(f.wanted.names)
+	}
+	var names []string
+	for _, p := range f.fields {
+		names = append(names, p.name)
+		if !p.IsPlain() {
+			names = append(names, p.Root())
+		}
+	}
+	return names
 }
 
 // HasTarget reports whether the template makes a target of every record.
@@ -125,7 +157,7 @@ type Worker struct {
 // columnIndex remembers where the wanted columns of a header are.
 type columnIndex struct {
 	of    []string
-	text  int
+	text  []int
 	known [3]int // title, ingredients, directions
 }
 
@@ -181,24 +213,37 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 			return err
 		}
 		return w.execute(dst, fields, size, limit)
-	case w.columns.text < 0:
-		return missingColumn(f.textField(), rec.Columns, &w.fields)
 	}
-	dst.Prompt = append(dst.Prompt, w.fields.at(w.columns.text)...)
-	return nil
+	return w.csvText(dst, rec)
 }
 
-func (f *Formatter) textField() string {
-	if f.opts.TextField != "" {
-		return f.opts.TextField
+// csvText joins the columns that hold the text. Empty ones are left out.
+func (w *Worker) csvText(dst *Formatted, rec Record) error {
+	for i, column := range w.columns.text {
+		if column < 0 {
+			err := missingColumn(w.f.fields[i].name, rec.Columns, &w.fields)
+			if len(w.columns.text) > 1 {
+				err = missingPart(err)
+			}
+			return err
+		}
+		text := w.fields.at(column)
+		if len(text) > 0 && len(dst.Prompt) > 0 {
+			dst.Prompt = append(dst.Prompt, fieldSeparator...)
+		}
+		dst.Prompt = append(dst.Prompt, text...)
 	}
-	return defaultTextField
+	return nil
 }
 
 func (w *Worker) jsonText(dst *Formatted, data []byte) error {
 	var lone int
 	var err error
-	dst.Prompt, lone, err = w.scan.appendField(dst.Prompt, data, w.f.textField())
+	if fields := w.f.fields; len(fields) == 1 {
+		dst.Prompt, lone, err = w.scan.appendField(dst.Prompt, data, &fields[0])
+	} else {
+		dst.Prompt, lone, err = w.scan.appendJoined(dst.Prompt, data, fields)
+	}
 	dst.Replaced += lone
 	return err
 }
@@ -209,7 +254,10 @@ func (w *Worker) locate(columns []string) {
 	if len(c.of) == len(columns) && (len(columns) == 0 || &c.of[0] == &columns[0]) {
 		return
 	}
-	c.of, c.text = columns, slices.Index(columns, w.f.textField())
+	c.of, c.text = columns, c.text[:0]
+	for i := range w.f.fields {
+		c.text = append(c.text, slices.Index(columns, w.f.fields[i].name))
+	}
 	for i, name := range recipeColumns {
 		c.known[i] = slices.Index(columns, name)
 	}

@@ -94,7 +94,7 @@ func TestFormat(t *testing.T) {
 		{"no string at last", FormatOptions{}, jsonl, `{"text":"a","text":2}`, "", 0, ErrUnknownField},
 		{"no object", FormatOptions{}, jsonl, `["text"]`, "", 0, ErrMalformed},
 		{"cut short", FormatOptions{}, jsonl, `{"text":"a"`, "", 0, ErrMalformed},
-		{"bad behind the field", FormatOptions{}, jsonl, `{"text":"a","b":tru}`, "", 0, ErrMalformed},
+		{"bad after the field", FormatOptions{}, jsonl, `{"text":"a","b":tru}`, "", 0, ErrMalformed},
 		{"two objects", FormatOptions{}, jsonl, `{"text":"a"}{}`, "", 0, ErrMalformed},
 		{"control character", FormatOptions{}, jsonl, "{\"text\":\"a\tb\"}", "", 0, ErrMalformed},
 		{"zero bytes behind", FormatOptions{}, jsonl, "{\"text\":\"a\"}\x00", "", 0, ErrMalformed},
@@ -112,7 +112,7 @@ func TestFormat(t *testing.T) {
 		{"csv, no such column", FormatOptions{TextField: "body"}, table, "1,2", "", 0, ErrUnknownField},
 		{"csv, too few", FormatOptions{}, table, "1", "", 0, ErrMalformed},
 		{"csv, too many", FormatOptions{}, table, "1,2,3", "", 0, ErrMalformed},
-		{"csv, behind a quote", FormatOptions{}, table, `1,"a"b`, "", 0, ErrMalformed},
+		{"csv, after a quote", FormatOptions{}, table, `1,"a"b`, "", 0, ErrMalformed},
 		{"csv, open quote", FormatOptions{}, table, `1,"a`, "", 0, ErrMalformed},
 		{"csv template", FormatOptions{Template: "{{.id}}/{{upper .text}}"}, table, "1,a", "1/A", 0, nil},
 	} {

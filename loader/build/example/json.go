@@ -28,49 +28,61 @@ type jsonSpan struct {
 
 const maxNesting = 1000
 
-// appendField appends the string of a field to dst. Of several fields of that name the last counts,
-// as in Python. lone is the number of lone surrogates that became U+FFFD.
-func (s *jsonScanner) appendField(dst, data []byte, name string) (text []byte, lone int, err error) {
-	s.data, s.pos, s.nesting = data, 0, s.nesting[:0]
-	var found jsonSpan
-	var kind byte // of the field's last value: its first byte
-	if err := s.openObject(); err != nil {
+// appendField appends the string that a path leads to to dst. Of several fields of one name the last
+// counts, as in Python. lone is the number of lone surrogates that became U+FFFD.
+func (s *jsonScanner) appendField(dst, data []byte, path *FieldPath) (text []byte, lone int, err error) {
+	found, err := s.find(data, path)
+	if err != nil {
 		return dst, 0, err
 	}
-	for first := true; ; first = false {
-		key, more, err := s.nextMember(first)
-		if err != nil {
-			return dst, 0, err
-		}
-		if !more {
-			break
-		}
-		b := s.token()
-		isWanted := s.isKey(key, name)
-		if isWanted {
-			kind = b
-		}
-		if isWanted && b == '"' {
-			found, err = s.skipString()
-		} else {
-			err = s.skipValue()
-		}
-		if err != nil {
-			return dst, 0, err
-		}
-	}
-	if s.token() != 0 || s.pos < len(s.data) {
-		return dst, 0, s.malformed("something after the object")
-	}
-	switch kind {
+	switch found.kind {
 	case '"':
-		text, lone = appendUnescaped(dst, data[found.start:found.end], found.escaped)
+		in := found.inside()
+		text, lone = appendUnescaped(dst, data[in.start:in.end], in.escaped)
 		return text, lone, nil
 	case 0:
-		return dst, 0, missingField(name, data)
+		return dst, 0, missingField(path.name, data)
 	}
-	return dst, 0, problemf(ErrUnknownField, "field %q is %s, not a string", name, kindName(kind))
+	return dst, 0, problemf(ErrUnknownField, "field %q is %s, not a string", path.name, kindName(found.kind))
 }
+
+// appendJoined appends the strings of several fields with a blank line between them. Fields that are
+// null or empty are left out with their blank line; it is an error where all are null.
+func (s *jsonScanner) appendJoined(dst, data []byte, paths []FieldPath) (text []byte, lone int, err error) {
+	start, nulls := len(dst), 0
+	for i := range paths {
+		found, err := s.find(data, &paths[i])
+		switch {
+		case err != nil:
+			return dst[:start], 0, err
+		case found.kind == 'n':
+			nulls++
+			continue
+		case found.kind == 0:
+			return dst[:start], 0, missingPart(missingField(paths[i].name, data))
+		case found.kind != '"':
+			return dst[:start], 0, problemf(ErrUnknownField, "field %q is %s, not a string", paths[i].name,
+				kindName(found.kind))
+		}
+		in := found.inside()
+		if in.start == in.end {
+			continue
+		}
+		if len(dst) > start {
+			dst = append(dst, fieldSeparator...)
+		}
+		var n int
+		dst, n = appendUnescaped(dst, data[in.start:in.end], in.escaped)
+		lone += n
+	}
+	if nulls == len(paths) {
+		return dst[:start], 0, problemf(ErrUnknownField, "all of the fields that are joined are null")
+	}
+	return dst, lone, nil
+}
+
+// fieldSeparator stands between fields that are joined.
+const fieldSeparator = "\n\n"
 
 // openObject goes into an object.
 func (s *jsonScanner) openObject() error {

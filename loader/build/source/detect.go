@@ -64,7 +64,7 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	in.Format = o.Format
 	if in.Format == Auto {
-		if in.Format, err = detectFormat(in.URI, text, whole, o.TextField); err != nil {
+		if in.Format, err = detectFormat(in.URI, text, whole, o.Fields); err != nil {
 			return refuse(readable, err)
 		}
 	}
@@ -74,8 +74,8 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 func estimate(c Compression, size int64) int64 { return size * compressedRatio[c] }
 
 // detectFormat chooses among the formats that are recognised without being asked for. whole reports
-// that text is all there is; field is the one that holds the text of a record.
-func detectFormat(name string, text []byte, whole bool, field string) (Format, error) {
+// that text is all there is; fields are those that are wanted of a record.
+func detectFormat(name string, text []byte, whole bool, fields []string) (Format, error) {
 	switch extension(name) {
 	case ".jsonl", ".ndjson", ".jl", ".ldjson":
 		return JSONL, nil
@@ -102,7 +102,7 @@ func detectFormat(name string, text []byte, whole bool, field string) (Format, e
 		return "", jsonDocument(text)
 	case isWikiText(text):
 		return WikiText, nil
-	case isCSV(text, whole, field):
+	case isCSV(text, whole, fields):
 		return CSV, nil
 	}
 	return Text, nil
@@ -198,11 +198,11 @@ func isJSONDocument(text []byte, whole bool) bool {
 // triedRecords is how many records must have as many fields as the header.
 const triedRecords = 20
 
-// isCSV reports whether the first line is a header that names the field which holds the text, and
-// the records after it have as many fields.
-func isCSV(text []byte, whole bool, field string) bool {
+// isCSV reports whether the first line is a header that names the wanted fields, and the records
+// after it have as many fields.
+func isCSV(text []byte, whole bool, wanted []string) bool {
 	header, rest, found := bytes.Cut(text, []byte("\n"))
-	if !found || field == "" || len(header) > maxHeadingBytes {
+	if !found || len(wanted) == 0 || len(header) > maxHeadingBytes {
 		return false
 	}
 	comma := sniffComma(header)
@@ -211,7 +211,8 @@ func isCSV(text []byte, whole bool, field string) bool {
 		columns[i] = strings.Trim(columns[i], `"`)
 	}
 	sorted := slices.Sorted(slices.Values(columns))
-	if len(columns) < 2 || !slices.Contains(columns, field) || sorted[0] == "" ||
+	unknown := func(field string) bool { return !slices.Contains(columns, field) }
+	if len(columns) < 2 || slices.ContainsFunc(wanted, unknown) || sorted[0] == "" ||
 		len(slices.Compact(sorted)) < len(columns) {
 		return false
 	}

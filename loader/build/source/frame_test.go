@@ -84,7 +84,7 @@ func TestFraming(t *testing.T) {
 		{"streamed json", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}, `{"x":[1,{"y":null}],"text":"0123456789abc\n\u00e9\ud83d\ude00fghijklmnop","z":-1.5e3}` + "\n{}\n",
 			[]string{"0123456789abc\n|é|😀fghi|jklmnop", "{}"}},
 		{"streamed json without the field", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}, `{"a":"0123456789abcdefghij"}` + "\n{}\n", []string{"!", "{}"}},
-		{"streamed json is bad behind the text", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}, `{"text":"0123456789abcdefghij",}` + "\n{}\n", []string{"0123456789abcdef|!", "{}"}},
+		{"streamed json is bad after the text", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}, `{"text":"0123456789abcdefghij",}` + "\n{}\n", []string{"0123456789abcdef|!", "{}"}},
 		{"streamed json ends in the text", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}, `{"text":"0123456789abcdefghij` + "\n{}\n", []string{"0123456789abcdef|!", "{}"}},
 		{"csv", CSV, Options{}, "a,b\n1,2\n\"x\ny\",\"q\"\"q\"\r\n\n3,\"\"", []string{"1,2", "\"x\ny\",\"q\"\"q\"", `3,""`}},
 		{"csv with a bad quote", CSV, Options{}, "a,b\n\"x\"y,2\n3,4\n", []string{"!", "3,4"}},
@@ -154,7 +154,7 @@ func drawOptions(t *rapid.T) Options {
 	return o
 }
 
-// isEmpty tells whether Open refuses text.
+// isEmpty reports whether Open refuses text.
 func isEmpty(text string) bool { return strings.TrimPrefix(text, "\ufeff") == "" }
 
 // outcome is everything that a run gave, errors as text.
@@ -200,7 +200,7 @@ func TestChunksAndResuming(t *testing.T) {
 			}
 			rest, err := readFrom(t, open(strings.NewReader(text), 1+i%5), at)
 			if diff := cmp.Diff(outcome(first[i+1:], firstErr), outcome(rest, err)); diff != "" {
-				rt.Fatalf("resumed behind record %d: %s\n%q", i, diff, text)
+				rt.Fatalf("resumed after record %d: %s\n%q", i, diff, text)
 			}
 		}
 		for i, r := range first {
@@ -239,7 +239,7 @@ func TestPiecesJoin(t *testing.T) {
 	})
 }
 
-// longBlank tells whether text has a stretch of white space of so many bytes.
+// longBlank reports whether text has a stretch of white space of n bytes.
 func longBlank(text string, n int) bool {
 	run := 0
 	for _, r := range text {

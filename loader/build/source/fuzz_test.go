@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// fuzzFraming checks I1 and I2 on any bytes: read at once, byte by byte, and resumed behind a record.
+// fuzzFraming checks I1 and I2 on any bytes: read at once, byte by byte, and resumed after a record.
 func fuzzFraming(f *testing.F, formats []Format, seeds ...string) {
 	for i, s := range seeds {
 		f.Add([]byte(s), uint8(16+i), uint8(40), uint16(i))
@@ -46,7 +46,7 @@ func fuzzFraming(f *testing.F, formats []Format, seeds ...string) {
 		i := int(at) % len(first)
 		rest, err := readFrom(t, open(bytes.NewReader(data), 5), first[i].next)
 		if want, got := outcome(first[i+1:], firstErr), outcome(rest, err); !slices.Equal(got, want) {
-			t.Fatalf("%q resumed behind record %d\nwant %s\ngot %s", data, i, strings.Join(want, "\n"), strings.Join(got, "\n"))
+			t.Fatalf("%q resumed after record %d\nwant %s\ngot %s", data, i, strings.Join(want, "\n"), strings.Join(got, "\n"))
 		}
 	})
 }

@@ -288,7 +288,7 @@ func TestCompressionAndResuming(t *testing.T) {
 		for _, i := range []int{0, 1, 14_999, 29_998, 29_999} {
 			rest, err := readFrom(t, set, got[i].next)
 			if err != nil || !slices.Equal(outcome(rest, nil), outcome(got[i+1:], nil)) {
-				t.Errorf("%s: resumed behind record %d: %d records, %v", name, i, len(rest), err)
+				t.Errorf("%s: resumed after record %d: %d records, %v", name, i, len(rest), err)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// manyFiles makes a folder of so many files of one line each, by hard links to a few.
+// manyFiles makes a folder of n files of one line each, by hard links to a few.
 func manyFiles(t testing.TB, n int) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/loader/build/source/synth"
 )
 
-// live is what the heap holds behind a collection.
+// live is what the heap holds after a collection.
 func live() int64 {
 	runtime.GC()
 	var m runtime.MemStats

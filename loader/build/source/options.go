@@ -82,6 +82,10 @@ type Options struct {
 	// TextField is the JSON field whose string is streamed where a JSON line is longer than
 	// MaxPieceBytes. Output. Default "": such lines come whole.
 	TextField string
+	// Fields are the names of the fields that anything wants of a record: those of columnar formats
+	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
+	// all where there is none.
+	Fields []string
 	// Include and Exclude are globs that choose among the files of folders and globs: by the name
 	// of a file or folder, or, where they hold a slash, by the path from the folder on. What
 	// Exclude matches is left out, all of a folder too. Output. Default: all files that hold text.
@@ -122,6 +126,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Cut == nil {
 		o.Cut = characterCut
+	}
+	if o.Fields == nil && o.TextField != "" {
+		o.Fields = []string{o.TextField}
 	}
 	if o.Whole {
 		o.PieceBytes, o.MaxPieceBytes, o.TextField = o.MaxRecordBytes, o.MaxRecordBytes, ""

@@ -162,7 +162,7 @@ func TestDetectFormatOfContent(t *testing.T) {
 		"{\"a\": 1,\n\"b\": 2}\n":                 "",
 		"\n\n = Title = \n\n text of the article": WikiText,
 	} {
-		got, err := detectFormat("-", []byte(text), true, "text")
+		got, err := detectFormat("-", []byte(text), true, []string{"text"})
 		if got != want || (want == "") != errors.Is(err, ErrUnsupported) {
 			t.Errorf("%q: %s, %v; want %s", text, got, err, want)
 		}
@@ -192,7 +192,7 @@ func TestJSONDocumentsNameTheCommandThatMakesLines(t *testing.T) {
 		"[\n \"a\",\n \"b\"\n]\n":                         "`jq -c '.[] | {text: .}'`",
 		"{\n \"text\": \"a\"\n}\n":                        "`jq -c .`",
 	} {
-		_, err := detectFormat("x.json", []byte(text), true, "text")
+		_, err := detectFormat("x.json", []byte(text), true, []string{"text"})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}

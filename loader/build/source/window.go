@@ -85,7 +85,7 @@ func (w *window) makeRoom() {
 	}
 }
 
-// need fills the window until n bytes are unread, and reports whether there are so many.
+// need fills the window until n bytes are unread, and reports whether the input has as many.
 func (w *window) need(n int) bool {
 	for w.w-w.r < n {
 		if !w.fill() {

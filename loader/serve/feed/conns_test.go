@@ -77,7 +77,7 @@ func TestStreamsHoldNoPlaces(t *testing.T) {
 	resp.Body.Close()
 }
 
-// bigBackend has a manifest of so many bytes.
+// bigBackend has a manifest of the given size.
 type bigBackend struct {
 	fakeBackend
 	manifest []byte

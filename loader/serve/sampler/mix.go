@@ -87,3 +87,22 @@ func (m *mix) fill(w int64) {
 		seen[s]++
 	}
 }
+
+// before64 returns how many rows of a source come before the window that holds a position.
+func (m *mix) before64(source int, position int64) int64 {
+	return position / mixWindow * m.shares[source]
+}
+
+// place returns the position of a source's row number k: the inverse of at.
+func (m *mix) place(source int, k int64) int64 {
+	w, i := k/m.shares[source], k%m.shares[source]
+	if w != m.window {
+		m.fill(w)
+	}
+	for index, s := range m.source {
+		if int(s) == source && int64(m.before[index]) == i {
+			return w*mixWindow + int64(index)
+		}
+	}
+	panic("sampler: a window of a mix lacks a row of its share")
+}

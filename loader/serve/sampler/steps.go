@@ -123,17 +123,9 @@ func (s *Steps) Position() int64 { return s.position }
 // Errors besides are those of the LengthsFunc, *TooLongError, and *EmptyEpochError.
 func (s *Steps) Next(b *Batch) error {
 	for s.position < s.end {
-		epochEnd := (s.position/s.order.rows + 1) * s.order.rows
-		var err error
-		if s.opts.MaxTokens > 0 {
-			err = s.nextByTokens(b, epochEnd)
-		} else {
-			err = s.nextByRows(b, epochEnd)
-		}
-		if err != nil {
+		if err := s.Deal(b); err != nil {
 			return err
 		}
-		s.position = b.Next
 		if len(b.Items) > 0 {
 			s.dealt = true
 			return nil
@@ -143,6 +135,26 @@ func (s *Steps) Next(b *Batch) error {
 		}
 	}
 	return io.EOF
+}
+
+// Deal fills b with this rank's rows of the step at Position, which may be none, and goes on to the
+// next; io.EOF after the last. Errors besides are those of Next.
+func (s *Steps) Deal(b *Batch) error {
+	if s.position >= s.end {
+		b.Items = b.Items[:0]
+		return io.EOF
+	}
+	epochEnd := (s.position/s.order.rows + 1) * s.order.rows
+	var err error
+	if s.opts.MaxTokens > 0 {
+		err = s.nextByTokens(b, epochEnd)
+	} else {
+		err = s.nextByRows(b, epochEnd)
+	}
+	if err == nil {
+		s.position = b.Next
+	}
+	return err
 }
 
 // mostEmpty is how many epochs without end may have nothing for a rank before it is taken for

@@ -300,8 +300,9 @@ func (b *builder) findBase(labels []byte) uint32 {
 			b.head = b.next[b.head]
 		}
 	}
-	// The newest block, then new ones. The ring's oldest units may be holes that no node with several children fits into, and a block for each of
-	// those nodes would be an array of many times the nodes.
+	// The newest block, then new ones. The ring's oldest units may be holes that no node with
+	// several children fits into, and a block for each of those nodes would be an array of many
+	// times the nodes.
 	first := uint32(len(b.units) - blockUnits)
 	for ; ; first = uint32(len(b.units)) {
 		if first == uint32(len(b.units)) {

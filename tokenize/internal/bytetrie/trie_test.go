@@ -65,7 +65,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// Many nodes with the same sixteen children must share blocks: an array of many times the nodes was more than a tokenizer may take.
+// Many nodes with the same sixteen children must share blocks: an array of many times the nodes was
+// more than a tokenizer may take.
 func TestDense(t *testing.T) {
 	var keys [][]byte
 	var values []uint32

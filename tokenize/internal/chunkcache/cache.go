@@ -9,13 +9,15 @@
 // Data flow: text -> Window.Buf -> Classify (masks of cuts and gaps) -> spans -> keys (key, line,
 // prefetch) -> probe (ids).
 //
-//	I1  The key of a chunk of at most 16 bytes is the chunk, zero-padded. It is injective because text with NUL bytes never gets such
-//	    a key: it goes through the long table, which compares length and bytes.
+//	I1  The key of a chunk of at most 16 bytes is the chunk, zero-padded. It is injective because
+//	    text with NUL bytes never gets such a key: it goes through the long table, which compares
+//	    length and bytes.
 //	I2  Memory is fixed at New; nothing grows. Old entries are overwritten, never the reason for an allocation.
-//	I3  A value that lies in a ring is valid while the ring's head has not come round; probes check that, so there is no sweep.
+//	I3  A value that lies in a ring is valid while the ring's head has not come round; probes check
+//	    that, so there is no sweep.
 //	I4  Every function with an assembly twin gives the same result in plain Go (build tag purego), bit for bit.
 //
-// A Cache belongs to one goroutine.
+// A Cache belongs to one goroutine. Engine bytebpe has a cache of its own, see there why.
 package chunkcache
 
 import (
@@ -121,7 +123,8 @@ func divide(cacheBytes int) sizes {
 }
 
 func (s sizes) bytes() int {
-	return int(unsafe.Sizeof(Cache{})) + (s.nA+s.nB)*lineBytes + s.nLong*longEntrySize + s.longBytes + s.spillBytes + 4*maxCopy
+	return int(unsafe.Sizeof(Cache{})) + (s.nA+s.nB)*lineBytes + s.nLong*longEntrySize + s.longBytes + s.spillBytes +
+		4*maxCopy
 }
 
 const longEntrySize = int(unsafe.Sizeof(longEntry{}))
@@ -241,7 +244,8 @@ func (c *Cache) lookup(dst []uint32, r *record) ([]uint32, bool) {
 	if c.wide {
 		switch n := v >> 60; {
 		case n <= 3:
-			ids := [3]uint32{uint32(v) & wideIDMask, uint32(v>>wideIDBits) & wideIDMask, uint32(v>>(2*wideIDBits)) & wideIDMask}
+			ids := [3]uint32{uint32(v) & wideIDMask, uint32(v>>wideIDBits) & wideIDMask,
+				uint32(v>>(2*wideIDBits)) & wideIDMask}
 			return append(dst, ids[:n]...), true
 		default:
 			ids, ok := c.spill32.get(uint32(v), int(v>>32&0xFFFFFFF))

@@ -80,7 +80,8 @@ func BPE(suffix string) Step {
 
 // cleanups are the replacements of wordpiece's clean-up, in order.
 var cleanups = [][2]string{
-	{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"}, {" do not", " don't"},
+	{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
+	{" do not", " don't"},
 	{" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
 }
 

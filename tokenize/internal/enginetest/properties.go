@@ -58,9 +58,12 @@ func Text(rng *rand.Rand, alphabet []string) string {
 }
 
 var (
-	spaces  = []string{" ", " ", " ", " ", "  ", "\n", "\t", "\r\n", "\u00A0", "\u3000", "\u2028", "\u0085", "\u2581", "   "}
-	awkward = []string{"\x00", "\u0301", "\u0340\u0301", "e\u0301", "\U0001F468\u200D\U0001F469", "\u200B", "\u200D", "\u0600a", "\u0344", "\u4E2D\u6587",
-		"\uAC01", "\uFF21", "\uFB01\u0301", "\uFFFD", "\U0001D15E\u0301", "\u0130", "don't", "##", "...", "\x01", "\x7F", "'", "\uF900", "\u037E", "\u1AB0\U0001E4EC"}
+	spaces = []string{" ", " ", " ", " ", "  ", "\n", "\t", "\r\n", "\u00A0", "\u3000", "\u2028", "\u0085", "\u2581",
+		"   "}
+	awkward = []string{"\x00", "\u0301", "\u0340\u0301", "e\u0301", "\U0001F468\u200D\U0001F469", "\u200B", "\u200D",
+		"\u0600a", "\u0344", "\u4E2D\u6587",
+		"\uAC01", "\uFF21", "\uFB01\u0301", "\uFFFD", "\U0001D15E\u0301", "\u0130", "don't", "##", "...", "\x01",
+		"\x7F", "'", "\uF900", "\u037E", "\u1AB0\U0001E4EC"}
 )
 
 // NoAllocs checks that encoding documents once seen allocates nothing.

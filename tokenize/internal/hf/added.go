@@ -88,7 +88,8 @@ func (b *builder) addTokens() error {
 		}
 		ids[a.content] = id
 		byID[id] = i
-		b.spec.Added = append(b.spec.Added, spec.Added{Content: a.content, ID: id, Special: a.special, Decoded: a.content})
+		b.spec.Added = append(b.spec.Added, spec.Added{Content: a.content, ID: id, Special: a.special,
+			Decoded: a.content})
 	}
 	steps := normalize.Unroll(b.spec.Normalizer)
 	seen := map[string]string{} // Hugging Face takes any of several, by the order of a hash table; here it is the first
@@ -112,7 +113,8 @@ func (b *builder) addTokens() error {
 // searchFor adds a token to those that are searched for, by its normal form where it is to be found
 // in normalized text.
 func (b *builder) searchFor(a addedToken, entry *spec.Added, steps normalize.Sequence, seen map[string]string) error {
-	token := added.Token{Content: []byte(a.content), ID: entry.ID, SingleWord: a.singleWord, LStrip: a.lstrip, RStrip: a.rstrip}
+	token := added.Token{Content: []byte(a.content), ID: entry.ID, SingleWord: a.singleWord, LStrip: a.lstrip,
+		RStrip: a.rstrip}
 	if !a.normalized {
 		b.spec.Raw = append(b.spec.Raw, token)
 		return nil

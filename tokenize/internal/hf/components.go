@@ -104,8 +104,9 @@ func (c component) charsmap() *charsmap.Map {
 }
 
 var behaviors = map[string]pretokenize.Behavior{
-	"Removed": pretokenize.Removed, "Isolated": pretokenize.Isolated, "MergedWithPrevious": pretokenize.MergedWithPrevious,
-	"MergedWithNext": pretokenize.MergedWithNext, "Contiguous": pretokenize.Contiguous,
+	"Removed": pretokenize.Removed, "Isolated": pretokenize.Isolated,
+	"MergedWithPrevious": pretokenize.MergedWithPrevious,
+	"MergedWithNext":     pretokenize.MergedWithNext, "Contiguous": pretokenize.Contiguous,
 }
 
 func (c component) behavior() pretokenize.Behavior {
@@ -155,7 +156,8 @@ func (c component) preTokenizer() (p pretokenize.Component, ok bool) {
 		return b, true
 	case "Metaspace":
 		c.fields("replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep")
-		return pretokenize.Metaspace{Replacement: c.char("replacement"), Prepend: c.prependScheme(), Split: c.optional("split", true)}, true
+		return pretokenize.Metaspace{Replacement: c.char("replacement"), Prepend: c.prependScheme(),
+			Split: c.optional("split", true)}, true
 	case "Split":
 		c.fields("pattern", "behavior", "invert")
 		return pretokenize.Split{Pattern: c.pattern(), Behavior: c.behavior(), Invert: c.boolean("invert")}, true

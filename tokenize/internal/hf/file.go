@@ -99,7 +99,8 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	}
 	s.Warnings = append(s.Warnings, r.ignored...)
 	s.Names = spec.Names{
-		Normalizer: join(norm), PreTokenizer: join(pre), Model: f.model.kind, PostProcessor: join(post), Decoder: join(dec),
+		Normalizer: join(norm), PreTokenizer: join(pre), Model: f.model.kind, PostProcessor: join(post),
+		Decoder: join(dec),
 	}
 	if err := b.addTokens(); err != nil {
 		return nil, err

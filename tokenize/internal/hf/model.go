@@ -41,8 +41,9 @@ type model struct {
 func (m *model) spec(unk int64) spec.Model {
 	switch m.kind {
 	case "BPE":
-		return &spec.BPE{Vocab: m.table, Merges: m.merges, Unk: unk, FuseUnk: m.fuseUnk, ByteFallback: m.byteFallback, IgnoreMerges: m.ignoreMerges,
-			Prefix: m.prefix, Suffix: m.suffix}
+		return &spec.BPE{Vocab: m.table, Merges: m.merges, Unk: unk, FuseUnk: m.fuseUnk, ByteFallback: m.byteFallback,
+			IgnoreMerges: m.ignoreMerges,
+			Prefix:       m.prefix, Suffix: m.suffix}
 	case "WordPiece":
 		return &spec.WordPiece{Vocab: m.table, Unk: unk, Prefix: m.prefix, MaxChars: m.maxChars}
 	case "WordLevel":
@@ -53,7 +54,8 @@ func (m *model) spec(unk int64) spec.Model {
 
 // fieldsOf lists what each kind of model may hold besides "type".
 var fieldsOf = map[string][]string{
-	"BPE": {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges",
+	"BPE": {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback",
+		"ignore_merges",
 		"vocab", "merges", "cache_capacity"},
 	"WordPiece": {"unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"},
 	"WordLevel": {"unk_token", "vocab"},
@@ -195,6 +197,35 @@ func (m *model) readFields() error {
 			return spec.Unsupportedf("BPE with dropout %v: ids would be random; set it to null to encode with all merges", p)
 		}
 	}
+	if err := m.readOptions(known); err != nil {
+		return err
+	}
+	if s, ok := m.has("unk_id"); ok && m.kind == "Unigram" {
+		id, err := s.Uint(spec.MaxID)
+		if err != nil {
+			return err
+		}
+		m.unkID = int(id)
+	}
+	if m.kind == "WordPiece" {
+		s, ok := m.has("max_input_chars_per_word")
+		if !ok {
+			return spec.Formatf("WordPiece without max_input_chars_per_word")
+		}
+		n, err := s.Uint(1 << 62)
+		if err != nil {
+			return err
+		}
+		m.maxChars = n
+	}
+	if (m.kind == "WordPiece" || m.kind == "WordLevel") && !m.hasUnk {
+		return spec.Formatf("%s without unk_token", m.kind)
+	}
+	return nil
+}
+
+// readOptions reads the members that are plain truths or short texts.
+func (m *model) readOptions(known map[string]bool) error {
 	for _, f := range []struct {
 		name string
 		to   *bool
@@ -217,32 +248,12 @@ func (m *model) readFields() error {
 				return err
 			}
 			if len(b) > maxText {
-				return spec.TooLargef("field %q of the %s model has %d bytes; the most is %d", f.name, m.kind, len(b), maxText)
+				return spec.TooLargef("field %q of the %s model has %d bytes; the most is %d", f.name, m.kind, len(b),
+					maxText)
 			}
 			*f.to = string(b)
 			m.hasUnk = m.hasUnk || f.name == "unk_token"
 		}
-	}
-	if s, ok := m.has("unk_id"); ok && m.kind == "Unigram" {
-		id, err := s.Uint(spec.MaxID)
-		if err != nil {
-			return err
-		}
-		m.unkID = int(id)
-	}
-	if m.kind == "WordPiece" {
-		s, ok := m.has("max_input_chars_per_word")
-		if !ok {
-			return spec.Formatf("WordPiece without max_input_chars_per_word")
-		}
-		n, err := s.Uint(1 << 62)
-		if err != nil {
-			return err
-		}
-		m.maxChars = n
-	}
-	if (m.kind == "WordPiece" || m.kind == "WordLevel") && !m.hasUnk {
-		return spec.Formatf("%s without unk_token", m.kind)
 	}
 	return nil
 }

@@ -88,7 +88,8 @@ func (c component) unsupported(what string) {
 func (c component) fields(names ...string) {
 	for _, m := range c.Members {
 		if m.Key != "type" && m.Value.Kind != 'n' && m.Value.Kind != 'f' && !slices.Contains(names, m.Key) {
-			c.r.ignored = append(c.r.ignored, fmt.Sprintf("field %.80q of %s ignored, as Hugging Face's library does", m.Key, c.kind))
+			c.r.ignored = append(c.r.ignored, fmt.Sprintf("field %.80q of %s ignored, as Hugging Face's library does",
+				m.Key, c.kind))
 		}
 	}
 }

@@ -330,5 +330,6 @@ func (p *pairReader) add(a, b uint32) error {
 // makes reports whether a token is left and right together.
 func (p *pairReader) makes(id uint32, left, right []byte) bool {
 	t, ok := p.table.Token(id)
-	return ok && len(t) == len(left)+len(right) && string(t[:len(left)]) == string(left) && string(t[len(left):]) == string(right)
+	return ok && len(t) == len(left)+len(right) && string(t[:len(left)]) == string(left) &&
+		string(t[len(left):]) == string(right)
 }

@@ -111,6 +111,12 @@ func ParseFloat(raw []byte) (float64, bool) {
 	if integer && !full {
 		return sign(float64(significand), negative), true
 	}
+	return scale(significand, exponent, negative)
+}
+
+// scale is significand × 10^exponent, rounded where serde_json rounds: after the significand and
+// after each factor. It reports false where that is too large for a float64.
+func scale(significand uint64, exponent int, negative bool) (float64, bool) {
 	f := float64(significand)
 	for exponent < -308 {
 		if f == 0 {

@@ -7,7 +7,8 @@
 // is not to nearest (see Float).
 //
 //	I1  Whatever the input, memory is bounded by the longest string, and nesting by maxDepth.
-//	I2  Everything that serde_json rejects is an error: lone surrogates, control characters, trailing commas, leading zeros.
+//	I2  Everything that serde_json rejects is an error: lone surrogates, control characters,
+//	    trailing commas, leading zeros.
 package jsonx
 
 import (

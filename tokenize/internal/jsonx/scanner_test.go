@@ -10,11 +10,15 @@ import (
 )
 
 var documents = []string{
-	``, ` `, `null`, `nul`, `true`, `tru`, `false `, `[]`, `{}`, `[1,]`, `{"a":1,}`, `[1 2]`, `{"a" 1}`, `{1:2}`, `[`, `{"a":`, `"`, `"abc`, `"abc\`, "\"a\nb\"",
-	`0`, `-0`, `00`, `01`, `-`, `-a`, `1.`, `.5`, `1.5`, `1e`, `1e+`, `1E-7`, `1e5x`, `123456789012345678`, `1234567890123456789`, `18446744073709551615`,
+	``, ` `, `null`, `nul`, `true`, `tru`, `false `, `[]`, `{}`, `[1,]`, `{"a":1,}`, `[1 2]`, `{"a" 1}`, `{1:2}`, `[`,
+	`{"a":`, `"`, `"abc`, `"abc\`, "\"a\nb\"",
+	`0`, `-0`, `00`, `01`, `-`, `-a`, `1.`, `.5`, `1.5`, `1e`, `1e+`, `1E-7`, `1e5x`, `123456789012345678`,
+	`1234567890123456789`, `18446744073709551615`,
 	`18446744073709551616`, `99999999999999999999999`, `1.0`, `1e3`, `-5`, `007`,
-	`"\u0041\u00e9\u6f22\ud83d\udc4d"`, `"\ud800"`, `"\udc00\ud800"`, `"\u12"`, `"\u12g4"`, `"\x"`, `"\"\\\/\b\f\n\r\t"`, `"abcdefgh\"ijklmnopqr\\"`,
-	"{\n        \"a\": [\n                1,\n                \"b c\"\n        ],\t\"b\" :{\"c\":null}\r\n}\n", `"` + strings.Repeat("x", 40) + `é"`, "\xff", "\"\xff\"",
+	`"\u0041\u00e9\u6f22\ud83d\udc4d"`, `"\ud800"`, `"\udc00\ud800"`, `"\u12"`, `"\u12g4"`, `"\x"`,
+	`"\"\\\/\b\f\n\r\t"`, `"abcdefgh\"ijklmnopqr\\"`,
+	"{\n        \"a\": [\n                1,\n                \"b c\"\n        ],\t\"b\" :{\"c\":null}\r\n}\n", `"` +
+		strings.Repeat("x", 40) + `é"`, "\xff", "\"\xff\"",
 	`{"a":{"b":[1,[2,[3,{"c":"d"}]]]},"e":-1.25e2}` + "         \n         ", `[] []`, `{"a":1,"a":2}`,
 }
 
@@ -43,7 +47,8 @@ func compare(t *testing.T, data []byte) {
 	if skipped == nil {
 		skipped = s.End()
 	}
-	strict := !bytes.Contains(data, []byte(`\u`)) && bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) < maxDepth
+	strict := !bytes.Contains(data, []byte(`\u`)) && bytes.Count(data, []byte("["))+bytes.Count(data,
+		[]byte("{")) < maxDepth
 	if skipped == nil && !valid || skipped != nil && valid && strict {
 		t.Fatalf("%q: Skip says %v, valid is %v", data, skipped, valid)
 	}

@@ -98,11 +98,14 @@ var vocabularies = []Vocabulary{
 	{Name: "gpt2", Ranks: 50256, Pattern: "gpt2", special: fixed(map[string]uint32{"<|endoftext|>": 50256})},
 	{Name: "p50k_base", Ranks: 50280, Pattern: "gpt2", special: fixed(map[string]uint32{"<|endoftext|>": 50256})},
 	{Name: "cl100k_base", Ranks: 100256, Pattern: "cl100k", special: fixed(map[string]uint32{
-		"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276})},
+		"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260,
+		"<|endofprompt|>": 100276})},
 	{Name: "llama3", Ranks: 128000, Pattern: "llama3", special: llama3Special, Guess: true},
-	{Name: "qwen", Ranks: 151643, Pattern: "qwen2", special: fixed(map[string]uint32{"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645})},
+	{Name: "qwen", Ranks: 151643, Pattern: "qwen2",
+		special: fixed(map[string]uint32{"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645})},
 	{Name: "kimi-k2", Ranks: 163584, Pattern: "kimi", special: kimiSpecial, Guess: true},
-	{Name: "o200k_base", Ranks: 199998, Pattern: "o200k", special: fixed(map[string]uint32{"<|endoftext|>": 199999, "<|endofprompt|>": 200018})},
+	{Name: "o200k_base", Ranks: 199998, Pattern: "o200k",
+		special: fixed(map[string]uint32{"<|endoftext|>": 199999, "<|endofprompt|>": 200018})},
 }
 
 // ByName returns the vocabulary of a name, nil for none.

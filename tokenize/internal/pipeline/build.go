@@ -131,7 +131,8 @@ func (c *Config) choosePlain(s *spec.Spec) (err error) {
 
 // splits are the patterns that the byte-level engine cuts by hand-written scanners.
 var splits = map[string]bytebpe.Split{
-	"": bytebpe.None, known.GPT2: bytebpe.GPT2, known.Llama3: bytebpe.CL100K, known.Qwen2: bytebpe.Qwen2, known.O200K: bytebpe.O200K,
+	"": bytebpe.None, known.GPT2: bytebpe.GPT2, known.Llama3: bytebpe.CL100K, known.Qwen2: bytebpe.Qwen2,
+	known.O200K: bytebpe.O200K,
 }
 
 // ranks splits by the engine where it knows the pattern, else by the pre-tokenizer before it.
@@ -169,7 +170,8 @@ func (c *Config) byteLevel(m *spec.BPE, s *spec.Spec, pattern string, prefixSpac
 			return false // a byte may be unknown
 		}
 	}
-	model, err := bytebpe.New(bytebpe.Config{Tokens: byteTokens(m.Vocab), Merges: m.Merges, Split: split, IgnoreMerges: m.IgnoreMerges})
+	model, err := bytebpe.New(bytebpe.Config{Tokens: byteTokens(m.Vocab), Merges: m.Merges, Split: split,
+		IgnoreMerges: m.IgnoreMerges})
 	if err != nil {
 		return false
 	}
@@ -199,7 +201,8 @@ func byteTokens(v *vocab.Table) [][]byte {
 
 // wordPiece takes the place of BertNormalizer and BertPreTokenizer too.
 func (c *Config) wordPiece(m *spec.WordPiece, s *spec.Spec) bool {
-	if len(s.Normalizer) != 1 || len(s.PreTokenizer) != 1 || c.AddedNormalized != nil || m.MaxChars > 1<<20 || m.Unk < 0 || m.Unk >= int64(m.Vocab.Len()) {
+	if len(s.Normalizer) != 1 || len(s.PreTokenizer) != 1 || c.AddedNormalized != nil || m.MaxChars > 1<<20 ||
+		m.Unk < 0 || m.Unk >= int64(m.Vocab.Len()) {
 		return false
 	}
 	n, ok := s.Normalizer[0].(normalize.Bert)
@@ -207,7 +210,8 @@ func (c *Config) wordPiece(m *spec.WordPiece, s *spec.Spec) bool {
 		return false
 	}
 	model, err := wordpiece.New(wordpiece.Config{
-		Pieces: m.Vocab.Tokens(), UnkID: uint32(m.Unk), Prefix: []byte(m.Prefix), MaxInputCharsPerWord: int(m.MaxChars), Normalizer: wordpiece.Normalizer(n),
+		Pieces: m.Vocab.Tokens(), UnkID: uint32(m.Unk), Prefix: []byte(m.Prefix),
+		MaxInputCharsPerWord: int(m.MaxChars), Normalizer: wordpiece.Normalizer(n),
 	})
 	if err != nil {
 		return false

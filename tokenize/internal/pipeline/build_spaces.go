@@ -35,7 +35,8 @@ func (c *Config) spacedBPE(m *spec.BPE, s *spec.Spec) bool {
 	if m.Prefix != "" || m.Suffix != "" || m.IgnoreMerges {
 		return false
 	}
-	cfg := spbpe.Config{Pieces: m.Vocab.Tokens(), ByteFallback: m.ByteFallback, ByteIDs: byteIDs(m.Vocab), UnkID: int(m.Unk), FuseUnk: m.FuseUnk}
+	cfg := spbpe.Config{Pieces: m.Vocab.Tokens(), ByteFallback: m.ByteFallback, ByteIDs: byteIDs(m.Vocab),
+		UnkID: int(m.Unk), FuseUnk: m.FuseUnk}
 	before := len(s.Normalizer) // normalizers that run before the engine
 	if n := before; n > 0 && spec.ReplacesSpaces(s.Normalizer[n-1]) {
 		if !cutsNothing(s.PreTokenizer) {
@@ -66,7 +67,8 @@ func (c *Config) spacedBPE(m *spec.BPE, s *spec.Spec) bool {
 	if err != nil {
 		return false
 	}
-	c.Segments, c.Kind, c.Normalizer = segments(model), "SentencePiece-style BPE", normalize.Unroll(s.Normalizer[:before])
+	c.Segments, c.Kind, c.Normalizer = segments(model), "SentencePiece-style BPE",
+		normalize.Unroll(s.Normalizer[:before])
 	return true
 }
 
@@ -105,7 +107,8 @@ func (c *Config) unigram(m *spec.Unigram, s *spec.Spec) bool {
 	if m.Unk < 0 || len(s.PreTokenizer) == 0 || len(s.PreTokenizer) > 2 {
 		return false
 	}
-	cfg := unigram.Config{Pieces: m.Vocab.Tokens(), Scores: m.Scores, UnkID: m.Unk, ByteFallback: m.ByteFallback, ByteIDs: byteIDs(m.Vocab)}
+	cfg := unigram.Config{Pieces: m.Vocab.Tokens(), Scores: m.Scores, UnkID: m.Unk, ByteFallback: m.ByteFallback,
+		ByteIDs: byteIDs(m.Vocab)}
 	p, prefix, ok := metaspace(s.PreTokenizer[len(s.PreTokenizer)-1])
 	if !ok || !p.Split {
 		return false
@@ -167,7 +170,8 @@ func (c *Config) sentencePiece(m *spec.SentencePiece, s *spec.Spec) bool {
 		return c.sentenceUnigram(m, norm)
 	}
 	cfg := spbpe.Config{
-		Pieces: m.Vocab.Tokens(), Scores: m.Scores, NoMerge: make([]bool, len(m.Kinds)), ByteFallback: m.ByteFallback, ByteIDs: m.ByteIDs, UnkID: m.Unk,
+		Pieces: m.Vocab.Tokens(), Scores: m.Scores, NoMerge: make([]bool, len(m.Kinds)), ByteFallback: m.ByteFallback,
+		ByteIDs: m.ByteIDs, UnkID: m.Unk,
 		FuseUnk: true,
 	}
 	for id, kind := range m.Kinds {
@@ -198,7 +202,8 @@ func (c *Config) sentencePiece(m *spec.SentencePiece, s *spec.Spec) bool {
 
 func (c *Config) sentenceUnigram(m *spec.SentencePiece, norm *spmodel.Normalizer) bool {
 	cfg := unigram.Config{
-		Pieces: m.Vocab.Tokens(), Scores: make([]float64, len(m.Scores)), UnkID: m.Unk, ByteFallback: m.ByteFallback, ByteIDs: m.ByteIDs,
+		Pieces: m.Vocab.Tokens(), Scores: make([]float64, len(m.Scores)), UnkID: m.Unk, ByteFallback: m.ByteFallback,
+		ByteIDs: m.ByteIDs,
 		NoMatch: make([]bool, len(m.Kinds)), Split: unigram.SplitNone,
 	}
 	for id, kind := range m.Kinds {

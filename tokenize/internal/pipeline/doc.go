@@ -3,7 +3,8 @@
 // the text, but slower than the engines made for one combination each; where such an engine covers
 // the part after the normalizer, it is plugged in as Segments.
 //
-//	text -> added tokens -> segment -> normalizer -> added tokens (normalized) -> pre-tokenizer -> piece -> cache or model -> ids
+//	text -> added tokens -> segment -> normalizer -> added tokens (normalized) -> pre-tokenizer ->
+//	piece -> cache or model -> ids
 //
 //	I1  A model's ids depend on the piece's bytes alone, so a cache keyed by them is exact.
 //	I2  Models are linear up to a logarithm in the piece's length.

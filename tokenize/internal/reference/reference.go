@@ -6,6 +6,7 @@ package reference
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -36,18 +37,27 @@ func (m *BPE) Encode(word string) (ids []uint32) {
 	for rank, p := range m.Merges {
 		ranks[p] = rank
 	}
+	return Merge(ids, func(a, b uint32) (rank int, joined uint32, ok bool) {
+		rank, ok = ranks[[2]string{names[a], names[b]}]
+		return rank, m.Vocab[names[a]+strings.TrimPrefix(names[b], m.Prefix)], ok
+	})
+}
+
+// Merge joins neighbouring symbols for as long as a pair of them has a rank: the pair of the lowest
+// rank first, the leftmost of equals.
+func Merge[S any](symbols []S, pair func(a, b S) (rank int, joined S, ok bool)) []S {
 	for {
-		best, at := math.MaxInt, -1
-		for i := 0; i+1 < len(ids); i++ {
-			if rank, ok := ranks[[2]string{names[ids[i]], names[ids[i+1]]}]; ok && rank < best {
-				best, at = rank, i
+		lowest, at := math.MaxInt, -1
+		var merged S
+		for i := 0; i+1 < len(symbols); i++ {
+			if rank, joined, ok := pair(symbols[i], symbols[i+1]); ok && rank < lowest {
+				lowest, at, merged = rank, i, joined
 			}
 		}
 		if at < 0 {
-			return ids
+			return symbols
 		}
-		joined := names[ids[at]] + strings.TrimPrefix(names[ids[at+1]], m.Prefix)
-		ids = append(append(append([]uint32{}, ids[:at]...), m.Vocab[joined]), ids[at+2:]...)
+		symbols = slices.Concat(symbols[:at], []S{merged}, symbols[at+2:])
 	}
 }
 
@@ -97,10 +107,11 @@ func (m *BPE) bytes(s string) (ids []uint32, ok bool) {
 	return ids, true
 }
 
-// WordPiece spells a word with the longest tokens from the left.
-func WordPiece(vocab map[string]uint32, unk, prefix string, maxChars int, word string) (ids []uint32) {
+// WordPiece spells a word with the longest tokens from the left, or as unk where that fails or the
+// word has more than maxChars characters.
+func WordPiece(vocab map[string]uint32, unk uint32, prefix string, maxChars int, word string) (ids []uint32) {
 	if utf8.RuneCountInString(word) > maxChars {
-		return []uint32{vocab[unk]}
+		return []uint32{unk}
 	}
 	for start := 0; start < len(word); {
 		end := len(word)
@@ -115,25 +126,34 @@ func WordPiece(vocab map[string]uint32, unk, prefix string, maxChars int, word s
 			}
 		}
 		if end == start {
-			return []uint32{vocab[unk]}
+			return []uint32{unk}
 		}
 		start = end
 	}
 	return ids
 }
 
-// Unigram is the segmentation with the highest sum of scores; an unknown character scores 10 less
-// than the worst piece. Neighbouring unknown characters are one unknown token.
-func Unigram(vocab map[string]uint32, scores []float64, unk uint32, word string) (ids []uint32) {
-	worst := math.Inf(1)
-	for _, s := range scores {
-		worst = math.Min(worst, s)
-	}
+// Unigram is a vocabulary of pieces with scores.
+type Unigram struct {
+	Vocab  map[string]uint32
+	Scores []float64 // by id; those of pieces that Vocab lacks count for unknown characters alone
+	Unk    uint32
+	Bytes  map[byte]uint32 // of byte fallback, nil without it
+}
+
+// Encode is the segmentation with the highest sum of scores, the longest last piece of equals. A
+// character that is no piece scores 10 less than the worst piece. A run of them is one token: a
+// piece that is spelled like it, its bytes, or unk.
+func (m *Unigram) Encode(word string) (ids []uint32) {
 	type path struct {
 		ok    bool
 		score float64
 		from  int
 		id    uint32
+	}
+	worst, longest := slices.Min(m.Scores), 0
+	for piece := range m.Vocab {
+		longest = max(longest, len(piece))
 	}
 	paths := make([]path, len(word)+1)
 	paths[0].ok = true
@@ -145,23 +165,44 @@ func Unigram(vocab map[string]uint32, scores []float64, unk uint32, word string)
 				*p = path{true, paths[i].score + score, i, id}
 			}
 		}
-		for end := i + 1; end <= len(word); end++ {
-			if id, ok := vocab[word[i:end]]; ok {
-				try(end, scores[id], id)
+		for end := i + 1; end <= min(i+longest, len(word)); end++ {
+			if id, ok := m.Vocab[word[i:end]]; ok {
+				try(end, m.Scores[id], id)
 				single = single || end == i+size
 			}
 		}
 		if !single {
-			try(i+size, worst-10, unk)
+			try(i+size, worst-10, m.Unk)
 		}
 		i += size
 	}
-	for end := len(word); end > 0; end = paths[end].from {
-		id := paths[end].id
-		if id == unk && len(ids) > 0 && ids[0] == unk {
-			continue
+	for end := len(word); end > 0; {
+		p := paths[end]
+		start := p.from
+		for ; p.id == m.Unk && start > 0 && paths[start].id == m.Unk; start = paths[start].from {
 		}
-		ids = append([]uint32{id}, ids...)
+		ids = append(m.ids(word[start:end], p.id), ids...)
+		end = start
 	}
 	return ids
+}
+
+// ids are those of one piece of the best path, or of a run of unknown characters.
+func (m *Unigram) ids(piece string, id uint32) []uint32 {
+	if id != m.Unk {
+		return []uint32{id}
+	}
+	if id, ok := m.Vocab[piece]; ok {
+		return []uint32{id}
+	}
+	var bytes []uint32
+	for i := range len(piece) {
+		if id, ok := m.Bytes[piece[i]]; ok {
+			bytes = append(bytes, id)
+		}
+	}
+	if len(bytes) == len(piece) {
+		return bytes
+	}
+	return []uint32{m.Unk}
 }

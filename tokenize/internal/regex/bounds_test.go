@@ -28,13 +28,19 @@ func TestStepsStayLinear(t *testing.T) {
 	const n = 20000
 	a, mixed := strings.Repeat("a", n), strings.Repeat("ab", n/2)
 	for _, c := range []struct{ pattern, text string }{
-		{`(a|a)*b`, a}, {`(?:a+)+b`, a}, {`(?:a*)*b`, a}, {`(?:a?b?)*c`, mixed}, {`a*a*a*a*b`, a}, {`a+b|a`, a}, {`a++b|a`, a},
-		{`(?=.*x)a|a`, a}, {`(?:a(?=.*b|a))+c|a`, a}, {`(?<=a*b)a|a`, a}, {`(?>a*)b|a`, a}, {`(?:(?>a*)b|a)+c`, a}, {`(?:a+?)+?b`, a},
-		{`(?:(?:a|ab)*)*c`, mixed}, {`\s*[\r\n]+|\s+(?!\S)|\s+`, strings.Repeat(" ", n)}, {patternO200k, strings.Repeat("A", n)},
+		{`(a|a)*b`, a}, {`(?:a+)+b`, a}, {`(?:a*)*b`, a}, {`(?:a?b?)*c`, mixed}, {`a*a*a*a*b`, a}, {`a+b|a`, a},
+		{`a++b|a`, a},
+		{`(?=.*x)a|a`, a}, {`(?:a(?=.*b|a))+c|a`, a}, {`(?<=a*b)a|a`, a}, {`(?>a*)b|a`, a}, {`(?:(?>a*)b|a)+c`, a},
+		{`(?:a+?)+?b`, a},
+		{`(?:(?:a|ab)*)*c`, mixed}, {`\s*[\r\n]+|\s+(?!\S)|\s+`, strings.Repeat(" ", n)},
+		{patternO200k, strings.Repeat("A", n)},
 		{patternCL100k, strings.Repeat("\u0301", n)}, {`(?:(?!b)[a-z])+c|a`, a},
-		{`a{2,5000}b|a`, a}, {`a{2,5000}?b|a`, a}, {`a{2,5000}+b|a`, a}, {`a{3000,5000}b|a`, a}, {`a{5000,}b|a`, a}, {`(?:a{1,5000}b?)*c|a`, a},
-		{`(?:a{1,5000}?b?)*c|a`, a}, {`(?<=ba{2,5000})a|a`, a}, {`(?<=ba{2,5000}?)a|a`, a}, {`(?=a{2,5000}b)a|a`, a}, {`(?:a{0,5000}b?)+?c|a`, a},
-		{`[ab]{9,5000}[b-c]{9,5000}d|.`, mixed}, {`é{2,5000}b|é`, strings.Repeat("é", n/2)}, {`(?:a{2,900}|b{2,900})*c|.`, strings.Repeat(a[:1000]+strings.Repeat("b", 1000), n/2000)},
+		{`a{2,5000}b|a`, a}, {`a{2,5000}?b|a`, a}, {`a{2,5000}+b|a`, a}, {`a{3000,5000}b|a`, a}, {`a{5000,}b|a`, a},
+		{`(?:a{1,5000}b?)*c|a`, a},
+		{`(?:a{1,5000}?b?)*c|a`, a}, {`(?<=ba{2,5000})a|a`, a}, {`(?<=ba{2,5000}?)a|a`, a}, {`(?=a{2,5000}b)a|a`, a},
+		{`(?:a{0,5000}b?)+?c|a`, a},
+		{`[ab]{9,5000}[b-c]{9,5000}d|.`, mixed}, {`é{2,5000}b|é`, strings.Repeat("é", n/2)},
+		{`(?:a{2,900}|b{2,900})*c|.`, strings.Repeat(a[:1000]+strings.Repeat("b", 1000), n/2000)},
 	} {
 		checkSteps(t, c.pattern, c.text, 200)
 	}
@@ -79,7 +85,8 @@ func TestCountedLoops(t *testing.T) {
 	part = func(depth int) string {
 		if depth == 0 || r.IntN(3) == 0 {
 			low := r.IntN(6)
-			return fmt.Sprintf("%s{%d,%d}%s", pick("a", "é", "[ab]", "[^b]", "."), low, low+r.IntN(12), pick("", "", "?", "+"))
+			return fmt.Sprintf("%s{%d,%d}%s", pick("a", "é", "[ab]", "[^b]", "."), low, low+r.IntN(12),
+				pick("", "", "?", "+"))
 		}
 		inner := part(depth - 1)
 		for range r.IntN(3) {
@@ -89,7 +96,8 @@ func TestCountedLoops(t *testing.T) {
 	}
 	remembered := 0
 	for range 4000 {
-		pattern := pick("", "", "(?<=[ab]{1,7})", "(?<=b[^b]{0,7}?)") + part(2) + pick("", "b", "c") + pick("", "|a", "|.")
+		pattern := pick("", "", "(?<=[ab]{1,7})", "(?<=b[^b]{0,7}?)") + part(2) + pick("", "b", "c") +
+			pick("", "|a", "|.")
 		re, err := Compile(pattern)
 		if err != nil {
 			continue
@@ -99,7 +107,8 @@ func TestCountedLoops(t *testing.T) {
 		for range r.IntN(60) {
 			text = append(text, pick("a", "a", "a", "a", "a", "é", "b", "\xc3", "\xa9")...)
 		}
-		if got, want := re.matchesRemembering(text, true), re.matchesRemembering(text, false); !slices.Equal(got, want) {
+		if got, want := re.matchesRemembering(text, true), re.matchesRemembering(text, false); !slices.Equal(got,
+			want) {
 			t.Fatalf("%q on %q: remembering %v, else %v", pattern, text, got, want)
 		}
 	}
@@ -149,18 +158,24 @@ func TestFindAt(t *testing.T) {
 			t.Errorf("FindAt(%q, %d) = %d, %d; want %d, %d", c.text, c.from, s, e, c.start, c.end)
 		}
 	}
-	if got := mustCompile(t, `.`).AppendMatches(nil, []byte("a\xe4\xbd\xf0")); !slices.Equal(got, []int{0, 1, 1, 2, 2, 3, 3, 4}) {
+	if got := mustCompile(t, `.`).AppendMatches(nil, []byte("a\xe4\xbd\xf0")); !slices.Equal(got,
+		[]int{0, 1, 1, 2, 2, 3, 3, 4}) {
 		t.Errorf("ill-formed bytes match as %v", got)
 	}
 }
 
 func TestRefused(t *testing.T) {
 	for pattern, reason := range map[string]string{
-		`(a)\1`: "back-references", `a\K`: `\K`, `\G`: `\G`, `(?(1)a)`: "group option", `(?~a)`: "group option", `(?P<n>a)`: "group option", `(?s).`: "group option",
-		`*a`: "nothing to repeat", `a|+`: "nothing to repeat", `{2}`: "nothing to repeat", `^*`: "repeat of an assertion", `(a`: "not closed", `a)`: "unmatched",
-		`[a`: "not closed", `[z-a]`: "empty range", `[a-\d]`: "range that ends with a set", `\p{Klingon}`: "not known", `[[:foo:]]`: "not known",
-		`a{1,100001}`: "repeat count", `(?:(?:ab){1000}){1000}`: "too large", `(?<=(?>a))b`: "look-behind", `a{3,1}`: "lower bound",
-		strings.Repeat("(", 200) + strings.Repeat(")", 200): "nested", `\x{110000}`: "no character", `\xff`: "not one UTF-8", "\xff": "not UTF-8",
+		`(a)\1`: "back-references", `a\K`: `\K`, `\G`: `\G`, `(?(1)a)`: "group option", `(?~a)`: "group option",
+		`(?P<n>a)`: "group option", `(?s).`: "group option",
+		`*a`: "nothing to repeat", `a|+`: "nothing to repeat", `{2}`: "nothing to repeat",
+		`^*`: "repeat of an assertion", `(a`: "not closed", `a)`: "unmatched",
+		`[a`: "not closed", `[z-a]`: "empty range", `[a-\d]`: "range that ends with a set",
+		`\p{Klingon}`: "not known", `[[:foo:]]`: "not known",
+		`a{1,100001}`: "repeat count", `(?:(?:ab){1000}){1000}`: "too large", `(?<=(?>a))b`: "look-behind",
+		`a{3,1}`: "lower bound",
+		strings.Repeat("(", 200) + strings.Repeat(")", 200): "nested", `\x{110000}`: "no character",
+		`\xff`: "not one UTF-8", "\xff": "not UTF-8",
 		`(?i)` + strings.Repeat("s", 100): "too many strings", `\`: "ends too early",
 	} {
 		_, err := Compile(pattern)
@@ -173,7 +188,8 @@ func TestRefused(t *testing.T) {
 
 // FuzzCompile: no pattern panics, and remembering outcomes changes no match (I4).
 func FuzzCompile(f *testing.F) {
-	for _, p := range []string{patternGPT2, patternCL100k, patternO200k, `(?i)ss|ß+`, `[a&&[^b-c]]*?x{2,3}`, `(?<=a|b*)c`, `(?:(a?)*|b)*+c`, `(?:a{2,9}|b{1,5}?)*c|.`, `(?<=a{1,6})b{0,7}+c`, `\X\R`, `(?x) a # b`} {
+	for _, p := range []string{patternGPT2, patternCL100k, patternO200k, `(?i)ss|ß+`, `[a&&[^b-c]]*?x{2,3}`,
+		`(?<=a|b*)c`, `(?:(a?)*|b)*+c`, `(?:a{2,9}|b{1,5}?)*c|.`, `(?<=a{1,6})b{0,7}+c`, `\X\R`, `(?x) a # b`} {
 		f.Add(p, "abc ab\u0301ß 12\n")
 	}
 	f.Fuzz(func(t *testing.T, pattern, text string) {
@@ -230,7 +246,8 @@ func TestPatternLimits(t *testing.T) {
 		fmt.Fprintf(&words, "w%x|", i)
 	}
 	for name, pattern := range map[string]string{
-		"alternatives": words.String() + "w", "classes": classes(2500), "counted": `(?:\p{L}{1,999}x){1,9999}`, "long": strings.Repeat("a", maxPattern+1),
+		"alternatives": words.String() + "w", "classes": classes(2500), "counted": `(?:\p{L}{1,999}x){1,9999}`,
+		"long":  strings.Repeat("a", maxPattern+1),
 		"folds": "(?i)" + strings.Repeat("ss", 12) + strings.Repeat("x", 30000),
 	} {
 		var before, after runtime.MemStats
@@ -291,7 +308,8 @@ func TestSearchBytes(t *testing.T) {
 			frames, entries := cap(s.m.stack), cap(s.m.memo.table)
 			held := int64(frames)*int64(unsafe.Sizeof(frame{})) + int64(entries)*int64(unsafe.Sizeof(memoEntry{}))
 			if held+held/4 > re.SearchBytes() {
-				t.Errorf("%s: a search holds %d bytes, which takes more than %d while it grows", c.pattern, held, re.SearchBytes())
+				t.Errorf("%s: a search holds %d bytes, which takes more than %d while it grows", c.pattern, held,
+					re.SearchBytes())
 			}
 			s.Close()
 		}

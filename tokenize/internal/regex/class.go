@@ -134,7 +134,8 @@ func bracketWord() runeSet {
 	return intersect(mustProperty("word"), runeSet{{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}}.negate())
 }
 
-var posixNames = []string{"alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word", "xdigit"}
+var posixNames = []string{"alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+	"space", "upper", "word", "xdigit"}
 
 func isPosix(name string) bool {
 	for _, n := range posixNames {
@@ -166,7 +167,8 @@ func (p *parser) posixBracket() (runeSet, bool) {
 		case "word":
 			set = bracketWord()
 		}
-		if p.opts.asciiPosixBracket || p.opts.asciiWord && name == "word" || p.opts.asciiDigit && name == "digit" || p.opts.asciiSpace && name == "space" {
+		if p.opts.asciiPosixBracket || p.opts.asciiWord && name == "word" || p.opts.asciiDigit && name == "digit" ||
+			p.opts.asciiSpace && name == "space" {
 			set = intersect(set, runeSet{{0, 127}})
 		}
 		if negate {

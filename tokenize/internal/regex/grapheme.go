@@ -8,7 +8,9 @@ type clusterSets struct {
 func newClusterSets(c *compiler) *clusterSets {
 	left := mustProperty(setJoinsLeft)
 	return &clusterSets{
-		control:      c.set(intersect(union(union(mustProperty("control"), mustProperty("lineseparator")), union(mustProperty("paragraphseparator"), mustProperty("format"))), union(left, mustProperty(setJoinsRight)).negate())),
+		control: c.set(intersect(union(union(mustProperty("control"), mustProperty("lineseparator")),
+			union(mustProperty("paragraphseparator"), mustProperty("format"))),
+			union(left, mustProperty(setJoinsRight)).negate())),
 		joinsLeft:    c.set(left),
 		joinsRight:   c.set(mustProperty(setJoinsRight)),
 		extend:       c.set(intersect(left, mustProperty(setExtend))),

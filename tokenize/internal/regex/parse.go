@@ -55,7 +55,8 @@ func parse(pattern string) (root *node, err error) {
 		}
 	}()
 	if len(pattern) > maxPattern {
-		panic(&SyntaxError{Pattern: pattern, Reason: fmt.Sprintf("it has %d bytes; the most is %d", len(pattern), maxPattern), TooLarge: true})
+		panic(&SyntaxError{Pattern: pattern, Reason: fmt.Sprintf("it has %d bytes; the most is %d", len(pattern),
+			maxPattern), TooLarge: true})
 	}
 	if !utf8.ValidString(pattern) {
 		p.fail("pattern is not UTF-8")

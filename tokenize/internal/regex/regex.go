@@ -54,7 +54,8 @@ const shownPattern = 80
 
 func (e *SyntaxError) Error() string {
 	if len(e.Pattern) > shownPattern {
-		return fmt.Sprintf("regular expression %.80q… of %d bytes at byte %d: %s", e.Pattern, len(e.Pattern), e.Offset, e.Reason)
+		return fmt.Sprintf("regular expression %.80q… of %d bytes at byte %d: %s", e.Pattern, len(e.Pattern),
+			e.Offset, e.Reason)
 	}
 	return fmt.Sprintf("regular expression %q at byte %d: %s", e.Pattern, e.Offset, e.Reason)
 }

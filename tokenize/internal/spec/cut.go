@@ -42,7 +42,8 @@ func (s *Spec) ByteLevelSplit() (pattern string, prefixSpace, ok bool) {
 	if !ok || last.Split || last.PrefixSpace || !split.Pattern.IsRegex || !fastPattern(split.Pattern.Text) {
 		return "", false, false
 	}
-	keeps := split.Behavior == pretokenize.Isolated && !split.Invert || split.Behavior == pretokenize.Removed && split.Invert
+	keeps := split.Behavior == pretokenize.Isolated && !split.Invert || split.Behavior == pretokenize.Removed &&
+		split.Invert
 	return split.Pattern.Text, false, keeps
 }
 

@@ -61,7 +61,8 @@ func (m *Meter) Free(n int64) {
 // LimitError reports that loading takes need bytes, with the part named, where limit are left. It
 // wraps ErrMemory.
 func LimitError(what string, need, limit int64) error {
-	return fmt.Errorf("%w: with %s, loading takes at least %d MiB of memory where %d MiB are left for it", ErrMemory, what, (need+1<<20-1)>>20, limit>>20)
+	return fmt.Errorf("%w: with %s, loading takes at least %d MiB of memory where %d MiB are left for it", ErrMemory,
+		what, (need+1<<20-1)>>20, limit>>20)
 }
 
 // EngineBytes estimates what the tables of a model's engine take, without its vocab.Table.

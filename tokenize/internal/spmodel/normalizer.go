@@ -23,7 +23,8 @@ type Normalizer struct {
 
 // NewNormalizer makes the normalizer of a model.
 func NewNormalizer(m *Model) (*Normalizer, error) {
-	n := &Normalizer{DummySpace: m.AddDummyPrefix, ExtraSpaces: m.RemoveExtraSpaces, SpaceSuffix: m.SpaceSuffix, space: " "}
+	n := &Normalizer{DummySpace: m.AddDummyPrefix, ExtraSpaces: m.RemoveExtraSpaces, SpaceSuffix: m.SpaceSuffix,
+		space: " "}
 	if m.EscapeSpaces {
 		n.space = spec.Metaspace
 	}

@@ -26,7 +26,8 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	}
 	switch {
 	case m.Type != BPE && m.Type != Unigram:
-		return nil, spec.Unsupportedf("SentencePiece model of type %s", [...]string{"", "unigram", "bpe", "word", "char"}[m.Type])
+		return nil, spec.Unsupportedf("SentencePiece model of type %s",
+			[...]string{"", "unigram", "bpe", "word", "char"}[m.Type])
 	case m.HasDenormalizer:
 		return nil, spec.Unsupportedf("SentencePiece model with a denormalizer")
 	case !m.EscapeSpaces:
@@ -40,7 +41,8 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 		return nil, spec.Formatf("%v", err)
 	}
 	s := &spec.Spec{
-		Name: "model", FileName: "tokenizer.model", Fingerprint: spec.Fingerprint("sentencepiece", data), Around: spec.Around{CLS: -1, SEP: -1},
+		Name: "model", FileName: "tokenizer.model", Fingerprint: spec.Fingerprint("sentencepiece", data),
+		Around:     spec.Around{CLS: -1, SEP: -1},
 		Names:      spec.Names{Normalizer: "SentencePiece", Model: "BPE", Decoder: "SentencePiece"},
 		Normalizer: []normalize.Component{norm},
 	}
@@ -49,7 +51,8 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	if model.Unigram {
 		s.Names.Model = "Unigram"
 	}
-	s.Decoder = spec.JoinPieces{Unknown: m.UnkSurface, StripsSpace: m.AddDummyPrefix || m.RemoveExtraSpaces, StripsAll: m.RemoveExtraSpaces, Kinds: model.Kinds}
+	s.Decoder = spec.JoinPieces{Unknown: m.UnkSurface, StripsSpace: m.AddDummyPrefix || m.RemoveExtraSpaces,
+		StripsAll: m.RemoveExtraSpaces, Kinds: model.Kinds}
 	return s, nil
 }
 
@@ -60,8 +63,9 @@ func (m *Model) model() *spec.SentencePiece {
 		tokens[id] = p.Text
 	}
 	s := &spec.SentencePiece{
-		Unigram: m.Type == Unigram, Vocab: vocab.New(tokens), Scores: make([]float32, len(tokens)), Kinds: make([]spec.PieceKind, len(tokens)),
-		Unk: m.UnkID, ByteFallback: m.ByteFallback,
+		Unigram: m.Type == Unigram, Vocab: vocab.New(tokens), Scores: make([]float32, len(tokens)),
+		Kinds: make([]spec.PieceKind, len(tokens)),
+		Unk:   m.UnkID, ByteFallback: m.ByteFallback,
 	}
 	for b := range s.ByteIDs {
 		s.ByteIDs[b] = -1

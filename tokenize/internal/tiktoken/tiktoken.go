@@ -123,7 +123,8 @@ func findPattern(text string, n int) (normalize.Pattern, error) {
 		return normalize.Uncompiled(expression), nil
 	}
 	if !known.IsExpression(text) {
-		return normalize.Pattern{}, fmt.Errorf("%w %q is not known: want %s, or a regular expression", spec.ErrPattern, text, names)
+		return normalize.Pattern{}, fmt.Errorf("%w %q is not known: want %s, or a regular expression",
+			spec.ErrPattern, text, names)
 	}
 	p, err := spec.Compile(text)
 	if err != nil {

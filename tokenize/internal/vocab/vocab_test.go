@@ -48,7 +48,8 @@ func TestTwice(t *testing.T) {
 		tokens       string
 		first, again uint32
 		ok           bool
-	}{{"", 0, 0, false}, {"a b c", 0, 0, false}, {"a b a", 0, 2, true}, {"a b b a", 1, 2, true}, {"abcdefghijk x abcdefghijk", 0, 2, true},
+	}{{"", 0, 0, false}, {"a b c", 0, 0, false}, {"a b a", 0, 2, true}, {"a b b a", 1, 2, true},
+		{"abcdefghijk x abcdefghijk", 0, 2, true},
 		{"a b b a b a c", 1, 2, true}} {
 		list := strings.Fields(c.tokens)
 		tokens := make([][]byte, len(list))

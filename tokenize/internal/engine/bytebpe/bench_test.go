@@ -134,9 +134,12 @@ func hostile() map[string][]byte {
 		}
 	}
 	return map[string][]byte{
-		"one letter": rep("a"), "spaces": rep(" "), "digits": rep("7"), "combining marks": rep("\u0301"), "emoji joiners": rep("👩\u200d"), "pairs": rep("ab"),
-		"quotes": rep("'"), "contractions": rep("'s"), "newlines": rep("\n"), "newline space": rep("\n "), "zeros": rep("\x00"), "zero letter": rep("a\x00"), "bad bytes": rep("\xff"),
-		"equal signs": rep("="), "letters": letters, "noise": noise, "new words": words, "case": rep("aB"), "cases": caps, "caseless": rep("a中A"), "cjk": rep("中文"), "slashes": rep("!\n/"),
+		"one letter": rep("a"), "spaces": rep(" "), "digits": rep("7"), "combining marks": rep("\u0301"),
+		"emoji joiners": rep("👩\u200d"), "pairs": rep("ab"),
+		"quotes": rep("'"), "contractions": rep("'s"), "newlines": rep("\n"), "newline space": rep("\n "),
+		"zeros": rep("\x00"), "zero letter": rep("a\x00"), "bad bytes": rep("\xff"),
+		"equal signs": rep("="), "letters": letters, "noise": noise, "new words": words, "case": rep("aB"),
+		"cases": caps, "caseless": rep("a中A"), "cjk": rep("中文"), "slashes": rep("!\n/"),
 	}
 }
 

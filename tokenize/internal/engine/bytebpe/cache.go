@@ -15,7 +15,7 @@ import (
 //
 // A key is the word's bytes, little endian, padded with zeros; since words with a NUL byte are
 // never cached, it is injective, a used A key is not zero, and a used B entry has hi != 0. All A
-// lines come first, then the B lines, then one empty line on which longer words are probed in vain.
+// lines come first, then the B lines, then an always-empty line, so that longer words miss.
 // A new entry goes to way 0, the others move down and the last is dropped.
 //
 // A value holds up to three ids of 20 bits and their number in the top four bits; the number
@@ -26,6 +26,11 @@ import (
 // Words of 17 to maxLong bytes live in a direct-mapped table over a second ring, which holds their
 // bytes too. So do the chunks of longer words, with where each id begins: what makes a megabyte of
 // one letter slow is merging the same chunk again and again.
+//
+// Package chunkcache is a cache of the same idea for the engines whose text falls apart into chunks,
+// and package pipeline has one for models that need neither speed nor order. They stay apart: this
+// one's lines are seeded from the vocabulary and keyed by the words of a byte-level split, its probe
+// and its emit are assembly over this layout, and most of what an encoder does is these two steps.
 
 const (
 	mulLo = 0x9e3779b97f4a7c15
@@ -82,7 +87,8 @@ func shapeOf(cacheBytes int) cacheShape {
 }
 
 func (s cacheShape) bytes() int64 {
-	return int64(64<<s.aBits + 64<<s.bBits + 64*(1+lineSlack) + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits + 1<<s.longBits)
+	return int64(64<<s.aBits + 64<<s.bBits + 64*(1+lineSlack) + (1<<s.spillBits+ringSlack)*4 + 8<<s.indexBits +
+		1<<s.longBits)
 }
 
 func (c *cache) init(s cacheShape) {

@@ -12,9 +12,11 @@
 // Invariants:
 //
 //	I1  The ids of a pre-token depend on its bytes alone, so caching them by their bytes is exact.
-//	I2  A window begins at the beginning of a pre-token, and only boundaries that no later text can move are used (settled).
-//	    The patterns never look back, so a window is cut as the whole text is.
+//	I2  A window begins at the beginning of a pre-token, and only boundaries that no later text can
+//	    move are used (settled). The patterns never look back, so a window is cut as the whole text
+//	    is.
 //	I3  The fast scanners agree with the plain one (tokenEnd) on every text, valid UTF-8 or not.
-//	I4  Long words are merged in chunks whose results are joined only at tokens that both contain; long.go proves it exact.
+//	I4  Long words are merged in chunks whose results are joined only at tokens that both contain;
+//	    long.go proves it exact.
 //	I5  Each kernel in assembly has a twin in Go with equal results; the build tag purego selects the twins.
 package bytebpe

@@ -201,7 +201,8 @@ func (e *Encoder) settled(words, n int) int {
 		if a&b&space != 0 {
 			continue
 		}
-		if e.m.split == O200K && (a&(letter|mark) != 0 && b&letter != 0) && a&lower == 0 && e.m.run(e.buf[:n], p, upper, upper) > n-16 {
+		if e.m.split == O200K && (a&(letter|mark) != 0 && b&letter != 0) && a&lower == 0 &&
+			e.m.run(e.buf[:n], p, upper, upper) > n-16 {
 			continue
 		}
 		return words

@@ -283,7 +283,8 @@ func TestGoldenCorpora(t *testing.T) {
 					docs, tokens = docs+1, tokens+len(ids)
 				}
 				if got := hex.EncodeToString(sum.Sum(nil)); got != want.SHA256 {
-					t.Errorf("digest %s, want %s (%d documents of %d, %d tokens of %d)", got, want.SHA256, docs, want.Documents, tokens, want.Tokens)
+					t.Errorf("digest %s, want %s (%d documents of %d, %d tokens of %d)", got, want.SHA256, docs,
+						want.Documents, tokens, want.Tokens)
 				}
 			})
 		}

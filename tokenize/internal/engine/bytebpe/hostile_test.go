@@ -15,7 +15,8 @@ func TestHostileIsLinear(t *testing.T) {
 	if len(kernelLevels()) == 1 {
 		mergedPerByte = 4 // without kernels, the windows of long words are merged, and counted, like any other: two for each byte, before what is merged again
 	}
-	models := map[string]*Model{"gpt2": loadRanks(t, "r50k_base.tiktoken", GPT2), "cl100k": loadRanks(t, "cl100k_base.tiktoken", CL100K), "o200k": loadRanks(t, "o200k_base.tiktoken", O200K)}
+	models := map[string]*Model{"gpt2": loadRanks(t, "r50k_base.tiktoken", GPT2),
+		"cl100k": loadRanks(t, "cl100k_base.tiktoken", CL100K), "o200k": loadRanks(t, "o200k_base.tiktoken", O200K)}
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		e := models[name].NewEncoder(0)
 		for _, input := range slices.Sorted(maps.Keys(inputs)) {

@@ -121,7 +121,8 @@ func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
 		return e.emitGo(dst, first, words)
 	}
 	n := len(dst)
-	done, written := emitAVX2(&e.values[first], words-first, &dst[: n+1 : cap(dst)][n], &e.spill[0], uint64(len(e.spill)-ringSlack-1), e.spillHead)
+	done, written := emitAVX2(&e.values[first], words-first, &dst[: n+1 : cap(dst)][n], &e.spill[0],
+		uint64(len(e.spill)-ringSlack-1), e.spillHead)
 	return dst[:n+written], first + done
 }
 

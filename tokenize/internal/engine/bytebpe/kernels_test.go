@@ -22,7 +22,7 @@ func variants(t *testing.T, f func(t *testing.T)) {
 // TestKernelsAgree compares every stage of the kernels in use with its twin on the same window.
 func TestKernelsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
-	ref := newReference(t, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
+	ref := newOracle(t, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
 	variants(t, func(t *testing.T) {
 		e, twin := ref.m.NewEncoder(1<<20), ref.m.NewEncoder(1<<20)
 		for i := range 1500 {
@@ -43,7 +43,7 @@ func FuzzKernels(f *testing.F) {
 	for _, h := range enginetest.HostileTexts(700) {
 		f.Add(h.Text)
 	}
-	ref := newReference(f, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
+	ref := newOracle(f, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
 	e, twin := ref.m.NewEncoder(1<<20), ref.m.NewEncoder(1<<20)
 	f.Fuzz(func(t *testing.T, text []byte) { checkKernels(t, e, twin, text) })
 }
@@ -86,7 +86,8 @@ func checkKernels(t *testing.T, e, twin *Encoder, text []byte) {
 		e.prepare(w, k)
 		twin.prepareGo(w, k)
 		a, b := &e.probes, &twin.probes
-		if !slices.Equal(a.pairs[:k], b.pairs[:k]) || !slices.Equal(a.lines[:k], b.lines[:k]) || !slices.Equal(a.any[:k], b.any[:k]) {
+		if !slices.Equal(a.pairs[:k], b.pairs[:k]) || !slices.Equal(a.lines[:k], b.lines[:k]) ||
+			!slices.Equal(a.any[:k], b.any[:k]) {
 			t.Fatalf("probes of %q differ", text)
 		}
 		m1 = e.match(w, k, m1)
@@ -146,7 +147,8 @@ func TestEncodersAgree(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	m := loadFixture(t, "gpt2").model
 	docs := documents(readShared(t, corpora[3].path))[:300]
-	docs = append(docs, bytes.Repeat([]byte("a"), 5000), bytes.Repeat([]byte("\x00 b"), 2000), bytes.Repeat([]byte("="), 3000), bytes.Repeat([]byte{0xff}, 500))
+	docs = append(docs, bytes.Repeat([]byte("a"), 5000), bytes.Repeat([]byte("\x00 b"), 2000),
+		bytes.Repeat([]byte("="), 3000), bytes.Repeat([]byte{0xff}, 500))
 	for _, size := range []int{1, 0} {
 		e := m.NewEncoder(size)
 		var ids []uint32

@@ -1,6 +1,10 @@
 package bytebpe
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/dsload/dsload/tokenize/internal/minheap"
+)
 
 // Long words are merged in overlapping chunks, exactly, in memory that does not depend on the
 // word's length.
@@ -178,7 +182,8 @@ func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
 		to, next := length, 0
 		n = begin + length
 		if i+1 < windows {
-			shared := sharedToken((starts|1<<length)>>windowStep, (r.starts[i+1]|1<<jobs[i+1].length)&(1<<(length-windowStep+1)-1), max(0, from-windowStep))
+			shared := sharedToken((starts|1<<length)>>windowStep,
+				(r.starts[i+1]|1<<jobs[i+1].length)&(1<<(length-windowStep+1)-1), max(0, from-windowStep))
 			if shared < 0 && n < maxShort {
 				return g.array(w)
 			}
@@ -287,42 +292,16 @@ func (h *heapMerger) merge(m *Model, w []byte) (ids, at []uint32) {
 	return ids, at
 }
 
+// push notes that the pair at pos may be merged.
 func (h *heapMerger) push(rank, pos uint32) {
-	if rank == noRank {
-		return
+	if rank != noRank {
+		h.heap = minheap.Push(h.heap, uint64(rank)<<32|uint64(pos))
 	}
-	v := uint64(rank)<<32 | uint64(pos)
-	q := append(h.heap, v)
-	i := len(q) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if q[up] <= v {
-			break
-		}
-		q[i] = q[up]
-		i = up
-	}
-	q[i] = v
-	h.heap = q
 }
 
+// pop returns the best pair of all.
 func (h *heapMerger) pop() (rank, pos uint32) {
-	q := h.heap
-	top := q[0]
-	v := q[len(q)-1]
-	q = q[:len(q)-1]
-	h.heap = q
-	for i := 0; len(q) > 0; {
-		c := 2*i + 1
-		if c+1 < len(q) && q[c+1] < q[c] {
-			c++
-		}
-		if c >= len(q) || v <= q[c] {
-			q[i] = v
-			break
-		}
-		q[i] = q[c]
-		i = c
-	}
+	var top uint64
+	top, h.heap = minheap.Pop(h.heap)
 	return uint32(top >> 32), uint32(top)
 }

@@ -56,7 +56,8 @@ var asciiSlot = func() (t [128]uint8) {
 	for i := range t {
 		t[i] = uint8(noSlot)
 	}
-	t['\t'], t['\v'], t['\f'] = uint8(unsafe.Offsetof(block{}.space)/8), uint8(unsafe.Offsetof(block{}.space)/8), uint8(unsafe.Offsetof(block{}.space)/8)
+	t['\t'], t['\v'], t['\f'] = uint8(unsafe.Offsetof(block{}.space)/8), uint8(unsafe.Offsetof(block{}.space)/8),
+		uint8(unsafe.Offsetof(block{}.space)/8)
 	t['\n'], t['\r'] = uint8(unsafe.Offsetof(block{}.newline)/8), uint8(unsafe.Offsetof(block{}.newline)/8)
 	t['\''] = uint8(unsafe.Offsetof(block{}.quote) / 8)
 	t['/'] = uint8(unsafe.Offsetof(block{}.slash) / 8)

@@ -101,8 +101,9 @@ func New(c Config) (*Model, error) {
 	if m.pairs, ok = pairhash.New(pairs); !ok {
 		return nil, configError("the merges cannot be hashed")
 	}
-	m.tables = mergeTables{byteID: &m.byteID[0], bytePairs: &m.bytePairs[0], disp: &m.pairs.Disp[0], slots: &m.pairs.Slots[0],
-		mul: m.pairs.Mul, bshift: uint32(m.pairs.BucketShift), sshift: uint32(m.pairs.SlotShift), base: m.base}
+	m.tables = mergeTables{byteID: &m.byteID[0], bytePairs: &m.bytePairs[0], disp: &m.pairs.Disp[0],
+		slots: &m.pairs.Slots[0],
+		mul:   m.pairs.Mul, bshift: uint32(m.pairs.BucketShift), sshift: uint32(m.pairs.SlotShift), base: m.base}
 	if m.results != nil {
 		m.tables.results = &m.results[0]
 	}

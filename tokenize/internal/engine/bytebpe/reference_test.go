@@ -7,24 +7,24 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/reference"
 )
 
-// reference merges by the definition: the lowest rank first, the leftmost of equals, until none is
-// left.
-type reference struct {
+// oracle splits as the engine does and merges by the definition.
+type oracle struct {
 	c     Config
 	ranks map[[2]uint32][2]uint32 // pair to rank and result
 	whole map[string]uint32
 	m     *Model
 }
 
-func newReference(t testing.TB, c Config) *reference {
+func newOracle(t testing.TB, c Config) *oracle {
 	t.Helper()
 	m, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reference{c: c, ranks: make(map[[2]uint32][2]uint32), whole: make(map[string]uint32), m: m}
+	r := &oracle{c: c, ranks: make(map[[2]uint32][2]uint32), whole: make(map[string]uint32), m: m}
 	for id, b := range c.Tokens {
 		if b != nil {
 			r.whole[string(b)] = uint32(id)
@@ -36,18 +36,18 @@ func newReference(t testing.TB, c Config) *reference {
 	return r
 }
 
-// lookup is the rank and result of two neighbours; for ranked tokens any concatenation that is a
-// token.
-func (r *reference) lookup(a, b uint32) (x [2]uint32, ok bool) {
+// pair is the rank and result of two neighbours; for ranked tokens any concatenation that is a
+// token has its id as its rank.
+func (r *oracle) pair(a, b uint32) (rank int, joined uint32, ok bool) {
 	if r.c.Ranked {
 		id, ok := r.whole[string(r.c.Tokens[a])+string(r.c.Tokens[b])]
-		return [2]uint32{id, id}, ok
+		return int(id), id, ok
 	}
-	x, ok = r.ranks[[2]uint32{a, b}]
-	return x, ok
+	x, ok := r.ranks[[2]uint32{a, b}]
+	return int(x[0]), x[1], ok
 }
 
-func (r *reference) word(dst []uint32, w []byte) []uint32 {
+func (r *oracle) word(dst []uint32, w []byte) []uint32 {
 	if id, ok := r.whole[string(w)]; ok && (r.c.IgnoreMerges || r.c.Ranked) {
 		return append(dst, id)
 	}
@@ -59,21 +59,10 @@ func (r *reference) word(dst []uint32, w []byte) []uint32 {
 			sym = append(sym, id)
 		}
 	}
-	for {
-		at, best := -1, [2]uint32{}
-		for i := 0; i+1 < len(sym); i++ {
-			if x, ok := r.lookup(sym[i], sym[i+1]); ok && (at < 0 || x[0] < best[0]) {
-				at, best = i, x
-			}
-		}
-		if at < 0 {
-			return append(dst, sym...)
-		}
-		sym = slices.Replace(sym, at, at+2, best[1])
-	}
+	return append(dst, reference.Merge(sym, r.pair)...)
 }
 
-func (r *reference) encode(text []byte) (ids []uint32) {
+func (r *oracle) encode(text []byte) (ids []uint32) {
 	for i := 0; i < len(text); {
 		end := r.m.tokenEnd(text, i)
 		ids = r.word(ids, text[i:end])
@@ -149,7 +138,7 @@ func TestEncodeAgrees(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for i := range 240 {
 		split := Split(i % int(numSplits))
-		ref := newReference(t, randomConfig(r, split, i%3 == 0))
+		ref := newOracle(t, randomConfig(r, split, i%3 == 0))
 		e := ref.m.NewEncoder([]int{1, 1 << 20, 0}[r.IntN(3)])
 		for j := range 30 {
 			n := r.IntN(100)
@@ -211,10 +200,11 @@ func TestLongWords(t *testing.T) {
 	for range 60 {
 		c := randomConfig(r, None, false)
 		c.IgnoreMerges = false
-		ref := newReference(t, c)
+		ref := newOracle(t, c)
 		e := ref.m.NewEncoder(1)
 		letters := "abthes"[:1+r.IntN(6)]
-		for _, n := range []int{1, 15, 16, 17, 23, 24, 25, 31, 32, 33, 59, 60, 61, 71, 72, 73, 100, 120, 133, 255, 256, 257, 300, 1023, 1024, 1025, 2000} {
+		for _, n := range []int{1, 15, 16, 17, 23, 24, 25, 31, 32, 33, 59, 60, 61, 71, 72, 73, 100, 120, 133, 255,
+			256, 257, 300, 1023, 1024, 1025, 2000} {
 			n += r.IntN(2)
 			text := make([]byte, n)
 			for i := range text {
@@ -250,7 +240,7 @@ func TestChunksThatDoNotMeet(t *testing.T) {
 		last = add(last, last)
 	}
 	add('a', last)
-	ref := newReference(t, c)
+	ref := newOracle(t, c)
 	e := ref.m.NewEncoder(0)
 	for _, n := range []int{61, 200, 1000, 1500, 2047, 2048, 2049, 3000} {
 		text := bytes.Repeat([]byte("ab"), n)[:n]
@@ -266,10 +256,11 @@ func TestLongWordsOfVocabularies(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for _, name := range []string{"r50k_base", "cl100k_base"} {
 		c := readRanks(t, name+".tiktoken", None)
-		ref := newReference(t, c)
+		ref := newOracle(t, c)
 		var texts [][]byte
 		var want [][]uint32
-		for _, letters := range []string{"abcdefghijklmnopqrstuvwxyz", "abc", "0123456789", "=-", " ", "ab中é", "\x00\xff\xc3\x28", "tokens", "heads"} {
+		for _, letters := range []string{"abcdefghijklmnopqrstuvwxyz", "abc", "0123456789", "=-", " ", "ab中é",
+			"\x00\xff\xc3\x28", "tokens", "heads"} {
 			for range 4 {
 				var text []byte
 				for n := 100 + r.IntN(900); len(text) < n; {
@@ -309,7 +300,7 @@ func FuzzEncode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, text []byte) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		ref := newReference(t, randomConfig(r, Split(r.IntN(int(numSplits))), r.IntN(2) == 0))
+		ref := newOracle(t, randomConfig(r, Split(r.IntN(int(numSplits))), r.IntN(2) == 0))
 		e := ref.m.NewEncoder(1)
 		if len(text) > 3000 {
 			text = text[:3000]

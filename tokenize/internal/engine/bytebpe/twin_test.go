@@ -12,10 +12,15 @@ import (
 
 // pieces of text that meet every rule of the patterns, and what is not text.
 var pieces = []string{
-	"a", "b", "the", "The", "ABC", "x", "s", "t", "re", "LL", "S", "D", " ", " ", "  ", "   ", "\t", "\n", "\r\n", "\n\n", " \n ", "\u00a0", "\u3000", "\u0085", "\u2028",
-	"'", "'s", "'S", "'re", "'LL", "'ſ", "''", "'t's", "1", "12", "123", "1234567", "٣", "½", "Ⅷ", "!", "?!", "...", "/", "//", "\n/", "-", "(", "é", "É", "ß", "Дом", "дом", "ДОМ", "中", "中文",
-	"の", "ʰ", "ǅ", "한국", "\u0301", "e\u0301", "क्षि", "ไทย", "👍", "👨‍👩‍👧", "🏽", "\u200d", "\ufeff", "\x00", "\x01", "\x7f", "\xff", "\x80", "\xc3", "\xe4\xb8", "\xf0\x9f", "\xed\xa0\x80", "\xc0\x80", "\xf5\x80\x80\x80", "\U0010ffff",
-	"don't", "I'm", "__init__", "==", "====================", "hello world", "internationalization", "aaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	"a", "b", "the", "The", "ABC", "x", "s", "t", "re", "LL", "S", "D", " ", " ", "  ", "   ", "\t", "\n", "\r\n",
+	"\n\n", " \n ", "\u00a0", "\u3000", "\u0085", "\u2028",
+	"'", "'s", "'S", "'re", "'LL", "'ſ", "''", "'t's", "1", "12", "123", "1234567", "٣", "½", "Ⅷ", "!", "?!", "...",
+	"/", "//", "\n/", "-", "(", "é", "É", "ß", "Дом", "дом", "ДОМ", "中", "中文",
+	"の", "ʰ", "ǅ", "한국", "\u0301", "e\u0301", "क्षि", "ไทย", "👍", "👨‍👩‍👧", "🏽", "\u200d", "\ufeff", "\x00", "\x01",
+	"\x7f", "\xff", "\x80", "\xc3", "\xe4\xb8", "\xf0\x9f", "\xed\xa0\x80", "\xc0\x80", "\xf5\x80\x80\x80",
+	"\U0010ffff",
+	"don't", "I'm", "__init__", "==", "====================", "hello world", "internationalization",
+	"aaaaaaaaaaaaaaaaaaaaaaaaaaa",
 }
 
 // randomText joins pieces; bias decides how much of them come from a small set, so that runs get
@@ -108,7 +113,8 @@ func checkSplit(t *testing.T, e *Encoder, text []byte) {
 		from = want[i-1]
 	}
 	to := min(from+60, len(text))
-	t.Fatalf("%s: after byte %d of %d, at %q: words end at %v, want %v", e.m.split, from, len(text), text[max(0, from-20):to], got[i:min(i+3, len(got))], want[i:min(i+3, len(want))])
+	t.Fatalf("%s: after byte %d of %d, at %q: words end at %v, want %v", e.m.split, from, len(text),
+		text[max(0, from-20):to], got[i:min(i+3, len(got))], want[i:min(i+3, len(want))])
 }
 
 // TestSplitAgrees checks invariant I3: the windowed scanner cuts where the plain one does.
@@ -136,7 +142,8 @@ func TestSplitAgrees(t *testing.T) {
 func TestContractionsOfAnyCase(t *testing.T) {
 	for split := GPT2; split < None; split++ {
 		e := tinyModel(t, split).NewEncoder(1)
-		for _, text := range []string{"'re'vE", "re'rE", "aaa're'RE x", "'s'rE", "I'M'rE", "x'lL y", "'re'lL", "'re'Ve", "'re'S", "\U0010ffff're'rE//'s're't'sa"} {
+		for _, text := range []string{"'re'vE", "re'rE", "aaa're'RE x", "'s'rE", "I'M'rE", "x'lL y", "'re'lL",
+			"'re'Ve", "'re'S", "\U0010ffff're'rE//'s're't'sa"} {
 			for pad := range 140 {
 				checkSplit(t, e, []byte(strings.Repeat("b", pad)+" "+text+strings.Repeat(" c", 80)))
 			}

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/tokenize/internal/minheap"
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
@@ -177,10 +178,10 @@ func (m *BPE) merge(s *Scratch) {
 			s.heap = append(s.heap, uint64(rank)<<32|uint64(i))
 		}
 	}
-	heapInit(s.heap)
+	minheap.Init(s.heap)
 	for len(s.heap) > 0 {
 		var top uint64
-		top, s.heap = heapPop(s.heap)
+		top, s.heap = minheap.Pop(s.heap)
 		pos, want := int32(uint32(top)), m.results[top>>32]
 		left := &sym[pos]
 		if left.dead || left.next < 0 {
@@ -198,12 +199,12 @@ func (m *BPE) merge(s *Scratch) {
 		if right.next >= 0 {
 			sym[right.next].prev = pos
 			if rank, ok := m.pairs.get(want, sym[right.next].id); ok {
-				s.heap = heapPush(s.heap, uint64(rank)<<32|uint64(pos))
+				s.heap = minheap.Push(s.heap, uint64(rank)<<32|uint64(pos))
 			}
 		}
 		if left.prev >= 0 {
 			if rank, ok := m.pairs.get(sym[left.prev].id, want); ok {
-				s.heap = heapPush(s.heap, uint64(rank)<<32|uint64(left.prev))
+				s.heap = minheap.Push(s.heap, uint64(rank)<<32|uint64(left.prev))
 			}
 		}
 	}

@@ -58,7 +58,8 @@ func TestBPEReference(t *testing.T) {
 		}
 		tokens, ids := randomVocab(r, extra...)
 		ref := &reference.BPE{Vocab: ids, FuseUnk: r.IntN(2) == 0, ByteFallback: fallback, IgnoreMerges: r.IntN(3) == 0}
-		cfg := spec.BPE{Vocab: vocab.New(tokens), Unk: -1, FuseUnk: ref.FuseUnk, ByteFallback: fallback, IgnoreMerges: ref.IgnoreMerges}
+		cfg := spec.BPE{Vocab: vocab.New(tokens), Unk: -1, FuseUnk: ref.FuseUnk, ByteFallback: fallback,
+			IgnoreMerges: ref.IgnoreMerges}
 		if r.IntN(3) > 0 {
 			ref.Unk, cfg.Unk = "<unk>", 0
 		}
@@ -89,7 +90,7 @@ func TestWordPieceReference(t *testing.T) {
 		m := NewWordPiece(&spec.WordPiece{Vocab: vocab.New(tokens), Prefix: "##", MaxChars: uint64(limit)})
 		var s Scratch
 		text := randomText(r)
-		want, got := reference.WordPiece(ids, "<unk>", "##", limit, text), m.Append(nil, []byte(text), &s)
+		want, got := reference.WordPiece(ids, ids["<unk>"], "##", limit, text), m.Append(nil, []byte(text), &s)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q: %v, want %v", text, got, want)
 		}
@@ -110,7 +111,7 @@ func TestUnigramReference(t *testing.T) {
 		}
 		var s Scratch
 		text := randomText(r)
-		want, got := reference.Unigram(ids, scores, 0, text), m.Append(nil, []byte(text), &s)
+		want, got := (&reference.Unigram{Vocab: ids, Scores: scores}).Encode(text), m.Append(nil, []byte(text), &s)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q: %v, want %v", text, got, want)
 		}

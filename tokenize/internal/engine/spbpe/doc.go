@@ -10,10 +10,11 @@
 // computes from the merges of whatever file is loaded which pairs of characters may join; text is
 // cut everywhere else, and the chunks are cached.
 //
-//	I1  Joining more than necessary is always exact, so tables may be coarse: ASCII pairs are grouped into six planes, other
-//	    characters have two flags (ends a left side, begins a right side).
-//	I2  Characters that are no piece take part in no merge of a tokenizer.json: New refuses models in which byte or unknown
-//	    tokens merge. In SentencePiece models they may, and do so here.
+//	I1  Joining more than necessary is always exact, so tables may be coarse: ASCII pairs are
+//	    grouped into six planes, other characters have two flags (ends a left side, begins a right
+//	    side).
+//	I2  Characters that are no piece take part in no merge of a tokenizer.json: New refuses models
+//	    in which byte or unknown tokens merge. In SentencePiece models they may, and do so here.
 //	I3  Where not every byte has a token, unknown characters next to each other are never cut apart, as they may fuse.
 //	I4  Inside a window U+2581 is written as a space: both are the same character to the model.
 package spbpe

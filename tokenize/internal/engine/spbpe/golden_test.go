@@ -27,7 +27,8 @@ func loadJSON(t testing.TB, name string) enginetest.Tokenizer {
 	if err := json.Unmarshal(enginetest.Read(t, "tokenizers/"+name+"/tokenizer.json"), &f); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{ByteFallback: true, FuseUnk: true, Prefix: PrefixAlways, UnkID: f.Model.Vocab["<unk>"], ByteIDs: byteIDs(f.Model.Vocab)}
+	cfg := Config{ByteFallback: true, FuseUnk: true, Prefix: PrefixAlways, UnkID: f.Model.Vocab["<unk>"],
+		ByteIDs: byteIDs(f.Model.Vocab)}
 	for s, id := range f.Model.Vocab {
 		if id >= len(cfg.Pieces) {
 			cfg.Pieces = append(cfg.Pieces, make([][]byte, id+1-len(cfg.Pieces))...)
@@ -125,7 +126,10 @@ func fields(b []byte, f func(num int, val []byte, x uint64)) {
 
 var goldenTokenizers = []enginetest.Golden{
 	{Name: "phi-3", Load: func(t testing.TB) enginetest.Tokenizer { return loadJSON(t, "phi-3") }},
-	{Name: "llama2.model", Load: func(t testing.TB) enginetest.Tokenizer { return loadSentencePiece(t, "tokenizers/llama2.model") }},
+	{Name: "llama2.model", Load: func(t testing.TB) enginetest.Tokenizer {
+		return loadSentencePiece(t,
+			"tokenizers/llama2.model")
+	}},
 }
 
 func TestGoldenCases(t *testing.T) { enginetest.AllCases(t, goldenTokenizers) }

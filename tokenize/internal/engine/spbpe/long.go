@@ -4,7 +4,13 @@ import (
 	"bytes"
 	"math/bits"
 	"slices"
+
+	"github.com/dsload/dsload/tokenize/internal/minheap"
 )
+
+// Engine bytebpe joins overlapping windows as well, by the same argument (its long.go has the
+// proof). The loops stay apart: its windows are bytes, whose chunks go through its cache; these are
+// symbols, of which characters outside the vocabulary are some, and most of them share no code.
 
 // windowSizes lists how many symbols long chunks are merged by at a time, at each level, and how
 // many of them the next window looks at again.
@@ -108,7 +114,8 @@ func (e *Encoder) appendWindows(dst []uint32, chunk []byte, level int) (_ []uint
 		}
 		from := g.tokens[keep-1].end
 		before, again = cur, false
-		cur = windowStart{cur.pos + int(from), len(dst), o, token{g.tokens[keep].sym, g.tokens[keep].end - from}, max(level, cur.level-1)}
+		cur = windowStart{cur.pos + int(from), len(dst), o, token{g.tokens[keep].sym, g.tokens[keep].end - from},
+			max(level, cur.level-1)}
 	}
 }
 
@@ -227,7 +234,7 @@ func (e *Encoder) mergeAt(rank, i uint32, push func(rank, pos uint32)) {
 func (e *Encoder) mergeHeap() {
 	g, m := &e.large, e.m
 	g.heap = g.heap[:0]
-	push := func(rank, pos uint32) { g.heap = heapPush(g.heap, uint64(rank)<<32|uint64(pos)) }
+	push := func(rank, pos uint32) { g.heap = minheap.Push(g.heap, uint64(rank)<<32|uint64(pos)) }
 	for i := 0; i+1 < len(g.id); i++ {
 		if rank := m.merges.Find(g.id[i], g.id[i+1]); rank != noRank {
 			push(rank, uint32(i))
@@ -235,7 +242,7 @@ func (e *Encoder) mergeHeap() {
 	}
 	for len(g.heap) > 0 {
 		var top uint64
-		top, g.heap = heapPop(g.heap)
+		top, g.heap = minheap.Pop(g.heap)
 		e.mergeAt(uint32(top>>32), uint32(top), push)
 	}
 }
@@ -255,7 +262,7 @@ func (e *Encoder) mergeBuckets() {
 	free := uint32(0)
 	push := func(rank, pos uint32) {
 		if int(rank) <= passed {
-			g.heap = heapPush(g.heap, uint64(rank)<<32|uint64(pos))
+			g.heap = minheap.Push(g.heap, uint64(rank)<<32|uint64(pos))
 			return
 		}
 		it := bucketItem{pos, g.head[rank]}
@@ -295,7 +302,7 @@ func (e *Encoder) mergeBuckets() {
 		for k := 0; k < len(g.current) || len(g.heap) > 0; {
 			var top uint64
 			if len(g.heap) > 0 && (k == len(g.current) || g.heap[0] < g.current[k]) {
-				top, g.heap = heapPop(g.heap)
+				top, g.heap = minheap.Pop(g.heap)
 			} else {
 				top = g.current[k]
 				k++
@@ -303,46 +310,4 @@ func (e *Encoder) mergeBuckets() {
 			e.mergeAt(uint32(top>>32), uint32(top), push)
 		}
 	}
-}
-
-func heapPush(h []uint64, x uint64) []uint64 {
-	h = append(h, x)
-	i := len(h) - 1
-	for i > 0 {
-		p := (i - 1) / 2
-		if h[p] <= x {
-			break
-		}
-		h[i] = h[p]
-		i = p
-	}
-	h[i] = x
-	return h
-}
-
-func heapPop(h []uint64) (uint64, []uint64) {
-	top := h[0]
-	n := len(h) - 1
-	x := h[n]
-	h = h[:n]
-	if n == 0 {
-		return top, h
-	}
-	i := 0
-	for {
-		c := 2*i + 1
-		if c >= n {
-			break
-		}
-		if c+1 < n && h[c+1] < h[c] {
-			c++
-		}
-		if h[c] >= x {
-			break
-		}
-		h[i] = h[c]
-		i = c
-	}
-	h[i] = x
-	return top, h
 }

@@ -184,19 +184,10 @@ func (m *Model) mergesOfScores(ids *vocab.Table) ([]merge, error) {
 	if len(cfg.Scores) != len(cfg.Pieces) {
 		return nil, fmt.Errorf("spbpe: %d scores for %d pieces", len(cfg.Scores), len(cfg.Pieces))
 	}
-	order := make([]uint32, 0, ids.Len())
-	for id := range uint32(ids.Len()) {
-		if _, ok := ids.Token(id); !ok {
-			continue
-		}
-		if s := cfg.Scores[id]; s != s {
-			return nil, fmt.Errorf("spbpe: the score of piece %d is not a number", id)
-		}
-		order = append(order, id)
+	order, err := m.byScore(ids)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(order, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(cfg.Scores[b], cfg.Scores[a]), cmp.Compare(a, b))
-	})
 	extra := map[rune]uint32{}
 	symbol := func(p []byte) (uint32, bool) {
 		if id, ok := ids.ID(p); ok {
@@ -246,6 +237,25 @@ func (m *Model) mergesOfScores(ids *vocab.Table) ([]merge, error) {
 		return nil, fmt.Errorf("%w: more than %d symbols", ErrUnsupported, 1<<symbolBits)
 	}
 	return list, nil
+}
+
+// byScore lists the ids of the pieces, those of the highest score first.
+func (m *Model) byScore(ids *vocab.Table) ([]uint32, error) {
+	scores := m.cfg.Scores
+	order := make([]uint32, 0, ids.Len())
+	for id := range uint32(ids.Len()) {
+		if _, ok := ids.Token(id); !ok {
+			continue
+		}
+		if s := scores[id]; s != s {
+			return nil, fmt.Errorf("spbpe: the score of piece %d is not a number", id)
+		}
+		order = append(order, id)
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b))
+	})
+	return order, nil
 }
 
 // text returns a piece as windows show it.

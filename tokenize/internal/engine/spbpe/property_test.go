@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/reference"
 )
 
-// reference merges a whole text the obvious way: the best pair of all, again and again.
-func reference(cfg *Config, text string) []uint32 {
+// expected merges a whole text the obvious way: the best pair of all, again and again.
+func expected(cfg *Config, text string) []uint32 {
 	if text == "" {
 		return nil
 	}
@@ -19,7 +20,7 @@ func reference(cfg *Config, text string) []uint32 {
 		text = "\u2581" + text
 	}
 	if !cfg.SplitSpaces {
-		return referenceWord(cfg, text)
+		return expectedWord(cfg, text)
 	}
 	var ids []uint32
 	for text != "" {
@@ -27,13 +28,13 @@ func reference(cfg *Config, text string) []uint32 {
 		if n == 0 {
 			n = len(text)
 		}
-		ids = append(ids, referenceWord(cfg, text[:n])...)
+		ids = append(ids, expectedWord(cfg, text[:n])...)
 		text = text[n:]
 	}
 	return ids
 }
 
-func referenceWord(cfg *Config, text string) []uint32 {
+func expectedWord(cfg *Config, text string) []uint32 {
 	find := map[string]uint32{}
 	for id, p := range cfg.Pieces {
 		if len(p) > 0 {
@@ -44,20 +45,10 @@ func referenceWord(cfg *Config, text string) []uint32 {
 	for rank, m := range cfg.Merges {
 		ranks[[2]string{string(cfg.Pieces[m[0]]), string(cfg.Pieces[m[1]])}] = rank
 	}
-	parts := strings.Split(text, "")
-	for {
-		best, at := 1<<30, -1
-		for i := range len(parts) - 1 {
-			if r, ok := ranks[[2]string{parts[i], parts[i+1]}]; ok && r < best {
-				best, at = r, i
-			}
-		}
-		if at < 0 {
-			break
-		}
-		parts[at] += parts[at+1]
-		parts = append(parts[:at+1], parts[at+2:]...)
-	}
+	parts := reference.Merge(strings.Split(text, ""), func(a, b string) (rank int, joined string, ok bool) {
+		rank, ok = ranks[[2]string{a, b}]
+		return rank, a + b, ok
+	})
 	var ids []uint32
 	unknown := 0
 	for _, p := range parts {
@@ -89,7 +80,8 @@ func referenceWord(cfg *Config, text string) []uint32 {
 	return ids
 }
 
-var alphabet = []string{"a", "b", "c", "d", "e", "1", "2", ".", "-", "\u00E9", "\u0436", "\u4E2D", "\U0001F600", " ", "\n", "<"}
+var alphabet = []string{"a", "b", "c", "d", "e", "1", "2", ".", "-", "\u00E9", "\u0436", "\u4E2D", "\U0001F600", " ",
+	"\n", "<"}
 
 // randomConfig makes a small model, with merges in an order that no training gives.
 func randomConfig(rng *rand.Rand, wide bool) (Config, []string) {
@@ -158,7 +150,7 @@ func TestAgainstReference(t *testing.T) {
 			if len(text) > 500 {
 				text = strings.ToValidUTF8(text[:500], "")
 			}
-			enginetest.Properties(t, rng, e, m.SafeCut, reference(&cfg, text), text)
+			enginetest.Properties(t, rng, e, m.SafeCut, expected(&cfg, text), text)
 		}
 	}
 }
@@ -177,7 +169,8 @@ func TestLongChunks(t *testing.T) {
 		var sb strings.Builder
 		longest := 1 + rng.IntN(2)*rng.IntN(300) // half of the texts never repeat
 		for sb.Len() < 6000 {
-			sb.WriteString(strings.Repeat(letters[rng.IntN(len(letters))]+letters[rng.IntN(len(letters))], 1+rng.IntN(longest)))
+			sb.WriteString(strings.Repeat(letters[rng.IntN(len(letters))]+letters[rng.IntN(len(letters))],
+				1+rng.IntN(longest)))
 		}
 		chunk := []byte(sb.String())
 		got := e.appendLong(nil, chunk)
@@ -260,7 +253,7 @@ func FuzzAppend(f *testing.F) {
 		e := m.NewEncoder(1)
 		got := e.Append(nil, []byte(text), true, true)
 		if len(text) < 2000 && utf8.ValidString(text) {
-			if want := reference(&cfg, text); string(u32(got)) != string(u32(want)) {
+			if want := expected(&cfg, text); string(u32(got)) != string(u32(want)) {
 				t.Fatalf("%q:\n got %v\nwant %v", text, got, want)
 			}
 		}

@@ -14,11 +14,13 @@
 // crosses. Words of SplitWords are cut further, where no piece crosses: see inside.go.
 //
 //	I1  A hit skips normalization, split and search; the cache's key is the raw word.
-//	I2  Sums are formed from the word's beginning in float64, in the order of the reference, and a later path replaces an earlier one
-//	    only where it is strictly better: equal scores fall the same way.
+//	I2  Sums are formed from the word's beginning in float64, in the order of the reference, and a
+//	    later path replaces an earlier one only where it is strictly better: equal scores fall the
+//	    same way.
 //	I3  Scores are the caller's: for tokenizer.json they must be read with jsonx.ParseFloat.
-//	I4  A SentencePiece model (SplitNone) adds up in float32 from the beginning of the text, and takes sums relative to a new origin
-//	    where they grow large. How a word's ties fall so depends on all that comes before it, which its bytes do not tell:
-//	    no cache, and no cuts either, since after a cut sums would begin at 0.
+//	I4  A SentencePiece model (SplitNone) adds up in float32 from the beginning of the text, and
+//	    takes sums relative to a new origin where they grow large. How a word's ties fall so depends
+//	    on all that comes before it, which its bytes do not tell: no cache, and no cuts either,
+//	    since after a cut sums would begin at 0.
 //	I5  Where all paths of that search meet, the path so far is final; only its sum goes on.
 package unigram

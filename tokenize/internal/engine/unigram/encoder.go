@@ -12,17 +12,17 @@ import (
 
 // Encoder is one goroutine's handle on a Model: a cache of fixed size and scratch.
 type Encoder struct {
-	m     *Model
-	cache *chunkcache.Cache
-	win   *chunkcache.Window
-	ids   []uint32
-	nmt   []byte // a word after Nmt
-	norm  []byte // a word after normalization
-	word  []byte // U+2581 and a word
-	sums  []float64
-	paths []path
-	nodes []node // of short words and of SplitNone
-	close bool   // some search since this was unset had to decide between paths of nearly equal score
+	m       *Model
+	cache   *chunkcache.Cache
+	win     *chunkcache.Window
+	ids     []uint32
+	nmt     []byte // a word after Nmt
+	norm    []byte // a word after normalization
+	word    []byte // U+2581 and a word
+	sums    []float64
+	paths   []path
+	nodes   []node // of short words and of SplitNone
+	nearTie bool   // some search since this was unset had to decide between paths of nearly equal score
 }
 
 const (

@@ -13,18 +13,18 @@ import (
 // other, and both are pieces themselves, every path passes between x and y, and the best path is
 // the best one up to there and the best one from there. In real numbers, that is: sums are rounded,
 // and what comes before decides how. Rounding can only matter where two paths are as good as equal.
-// So the search for a chunk inside a word notes whether that happened (Encoder.close); if it did,
+// So the search for a chunk inside a word notes whether that happened (Encoder.nearTie); if it did,
 // the word is done as a whole, and nothing is remembered. A chunk is remembered under its bytes,
 // and that of a word's beginning includes the white space before it, which tells the two kinds
 // apart and makes U+2581.
 //
-//	I6  Words of more than maxCutWord bytes are not cut inside, and scores are at most maxScore: so sums of paths are off by less than
-//	    closeScores.
+//	I6  Words of more than maxCutWord bytes are not cut inside, and scores are at most maxScore: so
+//	    sums of paths are off by less than nearScores.
 const (
-	longBlock   = 2 << 10
-	maxCutWord  = 2 * longBlock
-	maxScore    = 1000
-	closeScores = 1e-5
+	longBlock  = 2 << 10
+	maxCutWord = 2 * longBlock
+	maxScore   = 1000
+	nearScores = 1e-5
 )
 
 // buildInside computes where words may be cut, if they may.
@@ -48,7 +48,8 @@ func (m *Model) buildInside() {
 	var follow [utf8.RuneSelf]chunkcache.Row
 	for _, p := range m.cfg.Pieces {
 		for i := 1; i < len(p); i++ {
-			if x, y := p[i-1], p[i]; x < utf8.RuneSelf && y < utf8.RuneSelf && !soft[x] && !soft[y] && !m.gap[x] && !m.gap[y] {
+			if x, y := p[i-1], p[i]; x < utf8.RuneSelf && y < utf8.RuneSelf && !soft[x] && !soft[y] && !m.gap[x] &&
+				!m.gap[y] {
 				follow[x].Set(int(y))
 			}
 		}
@@ -205,7 +206,7 @@ func (e *Encoder) missInside(dst []uint32, w *chunkcache.Window, s chunkcache.Sp
 		return e.appendBeginning(dst, raw), true
 	}
 	before := len(dst)
-	e.close = false
+	e.nearTie = false
 	if m.isPlain(raw) {
 		dst = e.AppendWord(dst, raw)
 	} else {
@@ -215,7 +216,7 @@ func (e *Encoder) missInside(dst []uint32, w *chunkcache.Window, s chunkcache.Sp
 		dst = e.appendPieces(dst, norm[:n])
 		dst = e.appendSplit(dst, norm[n:])
 	}
-	if e.close {
+	if e.nearTie {
 		dst = e.appendRest(dst[:before], w, s)
 		e.shrink()
 		return dst, false
@@ -259,4 +260,4 @@ func (e *Encoder) appendRest(dst []uint32, w *chunkcache.Window, s chunkcache.Sp
 }
 
 // near reports whether rounding may decide between two sums.
-func near(a, b float64) bool { return math.Abs(a-b) < closeScores }
+func near(a, b float64) bool { return math.Abs(a-b) < nearScores }

@@ -11,9 +11,9 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
-// TestMendLong: words that hold an aligned block lose all of their cuts but those at white space,
+// TestLongWordsAreMended: words that hold an aligned block lose all of their cuts but those at white space,
 // others none.
-func TestMendLong(t *testing.T) {
+func TestLongWordsAreMended(t *testing.T) {
 	m, err := New(Config{Pieces: [][]byte{[]byte("<unk>"), []byte("a")}, Scores: []float64{0, -1}, Split: SplitWords})
 	if err != nil || !m.inside {
 		t.Fatal(err)
@@ -89,12 +89,14 @@ func TestReplacementSpaced(t *testing.T) {
 		}
 		tested++
 		e := m.NewEncoder(1)
-		list := append([]string{replacement, "a", "\x01", "\u0301", "\u0600", "\uFFFC", "\uFF21", strings.Repeat(replacement, 100)}, letters...)
+		list := append([]string{replacement, "a", "\x01", "\u0301", "\u0600", "\uFFFC", "\uFF21",
+			strings.Repeat(replacement, 100)}, letters...)
 		var text strings.Builder
 		for n := rng.IntN(30 << 10); text.Len() < n; {
 			text.WriteString(list[rng.IntN(len(list))])
 		}
-		if got, want := e.Append(nil, []byte(text.String()), true, true), reference(&cfg, text.String()); !slices.Equal(got, want) {
+		if got, want := e.Append(nil, []byte(text.String()), true, true),
+			expected(&cfg, text.String()); !slices.Equal(got, want) {
 			t.Fatalf("%d ids, want %d", len(got), len(want))
 		}
 	}

@@ -224,16 +224,16 @@ func (m *Model) findSeeds() []uint32 {
 		if len(chunk) == 0 || len(chunk) > 16 {
 			continue
 		}
-		e.close = false
+		e.nearTie = false
 		if m.gap[chunk[0]] {
 			e.ids = e.appendPlain(e.ids[:0], chunk[1:])
-			e.close = false
+			e.nearTie = false
 		} else if m.inside {
 			e.ids = e.AppendWord(e.ids[:0], chunk)
 		} else {
 			e.ids = e.appendPlain(e.ids[:0], chunk)
 		}
-		if len(e.ids) == 1 && e.ids[0] == uint32(id) && !(m.inside && e.close) {
+		if len(e.ids) == 1 && e.ids[0] == uint32(id) && !(m.inside && e.nearTie) {
 			seeds = append(seeds, uint32(id))
 		}
 	}

@@ -14,13 +14,14 @@ import (
 
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/reference"
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
 var runs = regexp.MustCompile(" {2,}")
 
-// reference is the pipeline step by step over the whole text.
-func reference(cfg *Config, text string) []uint32 {
+// expected is the pipeline step by step over the whole text.
+func expected(cfg *Config, text string) []uint32 {
 	if cfg.Nmt {
 		var sb strings.Builder
 		for i, r := range text {
@@ -43,7 +44,7 @@ func reference(cfg *Config, text string) []uint32 {
 			if !strings.HasPrefix(w, metaspace) {
 				w = metaspace + w
 			}
-			ids = append(ids, referenceParts(cfg, w)...)
+			ids = append(ids, expectedParts(cfg, w)...)
 		}
 		return ids
 	}
@@ -60,92 +61,37 @@ func reference(cfg *Config, text string) []uint32 {
 	if cfg.Prefix && !strings.HasPrefix(text, metaspace) {
 		text = metaspace + text
 	}
-	return referenceParts(cfg, text)
+	return expectedParts(cfg, text)
 }
 
-func referenceParts(cfg *Config, text string) (ids []uint32) {
+func expectedParts(cfg *Config, text string) (ids []uint32) {
 	for text != "" {
 		n := strings.Index(text[1:], metaspace) + 1
 		if n == 0 {
 			n = len(text)
 		}
-		ids = append(ids, referenceWord(cfg, text[:n])...)
+		ids = append(ids, expectedWord(cfg, text[:n])...)
 		text = text[n:]
 	}
 	return ids
 }
 
-// referenceWord is the search with maps.
-func referenceWord(cfg *Config, word string) []uint32 {
-	find := map[string]uint32{}
-	lowest := math.Inf(1)
+func expectedWord(cfg *Config, word string) []uint32 {
+	m := reference.Unigram{Vocab: map[string]uint32{}, Scores: cfg.Scores, Unk: uint32(cfg.UnkID)}
 	for id, p := range cfg.Pieces {
-		lowest = min(lowest, cfg.Scores[id])
 		if len(p) > 0 {
-			find[string(p)] = uint32(id)
+			m.Vocab[string(p)] = uint32(id)
 		}
 	}
-	type best struct {
-		score float64
-		start int
-		id    uint32
-		set   bool
-	}
-	nodes := make([]best, len(word)+1)
-	update := func(start, end int, score float64, id uint32) {
-		if s := nodes[start].score; !nodes[end].set || score+s > nodes[end].score {
-			nodes[end] = best{score + s, start, id, true}
-		}
-	}
-	for start, r := range word {
-		size := utf8.RuneLen(r)
-		single := false
-		for end := start + 1; end <= min(len(word), start+100); end++ { // no piece is longer
-			if id, ok := find[word[start:end]]; ok {
-				update(start, end, cfg.Scores[id], id)
-				single = single || end-start == size
+	if cfg.ByteFallback {
+		m.Bytes = map[byte]uint32{}
+		for b, id := range cfg.ByteIDs {
+			if id >= 0 {
+				m.Bytes[byte(b)] = uint32(id)
 			}
 		}
-		if !single {
-			update(start, start+size, lowest-10, uint32(cfg.UnkID))
-		}
 	}
-	type part struct {
-		text string
-		unk  bool
-	}
-	var parts []part
-	for end := len(word); end > 0; end = nodes[end].start {
-		p := part{word[nodes[end].start:end], nodes[end].id == uint32(cfg.UnkID)}
-		if n := len(parts); n > 0 && p.unk && parts[n-1].unk {
-			parts[n-1].text = p.text + parts[n-1].text
-		} else {
-			parts = append(parts, p)
-		}
-	}
-	slices.Reverse(parts)
-	var ids []uint32
-next:
-	for _, p := range parts {
-		if id, ok := find[p.text]; ok {
-			ids = append(ids, id)
-			continue
-		}
-		if cfg.ByteFallback {
-			var bytes []uint32
-			for i := range len(p.text) {
-				if id := cfg.ByteIDs[p.text[i]]; id >= 0 {
-					bytes = append(bytes, uint32(id))
-				}
-			}
-			if len(bytes) == len(p.text) {
-				ids = append(ids, bytes...)
-				continue next
-			}
-		}
-		ids = append(ids, uint32(cfg.UnkID))
-	}
-	return ids
+	return m.Encode(word)
 }
 
 func makeCharsmap(t testing.TB, m map[string]string) *charsmap.Map {
@@ -159,8 +105,10 @@ func makeCharsmap(t testing.TB, m map[string]string) *charsmap.Map {
 var testCharsmap *charsmap.Map
 
 var testMap = map[string]string{
-	"\t": " ", "\n": " ", "\r": " ", "\x01": "", "\u00A0": " ", "\u3000": " ", "\u2028": " ", "\u200B": " ", "\uFF21": "A", "\uFB01": "fi", "\u0340": "\u0300",
-	"e\u0301": "\u00E9", "\u0344": "\u0308\u0301", "\u2026": "...", "a\u0301": "\u00E1", "\uAC01": "xyz ", "\u037E": ";",
+	"\t": " ", "\n": " ", "\r": " ", "\x01": "", "\u00A0": " ", "\u3000": " ", "\u2028": " ", "\u200B": " ",
+	"\uFF21": "A", "\uFB01": "fi", "\u0340": "\u0300",
+	"e\u0301": "\u00E9", "\u0344": "\u0308\u0301", "\u2026": "...", "a\u0301": "\u00E1", "\uAC01": "xyz ",
+	"\u037E": ";",
 }
 
 func randomConfig(t testing.TB, rng *rand.Rand, wide bool) (Config, []string) {
@@ -186,7 +134,8 @@ func randomConfig(t testing.TB, rng *rand.Rand, wide bool) (Config, []string) {
 	}
 	add("<unk>", 0)
 	if wide {
-		cfg.Pieces, cfg.Scores = append(cfg.Pieces, make([][]byte, 70000)...), append(cfg.Scores, make([]float64, 70000)...)
+		cfg.Pieces, cfg.Scores = append(cfg.Pieces, make([][]byte, 70000)...),
+			append(cfg.Scores, make([]float64, 70000)...)
 	}
 	for b := range cfg.ByteIDs {
 		cfg.ByteIDs[b] = -1
@@ -224,7 +173,7 @@ func TestAgainstReference(t *testing.T) {
 		e := m.NewEncoder(1)
 		for range 30 {
 			text := enginetest.Text(rng, letters)
-			enginetest.Properties(t, rng, e, m.SafeCut, reference(&cfg, text), text)
+			enginetest.Properties(t, rng, e, m.SafeCut, expected(&cfg, text), text)
 		}
 	}
 }
@@ -245,8 +194,10 @@ func TestScratchIsReturned(t *testing.T) {
 		t.Fatalf("%d ids", len(ids))
 	}
 	e.Append(nil, []byte("a"), true, true)
-	if cap(e.paths) > 2*keepScratch || cap(e.sums) > 2*keepScratch || cap(e.word) > 2*keepScratch || len(e.win.Free()) > 64<<10 {
-		t.Errorf("kept %d paths, %d sums, %d bytes, a window of %d", cap(e.paths), cap(e.sums), cap(e.word), len(e.win.Free()))
+	if cap(e.paths) > 2*keepScratch || cap(e.sums) > 2*keepScratch || cap(e.word) > 2*keepScratch ||
+		len(e.win.Free()) > 64<<10 {
+		t.Errorf("kept %d paths, %d sums, %d bytes, a window of %d", cap(e.paths), cap(e.sums), cap(e.word),
+			len(e.win.Free()))
 	}
 }
 
@@ -271,7 +222,7 @@ func TestStretches(t *testing.T) {
 				}
 				word += strings.Repeat(list[rng.IntN(len(list))], 1+rng.IntN(4))
 			}
-			want := referenceWord(&cfg, word)
+			want := expectedWord(&cfg, word)
 			for _, stretch := range []int{1, 2, 3, 7, 30, 100, stretchBytes} {
 				if got := e.appendWord(nil, []byte(word), stretch); !slices.Equal(got, want) {
 					t.Fatalf("%q by stretches of %d: ids %v, want %v", word, stretch, got, want)
@@ -283,13 +234,15 @@ func TestStretches(t *testing.T) {
 
 // TestStretchMemory reports that the search of a long word needs paths for a stretch of it.
 func TestStretchMemory(t *testing.T) {
-	m, err := New(Config{Pieces: [][]byte{[]byte("<unk>"), []byte("a"), []byte("abc"), []byte("bc")}, Scores: []float64{0, -3, -4, -5}})
+	m, err := New(Config{Pieces: [][]byte{[]byte("<unk>"), []byte("a"), []byte("abc"), []byte("bc")},
+		Scores: []float64{0, -3, -4, -5}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := m.newEncoder(chunkcache.MinBytes)
 	for _, part := range []string{"abc", "x", "abcxyz"} {
-		if ids := e.AppendWord(nil, bytes.Repeat([]byte(part), 1<<18)); len(ids) == 0 || len(e.paths) == 0 || len(e.paths) > keepScratch {
+		if ids := e.AppendWord(nil, bytes.Repeat([]byte(part), 1<<18)); len(ids) == 0 || len(e.paths) == 0 ||
+			len(e.paths) > keepScratch {
 			t.Errorf("%q: %d ids, %d paths", part, len(ids), len(e.paths))
 		}
 	}
@@ -340,7 +293,7 @@ func FuzzAppend(f *testing.F) {
 		e := m.NewEncoder(1)
 		got := e.Append(nil, []byte(text), true, true)
 		if utf8.ValidString(text) {
-			if want := reference(&cfg, text); !slices.Equal(got, want) {
+			if want := expected(&cfg, text); !slices.Equal(got, want) {
 				t.Fatalf("%q:\n got %v\nwant %v", text, got, want)
 			}
 		}

@@ -58,7 +58,8 @@ func TestSettled(t *testing.T) {
 // TestSettledMemory reports that the search of a long text needs nodes for a stretch of it.
 func TestSettledMemory(t *testing.T) {
 	m, err := New(Config{
-		Pieces: [][]byte{[]byte("<unk>"), []byte(metaspace + "ab"), []byte("a"), []byte("b")}, Scores: []float64{0, -1.5, -2, -2.25},
+		Pieces:  [][]byte{[]byte("<unk>"), []byte(metaspace + "ab"), []byte("a"), []byte("b")},
+		Scores:  []float64{0, -1.5, -2, -2.25},
 		NoMatch: []bool{true}, Split: SplitNone,
 	})
 	if err != nil {

@@ -144,7 +144,7 @@ func (e *Encoder) search(text []byte, stop, before, reach int) (start, reached i
 		}
 		start += size
 	}
-	e.close = e.close || tied
+	e.nearTie = e.nearTie || tied
 	return start, reach
 }
 
@@ -292,7 +292,7 @@ func (e *Encoder) searchShort(word []byte) {
 				*t = node{score, uint32(start), id}
 			} else {
 				if near(score, t.score) {
-					e.close = true
+					e.nearTie = true
 				}
 				if score > t.score {
 					*t = node{score, uint32(start), id}
@@ -305,10 +305,10 @@ func (e *Encoder) searchShort(word []byte) {
 		if !single {
 			score := m.unkScore + base
 			if t := &ends[size-1]; t.start == noStart || score > t.score {
-				e.close = e.close || t.start != noStart && near(score, t.score)
+				e.nearTie = e.nearTie || t.start != noStart && near(score, t.score)
 				*t = node{score, uint32(start), unk}
 			} else if near(score, t.score) {
-				e.close = true
+				e.nearTie = true
 			}
 		}
 		start += size

@@ -171,19 +171,7 @@ func (t *charTable) classify(b *ucd.Bert, r rune, split bool, mapped map[string]
 		if n.HandleChineseChars && b.Chinese.Has(r) { // compatibility characters decompose to others of their kind
 			s = " " + s + " "
 		}
-		e, ok := mapped[s]
-		if !ok {
-			kind := uint32(kindMap)
-			for _, x := range s {
-				if n.StripAccents && b.Order[x] != 0 {
-					kind = kindMapOrder
-				}
-			}
-			e = kind | uint32(len(t.text))<<lengthBits | uint32(len(s))
-			mapped[s] = e
-			t.text = append(t.text, s...)
-		}
-		return e
+		return t.mapping(b, s, mapped)
 	}
 	if n.HandleChineseChars && b.Chinese.Has(r) {
 		return kindAlone
@@ -200,6 +188,23 @@ func (t *charTable) classify(b *ucd.Bert, r rune, split bool, mapped map[string]
 		}
 	}
 	return kindKeep
+}
+
+// mapping is the entry of a character that becomes s. Equal texts are kept once.
+func (t *charTable) mapping(b *ucd.Bert, s string, mapped map[string]uint32) uint32 {
+	if e, ok := mapped[s]; ok {
+		return e
+	}
+	kind := uint32(kindMap)
+	for _, x := range s {
+		if t.norm.StripAccents && b.Order[x] != 0 {
+			kind = kindMapOrder
+		}
+	}
+	e := kind | uint32(len(t.text))<<lengthBits | uint32(len(s))
+	mapped[s] = e
+	t.text = append(t.text, s...)
+	return e
 }
 
 func lower(b *ucd.Bert, s string) string {

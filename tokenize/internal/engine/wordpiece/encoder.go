@@ -208,7 +208,8 @@ func (e *Encoder) AppendWord(dst []uint32, word []byte) []uint32 {
 	if len(word) == 0 {
 		return dst
 	}
-	if limit := m.cfg.MaxInputCharsPerWord; len(word) > limit && (len(word)/utf8.UTFMax > limit || utf8.RuneCount(word) > limit) {
+	if limit := m.cfg.MaxInputCharsPerWord; len(word) > limit && (len(word)/utf8.UTFMax > limit ||
+		utf8.RuneCount(word) > limit) {
 		return append(dst, m.cfg.UnkID)
 	}
 	before := len(dst)

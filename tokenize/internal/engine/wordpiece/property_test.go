@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/reference"
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
-// reference is the pipeline step by step over the whole text.
-func reference(cfg *Config, text string) []uint32 {
+// expected is the pipeline step by step over the whole text.
+func expected(cfg *Config, text string) []uint32 {
 	b := ucd.BertTables()
 	n := cfg.Normalizer
 	each := func(f func(r rune) string) {
@@ -74,7 +75,7 @@ func reference(cfg *Config, text string) []uint32 {
 	}
 	var ids []uint32
 	for _, w := range append(words, word) {
-		ids = append(ids, spell(cfg, find, w)...)
+		ids = append(ids, reference.WordPiece(find, cfg.UnkID, string(cfg.Prefix), cfg.MaxInputCharsPerWord, w)...)
 	}
 	return ids
 }
@@ -112,34 +113,6 @@ func strip(b *ucd.Bert, text string) string {
 	return string(out)
 }
 
-func spell(cfg *Config, find map[string]uint32, word string) []uint32 {
-	if word == "" {
-		return nil
-	}
-	if utf8.RuneCountInString(word) > cfg.MaxInputCharsPerWord {
-		return []uint32{cfg.UnkID}
-	}
-	var ids []uint32
-	for begin := 0; begin < len(word); {
-		end := len(word)
-		for ; end > begin; end-- {
-			piece := word[begin:end]
-			if begin > 0 {
-				piece = string(cfg.Prefix) + piece
-			}
-			if id, ok := find[piece]; ok {
-				ids = append(ids, id)
-				break
-			}
-		}
-		if end == begin {
-			return []uint32{cfg.UnkID}
-		}
-		begin = end
-	}
-	return ids
-}
-
 func randomConfig(rng *rand.Rand, wide bool) (Config, []string) {
 	coin := func() bool { return rng.IntN(2) == 0 }
 	cfg := Config{Pieces: [][]byte{[]byte("[UNK]")}, MaxInputCharsPerWord: []int{100, 100, 5, 1}[rng.IntN(4)],
@@ -148,7 +121,8 @@ func randomConfig(rng *rand.Rand, wide bool) (Config, []string) {
 	if wide {
 		cfg.Pieces = append(cfg.Pieces, make([][]byte, 70000)...)
 	}
-	list := []string{"a", "b", "C", "1", ".", "\u00E9", "\u0301", "e", "\u4E2D", "\u00C0", "\u0130", "\uAC01", "\u1100", "\u1161", "\u11A8", "i", "\u0307", "#"}
+	list := []string{"a", "b", "C", "1", ".", "\u00E9", "\u0301", "e", "\u4E2D", "\u00C0", "\u0130", "\uAC01",
+		"\u1100", "\u1161", "\u11A8", "i", "\u0307", "#"}
 	var letters []string
 	for range 1 + rng.IntN(7) {
 		letters = append(letters, list[rng.IntN(len(list))])
@@ -183,7 +157,7 @@ func TestAgainstReference(t *testing.T) {
 		e := m.NewEncoder(1)
 		for range 30 {
 			text := enginetest.Text(rng, letters)
-			enginetest.Properties(t, rng, e, m.SafeCut, reference(&cfg, text), text)
+			enginetest.Properties(t, rng, e, m.SafeCut, expected(&cfg, text), text)
 		}
 	}
 }
@@ -254,7 +228,8 @@ func TestDropped(t *testing.T) {
 			t.Fatalf("%+v: NUL dropped: %v, U+FFFD: %v", cfg.Normalizer, m.dropsNUL, m.dropsReplacement)
 		}
 		e := m.NewEncoder(1)
-		list := append([]string{"\uFFFD", "\x00", "\x01", "\uFFFC", "\uFF0C", strings.Repeat("\uFFFD", 100), strings.Repeat("\x00", 50)}, letters...)
+		list := append([]string{"\uFFFD", "\x00", "\x01", "\uFFFC", "\uFF0C", strings.Repeat("\uFFFD", 100),
+			strings.Repeat("\x00", 50)}, letters...)
 		if round%2 == 0 {
 			list = append(list, " ", ",")
 		}
@@ -262,7 +237,8 @@ func TestDropped(t *testing.T) {
 		for n := rng.IntN(40 << 10); text.Len() < n; {
 			text.WriteString(list[rng.IntN(len(list))])
 		}
-		if got, want := e.Append(nil, []byte(text.String()), true, true), reference(&cfg, text.String()); !slices.Equal(got, want) {
+		if got, want := e.Append(nil, []byte(text.String()), true, true),
+			expected(&cfg, text.String()); !slices.Equal(got, want) {
 			t.Fatalf("round %d, %+v: %d ids, want %d", round, cfg.Normalizer, len(got), len(want))
 		}
 	}
@@ -279,7 +255,7 @@ func FuzzAppend(f *testing.F) {
 		e := m.NewEncoder(1)
 		got := e.Append(nil, []byte(text), true, true)
 		if utf8.ValidString(text) {
-			if want := reference(&cfg, text); !slices.Equal(got, want) {
+			if want := expected(&cfg, text); !slices.Equal(got, want) {
 				t.Fatalf("%q:\n got %v\nwant %v", text, got, want)
 			}
 		}

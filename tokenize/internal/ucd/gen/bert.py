@@ -201,7 +201,7 @@ def grapheme():
     write("grapheme_tables.go", "bert.py", [
         literal("graphemeExtends", "are the characters that join the one before them: Extend, SpacingMark, ZWJ.", pack_set(extends)),
         literal("graphemeControls", "are the characters that nothing joins.", pack_set(controls)),
-        literal("graphemePrepends", "are the characters that join the one behind them.", pack_set(prepends)),
+        literal("graphemePrepends", "are the characters that join the one after them.", pack_set(prepends)),
     ])
     print("extends", len(extends), "controls", len(controls), "prepends", len(prepends), [hex(c) for c in prepends][:30])
 

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/loader/serve/feed"
+	"github.com/dsload/dsload/shard"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// whichMemory is the soft limit on the Go runtime: a few rows and the tokenizer are held at a time.
+const whichMemory = 64 << 20
+
+type whichFlags struct {
+	step, row, document int64
+	asJSON              bool
+}
+
+// tracedLine is what is printed of a row.
+type tracedLine struct {
+	Row      int64   `json:"row"`     // its place in the order
+	Example  int64   `json:"example"` // its place in the split
+	Document int64   `json:"document"`
+	Part     int32   `json:"part"`
+	Source   *string `json:"source"` // null where the dataset does not say
+	Record   *int64  `json:"record"`
+	Epoch    int64   `json:"epoch"`
+	Step     *int64  `json:"step,omitempty"`
+	Rank     *int    `json:"rank,omitempty"`
+	Dataset  string  `json:"dataset,omitempty"` // of several
+	Text     string  `json:"text"`
+	Target   string  `json:"target,omitempty"` // of examples with labels
+}
+
+func newWhichCommand() *cobra.Command {
+	var f whichFlags
+	cmd := &cobra.Command{
+		Use:   "which DATASET... {--step K | --row R | --document D}",
+		Short: "Show which source records a training batch was made of, and when a document is seen",
+		Long: `Shows the rows of a batch, decoded, with the document, source and record that each came from.
+--step counts from 0, at --start. The other flags are the feed's parameters: give those of the
+training run. All ranks' rows are shown unless --rank is given. Records are counted from 1: lines
+of text and JSON lines, records after the header of a CSV, else documents of the file.
+
+Nothing is scanned, but with --max-tokens a step is found by going through those before it.`,
+		Example: `  dsload which data --step 340 --batch-size 32 --world 8
+  dsload which data --step 340 --batch-size 32 --world 8 --rank 3 --seed 7 --json
+  dsload which data --document 12345 --batch-size 32    # when is it seen?`,
+		Args: folders(minArgs(1, "at least one dataset folder")),
+		RunE: func(cmd *cobra.Command, args []string) error { return runWhich(cmd, args, &f) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.Int64Var(&f.step, "step", 0, "number of a step, from 0: the rows of this batch")
+	flags.Int64Var(&f.row, "row", 0, "row of the order, as the feed's column row counts")
+	flags.Int64Var(&f.document, "document", 0, "ordinal of a document: when its rows come")
+	flags.BoolVar(&f.asJSON, "json", false, "print a JSON object a row, one a line")
+	for _, p := range feed.Parameters() {
+		help := strings.TrimSpace(p.Help + " (" + p.Values + ")")
+		flags.String(flagOfParameter(p.Name), p.Default, help)
+	}
+	return cmd
+}
+
+func flagOfParameter(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+// query returns the feed's query of the flags that were given.
+func whichQuery(flags *pflag.FlagSet) (feed.Query, error) {
+	values := url.Values{}
+	for _, p := range feed.Parameters() {
+		if f := flags.Lookup(flagOfParameter(p.Name)); f.Changed {
+			values.Set(p.Name, f.Value.String())
+		}
+	}
+	return feed.ParseQuery(values.Encode())
+}
+
+func runWhich(cmd *cobra.Command, args []string, f *whichFlags) (err error) {
+	flags := cmd.Flags()
+	var asked string
+	for _, name := range []string{"step", "row", "document"} {
+		if !flags.Changed(name) {
+			continue
+		}
+		if asked != "" {
+			return usagef("which: --%s and --%s ask for different things; give one of them", asked, name)
+		}
+		asked = name
+	}
+	if asked == "" {
+		return usagef("which %s: give --step, --row or --document; see '%s -h'", args[0], cmd.CommandPath())
+	}
+	if n, _ := flags.GetInt64(asked); n < 0 {
+		return usagef("which %s: --%s %d: counts from 0", args[0], asked, n)
+	}
+	setRuntimeLimit(whichMemory)
+	q, err := whichQuery(flags)
+	if err != nil {
+		return whichError(args, err)
+	}
+	reader, err := serve.Open(serve.Options{Datasets: args, Memory: serve.MinMemory})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	trace, err := reader.Trace(q)
+	if err != nil {
+		return whichError(args, err)
+	}
+	w := whichPrinter{cmd: cmd, trace: trace, split: q.Split, asJSON: f.asJSON, parts: make([]*tracedPart, trace.Parts())}
+	defer func() { err = errors.Join(err, w.close()) }()
+	rows, err := f.rows(flags, trace, asked)
+	if err == nil && len(rows) == 0 {
+		err = w.noRows(f, asked)
+	}
+	if err != nil {
+		return whichError(args, err)
+	}
+	return w.print(rows)
+}
+
+// rows finds what was asked for.
+func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string) (rows []serve.TracedRow, err error) {
+	switch asked {
+	case "step":
+		rank := -1
+		if r := flags.Lookup("rank"); r.Changed {
+			if rank, err = strconv.Atoi(r.Value.String()); err != nil {
+				return nil, err
+			}
+		}
+		return trace.Step(f.step, rank)
+	case "row":
+		row, err := trace.Row(f.row)
+		return []serve.TracedRow{row}, err
+	}
+	for part := range trace.Parts() {
+		found, err := trace.Document(part, f.document)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, found...)
+	}
+	return rows, nil
+}
+
+// whichError writes the parameter that an error of the feed begins with as its flag.
+func whichError(args []string, err error) error {
+	var request *feed.RequestError
+	if !errors.As(err, &request) {
+		return err
+	}
+	name, reason, found := strings.Cut(request.Reason, ": ")
+	if found && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" {
+		reason = "--" + flagOfParameter(name) + ": " + reason
+	} else {
+		reason = request.Reason
+	}
+	if request.Hint != "" {
+		reason += "; " + request.Hint
+	}
+	return usagef("which %s: %s", strings.Join(args, " "), reason)
+}
+
+// whichPrinter prints rows with what their datasets know of them.
+type whichPrinter struct {
+	cmd    *cobra.Command
+	trace  *serve.Trace
+	split  string
+	asJSON bool
+	parts  []*tracedPart // nil until needed
+}
+
+// tracedPart is one dataset's split.
+type tracedPart struct {
+	name    string
+	decode  func([]uint32) string
+	origins *loader.Origins
+	row     shard.Row
+}
+
+func (w *whichPrinter) part(i int) (*tracedPart, error) {
+	if w.parts[i] != nil {
+		return w.parts[i], nil
+	}
+	name, dir, d := w.trace.Dataset(i)
+	p := &tracedPart{name: name, decode: func(ids []uint32) string { return fmt.Sprint(ids) }}
+	w.parts[i] = p
+	if tok, err := loader.DatasetTokenizer(dir, d.Manifest()); err != nil {
+		warn(w.cmd.ErrOrStderr(), "rows are shown as ids: "+err.Error())
+	} else {
+		p.decode = tok.Decode
+	}
+	var err error
+	p.origins, err = loader.OpenOrigins(shard.OS(), dir, d.Manifest(), w.split)
+	if errors.Is(err, loader.ErrNoOrigins) {
+		warn(w.cmd.ErrOrStderr(), fmt.Sprintf("%s: its build did not note where documents came from; sources and records are left out; build it again to have them", dir))
+		err = nil
+	}
+	return p, err
+}
+
+func (w *whichPrinter) close() (err error) {
+	for _, p := range w.parts {
+		if p != nil {
+			err = errors.Join(err, p.origins.Close())
+		}
+	}
+	return err
+}
+
+func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
+	p, err := w.part(r.Part)
+	if err != nil {
+		return l, err
+	}
+	if err := w.trace.Split(r.Part).ReadRow(r.Example, &p.row); err != nil {
+		return l, err
+	}
+	l = tracedLine{Row: r.Position, Example: r.Example, Document: p.row.Document, Part: p.row.Part,
+		Epoch: r.Position / w.trace.Rows(), Text: p.decode(p.row.AppendInputIDs(nil))}
+	if len(p.row.Labels) > 0 {
+		l.Target = p.decode(p.row.AppendLabels(nil))
+	}
+	if r.Step >= 0 {
+		l.Step, l.Rank = &r.Step, &r.Rank
+	}
+	if w.trace.Parts() > 1 {
+		l.Dataset = p.name
+	}
+	o, ok, err := p.origins.Find(l.Document)
+	if err == nil && ok {
+		l.Source, l.Record = &o.Source, &o.Record
+	}
+	return l, err
+}
+
+func (w *whichPrinter) print(rows []serve.TracedRow) error {
+	out := w.cmd.OutOrStdout()
+	for _, r := range rows {
+		l, err := w.line(r)
+		if err != nil {
+			return err
+		}
+		if w.asJSON {
+			err = json.NewEncoder(out).Encode(l)
+		} else {
+			err = writeText(out, l.String())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *tracedLine) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "row %d", l.Row)
+	if l.Step != nil {
+		fmt.Fprintf(&b, " (epoch %d, step %d, rank %d)", l.Epoch, *l.Step, *l.Rank)
+	} else {
+		fmt.Fprintf(&b, " (epoch %d)", l.Epoch)
+	}
+	if b.WriteString(": "); l.Dataset != "" {
+		fmt.Fprintf(&b, "dataset %s, ", l.Dataset)
+	}
+	fmt.Fprintf(&b, "example %d, document %d, part %d", l.Example, l.Document, l.Part)
+	if l.Source != nil {
+		fmt.Fprintf(&b, ", record %d of %s", *l.Record, oneLine(*l.Source))
+	}
+	fmt.Fprintf(&b, "\n%s\n", indent(shown(l.Text, nil)))
+	if l.Target != "" {
+		fmt.Fprintf(&b, "  =>\n%s\n", indent(shown(l.Target, nil)))
+	}
+	return b.String()
+}
+
+// noRows explains why nothing was found.
+func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
+	if asked != "document" {
+		return usagef("which: step %d has no rows for this rank: the uneven end of an epoch has rows for the first ranks only", f.step)
+	}
+	_, dir, d := w.trace.Dataset(0)
+	m := d.Manifest()
+	if n := m.Counters["documents"]; f.document >= n && len(m.Sources) > 0 && w.trace.Parts() == 1 && n > 0 {
+		return usagef("which %s: --document %d: the build read %s, which count from 0", dir, f.document, plural(n, "document"))
+	}
+	return withCode(exitFailed, fmt.Errorf("which %s: document %d has no rows in split %s from row %s on: it is in another split (see --split), was left out by the build, or comes before --start", dir, f.document, w.split, w.cmd.Flag("start").Value))
+}

@@ -1,0 +1,135 @@
+package example
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A FieldPath names a value inside a record: a field, or what lies inside one, as in a.b[0].
+//
+// A field whose whole name is the path, dots and brackets included, comes before what the path leads
+// to: a column may be called "meta.lang". The zero value names nothing.
+type FieldPath struct {
+	name  string // as it was written
+	steps []pathStep
+}
+
+// A pathStep is a field of an object, or an element of a list.
+type pathStep struct {
+	field string
+	index int // -1 for a field
+}
+
+// maxPathSteps bounds how deep a path leads.
+const maxPathSteps = 64
+
+// ParseFieldPath parses a path: names separated by dots, each with any number of indexes in brackets
+// after it, which count from 0.
+func ParseFieldPath(s string) (FieldPath, error) {
+	p := FieldPath{name: s}
+	bad := func(why string) (FieldPath, error) {
+		return FieldPath{}, problemf(ErrUnknownField, "field %q: %s; write a field as in text, a.b or a.b[0]", s, why)
+	}
+	if s == "" {
+		return bad("the name is empty")
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		name, indexes := part, ""
+		if i := strings.IndexByte(part, '['); i >= 0 {
+			name, indexes = part[:i], part[i:]
+		}
+		if name == "" {
+			return bad("a name in it is empty")
+		}
+		p.steps = append(p.steps, pathStep{name, -1})
+		for indexes != "" {
+			digits, rest, closed := strings.Cut(indexes[1:], "]")
+			n, err := strconv.Atoi(digits)
+			if indexes[0] != '[' || !closed || err != nil || n < 0 || digits[0] == '+' {
+				return bad("what stands in brackets must be a number from 0 on, and a dot or the end must follow")
+			}
+			p.steps = append(p.steps, pathStep{"", n})
+			indexes = rest
+		}
+		if len(p.steps) > maxPathSteps {
+			return bad(fmt.Sprintf("it leads deeper than %d levels", maxPathSteps))
+		}
+	}
+	return p, nil
+}
+
+// ParseFieldPaths parses a list of different paths separated by commas. White space around each is
+// dropped.
+func ParseFieldPaths(s string) ([]FieldPath, error) {
+	var paths []FieldPath
+	for part := range strings.SplitSeq(s, ",") {
+		p, err := ParseFieldPath(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(paths, func(q FieldPath) bool { return q.name == p.name }) {
+			return nil, problemf(ErrUnknownField, "fields %q: %q is named twice", s, p.name)
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+// String returns the path as it was written.
+func (p FieldPath) String() string { return p.name }
+
+// IsZero reports whether the path names nothing.
+func (p FieldPath) IsZero() bool { return p.name == "" }
+
+// Root returns the name of the field that the path begins with: the column to read, unless one has
+// the name that String returns.
+func (p FieldPath) Root() string {
+	if len(p.steps) == 0 {
+		return p.name
+	}
+	return p.steps[0].field
+}
+
+// IsPlain reports whether the path is the name of a field and nothing more.
+func (p FieldPath) IsPlain() bool { return len(p.steps) == 1 && p.steps[0].index < 0 }
+
+// Lookup returns what a path leads to in a decoded record: maps from names to values, and lists. ok
+// is false where there is nothing; a null that is there is a nil value with ok set.
+func (p FieldPath) Lookup(record map[string]any) (value any, ok bool) {
+	if value, ok = record[p.name]; ok || p.IsPlain() {
+		return value, ok
+	}
+	value = record
+	for _, step := range p.steps {
+		if step.index >= 0 {
+			list, isList := value.([]any)
+			if !isList || step.index >= len(list) {
+				return nil, false
+			}
+			value = list[step.index]
+			continue
+		}
+		object, isObject := value.(map[string]any)
+		if !isObject {
+			return nil, false
+		}
+		if value, ok = object[step.field]; !ok {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// Find returns the JSON text of what a path leads to in a JSON object, nil where there is nothing.
+// Of several fields of one name the last counts. The whole record is checked: an error matches
+// ErrMalformed.
+func (p FieldPath) Find(record []byte) (value []byte, err error) {
+	var s jsonScanner
+	found, err := s.find(record, &p)
+	if err != nil || found.kind == 0 {
+		return nil, err
+	}
+	return record[found.start:found.end], nil
+}

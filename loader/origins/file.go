@@ -1,0 +1,137 @@
+package origins
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"sort"
+)
+
+// File finds documents in a file of origins. It is safe for concurrent use.
+type File struct {
+	r     io.ReaderAt
+	size  int64
+	pages int
+}
+
+// Open checks the head of a file of the given size.
+func Open(r io.ReaderAt, size int64) (*File, error) {
+	head := make([]byte, len(Magic))
+	if size < int64(len(Magic)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrCorrupt, size)
+	}
+	if _, err := r.ReadAt(head, 0); err != nil {
+		return nil, err
+	}
+	pages := (size - int64(len(Magic)) + PageBytes - 1) / PageBytes
+	if string(head) != Magic || pages > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: it does not begin as one", ErrCorrupt)
+	}
+	return &File{r: r, size: size, pages: int(pages)}, nil
+}
+
+// Find returns the origin of a document; ok is false where the file has none of that ordinal.
+func (f *File) Find(ordinal int64) (o Origin, ok bool, err error) {
+	var head [headBytes]byte
+	after := sort.Search(f.pages, func(i int) bool {
+		if _, readErr := f.r.ReadAt(head[:], int64(len(Magic))+int64(i)*PageBytes); readErr != nil && err == nil {
+			err = readErr
+		}
+		return int64(binary.LittleEndian.Uint64(head[8:])) > ordinal
+	})
+	if err != nil || after == 0 {
+		return o, false, err
+	}
+	page, err := f.page(after - 1)
+	if err != nil {
+		return o, false, err
+	}
+	o, ok, sound := page.find(ordinal)
+	if !sound {
+		return o, false, fmt.Errorf("%w: page %d", ErrCorrupt, after-1)
+	}
+	return o, ok, nil
+}
+
+// page reads and checks a page.
+func (f *File) page(i int) (*page, error) {
+	at := int64(len(Magic)) + int64(i)*PageBytes
+	data := make([]byte, min(PageBytes, f.size-at))
+	if _, err := f.r.ReadAt(data, at); err != nil && err != io.EOF {
+		return nil, err
+	}
+	if len(data) < headBytes {
+		return nil, fmt.Errorf("%w: page %d of %d bytes", ErrCorrupt, i, len(data))
+	}
+	used := binary.LittleEndian.Uint32(data[4:])
+	if int64(used) > int64(len(data)) || used < headBytes ||
+		crc32.ChecksumIEEE(data[4:used]) != binary.LittleEndian.Uint32(data) {
+		return nil, fmt.Errorf("%w: the checksum of page %d differs", ErrCorrupt, i)
+	}
+	return &page{
+		next:   int64(binary.LittleEndian.Uint64(data[8:])),
+		record: int64(binary.LittleEndian.Uint64(data[16:])),
+		rest:   data[headBytes:used],
+	}, nil
+}
+
+// A page is one that is being decoded.
+type page struct {
+	next   int64 // ordinal of the next document
+	record int64 // of the last one
+	name   string
+	rest   []byte
+	bad    bool
+}
+
+func (p *page) uvarint() uint64 {
+	v, n := binary.Uvarint(p.rest)
+	if n <= 0 {
+		p.bad, p.rest = true, nil
+		return 0
+	}
+	p.rest = p.rest[n:]
+	return v
+}
+
+func (p *page) bytes(n uint64) string {
+	if n > uint64(len(p.rest)) {
+		p.bad, p.rest = true, nil
+		return ""
+	}
+	s := string(p.rest[:n])
+	p.rest = p.rest[n:]
+	return s
+}
+
+// find decodes the page up to a document. sound is false where the page cannot be decoded.
+func (p *page) find(ordinal int64) (o Origin, ok, sound bool) {
+	p.name = p.bytes(p.uvarint())
+	for len(p.rest) > 0 && !p.bad {
+		v := p.uvarint()
+		step, n := int64(1), int64(0)
+		switch kind := v & 3; kind {
+		case opNext:
+			n = int64(v >> 2)
+		case opStep:
+			step, n = int64(v>>3)^-int64(v>>2&1), int64(p.uvarint())
+		case opInput:
+			if v>>2 > uint64(len(p.name)) {
+				return o, false, false
+			}
+			p.name = p.name[:v>>2] + p.bytes(p.uvarint())
+			p.record = 0
+		case opGap:
+			if p.next += int64(v >> 2); p.next > ordinal {
+				return o, false, !p.bad
+			}
+		}
+		if n > 0 && ordinal < p.next+n {
+			return Origin{p.name, p.record + step*(ordinal-p.next+1)}, true, !p.bad
+		}
+		p.next, p.record = p.next+n, p.record+step*n
+	}
+	return o, false, !p.bad
+}

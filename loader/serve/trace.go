@@ -1,0 +1,180 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sort"
+
+	"github.com/dsload/dsload/loader/serve/feed"
+	"github.com/dsload/dsload/loader/serve/sampler"
+	"github.com/dsload/dsload/shard"
+)
+
+// A Trace leads between the batches of a query and the rows that they are made of. It reads no rows
+// besides those asked for, and belongs to one goroutine.
+type Trace struct {
+	query  feed.Query
+	stream *rowStream
+	opts   sampler.StepOptions
+}
+
+// A TracedRow is a row of the order.
+type TracedRow struct {
+	Part     int   // the number of its dataset among Datasets
+	Example  int64 // its place in the split
+	Position int64 // in the order, as the column row
+	Step     int64 // counted from the query's start; -1 where it is in none, or where that takes more than arithmetic
+	Rank     int   // -1 with Step
+}
+
+// Trace makes a trace of the batches that q asks for. The rank of q is left to the calls.
+func (r *Reader) Trace(q feed.Query) (*Trace, error) {
+	parts, err := r.parts(q)
+	if err != nil {
+		return nil, err
+	}
+	collation, err := collationOf(q, parts)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trace{query: q, opts: stepsOf(q, collation)}
+	if err := checkLongest(t.opts, boundOf(parts).longest); err != nil {
+		return nil, err
+	}
+	t.opts.Rank = 0
+	t.stream, err = r.newRowStream(q, parts, collation, t.opts)
+	var oe *sampler.OptionError
+	if errors.As(err, &oe) {
+		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has %d rows", boundOf(parts).rows))
+	} else if err != nil {
+		return nil, err
+	}
+	t.stream.stopped = func() error { return nil }
+	return t, nil
+}
+
+// Rows returns the number of rows of an epoch.
+func (t *Trace) Rows() int64 { return t.stream.order.Rows() }
+
+// Dataset returns the name, the folder and the open dataset of a part.
+func (t *Trace) Dataset(part int) (name, dir string, d *shard.Dataset) {
+	found := t.stream.parts[part].dataset
+	return found.name, found.dir, found.shards
+}
+
+// Parts returns the number of datasets.
+func (t *Trace) Parts() int { return len(t.stream.parts) }
+
+// Split returns the rows of a part.
+func (t *Trace) Split(part int) *shard.SplitReader { return t.stream.parts[part].split }
+
+// notThere is the error about something that the query has not.
+func notThere(param, format string, args ...any) error {
+	return &feed.RequestError{Status: http.StatusNotFound, Reason: param + ": " + fmt.Sprintf(format, args...)}
+}
+
+// Step returns the rows of a step, of one rank, or of all where rank is -1.
+func (t *Trace) Step(n int64, rank int) ([]TracedRow, error) {
+	err := t.stream.steps.GoTo(n)
+	if errors.Is(err, io.EOF) {
+		return nil, notThere("step", "the stream ends before step %d", n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.dealt(n, t.stream.steps.Position(), rank)
+}
+
+// dealt returns the rows of the step that begins at a position.
+func (t *Trace) dealt(n, position int64, rank int) (rows []TracedRow, err error) {
+	from, to := rank, rank+1
+	if rank < 0 {
+		from, to = 0, t.opts.World
+	}
+	o := t.opts
+	o.Start = position
+	for o.Rank = from; o.Rank < to; o.Rank++ {
+		steps, err := sampler.NewSteps(t.stream.order, o)
+		if err != nil {
+			return nil, err
+		}
+		var b sampler.Batch
+		if err := steps.Deal(&b); err != nil {
+			return nil, err
+		}
+		for _, it := range b.Items {
+			rows = append(rows, TracedRow{int(it.Source), it.Row, it.Position, n, o.Rank})
+		}
+	}
+	return rows, nil
+}
+
+// Row returns the row at a position of the order.
+func (t *Trace) Row(position int64) (TracedRow, error) {
+	if end := t.end(); position < 0 || position >= end {
+		return TracedRow{}, notThere("row", "%d lies outside of the %d rows of %d epochs", position, end, t.query.Epochs)
+	}
+	items, err := t.stream.order.Append(nil, position, 1)
+	if err != nil {
+		return TracedRow{}, err
+	}
+	return t.located(TracedRow{Part: int(items[0].Source), Example: items[0].Row, Position: position})
+}
+
+// end is the position after the last row of the query.
+func (t *Trace) end() int64 {
+	if rows := t.Rows(); t.query.Epochs > 0 && t.query.Epochs <= sampler.MaxPosition/rows {
+		return t.query.Epochs * rows
+	}
+	return sampler.MaxPosition
+}
+
+// located fills in step and rank of a row.
+func (t *Trace) located(row TracedRow) (TracedRow, error) {
+	row.Step, row.Rank = -1, -1
+	n, start, ok := t.stream.steps.Number(row.Position)
+	if !ok {
+		return row, nil
+	}
+	row.Step, row.Rank = n, int((row.Position-start)/int64(t.opts.BatchRows))
+	return row, nil
+}
+
+// maxTimes is how often Document lists one example.
+const maxTimes = 100
+
+// Document returns the rows of a document of a part, at each place of the order where they come,
+// and where the query has no end at the first.
+func (t *Trace) Document(part int, document int64) (rows []TracedRow, err error) {
+	split := t.Split(part)
+	var readErr error
+	at := func(i int64) int64 {
+		var d [1]int64
+		if err := split.Documents(d[:], i); err != nil && readErr == nil {
+			readErr = err
+		}
+		return d[0]
+	}
+	first := int64(sort.Search(int(split.NumRows()), func(i int) bool { return at(int64(i)) >= document }))
+	times := maxTimes
+	if t.query.Epochs == 0 {
+		times = 1
+	}
+	for i := first; readErr == nil && i < split.NumRows() && at(i) == document; i++ {
+		found, err := t.stream.order.Find(sampler.Ref{Source: int32(part), Row: i}, t.opts.Start, t.end(), times)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			row, err := t.located(TracedRow{Part: part, Example: i, Position: p})
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+		}
+	}
+	sort.SliceStable(rows, func(i, j int) bool { return rows[i].Position < rows[j].Position })
+	return rows, readErr
+}
