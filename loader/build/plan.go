@@ -204,7 +204,7 @@ func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 		Format  string `json:"format"`
 		Version int    `json:"version"`
 	}
-	if json.Unmarshal(data, &head) == nil && head.Format != planFormat {
+	if json.Unmarshal(data, &head) == nil && head.Format != planFormat || !bytes.Contains(data, []byte(planFormat)) {
 		return nil, loader.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
 	}
 	if head.Version > planVersion {

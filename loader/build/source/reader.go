@@ -45,7 +45,7 @@ func (s *Set) Reader(at Position) (*Reader, error) {
 		if err := s.compare(&at); err != nil {
 			return nil, err
 		}
-	} else {
+	} else if s.only != nil {
 		at = s.begin()
 	}
 	if at.Input < 0 || at.Input > s.Len() || len(at.Done) != s.partOf(at.Input) || at.Offset < 0 || at.Row < 0 ||
