@@ -292,6 +292,13 @@ func (b *Builder) syncNames() error {
 	return nil
 }
 
+// SeenPaths returns the paths of two files for a record of the documents that were seen: a log,
+// which the caller syncs before a Checkpoint that relies on it, and scratch. Finish removes the
+// log, as it does the checkpoint. OpenBuilder removes the scratch.
+func (b *Builder) SeenPaths() (log, scratch string) {
+	return b.path(seenLogName), b.path(seenLogName + tempSuffix)
+}
+
 // Close releases the folder and keeps what the last Checkpoint made durable. After Finish it does
 // nothing.
 func (b *Builder) Close() error {

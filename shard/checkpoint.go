@@ -23,7 +23,8 @@ type Checkpoint struct {
 
 // Checkpoint makes cursor and all rows appended so far durable. After a crash OpenBuilder returns
 // the newest cursor, and its Builder has exactly the rows appended before that.
-func (b *Builder) Checkpoint(cursor []byte) error {
+// The cursor is given in parts, which are joined.
+func (b *Builder) Checkpoint(cursor ...[]byte) error {
 	if b.err != nil {
 		return b.err
 	}
@@ -38,7 +39,7 @@ func (b *Builder) Checkpoint(cursor []byte) error {
 	if err := b.syncNames(); err != nil {
 		return b.fail(err)
 	}
-	if err := b.writeCheckpoint(cursor, true); err != nil {
+	if err := b.writeCheckpoint(true, cursor...); err != nil {
 		return b.fail(err)
 	}
 	return nil
@@ -46,7 +47,7 @@ func (b *Builder) Checkpoint(cursor []byte) error {
 
 // writeCheckpoint replaces the checkpoint file. begun is false for the first one, which only claims
 // the folder.
-func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
+func (b *Builder) writeCheckpoint(begun bool, cursor ...[]byte) error {
 	temp := b.path(b.opts.Part.checkpointName() + tempSuffix)
 	if err := b.holdsLock(); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
 	}
 	w := b.ckpt
 	w.start(f, temp)
-	b.encodeState(w, cursor, begun)
+	b.encodeState(w, begun, cursor...)
 	err = w.end()
 	if err == nil {
 		if err = f.Sync(); err != nil {
@@ -81,7 +82,7 @@ func (b *Builder) writeCheckpoint(cursor []byte, begun bool) error {
 }
 
 // encodeState writes what decodeState reads.
-func (b *Builder) encodeState(w *checkpointWriter, cursor []byte, begun bool) {
+func (b *Builder) encodeState(w *checkpointWriter, begun bool, cursor ...[]byte) {
 	w.raw([]byte(checkpointMagic))
 	o := b.opts
 	w.int(int64(o.Schema.VocabSize))
@@ -91,7 +92,14 @@ func (b *Builder) encodeState(w *checkpointWriter, cursor []byte, begun bool) {
 	w.int(o.ShardBytes)
 	w.bytes(o.Settings)
 	w.bool(begun)
-	w.bytes(cursor)
+	var size int64
+	for _, part := range cursor {
+		size += int64(len(part))
+	}
+	w.int(size)
+	for _, part := range cursor {
+		w.raw(part)
+	}
 	for i := range b.splits {
 		b.splits[i].encode(w)
 	}

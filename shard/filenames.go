@@ -23,6 +23,7 @@ const (
 
 	lockName       = "build.lock"
 	checkpointName = "build.checkpoint"
+	seenLogName    = "build.seen"
 
 	shardSuffix = ".arrow"
 	tempSuffix  = ".tmp" // of every file that is not yet what its name says
@@ -76,6 +77,18 @@ func TokenizerNames() []string {
 	return []string{TokenizerName, "tokenizer.model", "tokenizer.tiktoken"}
 }
 
+// HashesName returns the name of the i-th file of the hashes by which documents were compared: one
+// of the build, then one of each addition.
+func HashesName(i int) string { return fmt.Sprintf("%s%05d%s", hashesPrefix, i, hashesSuffix) }
+
+const hashesPrefix, hashesSuffix = "dedup-", ".bin"
+
+func isHashesName(name string) bool {
+	digits, isHashes := strings.CutPrefix(name, hashesPrefix)
+	digits, isBinary := strings.CutSuffix(digits, hashesSuffix)
+	return isHashes && isBinary && len(digits) == 5 && strings.Trim(digits, "0123456789") == ""
+}
+
 // ownName reports whether a build may have made a file of this name, and so whether one may remove
 // it.
 func ownName(name string) bool {
@@ -86,11 +99,12 @@ func ownName(name string) bool {
 		return true
 	}
 	switch strings.TrimSuffix(name, tempSuffix) {
-	case ManifestName, RunName, RejectsName, lockName, checkpointName, PlanName,
+	case ManifestName, RunName, RejectsName, lockName, checkpointName, seenLogName, PlanName,
 		OriginsName, ValOriginsName, OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix:
 		return true
 	}
-	return slices.Contains(TokenizerNames(), strings.TrimSuffix(name, tempSuffix))
+	name = strings.TrimSuffix(name, tempSuffix)
+	return slices.Contains(TokenizerNames(), name) || isHashesName(name)
 }
 
 // ignoredName reports whether a name is one that file systems and desktops leave in folders.
@@ -99,7 +113,7 @@ func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name
 // validExtraName reports whether WriteFile accepts name: a plain file name that collides with none
 // of ours.
 func validExtraName(name string) bool {
-	if name == RejectsName || name == OriginsName || name == ValOriginsName ||
+	if name == RejectsName || name == OriginsName || name == ValOriginsName || isHashesName(name) ||
 		slices.Contains(TokenizerNames(), name) {
 		return true
 	}

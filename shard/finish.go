@@ -19,6 +19,9 @@ type Provenance struct {
 	Tokenizer TokenizerInfo
 	Sources   []SourceInfo
 	Counters  map[string]int64 // of the build, such as skipped records; equal for equal builds
+	// Dropped counts documents that filters left out, by reason. Without any the manifest has no
+	// such member.
+	Dropped map[string]int64
 	// Run is marshalled to JSON, which must be an object, and becomes run.json: times, host, speed.
 	// nil writes none.
 	Run any
@@ -117,7 +120,7 @@ func (b *Builder) Finish(p Provenance) (*Manifest, error) {
 func (b *Builder) finish(p Provenance) (*Manifest, error) {
 	m := &Manifest{Format: "dsload", Version: FormatVersion, Schema: b.opts.Schema, Settings: b.opts.Settings,
 		Tokenizer: p.Tokenizer,
-		Sources:   p.Sources, Counters: p.Counters, Splits: []SplitInfo{}, Files: b.files}
+		Sources:   p.Sources, Counters: p.Counters, Dropped: p.Dropped, Splits: []SplitInfo{}, Files: b.files}
 	if b.opts.Part.isPart() {
 		m.Part = &PartInfo{Number: b.opts.Part.Number, Of: b.opts.Part.Of, Plan: b.opts.Plan, State: p.State}
 	}
@@ -170,7 +173,7 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 
 // removeCheckpoint removes what only an unfinished build needs, the checkpoint last.
 func (b *Builder) removeCheckpoint() error {
-	for _, name := range [...]string{OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix} {
+	for _, name := range [...]string{OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix, seenLogName} {
 		if b.opts.Part.isPart() {
 			break
 		}

@@ -27,8 +27,9 @@ type Manifest struct {
 	Tokenizer TokenizerInfo    `json:"tokenizer"`
 	Sources   []SourceInfo     `json:"sources"`
 	Counters  map[string]int64 `json:"counters"`
-	Splits    []SplitInfo      `json:"splits"` // those with rows, in the order train, val
-	Files     []FileInfo       `json:"files"`  // other files of the folder, run.json apart
+	Dropped   map[string]int64 `json:"dropped,omitempty"` // documents that filters left out, by the option
+	Splits    []SplitInfo      `json:"splits"`            // those with rows, in the order train, val
+	Files     []FileInfo       `json:"files"`             // other files of the folder, run.json apart
 	Part      *PartInfo        `json:"part,omitempty"`
 	Merged    *MergeInfo       `json:"merged,omitempty"`
 
@@ -49,6 +50,7 @@ type SourceInfo struct {
 	Files    int64  `json:"files,omitempty"` // of a folder or glob that stands for all its files; 0 for a single input
 	Bytes    int64  `json:"bytes"`           // as read, before decompression, of all files; -1 where unknown
 	Checksum string `json:"checksum"`        // "algorithm:hex"
+	ETag     string `json:"etag,omitempty"`  // of a remote file, as its server gave it
 }
 
 // SplitInfo describes the rows of a split.
@@ -107,6 +109,9 @@ func (m *Manifest) encode() ([]byte, error) {
 	w.member("tokenizer", m.Tokenizer)
 	w.lines("sources", len(m.Sources), func(i int) any { return m.Sources[i] })
 	w.member("counters", m.Counters)
+	if len(m.Dropped) > 0 {
+		w.member("dropped", m.Dropped)
+	}
 	w.open("splits")
 	for i := range m.Splits {
 		s := &m.Splits[i]

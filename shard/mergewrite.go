@@ -121,6 +121,9 @@ func (m *Merger) write(to io.Writer, p Provenance, files []FileInfo, res *MergeR
 	w.member("tokenizer", head.Tokenizer)
 	w.lines("sources", len(p.Sources), func(i int) any { return p.Sources[i] })
 	w.member("counters", p.Counters)
+	if len(p.Dropped) > 0 {
+		w.member("dropped", p.Dropped)
+	}
 	w.open("splits")
 	for i := range res.Splits {
 		s := &res.Splits[i]

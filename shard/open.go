@@ -80,7 +80,7 @@ func (b *Builder) restore() (*Checkpoint, error) {
 		}
 	}
 	// The first checkpoint claims the folder, so that whatever a crash leaves is known to be ours.
-	return nil, b.writeCheckpoint(nil, false)
+	return nil, b.writeCheckpoint(false)
 }
 
 // clear removes what a build may have written. It first removes manifest and checkpoint durably, so
@@ -114,8 +114,8 @@ func (b *Builder) clear(names []string) error {
 	return b.syncNames()
 }
 
-// finished returns the error for a folder with a manifest. It removes a checkpoint that a crash at
-// the very end left.
+// finished returns the error for a folder with a manifest. It removes what a crash at the very
+// end left.
 func (b *Builder) finished(checkpoint bool) error {
 	m, err := ReadManifest(b.fs, b.dir)
 	if err != nil {
@@ -155,7 +155,7 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 		}
 	}
 	for _, n := range names {
-		if !b.stray(n) {
+		if !b.stray(n) && (st.begun || n != seenLogName) {
 			continue
 		}
 		if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -168,7 +168,7 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 	}
 	if !st.begun {
 		// Nothing was built, so the options may differ from those that claimed the folder.
-		return nil, b.writeCheckpoint(nil, false)
+		return nil, b.writeCheckpoint(false)
 	}
 	return &Checkpoint{Cursor: st.cursor}, nil
 }

@@ -189,7 +189,7 @@ func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
 			return nil, err
 		}
 	}
-	return nil, b.writeCheckpoint(nil, false)
+	return nil, b.writeCheckpoint(false)
 }
 
 // merged returns the error for a folder with a manifest: ErrFinished if it was merged from this

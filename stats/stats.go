@@ -111,7 +111,7 @@ func (r *Report) useTextBytes(m *shard.Manifest) {
 		return
 	}
 	for name, n := range m.Counters {
-		left := []string{"dropped", "copies", "copied_examples", "val_rest", "without_target"} // text that has no rows
+		left := []string{"dropped", "dropped_tokens", "copies", "copied_examples", "val_rest", "without_target"} // text that has no rows
 		if n > 0 && (strings.HasPrefix(name, "cut_by_") || slices.Contains(left, name)) {
 			return
 		}

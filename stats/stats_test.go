@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -201,14 +202,14 @@ func TestPackingEqualsPackingOneByOne(t *testing.T) {
 			kept += n
 		}
 		for _, want := range []Packing{
-			{Policy: policyNone, Rows: int64(len(lengths)), Dropped: int64(total - kept)},
-			{Policy: policyWrapped, Rows: int64((total + size - 1) / size)},
-			{Policy: policyBFD, Rows: slowBestFit(cut, size), Dropped: int64(total - kept)},
-			{Policy: policyBFDSplit, Rows: slowBestFit(split, size)},
+			{Policy: string(pack.None), Rows: int64(len(lengths)), Dropped: int64(total - kept)},
+			{Policy: string(pack.Wrapped), Rows: int64((total + size - 1) / size)},
+			{Policy: string(pack.BFD), Rows: slowBestFit(cut, size), Dropped: int64(total - kept)},
+			{Policy: string(pack.BFDSplit), Rows: slowBestFit(split, size)},
 		} {
 			want.Length = size
 			want.Fill = float64(int64(total)-want.Dropped) / float64(want.Rows*int64(size))
-			if got := pack(c, want.Policy, size); got != want {
+			if got := packed(c, pack.Policy(want.Policy), size); got != want {
 				t.Fatalf("trial %d, %d rows: %+v, want %+v", trial, len(lengths), got, want)
 			}
 		}

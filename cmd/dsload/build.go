@@ -37,8 +37,10 @@ func newBuildCommand() *cobra.Command {
 the whole process's memory. After an interruption of any kind the same command resumes
 the build, which ends with the same bytes.
 
-A SOURCE is a path, a glob, a folder, "-" for standard input, or a generated corpus:
-synth://wikitext or synth://recipes with ?seed=N. Gzip, zstd and bzip2 are recognized.
+A SOURCE is a path, a glob, a folder, an https:// address, "-" for standard input, or a
+generated corpus: synth://wikitext or synth://recipes with ?seed=N. Compression (gzip, zstd,
+bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; an archive's files are
+read one by one.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.
@@ -49,12 +51,19 @@ and its end only, for decoder-only models. Rows without any of the target are le
 
 The tokens of the tokenizer's post-processor surround each document once, or each row
 with --special-tokens chunk. --bos and --eos put a token before and after each document,
-and around each prompt and target of two columns, unless the post-processor does so.`,
+and around each prompt and target of two columns, unless the post-processor does so.
+
+A document stays if it meets every condition: --where, --min-chars, --max-chars, --match,
+--no-match, --sample, then --dedup. What each left out is counted and printed.
+A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
+happen while serving, where they can change without building again: see 'dsload serve -h'.`,
 		Example: `  dsload build                                           # generated text, 30,000 examples
   dsload build wiki.train.txt --format wikitext --out data
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
+  dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near
   dsload build recipes.csv --format recipes --template recipe-seq2seq
   dsload build chats.jsonl --template pair.tmpl --causal-pairs --eos
+  dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runBuild(cmd, args, &f)
@@ -64,6 +73,7 @@ and around each prompt and target of two columns, unless the post-processor does
 	flags.SortFlags = false
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out, "dataset folder")
 	f.addTextFlags(flags)
+	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
@@ -81,8 +91,11 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	o, d := &f.opts, build.Defaults()
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
-	flags.StringVar((*string)(&o.Format), "format", string(d.Format), "auto, text, document, wikitext, jsonl, csv or recipes")
+	flags.StringVar((*string)(&o.Format), "format", string(d.Format), "auto, text, document, wikitext, jsonl, json, csv, tar or recipes")
 	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
+	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
+	flags.StringVar(&o.Delimiter, "delimiter", "",
+		"what separates the fields of CSV (default the comma, semicolon or tab that its first line has most of)")
 	flags.StringArrayVar(&o.Include, "include", nil,
 		"in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable)")
 	flags.StringArrayVar(&o.Exclude, "exclude", nil,
@@ -91,7 +104,8 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 		"built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target")
 	flags.BoolVar(&o.CausalPairs, "causal-pairs", false,
 		"prompt and target in one row, with the loss on the target only, for decoder-only models")
-	flags.StringVar(&o.EOS, "eos", "", "`TOKEN` after each document, by name or id; without a value the tokenizer's own")
+	flags.StringVar(&o.EOS, "eos", "",
+		"`TOKEN` after each document, by name or id; without a value, and with --pack, the tokenizer's own; off for none")
 	flags.StringVar(&o.BOS, "bos", "", "`TOKEN` before each document, likewise")
 	flags.Lookup("eos").NoOptDefVal, flags.Lookup("bos").NoOptDefVal = build.OwnToken, build.OwnToken
 	flags.StringVar((*string)(&o.SpecialTokens), "special-tokens", string(d.SpecialTokens),
@@ -113,6 +127,8 @@ func (f *buildFlags) addLimitFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.MaxLength, "max-length", d.MaxLength, "longest example in tokens")
 	flags.StringVar((*string)(&o.Overflow), "overflow", string(d.Overflow),
 		"what happens to the rest of a longer document: chunk, truncate or drop")
+	flags.StringVar((*string)(&o.Pack), "pack", string(d.Pack),
+		"fill rows to --max-length: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), bfd_split or none")
 	flags.Var(sizeValue{&o.ShardBytes, false}, "shard-bytes", "target size of a shard")
 	flags.Var(sizeValue{&o.Memory, false}, "memory", "hard cap on the whole process")
 	flags.IntVar(&o.Workers, "workers", 0, "tokenizing workers (default the CPU quota)")
@@ -134,6 +150,9 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 			return usagef("--%s %d: must be at least 1", flag.name, flag.value)
 		}
 	}
+	if cmd.Flags().Changed("sample") && o.Filter.Sample == 0 {
+		return usagef("--sample 0: is a share of the documents: above 0 and at most 1, as in 0.1")
+	}
 	for _, name := range []string{"eos", "bos"} {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {
 			return usagef("--%s=: name a token, or give --%s without a value for the tokenizer's own", name, name)
@@ -148,6 +167,9 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	o.Sources, o.ValSources, o.Stdin = args, f.val, cmd.InOrStdin()
 	if err := checkBuildFlags(cmd, o); err != nil {
 		return err
+	}
+	if !cmd.Flags().Changed("overflow") {
+		o.Overflow = "" // what --pack does
 	}
 	if f.part.given(cmd) {
 		if err := f.part.apply(cmd, args, &o); err != nil {
@@ -265,6 +287,13 @@ func describe(s *build.Summary) string {
 		fmt.Fprintf(&b, "already built: %s: %s\n", s.Out, s.Stopped)
 		return b.String()
 	}
+	if p := s.Packing; p != nil {
+		b.WriteString(describePacking(p))
+		for i, split := range s.Splits {
+			fmt.Fprintf(&b, "%s %s %.2f%%", []string{"; fill of", ","}[min(i, 1)], split.Name, 100*split.Fill)
+		}
+		b.WriteByte('\n')
+	}
 	fmt.Fprintf(&b, "read: %s, %s of text", plural(s.Documents, "document"), formatSize(s.TextBytes))
 	if s.Replaced > 0 {
 		fmt.Fprintf(&b, ", %s replaced by U+FFFD", plural(s.Replaced, "ill-formed UTF-8 sequence"))
@@ -293,6 +322,12 @@ func describe(s *build.Summary) string {
 		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
 	return b.String()
+}
+
+// describePacking formats how rows were packed.
+func describePacking(p *build.PackSummary) string {
+	return fmt.Sprintf("packed: %s, rows of %s tokens, %s dropped", p.Policy, formatCount(int64(p.Length)),
+		plural(p.DroppedTokens, "token"))
 }
 
 // formats lists the formats of the inputs, each with its count if they differ.

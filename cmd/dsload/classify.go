@@ -14,7 +14,7 @@ import (
 )
 
 // These functions classify an error by its type. exitCode calls them in the order usage, limit,
-// corrupt, interrupted.
+// unreachable, corrupt, interrupted.
 
 func isUsage(err error) bool {
 	var option *loader.OptionError
@@ -34,6 +34,9 @@ func isLimit(err error) bool {
 	return errors.As(err, &capped) || anyOf(err, build.ErrMemory, tokenize.ErrTooLarge, syscall.ENOSPC,
 		syscall.EDQUOT, syscall.EFBIG)
 }
+
+// isUnreachable reports whether a remote source did not answer, or not as it should.
+func isUnreachable(err error) bool { return errors.Is(err, source.ErrUnreachable) }
 
 func isCorrupt(err error) bool {
 	var input *source.InputError

@@ -5,6 +5,7 @@ import (
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -22,6 +23,7 @@ func choices() map[string]struct {
 	return map[string]choice{
 		"format":         {words(source.Formats), false},
 		"overflow":       {words(example.Overflows), false},
+		"pack":           {words(pack.Policies), false},
 		"special-tokens": {words([]build.SpecialTokens{build.SpecialOfDocument, build.SpecialOfChunk}), false},
 		"on-bad-record":  {words(build.BadRecordPolicies), false},
 		"progress":       {[]string{"auto", "bar", "json", "none"}, false},

@@ -62,6 +62,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case isLimit(err):
 		return exitLimit
+	case isUnreachable(err):
+		return exitUnreachable
 	case isCorrupt(err):
 		return exitCorrupt
 	case isInterrupted(err):

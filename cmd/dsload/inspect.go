@@ -21,9 +21,11 @@ type inspection struct {
 	Settings  json.RawMessage     `json:"settings"`
 	Sources   []shard.SourceInfo  `json:"sources"`
 	Counters  map[string]int64    `json:"counters"`
-	CutBy     []string            `json:"cut_by,omitempty"` // options whose budgets left out part of the sources
+	Dropped   map[string]int64    `json:"dropped,omitempty"` // documents left out by filters, by the option
+	CutBy     []string            `json:"cut_by,omitempty"`  // options whose budgets left out part of the sources
 	cut       string              // CutBy as a sentence
 	losses    []string            // what else was cut off or left out
+	Packing   *build.PackSummary  `json:"packing,omitempty"`
 	Splits    []inspectedSplit    `json:"splits"`
 }
 
@@ -34,6 +36,7 @@ type inspectedSplit struct {
 	Labels   int64            `json:"label_tokens,omitempty"`
 	Shards   int              `json:"shards"`
 	Bytes    int64            `json:"bytes"`
+	Fill     float64          `json:"fill,omitempty"` // part of packed rows that tokens take
 	Lengths  lengthStatistics `json:"lengths"`
 	Samples  []sample         `json:"samples"`
 }
@@ -107,8 +110,8 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	defer func() { err = errors.Join(err, d.Close()) }()
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
-		Sources: m.Sources, Counters: m.Counters, CutBy: build.CutBy(m), cut: flagNames(build.DescribeCut(m)),
-		losses: build.Losses(m)}
+		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: build.CutBy(m),
+		cut: flagNames(build.DescribeCut(m)), losses: build.Losses(m), Packing: build.Packed(m)}
 	decode := func([]uint32) string { return "" }
 	if tok, err := loader.DatasetTokenizer(dir, m); err != nil {
 		warn(stderr, "examples are shown as ids: "+err.Error())
@@ -118,7 +121,7 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	for i := range m.Splits {
 		info := &m.Splits[i]
 		s := inspectedSplit{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Labels: info.LabelTokens,
-			Shards: len(info.Shards), Lengths: statistics(info)}
+			Shards: len(info.Shards), Lengths: statistics(info), Fill: build.Fill(m, info)}
 		for _, sh := range info.Shards {
 			s.Bytes += sh.Bytes
 		}
@@ -201,6 +204,9 @@ func (in *inspection) String() string {
 	if n := in.Counters["dropped"]; n > 0 {
 		fmt.Fprintf(&b, "%s longer than --max-length dropped\n", plural(n, "document"))
 	}
+	if in.Packing != nil {
+		fmt.Fprintf(&b, "%s\n", describePacking(in.Packing))
+	}
 	for _, loss := range in.losses {
 		fmt.Fprintf(&b, "%s\n", flagNames(loss))
 	}
@@ -212,6 +218,9 @@ func (in *inspection) String() string {
 		fmt.Fprintf(&b, ", %s in %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"))
 		fmt.Fprintf(&b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min,
 			s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
+		if in.Packing != nil {
+			fmt.Fprintf(&b, "fill: %.2f%%\n", 100*s.Fill)
+		}
 		for _, x := range s.Samples {
 			fmt.Fprintf(&b, "\n[%d] document %d, part %d, %s\n", x.Row, x.Document, x.Part,
 				plural(len(x.InputIDs), "token"))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/shard"
@@ -40,6 +41,7 @@ type build struct {
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
 	ends      documentEnds
+	filter    *shape.Filter
 	template  string // the name of a built-in one, or the text
 	phases    []phase
 	shards    shard.BuilderOptions
@@ -113,7 +115,8 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
 		var s *Summary
-		if s, err = b.run(ctx, f); err == nil {
+		s, err = b.run(ctx, f)
+		if err = errors.Join(err, f.closeSeen()); err == nil {
 			return s, nil
 		}
 	}
@@ -123,7 +126,7 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}}
+	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}, pack: b.newPacking()}
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
 		held = 0
@@ -131,10 +134,11 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	textBytes, _ := b.phases[0].set.EstimateBytes()
 	f.hold = newHoldout(held, expectedExamples(o, textBytes))
 	f.beginPart()
+	f.openSeen()
 	if checkpoint == nil {
 		return f, nil
 	}
-	state, err := decodeCursor(checkpoint.Cursor)
+	state, windows, err := decodeCursor(checkpoint.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -143,12 +147,24 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	if err := f.cutter.Restore(state.Cutter); err != nil {
 		return nil, err
 	}
+	if f.pack != nil {
+		if err := f.pack.restore(windows); err != nil {
+			return nil, err
+		}
+		if state.Pack != nil {
+			f.pack.state = *state.Pack
+		}
+		f.heldOut()
+	}
 	if o.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.share {
 		return nil, &source.SourceChangedError{URI: b.phases[0].set.URI(0),
 			What: "size, by which documents are chosen for val,"}
 	}
 	if err := f.origins.restore(&f.state); err != nil {
 		return nil, err
+	}
+	if err := f.restoreSeen(); err != nil {
+		return nil, errors.Join(err, f.closeSeen())
 	}
 	b.meter.resumed = state.Counters
 	b.notice("resuming at example %d", state.Examples)
@@ -180,6 +196,9 @@ func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
 	defer stopReport()
 	for f.state.Phase < len(b.phases) {
 		if err := b.runPhase(ctx, f); err != nil {
+			return nil, err
+		}
+		if err := f.packRest(); err != nil {
 			return nil, err
 		}
 		f.endPhase()
@@ -232,7 +251,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	// Stopped before the end, at the end of a job: everything up to there is kept. A folder that
 	// holds no rows yet stays open to other settings.
-	if f.state.Examples > 0 {
+	if f.begun() {
 		if saveErr := f.checkpoint(); saveErr != nil {
 			return errors.Join(b.readErr, saveErr)
 		}
@@ -240,7 +259,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	if b.readErr != nil && ctx.Err() == nil {
 		return b.readErr
 	}
-	if f.state.Examples == 0 {
+	if !f.begun() {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
 			ErrInterrupted)
 	}
@@ -248,8 +267,14 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		b.opts.Out, ErrInterrupted, f.state.Examples)
 }
 
+// begun reports whether there is anything to keep.
+func (f *flusher) begun() bool {
+	return f.state.Examples > 0 || f.pack != nil && f.pack.heldTokens() > 0
+}
+
 func (b *build) newWorker(cacheBytes int) *worker {
-	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes))}
+	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
+		filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup)}
 }
 
 // leaseError names the record that is too large for the cap.

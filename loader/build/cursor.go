@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -46,10 +47,13 @@ type cursor struct {
 	Copies   int64 `json:"copies"`             // documents left out as copies of held-out ones
 	Copied   int64 `json:"copied,omitempty"`   // examples that these would have made
 	ValRest  int64 `json:"val_rest,omitempty"` // examples of held-out documents left out because the split val was full
+	shaped
 	// the budgets that left something of the sources out, by the names of their options
 	CutBy    []string `json:"cut_by,omitempty"`
 	Rejected int64    `json:"rejected"`
 	Rejects  []reject `json:"rejects,omitempty"`
+
+	Pack *packState `json:"pack,omitempty"`
 
 	Input int `json:"input"` // index of the input that the last document came from
 	// bytes of that input, after decompression, up to the end of the document's record
@@ -85,10 +89,12 @@ func rejectLines(rejects []reject) ([]byte, error) {
 
 func (c *cursor) encode() ([]byte, error) { return json.Marshal(c) }
 
-func decodeCursor(data []byte) (*cursor, error) {
-	c := new(cursor)
+// decodeCursor returns the cursor of a checkpoint, and the open windows that follow it.
+func decodeCursor(data []byte) (c *cursor, windows []byte, err error) {
+	data, windows, _ = bytes.Cut(data, []byte{'\n'})
+	c = new(cursor)
 	if err := json.Unmarshal(data, c); err != nil {
-		return nil, fmt.Errorf("read the cursor of the checkpoint: %w", err)
+		return nil, nil, fmt.Errorf("read the cursor of the checkpoint: %w", err)
 	}
-	return c, nil
+	return c, windows, nil
 }

@@ -23,6 +23,7 @@
 //	        + list        sizes and checksums of the shards written so far
 //	        + held out    hashes of the documents in the split val
 //	        + partial     the chunk that goes on into the next piece
+//	        + packing     with Options.Pack, the documents that wait for a row
 //
 //	    PlanMemory gives the numbers. Only jobs are leased and released while the build runs; the
 //	    rest is reserved before it begins.

@@ -24,7 +24,8 @@ func (f *flusher) endPhase() {
 	if f.stopped != "" {
 		end.Stopped = fmt.Sprintf("`%s` %d reached", f.stopped, f.b.opts.budgetOf(f.stopped))
 		end.Cut = slices.Contains(s.CutBy, f.stopped)
-	} else {
+	}
+	if f.stopped == "" || f.sourcesEnded {
 		end.Input = f.b.phases[s.Phase].set.Len()
 	}
 	s.Ends = append(s.Ends, end)
@@ -45,6 +46,9 @@ func (f *flusher) finish() (*Summary, error) {
 	if err := f.writeTokenizer(); err != nil {
 		return nil, err
 	}
+	if err := f.writeSeen(); err != nil {
+		return nil, err
+	}
 	if s.Rejected > 0 {
 		lines, err := rejectLines(s.Rejects)
 		if err != nil {
@@ -59,12 +63,14 @@ func (f *flusher) finish() (*Summary, error) {
 	}
 	sum := f.summary()
 	manifest, err := f.builder.Finish(shard.Provenance{
-		Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: f.counters(), Run: f.runRecord(sum),
+		Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: f.counters(), Dropped: s.DroppedBy,
+		Run: f.runRecord(sum),
 	})
 	if err != nil {
 		return nil, err
 	}
 	sum.addSplits(manifest)
+	sum.Packing = Packed(manifest)
 	return sum, nil
 }
 
@@ -91,7 +97,7 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}
@@ -122,6 +128,7 @@ func (f *flusher) counters() map[string]int64 {
 			counters["unread_bytes"] = left.bytes
 		}
 	}
+	f.pack.count(counters)
 	return counters
 }
 
@@ -140,6 +147,7 @@ func (f *flusher) summary() *Summary {
 	sum.Formats = f.b.formats()
 	sum.ValRest, sum.CopiedExamples, sum.WithoutTarget, sum.CutBy = s.ValRest, s.Copied, f.cutter.WithoutTarget(),
 		s.CutBy
+	sum.DroppedBy = s.DroppedBy
 	sum.Truncated, sum.Empty = f.cutter.Cut(), f.cutter.Empty()
 	sum.Stopped = s.Ends[0].Stopped + f.unread().String()
 	sum.Notes = f.notes()
@@ -156,6 +164,9 @@ func (f *flusher) notes() (notes []string) {
 		if t := end.Position.Trailing; t != nil {
 			notes = append(notes, trailingNote(t))
 		}
+		if m := end.Position.Members; m != nil {
+			notes = append(notes, membersNote(m))
+		}
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 && o.Partition == nil {
 		add("held out %d of the %d examples asked for: the sources gave no more", s.Val, o.MaxValExamples)
@@ -169,6 +180,7 @@ func (f *flusher) notes() (notes []string) {
 	if s.ValRest > 0 {
 		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
 	}
+	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.phases[0].formatter.HasTarget())...)
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
@@ -193,6 +205,15 @@ func trailingNote(t *source.Trailing) string {
 	return note
 }
 
+// membersNote describes the members of archives that were passed over.
+func membersNote(m *source.Members) string {
+	note := fmt.Sprintf("%s: passed over %s", m.URI, m.Text)
+	if m.More > 0 {
+		note += fmt.Sprintf("; of this and %d other archives %d members", m.More, m.Count)
+	}
+	return note
+}
+
 // rate is n a second, 0 if no time passed.
 func rate(n int64, seconds float64) float64 {
 	if seconds <= 0 {
@@ -208,6 +229,7 @@ type unread struct {
 	bytes, total  int64 // as stored; -1 where unknown
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
+	all           bool  // the sources were read to their end before their last rows reached the budget
 }
 
 func (f *flusher) unread() unread {
@@ -217,6 +239,10 @@ func (f *flusher) unread() unread {
 		return u
 	}
 	set := f.b.phases[0].set
+	if end.Input >= set.Len() {
+		u.all, u.exact = true, true
+		return u
+	}
 	u.inputs, u.among, u.total = set.Len()-end.Input-1, set.Len(), set.TotalBytes()
 	last, err := set.Input(end.Input)
 	if u.total < 0 || err != nil {
@@ -249,6 +275,8 @@ func (u unread) String() string {
 		return ""
 	case !u.cut:
 		return ", where the sources ended"
+	case u.all:
+		return " by the last rows of the sources; what was left over of these was left out"
 	case u.total < 0:
 		return "; the rest of the sources was left unread"
 	}

@@ -89,8 +89,10 @@ func (b *build) finished() (*Summary, error) {
 	if cut := DescribeCut(m); cut != "" {
 		s.Notes = append(s.Notes, cut)
 	}
+	s.DroppedBy = m.Dropped
 	s.Notes = append(s.Notes, Losses(m)...)
 	s.addSplits(m)
+	s.Packing = Packed(m)
 	return s, nil
 }
 
@@ -110,6 +112,8 @@ func (b *build) unchangedSince(m *shard.Manifest) error {
 			return stale(inputs[i].URI, "was not number %d of the sources that it was made from", i+1)
 		case !rereadable(&inputs[i]):
 			return stale(sourceName(inputs[i].URI), "cannot be compared with what it was made from")
+		case inputs[i].ETag != "" && m.Sources[i].ETag != "" && inputs[i].ETag != m.Sources[i].ETag:
+			return stale(inputs[i].URI, "changed: it had the ETag %s and has %s", m.Sources[i].ETag, inputs[i].ETag)
 		case inputs[i].Size != m.Sources[i].Bytes:
 			return stale(inputs[i].URI, "changed: it had %d bytes and has %d", m.Sources[i].Bytes, inputs[i].Size)
 		}
@@ -141,7 +145,8 @@ func (b *build) unchangedSince(m *shard.Manifest) error {
 // unless its time says that it did not change.
 func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum string, times []string, at int) error {
 	modified := timeOf(in)
-	if modified == "" || at < len(times) && times[at] == modified {
+	if modified == "" || in.ETag != "" || // compared already
+		at < len(times) && times[at] == modified {
 		return nil
 	}
 	then := "an unknown time"
@@ -150,7 +155,7 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 	}
 	// a budget ended the build within it or before it; a list has no checksum to compare file by
 	// file
-	if checksum == "" || in.Files > 0 {
+	if checksum == "" || in.Files > 0 || source.IsRemote(in.URI) { // nor is a remote file read again
 		return &StaleError{b.opts.Out, in.URI, fmt.Sprintf("may have changed: it was modified at %s and is now of %s", then, modified)}
 	}
 	now, err := set.Checksum(i)
@@ -165,8 +170,9 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 }
 
 // rereadable reports whether an input is the same when it is read again: generated text, or a file.
+// Of a remote file without ETag and time, the size has to do.
 func rereadable(in *source.Stat) bool {
-	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero()
+	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero() || source.IsRemote(in.URI) && (in.ETag != "" || in.Size >= 0)
 }
 
 // sourceName is the URI of an input for people.

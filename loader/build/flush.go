@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -23,14 +24,21 @@ type flusher struct {
 	builder *shard.Builder
 	cutter  *example.Cutter
 	hold    *holdout
-	state   cursor // what a checkpoint saves besides the open shards
+	seen    *shape.Seen
+	pack    *packing // nil where rows are not packed
+	state   cursor   // what a checkpoint saves besides the open shards
 	origins originFiles
+	copies  copyReader // of a partition
+
+	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
+	// reached when the last rows were packed.
+	sourcesEnded bool
 
 	stopped string // the option whose budget ended the phase, "" while it goes on
 	// of the last checkpoint of this run; zero before the first, which so comes early: runs that
 	// are killed young make progress, too
 	last  time.Time
-	since int64 // examples since then
+	since int64 // examples, and documents left out, since then
 }
 
 // run flushes jobs until the reader closes the channel or a budget is reached. It leaves the state
@@ -132,6 +140,9 @@ func (f *flusher) document(j *job, d *document) error {
 	o, s := &f.b.opts, &f.state
 	ids, last := j.ids[d.ids.start:d.ids.end], d.Last
 	textBytes := d.textBytes
+	if dropped, err := f.shape(j, d); dropped || err != nil {
+		return err
+	}
 	if o.MaxBytes > 0 && s.TextBytes+textBytes >= o.MaxBytes {
 		f.stopped = "max-bytes"
 		if s.TextBytes+textBytes > o.MaxBytes {
@@ -149,6 +160,9 @@ func (f *flusher) document(j *job, d *document) error {
 	if d.First {
 		s.Verdict = f.route(d.hash)
 		s.Documents++
+		if f.pack != nil {
+			f.pack.beginDocument()
+		}
 		f.cutter.Begin(d.Ordinal)
 	}
 	s.TextBytes += textBytes
@@ -191,42 +205,54 @@ func (f *flusher) route(hash uint64) verdict {
 	return v
 }
 
-// emit writes one example. What comes after the end of its split or of a budget is left out, and
-// counted.
+// emit takes one example from the cutter and writes it, or packs it into a row.
 func (f *flusher) emit(ex *example.Example) error {
+	if f.state.Verdict == toNeither {
+		f.state.Copied++
+		return nil
+	}
+	split, window := splitTrain, trainWindow
+	if f.state.Verdict == toVal {
+		split, window = splitVal, valWindow
+	}
+	if f.pack != nil && !f.full(split) {
+		return f.packExample(window, ex)
+	}
+	return f.write(split, &shard.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, LossMask: ex.LossMask,
+		Document: ex.Document, Part: ex.Part})
+}
+
+// full reports whether a split has all the rows that its budget allows.
+func (f *flusher) full(split string) bool {
+	return split == splitTrain && f.state.TrainFull || split == splitVal && f.valFull()
+}
+
+// write writes one row. What comes after the end of its split or of a budget is left out, and
+// counted.
+func (f *flusher) write(split string, row *shard.Example) error {
 	o, s := &f.b.opts, &f.state
 	switch {
-	case s.Verdict == toNeither:
-		s.Copied++
-		return nil
-	case s.Verdict == toTrain && s.TrainFull:
+	case f.full(split) && split == splitTrain:
 		f.cutBy("max-examples")
 		return nil
-	case s.Verdict == toVal && f.valFull():
-		if s.Phase == phaseVal {
-			f.cutBy("max-val-examples")
-		} else {
-			s.ValRest++
-		}
+	case f.full(split) && s.Phase == phaseVal:
+		f.cutBy("max-val-examples")
 		return nil
-	case o.MaxTokens > 0 && f.cutTokens(ex):
+	case f.full(split):
+		s.ValRest++
+		return nil
+	case o.MaxTokens > 0 && f.cutTokens(row):
 		return nil
 	}
-	split := splitTrain
-	if s.Verdict == toVal {
-		split = splitVal
-	}
-	row := shard.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, LossMask: ex.LossMask, Document: ex.Document,
-		Part: ex.Part}
 	if f.b.scan == nil {
-		if err := f.builder.Append(split, &row); err != nil {
+		if err := f.builder.Append(split, row); err != nil {
 			return err
 		}
 	}
 	f.since++
-	s.Tokens += int64(len(ex.InputIDs) + len(ex.Labels))
+	s.Tokens += int64(len(row.InputIDs) + len(row.Labels))
 	s.Examples++
-	if s.Verdict == toVal {
+	if split == splitVal {
 		s.Val++
 		f.hold.have++
 	} else {
@@ -242,9 +268,9 @@ func (f *flusher) emit(ex *example.Example) error {
 	return nil
 }
 
-// cutTokens shortens an example to what the budget of tokens leaves, and reports whether nothing of
-// it stays: half a pair would teach nothing.
-func (f *flusher) cutTokens(ex *example.Example) bool {
+// cutTokens shortens a row to what the budget of tokens leaves, and reports whether nothing of it
+// stays: half a pair would teach nothing.
+func (f *flusher) cutTokens(ex *shard.Example) bool {
 	left := f.b.opts.MaxTokens - f.state.Tokens
 	n := int64(len(ex.InputIDs) + len(ex.Labels))
 	if n < left {
@@ -258,12 +284,8 @@ func (f *flusher) cutTokens(ex *example.Example) bool {
 	if len(ex.Labels) > 0 || left <= 0 {
 		return true
 	}
-	ex.InputIDs = ex.InputIDs[:left]
-	if ex.LossMask != nil {
-		ex.LossMask = ex.LossMask[:left]
-		return !slices.Contains(ex.LossMask, true)
-	}
-	return false
+	cutRow(ex, left)
+	return ex.LossMask != nil && !slices.Contains(ex.LossMask, true)
 }
 
 // valFull reports whether the split val is full. From sources of its own it has no limit unless one
@@ -301,12 +323,16 @@ func (f *flusher) reject(d *document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
 	var located *source.RecordError
 	if !errors.As(cause, &located) {
-		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Cause: cause}
+		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
+			Cause: cause}
 	}
 	if f.b.opts.OnBadRecord != SkipBadRecord {
 		var field *example.FieldError
 		if errors.As(cause, &field) && field.Likely != "" && field.Chat == "" {
 			return fmt.Errorf("%w; take it with `text-field` %s, or leave such records out with `on-bad-record` skip", located, field.Likely)
+		}
+		if f.tooLongToJudge(cause) {
+			return fmt.Errorf("%w; filters and `dedup` judge whole documents: leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
 		}
 		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: it goes on from its last checkpoint", located)
 	}
@@ -329,7 +355,11 @@ func (f *flusher) due() bool {
 		return false
 	}
 	elapsed := f.b.opts.clock().Sub(f.last)
-	return elapsed < 0 || elapsed >= f.b.opts.checkpointInterval
+	least := f.b.opts.checkpointInterval
+	if f.pack != nil && f.pack.heldTokens() > leastWindowTokens/8 {
+		least *= 2 // the window may close before: then there is less to save
+	}
+	return elapsed < 0 || elapsed >= least
 }
 
 // checkpoint makes everything up to the end of the last job durable.
@@ -338,7 +368,13 @@ func (f *flusher) checkpoint() error {
 		return nil
 	}
 	f.state.Cutter = f.cutter.State()
+	if err := f.saveSeen(); err != nil {
+		return err
+	}
 	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	if f.pack != nil {
+		f.state.Pack = &f.pack.state
+	}
 	if err := f.origins.sync(); err != nil {
 		return err
 	}
@@ -346,7 +382,11 @@ func (f *flusher) checkpoint() error {
 	if err != nil {
 		return err
 	}
-	if err := f.builder.Checkpoint(data); err != nil {
+	parts := [][]byte{data}
+	if f.pack != nil {
+		parts = append(append(parts, []byte{'\n'}), f.pack.save()...)
+	}
+	if err := f.builder.Checkpoint(parts...); err != nil {
 		return err
 	}
 	f.last, f.since = f.b.opts.clock(), 0

@@ -88,6 +88,9 @@ func (h *holdout) choose(hash uint64) verdict {
 	return toVal
 }
 
+// has reports whether a document with this hash was held out.
+func (h *holdout) has(hash uint64) bool { _, ok := h.documents[hash]; return ok }
+
 func (h *holdout) full() bool { return h.have >= h.want }
 
 // hashes lists what is held out, for the checkpoint; the order does not matter to restore.

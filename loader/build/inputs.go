@@ -67,7 +67,7 @@ func (b *build) describeInputs() string {
 	if n == 1 {
 		if in, err := set.Input(0); err == nil {
 			only := sourceName(in.URI) + " as " + string(in.Format)
-			if in.Compression != source.Plain {
+			if in.Compression != source.Plain && string(in.Compression) != string(in.Format) {
 				only += ", " + string(in.Compression)
 			}
 			return only
@@ -84,8 +84,10 @@ func (b *build) describeInputs() string {
 // warnings are what the tokenizer's file left without effect, and what is likely to be a mistake.
 func (b *build) warnings() []string {
 	warnings := slices.Clone(b.tokenizer.Warnings())
-	if unused := b.unusedTextField(); unused != "" {
-		warnings = append(warnings, unused)
+	for _, unused := range []string{b.unusedTextField(), b.unusedCSV()} {
+		if unused != "" {
+			warnings = append(warnings, unused)
+		}
 	}
 	if len(b.phases) < 2 {
 		return warnings

@@ -56,6 +56,7 @@ type job struct {
 
 	// Filled by the worker.
 	ids     []uint32 // of all documents of the job, back to back
+	keys    []byte   // what Dedup compares of each document, back to back
 	stopped bool     // the build was stopped before the worker was done: the next run does this job again
 }
 
@@ -71,6 +72,7 @@ type document struct {
 	textBytes   int64
 	hash        uint64 // of the text; of the first piece where there are several
 	replaced    int64
+	judged            // by the filter
 	err         error // why the record is bad
 }
 
@@ -99,7 +101,7 @@ func (j *job) reset() {
 		j.ids = nil
 	}
 	clear(j.documents) // errors must not outlive their job
-	j.raw, j.ids, j.documents, j.stopped, j.mark = j.raw[:0], j.ids[:0], j.documents[:0], false, nil
+	j.raw, j.ids, j.keys, j.documents, j.stopped, j.mark = j.raw[:0], j.ids[:0], j.keys[:0], j.documents[:0], false, nil
 }
 
 // record describes the document's bytes to package example, which does not know package source.

@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/dsload/dsload/loader/build/source"
@@ -10,7 +11,8 @@ import (
 
 // Losses are sentences about what a build cut off or left out of the documents that it read, besides bad records and what a budget cut.
 func Losses(m *shard.Manifest) []string {
-	return losses(m.Counters, m.Schema.Labels || m.Schema.LossMask)
+	return append(droppedNotes(m.Dropped, m.Counters["documents"]),
+		losses(m.Counters, m.Schema.Labels || m.Schema.LossMask)...)
 }
 
 // losses makes sentences of the counters. pairs: the documents are pairs of prompt and target.
@@ -19,6 +21,12 @@ func losses(counters map[string]int64, pairs bool) (sentences []string) {
 		if n := counters[counter]; n > 0 {
 			sentences = append(sentences, fmt.Sprintf(format, n))
 		}
+	}
+	if n, packed := counters[counterDroppedTokens]; packed && counters[counterTruncated] > 0 {
+		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: %d, %d tokens of text dropped; `pack` bfd_split keeps them",
+			counters[counterTruncated], n))
+		counters = maps.Clone(counters)
+		delete(counters, counterTruncated) // said
 	}
 	add("without_target", "examples left out because no token of the target was in them: %d; raise `max-length` to keep prompt and target together")
 	if pairs {
@@ -43,6 +51,9 @@ func (e *noExamplesError) Unwrap() error { return source.ErrNoDocuments }
 // noExamples says what became of the documents.
 func (f *flusher) noExamples() error {
 	s := &f.state
+	if f.allDropped() {
+		return f.noneLeft()
+	}
 	var reasons []string
 	if n := s.Rejected; n > 0 {
 		reason := fmt.Sprintf("bad records skipped: %d", n)

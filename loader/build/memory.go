@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/origins"
 	"github.com/dsload/dsload/shard"
@@ -62,18 +63,22 @@ const (
 
 // planMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
 // need.
-func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard.BuilderOptions) (*MemoryPlan, error) {
+func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter,
+	builder shard.BuilderOptions) (*MemoryPlan, error) {
 	f := phases[0].formatter
 	workers, templateBytes := int64(o.Workers), f.OverheadBytes()
 	p := &MemoryPlan{Cap: o.Memory, maxRecords: maxJobRecords}
+	if key := o.Dedup.KeyBytes(); key > 0 { // the keys lie in the room of fewer records
+		p.maxRecords = maxJobRecords * recordBytes / (recordBytes + key)
+	}
 	if templateBytes > 0 {
-		p.maxRecords = int(max(1, min(maxJobRecords, jobTextBytes/templateBytes)))
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/templateBytes)))
 	}
 	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 	builder.MaxShards = leastShards
 
-	fixed := fixedParts(o, t, phases, builder)
+	fixed := append(fixedParts(o, t, phases, builder), shapingParts(o, filter)...)
 	var need int64
 	for _, part := range fixed {
 		need += part.Bytes
@@ -118,7 +123,7 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard
 // fixedParts are the parts of the cap that depend on the settings alone.
 func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard.BuilderOptions) []budget.Part {
 	f, workers := phases[0].formatter, int64(o.Workers)
-	return []budget.Part{
+	parts := []budget.Part{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
@@ -131,6 +136,10 @@ func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),
 			Why: whyScratch(workers, f)},
 	}
+	if n := packingBytes(o, builder.Schema); n > 0 {
+		parts = append(parts, budget.Part{Name: "packing", Bytes: n, Why: whyPacking(o)})
+	}
+	return parts
 }
 
 func whyScratch(workers int64, f *example.Formatter) string {

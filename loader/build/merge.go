@@ -50,6 +50,7 @@ type MergeSummary struct {
 type merged struct {
 	plan     *Plan
 	counters map[string]int64
+	dropped  map[string]int64
 	cutBy    []string
 	rejects  []reject
 	notes    []string
@@ -101,7 +102,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 
 // openParts reads the plan of a folder of parts; of a merged one, its manifest stands for it.
 func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
-	g := &merged{counters: map[string]int64{}}
+	g := &merged{counters: map[string]int64{}, dropped: map[string]int64{}}
 	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
 	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
 		g.plan = &Plan{}
@@ -147,6 +148,9 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 		} else {
 			g.counters[name] += n
 		}
+	}
+	for name, n := range p.Dropped {
+		g.dropped[name] += n
 	}
 	for _, option := range p.CutBy {
 		if !slices.Contains(g.cutBy, option) {
@@ -194,7 +198,7 @@ func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (s
 		g.counters[cutCounter(option)] = 1
 	}
 	host, _ := os.Hostname() // a record for people; its absence is no error
-	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counters,
+	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counters, Dropped: g.dropped,
 		Run: map[string]any{
 			"finished": time.Now().UTC().Format(time.RFC3339), "host": host, "partitions": g.plan.Partitions,
 			"seconds": g.seconds, "merge_seconds": time.Since(start).Seconds(), "peak_rss_bytes": resident.Peak(),

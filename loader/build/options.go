@@ -11,7 +11,9 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -19,7 +21,8 @@ import (
 // Options configures a build. The zero value of a field is its default. "Output" marks the fields
 // that may change the bytes of the dataset.
 type Options struct {
-	// Sources are paths, globs, folders, "-" or synth:// addresses, read in this order. Output.
+	// Sources are paths, globs, folders, https:// or synth:// addresses, or "-", read in this order.
+	// Output.
 	// Default: DefaultSource.
 	Sources []string
 	// Include and Exclude are globs that choose among the files of folders and globs; what Exclude
@@ -45,15 +48,26 @@ type Options struct {
 	// a.b[0] reaches inside, and several separated by commas are joined by a blank line. Output.
 	// Default "text".
 	TextField string
+	// Columns are the names of the columns of CSV without a header. Output. Default: the header's.
+	Columns []string
+	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two. Output.
+	// Default: the comma, semicolon or tab that the first line has most of.
+	Delimiter string
 	// Template is a built-in name or a file that turns a record into prompt and target. Output.
 	Template string
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the
 	// target: for decoder-only models. It needs a Template that makes targets. Output.
 	CausalPairs bool
 
+	// Filter is which documents stay, by their fields, text and length. Output. Default: all.
+	Filter shape.Options
+	// Dedup is which copies of earlier documents are left out. Output. Default shape.None.
+	Dedup shape.Dedup
+
 	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
-	// as the vocabulary writes it, or OwnToken for the tokenizer's own; "" adds none. Where the
-	// tokenizer's post-processor adds the same token it is not added again. Output.
+	// as the vocabulary writes it, OwnToken for the tokenizer's own, or NoToken; "" adds none, except
+	// that packed documents end with the tokenizer's own EOS if it has one. Where the tokenizer's
+	// post-processor adds the same token it is not added again. Output.
 	EOS, BOS string
 	// SpecialTokens is what the post-processor's tokens go around. Output. Default
 	// SpecialOfDocument.
@@ -71,8 +85,12 @@ type Options struct {
 	MaxTokens int64
 	// MaxLength is the longest example in tokens. Output. Default 512.
 	MaxLength int
-	// Overflow is what happens to the rest of a longer document. Output. Default example.Chunk.
+	// Overflow is what happens to the rest of a longer document. Output. Default example.Chunk, or
+	// what Pack does.
 	Overflow example.Overflow
+
+	// Pack fills rows to MaxLength with several documents. Output. Default pack.None.
+	Pack pack.Policy
 
 	// ShardBytes is the size at which a shard is closed. Output. Default 64 MiB.
 	ShardBytes int64
@@ -104,6 +122,8 @@ type Options struct {
 	// checkpointInterval is the shortest time between checkpoints. Default
 	// defaultCheckpointInterval; tests set it to a nanosecond.
 	checkpointInterval time.Duration
+	// packWindow is the window of packing in tokens. Default windowTokens; tests set it lower. Output.
+	packWindow int64
 	// clock is time.Now but in tests. It decides when checkpoints are taken and what run.json says,
 	// no other byte.
 	clock func() time.Time
@@ -131,6 +151,8 @@ var BadRecordPolicies = []OnBadRecord{FailAtBadRecord, SkipBadRecord}
 const (
 	// OwnToken, as EOS or BOS, is the token that the tokenizer itself has for it.
 	OwnToken = "auto"
+	// NoToken, as EOS or BOS, adds none, whatever the default is.
+	NoToken = "off"
 	// DefaultSource is what a build without sources reads: generated text, so that the first
 	// command works without a network.
 	DefaultSource = "synth://wikitext?seed=1"
@@ -150,13 +172,17 @@ func (o Options) withDefaults() Options {
 	o.Tokenizer = cmp.Or(o.Tokenizer, "gpt2")
 	o.Format = cmp.Or(o.Format, source.Auto)
 	o.MaxLength = cmp.Or(o.MaxLength, 512)
-	o.Overflow = cmp.Or(o.Overflow, example.Chunk)
+	if policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None))); ok {
+		o.Pack = policy
+	}
+	o.Overflow = cmp.Or(o.Overflow, overflowOf(o.Pack))
 	o.ShardBytes = cmp.Or(o.ShardBytes, 64<<20)
 	o.Memory = cmp.Or(o.Memory, loader.DefaultMemory())
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, 1000)
 	o.OnBadRecord = cmp.Or(o.OnBadRecord, FailAtBadRecord)
 	o.SpecialTokens = cmp.Or(o.SpecialTokens, SpecialOfDocument)
+	o.Dedup = cmp.Or(o.Dedup, shape.None)
 	o.checkpointInterval = cmp.Or(o.checkpointInterval, defaultCheckpointInterval)
 	if o.FS == nil {
 		o.FS = shard.OS()
@@ -177,6 +203,7 @@ func (o Options) validate() error {
 		oneOf("overflow", o.Overflow, example.Overflows...),
 		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies...),
 		oneOf("format", o.Format, source.Formats...),
+		oneOf("dedup", o.Dedup, shape.Dedups...),
 		oneOf("special-tokens", o.SpecialTokens, SpecialOfDocument, SpecialOfChunk),
 		atLeast("max-examples", o.MaxExamples, 0),
 		atLeast("max-val-examples", o.MaxValExamples, 0),
@@ -189,8 +216,10 @@ func (o Options) validate() error {
 		checkOutAddress(o.Out),
 		o.checkStdin(),
 		o.checkTextField(),
+		o.checkCSV(),
 		atMost("max-length", o.MaxLength, maxMaxLength),
 		atMost("workers", o.Workers, maxWorkers),
+		o.checkPack(),
 	} {
 		if err != nil {
 			return err

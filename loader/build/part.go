@@ -64,6 +64,7 @@ func (f *flusher) beginPart() {
 // partState is what a part leaves to the merge.
 type partState struct {
 	Counters map[string]int64 `json:"counters"` // of this part alone
+	Dropped  map[string]int64 `json:"dropped,omitempty"`
 	CutBy    []string         `json:"cut_by,omitempty"`
 	Rejects  []reject         `json:"rejects,omitempty"`
 	Notes    []string         `json:"notes,omitempty"`
@@ -79,7 +80,7 @@ type partState struct {
 func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 	s := &f.state
 	before := &f.b.opts.Partition.Plan.Parts[f.b.opts.Partition.Number].Before
-	p := partState{Counters: f.counters(), CutBy: s.CutBy, Rejects: s.Rejects, Seconds: sum.Seconds,
+	p := partState{Counters: f.counters(), Dropped: s.DroppedBy, CutBy: s.CutBy, Rejects: s.Rejects, Seconds: sum.Seconds,
 		Finished: f.b.opts.clock().UTC().Truncate(time.Second)}
 	p.Host, _ = os.Hostname()
 	p.Counters["text_bytes"] -= before.TextBytes

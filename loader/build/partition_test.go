@@ -16,7 +16,9 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -164,6 +166,11 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		{"val sources, cut", Options{ValSources: sources[1:3], MaxExamples: 200, MaxValExamples: 100}, []int{3}, false},
 		{"val sources, tokens", Options{ValSources: sources[7:], MaxTokens: 60000}, []int{6}, false},
 		{"jsonl pairs", Options{Sources: sources[1:2], Template: pair, CausalPairs: true, MaxTokens: 5000}, []int{3}, false},
+		{"exact copies", Options{Dedup: shape.Exact}, []int{1, 7}, true},
+		{"near copies", Options{Dedup: shape.Near, MaxValExamples: 30}, []int{4}, true},
+		{"copies, val and a budget", Options{Dedup: shape.Exact, MaxValExamples: 50, MaxExamples: 333}, []int{5}, false},
+		{"copies in val sources", Options{Dedup: shape.Exact, ValSources: sources[1:3]}, []int{3}, true},
+		{"filters", Options{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"}, Sample: 0.7}, MaxValExamples: 20}, []int{3}, true},
 		{"two columns", Options{Sources: sources[1:2], Template: pair, MaxTokens: 5003}, []int{4}, false},
 	} {
 		o := c.o
@@ -380,6 +387,7 @@ func TestPlanRefuses(t *testing.T) {
 		want string
 	}{
 		{"none", Options{Sources: []string{path}}, 0, "from 1 to"},
+		{"packed", Options{Sources: []string{path}, Pack: pack.BFD}, 2, "pack while serving"},
 		{"too many", Options{Sources: []string{path}}, 1_000_000, "from 1 to"},
 		{"stdin", Options{Sources: []string{"-"}, Stdin: strings.NewReader("x")}, 2, "read only once"},
 		{"endless", Options{Sources: []string{"synth://wikitext"}, MaxExamples: 5}, 2, "bound it"},

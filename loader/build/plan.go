@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 	"golang.org/x/sync/errgroup"
 )
@@ -57,6 +58,8 @@ type PlanPart struct {
 	FirstSum  source.Sum `json:"first_sum,omitzero"`
 	LastSum   source.Sum `json:"last_sum,omitzero"`
 	TextBytes int64      `json:"text_bytes"` // estimate of what it reads
+	// Copies are the documents of each phase that `dedup` leaves out, see copies.go.
+	Copies [][]byte `json:"copies,omitempty"`
 	// What the partitions before decide.
 	Before PlanState `json:"before"`
 }
@@ -109,16 +112,23 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
 		}
 	}
+	o.Sources, o.ValSources = redacted(o.Sources), redacted(o.ValSources)
 	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings, Options: o}
 	if p.Folder, err = relativeTo(&o); err != nil {
 		return nil, err
 	}
+	b.scan = &scan{}
+	if b.scan.temp, err = os.MkdirTemp("", "dsload-plan-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.scan.temp)) }()
 	f, err := b.newFlusher(nil, nil)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, f.closeSeen()) }()
 	p.Share = f.hold.share
-	b.scan = newScan(b, p, f.hold)
+	b.scan.init(b, p, f.hold)
 	if err := b.scanAll(ctx, f); err != nil {
 		return nil, err
 	}
@@ -138,6 +148,10 @@ func planable(o *Options, partitions int) error {
 	if slices.Contains(o.Sources, "-") || slices.Contains(o.ValSources, "-") {
 		return loader.BadOption("partitions", fmt.Sprint(partitions),
 			"standard input can be read only once, and partitions read for themselves; write it to a file first")
+	}
+	if o.Pack != pack.None {
+		return loader.BadOption("pack", string(o.Pack),
+			"rows that are packed while partitions are built cannot be those of the single build; leave it out, and pack while serving")
 	}
 	return nil
 }

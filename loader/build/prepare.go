@@ -10,6 +10,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -18,7 +19,7 @@ func prepare(ctx context.Context, o Options) (*build, error) {
 	b := &build{opts: o}
 	b.meter.start = o.clock()
 	for _, step := range []func(context.Context) error{
-		b.openTokenizer, b.openCutter, b.checkOut, b.readTemplate, b.openSources, b.checkTargets, b.renderSettings,
+		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.checkFields, b.checkTargets, b.renderSettings,
 		b.planMemory,
 	} {
 		if err := step(ctx); err != nil {
@@ -97,8 +98,9 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	p := phase{options: source.Options{
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
-		Cut:            b.tokenizer.SafeCut, Whole: b.template != "",
-		Stdin:   o.Stdin,
+		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes(),
+		Columns: o.Columns, Delimiter: o.delimiter(),
+		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 		Only: o.Partition.rangeOf(len(b.phases)),
 	}}
@@ -108,7 +110,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	if err != nil {
 		return p, err
 	}
-	p.options.TextField, p.options.Fields = p.formatter.StreamedField(), p.formatter.Fields()
+	p.options.TextField, p.options.Fields = p.formatter.StreamedField(), b.withFilterFields(p.formatter.Fields())
 	if p.set, err = source.Open(ctx, p.options); err != nil {
 		return p, advise(err)
 	}
@@ -128,7 +130,7 @@ func (b *build) checkTargets(context.Context) error {
 				"its records make targets and the sources' do not, or the other way round; give both the same `format` and `template`")
 		}
 	}
-	return nil
+	return b.checkPackable()
 }
 
 // hasTarget reports whether records make a prompt and a target.
@@ -140,7 +142,7 @@ func (b *build) renderSettings(context.Context) error {
 	rendered, err := b.settings()
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
-			LossMask: o.CausalPairs},
+			LossMask: o.CausalPairs, Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 		MayChange: mayChange,
 	}
@@ -151,7 +153,7 @@ func (b *build) renderSettings(context.Context) error {
 }
 
 func (b *build) planMemory(context.Context) (err error) {
-	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.shards); err != nil {
+	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.shards); err != nil {
 		return err
 	}
 	b.shards.MaxShards = b.plan.maxShards

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 )
 
@@ -29,7 +30,9 @@ type scan struct {
 
 	threshold uint64      // documents whose hash is not below it go to training
 	decided   atomic.Bool // nothing is held out any more
-	needText  bool        // the content of documents decides something
+	temp      string      // the folder of what Dedup keeps
+	copies    copyWriter
+	needText  bool // the content of documents decides something
 }
 
 // A mark is a border between partitions, on its way from the reader to the flusher.
@@ -39,8 +42,9 @@ type mark struct {
 	text  int64 // estimate of the text before it
 }
 
-func newScan(b *build, p *Plan, h *holdout) *scan {
-	s := &scan{b: b, plan: p, held: map[uint64]struct{}{}, open: -1}
+// init prepares the scan for a plan.
+func (s *scan) init(b *build, p *Plan, h *holdout) {
+	s.b, s.plan, s.held, s.open = b, p, map[uint64]struct{}{}, -1
 	for i := range b.phases {
 		n, _ := b.phases[i].set.EstimateBytes()
 		s.total += float64(n)
@@ -56,11 +60,10 @@ func newScan(b *build, p *Plan, h *holdout) *scan {
 	}
 	s.needText = h.want > 0 || b.opts.MaxBytes > 0 || decidesByContent(&b.opts)
 	p.Parts = append(p.Parts, PlanPart{})
-	return s
 }
 
 // decidesByContent reports whether what a document holds decides about later ones.
-func decidesByContent(*Options) bool { return false }
+func decidesByContent(o *Options) bool { return o.Dedup != shape.None }
 
 // begin lists the inputs of a phase.
 func (s *scan) begin(phase int, set *source.Set, reader *source.Reader) error {
@@ -146,6 +149,7 @@ func (s *scan) onlyCounts() bool { return !s.needText }
 // border notes the beginning of a partition, after the documents before it.
 func (s *scan) border(f *flusher, m *mark) {
 	s.noteHeld(f)
+	s.endCopies()
 	s.plan.Parts = append(s.plan.Parts, PlanPart{Phase: m.phase, From: m.at, TextBytes: m.text, Before: s.state(f)})
 }
 
@@ -211,6 +215,7 @@ func (s *scan) end(phase int, reader *source.Reader, whole bool) {
 // finish fills the partitions for which nothing was left, and turns positions into sizes.
 func (s *scan) finish() {
 	p := s.plan
+	s.endCopies()
 	phase, end := len(p.Phases)-1, source.Mark{}
 	end.Input, end.Ordinal = len(p.Phases[phase].Inputs), p.Phases[phase].Documents
 	last := p.Parts[len(p.Parts)-1].Before

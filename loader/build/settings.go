@@ -2,9 +2,12 @@ package build
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
 )
 
 // settings are the options on which the bytes of a dataset depend, besides the content of its
@@ -20,8 +23,17 @@ type settings struct {
 	Fingerprint    string           `json:"tokenizer-fingerprint"`
 	Format         source.Format    `json:"format"`
 	TextField      string           `json:"text-field,omitempty"`
+	Columns        []string         `json:"columns,omitempty"`
+	Delimiter      string           `json:"delimiter,omitempty"`
 	Template       string           `json:"template,omitempty"`
 	CausalPairs    bool             `json:"causal-pairs,omitempty"`
+	Where          []string         `json:"where,omitempty"`
+	Match          []string         `json:"match,omitempty"`
+	NoMatch        []string         `json:"no-match,omitempty"`
+	MinChars       int64            `json:"min-chars,omitempty"`
+	MaxChars       int64            `json:"max-chars,omitempty"`
+	Sample         float64          `json:"sample,omitempty"`
+	Dedup          shape.Dedup      `json:"dedup,omitempty"` // unset for "none"
 	EOS            *uint32          `json:"eos,omitempty"`
 	BOS            *uint32          `json:"bos,omitempty"`
 	SpecialTokens  SpecialTokens    `json:"special-tokens,omitempty"` // unset for "document"
@@ -31,6 +43,7 @@ type settings struct {
 	MaxTokens      int64            `json:"max-tokens"`
 	MaxLength      int              `json:"max-length"`
 	Overflow       example.Overflow `json:"overflow"`
+	Pack           pack.Policy      `json:"pack,omitempty"` // unset for "none"
 	ShardBytes     int64            `json:"shard-bytes"`
 	OnBadRecord    OnBadRecord      `json:"on-bad-record"`
 }
@@ -38,17 +51,34 @@ type settings struct {
 func (b *build) settings() (json.RawMessage, error) {
 	o := &b.opts
 	s := settings{
-		Sources: o.Sources, ValSources: o.ValSources, Include: o.Include, Exclude: o.Exclude,
+		Sources: redacted(o.Sources), ValSources: redacted(o.ValSources), Include: o.Include, Exclude: o.Exclude,
 		Tokenizer: o.Tokenizer, Pattern: o.TokenizerPattern, Fingerprint: b.tokenizer.Fingerprint(),
-		Format: o.Format, TextField: o.TextField, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
+		Format: o.Format, TextField: o.TextField, Columns: o.Columns, Delimiter: o.Delimiter, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
 		BOS:         b.ends.bos,
 		MaxExamples: o.MaxExamples, MaxValExamples: o.MaxValExamples, MaxBytes: o.MaxBytes, MaxTokens: o.MaxTokens,
 		MaxLength: o.MaxLength, Overflow: o.Overflow, ShardBytes: o.ShardBytes, OnBadRecord: o.OnBadRecord,
 	}
+	setShaping(&s, o)
 	if o.SpecialTokens != SpecialOfDocument {
 		s.SpecialTokens = o.SpecialTokens
 	}
+	if o.Pack != pack.None {
+		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
+	}
 	return json.Marshal(s)
+}
+
+// redacted returns sources without the credentials of their addresses, which may differ from run to
+// run.
+func redacted(sources []string) []string {
+	if !slices.ContainsFunc(sources, source.IsRemote) {
+		return sources
+	}
+	out := make([]string, len(sources))
+	for i, s := range sources {
+		out[i] = source.Redact(s)
+	}
+	return out
 }
 
 // mayChange reports whether an unfinished build may go on under another value of a setting: records

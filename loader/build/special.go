@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -23,7 +24,11 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 	if e.bos, err = findToken(t, "bos", o.BOS, own); err != nil {
 		return e, err
 	}
-	e.eos, err = findToken(t, "eos", o.EOS, special.EOS)
+	eos := o.EOS
+	if eos == "" && o.Pack != pack.None && special.EOS >= 0 {
+		eos = OwnToken // what tells packed documents apart
+	}
+	e.eos, err = findToken(t, "eos", eos, special.EOS)
 	return e, err
 }
 
@@ -32,7 +37,7 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 func findToken(t *tokenize.Tokenizer, option, value string, own int) (*uint32, error) {
 	reason := ""
 	switch n, err := strconv.ParseUint(value, 10, 32); {
-	case value == "":
+	case value == "", value == NoToken:
 		return nil, nil
 	case value == OwnToken && own >= 0:
 		id := uint32(own)
@@ -77,6 +82,9 @@ func candidates(t *tokenize.Tokenizer) string {
 func (b *build) cutterOptions() example.CutterOptions {
 	o, t := &b.opts, b.tokenizer
 	c := example.CutterOptions{MaxLength: o.MaxLength, Overflow: o.Overflow}
+	if o.Pack != pack.None {
+		c.Overflow = example.Chunk // packing takes the first chunk alone where it truncates
+	}
 	if id := b.ends.bos; id != nil && !slices.Contains(t.Prefix(), *id) {
 		c.Prefix = []uint32{*id}
 	}

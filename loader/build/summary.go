@@ -10,10 +10,12 @@ type Summary struct {
 	TextBytes int64          `json:"text_bytes"` // UTF-8 text tokenized
 	Replaced  int64          `json:"replaced"`   // ill-formed UTF-8 sequences replaced by U+FFFD
 	// documents longer than MaxLength under Overflow "drop"
-	Dropped        int64 `json:"dropped"`
-	Copies         int64 `json:"copies"`                    // documents left out as copies of held-out ones
-	Rejected       int64 `json:"rejected"`                  // bad records skipped
-	CopiedExamples int64 `json:"copied_examples,omitempty"` // of these documents
+	Dropped int64 `json:"dropped"`
+	// documents left out by filters and Dedup, by the names of the options
+	DroppedBy      map[string]int64 `json:"dropped_by,omitempty"`
+	Copies         int64            `json:"copies"`                    // documents left out as copies of held-out ones
+	Rejected       int64            `json:"rejected"`                  // bad records skipped
+	CopiedExamples int64            `json:"copied_examples,omitempty"` // of these documents
 	// examples of held-out documents left out because val was full
 	ValRest int64 `json:"val_rest,omitempty"`
 	// examples of CausalPairs left out because no token of the target was in them
@@ -22,6 +24,7 @@ type Summary struct {
 	Truncated int64 `json:"truncated,omitempty"`
 	// documents without text, pairs without a prompt or a target: left out
 	Empty   int64          `json:"empty,omitempty"`
+	Packing *PackSummary   `json:"packing,omitempty"` // nil where rows are not packed
 	Formats map[string]int `json:"formats,omitempty"` // inputs by their format
 	// options whose budgets left something of the sources out
 	CutBy []string `json:"cut_by,omitempty"`
@@ -46,13 +49,15 @@ type SplitSummary struct {
 	Examples int64  `json:"examples"`
 	Tokens   int64  `json:"tokens"`
 	Shards   int    `json:"shards"`
+	// Fill is the part of packed rows that tokens take; 0 where rows are not packed.
+	Fill float64 `json:"fill,omitempty"`
 }
 
 func (s *Summary) addSplits(m *shard.Manifest) {
-	for _, split := range m.Splits {
+	for i, split := range m.Splits {
 		s.Splits = append(s.Splits, SplitSummary{
 			Name: split.Name, Examples: split.Examples, Tokens: split.Tokens + split.LabelTokens,
-			Shards: len(split.Shards),
+			Shards: len(split.Shards), Fill: Fill(m, &m.Splits[i]),
 		})
 	}
 }

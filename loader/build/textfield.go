@@ -2,6 +2,8 @@ package build
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
@@ -46,4 +48,57 @@ func (b *build) unusedTextField() string {
 			field, fieldless, inputs)
 	}
 	return ""
+}
+
+// delimiter is the option Delimiter as a byte, 0 for the default. Of a value that checkCSV refuses it
+// is anything.
+func (o *Options) delimiter() byte {
+	switch o.Delimiter {
+	case "":
+		return 0
+	case `\t`:
+		return '\t'
+	}
+	return o.Delimiter[0]
+}
+
+// checkCSV refuses options of CSV that cannot be meant.
+func (o Options) checkCSV() error {
+	if d := o.Delimiter; d != "" && d != `\t` && (len(d) != 1 || d[0] >= 0x80 || d[0] < ' ' && d[0] != '\t' || d[0] == '"') {
+		return loader.BadOption("delimiter", d, `must be one ASCII character, such as ; or |, or \t for a tab`)
+	}
+	csv := []source.Format{source.Auto, source.CSV, source.Recipes, source.Tar}
+	for _, option := range []struct {
+		name, value string
+		set         bool
+	}{{"columns", strings.Join(o.Columns, ","), len(o.Columns) > 0}, {"delimiter", o.Delimiter, o.Delimiter != ""}} {
+		if option.set && !slices.Contains(csv, o.Format) {
+			return loader.BadOption(option.name, option.value,
+				fmt.Sprintf("`format` %s has no columns; it is for CSV", o.Format))
+		}
+	}
+	for i, name := range o.Columns {
+		switch {
+		case name == "":
+			return loader.BadOption("columns", strings.Join(o.Columns, ","), "a name is empty")
+		case slices.Contains(o.Columns[:i], name):
+			return loader.BadOption("columns", strings.Join(o.Columns, ","), name+" is named twice")
+		}
+	}
+	return nil
+}
+
+// unusedCSV returns a sentence where options of CSV have no effect, else "".
+func (b *build) unusedCSV() string {
+	o := &b.opts
+	if len(o.Columns) == 0 && o.Delimiter == "" {
+		return ""
+	}
+	formats := b.formats()
+	for _, f := range []source.Format{source.CSV, source.Recipes, source.Tar, source.Zip} {
+		if formats[string(f)] > 0 {
+			return ""
+		}
+	}
+	return "`columns` and `delimiter` have no effect: no source is read as CSV; give its `format`"
 }

@@ -30,7 +30,7 @@ func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
 	if saved.Cursor == nil {
 		return u, nil // claimed, and nothing built
 	}
-	c, err := decodeCursor(saved.Cursor)
+	c, _, err := decodeCursor(saved.Cursor)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", dir, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/zeebo/xxh3"
 )
@@ -18,8 +19,10 @@ type worker struct {
 	scratch   example.Formatted
 	// of a plan: counts reports that the content of documents is of no interest, skip that their ids
 	// are of none
-	counts bool
-	skip   func(*document) bool
+	counts   bool
+	skip     func(*document) bool
+	filter   *shape.Filter
+	sketcher *shape.Sketcher
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
@@ -55,6 +58,9 @@ func (w *worker) run(j *job) bool {
 	}
 	for i := range j.documents {
 		d := &j.documents[i]
+		if d.Err != nil || !w.judgeFields(j, d) {
+			continue
+		}
 		if d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); errors.Is(d.err,
 			example.ErrStopped) {
 			return false
@@ -62,6 +68,9 @@ func (w *worker) run(j *job) bool {
 			continue
 		}
 		f := &w.scratch
+		if !w.judgeText(j, d) {
+			continue
+		}
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
 		d.replaced = int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)

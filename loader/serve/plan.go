@@ -16,7 +16,9 @@ import (
 var (
 	shuffles = [...]sampler.Shuffle{feed.ShuffleFull: sampler.Full, feed.ShuffleBlock: sampler.Block,
 		feed.ShuffleNone: sampler.None}
-	tails  = [...]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad, feed.TailKeep: sampler.Keep}
+	tails    = [...]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad, feed.TailKeep: sampler.Keep}
+	balances = [...]sampler.Balance{feed.BalanceNone: sampler.NoBalance, feed.BalanceTokens: sampler.ByTokens,
+		feed.BalanceQuadratic: sampler.Quadratic}
 	labels = [...]collate.Labels{
 		feed.LabelsAuto: collate.Causal, feed.LabelsCausal: collate.Causal, feed.LabelsSeq2Seq: collate.Seq2Seq,
 		feed.LabelsNone: collate.NoLabels,
@@ -49,9 +51,19 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 		return nil, err
 	}
 	rows, tokens := bound.batch(steps)
+	step, err := bound.balanced(steps)
+	if err != nil {
+		return nil, err
+	}
+	if step > 0 && steps.Balance == sampler.ByTokens && steps.MaxTokens == 0 {
+		// Many short rows may come in place of long ones.
+		padded := rows * steps.PaddedLength(bound.longest)
+		rows = min(step, padded/max(1, steps.PaddedLength(bound.shortest)))
+		tokens = max(padded, rows*bound.longestLabels)
+	}
 	return &feed.Plan{
 		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows), Stream: s,
+		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows, step), Stream: s,
 		Metadata: map[string]string{
 			"dsload.rows": fmt.Sprint(s.order.Rows()), "dsload.split": q.Split,
 			"dsload.pad_token_id": fmt.Sprint(collation.PadID),
@@ -65,6 +77,7 @@ func stepsOf(q feed.Query, collation collate.Options) sampler.StepOptions {
 	return sampler.StepOptions{
 		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, FixedLength: collation.FixedLength,
 		Rank: q.Rank, World: q.World, Tail: tails[q.Tail], Epochs: q.Epochs, Start: q.Start,
+		Balance: balances[q.Balance],
 	}
 }
 
@@ -183,6 +196,19 @@ func (b bound) batch(o sampler.StepOptions) (rows, tokens int64) {
 		tokens = min(tokens, o.MaxTokens)
 	}
 	return rows, tokens
+}
+
+// balanced returns the most rows of a step that is balanced, 0 where none is.
+func (b bound) balanced(o sampler.StepOptions) (rows int64, err error) {
+	if o.Balance == sampler.NoBalance || o.World == 1 {
+		return 0, nil
+	}
+	batch, _ := b.batch(o)
+	if rows = batch * int64(o.World); rows > sampler.MaxBalanced {
+		return 0, feed.BadParam("balance", fmt.Sprintf("a step of %d rows cannot be balanced", rows),
+			fmt.Sprintf("ask for a batch_size of %d at most", sampler.MaxBalanced/o.World))
+	}
+	return rows, nil
 }
 
 func boundOf(parts []part) bound {

@@ -60,11 +60,17 @@ func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
 }
 
 // bytes is the memory of the stream for steps of the given number of rows: the sampler's windows,
-// and the spans of a step's rows.
-func (s *rowStream) bytes(bucket int, byTokens bool, rows int64) int64 {
+// and the spans of a step's rows. balanced is the rows of all ranks where their lengths decide.
+func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64 {
 	const item, span, rowAndSpan = 32, 16, 8 + 16
 	n := rows * (item + rowAndSpan + span*int64(bits.OnesCount8(uint8(s.needs))))
-	if bucket > 0 || byTokens {
+	if balanced > 0 {
+		n += sampler.BalanceBytes(balanced)
+		if !byTokens && bucket == 0 { // else lengths are asked for piece by piece
+			n += balanced * 2 * locationBytes
+		}
+	}
+	if bucket > 0 || byTokens || balanced > 0 {
 		n += longestRun * rowAndSpan
 	}
 	if byTokens {

@@ -43,6 +43,9 @@ func (r *Reader) Trace(q feed.Query) (*Trace, error) {
 	if err := checkLongest(t.opts, boundOf(parts).longest); err != nil {
 		return nil, err
 	}
+	if _, err := boundOf(parts).balanced(t.opts); err != nil {
+		return nil, err
+	}
 	t.opts.Rank = 0
 	t.stream, err = r.newRowStream(q, parts, collation, t.opts)
 	var oe *sampler.OptionError
@@ -138,8 +141,18 @@ func (t *Trace) located(row TracedRow) (TracedRow, error) {
 	if !ok {
 		return row, nil
 	}
-	row.Step, row.Rank = n, int((row.Position-start)/int64(t.opts.BatchRows))
-	return row, nil
+	if t.opts.Balance == sampler.NoBalance {
+		row.Step, row.Rank = n, int((row.Position-start)/int64(t.opts.BatchRows))
+		return row, nil
+	}
+	dealt, err := t.dealt(n, start, -1)
+	for _, r := range dealt {
+		if r.Position == row.Position {
+			row.Step, row.Rank = n, r.Rank
+			break
+		}
+	}
+	return row, err
 }
 
 // maxTimes is how often Document lists one example.

@@ -22,6 +22,7 @@ from .errors import FeedError
 Array = npt.NDArray[Any]
 
 _IGNORED = -100
+_MAX_BALANCED = 1 << 20  # rows of a step
 _MAX_OPEN_SHARDS = 64
 _MAX_BATCHES = 4096  # whose columns are kept: views of the mapped files
 
@@ -157,7 +158,7 @@ class InProcess:
             fixed = -(-fixed // query.pad_to_multiple_of) * query.pad_to_multiple_of
         deal = StepOptions(
             batch_size=query.rows_a_batch, max_tokens=query.max_tokens, pad_to_multiple_of=query.pad_to_multiple_of, fixed_length=fixed,
-            rank=query.rank, world=query.world, tail=query.tail_or_default, epochs=query.epochs, start=query.start,
+            rank=query.rank, world=query.world, tail=query.tail_or_default, balance=query.balance, epochs=query.epochs, start=query.start,
         )  # fmt: skip
         if query.max_tokens:
             longest = deal.padded(max(int(s.info["max_length"]) for _, s, _ in parts))
@@ -169,6 +170,10 @@ class InProcess:
                 )
             shortest = deal.padded(min(int(s.info["min_length"]) for _, s, _ in parts))
             deal = replace(deal, batch_size=min(deal.batch_size, query.max_tokens // max(1, shortest)))
+        step = deal.batch_size * deal.world
+        if query.balance != "none" and query.world > 1 and step > _MAX_BALANCED:
+            hint = f"ask for a batch_size of {_MAX_BALANCED // query.world} at most"
+            raise FeedError(f"balance: a step of {step} rows cannot be balanced", 400, hint)
         return deal
 
 

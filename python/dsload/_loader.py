@@ -60,8 +60,8 @@ class Loader:
         dataset: a folder, or {name: folder} for a mix. The loader starts its own server for it. The path of a unix socket or an http(s) URL
             means `socket` or `url`.
         socket, url: a running server: the path of its unix socket, or http(s)://HOST:PORT.
-        batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype, labels, split: the
-            feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
+        batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype, labels, balance,
+            split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
             "causal". shuffle=True means "full", False means "none".
         mix: {name: weight} if several datasets are served.
         rank, world: this process among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0 of 1.
@@ -117,6 +117,7 @@ class Loader:
         tail: Optional[str] = None,
         dtype: str = "int64",
         labels: str = "auto",
+        balance: str = "none",
         mix: Optional[Mapping[str, float]] = None,
         epochs: int = 1,
         columns: Optional[Iterable[str]] = None,
@@ -148,7 +149,7 @@ class Loader:
         self._query = Query(
             split=split, batch_size=batch_size, max_tokens=max_tokens, pad_to_multiple_of=pad_to_multiple_of, padding=padding,
             padding_side=padding_side, shuffle=shuffle, seed=seed, bucket=bucket, group=group, rank=rank, world=world, tail=tail,
-            dtype=dtype, labels=labels, mix=",".join(f"{n}={float(w)!r}" for n, w in mix.items()) if mix else "", epochs=epochs,
+            dtype=dtype, labels=labels, balance=balance, mix=",".join(f"{n}={float(w)!r}" for n, w in mix.items()) if mix else "", epochs=epochs,
         ).validate()  # fmt: skip
         self._columns = (columns,) if isinstance(columns, str) else tuple(columns) if columns is not None else None
         self._output = output

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Callable, Optional
+from dataclasses import dataclass, replace
+from typing import Callable, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
+
+from ._balance import Dealer
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -263,6 +265,7 @@ class StepOptions:
     rank: int = 0
     world: int = 1
     tail: str = "keep"
+    balance: str = "none"
     epochs: int = 1
     start: int = 0
 
@@ -295,7 +298,11 @@ def steps(order: Order, options: StepOptions, lengths: Lengths) -> Iterator[Step
     """The steps that have rows for this rank, from options.start to the end of the last epoch."""
     position = options.start
     end = options.epochs * order.rows if options.epochs else 1 << 60
-    dealer = _ByTokens(order, options, lengths) if options.max_tokens else _ByRows(order, options)
+    dealer: Union[_ByRows, Balanced]
+    if options.balance != "none" and options.world > 1:
+        dealer = Balanced(order, options, lengths)
+    else:
+        dealer = _ByTokens(order, options, lengths) if options.max_tokens else _ByRows(order, options)
     dealt, empty = False, 0
     while position < end:
         epoch_end = (position // order.rows + 1) * order.rows
@@ -333,7 +340,7 @@ class _ByRows:
 
     def look_up(self, positions: I64) -> tuple[I64, I64]:
         first, last = int(positions[0]), int(positions[-1])
-        if last - first + 1 != len(positions):  # wrapped around by pad
+        if last - first + 1 != len(positions) or (np.diff(positions) != 1).any():  # wrapped around by pad
             pairs = [self._order.at(int(p), 1) for p in positions]
             return np.concatenate([s for s, _ in pairs]), np.concatenate([r for _, r in pairs])
         if first < self._from or last >= self._from + len(self._run[0]):
@@ -351,30 +358,33 @@ class _ByTokens(_ByRows):
         self._known_from, self._known = 0, np.empty(0, np.int64)
 
     def deal(self, position: int, epoch_end: int) -> tuple[I64, int]:
+        batches, following = self.deal_all(position, epoch_end)
+        rank = self._options.rank
+        return batches[rank] if rank < len(batches) else np.empty(0, np.int64), following
+
+    def deal_all(self, position: int, epoch_end: int) -> tuple[list[I64], int]:
+        """The positions of the ranks' batches; later ranks may have none."""
         o, p = self._options, position
-        mine = np.empty(0, np.int64)
-        for rank in range(o.world):
+        batches: list[I64] = []
+        for _ in range(o.world):
             n, whole = self._cut(p, epoch_end - p)
             if not whole and o.tail == "drop":
-                return np.empty(0, np.int64), epoch_end
+                return [], epoch_end
             if n == 0:
                 if o.tail == "pad":
-                    mine = self._pad(rank, epoch_end, mine)
+                    self._pad(batches, epoch_end)
                 break
-            if rank == o.rank:
-                mine = np.arange(p, p + n, dtype=np.int64)
+            batches.append(np.arange(p, p + n, dtype=np.int64))
             p += n
-        return mine, p
+        return batches, p
 
-    def _pad(self, first: int, epoch_end: int, mine: I64) -> I64:
+    def _pad(self, batches: list[I64], epoch_end: int) -> None:
         i = 0
-        for rank in range(first, self._options.rank + 1):
+        while len(batches) < self._options.world:
             p = epoch_end - self._order.rows + i % self._order.rows
             n, _ = self._cut(p, epoch_end - p)
-            if rank == self._options.rank:
-                mine = np.arange(p, p + n, dtype=np.int64)
+            batches.append(np.arange(p, p + n, dtype=np.int64))
             i += n
-        return mine
 
     def _cut(self, p: int, limit: int) -> tuple[int, bool]:
         """How many of the rows from p on, at most `limit`, fit one batch; False if the limit ended it."""
@@ -396,3 +406,36 @@ class _ByTokens(_ByRows):
             sources, rows = self._order.at(p, _RUN)
             self._known_from, self._known, i = p, self._lengths(sources, rows), 0
         return int(self._known[i])
+
+
+class Balanced:
+    """Deals the rows of a step by what they cost; every rank computes the same deal."""
+
+    def __init__(self, order: Order, options: StepOptions, lengths: Lengths) -> None:
+        self._order, self._options, self._lengths = order, options, lengths
+        self._by_tokens = _ByTokens(order, options, lengths)
+        step = replace(options, batch_size=options.batch_size * options.world, rank=0, world=1)
+        self._by_rows = _ByRows(order, step)
+        self._sources, self._rows = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def deal(self, position: int, epoch_end: int) -> tuple[I64, int]:
+        o = self._options
+        if o.max_tokens:
+            batches, following = self._by_tokens.deal_all(position, epoch_end)
+            whole = np.concatenate(batches) if batches else np.empty(0, np.int64)
+        else:
+            whole, following = self._by_rows.deal(position, epoch_end)
+        groups = min(o.world, len(whole))
+        if o.rank >= groups:
+            return np.empty(0, np.int64), following
+        sources, rows = self._by_rows.look_up(whole)
+        lengths = self._lengths(sources, rows).tolist()
+        group_of = Dealer(lengths, groups, o.balance, o.padded, o.batch_size, o.max_tokens).deal()
+        turn = _mix64(position) % groups
+        mine = (np.asarray(group_of) + turn) % groups == o.rank
+        self._sources, self._rows = sources[mine], rows[mine]
+        return whole[mine], following
+
+    def look_up(self, positions: I64) -> tuple[I64, I64]:
+        """The rows of the last deal."""
+        return self._sources, self._rows

@@ -30,6 +30,7 @@ class Query:
     start: int = 0
     dtype: str = "int64"
     labels: str = "auto"
+    balance: str = "none"
     mix: str = ""
 
     _CHOICES: ClassVar[dict[str, tuple[Optional[str], ...]]] = {
@@ -39,6 +40,7 @@ class Query:
         "tail": (None, "drop", "pad", "keep"),
         "dtype": ("int64", "int32"),
         "labels": ("auto", "causal", "seq2seq", "none"),
+        "balance": ("none", "tokens", "quadratic"),
     }
     _LEAST: ClassVar[dict[str, int]] = {
         "batch_size": 1,
@@ -117,7 +119,10 @@ class Query:
         tail = self.tail_or_default
         if tail == "drop":
             return full
-        return full + (rest > 0 if tail == "pad" else rest > self.rows_a_batch * self.rank)
+        if tail == "pad":
+            return full + (rest > 0)
+        before = self.rank if self.balance != "none" else self.rows_a_batch * self.rank
+        return full + (rest > before)
 
     def is_last(self, position: int, rows: int) -> bool:
         """Reports whether no batch of this rank follows `position`, where a step of an epoch of `rows` rows ended; not for token budgets."""

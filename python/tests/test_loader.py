@@ -153,6 +153,7 @@ PARAMETERS: list[dict[str, Any]] = [
     {"padding": "max_length"}, {"padding_side": "left", "pad_to_multiple_of": 8}, {"dtype": "int32"}, {"labels": "none"},
     {"rank": 2, "world": 5, "tail": "pad"}, {"rank": 1, "world": 2}, {"batch_size": 1000}, {"split": "val"}, {"seed": -3}, {"seed": 2**64 - 1},
     {"max_tokens": 600, "rank": 0, "world": 2, "tail": "keep", "batch_size": 4}, {"epochs": 3, "batch_size": 100},
+    {"balance": "tokens", "rank": 1, "world": 3, "tail": "keep"}, {"balance": "quadratic", "rank": 0, "world": 2, "bucket": 64},
 ]  # fmt: skip
 
 
@@ -170,14 +171,15 @@ def test_without_a_server_the_same_batches(dataset: str, parameters: dict[str, A
 def test_random_parameters_give_the_same_batches(dataset: str) -> None:
     rng = random.Random(11)
     with Loader(dataset, output="numpy") as server:
-        for _ in range(40):
-            world = rng.choice([1, 1, 2, 3, 7])
+        for _ in range(60):
+            world = rng.choice([1, 2, 2, 3, 7])
             p = {
                 "batch_size": rng.randint(1, 70), "seed": rng.getrandbits(64), "shuffle": rng.choice(["full", "block", "none"]),
                 "bucket": rng.choice([0, 0, 10, 100, 333]), "group": rng.choice([1, 7, 256]), "world": world, "rank": rng.randrange(world),
                 "tail": rng.choice(["drop", "keep", "pad", None]), "max_tokens": rng.choice([0, 0, 300, 2000]),
                 "pad_to_multiple_of": rng.choice([1, 1, 8]), "padding_side": rng.choice(["left", "right"]),
                 "dtype": rng.choice(["int64", "int32"]), "labels": rng.choice(["causal", "none"]),
+                "balance": rng.choice(["none", "tokens", "quadratic"]),
             }  # fmt: skip
             start = rng.randrange(3 * server.num_examples)
             with Loader(socket=server._endpoint.path, output="numpy", **p) as a, Loader(dataset, output="numpy", in_process=True, **p) as b:
@@ -436,6 +438,8 @@ def test_a_loader_travels_by_pickle_and_errors_too(dataset: str) -> None:
         {"batch_size": 4096, "world": 2, "rank": 1, "tail": "keep", "epochs": 0},
         {"labels": "seq2seq"},
         {"max_tokens": 1},
+        {"balance": "tokens", "batch_size": 65536, "world": 17, "rank": 1},
+        {"balance": "tokens", "batch_size": 300, "world": 17, "rank": 1},
     ],
 )
 def test_both_readers_refuse_alike(dataset: str, query: dict[str, Any]) -> None:

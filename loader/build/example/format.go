@@ -23,10 +23,15 @@ type FormatOptions struct {
 
 // Record describes the bytes handed to Format, as package source framed them.
 type Record struct {
-	Format  string   // "text", "document", "wikitext", "jsonl", "csv" or "recipes"
+	Format  string   // as package source names it: every format but text, CSV and recipes holds JSON objects
 	Columns []string // of CSV
 	Comma   byte     // of CSV
 	Decoded bool     // the bytes are the text already
+}
+
+// isText reports whether the bytes are text without fields.
+func (r *Record) isText() bool {
+	return r.Format == "text" || r.Format == "document" || r.Format == "wikitext"
 }
 
 // Formatted is the text of a record. Reuse it: its buffers grow to the longest record.
@@ -176,7 +181,7 @@ func (w *Worker) StopAt(done <-chan struct{}) *Worker {
 func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = dst.Prompt[:0], dst.Target[:0], false, 0
 	f := w.f
-	plain := rec.Decoded || rec.Format != "jsonl" && rec.Format != "csv" && rec.Format != "recipes"
+	plain, isCSV := rec.Decoded || rec.isText(), rec.Format == "csv" || rec.Format == "recipes"
 	if plain && f.template == nil {
 		dst.Prompt, dst.Replaced = AppendValid(dst.Prompt, data)
 		return nil
@@ -190,9 +195,9 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	switch {
 	case plain:
 		return w.execute(dst, map[string]any{"text": string(data)}, size, limit)
-	case rec.Format == "jsonl" && f.template == nil:
+	case !isCSV && f.template == nil:
 		return w.jsonText(dst, data)
-	case rec.Format == "jsonl":
+	case !isCSV:
 		fields, lone, err := w.decode.fields(data, f.wanted)
 		if err != nil {
 			return err

@@ -9,7 +9,9 @@ import (
 	"math"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
+	"github.com/xi2/xz"
 )
 
 // Compression is how an input is stored.
@@ -17,10 +19,15 @@ type Compression string
 
 // The compressions.
 const (
-	Plain Compression = ""
-	Gzip  Compression = "gzip"
-	Zstd  Compression = "zstd"
-	Bzip2 Compression = "bzip2"
+	Plain  Compression = ""
+	Gzip   Compression = "gzip"
+	Zstd   Compression = "zstd"
+	Bzip2  Compression = "bzip2"
+	XZ     Compression = "xz"
+	LZ4    Compression = "lz4"    // frames
+	Snappy Compression = "snappy" // framed
+	Zipped Compression = "zip"
+	UTF16  Compression = "utf-16" // text in that encoding, not compressed
 )
 
 // zstdWindow is the window that the first frame after skippable ones asks for, in bytes, 0 if head
@@ -47,7 +54,12 @@ func zstdWindow(head []byte) int64 {
 }
 
 // windowOf is the window that the input's decompressor may take.
-func (in *Input) windowOf(o *Options) int64 { return max(o.WindowBytes, in.window) }
+func (in *Input) windowOf(o *Options) int64 {
+	if in.Compression == LZ4 {
+		return in.window
+	}
+	return max(o.WindowBytes, in.window)
+}
 
 // memoryBytes is the most that a decompressor with such a window holds.
 func (c Compression) memoryBytes(window int64) int64 {
@@ -58,6 +70,16 @@ func (c Compression) memoryBytes(window int64) int64 {
 		return window + 2<<20 // window, two blocks and their tables
 	case Bzip2:
 		return 6 << 20 // 4 bytes a byte of a block of 900 kB, tables, input buffer
+	case XZ:
+		return window + 256<<10 // dictionary, probabilities, buffers
+	case LZ4:
+		return 2*window + 256<<10 // a block as it is stored and as it is read, history
+	case Snappy:
+		return 512 << 10 // a block twice, its input
+	case Zipped:
+		return zipBytes
+	case UTF16:
+		return 4 * utf16Chunk
 	}
 	return 0
 }
@@ -82,6 +104,13 @@ func decompress(c Compression, src *countingReader, window int64) (io.Reader, fu
 	case Bzip2:
 		tail := &tailReader{src: bufio.NewReader(src)}
 		return &bzip2Reader{z: bzip2.NewReader(tail), tail: tail}, nothing, nil
+	case XZ:
+		z, err := xz.NewReader(src, uint32(min(window, math.MaxUint32)))
+		return z, nothing, err
+	case LZ4:
+		return &lz4Reader{src: bufio.NewReader(src), counted: src, limit: int(window)}, nothing, nil
+	case Snappy:
+		return snappy.NewReader(src), nothing, nil
 	}
 	return src, nothing, nil
 }
@@ -289,7 +318,9 @@ func explain(c Compression, err error, src *countingReader, window int64) error 
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return problemf(ErrUnsupported, "a later zstd frame has a window larger than %s, which the first does not tell; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -", mebibytes(window))
-	case errors.Is(err, io.ErrUnexpectedEOF), src.err == io.EOF && src.n == 0:
+	case errors.Is(err, xz.ErrMemlimit):
+		return problemf(ErrUnsupported, "a later xz block has a dictionary larger than %s, which the first does not tell; pipe `xz -dc FILE` to the source -", mebibytes(window))
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.err == io.EOF, src.err == io.EOF && src.n == 0:
 		return problemf(ErrTruncated, "the %s data ends before its end mark; copy the file again", c)
 	}
 	return problemf(ErrCorrupt, "the %s data is damaged (%v); copy the file again", c, err)

@@ -26,11 +26,12 @@ type csvFramer struct {
 	comma   byte
 }
 
-// newCSV reads the header, with which every CSV input begins.
+// newCSV reads the header, with which every CSV input begins unless Options.Columns names the
+// columns.
 func newCSV(f framing) (*csvFramer, error) {
-	c := &csvFramer{framing: f}
+	c := &csvFramer{framing: f, comma: f.o.Delimiter}
 	for {
-		n, total, err := c.record(0)
+		n, total, err := c.record(c.comma)
 		if n == 0 && total == 0 && err == io.EOF {
 			return c, nil
 		}
@@ -38,7 +39,13 @@ func newCSV(f framing) (*csvFramer, error) {
 			c.w.consume(total)
 			continue
 		}
-		if err == nil {
+		if c.o.Columns != nil {
+			if c.columns = c.o.Columns; c.comma == 0 {
+				c.comma = separatorOf(c.w.unread()[:max(n, 0)], len(c.columns))
+			}
+			return c, nil // what is wrong with the record is said when it is read
+		}
+		if err == nil && c.comma == 0 {
 			c.comma = sniffComma(c.w.unread()[:n])
 			n, total, err = c.record(c.comma)
 		}
@@ -118,6 +125,24 @@ func sniffComma(header []byte) byte {
 		}
 	}
 	return best
+}
+
+// separatorOf chooses the separator that makes as many fields of a record as there are columns.
+func separatorOf(record []byte, columns int) byte {
+	for _, comma := range []byte{'\t', ';', ','} {
+		fields, quoted := 1, false
+		for _, b := range record {
+			if b == '"' {
+				quoted = !quoted
+			} else if b == comma && !quoted {
+				fields++
+			}
+		}
+		if fields == columns && columns > 1 {
+			return comma
+		}
+	}
+	return sniffComma(record)
 }
 
 func (c *csvFramer) next(dst []byte, rec *Record) ([]byte, error) {

@@ -21,6 +21,11 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 		return true, readable, nil
 	}
 	refuse := func(what kind, err error) (bool, kind, error) {
+		if in.store != nil {
+			if failed := remoteError(in.URI, -1, err); failed != err {
+				return false, readable, failed
+			}
+		}
 		e := &InputError{URI: in.URI, Offset: -1, Err: err}
 		if errors.Is(err, ErrBinary) {
 			e.Hint = "name files of text, or their compression"
@@ -35,13 +40,17 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 		return refuse(what, err)
 	}
 	text, whole := head, len(head) < sniffBytes
-	if in.Compression != Plain {
-		if window := zstdWindow(head); in.Compression == Zstd && window > o.WindowBytes {
-			if in.window = window; window > maxWindowBytes {
-				return refuse(readable, problemf(ErrUnsupported,
-					"its zstd window is %s, and zstd itself makes none above %s", mebibytes(window),
-					mebibytes(maxWindowBytes)))
-			}
+	switch {
+	case in.Compression == Zipped:
+		return in.detectZip(o, look, refuse)
+	case in.Compression == Plain && utf16Order(head) != nil:
+		in.Compression = UTF16
+		half := head[:min(len(head), sniffBytes/2)] // of at most that many bytes times 3/2
+		text, _ = appendUTF8(look[sniffBytes:sniffBytes], half[2:], utf16Order(head), false)
+		whole = whole && len(half) == len(head)
+	case in.Compression != Plain:
+		if err := in.setWindow(o, head); err != nil {
+			return refuse(readable, err)
 		}
 		if text, whole, err = in.sniffText(o, look); err != nil {
 			return refuse(readable, err)
@@ -55,8 +64,32 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 			return refuse(what, err)
 		}
 	}
+	return in.detectText(o, text, whole, refuse)
+}
+
+// refusal makes the answer of detect for what cannot be read.
+type refusal func(what kind, err error) (bool, kind, error)
+
+// detectText finds the format of the text that an input begins with.
+func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal) (hasText bool, what kind, err error) {
 	if in.Size >= 0 {
 		in.textBytes = estimate(in.Compression, in.Size)
+	}
+	if isTar(text) {
+		in.archive, in.Format = Tar, o.Format
+		if o.Format == Auto {
+			in.Format = Tar
+		}
+		return true, readable, nil
+	}
+	switch filepath.Ext(in.URI) {
+	case ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst":
+		if len(text) > 0 && o.Format == Auto {
+			return refuse(readable, problemf(ErrCorrupt, "this is a tar archive by its name, and does not begin with a header; copy the file again, or give its own `format`"))
+		}
+	}
+	if o.Format == Tar {
+		return refuse(archive, problemf(ErrUnsupported, "this is no tar archive: it does not begin with a header; give its own `format`"))
 	}
 	if err := checkText(text); err != nil {
 		return refuse(binaryFile, err)
@@ -67,8 +100,104 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 		if in.Format, err = detectFormat(in.URI, text, whole, o.Fields); err != nil {
 			return refuse(readable, err)
 		}
+		if o.Columns != nil && (in.Format == Text || in.Format == Recipes) {
+			in.Format = CSV
+		}
 	}
 	return len(text) > 0 || !whole, readable, nil
+}
+
+// setWindow notes what the first frame asks of the decompressor, where that is more than usual.
+func (in *Input) setWindow(o *Options, head []byte) error {
+	var window int64
+	switch in.Compression {
+	case Zstd:
+		window = zstdWindow(head)
+	case XZ:
+		window = xzDictionary(head)
+	case LZ4:
+		in.window = lz4Block(head)
+		return nil
+	}
+	if window <= o.WindowBytes {
+		return nil
+	}
+	if in.window = window; window > maxWindowBytes {
+		return problemf(ErrUnsupported, "its %s window is %s, and %s itself makes none above %s", in.Compression,
+			mebibytes(window), in.Compression, mebibytes(maxWindowBytes))
+	}
+	return nil
+}
+
+// detectZip finds the format of a zip archive: that of its file where it has one, else each has its
+// own.
+func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText bool, what kind, err error) {
+	raw, err := openRaw(in, o)
+	if err != nil {
+		return refuse(archive, err)
+	}
+	if in.once == nil {
+		defer raw.Close()
+	} else {
+		in.once.taken.Store(false)
+	}
+	at, size, err := raw.random()
+	if err != nil {
+		return refuse(archive, err)
+	}
+	dir, err := openZip(at, size)
+	if err != nil {
+		return refuse(readable, err)
+	}
+	f, err := newFilter(o.Include, o.Exclude)
+	if err != nil {
+		return refuse(readable, err)
+	}
+	members := f.inside(in.URI)
+	var passed passedOver
+	n, name := 0, ""
+	for n < 2 {
+		e, err := dir.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return refuse(readable, err)
+		}
+		if e.folder {
+			continue
+		}
+		if why := members.member(&member{name: e.name}); why != readable {
+			passed.add(why, e.name)
+		} else if n++; n == 1 {
+			name = e.name
+		}
+	}
+	switch n {
+	case 0:
+		return refuse(archive, problemf(errNothingToRead, "the zip archive holds no file to read%s", passed.suffix()))
+	case 2:
+		in.archive, in.Format = Zip, o.Format
+		if o.Format == Auto {
+			in.Format = Zip
+		}
+		in.textBytes = estimate(in.Compression, in.Size)
+		return true, readable, nil
+	}
+	text, whole, err := in.sniffText(o, look)
+	if err != nil {
+		return refuse(readable, err)
+	}
+	if inside, what, err := identify(name, text); err != nil {
+		return refuse(what, err)
+	} else if inside != Plain {
+		return refuse(archive, problemf(ErrUnsupported, "this is %s data within a zip archive; unpack it with `unzip`", inside))
+	}
+	uri := in.URI
+	in.URI = name
+	hasText, what, err = in.detectText(o, text, whole, refuse)
+	in.URI = uri
+	return hasText, what, err
 }
 
 func estimate(c Compression, size int64) int64 { return size * compressedRatio[c] }
@@ -85,9 +214,8 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 		}
 		return CSV, nil
 	case ".json":
-		if t := bytes.TrimSpace(text); len(t) > 0 && t[0] == '[' || len(t) > 0 && t[0] == '{' &&
-			!isJSONLines(t, whole) {
-			return "", jsonDocument(text)
+		if t := bytes.TrimSpace(text); len(t) > 0 && !isJSONLines(t, whole) {
+			return JSON, nil
 		}
 		return JSONL, nil
 	case ".tokens":
@@ -99,7 +227,7 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 	case isJSONLines(text, whole):
 		return JSONL, nil
 	case isJSONDocument(text, whole):
-		return "", jsonDocument(text)
+		return JSON, nil
 	case isWikiText(text):
 		return WikiText, nil
 	case isCSV(text, whole, fields):
@@ -108,27 +236,12 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 	return Text, nil
 }
 
-// jsonDocument refuses a JSON value over several lines, with the command that makes lines of it: of a
-// list of objects, of a list of texts, of objects.
-func jsonDocument(text []byte) error {
-	text = bytes.TrimLeft(text, " \t\r\n")
-	program := "."
-	if inside, isList := bytes.CutPrefix(text, []byte{'['}); isList {
-		program = "'.[]'"
-		if bytes.HasPrefix(bytes.TrimLeft(inside, " \t\r\n"), []byte{'"'}) {
-			program = "'.[] | {text: .}'"
-		}
-	}
-	return problemf(ErrUnsupported, "a JSON document, not JSON lines; make lines of it with `jq -c %s`, or read it as `format` document",
-		program)
-}
-
 // extension is the name's extension in lower case, without that of a compression.
 func extension(name string) string {
 	name = strings.ToLower(name)
 	ext := filepath.Ext(name)
 	switch ext {
-	case ".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bzip2":
+	case ".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bzip2", ".xz", ".lz4", ".sz", ".snappy", ".zip":
 		return filepath.Ext(strings.TrimSuffix(name, ext))
 	}
 	return ext

@@ -54,13 +54,21 @@ func (e *InputError) Unwrap() error { return e.Err }
 type RecordError struct {
 	URI    string
 	Input  int
-	Row    int64 // as Record.Row
-	Offset int64 // of the record's first byte, after decompression
+	Row    int64  // as Record.Row
+	Offset int64  // of the record's first byte, after decompression; -1 where rows alone count
+	Member string // the file of an archive that it lies in, "" for other inputs
 	Cause  error
 }
 
 func (e *RecordError) Error() string {
-	return fmt.Sprintf("read %s, row %d at byte %d: %v", e.URI, e.Row, e.Offset, e.Cause)
+	uri := e.URI
+	if e.Member != "" {
+		uri += ", member " + e.Member
+	}
+	if e.Offset < 0 {
+		return fmt.Sprintf("read %s, row %d: %v", uri, e.Row, e.Cause)
+	}
+	return fmt.Sprintf("read %s, row %d at byte %d: %v", uri, e.Row, e.Offset, e.Cause)
 }
 
 func (e *RecordError) Unwrap() error { return e.Cause }

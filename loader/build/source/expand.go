@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
 )
 
 // check refuses an argument that cannot be read, before any other is.
@@ -27,10 +29,12 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && scheme == "synth":
 		_, err := parseGenerated(arg)
 		return err
+	case isURL && IsRemote(arg):
+		return nil
 	case isURL && scheme == "file" && !strings.HasPrefix(rest, "/"):
 		return problemf(ErrUsage, "%s: a file address has three slashes and an absolute path", arg)
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
-		return &InputError{URI: arg, Offset: -1, Err: problemf(ErrUnsupported,
+		return &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
 			"addresses of kind %s:// cannot be read", scheme), Hint: "download it and name the file"}
 	}
 	name := strings.TrimPrefix(arg, "file://")
@@ -60,6 +64,10 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		}
 		hasText, err = s.add(Input{URI: arg, Format: formatOf(spec.Kind), Size: spec.Size(), synth: spec,
 			textBytes: spec.TextBytes()}, look)
+		return false, hasText, err
+	}
+	if IsRemote(arg) {
+		hasText, err = s.expandRemote(ctx, arg, look)
 		return false, hasText, err
 	}
 	name := strings.TrimPrefix(arg, "file://")
@@ -109,8 +117,9 @@ func (s *Set) append(in Input) error {
 	if in.synth != nil {
 		n.generated = true
 	} else {
+		n.remote = n.remote || in.store != nil
 		n.once = n.once || in.once != nil
-		n.largest = max(n.largest, s.opts.windowBytes(in.Format))
+		n.largest = max(n.largest, s.opts.windowBytes(in.framed()))
 		n.decompressor = max(n.decompressor, in.Compression.memoryBytes(in.windowOf(&s.opts)))
 		n.window = max(n.window, in.window)
 	}
@@ -209,7 +218,7 @@ func (s *Set) note(format string, args ...any) {
 func givenTwice(args []string) []string {
 	seen := map[string]bool{}
 	for _, arg := range args {
-		if !strings.HasPrefix(arg, "synth://") && arg != "-" && !isGlob(arg) {
+		if strings.HasPrefix(arg, "file://") || !isAddress(arg) && arg != "-" && !isGlob(arg) {
 			if abs, err := filepath.Abs(strings.TrimPrefix(arg, "file://")); err == nil {
 				seen[abs] = true
 			}
@@ -224,7 +233,8 @@ func givenTwice(args []string) []string {
 	again := map[string]bool{}
 	for _, arg := range args {
 		abs, err := filepath.Abs(strings.TrimPrefix(arg, "file://"))
-		if err != nil || strings.HasPrefix(arg, "synth://") || arg == "-" {
+		if err != nil || isAddress(arg) && !strings.HasPrefix(arg, "file://") || arg == "-" {
+			arg = Redact(arg)
 			abs = arg
 		}
 		if again[abs] {

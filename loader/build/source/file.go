@@ -8,16 +8,25 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
 )
 
 // A rawFile reads an input: the file, and its text through the decompressor.
 type rawFile struct {
 	counted countingReader
-	text    io.Reader
+	text    io.Reader // of the decompressor
+	out     io.Reader // the text in UTF-8
+	behind  *readAhead
 	stop    func() // ends the decompressor
 	file    io.Closer
+	size    int64
+	inZip   func(*zipEntry) bool // the members of a zip archive that are read
+	apart   bool                 // decompress on a goroutine
+	binary  bool                 // the text is an archive, and never in UTF-16
 	c       Compression
-	window  int64 // of the decompressor, in bytes
+	remote  *remote.File // the same file, where it is one
+	window  int64        // of the decompressor, in bytes
 
 	ahead    []byte // text that detection has read, and what ended its reading
 	aheadErr error
@@ -63,7 +72,14 @@ func newOnce(src io.Reader) *once {
 
 // openRaw opens an input and makes sure that it is the one that Open saw.
 func openRaw(in *Input, o *Options) (*rawFile, error) {
-	r := &rawFile{c: in.Compression, window: in.windowOf(o), stop: func() {}}
+	r := &rawFile{c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {}}
+	if in.Compression == Zipped {
+		f, err := newFilter(o.Include, o.Exclude)
+		if err != nil {
+			return nil, err
+		}
+		r.inZip = f.inside(in.URI).inZip
+	}
 	if in.once != nil {
 		if in.once.taken.Swap(true) {
 			return nil, problemf(ErrUsage, "it can be read only once")
@@ -72,6 +88,10 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 			return in.once.raw, nil
 		}
 		r.counted.src = in.once.reader
+		return r, nil
+	}
+	if in.store != nil {
+		openRemote(in, r)
 		return r, nil
 	}
 	file, err := os.Open(in.path)
@@ -116,21 +136,84 @@ func (r *rawFile) Read(p []byte) (int, error) {
 	if r.aheadErr != nil {
 		return 0, r.aheadErr
 	}
-	if r.text == nil {
-		text, stop, err := decompress(r.c, &r.counted, r.window)
-		if err != nil {
-			return 0, explain(r.c, err, &r.counted, r.window)
+	if r.out == nil {
+		if err := r.open(); err != nil {
+			return 0, err
 		}
-		r.text, r.stop = text, stop
 	}
-	n, err := r.text.Read(p)
+	return r.out.Read(p)
+}
+
+// open makes the readers between the file and its text.
+func (r *rawFile) open() (err error) {
+	if r.text == nil && r.c == Zipped {
+		r.text, err = r.openZip()
+	} else if r.text == nil {
+		r.text, r.stop, err = decompress(r.c, &r.counted, r.window)
+	}
 	if err != nil {
-		err = pathCause(explain(r.c, err, &r.counted, r.window))
+		r.text = nil
+		return explain(r.c, err, &r.counted, r.window)
+	}
+	r.out = explained{r}
+	if r.apart && r.c != Plain && r.c != UTF16 {
+		r.behind = newReadAhead(r.out, func() int64 { return r.counted.n })
+		r.out = r.behind
+	}
+	if !r.binary {
+		r.out = &utf16Reader{src: r.out}
+	}
+	return nil
+}
+
+func (r *rawFile) openZip() (io.Reader, error) {
+	at, size, err := r.random()
+	if err != nil {
+		return nil, err
+	}
+	z, err := newZipReader(at, size, &r.counted, r.inZip)
+	if err != nil {
+		return nil, err
+	}
+	r.stop = func() { z.close() }
+	return z, nil
+}
+
+// random returns the file for reading at any place, and its size.
+func (r *rawFile) random() (io.ReaderAt, int64, error) {
+	if at, ok := r.file.(io.ReaderAt); ok && r.size >= 0 {
+		return at, r.size, nil
+	}
+	return nil, 0, problemf(ErrUnsupported, "this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
+}
+
+// inBackground makes a large file be decompressed on a goroutine of its own. It is called before the
+// first read.
+func (r *rawFile) inBackground() { r.apart = r.size < 0 || r.size >= aheadFrom }
+
+// consumed returns how much of the file was read for the text that was handed out.
+func (r *rawFile) consumed() int64 {
+	if r.behind != nil {
+		return r.behind.consumed()
+	}
+	return r.counted.n
+}
+
+// explained reads the decompressor, with errors in our words.
+type explained struct{ r *rawFile }
+
+func (e explained) Read(p []byte) (int, error) {
+	n, err := e.r.text.Read(p)
+	if err != nil {
+		err = pathCause(explain(e.r.c, err, &e.r.counted, e.r.window))
 	}
 	return n, err
 }
 
 func (r *rawFile) Close() {
+	if r.behind != nil {
+		r.behind.stop()
+	}
 	r.stop()
 	if r.file != nil {
 		r.file.Close() // it was only read
@@ -150,9 +233,11 @@ func pathCause(err error) error {
 func (in *Input) compare(now Stat) error {
 	changed := &SourceChangedError{URI: in.URI}
 	switch {
+	case in.ETag != "" && now.ETag != "" && !remote.SameETag(in.ETag, now.ETag):
+		changed.What, changed.Was, changed.Is = "ETag", in.ETag, now.ETag
 	case in.Size != now.Size:
 		changed.What, changed.Was, changed.Is = "size", sizeText(in.Size), sizeText(now.Size)
-	case !in.ModTime.Equal(now.ModTime):
+	case !in.ModTime.Equal(now.ModTime) && (in.ETag == "" || now.ETag == ""):
 		changed.What, changed.Was, changed.Is = "modification time", in.ModTime.Format(time.RFC3339Nano),
 			now.ModTime.Format(time.RFC3339Nano)
 	default:
@@ -177,6 +262,10 @@ func (in *Input) sniff(look []byte) (head []byte, err error) {
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
+		return head, nil
+	}
+	if in.store != nil {
+		head, in.head = in.head, nil
 		return head, nil
 	}
 	file, err := os.Open(in.path)

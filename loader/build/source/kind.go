@@ -36,7 +36,7 @@ var kindNames = [kinds][2]string{
 	pdf:       {"PDF", "PDFs"},
 	media:     {"sound or video file", "sound or video files"},
 	dataset:   {"file of a format that is not read", "files of formats that are not read"},
-	utf16Text: {"text in UTF-16", "texts in UTF-16"}, binaryFile: {"binary file", "binary files"},
+	utf16Text: {"text in UTF-16 or UTF-32", "texts in UTF-16 or UTF-32"}, binaryFile: {"binary file", "binary files"},
 	describing: {"file that describes the data", "files that describe the data"}, hidden: {"hidden one", "hidden ones"},
 	special:      {"device, socket or pipe", "devices, sockets or pipes"},
 	linkedFolder: {"link to a folder", "links to folders"},
@@ -56,13 +56,15 @@ var magics = []struct {
 	{0, "\x1f\x8b\x08", Gzip, 0, ""},
 	{0, "\x28\xb5\x2f\xfd", Zstd, 0, ""},
 	{0, "BZh", Bzip2, 0, ""},
-	{0, "\xfd7zXZ\x00", Plain, archive, "xz data; decompress it with `xz -d`, or pipe `xz -dc FILE` to the source -"},
-	{0, "\x04\x22\x4d\x18", Plain, archive, "an lz4 file; decompress it with `lz4 -d`, or pipe it to the source -"},
-	{0, "PK\x03\x04", Plain, archive, "a zip archive; unpack it with `unzip` and name the folder"},
+	{0, "\xfd7zXZ\x00", XZ, 0, ""},
+	{0, "\x04\x22\x4d\x18", LZ4, 0, ""},
+	{0, "\x02\x21\x4c\x18", LZ4, 0, ""},
+	{0, "\xff\x06\x00\x00sNaPpY", Snappy, 0, ""},
+	{0, "\xff\x06\x00\x00S2sTwO", Plain, archive, "S2 data; decompress it with `s2d`"},
+	{0, "PK\x03\x04", Zipped, 0, ""},
 	{0, "PK\x05\x06", Plain, archive, "an empty zip archive; name what it should have held"},
 	{0, "7z\xbc\xaf\x27\x1c", Plain, archive, "a 7z archive; unpack it with `7z x` and name the folder"},
 	{0, "Rar!\x1a\x07", Plain, archive, "a rar archive; unpack it with `unrar x` and name the folder"},
-	{257, "ustar", Plain, archive, "a tar archive; unpack it with `tar -xf` and name the folder"},
 	{0, "PAR1", Plain, dataset, "a parquet file; write it as JSON lines first"},
 	{0, "ARROW1\x00\x00", Plain, dataset, "an Arrow file; write it as JSON lines first"},
 	{0, "SQLite format 3\x00", Plain, dataset, "an SQLite database; write its rows as JSON lines first"},
@@ -86,8 +88,8 @@ var magics = []struct {
 	{8, "WAVE", Plain, media, "sound; name files of text"},
 	{4, "ftyp", Plain, media, "a video or an image; name files of text"},
 	{0, "\x1a\x45\xdf\xa3", Plain, media, "a video; name files of text"},
-	{0, "\xff\xfe", Plain, utf16Text, "text in UTF-16; convert it with `iconv -f UTF-16 -t UTF-8`"},
-	{0, "\xfe\xff", Plain, utf16Text, "text in UTF-16; convert it with `iconv -f UTF-16 -t UTF-8`"},
+	{0, "\xff\xfe\x00\x00", Plain, utf16Text, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`"},
+	{0, "\x00\x00\xfe\xff", Plain, utf16Text, "text in UTF-32; convert it with `iconv -f UTF-32 -t UTF-8`"},
 }
 
 // shortMagics are those that could begin a text. Such a file is of the kind only where it is no
@@ -112,13 +114,6 @@ func identify(name string, head []byte) (Compression, kind, error) {
 		}
 		return Plain, m.kind, problemf(ErrUnsupported, "this is %s", m.refusal)
 	}
-	switch extension(name) {
-	case ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst":
-		if len(head) > 0 && !isCompressed(head) && !(extension(name) == ".tar" && len(head) < tarHeader) {
-			return Plain, archive, problemf(ErrUnsupported,
-				"this is a tar archive by its name; unpack it with `tar -xf` and name the folder")
-		}
-	}
 	if isSkippable(head) {
 		return Zstd, readable, nil
 	}
@@ -129,16 +124,9 @@ func identify(name string, head []byte) (Compression, kind, error) {
 	return Plain, readable, nil
 }
 
-const tarHeader = 512
-
 // isSkippable reports whether a skippable zstd frame begins here, as pzstd writes first.
 func isSkippable(head []byte) bool {
 	return len(head) >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18"
-}
-
-func isCompressed(head []byte) bool {
-	return isSkippable(head) || bytes.HasPrefix(head, []byte("\x1f\x8b")) ||
-		bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")) || bytes.HasPrefix(head, []byte("BZh"))
 }
 
 // checkText refuses what is not text: where more than one byte in 20, and more than one, is a zero
@@ -174,6 +162,14 @@ func isDescribing(name string) bool {
 }
 
 func isHidden(name string) bool { return name[0] == '.' || name[0] == '_' }
+
+// suffix is the list after a colon, "" where nothing was passed over.
+func (p *passedOver) suffix() string {
+	if text := p.text(true); text != "" {
+		return ": passed over " + text
+	}
+	return ""
+}
 
 // passedOver counts the files of a folder or glob that are not read, by kind.
 type passedOver struct {

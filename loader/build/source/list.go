@@ -43,7 +43,7 @@ func (l *inputList) add(in Input) error {
 			return err
 		}
 	}
-	if in.once != nil || in.synth != nil {
+	if in.once != nil || in.synth != nil || in.store != nil {
 		if l.kept == nil {
 			l.kept = map[int]Input{}
 		}
@@ -73,6 +73,8 @@ func (in *Input) appendRow(row []byte) []byte {
 	row = append(row, in.Format...)
 	row = append(row, byte(len(in.Compression)))
 	row = append(row, in.Compression...)
+	row = append(row, byte(len(in.archive)))
+	row = append(row, in.archive...)
 	row = binary.AppendVarint(row, in.ModTime.Unix())
 	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
 	return append(row, in.path...)
@@ -92,10 +94,10 @@ func (in *Input) parseRow(row []byte) error {
 		return s
 	}
 	in.Size, in.textBytes, in.window = number(), number(), number()
-	if len(row) < 4 {
+	if len(row) < 5 {
 		return scratchError(problemf(ErrCorrupt, "a row of it ends early"))
 	}
-	in.Format, in.Compression = Format(word()), Compression(word())
+	in.Format, in.Compression, in.archive = Format(word()), Compression(word()), Format(word())
 	in.ModTime = time.Unix(number(), number()).UTC()
 	in.path = string(row)
 	in.URI = in.path
@@ -157,11 +159,11 @@ func (s *Set) makePart(g listing) (part, error) {
 		return part{}, err
 	}
 	p := part{first: g.first, n: g.n, Stat: Stat{URI: first.URI, Size: first.Size, ModTime: first.ModTime,
-		Format: first.Format}}
+		ETag: first.ETag, Format: first.Format}}
 	if g.n == 1 && !g.many {
 		return p, nil
 	}
-	p.URI, p.Size, p.ModTime, p.Format, p.Files = g.uri, 0, time.Time{}, "", int64(g.n)
+	p.URI, p.Size, p.ModTime, p.ETag, p.Format, p.Files = g.uri, 0, time.Time{}, "", "", int64(g.n)
 	var in Input
 	for i := range g.n {
 		if in, err = s.list.at(g.first + i); err != nil {
@@ -216,7 +218,10 @@ func (s Sum) chainStat(in *Input) Sum {
 	row := binary.AppendVarint(make([]byte, 0, 256), in.Size)
 	row = binary.AppendVarint(row, in.ModTime.Unix())
 	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
-	return s.chain(append(row, in.URI...))
+	if row = append(row, in.URI...); in.ETag != "" {
+		row = append(append(row, 0), in.ETag...)
+	}
+	return s.chain(row)
 }
 
 // bytes is what the list of inputs holds.

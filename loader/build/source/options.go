@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/build/source/synth"
 )
 
@@ -18,12 +19,18 @@ const (
 	Document Format = "document" // a document a file
 	WikiText Format = "wikitext" // an article a document, see wikitext.go for the rule
 	JSONL    Format = "jsonl"    // a JSON object a line
-	CSV      Format = "csv"      // RFC 4180 with a header; comma, semicolon or tab
+	JSON     Format = "json"     // an array of JSON objects, or objects one after another
+	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab or Options.Delimiter
+	Tar      Format = "tar"      // the files of a tar archive, each by its own format
 	Recipes  Format = "recipes"  // CSV with RecipeNLG's columns
+
+	// Zip is the format of a zip archive of several files, each by its own format. It is found, not
+	// asked for.
+	Zip Format = "zip"
 )
 
 // Formats are all values that Options.Format takes.
-var Formats = []Format{Auto, Text, Document, WikiText, JSONL, CSV, Recipes}
+var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, CSV, Tar, Recipes}
 
 // ParseFormat returns the format of that name; "" is Auto.
 func ParseFormat(name string) (Format, error) {
@@ -55,8 +62,8 @@ const (
 // Options configures a Set. The zero value of a field is its default. "Output" marks the fields
 // that may change the records.
 type Options struct {
-	// Args are paths, globs (with ** for any folders), folders, "-" for Stdin, or synth://
-	// addresses. Output.
+	// Args are paths, globs (with ** for any folders), folders, "-" for Stdin, https:// and http://
+	// addresses, or synth:// ones. Output.
 	Args []string
 	// Format of every input. Output. Default Auto.
 	Format Format
@@ -86,6 +93,12 @@ type Options struct {
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
 	// all where there is none.
 	Fields []string
+	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
+	// of every CSV input is its header.
+	Columns []string
+	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
+	// semicolon or tab that the first line has most of.
+	Delimiter byte
 	// Include and Exclude are globs that choose among the files of folders and globs: by the name
 	// of a file or folder, or, where they hold a slash, by the path from the folder on. What
 	// Exclude matches is left out, all of a folder too. Output. Default: all files that hold text.
@@ -101,6 +114,11 @@ type Options struct {
 	Only *Range
 	// Stdin is what "-" reads.
 	Stdin io.Reader
+	// Done, where not nil, ends the reading of remote files once it is closed.
+	Done <-chan struct{}
+	// Notice, where not nil, is called with what a user wants to know while a remote file is waited
+	// for.
+	Notice func(string)
 
 	chunkBytes int // tests make it small
 }
@@ -145,11 +163,16 @@ func (o Options) validate() error {
 		return problemf(ErrUsage, "no sources given")
 	case o.PieceBytes < 16, o.MaxPieceBytes < o.PieceBytes, o.MaxRecordBytes < 16:
 		return problemf(ErrUsage, "a piece of %d to %d bytes and a record of %d bytes cannot be: both need 16 or more, the longest piece last", o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
+	case !validDelimiter(o.Delimiter):
+		return problemf(ErrUsage, "fields of CSV cannot be separated by %q; take an ASCII character that is no quote and no line end", string(rune(o.Delimiter)))
 	case o.WindowBytes < 1<<10:
 		return problemf(ErrUsage, "a zstd window of %d bytes is below the format's least of 1 KiB", o.WindowBytes)
 	}
 	return nil
 }
+
+// validDelimiter reports whether fields may be separated by b; 0 stands for the default.
+func validDelimiter(b byte) bool { return b < 0x80 && b != '"' && b != '\n' && b != '\r' }
 
 // characterCut is the default of Options.Cut: all of text but an unfinished character at its end.
 func characterCut(text []byte) int { return len(text) - unfinished(text) }
@@ -183,6 +206,9 @@ func (s *Set) MemoryBytes() int64 {
 	if n.generated {
 		total += synth.TableBytes
 	}
+	if n.remote {
+		total += remote.StoreBytes + remote.FileBytes
+	}
 	return total
 }
 
@@ -200,6 +226,8 @@ func (o *Options) windowBytes(f Format) int {
 		need = o.MaxPieceBytes + 2*maxHeadingBytes
 	case f == JSONL && o.TextField != "":
 		need = o.MaxPieceBytes
+	case f == Tar || f == Zip: // members of any format, headers with long names
+		need = max(need, o.MaxPieceBytes+2*maxHeadingBytes, memberSniff, maxTarText+tarBlock)
 	}
 	return need + windowSlack
 }

@@ -15,6 +15,8 @@ type Position struct {
 	Inside  bool   `json:"inside,omitempty"` // the next record is a further piece of a document
 	State   uint32 `json:"state,omitempty"`  // the framer's own
 	Sum     Sum    `json:"sum"`              // over the Offset bytes before
+	// of a remote input that can be gone on with in place
+	Sums *sumState `json:"sums,omitempty"`
 
 	// Known is every input as it was at first sight, or every folder and glob of a large set; Done
 	// has what the finished ones held, and List how far the current list was read. All are
@@ -24,6 +26,7 @@ type Position struct {
 	List  *List      `json:"list,omitempty"`
 
 	Trailing *Trailing `json:"trailing,omitempty"` // shared likewise
+	Members  *Members  `json:"members,omitempty"`  // shared likewise
 }
 
 // Finished is what an input or a list of files held that was read to its end.
@@ -55,6 +58,7 @@ type Stat struct {
 	URI     string    `json:"uri"`
 	Size    int64     `json:"size"`             // bytes on disk, of a list of all its files; -1 where unknown
 	ModTime time.Time `json:"mtime,omitzero"`   // of a list the latest
+	ETag    string    `json:"etag,omitempty"`   // of a remote file, where its server gives one
 	Files   int64     `json:"files,omitempty"`  // of a list; 0 for a single input
 	Names   Sum       `json:"names,omitzero"`   // of a list: over its files' names in order
 	Seen    Sum       `json:"seen,omitzero"`    // of a list: over its files' names, sizes and times in order
@@ -97,6 +101,7 @@ type Record struct {
 	Forced      bool // the piece was cut where Options.Cut had found no safe cut
 
 	Format  Format
+	Member  string   // the file of an archive that it lies in
 	Columns []string // of a CSV input, shared
 	Comma   byte     // of a CSV input
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 )
 
 // A Mark is a place between two documents of a set: where one partition of a build ends and the
@@ -25,8 +26,11 @@ type Listed struct {
 	Format      Format      `json:"format"`
 	Compression Compression `json:"compression,omitempty"`
 	Window      int64       `json:"window,omitempty"`
-	TextBytes   int64       `json:"text_bytes"`   // estimated
-	Sum         Sum         `json:"sum,omitzero"` // over its text; zero where it is not known
+	TextBytes   int64       `json:"text_bytes"` // estimated
+	Archive     Format      `json:"archive,omitempty"`
+	ETag        string      `json:"etag,omitempty"`    // of a remote file
+	Modified    time.Time   `json:"modified,omitzero"` // likewise
+	Sum         Sum         `json:"sum,omitzero"`      // over its text; zero where it is not known
 }
 
 // A Range is the part of a set that one partition reads: some inputs, the first from From on, the
@@ -49,8 +53,12 @@ func (s *Set) Listed(i int) (Listed, error) {
 	if in.once != nil {
 		return Listed{}, problemf(ErrUsage, "source %s: it can be read only once, and the partitions of a build read for themselves; write it to a file first", in.URI)
 	}
-	return Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
-		TextBytes: in.textBytes}, nil
+	l := Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
+		TextBytes: in.textBytes, Archive: in.archive}
+	if in.store != nil {
+		l.ETag, l.Modified = in.ETag, in.ModTime
+	}
+	return l, nil
 }
 
 // Cuttable reports whether a partition may begin inside the input: its records can be read from any
@@ -58,7 +66,7 @@ func (s *Set) Listed(i int) (Listed, error) {
 func (l *Listed) Cuttable() bool {
 	switch l.Format {
 	case Text, JSONL, WikiText, CSV, Recipes:
-		return l.Compression == Plain
+		return l.Compression == Plain && l.Archive == ""
 	}
 	return false
 }
@@ -70,8 +78,10 @@ func (s *Set) openRange(r *Range) error {
 	for i := range r.Inputs {
 		l := &r.Inputs[i]
 		in := Input{URI: l.URI, Format: l.Format, Compression: l.Compression, Size: l.Bytes, window: l.Window,
-			textBytes: l.TextBytes}
-		if strings.HasPrefix(l.URI, "synth://") {
+			textBytes: l.TextBytes, archive: l.Archive}
+		if IsRemote(l.URI) {
+			in.store, in.ETag, in.ModTime = s.remoteStore(), l.ETag, l.Modified
+		} else if strings.HasPrefix(l.URI, "synth://") {
 			spec, err := parseGenerated(l.URI)
 			if err != nil {
 				return err
@@ -157,17 +167,32 @@ func (r *Reader) checkRange(sum Sum) error {
 		Is: sum.String()}
 }
 
-// seek moves to an offset of a plain input without reading what comes before.
-func (r *rawFile) seek(offset, size int64) error {
-	file, ok := r.file.(io.Seeker)
-	if !ok || r.c != Plain {
-		return problemf(ErrUnsupported, "a range of it cannot be read")
+// seekRange moves the open input to where the range begins in it, without reading what comes
+// before.
+func (r *Reader) seekRange(origin int64) error {
+	raw := r.open.raw
+	if raw.c != Plain {
+		return problemf(ErrUnsupported, "compressed data cannot be read from the middle")
 	}
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return pathCause(err)
+	if raw.remote != nil {
+		raw.remote.SeekTo(origin)
+	} else if file, ok := raw.file.(io.ReadSeeker); ok {
+		if _, err := file.Seek(origin, io.SeekStart); err != nil {
+			return pathCause(err)
+		}
+		raw.counted.src = io.LimitReader(file, r.in.Size-origin)
+	} else {
+		return problemf(ErrUnsupported, "it cannot be read from the middle")
 	}
-	r.counted.n, r.counted.err = offset, nil
-	r.counted.src = io.LimitReader(r.file.(io.Reader), size-offset)
+	raw.counted.n, raw.counted.err = origin, nil
+	// What was read of the beginning goes, and what is in the middle has no mark of its encoding.
+	raw.out, raw.ahead, raw.binary = nil, nil, true
+	sums := r.win.sums != nil
+	r.win.reset(raw, r.win.max)
+	r.win.moveTo(origin)
+	if sums {
+		r.win.sums = newResumableSum()
+	}
 	return nil
 }
 

@@ -135,7 +135,8 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 		rec.Row = s.row + 1 // after the rows that were skipped
 		if rec.Err != nil {
 			out = dst
-			rec.Err = &RecordError{URI: r.in.URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset, Cause: rec.Err}
+			rec.Err = &RecordError{URI: r.in.URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset,
+				Member: rec.Member, Cause: rec.Err}
 		}
 		if rec.Last {
 			s.row++
@@ -155,7 +156,7 @@ func (r *Reader) Position() Position {
 		if s.synth != nil {
 			p.Offset = s.synth.offset
 		} else {
-			p.Offset, p.Sum = r.win.offset(), r.win.sum()
+			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), r.win.sumState()
 		}
 	}
 	return p
@@ -179,7 +180,7 @@ func (s *stream) consumed(w *window) int64 {
 	case s.raw.c == Plain:
 		return w.offset()
 	}
-	return s.raw.counted.n
+	return s.raw.consumed()
 }
 
 // Close releases the open file.
@@ -217,22 +218,46 @@ func (r *Reader) openInput() error {
 	if r.win.buf == nil {
 		r.win.buf = make([]byte, r.set.opts.chunkBytes)
 	}
-	r.win.reset(raw, r.set.opts.windowBytes(in.Format))
+	raw.inBackground()
+	r.win.reset(raw, r.set.opts.windowBytes(in.framed()))
+	if in.store != nil && in.Compression == Plain && in.archive == "" {
+		r.win.sums = newResumableSum()
+	}
 	s := &stream{raw: raw}
 	r.open = s
-	if r.win.need(3) && string(r.win.unread()[:3]) == "\ufeff" {
+	inPlace := r.resumesInPlace()
+	if inPlace && !hasHeader(in.Format) {
+		raw.binary = true // what is in the middle of a text cannot begin with a mark of its encoding
+		if err := r.jump(); err != nil {
+			return r.inputError(err)
+		}
+	} else if in.archive == "" && r.win.need(3) && string(r.win.unread()[:3]) == "\ufeff" {
 		r.win.consume(3)
 	}
-	f, err := newFramer(in, framing{w: &r.win, o: &r.set.opts})
+	f, err := r.newFramer(raw)
 	if err != nil {
 		return r.inputError(err)
 	}
 	s.framer, s.framing = f, f.common()
+	if inPlace && hasHeader(in.Format) {
+		if err := r.jump(); err != nil {
+			return r.inputError(err)
+		}
+	}
 	return r.goOn()
 }
 
-func newFramer(in *Input, f framing) (framer, error) {
-	switch in.Format {
+// newFramer makes the framer of the input that is open.
+func (r *Reader) newFramer(raw *rawFile) (framer, error) {
+	f := framing{w: &r.win, o: &r.set.opts}
+	if r.in.archive != "" {
+		return newArchive(&r.in, f, raw, &r.set.filter)
+	}
+	return newFramer(r.in.Format, f)
+}
+
+func newFramer(format Format, f framing) (framer, error) {
+	switch format {
 	case Text:
 		return newText(f), nil
 	case Document:
@@ -241,10 +266,12 @@ func newFramer(in *Input, f framing) (framer, error) {
 		return newWikiText(f), nil
 	case JSONL:
 		return newJSONL(f), nil
+	case JSON:
+		return newJSON(f), nil
 	case CSV, Recipes:
 		return newCSV(f)
 	}
-	return nil, problemf(ErrUnsupported, "format %s", in.Format)
+	return nil, problemf(ErrUnsupported, "format %s", format)
 }
 
 // goOn brings an input that was just opened to the position.
@@ -255,18 +282,20 @@ func (r *Reader) goOn() error {
 	}
 	in := &r.in
 	origin := r.set.origin(at.Input)
-	if origin > 0 {
-		if err := s.raw.seek(origin, in.Size); err != nil {
+	if r.win.offset() < origin {
+		if err := r.seekRange(origin); err != nil {
 			return r.inputError(err)
 		}
-		r.win.reset(s.raw, r.win.max)
-		r.win.base = origin
 	}
 	if r.win.offset() > at.Offset {
 		return &SourceChangedError{URI: in.URI, What: "content",
 			Was: fmt.Sprintf("a header of at most %d bytes", at.Offset), Is: "a longer one"}
 	}
-	if !r.win.skip(at.Offset) {
+	if archive, ok := s.framer.(*archiveFramer); ok {
+		if err := archive.seek(at); err != nil {
+			return r.inputError(err)
+		}
+	} else if !r.win.skip(at.Offset) {
 		if err := r.win.failed(); err != nil {
 			return r.inputError(err)
 		}
@@ -277,7 +306,7 @@ func (r *Reader) goOn() error {
 		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
 			Is: sum.String() + fmt.Sprintf(" over the first %d bytes", at.Offset)}
 	}
-	s.row, s.inside = at.Row, at.Inside
+	s.row, s.inside = at.Row, at.Inside // whatever was skipped on the way
 	s.restore(at.State)
 	return nil
 }
@@ -302,9 +331,13 @@ func (r *Reader) finishInput() error {
 	if s.raw != nil {
 		r.noteTrailing(s.raw.trailing())
 	}
+	members := r.at.Members
+	if archive, ok := s.framer.(*archiveFramer); ok {
+		members = members.note(r.in.URI, &archive.passed)
+	}
 	r.closeInput()
 	next := Position{Input: r.at.Input + 1, Ordinal: r.at.Ordinal, Known: r.at.Known, Done: r.at.Done,
-		Trailing: r.at.Trailing}
+		Trailing: r.at.Trailing, Members: members}
 	p := &r.set.parts[len(r.at.Done)]
 	if p.Files == 0 {
 		next.Done = append(next.Done, done)
@@ -362,12 +395,15 @@ func (r *Reader) noteTrailing(t *Trailing) {
 func (r *Reader) inputError(err error) error {
 	var changed *SourceChangedError
 	var already *InputError
+	offset := r.win.offset()
+	if r.open == nil {
+		offset = -1
+	}
+	if r.in.store != nil {
+		err = remoteError(r.in.URI, offset, err)
+	}
 	if errors.As(err, &changed) || errors.As(err, &already) {
 		return err
 	}
-	e := &InputError{URI: r.in.URI, Offset: r.win.offset(), Err: err}
-	if r.open == nil {
-		e.Offset = -1
-	}
-	return e
+	return &InputError{URI: r.in.URI, Offset: offset, Err: err}
 }

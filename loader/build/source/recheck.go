@@ -14,11 +14,13 @@ import (
 func (s *Set) recheck(at *Position) error {
 	reading := len(at.Done)
 	for i, was := range at.Known {
-		then := Input{URI: was.URI, Size: was.Size, ModTime: was.ModTime}
+		then := Input{URI: was.URI, Size: was.Size, ModTime: was.ModTime, ETag: was.ETag}
 		changed := then.compare(s.known[i])
 		switch is := s.known[i]; {
 		case changed == nil, was.Files > 0, i > reading, i == reading && at.Offset == 0:
 			continue
+		case IsRemote(was.URI): // nothing is fetched again to compare it
+			return changed
 		case was.Format == "": // an earlier version did not note it
 			return changed
 		case was.Format != is.Format:

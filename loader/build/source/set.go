@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/build/source/synth"
 )
 
@@ -17,14 +18,26 @@ type Input struct {
 	Compression Compression
 	Size        int64     // bytes on disk; of generated text its limit; -1 where unknown
 	ModTime     time.Time // zero for none
+	ETag        string    // of a remote file, where its server gives one
 
-	path  string
-	once  *once
-	synth *synth.Spec
+	archive Format // Tar or Zip where the input's files are its records' inputs, else ""
+	path    string
+	once    *once
+	synth   *synth.Spec
+	store   *remote.Store // of a remote file
+	head    []byte        // of it, until detection has seen it
 	// of the decompressor, in bytes, where the input asks for one; 0 where any input of its kind
 	// does with Options.WindowBytes
 	window    int64
 	textBytes int64 // estimate of what it holds after decompression, -1 where unknown
+}
+
+// framed is the format that the size of the window depends on.
+func (in *Input) framed() Format {
+	if in.archive != "" {
+		return in.archive
+	}
+	return in.Format
 }
 
 // A Set is an ordered list of inputs. Close it.
@@ -33,7 +46,8 @@ type Set struct {
 	filter filter
 	list   inputList
 	parts  []part
-	known  []Stat // of the parts
+	store  *remote.Store // of remote inputs; nil where there are none
+	known  []Stat        // of the parts
 
 	textBytes int64 // estimate of all that is known
 	unknown   bool  // the size of one is not
@@ -49,6 +63,7 @@ type needs struct {
 	decompressor, window int64 // in bytes, the most of any
 	largest              int   // what the window of records grows to
 	generated, once      bool
+	remote               bool
 }
 
 // Open expands the arguments and looks at every input: does it exist, how large is it, how is it
@@ -93,7 +108,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 			return nil, err
 		}
 		empty = empty && !hasText
-		listings = append(listings, listing{uri: arg, first: first, n: s.list.len() - first, many: many})
+		listings = append(listings, listing{uri: Redact(arg), first: first, n: s.list.len() - first, many: many})
 	}
 	if err := s.makeParts(listings); err != nil {
 		return nil, err
@@ -105,9 +120,15 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	return s, nil
 }
 
-// Close releases the scratch files of a long list of inputs. It is not needed after an error of
+// Close releases the scratch files of a long list of inputs, and idle connections. It is not needed after an error of
 // Open.
-func (s *Set) Close() error { return s.list.rest.Close() }
+func (s *Set) Close() error {
+	err := s.list.rest.Close()
+	if s.store != nil {
+		err = errors.Join(err, s.store.Close())
+	}
+	return err
+}
 
 func (s *Set) noDocuments() error {
 	what := "it is empty or blank"
@@ -191,7 +212,8 @@ func (s *Set) PartsAt(p Position) []SourcePart {
 
 // compressedRatio is how much text a byte of a compressed input stands for, roughly: typical for
 // prose.
-var compressedRatio = map[Compression]int64{Plain: 1, Gzip: 3, Zstd: 3, Bzip2: 4}
+var compressedRatio = map[Compression]int64{Plain: 1, Gzip: 3, Zstd: 3, Bzip2: 4, XZ: 4, LZ4: 2,
+	Snappy: 2, Zipped: 3, UTF16: 1}
 
 // EstimateBytes returns how many bytes of text the inputs hold together, after decompression: exact
 // for plain files, a guess for others. It depends on the inputs alone. known is false where one of

@@ -3,6 +3,7 @@ package source
 import (
 	"encoding/binary"
 	"io"
+	"math"
 
 	"github.com/zeebo/xxh3"
 )
@@ -17,19 +18,47 @@ type window struct {
 	base   int64 // offset of buf[0] in the input
 	max    int   // largest size of buf
 	err    error // why src ended; nil while it goes on, io.EOF at its end
+	limit  int64 // the offset at which the window ends, as if the input did; noLimit for none
+	ahead  int   // bytes in buf from w on that were read and lie after the limit
 	hasher xxh3.Hasher
 	// of a plan's reader: over what was consumed since the last mark
 	span     xxh3.Hasher
 	spanning bool
+	sums     *resumableSum // in its place, where the state of the checksum is kept
 }
 
 func (w *window) reset(src io.Reader, limit int) {
 	w.src, w.r, w.w, w.hashed, w.base, w.max, w.err = src, 0, 0, 0, 0, limit, nil
+	w.limit, w.ahead = noLimit, 0
 	w.hasher.Reset()
 	if w.spanning {
 		w.span.Reset()
 	}
+	w.sums = nil
 }
+
+// moveTo makes the source's next byte the one at an offset; what was read before is dropped.
+func (w *window) moveTo(offset int64) {
+	w.r, w.w, w.hashed, w.base, w.err = 0, 0, 0, offset, nil
+}
+
+// noLimit is the limit of a window that ends where its input does.
+const noLimit = math.MaxInt64
+
+// setLimit makes the window end at an offset that is not before what was consumed.
+func (w *window) setLimit(to int64) {
+	w.limit = to
+	w.show(w.w + w.ahead)
+}
+
+// show divides buf[:end], which was read, at the limit.
+func (w *window) show(end int) {
+	w.w = int(min(int64(end), w.limit-w.base))
+	w.ahead = end - w.w
+}
+
+// limited reports whether the window ends at its limit.
+func (w *window) limited() bool { return w.base+int64(w.w) == w.limit }
 
 // unread is what can be looked at without reading on.
 func (w *window) unread() []byte { return w.buf[w.r:w.w] }
@@ -41,7 +70,7 @@ func (w *window) consume(n int) { w.r += n }
 // fill brings more of the input into memory. It returns false at the end of the input, after an
 // error, or where the window is full.
 func (w *window) fill() bool {
-	if w.err != nil {
+	if w.limited() || w.err != nil {
 		return false
 	}
 	if w.w == len(w.buf) {
@@ -55,9 +84,9 @@ func (w *window) fill() bool {
 		if n < 0 || n > len(w.buf)-w.w {
 			n, err = 0, io.ErrNoProgress
 		}
-		w.w += n
 		w.err = err
 		if n > 0 {
+			w.show(w.w + n)
 			return true
 		}
 		if err != nil {
@@ -97,7 +126,7 @@ func (w *window) need(n int) bool {
 
 // failed is the error that ended the input, nil at a proper end or before it.
 func (w *window) failed() error {
-	if w.err == io.EOF {
+	if w.err == io.EOF || w.limited() {
 		return nil
 	}
 	return w.err
@@ -105,7 +134,11 @@ func (w *window) failed() error {
 
 func (w *window) hash() {
 	if w.hashed < w.r {
-		w.hasher.Write(w.buf[w.hashed:w.r]) // never fails
+		if p := w.buf[w.hashed:w.r]; w.sums != nil {
+			w.sums.Write(p) // never fails
+		} else {
+			w.hasher.Write(p) // neither
+		}
 		if w.spanning {
 			w.span.Write(w.buf[w.hashed:w.r])
 		}
@@ -116,6 +149,9 @@ func (w *window) hash() {
 // sum is the checksum over all bytes before offset.
 func (w *window) sum() Sum {
 	w.hash()
+	if w.sums != nil {
+		return w.sums.Sum()
+	}
 	return hasherSum(&w.hasher)
 }
 
@@ -136,4 +172,13 @@ func (w *window) skip(to int64) bool {
 		w.consume(int(min(int64(w.w-w.r), to-w.offset())))
 	}
 	return true
+}
+
+// sumState returns what restores sum in another process, nil where that is not kept.
+func (w *window) sumState() *sumState {
+	if w.sums == nil {
+		return nil
+	}
+	w.hash()
+	return &sumState{XXH3: w.sums.appendState(nil)}
 }

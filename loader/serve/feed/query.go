@@ -43,6 +43,7 @@ type Query struct {
 	Start           int64
 	Int32           bool // dtype=int32
 	Labels          Labels
+	Balance         Balance
 	Mix             []MixPart // nil = the only, or the first, dataset
 }
 
@@ -68,6 +69,16 @@ const (
 	TailKeep
 )
 
+// Balance is how the rows of a step are dealt to the ranks.
+type Balance uint8
+
+// The values of the parameter balance.
+const (
+	BalanceNone Balance = iota
+	BalanceTokens
+	BalanceQuadratic
+)
+
 // Labels is what the labels column holds.
 type Labels uint8
 
@@ -84,6 +95,7 @@ const (
 var (
 	shuffleWords = map[string]Shuffle{"full": ShuffleFull, "block": ShuffleBlock, "none": ShuffleNone}
 	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep}
+	balanceWords = map[string]Balance{"none": BalanceNone, "tokens": BalanceTokens, "quadratic": BalanceQuadratic}
 	labelsWords  = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
 		"none": LabelsNone}
 )
@@ -151,6 +163,9 @@ var params = []param{
 		flag(func(q *Query) *bool { return &q.Int32 }, "int64", "int32")},
 	{Parameter{"labels", "auto, causal, seq2seq, none", "auto", "seq2seq where the dataset has targets, else causal"},
 		choice(func(q *Query) *Labels { return &q.Labels }, labelsWords)},
+	{Parameter{"balance", "none, tokens, quadratic", "none",
+		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths"},
+		choice(func(q *Query) *Balance { return &q.Balance }, balanceWords)},
 	{Parameter{"mix", "NAME=W,…", "", "weights, where several datasets are served (by their rows)"}, setMix},
 }
 

@@ -47,11 +47,37 @@
 // `group`, the last perhaps shorter; and the groups come in the order permute(0), permute(1), …
 // with n = number of groups, k = key(seed, 4, e, number of the window).
 //
+// # Balance, exactly
+//
+// A balanced step deals the n rows that its ranks get without balance, in the order of these ranks.
+// They make G = min(world, n) groups, and group g goes to rank (g + mix64(p) mod G) mod G, where p is
+// the position at which the step begins. Rows within a batch keep their order. The rows are sorted
+// by length, the longest first, equal lengths in the order they had. Lengths above 2^21 count as 2^21
+// where they are squared.
+//
+// Quadratic without a token budget: each row in turn goes to the group with the least sum of squares
+// among those that are not full, of equal ones the lowest. A group is full with n div G rows, and one
+// more for the first n mod G groups.
+//
+// Otherwise the sorted rows are cut into G runs, group 0 first. A run costs its rows times its padded
+// longest, or its sum of squares; under a token budget it has at most batch_size rows, and rows ×
+// padded longest within the budget.
+//
+//  1. C is the least cost under which taking runs as long as they can be makes at most G.
+//  2. Runs of at most C are taken as long as they can be, but so that each later group has a row.
+//  3. Up to 8 times, or until nothing changes: for k = G-1 … 1 the border b between runs k-1 (from a)
+//     and k (to c) moves. With q the first place in a+1 … c-1, among those at which both runs fit
+//     their budget, where the run before costs at least what the run after does, b becomes the one of
+//     q-1 and q, in this order, at which the costlier run costs least, if that is less than at b.
+//  4. For rows × longest only: for k = G-1 … 1, the first sorted row before run k that is the longest
+//     of no run, was not swapped yet, and with which the rows of run k would cost no more than the
+//     costliest run, changes places with the longest row of run k.
+//
 // # Invariants
 //
 //	I1  within an epoch of one source every row comes exactly once;
 //	I2  the order of rows does not depend on batch size, token budget, rank, world, tail or start;
-//	I3  over all ranks of a step, the rows are those from the step's position up to Next, each once (rows repeated by Pad apart);
+//	I3  balanced or not, over all ranks of a step, the rows are those from the step's position up to Next, each once (rows repeated by Pad apart);
 //	I4  Next is the same on every rank; under Drop and Pad every rank gets the same number of batches.
 //
 // An Order and a Steps belong to one goroutine. Memory: O(bucket) for a window, 12 KiB for a mix.

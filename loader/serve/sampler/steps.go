@@ -27,6 +27,7 @@ type StepOptions struct {
 	FixedLength int   // where above 0, every batch has this length
 	Rank, World int   // this stream's rank among World; default 0 of 1
 	Tail        Tail
+	Balance     Balance
 	Epochs      int64 // epochs in all, counted from position 0; 0 = without end
 	Start       int64 // position of the first step
 }
@@ -86,6 +87,10 @@ type Steps struct {
 	ahead     []Item
 	aheadFrom int64
 	lengths   []int32
+
+	// Balance: the rows of all ranks, and whose each is.
+	whole  []Item
+	rankOf []int32
 }
 
 // lookAhead is how many lengths a token budget asks for at a time.
@@ -107,6 +112,8 @@ func NewSteps(order *Order, o StepOptions) (*Steps, error) {
 		return nil, &OptionError{"max_tokens", "must not be negative"}
 	case o.Tail > Keep:
 		return nil, &OptionError{"tail", "must be drop, pad or keep"}
+	case o.Balance > Quadratic:
+		return nil, &OptionError{"balance", "must be none, tokens or quadratic"}
 	case o.Epochs < 0:
 		return nil, &OptionError{"epochs", "must not be negative"}
 	case o.Start < 0 || o.Start > s.end:
@@ -146,9 +153,12 @@ func (s *Steps) Deal(b *Batch) error {
 	}
 	epochEnd := (s.position/s.order.rows + 1) * s.order.rows
 	var err error
-	if s.opts.MaxTokens > 0 {
-		err = s.nextByTokens(b, epochEnd)
-	} else {
+	switch {
+	case s.opts.Balance != NoBalance && s.opts.World > 1:
+		err = s.nextBalanced(b, epochEnd)
+	case s.opts.MaxTokens > 0:
+		err = s.nextByTokens(b, epochEnd, false)
+	default:
 		err = s.nextByRows(b, epochEnd)
 	}
 	if err == nil {
@@ -209,9 +219,9 @@ func (s *Steps) wrapped(i, epochEnd int64) int64 {
 	return epochEnd - s.order.rows + i%s.order.rows
 }
 
-// nextByTokens cuts World batches in a row, each as long as the budget allows, and keeps its own.
-// All ranks compute the same cuts from the same lengths, so they agree without talking.
-func (s *Steps) nextByTokens(b *Batch, epochEnd int64) error {
+// nextByTokens cuts World batches in a row, each as long as the budget allows, and keeps its own, or
+// all. All ranks compute the same cuts from the same lengths, so they agree without talking.
+func (s *Steps) nextByTokens(b *Batch, epochEnd int64, all bool) error {
 	b.Items = b.Items[:0]
 	p := s.position
 	for rank := range s.opts.World {
@@ -225,11 +235,11 @@ func (s *Steps) nextByTokens(b *Batch, epochEnd int64) error {
 		}
 		if n == 0 {
 			if s.opts.Tail == Pad {
-				return s.padByTokens(b, rank, epochEnd)
+				return s.padByTokens(b, rank, epochEnd, all)
 			}
 			break
 		}
-		if rank == s.opts.Rank {
+		if all || rank == s.opts.Rank {
 			b.Items = append(b.Items, s.known(p, n)...)
 		}
 		p += int64(n)
@@ -240,15 +250,19 @@ func (s *Steps) nextByTokens(b *Batch, epochEnd int64) error {
 
 // padByTokens gives the ranks from first on, which the epoch's end left without rows, batches from
 // the epoch's beginning.
-func (s *Steps) padByTokens(b *Batch, first int, epochEnd int64) error {
+func (s *Steps) padByTokens(b *Batch, first int, epochEnd int64, all bool) error {
 	b.Next = epochEnd
-	for i, rank := int64(0), first; rank <= s.opts.Rank; rank++ {
+	last := s.opts.Rank
+	if all {
+		last = s.opts.World - 1
+	}
+	for i, rank := int64(0), first; rank <= last; rank++ {
 		p := s.wrapped(i, epochEnd)
 		n, _, err := s.cut(p, epochEnd-p)
 		if err != nil {
 			return err
 		}
-		if rank == s.opts.Rank {
+		if all || rank == s.opts.Rank {
 			b.Items = append(b.Items, s.known(p, n)...)
 		}
 		i += int64(n)

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/loader/build/source/remote/remotetest"
+)
+
+// remoteLines is text of some lines, a few tokens each.
+func remoteLines(n int) []byte {
+	var b []byte
+	for i := range n {
+		b = append(append(b, "a line of text and its number "...), strconv.Itoa(i*7919)...)
+		b = append(b, '\n')
+	}
+	return b
+}
+
+// run runs the program and returns its exit code and what it printed.
+func runProgram(t *testing.T, exe string, args ...string) (code int, output string) {
+	t.Helper()
+	cmd := exec.Command(exe, args...)
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// A build that is killed in the middle of a download ends with the same bytes, and goes on where it
+// was, whatever else goes wrong.
+func TestKilledDownload(t *testing.T) {
+	exe, dir := builtProgram(t), t.TempDir()
+	data := remoteLines(120_000)
+	srv := remotetest.New()
+	defer srv.Close()
+	srv.Put("/corpus.txt", remotetest.File{Data: data})
+	build := func(out string) []string {
+		return []string{"build", srv.URL + "/corpus.txt", "--out", filepath.Join(dir, out), "--checkpoint-every", "500",
+			"--shard-bytes", "256KiB", "--memory", "64MiB", "--workers", "1", "--progress", "none"}
+	}
+	if code, out := runProgram(t, exe, build("whole")...); code != 0 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	want := treeOf(t, filepath.Join(dir, "whole"))
+
+	stalled := make(chan struct{})
+	srv.Fail(remotetest.Fault{}, remotetest.Fault{Drop: 100_000}, remotetest.Fault{Status: 503},
+		remotetest.Fault{Stall: len(data) / 2, Then: func() { close(stalled) }})
+	cmd := exec.Command(exe, build("killed")...)
+	var output strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-stalled
+	waitFor(t, func() bool { // for rows in the checkpoint: an empty one claims the folder
+		info, err := os.Stat(filepath.Join(dir, "killed", "build.checkpoint"))
+		return err == nil && info.Size() > 4096
+	}, "no checkpoint with rows")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	before := len(srv.Requests())
+	srv.Fail(remotetest.Fault{}, remotetest.Fault{Drop: 100_000})
+	if code, out := runProgram(t, exe, build("killed")...); code != 0 || !strings.Contains(out, "resumed at example") {
+		t.Fatalf("exit %d: %s\nbefore: %s", code, out, output.String())
+	}
+	wantTree(t, "after a kill", filepath.Join(dir, "killed"), want)
+	for _, r := range srv.Requests()[before:] {
+		if r.Range == "" {
+			t.Errorf("the file was read from its beginning again")
+		}
+	}
+}
+
+// A finished build is built already as long as the ETag is the same.
+func TestRemoteAlreadyBuilt(t *testing.T) {
+	exe, dir := builtProgram(t), t.TempDir()
+	srv := remotetest.New()
+	defer srv.Close()
+	srv.Put("/a.txt", remotetest.File{Data: remoteLines(100)})
+	signed := func(secret string) []string {
+		address := strings.Replace(srv.URL, "://", "://joe:"+secret+"@", 1) + "/a.txt?token=" + secret
+		return []string{"build", address, "--out", filepath.Join(dir, "data"), "--memory", "64MiB"}
+	}
+	code, first := runProgram(t, exe, signed("pa55wordOne")...)
+	if code != 0 {
+		t.Fatal(first)
+	}
+	code, again := runProgram(t, exe, signed("pa55wordTwo")...)
+	if code != 0 || !strings.Contains(again, "already built") {
+		t.Errorf("exit %d: %s", code, again)
+	}
+	srv.Put("/a.txt", remotetest.File{Data: remoteLines(101)[1:]})
+	code, changed := runProgram(t, exe, signed("pa55wordOne")...)
+	if code != 2 || !strings.Contains(changed, "ETag") || !strings.Contains(changed, "--overwrite") {
+		t.Errorf("exit %d: %s", code, changed)
+	}
+	shown := first + again + changed
+	for name, text := range treeOf(t, filepath.Join(dir, "data")) {
+		shown += name + text
+	}
+	run, err := os.ReadFile(filepath.Join(dir, "data", "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(shown+string(run), "pa55word") {
+		t.Error("a credential was shown")
+	}
+}
+
+func TestRemoteExitCodes(t *testing.T) {
+	exe, dir := builtProgram(t), t.TempDir()
+	srv := remotetest.New()
+	defer srv.Close()
+	data := remoteLines(50_000)
+	srv.Put("/a.txt", remotetest.File{Data: data})
+	srv.Put("/secret.txt", remotetest.File{Data: data})
+	gone := remotetest.New()
+	gone.Close()
+	for _, c := range []struct {
+		address string
+		faults  []remotetest.Fault
+		code    int
+		words   string
+	}{
+		{srv.URL + "/missing.txt", nil, 2, "missing.txt: not found: "},
+		{gone.URL + "/a.txt", nil, 6, "refused"},
+		{"https://name.invalid/a.txt", nil, 6, "cannot be resolved"},
+		{"https:///a.txt", nil, 2, "no host"},
+		{srv.URL + "/a.txt", []remotetest.Fault{{Status: 403}}, 1, "access denied"},
+		{srv.URL + "/a.txt", []remotetest.Fault{{}, {Drop: len(data) / 2, Then: func() {
+			srv.Put("/a.txt", remotetest.File{Data: remoteLines(50_001)})
+		}}}, 3, "its ETag changed since the build began"},
+	} {
+		srv.Fail(c.faults...)
+		code, out := runProgram(t, exe, "build", c.address, "--out", filepath.Join(dir, "data"), "--memory", "64MiB", "--progress", "none")
+		if code != c.code || !strings.Contains(out, c.words) || strings.Count(out, "\n") != 1 {
+			t.Errorf("%s: exit %d, want %d: %s", c.address, code, c.code, out)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "data", "manifest.json")); err == nil {
+			t.Errorf("%s: a dataset was left", c.address)
+		}
+	}
+}

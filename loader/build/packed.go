@@ -1,0 +1,102 @@
+package build
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/shard"
+)
+
+// Counters of packing in the manifest.
+const (
+	counterDroppedTokens = "dropped_tokens" // of text, under pack.BFD
+	counterTruncated     = "truncated"
+	counterWithoutTarget = "without_target"
+)
+
+// overflowOf is what a policy does with longer documents.
+func overflowOf(p pack.Policy) example.Overflow {
+	if p == pack.BFD {
+		return example.Truncate
+	}
+	return example.Chunk
+}
+
+// checkPack checks the options that packing has to do with.
+func (o Options) checkPack() error {
+	if err := oneOf("pack", o.Pack, pack.Policies...); err != nil || o.Pack == pack.None {
+		return err
+	}
+	if o.Overflow != overflowOf(o.Pack) {
+		does := map[pack.Policy]string{
+			pack.Wrapped:  "cuts documents wherever a row ends",
+			pack.BFD:      "truncates longer documents; `pack` bfd_split splits them",
+			pack.BFDSplit: "splits longer documents; `pack` bfd truncates them",
+		}[o.Pack]
+		return loader.BadOption("overflow", string(o.Overflow), fmt.Sprintf("`pack` %s %s; leave `overflow` out", o.Pack, does))
+	}
+	if o.Pack == pack.Wrapped && o.SpecialTokens == SpecialOfChunk {
+		return loader.BadOption("special-tokens", string(o.SpecialTokens),
+			"`pack` wrapped cuts documents wherever a row ends, so that they have no chunks; leave `special-tokens` out")
+	}
+	return atMost("max-length", o.MaxLength, pack.MaxLength)
+}
+
+// checkPackable refuses to pack rows that have a target in a column of its own.
+func (b *build) checkPackable() error {
+	if b.opts.Pack == pack.None || !b.hasTarget() || b.opts.CausalPairs {
+		return nil
+	}
+	return loader.BadOption("pack", string(b.opts.Pack),
+		"prompts with targets in a column of their own cannot share rows; put both into one row with `causal-pairs`, or leave `pack` out")
+}
+
+// count adds what packing left out to the counters of a manifest.
+func (p *packing) count(counters map[string]int64) {
+	if p == nil {
+		return
+	}
+	counters[counterDroppedTokens] = p.state.Dropped
+	for name, n := range map[string]int64{counterTruncated: p.state.Truncated, counterWithoutTarget: p.state.Prompts} {
+		if n > 0 {
+			counters[name] += n
+		}
+	}
+}
+
+// PackSummary is what packing made of the documents.
+type PackSummary struct {
+	Policy        pack.Policy `json:"policy"`
+	Length        int         `json:"length"`         // tokens of a full row
+	DroppedTokens int64       `json:"dropped_tokens"` // of text; special tokens are not counted
+	Truncated     int64       `json:"truncated"`      // documents that were cut to Length
+}
+
+// fill is the part of the rows' places that tokens take.
+func (p *PackSummary) fill(s *shard.SplitInfo) float64 {
+	return float64(s.Tokens) / (float64(s.Examples) * float64(p.Length))
+}
+
+// Packed describes how a dataset was packed; nil if it was not.
+func Packed(m *shard.Manifest) *PackSummary {
+	var settings struct {
+		Pack      pack.Policy `json:"pack"`
+		MaxLength int         `json:"max-length"`
+	}
+	if !m.Schema.Segments || json.Unmarshal(m.Settings, &settings) != nil || settings.MaxLength < 1 {
+		return nil
+	}
+	return &PackSummary{Policy: settings.Pack, Length: settings.MaxLength,
+		DroppedTokens: m.Counters[counterDroppedTokens], Truncated: m.Counters[counterTruncated]}
+}
+
+// Fill is the part of a packed split's rows that tokens take; 0 for a split that is not packed.
+func Fill(m *shard.Manifest, s *shard.SplitInfo) float64 {
+	if p := Packed(m); p != nil {
+		return p.fill(s)
+	}
+	return 0
+}

@@ -1,0 +1,206 @@
+package shape
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestTextConditions(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		text string
+		want Reason
+	}{
+		{Options{}, "", Kept},
+		{Options{MinChars: 3}, "日本", TooShort},
+		{Options{MinChars: 3}, "日本語", Kept},
+		{Options{MaxChars: 3}, "日本語", Kept},
+		{Options{MaxChars: 3}, "日本語!", TooLong},
+		{Options{Match: []string{"b+"}}, "abc", Kept},
+		{Options{Match: []string{"b+", "d"}}, "abc", NoMatch},
+		{Options{NoMatch: []string{"x", "c$"}}, "abc", Matched},
+		{Options{NoMatch: []string{"x", "b$"}}, "abc", Kept},
+		{Options{Match: []string{"^second"}}, "first\nsecond", NoMatch}, // lines only with (?m), as in Go and Python
+		{Options{Match: []string{"(?m)^second"}}, "first\nsecond", Kept},
+		{Options{Match: []string{"(?i)É"}}, "caf\u00e9", Kept},
+		{Options{MinChars: 2, Match: []string{"x"}}, "a", TooShort}, // the first condition counts
+	} {
+		f, err := NewFilter(c.o)
+		if err != nil {
+			t.Fatalf("%+v: %v", c.o, err)
+		}
+		if got := f.Text([]byte(c.text), nil); got != c.want {
+			t.Errorf("%+v on %q: %q, want %q", c.o, c.text, got, c.want)
+		}
+	}
+	f, err := NewFilter(Options{Match: []string{"answer"}, MaxChars: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Text([]byte("asked"), []byte("answer")); got != Kept {
+		t.Errorf("a match in the target: %q", got)
+	}
+	if got := f.Text([]byte("asked?!"), []byte("answer")); got != TooLong {
+		t.Errorf("prompt and target of 13 characters: %q", got)
+	}
+}
+
+func TestBadConditions(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Match: []string{"(a"}}, "missing closing"},
+		{Options{Match: []string{`a(?=b)`}}, "RE2"},
+		{Options{NoMatch: []string{""}}, "empty"},
+		{Options{MinChars: -1}, "at least 0"},
+		{Options{MaxChars: -1}, "at least 0"},
+		{Options{MinChars: 9, MaxChars: 8}, "`max-chars` 8"},
+		{Options{Sample: 1.5}, "at most 1"},
+		{Options{Sample: -0.1}, "at most 1"},
+		{Options{Where: []string{"lang"}}, "FIELD=VALUE"},
+		{Options{Where: []string{"=en"}}, "FIELD=VALUE"},
+		{Options{Where: []string{"score>=3"}}, "= alone"},
+		{Options{Where: []string{"lang!=en"}}, "= alone"},
+		{Options{Where: []string{"a..b=1"}}, "is empty"},
+	} {
+		if _, err := NewFilter(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
+	}
+}
+
+func TestWhere(t *testing.T) {
+	const record = `{"lang": "en", "n": 1.50, "big": 123456789012345678901, "ok": true, "none": null, "empty": "",
+		"tags": ["a", 2, "b\u00e9", ["deep"]], "meta": {"lang": "de", "list": [{"x": 7}]}, "a.b": "literal", "o": {"p": 1},
+		"text": "1.0", "eq": "a=b", "nan": NaN}`
+	for _, c := range []struct {
+		where string // several by semicolons
+		want  bool
+	}{
+		{"lang=en", true}, {"lang=EN", false}, {"lang=e", false}, {"lang==en", true},
+		{"n=1.5", true}, {"n=15e-1", true}, {"n=1.51", false}, {"n=one", false},
+		{"big=123456789012345678901", true}, {"big=123456789012345678902", false}, {"big=1.23456789012345678901e20", true},
+		{"ok=true", true}, {"ok=True", true}, {"ok=false", false}, {"ok=1", false},
+		{"none=null", true}, {"none=", false}, {"none=0", false}, {"empty=", true}, {"empty=null", false},
+		{"tags=a", true}, {"tags=2", true}, {"tags=bé", true}, {"tags=c", false}, {"tags=deep", false}, {"tags[0]=a", true}, {"tags[1]=a", false},
+		{"meta.lang=de", true}, {"meta.list[0].x=7", true}, {"meta.list[1].x=7", false}, {"meta=de", false}, {"a.b=literal", true},
+		{"missing=null", false}, {"missing=", false}, {"text=1", false}, {"text=1.0", true}, {"eq=a=b", true},
+		{"nan=NaN", true}, {"nan=0", false},
+		{"lang=de;lang=en", true}, {"lang=de;lang=fr", false}, {"lang=en;ok=true", true}, {"lang=en;ok=false", false},
+	} {
+		f, err := NewFilter(Options{Where: strings.Split(c.where, ";")})
+		if err != nil {
+			t.Fatalf("%s: %v", c.where, err)
+		}
+		got, _, err := f.JSON([]byte(record))
+		if err != nil || got != c.want {
+			t.Errorf("%s: %v, %v, want %v", c.where, got, err, c.want)
+		}
+	}
+	f, err := NewFilter(Options{Where: []string{"lang=en", "meta.no=1", "ok=false"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, has, err := f.JSON([]byte(record)); has != 0b101 || err != nil {
+		t.Errorf("fields found: %b, %v", has, err)
+	}
+	if _, _, err := f.JSON([]byte(`{"lang": "de", "text": "never closed`)); err == nil {
+		t.Error("a malformed record was judged")
+	}
+}
+
+func TestWhereInColumns(t *testing.T) {
+	columns, row := []string{"id", "ok", "n", "empty"}, []string{"007", "TRUE", "2.50", ""}
+	for _, c := range []struct {
+		where string
+		want  bool
+	}{
+		{"id=007", true}, {"id=7", false}, {"ok=true", true}, {"ok=false", false}, {"n=2.5", true}, {"n=2.50", true}, {"n=2", false},
+		{"empty=", true}, {"empty=null", false}, {"none=1", false},
+	} {
+		f, err := NewFilter(Options{Where: []string{c.where}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := f.Row(columns, func(i int) []byte { return []byte(row[i]) }); got != c.want {
+			t.Errorf("%s: %v, want %v", c.where, got, c.want)
+		}
+	}
+}
+
+// TestCanonicalNumber compares numbers with exact rationals.
+func TestCanonicalNumber(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	type number struct {
+		canonical string
+		value     *big.Rat
+	}
+	var seen []number
+	for range 400 {
+		text := fmt.Sprint(rnd.IntN(30))
+		if rnd.IntN(2) == 0 {
+			text = "-" + text
+		}
+		if rnd.IntN(2) == 0 {
+			text += "." + fmt.Sprintf("%0*d", 1+rnd.IntN(3), rnd.IntN(10))
+		}
+		if rnd.IntN(2) == 0 {
+			text += []string{"e", "E+", "e-"}[rnd.IntN(3)] + fmt.Sprint(rnd.IntN(3))
+		}
+		canonical, ok := canonicalNumber([]byte(text))
+		value, isRat := new(big.Rat).SetString(text)
+		if !ok || !isRat || !json.Valid([]byte(text)) {
+			t.Fatalf("%s is no number", text)
+		}
+		for _, s := range seen {
+			if (s.canonical == canonical) != (s.value.Cmp(value) == 0) {
+				t.Fatalf("%s is %s as %s is %s", text, canonical, s.value, s.canonical)
+			}
+		}
+		seen = append(seen, number{canonical, value})
+	}
+	for _, text := range []string{"", "-", "007", "1.", ".5", "1e", "1e+-2", "0x1", "1 ", "NaN", "١"} {
+		if c, ok := canonicalNumber([]byte(text)); ok {
+			t.Errorf("%q is the number %s", text, c)
+		}
+	}
+}
+
+func TestSampleIsNestedAndStable(t *testing.T) {
+	kept := func(share float64) (list []int) {
+		f, err := NewFilter(Options{Sample: share})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20000 {
+			if f.Text(fmt.Appendf(nil, "document %d", i), nil) == Kept {
+				list = append(list, i)
+			}
+		}
+		return list
+	}
+	last := map[int]bool{}
+	for i := range 20000 {
+		last[i] = true
+	}
+	for _, share := range []float64{1, 0.7, 0.3, 0.01} {
+		now := map[int]bool{}
+		for _, i := range kept(share) {
+			if now[i] = true; !last[i] {
+				t.Fatalf("document %d is in the sample of %g and in no larger one", i, share)
+			}
+		}
+		if n := float64(len(now)); n < 20000*share-300 || n > 20000*share+300 {
+			t.Errorf("a sample of %g has %g of 20000", share, n)
+		}
+		last = now
+	}
+	if first := kept(0.0005); fmt.Sprint(first) != "[4390 4762 13403 16184 17362 18769 19998]" {
+		t.Errorf("another sample than ever before: %v", first)
+	}
+}

@@ -1,0 +1,262 @@
+package shape
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/dsload/dsload/shard"
+	"github.com/zeebo/xxh3"
+)
+
+// Dedup is which copies of documents are left out.
+type Dedup string
+
+const (
+	None  Dedup = "none"
+	Exact Dedup = "exact" // equal texts
+	Near  Dedup = "near"  // texts whose words are about the same, see near.go
+)
+
+// Dedups are all values of Dedup.
+var Dedups = []Dedup{None, Exact, Near}
+
+// KeyBytes is the length of what a Seen compares documents by.
+func (d Dedup) KeyBytes() int {
+	switch d {
+	case Exact:
+		return hashBytes
+	case Near:
+		return sketchBytes
+	}
+	return 0
+}
+
+// hashBytes is the length of an exact key, the XXH3-128 of the text.
+const hashBytes = 16
+
+// appendHash appends the exact key of a text, or of a prompt and its target.
+func appendHash(dst, prompt, target []byte) []byte {
+	h := xxh3.Hash128(prompt)
+	if len(target) > 0 {
+		t := xxh3.Hash128Seed(target, h.Lo)
+		h.Lo, h.Hi = t.Lo, t.Hi^h.Hi
+	}
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, h.Hi), h.Lo)
+}
+
+// A Mark is how far the log of a Seen goes at some moment, for a checkpoint.
+type Mark struct {
+	Bytes int64  `json:"bytes"`
+	Sum   uint64 `json:"sum"` // XXH3 of these bytes
+}
+
+// A Seen remembers the keys of documents and recognizes those that come again. It is used by one
+// goroutine.
+//
+// The keys are in a log in the order in which they came, which checkpoints cut at a Mark; they
+// survive. A table over them, made again by Restore, finds them.
+type Seen struct {
+	kind  Dedup
+	fs    shard.FS
+	path  string
+	log   shard.File // nil before the first write
+	size  int64      // of the log, with what is in tail
+	tail  []byte     // its end, not written yet
+	dirty bool       // written, not synced
+	named bool       // its name is durable
+	hash  *xxh3.Hasher
+	table *table
+	read  [sketchBytes]byte
+	base  []keyFile // of earlier builds, before the log
+	count uint64    // keys in base
+}
+
+// tailBytes is how much of the log is gathered before it is written.
+const tailBytes = 64 << 10
+
+// leastPool is the smallest number of bytes for the pages of a table.
+const leastPool = 256 << 10
+
+// PoolBytes returns the memory for the pages of a Seen under a memory cap. It affects speed alone.
+func PoolBytes(capBytes int64) int64 { return max(leastPool, capBytes/16) }
+
+// SeenBytes is what a Seen takes.
+func SeenBytes(poolBytes int64) int64 { return tableBytes(poolBytes) + 3*tailBytes }
+
+// NewSeen returns an empty Seen. Its log is the file logPath, and its table uses tablePath while it
+// is open.
+func NewSeen(kind Dedup, fsys shard.FS, logPath, tablePath string, poolBytes int64) *Seen {
+	return &Seen{kind: kind, fs: fsys, path: logPath, tail: make([]byte, 0, tailBytes), hash: xxh3.New(),
+		table: newTable(fsys, tablePath, poolBytes)}
+}
+
+// Restore brings back what the log held at a Mark, and forgets what came later.
+func (s *Seen) Restore(m Mark) error {
+	if m.Bytes == 0 {
+		return nil // a file of that name is of no checkpoint, and is replaced
+	}
+	f, err := s.fs.OpenFile(s.path, os.O_RDWR)
+	if err != nil {
+		return fmt.Errorf("open the hashes of earlier documents: %w", err)
+	}
+	s.log, s.named = f, true
+	if err := s.load(f, s.path, m.Bytes, s.hash); err != nil {
+		return err
+	}
+	if s.hash.Sum64() != m.Sum {
+		return &shard.FileError{File: s.path, Offset: -1, Row: -1,
+			Cause: fmt.Errorf("%w: its first %d bytes are not those of the checkpoint", shard.ErrCorrupt, m.Bytes)}
+	}
+	if err := f.Truncate(m.Bytes); err != nil {
+		return fmt.Errorf("cut %s to %d bytes: %w", s.path, m.Bytes, err)
+	}
+	return nil
+}
+
+// load adds the keys in the first n bytes of a file.
+func (s *Seen) load(f io.ReaderAt, path string, n int64, sum io.Writer) error {
+	key := int64(s.kind.KeyBytes())
+	buf := make([]byte, tailBytes/key*key)
+	for at := int64(0); at < n; {
+		part := buf[:min(int64(len(buf)), n-at)]
+		if m, err := f.ReadAt(part, at); m < len(part) {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = shard.ErrTruncated
+			}
+			return &shard.FileError{File: path, Offset: at + int64(m), Row: -1, Cause: err}
+		}
+		if _, err := sum.Write(part); err != nil {
+			return err
+		}
+		for k := int64(0); k+key <= int64(len(part)); k += key {
+			if err := s.index(part[k:k+key], uint64((s.size+k)/key)+s.count); err != nil {
+				return err
+			}
+		}
+		at, s.size = at+int64(len(part)), s.size+int64(len(part))
+	}
+	return nil
+}
+
+// index enters a key under its number.
+func (s *Seen) index(key []byte, number uint64) error {
+	if s.kind == Near {
+		return s.indexNear(key, number)
+	}
+	first, second := exactEntry(key)
+	_, err := s.table.put(first, second, ^uint64(0))
+	return err
+}
+
+// exactEntry is the table's entry for a hash: 127 bits of it.
+func exactEntry(key []byte) (first, second uint64) {
+	return binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:]) | 1
+}
+
+// Add reports whether the document of a key is a copy of one before it; if not, it is remembered.
+func (s *Seen) Add(key []byte) (isCopy bool, err error) {
+	if s.kind == Near {
+		isCopy, err = s.findNear(key)
+	} else {
+		first, second := exactEntry(key)
+		isCopy, err = s.table.put(first, second, ^uint64(0))
+	}
+	if isCopy || err != nil {
+		return isCopy, err
+	}
+	number := s.count + uint64(s.size)/uint64(len(key))
+	if err := s.append(key); err != nil {
+		return false, err
+	}
+	if s.kind == Near {
+		err = s.indexNear(key, number)
+	}
+	return false, err
+}
+
+func (s *Seen) append(key []byte) error {
+	if len(s.tail)+len(key) > cap(s.tail) {
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	s.tail = append(s.tail, key...)
+	s.size += int64(len(key))
+	_, err := s.hash.Write(key)
+	return err
+}
+
+// flush writes the tail.
+func (s *Seen) flush() error {
+	if len(s.tail) == 0 {
+		return nil
+	}
+	if s.log == nil {
+		if err := s.create(); err != nil {
+			return err
+		}
+	}
+	at := s.size - int64(len(s.tail))
+	if _, err := s.log.WriteAt(s.tail, at); err != nil {
+		return fmt.Errorf("write %s at byte %d: %w", s.path, at, err)
+	}
+	s.tail, s.dirty = s.tail[:0], true
+	return nil
+}
+
+func (s *Seen) create() (err error) {
+	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	s.log, err = s.fs.OpenFile(s.path, flag)
+	if errors.Is(err, os.ErrExist) { // of no checkpoint
+		if err = s.fs.Remove(s.path); err == nil {
+			s.log, err = s.fs.OpenFile(s.path, flag)
+		}
+	}
+	if err != nil {
+		s.log = nil
+		return fmt.Errorf("create %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// Sync makes the log durable up to now and returns its Mark.
+func (s *Seen) Sync() (Mark, error) {
+	if err := s.flush(); err != nil {
+		return Mark{}, err
+	}
+	if s.dirty {
+		if err := s.log.Sync(); err != nil {
+			return Mark{}, fmt.Errorf("sync %s: %w", s.path, err)
+		}
+		s.dirty = false
+	}
+	if s.log != nil && !s.named {
+		if err := s.fs.SyncDir(filepath.Dir(s.path)); err != nil {
+			return Mark{}, fmt.Errorf("sync folder %s: %w", filepath.Dir(s.path), err)
+		}
+		s.named = true
+	}
+	return Mark{Bytes: s.size, Sum: s.hash.Sum64()}, nil
+}
+
+// Keys reads all that the log holds. It is empty for a Seen that nothing was added to.
+func (s *Seen) Keys() (io.Reader, error) {
+	if err := s.flush(); err != nil || s.log == nil {
+		return io.LimitReader(nil, 0), err
+	}
+	return io.NewSectionReader(s.log, 0, s.size), nil
+}
+
+// Close closes the log and removes the table.
+func (s *Seen) Close() error {
+	err := errors.Join(s.table.close(), s.closeBase())
+	if s.log != nil {
+		err = errors.Join(err, s.log.Close())
+		s.log = nil
+	}
+	return err
+}

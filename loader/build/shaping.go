@@ -1,0 +1,318 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/shape"
+	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/shard"
+)
+
+// Filters judge whole documents, in the workers. Dedup compares them in the flusher, in the order of
+// the sources. What either leaves out is counted by the name of the option.
+
+// shapes reports whether documents are judged, and so wanted whole.
+func (o *Options) shapes() bool { return o.Filter.Active() || o.Dedup != shape.None }
+
+func setShaping(s *settings, o *Options) {
+	f := &o.Filter
+	s.Where, s.Match, s.NoMatch, s.MinChars, s.MaxChars = f.Where, f.Match, f.NoMatch, f.MinChars, f.MaxChars
+	if f.Sample < 1 {
+		s.Sample = f.Sample
+	}
+	if o.Dedup != shape.None {
+		s.Dedup = o.Dedup
+	}
+}
+
+func (b *build) openFilter(context.Context) (err error) {
+	b.filter, err = shape.NewFilter(b.opts.Filter)
+	var option *shape.OptionError
+	if errors.As(err, &option) {
+		return loader.BadOption(option.Option, option.Value, option.Reason)
+	}
+	return err
+}
+
+// withFilterFields adds the fields that conditions look at to those that are read; nil stands for
+// all.
+func (b *build) withFilterFields(fields []string) []string {
+	if fields == nil {
+		return nil
+	}
+	for _, p := range b.filter.Fields() {
+		for _, name := range []string{p.String(), p.Root()} {
+			if !slices.Contains(fields, name) {
+				fields = append(fields, name)
+			}
+		}
+	}
+	return fields
+}
+
+// withoutFields are the formats whose records are text alone.
+var withoutFields = []source.Format{source.Text, source.Document, source.WikiText}
+
+// checkFields refuses conditions on fields where no record can have any.
+func (b *build) checkFields(context.Context) error {
+	fields := b.filter.Fields()
+	if len(fields) == 0 {
+		return nil
+	}
+	for _, p := range b.phases {
+		for _, format := range withoutFields {
+			if n := p.set.Formats()[format]; n > 0 {
+				return loader.BadOption("where", b.opts.Filter.Where[0], fmt.Sprintf(
+					"records of the format %s have no fields (%s); choose by their text with `match`, or leave files out with `exclude`",
+					format, b.firstOf(format)))
+			}
+		}
+	}
+	return nil
+}
+
+// firstOf names the first input of a format.
+func (b *build) firstOf(format source.Format) string {
+	for _, p := range b.phases {
+		for i := range p.set.Len() {
+			if in, err := p.set.Input(i); err == nil && in.Format == format {
+				return sourceName(in.URI)
+			}
+		}
+	}
+	return "an input"
+}
+
+// shapingParts are the parts of the memory cap that filters and Dedup take, none without them.
+func shapingParts(o *Options, f *shape.Filter) (parts []budget.Part) {
+	if o.Filter.Active() {
+		parts = append(parts, budget.Part{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
+			Why: "conditions and expressions, and what each worker's matches take"})
+	}
+	if o.Dedup != shape.None {
+		pool := shape.PoolBytes(o.Memory)
+		parts = append(parts, budget.Part{Name: "dedup", Bytes: shape.SeenBytes(pool), Why: fmt.Sprintf(
+			"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)})
+	}
+	return parts
+}
+
+// judged is what a worker found about a document for the filter.
+type judged struct {
+	dropped shape.Reason
+	has     uint64   // the fields of conditions that the record has, a bit each
+	names   []string // of the fields of the first record of all, where it lacks one
+	key     span     // in job.keys
+}
+
+// judgeFields reports whether the fields of a record let it stay. If not, or if the record is bad,
+// the document says so.
+func (w *worker) judgeFields(j *job, d *document) bool {
+	fields := w.filter.Fields()
+	if len(fields) == 0 {
+		return true
+	}
+	data := j.raw[d.raw.start:d.raw.end]
+	holds := false
+	switch {
+	case len(d.Columns) > 0:
+		var at func(int) []byte
+		if at, d.err = w.formatter.Row(d.record(), data); d.err == nil {
+			holds, d.has = w.filter.Row(d.Columns, at)
+		}
+	case d.Decoded || slices.Contains(withoutFields, d.Format):
+		d.err = fmt.Errorf("%w: the record is text without fields, and `where` asks for %s", example.ErrUnknownField,
+			fields[0])
+	default:
+		holds, d.has, d.err = w.filter.JSON(data)
+	}
+	if d.err == nil && d.Ordinal == 0 && d.has != 1<<len(fields)-1 {
+		if d.names = d.Columns; d.names == nil {
+			d.names = example.FieldNames(data)
+		}
+	}
+	if d.err == nil && !holds {
+		d.dropped = shape.ByWhere
+	}
+	return holds
+}
+
+// judgeText reports whether the text of a record lets it stay, and notes by what it is compared with
+// others.
+func (w *worker) judgeText(j *job, d *document) bool {
+	f := &w.scratch
+	if d.dropped = w.filter.Text(f.Prompt, f.Target); d.dropped != shape.Kept {
+		return false
+	}
+	d.key.start = len(j.keys)
+	j.keys = w.sketcher.Append(j.keys, f.Prompt, f.Target)
+	d.key.end = len(j.keys)
+	return true
+}
+
+// shaped is the part of the cursor about what was left out.
+type shaped struct {
+	DroppedBy map[string]int64 `json:"dropped_by,omitempty"` // documents, by shape.Reason
+	Has       uint64           `json:"where_fields,omitempty"`
+	Names     []string         `json:"first_fields,omitempty"`
+	Seen      *shape.Mark      `json:"seen,omitempty"`
+}
+
+// shape counts a document that is left out.
+func (f *flusher) shape(j *job, d *document) (dropped bool, err error) {
+	s := &f.state
+	s.Has |= d.has
+	if d.names != nil && s.Phase == phaseTrain {
+		s.Names = d.names
+	}
+	reason := d.dropped
+	if reason == shape.Kept && f.b.opts.Dedup != shape.None {
+		isCopy, err := f.isCopy(j, d)
+		switch {
+		case err != nil || !isCopy:
+			return false, err
+		case s.Phase == phaseVal:
+			reason = shape.ValCopy
+		case f.hold.full() && f.hold.has(d.hash):
+			return false, nil // counts as a copy of a held-out document
+		default:
+			reason = shape.Copied
+		}
+	}
+	if reason == shape.Kept {
+		return false, nil
+	}
+	if s.DroppedBy == nil {
+		s.DroppedBy = map[string]int64{}
+	}
+	s.DroppedBy[string(reason)]++
+	s.Documents++
+	f.since++
+	return true, nil
+}
+
+// isCopy reports whether a document is a copy of one before it.
+func (f *flusher) isCopy(j *job, d *document) (bool, error) {
+	if p := f.b.opts.Partition; p != nil {
+		return f.copies.has(p.Plan, p.Number, f.state.Phase, d.Ordinal)
+	}
+	isCopy, err := f.seen.Add(j.keys[d.key.start:d.key.end])
+	if isCopy && f.b.scan != nil {
+		f.b.scan.copy(f.state.Phase, d.Ordinal)
+	}
+	return isCopy, err
+}
+
+// openSeen makes the record of documents that were seen, empty.
+func (f *flusher) openSeen() {
+	o := &f.b.opts
+	if o.Dedup == shape.None || o.Partition != nil {
+		return // a plan says which documents are copies
+	}
+	var log, scratch string
+	if f.b.scan != nil {
+		log, scratch = f.b.scan.seenPaths()
+	} else {
+		log, scratch = f.builder.SeenPaths()
+	}
+	f.seen = shape.NewSeen(o.Dedup, o.FS, log, scratch, shape.PoolBytes(o.Memory))
+}
+
+func (f *flusher) restoreSeen() error {
+	if f.seen == nil || f.state.Seen == nil {
+		return nil
+	}
+	return f.seen.Restore(*f.state.Seen)
+}
+
+// saveSeen makes the record durable and puts its length into the cursor.
+func (f *flusher) saveSeen() error {
+	if f.seen == nil {
+		return nil
+	}
+	mark, err := f.seen.Sync()
+	f.state.Seen = &mark
+	return err
+}
+
+// writeSeen keeps the record in the dataset, so that additions can be compared with it.
+func (f *flusher) writeSeen() error {
+	if f.seen == nil {
+		return nil
+	}
+	keys, err := f.seen.Keys()
+	if err == nil {
+		err = f.builder.WriteFile(shard.HashesName(0), keys)
+	}
+	return errors.Join(err, f.closeSeen())
+}
+
+func (f *flusher) closeSeen() error {
+	if f.seen == nil {
+		return nil
+	}
+	return f.seen.Close()
+}
+
+// tooLongToJudge reports whether a record is bad only because it was wanted whole.
+func (f *flusher) tooLongToJudge(cause error) bool {
+	return f.b.opts.shapes() && f.b.template == "" && errors.Is(cause, source.ErrTooLarge)
+}
+
+// droppedNotes are sentences about what filters and Dedup left out.
+func droppedNotes(dropped map[string]int64, documents int64) (notes []string) {
+	for _, reason := range shape.Reasons {
+		n := dropped[string(reason)]
+		if n == 0 {
+			continue
+		}
+		what := "documents left out by `" + string(reason) + "`"
+		switch reason {
+		case shape.Copied:
+			what = "documents left out by `dedup`, as copies of earlier ones"
+		case shape.ValCopy:
+			what = "documents of the sources of val left out by `dedup`, as copies of earlier ones in either split"
+		}
+		notes = append(notes, fmt.Sprintf("%s: %d of %d read", what, n, documents))
+	}
+	return notes
+}
+
+// A noneLeftError is the error of a build whose filters left nothing.
+type noneLeftError struct{ out, reason string }
+
+func (e *noneLeftError) Error() string {
+	return fmt.Sprintf("build %s: no document is left: %s", e.out, e.reason)
+}
+
+// allDropped reports whether filters left out all that was read.
+func (f *flusher) allDropped() bool {
+	var n int64
+	for _, dropped := range f.state.DroppedBy {
+		n += dropped
+	}
+	return n > 0 && n == f.state.Documents
+}
+
+// noneLeft describes which filters left out how many, and fields that no record has.
+func (f *flusher) noneLeft() error {
+	s := &f.state
+	reasons := droppedNotes(s.DroppedBy, s.Documents)
+	for i, p := range f.b.filter.Fields() {
+		if s.Has&(1<<i) == 0 {
+			reasons = append(reasons, fmt.Sprintf("no record has the field %q; the first has %s", p.String(),
+				strings.Join(s.Names, ", ")))
+		}
+	}
+	if s.Rejected > 0 {
+		reasons = append(reasons, fmt.Sprintf("bad records skipped: %d", s.Rejected))
+	}
+	return &noneLeftError{f.b.opts.Out, strings.Join(reasons, "; ")}
+}

@@ -1,0 +1,310 @@
+package source
+
+import (
+	"bytes"
+	"io"
+	"path"
+	"strings"
+)
+
+// An archive, tar or zip, is one input. Its members are read in their order, each by the framer of
+// its own format, from the same window: the window ends where the member does. Offsets count the
+// bytes of the tar archive, or of the members of a zip archive one after another.
+//
+// Which members are read is decided as in a folder: hidden files, files that describe the data and
+// files without text are passed over and counted. A member that is text by its content is a document
+// of its own, as in a WebDataset.
+
+// A member is a file of an archive.
+type member struct {
+	name       string
+	folder     bool
+	special    bool  // a link or a device
+	start, end int64 // its content, as offsets of the input
+	next       int64 // where what follows it begins
+}
+
+// A memberLister finds the members of an archive, in order.
+type memberLister interface {
+	// next returns the member after the current one, at whose next offset the window stands, or
+	// io.EOF.
+	next(w *window) (member, error)
+}
+
+// An archiveFramer gives the records of an archive's members.
+type archiveFramer struct {
+	framing
+	lister memberLister
+	format Format // of every member, or Tar or Zip: each has its own
+	filter *filter
+
+	inner  framer // of the member that is read, nil between two
+	rows   int64  // of it, that inner has skipped or given
+	member member
+	kind   Format
+	passed passedOver
+}
+
+// memberSniff is how much of a member detection looks at.
+const memberSniff = 16 << 10
+
+func newArchive(in *Input, f framing, raw *rawFile, filter *filter) (framer, error) {
+	filter = filter.inside(in.URI)
+	a := &archiveFramer{framing: f, format: in.Format, filter: filter, lister: &tarMembers{}}
+	if in.archive == Zip {
+		at, size, err := raw.random()
+		if err != nil {
+			return nil, err
+		}
+		dir, err := openZip(at, size)
+		if err != nil {
+			return nil, err
+		}
+		a.lister = &zipMembers{dir: dir, wanted: filter.inZip}
+	}
+	return a, nil
+}
+
+// zipMembers lists the members whose content newZipReader gives.
+type zipMembers struct {
+	dir    *zipDirectory
+	wanted func(*zipEntry) bool
+}
+
+func (z *zipMembers) next(w *window) (member, error) {
+	for {
+		e, err := z.dir.next()
+		if err != nil {
+			return member{}, err
+		}
+		m := member{name: e.name, folder: e.folder, start: w.offset(), end: w.offset()}
+		if z.wanted(&e) {
+			m.end += e.size
+		}
+		if m.next = m.end; m.end < m.start {
+			return m, zipCorrupt("%s has an impossible size", e.name)
+		}
+		return m, nil
+	}
+}
+
+// inZip chooses the members of a zip archive that are unpacked.
+func (f *filter) inZip(e *zipEntry) bool {
+	return !e.folder && f.member(&member{name: e.name}) == readable
+}
+
+// memberKind is why a member is passed over by its name alone.
+func memberKind(name string) kind {
+	for _, part := range strings.Split(path.Clean(name), "/") {
+		if part != "" && part != "." && part != ".." && (isHidden(part) || part == "__MACOSX") {
+			return hidden
+		}
+	}
+	if isDescribing(path.Base(name)) {
+		return describing
+	}
+	return readable
+}
+
+// member reports why a member is passed over.
+func (f *filter) member(m *member) kind {
+	at := strings.Split(strings.Trim(path.Clean("/"+m.name), "/"), "/")
+	switch {
+	case m.special:
+		return special
+	case f.excluded(at, false):
+		return notIncluded
+	}
+	if ok, explicit := f.included(at); !ok {
+		return notIncluded
+	} else if explicit && !strings.HasPrefix(path.Base(m.name), ".") {
+		return readable
+	}
+	return memberKind(m.name)
+}
+
+func (a *archiveFramer) next(dst []byte, rec *Record) ([]byte, error) {
+	for {
+		if a.inner == nil {
+			if err := a.advance(); err != nil {
+				return dst, err
+			}
+		}
+		out, err := a.inner.next(dst, rec)
+		c := a.inner.common()
+		a.row += c.row - a.rows
+		a.rows, a.inside = c.row, c.inside
+		if err == io.EOF {
+			if err := a.leave(); err != nil {
+				return dst, err
+			}
+			continue
+		}
+		rec.Format, rec.Member = a.kind, a.member.name
+		return out, err
+	}
+}
+
+// advance begins the next member that is read.
+func (a *archiveFramer) advance() error {
+	for {
+		m, err := a.lister.next(a.w)
+		if err != nil {
+			return err
+		}
+		if m.folder {
+			continue
+		}
+		if why := a.filter.member(&m); why != readable {
+			a.passed.add(why, path.Base(m.name))
+			if err := a.skipTo(&m, m.next); err != nil {
+				return err
+			}
+			continue
+		}
+		why, err := a.begin(m)
+		if err != nil {
+			return err
+		}
+		if why == readable {
+			return nil
+		}
+		a.passed.add(why, path.Base(m.name))
+		if err := a.leave(); err != nil {
+			return err
+		}
+	}
+}
+
+// begin goes into a member, unless it is found to hold no text.
+func (a *archiveFramer) begin(m member) (kind, error) {
+	a.member, a.kind, a.rows = m, a.format, 0
+	a.w.setLimit(m.end)
+	size := int(min(m.end-m.start, memberSniff))
+	a.w.need(size)
+	head := a.w.unread()
+	head = head[:min(len(head), size)]
+	if len(head) < size {
+		return readable, a.cutOff(&m)
+	}
+	if compression, what, err := identify(m.name, head); what != readable {
+		return what, nil
+	} else if err != nil || isTar(head) {
+		return archive, nil
+	} else if compression != Plain {
+		return archive, nil
+	}
+	if utf16Order(head) != nil {
+		return utf16Text, nil
+	}
+	text := bytes.TrimPrefix(head, []byte("\ufeff"))
+	if checkText(text) != nil {
+		return binaryFile, nil
+	}
+	if a.kind == Tar || a.kind == Zip {
+		var err error
+		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= memberSniff, a.o.Fields); err != nil {
+			return binaryFile, nil
+		}
+		if a.kind == Text {
+			a.kind = Document
+		}
+	}
+	a.w.consume(len(head) - len(text)) // a byte order mark
+	var err error
+	a.inner, err = newFramer(a.kind, framing{w: a.w, o: a.o})
+	return readable, err
+}
+
+// leave goes to the end of the member.
+func (a *archiveFramer) leave() error {
+	m := a.member
+	a.inner, a.inside, a.member = nil, false, member{}
+	a.w.setLimit(noLimit)
+	return a.skipTo(&m, m.next)
+}
+
+func (a *archiveFramer) skipTo(m *member, offset int64) error {
+	if a.w.skip(offset) {
+		return nil
+	}
+	return a.cutOff(m)
+}
+
+// cutOff is the error of an archive that ends within a member.
+func (a *archiveFramer) cutOff(m *member) error {
+	if err := a.w.failed(); err != nil {
+		return err
+	}
+	return problemf(ErrTruncated, "the archive ends within %s; copy the file again", m.name)
+}
+
+// seek goes to a position, reading the headers before it: they say which member it lies in.
+func (a *archiveFramer) seek(at *Position) error {
+	for {
+		if err := a.advance(); err != nil {
+			if err == io.EOF {
+				err = problemf(ErrCorrupt, "the archive has no member at byte %d", at.Offset)
+			}
+			return err
+		}
+		if at.Offset > a.member.end {
+			if err := a.leave(); err != nil {
+				return err
+			}
+			continue
+		}
+		if !a.w.skip(at.Offset) {
+			return a.cutOff(&a.member)
+		}
+		a.inner.common().inside = at.Inside
+		a.inner.restore(at.State)
+		return nil
+	}
+}
+
+func (a *archiveFramer) state() uint32 {
+	if a.inner == nil {
+		return 0
+	}
+	return a.inner.state()
+}
+
+func (a *archiveFramer) restore(uint32) {} // seek has done it
+
+// Members counts the members of archives that were passed over.
+type Members struct {
+	Count int64  `json:"count"`
+	Text  string `json:"text"` // of the first archive that has such members
+	URI   string `json:"uri"`
+	More  int64  `json:"more,omitempty"` // further archives
+}
+
+// note adds what an archive's members were passed over for.
+func (m *Members) note(uri string, passed *passedOver) *Members {
+	n := int64(0)
+	for k := image; k < kinds; k++ {
+		if k != notIncluded {
+			n += int64(passed.counts[k])
+		}
+	}
+	if n == 0 {
+		return m
+	}
+	if m == nil {
+		return &Members{Count: n, Text: passed.text(false), URI: uri}
+	}
+	sum := *m
+	sum.Count += n
+	sum.More++
+	return &sum
+}
+
+// inside returns the filter for an archive's members. An include pattern that chose the archive
+// itself does not choose among them as well.
+func (f *filter) inside(uri string) *filter {
+	if ok, explicit := f.included([]string{path.Base(uri)}); ok && explicit {
+		return &filter{exclude: f.exclude}
+	}
+	return f
+}

@@ -1,0 +1,45 @@
+package source
+
+// xzDictionary returns the dictionary that the first block of xz data asks for, in bytes, 0 if head
+// does not tell. The decoder refuses what is no block.
+func xzDictionary(head []byte) int64 {
+	const streamHeader, lzma2 = 12, 0x21
+	if len(head) < streamHeader+2 {
+		return 0
+	}
+	block := head[streamHeader:]
+	size := 4 * (int(block[0]) + 1)
+	if block[0] == 0 || len(block) < size {
+		return 0 // no block: an empty stream
+	}
+	block = block[:size]
+	flags, at := block[1], 2
+	number := func() (v uint64) {
+		for shift := 0; at < len(block) && shift < 63; shift += 7 {
+			b := block[at]
+			at++
+			v |= uint64(b&0x7f) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		return v
+	}
+	for _, flag := range []byte{0x40, 0x80} { // sizes
+		if flags&flag != 0 {
+			number()
+		}
+	}
+	for range int(flags&3) + 1 {
+		id, properties := number(), int(min(number(), 64))
+		if at+properties > len(block) {
+			return 0
+		}
+		if id == lzma2 && properties == 1 {
+			b := int64(block[at])
+			return (2 | b&1) << (min(b, 40)/2 + 11)
+		}
+		at += properties
+	}
+	return 0
+}

@@ -1,0 +1,104 @@
+package source
+
+import (
+	"io"
+	"sync"
+)
+
+const (
+	// aheadBytes is a block of what a readAhead holds, and aheadBlocks how many there are.
+	aheadBytes  = 128 << 10
+	aheadBlocks = 3
+	// aheadFrom is the least size of a compressed file that is worth a goroutine.
+	aheadFrom = 1 << 20
+)
+
+// A readAhead decompresses on a goroutine of its own, some blocks ahead of the reader of records. It
+// gives the same bytes and the same error as its source. The goroutine ends at the source's end, at
+// its first error, and by stop, which waits for it.
+type readAhead struct {
+	full chan aheadBlock
+	free chan []byte
+	done chan struct{}
+	once sync.Once
+	wait sync.WaitGroup
+
+	block aheadBlock // that is read
+	rest  []byte     // of it
+}
+
+// An aheadBlock is bytes of the source, how much of the file they took, and what came after them.
+type aheadBlock struct {
+	data     []byte
+	consumed int64
+	err      error
+}
+
+// newReadAhead begins to read src. consumed reports how much of the file src took so far; it is
+// called on the goroutine alone.
+func newReadAhead(src io.Reader, consumed func() int64) *readAhead {
+	r := &readAhead{full: make(chan aheadBlock, aheadBlocks), free: make(chan []byte, aheadBlocks),
+		done: make(chan struct{})}
+	for range aheadBlocks {
+		r.free <- make([]byte, aheadBytes)
+	}
+	r.wait.Go(func() { r.run(src, consumed) })
+	return r
+}
+
+func (r *readAhead) run(src io.Reader, consumed func() int64) {
+	for {
+		var buf []byte
+		select {
+		case buf = <-r.free:
+		case <-r.done:
+			return
+		}
+		n, err := readBlock(src, buf)
+		r.full <- aheadBlock{buf[:n], consumed(), err} // there is room for every block
+		if err != nil {
+			return
+		}
+	}
+}
+
+// readBlock fills buf unless an error comes first, which it returns with what was read before it.
+func readBlock(src io.Reader, buf []byte) (n int, err error) {
+	for empty := 0; n < len(buf) && err == nil; {
+		var m int
+		m, err = src.Read(buf[n:])
+		n += m
+		if empty++; m > 0 {
+			empty = 0
+		}
+		if empty == 100 && err == nil {
+			err = io.ErrNoProgress
+		}
+	}
+	return n, err
+}
+
+func (r *readAhead) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.block.err != nil {
+			return 0, r.block.err
+		}
+		if cap(r.block.data) > 0 {
+			r.free <- r.block.data[:cap(r.block.data)]
+		}
+		r.block = <-r.full
+		r.rest = r.block.data
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// consumed returns how much of the file the blocks that were read took.
+func (r *readAhead) consumed() int64 { return r.block.consumed }
+
+// stop ends the goroutine and waits for it.
+func (r *readAhead) stop() {
+	r.once.Do(func() { close(r.done) })
+	r.wait.Wait()
+}

@@ -1,0 +1,158 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+var (
+	// ErrUnreachable is the cause where no answer came, or none that could be used, after all
+	// attempts.
+	ErrUnreachable = errors.New("unreachable")
+	// ErrDenied is the cause where the server wants other credentials, or any.
+	ErrDenied = errors.New("access denied")
+	// ErrUsage is the cause where an address cannot be meant.
+	ErrUsage = errors.New("wrong usage")
+	// ErrMismatch is the cause where the bytes of a file are not those that its server announced.
+	ErrMismatch = errors.New("content differs from what was announced")
+)
+
+// Error is the failure of a request. Its text names neither the address nor credentials: the caller
+// knows the one, and nobody may see the other.
+type Error struct {
+	Kind   error  // a sentinel of this package, or fs.ErrNotExist
+	Text   string // what the server or the network said
+	Hint   string // what to do about it
+	Status int    // of HTTP, 0 where no answer came
+
+	retry bool          // another attempt may succeed
+	wait  time.Duration // that the server asked for before it
+}
+
+func (e *Error) Error() string {
+	if e.Hint == "" {
+		return e.Text
+	}
+	return e.Text + "; " + e.Hint
+}
+
+func (e *Error) Unwrap() error { return e.Kind }
+
+// ChangedError means that an object is not the one that was listed or read before.
+type ChangedError struct {
+	What    string // "ETag", "size", "modification time"
+	Was, Is string
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("its %s changed while it was read (was %s, is %s)", e.What, e.Was, e.Is)
+}
+
+// statusError explains an answer other than the one asked for. body is the beginning of what came
+// with it.
+func statusError(resp *http.Response, host string) *Error {
+	e := &Error{Status: resp.StatusCode, Kind: ErrUnreachable,
+		Text: fmt.Sprintf("%s answers %s", host, statusText(resp))}
+	switch code := resp.StatusCode; {
+	case code == http.StatusNotFound, code == http.StatusGone:
+		e.Kind, e.Text = fs.ErrNotExist, fmt.Sprintf("not found: %s answers %s", host, statusText(resp))
+		e.Hint = "check the address"
+	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusProxyAuthRequired:
+		e.Kind, e.Text = ErrDenied, fmt.Sprintf("access denied: %s answers %s", host, statusText(resp))
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500:
+		e.retry, e.wait = code != http.StatusNotImplemented && code != http.StatusHTTPVersionNotSupported,
+			retryAfter(resp.Header, time.Now())
+	}
+	return e
+}
+
+// statusText is the status of an answer as one word and number.
+func statusText(resp *http.Response) string {
+	if text := http.StatusText(resp.StatusCode); text != "" {
+		return fmt.Sprintf("%d %s", resp.StatusCode, text)
+	}
+	return fmt.Sprint(resp.StatusCode)
+}
+
+// transportError explains why no answer came. The errors of net/http quote the address, so only
+// their causes are told.
+func transportError(err error, host string) *Error {
+	var wrapped *url.Error
+	for errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	e := &Error{Kind: ErrUnreachable, retry: true}
+	var (
+		dns       *net.DNSError
+		unknown   x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		cert      *tls.CertificateVerificationError
+		plain     tls.RecordHeaderError
+		operation *net.OpError
+	)
+	switch {
+	case errors.As(err, &dns):
+		e.Text, e.Hint = fmt.Sprintf("the name %s cannot be resolved", dns.Name), "check the network and the address"
+		if dns.IsTimeout {
+			e.Text += " in time"
+		}
+	case errors.As(err, &unknown), errors.As(err, &hostname), errors.As(err, &invalid), errors.As(err, &cert):
+		e.retry = false
+		e.Text = fmt.Sprintf("the certificate of %s is not trusted: %v", host, certCause(err))
+		e.Hint = "add its authority to those of the system, or name a file of certificates in SSL_CERT_FILE"
+	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
+		e.retry, e.Text, e.Hint = false, host+" does not speak TLS", "use http:// if the address has it"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Text, e.Hint = "connection to "+host+" refused", "check the network and the address"
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		e.Text, e.Hint = "no answer from "+host+" in time", "check the network"
+	case errors.As(err, &operation):
+		e.Text, e.Hint = fmt.Sprintf("connection to %s: %v", host, operation.Err), "check the network"
+	default:
+		e.Text = fmt.Sprintf("connection to %s: %v", host, err)
+	}
+	return e
+}
+
+func certCause(err error) error {
+	var cert *tls.CertificateVerificationError
+	if errors.As(err, &cert) {
+		return cert.Err
+	}
+	return err
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// isCanceled reports whether an error comes from the end of a build rather than from the network.
+func isCanceled(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && err != nil
+}
+
+// oneLine makes a server's words fit to print: one line of at most 200 characters.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)), " ")
+	if r := []rune(text); len(r) > 200 {
+		text = string(r[:200]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,154 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// userAgent names the program to servers.
+const userAgent = "dsload"
+
+// A body is the answer to a request for the bytes of an object from an offset on.
+type body struct {
+	io.ReadCloser
+	from   int64 // where it begins: 0 if the server sends all of the object whatever it is asked for
+	object Object
+}
+
+// get requests the bytes of an object from an offset to end, or to its own end if end is negative.
+// ctx lives as long as the body. An *Error that another attempt may cure says so.
+func (s *Store) get(ctx context.Context, o *Object, from, end int64) (*body, error) {
+	u, err := s.url(o)
+	if err != nil {
+		return nil, err
+	}
+	req := newRequest(ctx, u)
+	if end >= 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, end-1))
+	} else if from > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+	}
+	resp, err := s.do(req)
+	if err != nil {
+		return nil, err
+	}
+	b, err := answer(resp, o.URI, from)
+	if err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// newRequest returns a GET without the name and password in the URL itself, so that no error quotes
+// them.
+func newRequest(ctx context.Context, u *url.URL) *http.Request {
+	plain := *u
+	plain.User = nil
+	req := (&http.Request{Method: http.MethodGet, URL: &plain, Header: http.Header{}, Host: plain.Host}).WithContext(ctx)
+	if u.User != nil {
+		password, _ := u.User.Password()
+		req.SetBasicAuth(u.User.Username(), password)
+	}
+	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("Accept-Encoding", "identity")
+	return req
+}
+
+// do sends a request and explains why there is no answer.
+func (s *Store) do(req *http.Request) (*http.Response, error) {
+	resp, err := s.client.Do(req)
+	if err == nil {
+		s.noteAnswer(req.URL.Host)
+		return resp, nil
+	}
+	if isCanceled(req.Context(), err) {
+		return nil, context.Canceled
+	}
+	var own *Error // of checkRedirect
+	if errors.As(err, &own) {
+		return nil, own
+	}
+	return nil, transportError(err, req.URL.Host)
+}
+
+// How much of an error's page is read, and for how long, so that its connection can be used again.
+const (
+	maxErrorBody = 64 << 10
+	maxErrorTime = 5 * time.Second
+)
+
+// answer makes a body of the answer to a request for the bytes from an offset on.
+func answer(resp *http.Response, uri string, from int64) (*body, error) {
+	b := &body{ReadCloser: resp.Body, object: describe(resp, uri)}
+	switch resp.StatusCode {
+	case http.StatusOK:
+		b.object.Size = resp.ContentLength
+		return b, nil
+	case http.StatusPartialContent:
+		start, size, ok := contentRange(resp.Header.Get("Content-Range"))
+		if !ok || start != from {
+			return nil, &Error{Kind: ErrUnreachable, Status: resp.StatusCode,
+				Text: fmt.Sprintf("%s was asked for the bytes from %d on and answers with others (%s)", resp.Request.URL.Host,
+					from, oneLine(resp.Header.Get("Content-Range")))}
+		}
+		b.from, b.object.Size = from, size
+		return b, nil
+	case http.StatusRequestedRangeNotSatisfiable:
+		// The file ends at or before the offset.
+		_, size, ok := contentRange(resp.Header.Get("Content-Range"))
+		if !ok && from == 0 {
+			size, ok = 0, true // only an empty file has no first byte
+		}
+		if ok {
+			b.from, b.object.Size, b.ReadCloser = from, size, http.NoBody
+			resp.Body.Close()
+			return b, nil
+		}
+	}
+	late := time.AfterFunc(maxErrorTime, func() { resp.Body.Close() })
+	io.CopyN(io.Discard, resp.Body, maxErrorBody) // it only serves the connection
+	late.Stop()
+	return nil, statusError(resp, resp.Request.URL.Host)
+}
+
+// describe reads what an answer says of the whole object, besides its size.
+func describe(resp *http.Response, uri string) Object {
+	o := Object{URI: uri, Size: -1, ETag: resp.Header.Get("ETag")}
+	if at, err := http.ParseTime(resp.Header.Get("Last-Modified")); err == nil {
+		o.Modified = at.UTC().Truncate(time.Second)
+	}
+	if len(o.ETag) > 1024 {
+		o.ETag = "" // no identity, but an attack on memory
+	}
+	return o
+}
+
+// contentRange reads "bytes 5-9/20" or "bytes */20"; size is -1 for "bytes 5-9/*".
+func contentRange(text string) (start, size int64, ok bool) {
+	text, ok = strings.CutPrefix(strings.TrimSpace(text), "bytes")
+	place, whole, cut := strings.Cut(strings.TrimLeft(text, " ="), "/")
+	if !ok || !cut {
+		return 0, -1, false
+	}
+	if size = -1; whole != "*" {
+		n, err := strconv.ParseInt(whole, 10, 64)
+		if err != nil || n < 0 {
+			return 0, -1, false
+		}
+		size = n
+	}
+	if place == "*" {
+		return 0, size, size >= 0
+	}
+	first, _, cut := strings.Cut(place, "-")
+	start, err := strconv.ParseInt(first, 10, 64)
+	return start, size, cut && err == nil && start >= 0
+}

@@ -1,0 +1,221 @@
+// Package remotetest is an HTTP server for tests that behaves as badly as networks do: it breaks
+// connections, stalls, answers with errors, ignores ranges, and changes files while they are read.
+package remotetest
+
+import (
+	"crypto/md5"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A File is what the server has under a path.
+type File struct {
+	Data     []byte
+	ETag     string    // "" makes one of the data, "-" sends none
+	Modified time.Time // zero sends none
+}
+
+// A Fault happens to one request, or to one body. The zero Fault is none.
+type Fault struct {
+	Status int         // answered in place of the file
+	Header http.Header // sent with Status
+	// Drop breaks the connection after so many bytes of the body, 1 or more.
+	Drop int
+	// Stall sends nothing after so many bytes, 1 or more, until the client goes away.
+	Stall int
+	// Then is called once when the fault happens, before the client can notice.
+	Then func()
+}
+
+// Server serves files. Set its fields before the first request, or between requests with Change.
+type Server struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	files    map[string]File
+	faults   []Fault
+	requests []Request
+
+	NoRanges bool // always sends the whole file
+	Chunked  bool // does not say how long it is
+	NoHead   bool
+	User     string // name:password that every request must have; "" for any
+	// Serve, where set, is asked first, and reports whether it has answered.
+	Serve func(w http.ResponseWriter, r *http.Request) bool
+}
+
+// Request is what a client asked for.
+type Request struct {
+	Method, Path, Range, Authorization, Host string
+	Query                                    string
+	Sent                                     int // bytes of the body
+}
+
+// New starts a server without TLS, NewTLS one with it. Close it.
+func New() *Server {
+	s := &Server{files: map[string]File{}}
+	s.Server = httptest.NewServer(s)
+	return s
+}
+
+// NewTLS starts a server with a certificate that only its own Client trusts.
+func NewTLS() *Server {
+	s := &Server{files: map[string]File{}}
+	s.Server = httptest.NewTLSServer(s)
+	return s
+}
+
+// Put sets a file.
+func (s *Server) Put(path string, f File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[path] = f
+}
+
+// Fail queues faults, one for each request that follows.
+func (s *Server) Fail(faults ...Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, faults...)
+}
+
+// Requests returns what was asked for so far.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.requests...)
+}
+
+// Sent returns how many bytes of bodies were sent so far.
+func (s *Server) Sent() (n int) {
+	for _, r := range s.Requests() {
+		n += r.Sent
+	}
+	return n
+}
+
+// Left returns how many faults have not happened yet.
+func (s *Server) Left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.faults)
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	at := len(s.requests)
+	s.requests = append(s.requests, Request{Method: r.Method, Path: r.URL.Path, Range: r.Header.Get("Range"),
+		Authorization: r.Header.Get("Authorization"), Host: r.Host, Query: r.URL.RawQuery})
+	s.mu.Unlock()
+	if s.Serve != nil && s.Serve(w, r) {
+		return
+	}
+	s.mu.Lock()
+	f, ok := s.files[r.URL.Path]
+	s.mu.Unlock()
+	user, password, _ := r.BasicAuth()
+	switch {
+	case s.User != "" && user+":"+password != s.User:
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	case !ok:
+		http.Error(w, "no such file", http.StatusNotFound)
+	default:
+		s.Send(w, r, f, func(n int) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.requests[at].Sent += n
+		})
+	}
+}
+
+// nextFault takes the next fault.
+func (s *Server) nextFault() (f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.faults) > 0 {
+		f, s.faults = s.faults[0], s.faults[1:]
+	}
+	return f
+}
+
+// Send answers a request with a file, or the part asked for, unless a fault comes first.
+func (s *Server) Send(w http.ResponseWriter, r *http.Request, f File, sent func(int)) {
+	fault := s.nextFault()
+	h := w.Header()
+	if fault.Status != 0 {
+		for k, v := range fault.Header {
+			h[k] = v
+		}
+		http.Error(w, "try again", fault.Status)
+		if fault.Then != nil {
+			fault.Then()
+		}
+		return
+	}
+	if f.ETag == "" {
+		f.ETag = fmt.Sprintf(`"%x"`, md5.Sum(f.Data))
+	}
+	if f.ETag != "-" {
+		h.Set("ETag", f.ETag)
+	}
+	if !f.Modified.IsZero() {
+		h.Set("Last-Modified", f.Modified.UTC().Format(http.TimeFormat))
+	}
+	from, to, status := 0, len(f.Data), http.StatusOK
+	if text, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok && !s.NoRanges {
+		first, last, _ := strings.Cut(text, "-")
+		from, _ = strconv.Atoi(first)
+		if n, err := strconv.Atoi(last); err == nil {
+			to = min(to, n+1)
+		}
+		status = http.StatusPartialContent
+		if from >= len(f.Data) {
+			h.Set("Content-Range", fmt.Sprintf("bytes */%d", len(f.Data)))
+			http.Error(w, "", http.StatusRequestedRangeNotSatisfiable)
+			return
+		}
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, len(f.Data)))
+	}
+	if !s.Chunked || status == http.StatusPartialContent {
+		h.Set("Content-Length", strconv.Itoa(to-from))
+	}
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		write(w, r, f.Data[from:to], fault, sent)
+	}
+}
+
+func write(w http.ResponseWriter, r *http.Request, data []byte, fault Fault, sent func(int)) {
+	until := max(fault.Drop, fault.Stall)
+	if until == 0 || until > len(data) {
+		until = len(data)
+	}
+	for at := 0; at < until; {
+		n, err := w.Write(data[at:min(at+16<<10, until)])
+		if at += n; sent != nil {
+			sent(n)
+		}
+		if err != nil {
+			return
+		}
+	}
+	w.(http.Flusher).Flush()
+	switch {
+	case fault.Stall > 0:
+		if fault.Then != nil {
+			fault.Then()
+		}
+		<-r.Context().Done()
+	case fault.Drop > 0:
+		if fault.Then != nil {
+			fault.Then() // before the client can ask again
+		}
+		panic(http.ErrAbortHandler) // breaks the connection
+	}
+}

@@ -1,0 +1,128 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// policy says how often and after which pauses a request is repeated.
+type policy struct {
+	first, longest time.Duration // pauses grow twofold from one to the other
+	attempts       int           // without any progress between them
+	unknown        int           // attempts at a host that has never answered
+	maxWait        time.Duration // the longest pause that a server may ask for
+	idle           time.Duration // without a byte, after which a connection is given up
+}
+
+// defaultPolicy waits about three minutes for a host that was there before, and two seconds for one
+// that never was: who mistypes a name, or has no network, wants to know.
+var defaultPolicy = policy{first: 500 * time.Millisecond, longest: 30 * time.Second, attempts: 10, unknown: 3,
+	maxWait: 15 * time.Minute, idle: 30 * time.Second}
+
+// pause is how long to wait after the n-th failure in a row, counted from 0. Jitter keeps many
+// clients apart.
+func (p *policy) pause(n int, asked time.Duration) time.Duration {
+	d := p.longest
+	if n < 16 {
+		d = min(p.longest, p.first<<n)
+	}
+	d = d/2 + rand.N(d/2+1)
+	return max(d, asked)
+}
+
+// retryAfter reads how long a server wants to be left alone, in seconds or until a date. Of the
+// Hub's own header, ratelimit: "…";r=0;t=SECONDS, the time is taken where nothing remains.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if text := h.Get("Retry-After"); text != "" {
+		if n, err := strconv.ParseFloat(text, 64); err == nil {
+			return time.Duration(max(0, min(n, 1e6)) * float64(time.Second))
+		}
+		if at, err := http.ParseTime(text); err == nil {
+			return max(0, at.Sub(now))
+		}
+	}
+	remaining, reset := int64(-1), int64(-1)
+	for field := range strings.SplitSeq(h.Get("Ratelimit"), ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case err != nil:
+		case name == "r":
+			remaining = n
+		case name == "t":
+			reset = n
+		}
+	}
+	if remaining == 0 && reset > 0 {
+		return time.Duration(min(reset, 1e6)) * time.Second
+	}
+	return 0
+}
+
+// attempts counts failures in a row of one request, or of one file as long as no byte comes.
+type attempts struct {
+	store  *Store
+	host   string
+	failed int
+}
+
+// again waits before the next attempt, or returns the error to end with: err itself where another
+// attempt makes no sense or enough were made.
+func (a *attempts) again(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Canceled
+	}
+	var e *Error
+	if !errors.As(err, &e) || !e.retry {
+		return err
+	}
+	p := &a.store.policy
+	a.failed++
+	most := p.attempts
+	if e.Status == 0 && !a.store.hasAnswered(a.host) {
+		most = p.unknown
+	}
+	if a.failed >= most {
+		return giveUp(e, a.failed)
+	}
+	if e.wait > p.maxWait {
+		stop := *e
+		stop.Text += ", and asks to wait " + e.wait.Round(time.Second).String()
+		stop.Hint = "run the same command again then"
+		return &stop
+	}
+	d := p.pause(a.failed-1, e.wait)
+	if e.wait >= 10*time.Second {
+		a.store.notice("%s; waiting %s as it asks", e.Text, e.wait.Round(time.Second))
+	}
+	return sleep(ctx, d)
+}
+
+// giveUp is the error after the last attempt.
+func giveUp(e *Error, n int) error {
+	last := *e
+	if n > 1 {
+		last.Text += ", " + strconv.Itoa(n) + " times in a row"
+	}
+	if last.Hint == "" {
+		last.Hint = "run the same command again later"
+	}
+	return &last
+}
+
+// sleep waits, or returns context.Canceled when ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Canceled
+	}
+}

@@ -1,0 +1,213 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Options configures a Store. The zero value of a field is its default.
+type Options struct {
+	// Done, where not nil, ends all waiting and reading once it is closed, with context.Canceled.
+	Done <-chan struct{}
+	// Notice, where not nil, is called with what a user wants to know while a request waits.
+	Notice func(string)
+}
+
+// StoreBytes is the most that a Store holds besides its open files: connections, TLS, certificates.
+// Measured; see docs/sources.md.
+const StoreBytes = 7 << 20
+
+// An Object is one version of a remote file.
+type Object struct {
+	URI      string    // without credentials
+	Size     int64     // bytes; -1 where the server does not say
+	ETag     string    // as the server gives it; "" for none
+	Modified time.Time // zero for none
+}
+
+// Identified reports whether the object can be told from another version of it.
+func (o *Object) Identified() bool { return o.ETag != "" || !o.Modified.IsZero() }
+
+// compare returns a *ChangedError if two descriptions cannot be of one version.
+func (o *Object) compare(now *Object) error {
+	size := func(n int64) string { return fmt.Sprintf("%d bytes", n) }
+	switch {
+	case o.ETag != "" && now.ETag != "" && !SameETag(o.ETag, now.ETag):
+		return &ChangedError{"ETag", oneLine(o.ETag), oneLine(now.ETag)}
+	case o.Size >= 0 && now.Size >= 0 && o.Size != now.Size:
+		return &ChangedError{"size", size(o.Size), size(now.Size)}
+	case (o.ETag == "" || now.ETag == "") && !o.Modified.IsZero() && !now.Modified.IsZero() &&
+		!o.Modified.Equal(now.Modified):
+		return &ChangedError{"modification time", o.Modified.Format(time.RFC3339), now.Modified.Format(time.RFC3339)}
+	}
+	return nil
+}
+
+// SameETag reports whether two ETags are equal but for the mark of weakness, which a server adds
+// that changes an answer on the wire.
+func SameETag(a, b string) bool { return strongETag(a) == strongETag(b) }
+
+func strongETag(tag string) string {
+	if len(tag) > 2 && tag[:2] == "W/" {
+		return tag[2:]
+	}
+	return tag
+}
+
+// A Store reads remote files.
+type Store struct {
+	opts   Options
+	policy policy
+	client *http.Client
+
+	mu        sync.Mutex
+	answered  map[string]bool   // hosts that did, ever
+	addresses map[string]string // by their URI, with credentials
+}
+
+// NewStore returns a Store. It makes no request.
+func NewStore(o Options) *Store {
+	s := &Store{opts: o, policy: defaultPolicy, answered: map[string]bool{}, addresses: map[string]string{}}
+	s.client = &http.Client{Transport: newTransport(), CheckRedirect: checkRedirect}
+	return s
+}
+
+// newTransport returns a transport for few long downloads. HTTP/2 has nothing to give them, and
+// would buffer megabytes a stream.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    15 * time.Second,
+		ResponseHeaderTimeout:  60 * time.Second,
+		IdleConnTimeout:        90 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		MaxIdleConnsPerHost:    4,
+		MaxIdleConns:           16,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 256 << 10,
+		Protocols:              onlyHTTP1(),
+	}
+}
+
+func onlyHTTP1() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return p
+}
+
+const maxRedirects = 10
+
+// checkRedirect keeps credentials from other hosts, and what was asked for under TLS from leaving
+// it.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	first, last := via[0].URL, via[len(via)-1].URL
+	switch {
+	case len(via) >= maxRedirects:
+		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s redirects %d times", first.Host, len(via))}
+	case last.Scheme == "https" && req.URL.Scheme != "https":
+		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s redirects to %s without TLS", last.Host, req.URL.Host),
+			Hint: "name the http:// address itself if that is wanted"}
+	case req.URL.Scheme != "https" && req.URL.Scheme != "http":
+		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s redirects to another kind of address", last.Host)}
+	}
+	if req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
+		req.Header.Del("Authorization")
+	}
+	return nil
+}
+
+// Close closes idle connections.
+func (s *Store) Close() error {
+	s.client.CloseIdleConnections()
+	return nil
+}
+
+func (s *Store) notice(format string, args ...any) {
+	if s.opts.Notice != nil {
+		s.opts.Notice(fmt.Sprintf(format, args...))
+	}
+}
+
+func (s *Store) hasAnswered(host string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered[host]
+}
+
+func (s *Store) noteAnswer(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answered[host] = true
+}
+
+// context returns a context that ends with Options.Done, and its cancel function, which must be
+// called.
+func (s *Store) context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	if s.opts.Done == nil {
+		return ctx, cancel
+	}
+	go func() {
+		select {
+		case <-s.opts.Done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// Stat describes the file behind an address, and reads its beginning into head: n bytes of it,
+// fewer than len(head) only where the file is shorter.
+func (s *Store) Stat(ctx context.Context, address string, head []byte) (o Object, n int, err error) {
+	o = Object{URI: Redact(address), Size: -1}
+	if err := s.know(o.URI, address); err != nil {
+		return o, 0, err
+	}
+	ctx, cancel := s.context(ctx)
+	defer cancel()
+	f := &stream{store: s, object: &o, end: int64(len(head)), learn: true}
+	defer f.close()
+	for n < len(head) {
+		m, err := f.read(ctx, head[n:])
+		if n += m; err != nil {
+			if isEOF(err) {
+				return o, n, nil
+			}
+			return o, n, err
+		}
+	}
+	return o, n, nil
+}
+
+// know keeps the address of a URI. Two addresses of one URI can only differ by their credentials.
+func (s *Store) know(uri, address string) error {
+	if _, err := parseHTTP(address); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.addresses[uri]; ok && known != address {
+		return &Error{Kind: ErrUsage, Text: "it is given twice with different credentials",
+			Hint: "give each file once"}
+	}
+	s.addresses[uri] = address
+	return nil
+}
+
+// url returns where requests for an object go.
+func (s *Store) url(o *Object) (*url.URL, error) {
+	s.mu.Lock()
+	address, ok := s.addresses[o.URI]
+	s.mu.Unlock()
+	if !ok {
+		address = o.URI
+	}
+	return parseHTTP(address)
+}

@@ -1,0 +1,129 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
+)
+
+// ErrUnreachable is the cause where a remote source cannot be reached.
+var ErrUnreachable = remote.ErrUnreachable
+
+// Redact returns an argument as it may be shown and kept: an address without its credentials,
+// anything else as it is.
+func Redact(arg string) string {
+	if _, ok := remote.Scheme(arg); ok {
+		return remote.Redact(arg)
+	}
+	return arg
+}
+
+// IsRemote reports whether a URI is that of a remote file.
+func IsRemote(uri string) bool {
+	_, ok := remote.Scheme(uri)
+	return ok
+}
+
+// remoteStore returns the store of the set's remote inputs.
+func (s *Set) remoteStore() *remote.Store {
+	if s.store == nil {
+		s.store = remote.NewStore(remote.Options{Done: s.opts.Done, Notice: s.opts.Notice})
+	}
+	return s.store
+}
+
+// object is what a remote input is to its store.
+func (in *Input) object() remote.Object {
+	return remote.Object{URI: in.URI, Size: in.Size, ETag: in.ETag, Modified: in.ModTime}
+}
+
+func remoteInput(o remote.Object, store *remote.Store) Input {
+	return Input{URI: o.URI, Size: o.Size, ModTime: o.Modified, ETag: o.ETag, store: store, textBytes: -1}
+}
+
+// expandRemote adds the input behind an address.
+func (s *Set) expandRemote(ctx context.Context, arg string, look []byte) (hasText bool, err error) {
+	store := s.remoteStore()
+	object, n, err := store.Stat(ctx, arg, look[:sniffBytes])
+	if err != nil {
+		return false, remoteError(object.URI, -1, err)
+	}
+	if remote.Insecure(arg) {
+		s.note("%s was read without TLS: whoever is between could have read or changed it", object.URI)
+	}
+	in := remoteInput(object, store)
+	in.head = look[:n]
+	return s.add(in, look)
+}
+
+// openRemote opens a remote input.
+func openRemote(in *Input, r *rawFile) {
+	file := in.store.Open(in.object())
+	r.file, r.counted.src, r.remote = file, file, file
+}
+
+// remoteError is what a failure of the remote package means for an input. offset is of its text, -1
+// where none was read.
+func remoteError(uri string, offset int64, err error) error {
+	var changed *remote.ChangedError
+	var own *remote.Error
+	switch {
+	case errors.As(err, &changed):
+		return &SourceChangedError{URI: uri, What: changed.What, Was: changed.Was, Is: changed.Is}
+	case errors.Is(err, remote.ErrUsage):
+		return &InputError{URI: uri, Offset: -1, Err: problemf(ErrUsage, "%s", err)}
+	case errors.As(err, &own):
+		return &InputError{URI: uri, Offset: offset, Err: err}
+	}
+	return err
+}
+
+// sumState is the state of an input's checksum in a Position.
+type sumState struct {
+	XXH3 []byte `json:"xxh3"`
+}
+
+// resumesInPlace reports whether the input of the position can be gone on with where it is, without
+// the bytes before: a remote one, uncompressed, whose version is known to be the one that was read.
+func (r *Reader) resumesInPlace() bool {
+	in, at := &r.in, &r.at
+	if in.store == nil || in.Compression != Plain || in.archive != "" || at.Offset == 0 || at.Sums == nil || !in.identified() {
+		return false
+	}
+	switch in.Format {
+	case Text, Document, WikiText, JSONL, CSV, Recipes:
+		return true
+	}
+	return false
+}
+
+func (in *Input) identified() bool {
+	o := in.object()
+	return o.Identified()
+}
+
+// hasHeader reports whether the framer of a format begins by reading at the input's beginning.
+func hasHeader(f Format) bool { return f == CSV || f == Recipes }
+
+// jump makes the window go on at an offset of the input, whose checksum up to there is in the
+// position.
+func (r *Reader) jump() error {
+	at := &r.at
+	if !r.win.sums.restoreState(at.Sums.XXH3) || r.win.sums.size != uint64(at.Offset-r.set.origin(at.Input)) ||
+		r.win.sums.Sum() != at.Sum {
+		return problemf(ErrCorrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
+	}
+	raw := r.open.raw
+	raw.remote.SeekTo(at.Offset)
+	raw.counted.n, raw.counted.err = at.Offset, nil
+	r.win.moveTo(at.Offset)
+	return nil
+}
+
+// isAddress reports whether an argument is an address of some kind.
+func isAddress(arg string) bool {
+	scheme, _, ok := strings.Cut(arg, "://")
+	return ok && !strings.ContainsAny(scheme, `/\`)
+}

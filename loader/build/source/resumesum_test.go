@@ -1,0 +1,42 @@
+package source
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/zeebo/xxh3"
+)
+
+// A sum that was written in any pieces, and kept and restored between any two, is the library's.
+func TestResumableSum(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	data := make([]byte, 10_000)
+	for i := range data {
+		data[i] = byte(rnd.Uint32())
+	}
+	lengths := []int{0, 1, 16, 63, 64, 128, 129, 239, 240, 241, 255, 256, 1023, 1024, 1025, 1087, 1088, 2047, 2048, 2049, 9999}
+	for range 200 {
+		lengths = append(lengths, rnd.IntN(len(data)))
+	}
+	for _, n := range lengths {
+		s := newResumableSum()
+		for at := 0; at < n; {
+			step := min(1+rnd.IntN(1+rnd.IntN(3000)), n-at)
+			s.Write(data[at : at+step])
+			at += step
+			next := newResumableSum()
+			if !next.restoreState(s.appendState(nil)) {
+				t.Fatalf("%d of %d bytes: the state cannot be restored", at, n)
+			}
+			s = next
+		}
+		if got, want := s.Sum(), Sum(xxh3.Hash128(data[:n]).Bytes()); got != want {
+			t.Fatalf("%d bytes: %s, want %s", n, got, want)
+		}
+	}
+	for _, state := range [][]byte{nil, make([]byte, 10), make([]byte, 5000)} {
+		if newResumableSum().restoreState(state) {
+			t.Errorf("a state of %d bytes was restored", len(state))
+		}
+	}
+}

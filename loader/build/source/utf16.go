@@ -1,0 +1,127 @@
+package source
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Text in UTF-16 that begins with a byte order mark is read as the UTF-8 that it stands for: offsets
+// and checksums are of that. A surrogate without its other half becomes a byte that is not UTF-8, so
+// that it is replaced and counted as ill-formed UTF-8 is.
+
+const (
+	utf16LittleMark = "\xff\xfe"
+	utf16BigMark    = "\xfe\xff"
+	notUTF8         = 0xff
+)
+
+// utf16Order returns the byte order of text in UTF-16, nil for other text.
+func utf16Order(head []byte) binary.ByteOrder {
+	switch {
+	case bytes.HasPrefix(head, []byte(utf16LittleMark)):
+		return binary.LittleEndian
+	case bytes.HasPrefix(head, []byte(utf16BigMark)):
+		return binary.BigEndian
+	}
+	return nil
+}
+
+const utf16Chunk = 32 << 10
+
+// A utf16Reader converts what it reads where that begins with a mark of UTF-16, and passes on
+// everything else.
+type utf16Reader struct {
+	src   io.Reader
+	order binary.ByteOrder // nil for other text
+	begun bool
+	in    []byte // read, not yet converted
+	buf   []byte
+	out   []byte // converted, not yet handed out
+	text  []byte
+	err   error
+}
+
+func (r *utf16Reader) Read(p []byte) (int, error) {
+	if !r.begun {
+		if err := r.begin(); err != nil {
+			return 0, err
+		}
+	}
+	if r.order == nil {
+		if len(r.in) > 0 {
+			n := copy(p, r.in)
+			r.in = r.in[n:]
+			return n, nil
+		}
+		if r.err != nil {
+			return 0, r.err
+		}
+		return r.src.Read(p)
+	}
+	for len(r.out) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		r.convert()
+	}
+	n := copy(p, r.out)
+	r.out = r.out[n:]
+	return n, nil
+}
+
+// begin reads the first bytes, which say what the text is.
+func (r *utf16Reader) begin() error {
+	first := make([]byte, 2)
+	n, err := readBlock(r.src, first)
+	r.begun, r.in, r.err = true, first[:n], err
+	if r.order = utf16Order(r.in); r.order != nil {
+		r.in, r.buf = nil, make([]byte, utf16Chunk)
+		r.text = make([]byte, 0, 2*utf16Chunk)
+	} else if n == 0 {
+		return err
+	}
+	return nil
+}
+
+// convert reads on and converts all whole characters.
+func (r *utf16Reader) convert() {
+	kept := copy(r.buf, r.in)
+	n, err := r.src.Read(r.buf[kept:])
+	r.err = err
+	data := r.buf[:kept+n]
+	var used int
+	r.text, used = appendUTF8(r.text[:0], data, r.order, err != nil)
+	r.out, r.in = r.text, data[used:]
+	if err == io.EOF && len(r.in) > 0 {
+		r.err = problemf(ErrTruncated, "the text in UTF-16 ends within a character; copy the file again")
+	}
+}
+
+// appendUTF8 converts UTF-16 and returns how many bytes it used: all, except for a character that
+// may go on. last is set where nothing follows.
+func appendUTF8(dst, data []byte, order binary.ByteOrder, last bool) (text []byte, used int) {
+	for used+2 <= len(data) {
+		r := rune(order.Uint16(data[used:]))
+		if !utf16.IsSurrogate(r) {
+			dst = utf8.AppendRune(dst, r)
+			used += 2
+			continue
+		}
+		if used+4 > len(data) && !last && r < 0xdc00 {
+			break
+		}
+		if used+4 <= len(data) {
+			if pair := utf16.DecodeRune(r, rune(order.Uint16(data[used+2:]))); pair != utf8.RuneError {
+				dst = utf8.AppendRune(dst, pair)
+				used += 4
+				continue
+			}
+		}
+		dst = append(dst, notUTF8)
+		used += 2
+	}
+	return dst, used
+}

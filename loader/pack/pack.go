@@ -1,0 +1,147 @@
+package pack
+
+import "slices"
+
+// Piece is a run of an item's tokens.
+type Piece struct {
+	Item int32 // index of the item
+	From int32 // its first token
+	Len  int32 // tokens, at least 1
+}
+
+// Rows are packed rows.
+type Rows struct {
+	Dropped int64 // tokens of items that are in no row
+	pieces  []Piece
+	ends    []int32 // of each row, in pieces
+}
+
+// Len is the number of rows.
+func (r *Rows) Len() int { return len(r.ends) }
+
+// Row returns the pieces of row i.
+func (r *Rows) Row(i int) []Piece {
+	from := int32(0)
+	if i > 0 {
+		from = r.ends[i-1]
+	}
+	return r.pieces[from:r.ends[i]]
+}
+
+// A Packer packs items into rows of one length by one policy.
+type Packer struct {
+	policy Policy
+	length int32
+	rows   Rows
+
+	cut   []Piece  // the items in pieces of at most length
+	order []uint64 // of cut: the room that a piece leaves in an empty row, then its index
+	rowOf []int32  // of each piece, in that order
+	sizes []int32  // pieces of each row
+	room  roomIndex
+}
+
+// New makes a packer. The length is 1 to MaxLength; the policy is not None.
+func New(policy Policy, length int) *Packer {
+	if length < 1 || length > MaxLength || policy == None {
+		panic("pack: no such packing")
+	}
+	return &Packer{policy: policy, length: int32(length)}
+}
+
+// Pack packs items of the given lengths. The rows are valid until the next call.
+func (p *Packer) Pack(lengths []int32) *Rows {
+	p.rows = Rows{pieces: p.rows.pieces[:0], ends: p.rows.ends[:0]}
+	if p.policy == Wrapped {
+		p.wrap(lengths)
+		return &p.rows
+	}
+	p.cutItems(lengths)
+	p.place()
+	p.gather()
+	return &p.rows
+}
+
+// wrap fills one row after another.
+func (p *Packer) wrap(lengths []int32) {
+	r, room := &p.rows, p.length
+	for i, n := range lengths {
+		for from := int32(0); from < n; {
+			k := min(n-from, room)
+			r.pieces = append(r.pieces, Piece{int32(i), from, k})
+			from += k
+			if room -= k; room == 0 {
+				r.ends = append(r.ends, int32(len(r.pieces)))
+				room = p.length
+			}
+		}
+	}
+	if room < p.length {
+		r.ends = append(r.ends, int32(len(r.pieces)))
+	}
+}
+
+// cutItems makes pieces that fit a row.
+func (p *Packer) cutItems(lengths []int32) {
+	p.cut = p.cut[:0]
+	for i, n := range lengths {
+		for from := int32(0); from < n; from += p.length {
+			if from > 0 && p.policy == BFD {
+				p.rows.Dropped += int64(n - from)
+				break
+			}
+			p.cut = append(p.cut, Piece{int32(i), from, min(n-from, p.length)})
+		}
+	}
+}
+
+// place chooses a row for each piece, the longest first.
+func (p *Packer) place() {
+	p.order = slices.Grow(p.order[:0], len(p.cut))
+	for i, c := range p.cut {
+		p.order = append(p.order, uint64(p.length-c.Len)<<32|uint64(i))
+	}
+	slices.Sort(p.order)
+	p.room.reset(int(p.length))
+	p.rowOf, p.sizes = slices.Grow(p.rowOf[:0], len(p.cut)), p.sizes[:0]
+	for _, o := range p.order {
+		n := p.cut[uint32(o)].Len
+		row, room := p.room.take(n)
+		if row < 0 {
+			row, room = int32(len(p.sizes)), p.length
+			p.sizes = append(p.sizes, 0)
+		}
+		p.sizes[row]++
+		p.rowOf = append(p.rowOf, row)
+		p.room.put(row, room-n)
+	}
+}
+
+// gather puts the pieces of each row next to each other.
+func (p *Packer) gather() {
+	r := &p.rows
+	end := int32(0)
+	for i, n := range p.sizes {
+		p.sizes[i] = end // where the row's next piece goes
+		end += n
+	}
+	r.pieces = slices.Grow(r.pieces[:0], int(end))[:end]
+	for i, o := range p.order {
+		at := &p.sizes[p.rowOf[i]]
+		r.pieces[*at] = p.cut[uint32(o)]
+		*at++
+	}
+	r.ends = append(r.ends, p.sizes...)
+}
+
+// Bytes bounds the memory of a packer that packs items which make at most the given number of
+// pieces.
+func Bytes(length int, pieces int64) int64 {
+	const (
+		piece = 12
+		// of a piece: itself as cut and as placed, the order, its row; the size and the end of a
+		// row, and its link; slack of slices that grew
+		perPiece = (2*piece + 8 + 4 + 2*4 + 4) * 5 / 4
+	)
+	return pieces*perPiece + roomBytes(int64(length))
+}
