@@ -17,6 +17,7 @@ func commands() []*cobra.Command {
 		newTokenizerCommand(),
 		newBenchCommand(),
 		newDoctorCommand(),
+		newHealthCommand(),
 		newVersionCommand(),
 	}
 }
