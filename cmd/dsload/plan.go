@@ -44,6 +44,7 @@ under the same paths.`,
 	flags.IntVarP(&partitions, "partitions", "n", 0, "how many partitions to cut")
 	flags.StringVarP(&out, "out", "o", "plan.json", "file of the plan")
 	f.addTextFlags(flags)
+	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
@@ -58,6 +59,9 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	o.Sources, o.ValSources = args, f.val
 	if err := checkBuildFlags(cmd, o); err != nil {
 		return err
+	}
+	if !cmd.Flags().Changed("overflow") {
+		o.Overflow = "" // as for build
 	}
 	if partitions == 0 {
 		return usagef("plan: --partitions N says how many partitions to cut; see 'dsload plan -h'")
