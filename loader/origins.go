@@ -16,6 +16,10 @@ var ErrNoOrigins = errors.New("no origins of documents")
 
 // Origins finds where the documents of a split came from.
 type Origins struct {
+	files []originFile // of the build, then of each addition
+}
+
+type originFile struct {
 	path string
 	file shard.File
 	find *origins.File
@@ -27,25 +31,43 @@ func OpenOrigins(fsys shard.FS, dir string, m *shard.Manifest, split string) (_ 
 	listed := func(name string) bool {
 		return slices.ContainsFunc(m.Files, func(f shard.FileInfo) bool { return f.Name == name })
 	}
-	name := shard.OriginsName
+	var names []string
 	if split == "val" && listed(shard.ValOriginsName) {
-		name = shard.ValOriginsName
+		names = append(names, shard.ValOriginsName)
+	} else if listed(shard.OriginsName) {
+		names = append(names, shard.OriginsName)
 	}
-	if !listed(name) {
+	for _, f := range m.Files {
+		if len(names) > 0 && names[0] == shard.OriginsName && shard.IsAddition(f.Name, shard.OriginsName) {
+			names = append(names, f.Name) // in order: files are sorted by name
+		}
+	}
+	if len(names) == 0 {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoOrigins)
 	}
-	o := &Origins{path: filepath.Join(dir, name)}
-	if o.file, err = fsys.OpenFile(o.path, os.O_RDONLY); err != nil {
-		return nil, err
-	}
-	info, err := o.file.Stat()
-	if err == nil {
-		o.find, err = origins.Open(o.file, info.Size())
-	}
-	if err != nil {
-		return nil, errors.Join(o.explain(err), o.file.Close())
+	o := &Origins{}
+	for _, name := range names {
+		if err := o.open(fsys, filepath.Join(dir, name)); err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
 	}
 	return o, nil
+}
+
+func (o *Origins) open(fsys shard.FS, path string) (err error) {
+	f := originFile{path: path}
+	if f.file, err = fsys.OpenFile(path, os.O_RDONLY); err != nil {
+		return err
+	}
+	info, err := f.file.Stat()
+	if err == nil {
+		f.find, err = origins.Open(f.file, info.Size())
+	}
+	if err != nil {
+		return errors.Join(f.explain(err), f.file.Close())
+	}
+	o.files = append(o.files, f)
+	return nil
 }
 
 // Find returns where a document came from; ok is false where that was not noted.
@@ -53,22 +75,29 @@ func (o *Origins) Find(document int64) (found origins.Origin, ok bool, err error
 	if o == nil {
 		return found, false, nil
 	}
-	found, ok, err = o.find.Find(document)
-	return found, ok, o.explain(err)
+	for i := len(o.files) - 1; i >= 0 && !ok && err == nil; i-- {
+		f := &o.files[i]
+		found, ok, err = f.find.Find(document)
+		err = f.explain(err)
+	}
+	return found, ok, err
 }
 
 // explain makes a damaged file a *shard.FileError.
-func (o *Origins) explain(err error) error {
+func (o *originFile) explain(err error) error {
 	if errors.Is(err, origins.ErrCorrupt) {
 		return &shard.FileError{File: o.path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}
 	}
 	return err
 }
 
-// Close releases the file.
-func (o *Origins) Close() error {
+// Close releases the files.
+func (o *Origins) Close() (err error) {
 	if o == nil {
 		return nil
 	}
-	return o.file.Close()
+	for _, f := range o.files {
+		err = errors.Join(err, f.file.Close())
+	}
+	return err
 }

@@ -23,6 +23,10 @@ type TokenizerOptions struct {
 	Pattern string
 	// Memory is the cap in bytes of the process that loads the tokenizer, 0 for none.
 	Memory int64
+	// Done, where not nil, ends a download once it is closed.
+	Done <-chan struct{}
+	// Notice, where not nil, is called with what a user wants to know of a download.
+	Notice func(string)
 }
 
 const (
@@ -35,7 +39,8 @@ const (
 )
 
 // OpenTokenizer loads a tokenizer by its built-in name (no network, no files), or from a folder or
-// file: tokenizer.json, .tiktoken ranks or a SentencePiece .model. A path wins over a built-in name
+// file: tokenizer.json, .tiktoken ranks or a SentencePiece .model; or from a repository of the
+// Hugging Face Hub, by hf://OWNER/NAME[@REVISION]. A path wins over a built-in name
 // only where it contains a separator, so that a folder named gpt2 changes nothing by accident.
 func OpenTokenizer(name string) (*tokenize.Tokenizer, error) {
 	return OpenTokenizerWith(name, TokenizerOptions{})
@@ -51,10 +56,17 @@ func OpenTokenizerWith(name string, o TokenizerOptions) (*tokenize.Tokenizer, er
 		t, err := builtin.OpenWithin(name, o.maxLoading())
 		return t, adviseLoading(err)
 	}
-	if _, err := os.Stat(name); err != nil {
+	path, called := name, ""
+	if strings.HasPrefix(name, "hf://") {
+		var err error
+		if path, err = hubTokenizer(name, o); err != nil {
+			return nil, err
+		}
+		called = hubTokenizerName(name)
+	} else if _, err := os.Stat(name); err != nil {
 		return nil, &OptionError{"tokenizer", name, missingTokenizer(name, err)}
 	}
-	t, err := tokenize.LoadWith(name, tokenize.Options{Pattern: o.Pattern, MaxMemory: o.maxLoading()})
+	t, err := tokenize.LoadWith(path, tokenize.Options{Pattern: o.Pattern, MaxMemory: o.maxLoading(), Name: called})
 	if errors.Is(err, tokenize.ErrPattern) {
 		return nil, &OptionError{"tokenizer-pattern", o.Pattern, err.Error()}
 	}
@@ -131,13 +143,11 @@ func missingTokenizer(name string, cause error) string {
 		if near := nearestTokenizer(repository); near != "" {
 			return fmt.Sprintf("is no built-in tokenizer (%s); did you mean %s?", names, near)
 		}
-		folder := repository[strings.LastIndexByte(repository, '/')+1:]
-		return fmt.Sprintf("is no built-in tokenizer (%s) and no file here. For a model of the Hugging Face hub its tokenizer.json is needed: run "+
-			"`huggingface-cli download %s tokenizer.json --local-dir %s`, then give `tokenizer` ./%s", names,
-			repository, folder, folder)
+		return fmt.Sprintf("is no built-in tokenizer (%s) and no file here; for that of a model on the Hugging Face Hub give `tokenizer` hf://%s", names,
+			repository)
 	}
 	if strings.Contains(name, "://") {
-		return "only built-in names (" + names + "), folders and files can be read; download it and give its folder"
+		return "only built-in names (" + names + "), folders, files and hf://OWNER/NAME can be read; download it and give its folder"
 	}
 	var path *fs.PathError
 	if errors.As(cause, &path) {
@@ -151,13 +161,12 @@ func missingTokenizer(name string, cause error) string {
 }
 
 // hubName reports whether a name looks like one of a repository on the Hugging Face hub, and
-// returns it without hf://.
+// returns it.
 func hubName(name string) (repository string, ok bool) {
-	repository, hf := strings.CutPrefix(name, "hf://")
-	if !hf && strings.Contains(name, "://") || repository == "" {
+	if strings.Contains(name, "://") || name == "" {
 		return "", false
 	}
-	switch filepath.Ext(repository) {
+	switch repository = name; filepath.Ext(repository) {
 	case ".json", ".model", ".tiktoken":
 		return "", false
 	}

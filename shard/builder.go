@@ -31,12 +31,16 @@ type BuilderOptions struct {
 	// because it would have made the same rows so far. Values are JSON. nil means no setting may
 	// change.
 	MayChange func(name, have, want string) bool
-	// Overwrite removes what an earlier build left in the folder, finished or not.
+	// Overwrite removes what an earlier build left in the folder, finished or not. With Append it
+	// removes an unfinished addition alone.
 	Overwrite bool
 	// Part, where set, makes this the builder of one partition. Plan identifies what cut the build,
 	// and is part of what must be the same when the part is resumed or merged.
 	Part Part
 	Plan string
+	// Append adds to the finished dataset in the folder. Its documents begin with FirstDocument.
+	Append        bool
+	FirstDocument int64
 }
 
 func (o BuilderOptions) withDefaults() BuilderOptions {
@@ -140,7 +144,8 @@ type Builder struct {
 	lock   Lock
 
 	splits   [numSplits]buildSplit
-	files    []FileInfo // written by WriteFile
+	files    []FileInfo // written by WriteFile, and those of base
+	base     *Manifest  // of the dataset that is added to, or nil
 	scratch  batchScratch
 	namesNew bool // names changed since the folder's last sync
 	ckpt     *checkpointWriter
@@ -316,6 +321,19 @@ func (b *Builder) Close() error {
 	errs = append(errs, b.lock.Close())
 	b.lock = nil
 	return errors.Join(errs...)
+}
+
+// NumShards returns the number of shards of a split that were begun.
+func (b *Builder) NumShards(split string) int {
+	i := splitIndex(split)
+	if i < 0 {
+		return 0
+	}
+	n := len(b.splits[i].shards)
+	if b.splits[i].open != nil {
+		n++
+	}
+	return n
 }
 
 func (b *Builder) path(name string) string { return filepath.Join(b.dir, name) }

@@ -45,10 +45,17 @@ func (b *Builder) Checkpoint(cursor ...[]byte) error {
 	return nil
 }
 
+func (b *Builder) checkpointName() string {
+	if b.opts.Append {
+		return additionCheckpointName
+	}
+	return b.opts.Part.checkpointName()
+}
+
 // writeCheckpoint replaces the checkpoint file. begun is false for the first one, which only claims
 // the folder.
 func (b *Builder) writeCheckpoint(begun bool, cursor ...[]byte) error {
-	temp := b.path(b.opts.Part.checkpointName() + tempSuffix)
+	temp := b.path(b.checkpointName() + tempSuffix)
 	if err := b.holdsLock(); err != nil {
 		return err
 	}
@@ -74,7 +81,7 @@ func (b *Builder) writeCheckpoint(begun bool, cursor ...[]byte) error {
 	if err != nil {
 		return err
 	}
-	if err := b.fs.Rename(temp, b.path(b.opts.Part.checkpointName())); err != nil {
+	if err := b.fs.Rename(temp, b.path(b.checkpointName())); err != nil {
 		return err
 	}
 	b.namesNew = true

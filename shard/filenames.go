@@ -17,13 +17,18 @@ const (
 	// split val has sources of its own, ValOriginsName does for its documents.
 	OriginsName    = "origins.bin"
 	ValOriginsName = "origins-val.bin"
+	// HeldOutName has the hashes of the documents that were held out for the split val: 64 bits
+	// each, ascending.
+	HeldOutName = "held-out.bin"
 
 	// OriginsSuffix is that of what an unfinished build has of these files.
 	OriginsSuffix = ".pages"
 
 	lockName       = "build.lock"
 	checkpointName = "build.checkpoint"
-	seenLogName    = "build.seen"
+	// additionCheckpointName is the checkpoint of an addition to a finished dataset.
+	additionCheckpointName = "append.checkpoint"
+	seenLogName            = "build.seen"
 
 	shardSuffix = ".arrow"
 	tempSuffix  = ".tmp" // of every file that is not yet what its name says
@@ -77,16 +82,15 @@ func TokenizerNames() []string {
 	return []string{TokenizerName, "tokenizer.model", "tokenizer.tiktoken"}
 }
 
+const hashesName = "dedup.bin"
+
 // HashesName returns the name of the i-th file of the hashes by which documents were compared: one
 // of the build, then one of each addition.
-func HashesName(i int) string { return fmt.Sprintf("%s%05d%s", hashesPrefix, i, hashesSuffix) }
+func HashesName(i int) string { return AdditionName(hashesName, i) }
 
-const hashesPrefix, hashesSuffix = "dedup-", ".bin"
-
-func isHashesName(name string) bool {
-	digits, isHashes := strings.CutPrefix(name, hashesPrefix)
-	digits, isBinary := strings.CutSuffix(digits, hashesSuffix)
-	return isHashes && isBinary && len(digits) == 5 && strings.Trim(digits, "0123456789") == ""
+// isNumberedName reports whether a name is of a file of hashes, or of a file of an addition.
+func isNumberedName(name string) bool {
+	return IsAddition(name, hashesName) || IsAddition(name, RejectsName) || IsAddition(name, OriginsName)
 }
 
 // ownName reports whether a build may have made a file of this name, and so whether one may remove
@@ -99,12 +103,12 @@ func ownName(name string) bool {
 		return true
 	}
 	switch strings.TrimSuffix(name, tempSuffix) {
-	case ManifestName, RunName, RejectsName, lockName, checkpointName, seenLogName, PlanName,
+	case ManifestName, RunName, RejectsName, lockName, checkpointName, additionCheckpointName, seenLogName, PlanName,
 		OriginsName, ValOriginsName, OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix:
 		return true
 	}
 	name = strings.TrimSuffix(name, tempSuffix)
-	return slices.Contains(TokenizerNames(), name) || isHashesName(name)
+	return slices.Contains(TokenizerNames(), name) || isNumberedName(name) || name == HeldOutName
 }
 
 // ignoredName reports whether a name is one that file systems and desktops leave in folders.
@@ -113,7 +117,8 @@ func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name
 // validExtraName reports whether WriteFile accepts name: a plain file name that collides with none
 // of ours.
 func validExtraName(name string) bool {
-	if name == RejectsName || name == OriginsName || name == ValOriginsName || isHashesName(name) ||
+	if name == RejectsName || name == OriginsName || name == ValOriginsName || name == HeldOutName ||
+		isNumberedName(name) ||
 		slices.Contains(TokenizerNames(), name) {
 		return true
 	}

@@ -181,7 +181,7 @@ func (b *Builder) removeCheckpoint() error {
 			return err
 		}
 	}
-	if err := b.fs.Remove(b.path(b.opts.Part.checkpointName())); err != nil {
+	if err := b.fs.Remove(b.path(b.checkpointName())); err != nil {
 		return err
 	}
 	b.namesNew = true

@@ -51,6 +51,8 @@ type SourceInfo struct {
 	Bytes    int64  `json:"bytes"`           // as read, before decompression, of all files; -1 where unknown
 	Checksum string `json:"checksum"`        // "algorithm:hex"
 	ETag     string `json:"etag,omitempty"`  // of a remote file, as its server gave it
+	// Revision is the commit of the repository that it was read from.
+	Revision string `json:"revision,omitempty"`
 }
 
 // SplitInfo describes the rows of a split.

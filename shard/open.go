@@ -64,6 +64,8 @@ func (b *Builder) restore() (*Checkpoint, error) {
 		has[n] = true
 	}
 	switch {
+	case b.opts.Append:
+		return b.openBase(names, has)
 	case b.opts.Overwrite:
 		if err := b.clear(names); err != nil {
 			return nil, err
@@ -137,7 +139,7 @@ func (b *Builder) finished(checkpoint bool) error {
 // resume restores the state of the checkpoint file. It reopens the shards that were open, truncates
 // them to their length at the time, and removes what was written later.
 func (b *Builder) resume(names []string) (*Checkpoint, error) {
-	path := b.path(b.opts.Part.checkpointName())
+	path := b.path(b.checkpointName())
 	st, err := readCheckpoint(b.fs, path, b.dir, b.opts)
 	var other *SettingsError
 	switch {
@@ -154,16 +156,16 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 			return nil, fmt.Errorf("resume in %s: %w; `overwrite` starts afresh", b.dir, err)
 		}
 	}
-	for _, n := range names {
-		if !b.stray(n) && (st.begun || n != seenLogName) {
-			continue
-		}
-		if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if b.base != nil && !st.begun {
+		if err := b.adopt(b.base); err != nil {
 			return nil, err
 		}
-		b.namesNew = true
 	}
-	if err := b.syncNames(); err != nil {
+	if b.base != nil && !b.extends(b.base) {
+		return nil, fmt.Errorf("resume in %s: %w; `overwrite` starts the addition afresh", b.dir,
+			&FileError{File: path, Offset: -1, Row: -1, Cause: errNotOfBase})
+	}
+	if err := b.removeStrays(names, !st.begun); err != nil {
 		return nil, err
 	}
 	if !st.begun {
@@ -171,6 +173,21 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 		return nil, b.writeCheckpoint(false)
 	}
 	return &Checkpoint{Cursor: st.cursor}, nil
+}
+
+// removeStrays removes what was made after the restored checkpoint. fresh: there is none.
+func (b *Builder) removeStrays(names []string, fresh bool) error {
+	for _, n := range names {
+		side := n == seenLogName || b.base != nil && b.sideFile(n)
+		if !b.stray(n) && !(fresh && side) {
+			continue
+		}
+		if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		b.namesNew = true
+	}
+	return b.syncNames()
 }
 
 // stray reports whether a name was made after the restored checkpoint, or is a left-over temporary

@@ -164,7 +164,7 @@ func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
 		case isPart, n == PlanName, n == ManifestName, n == RunName, n == RejectsName, ignoredName(n),
 			isTokenizerName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
 		default:
-			return nil, fmt.Errorf("%s: %w, such as %s; choose another --out", b.dir, ErrForeign, n)
+			return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`", b.dir, ErrForeign, n)
 		}
 		has[n] = true
 	}
@@ -202,7 +202,7 @@ func (b *Builder) merged() error {
 	if m.Merged != nil && m.Merged.Plan == b.opts.Plan {
 		return fmt.Errorf("%s: %w", b.dir, ErrFinished)
 	}
-	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan; choose another --out", b.dir, ErrForeign)
+	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan; choose another `out`", b.dir, ErrForeign)
 }
 
 // errPartDamaged means that a finished part's shards are no longer there: it is built again.

@@ -90,6 +90,7 @@ func (v *verifier) unlisted(m *Manifest) error {
 	if err != nil {
 		return err
 	}
+	adding := slices.Contains(names, additionCheckpointName)
 	for _, n := range names {
 		i, index, temp, ok := parseShardName(n)
 		if p, isPart := parsePartName(n); isPart {
@@ -101,7 +102,9 @@ func (v *verifier) unlisted(m *Manifest) error {
 		if !ok {
 			continue
 		}
-		if s := m.Split(splitNames[i]); temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
+		if s := m.Split(splitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
+			continue // of an addition that is not finished
+		} else if temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
 			v.damage = append(v.damage, Damage{n, corrupt(filepath.Join(v.dir, n), -1, "not in the manifest")})
 		}
 	}

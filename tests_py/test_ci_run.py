@@ -24,7 +24,7 @@ if [ "$1" = env ]; then echo "/go/$2"; else echo "go $* HOME=$HOME in $PWD" >>"$
 @pytest.fixture()
 def ci(tmp_path):
     """Runs .ci/run of a clone, with or without reference data beside it; gives (exit status, output, calls)."""
-    for program in ("git", "bash", "strace", "curl", "openssl", "node", "npm"):
+    for program in ("git", "bash", "strace", "curl", "openssl", "node", "npm", "chromium"):
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
     checkout = tmp_path / "checkout"

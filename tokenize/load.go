@@ -40,6 +40,8 @@ type Options struct {
 	// need more are refused with an error that wraps ErrMemory, by their size before they are read.
 	// 0 is no limit.
 	MaxMemory int64
+	// Name is what the tokenizer is called. Empty: after its folder or file.
+	Name string
 }
 
 // Load reads a tokenizer from a folder with a tokenizer.json (or else one .model or .tiktoken
@@ -63,6 +65,9 @@ func LoadWith(path string, o Options) (*Tokenizer, error) {
 	t, err := loadFS(os.DirFS(dir), name, dir, o)
 	if err != nil {
 		return nil, err
+	}
+	if o.Name != "" {
+		t.name = o.Name
 	}
 	if t.name == "" { // a tokenizer.json is called after its folder
 		t.name = filepath.Base(path)

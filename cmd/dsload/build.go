@@ -26,6 +26,8 @@ type buildFlags struct {
 	asJSON   bool
 	explain  bool
 	part     partFlags
+	cached   bool
+	http     string
 }
 
 func newBuildCommand() *cobra.Command {
@@ -49,6 +51,10 @@ A template that defines "prompt" and "target" makes two columns, for encoder-dec
 models. With --causal-pairs each pair is one row, prompt first, with the loss on the target
 and its end only, for decoder-only models. Rows without any of the target are left out.
 
+With --format chat each record is a conversation (messages, ShareGPT, Alpaca, prompt and
+completion, the chosen side of a preference), written by the tokenizer's chat template, with
+the loss on what the assistant says.
+
 The tokens of the tokenizer's post-processor surround each document once, or each row
 with --special-tokens chunk. --bos and --eos put a token before and after each document,
 and around each prompt and target of two columns, unless the post-processor does so.
@@ -56,13 +62,19 @@ and around each prompt and target of two columns, unless the post-processor does
 A document stays if it meets every condition: --where, --min-chars, --max-chars, --match,
 --no-match, --sample, then --dedup. What each left out is counted and printed.
 A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
-happen while serving, where they can change without building again: see 'dsload serve -h'.`,
+happen while serving, where they can change without building again: see 'dsload serve -h'.
+
+With --append, SOURCEs join a finished dataset: flags that shape its rows must be those it
+was built with; --max-examples and other budgets count what is added. The dataset stays
+readable as it was until all is added, and copies of held-out documents are left out.`,
 		Example: `  dsload build                                           # generated text, 30,000 examples
   dsload build wiki.train.txt --format wikitext --out data
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
   dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near
   dsload build recipes.csv --format recipes --template recipe-seq2seq
-  dsload build chats.jsonl --template pair.tmpl --causal-pairs --eos
+  dsload build pairs.jsonl --template pair.tmpl --causal-pairs --eos
+  dsload build chats.jsonl --format chat --tokenizer path/to/model
+  dsload build more.jsonl --append --out data
   dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,6 +84,7 @@ happen while serving, where they can change without building again: see 'dsload 
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out, "dataset folder")
+	flags.BoolVar(&f.cached, "cached", false, "build into the user's cache, or find there what was built of unchanged sources")
 	f.addTextFlags(flags)
 	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)
@@ -79,6 +92,9 @@ happen while serving, where they can change without building again: see 'dsload 
 		"fail, or skip and list the first 100 in rejects.jsonl")
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
 	f.part.add(flags)
+	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
+	flags.BoolVar(&f.opts.Append, "append", false,
+		"add the SOURCEs to the finished dataset in --out, as new shards, with the settings that it was built with")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
@@ -91,7 +107,8 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	o, d := &f.opts, build.Defaults()
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
-	flags.StringVar((*string)(&o.Format), "format", string(d.Format), "auto, text, document, wikitext, jsonl, json, csv, tar or recipes")
+	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
+		"auto, text, document, wikitext, jsonl, json, chat, csv, tar or recipes")
 	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
 	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
 	flags.StringVar(&o.Delimiter, "delimiter", "",
@@ -104,6 +121,9 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 		"built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target")
 	flags.BoolVar(&o.CausalPairs, "causal-pairs", false,
 		"prompt and target in one row, with the loss on the target only, for decoder-only models")
+	flags.StringVar(&o.ChatTemplate, "chat-template", "", chatTemplateUsage)
+	flags.StringVar((*string)(&o.TrainOn), "train-on", string(d.TrainOn), trainOnUsage)
+	flags.StringVar(&o.Date, "date", "", "`DAY` that a chat template writes as today's, as 2006-01-02")
 	flags.StringVar(&o.EOS, "eos", "",
 		"`TOKEN` after each document, by name or id; without a value, and with --pack, the tokenizer's own; off for none")
 	flags.StringVar(&o.BOS, "bos", "", "`TOKEN` before each document, likewise")
@@ -177,13 +197,16 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		}
 		args = o.Sources
 	}
-	if len(args) == 0 && !cmd.Flags().Changed("max-examples") {
+	if len(args) == 0 && !o.Append && !cmd.Flags().Changed("max-examples") {
 		o.MaxExamples = defaultMaxExamples
 	}
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
 		return err
 	}
 	setRuntimeLimit(o.Memory)
+	if f.http != "" {
+		o.Beside = pageBytes
+	}
 	if f.explain {
 		plan, err := build.PlanMemory(o)
 		if err != nil {
@@ -194,30 +217,46 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		}
 		return printPlan(stdout, plan, f.asJSON)
 	}
-	if len(args) == 0 && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
+	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
 		fmt.Fprintf(stderr, "no source given: building from %s\n", build.DefaultSource)
 	}
+	if f.cached {
+		return runCached(cmd, o, f)
+	}
+	return f.build(cmd, o)
+}
+
+// build runs a build and reports what it did.
+func (f *buildFlags) build(cmd *cobra.Command, o build.Options) error {
+	stderr := cmd.ErrOrStderr()
 	show, err := newProgress(f.progress, stderr)
 	if err != nil {
 		return err
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, stderr)
+	page, err := f.openPage(&o, stderr)
+	if err != nil {
+		return err
+	}
 	before := loader.PeakMemory()
-	summary, err := build.Run(cmd.Context(), o)
+	summary, err := runBuildWithPage(cmd.Context(), o, page)
 	show.finish()
 	if err != nil {
 		return err
 	}
-	summaryForPeople(summary)
-	for _, w := range summary.Warnings {
-		warn(stderr, w)
+	return errors.Join(f.report(cmd, summary), overCap(summary, before))
+}
+
+// report prints the summary of a build.
+func (f *buildFlags) report(cmd *cobra.Command, s *build.Summary) error {
+	summaryForPeople(s)
+	for _, w := range s.Warnings {
+		warn(cmd.ErrOrStderr(), w)
 	}
 	if f.asJSON {
-		err = json.NewEncoder(stdout).Encode(summary)
-	} else {
-		err = writeText(stdout, describe(summary))
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
 	}
-	return errors.Join(err, overCap(summary, before))
+	return writeText(cmd.OutOrStdout(), describe(s))
 }
 
 // notices returns a function that shows the build's messages.

@@ -21,11 +21,13 @@ func isUsage(err error) bool {
 	var settings *shard.SettingsError
 	var stale *build.StaleError
 	var plan *build.PlanError
+	var addition *build.AppendError
 	var input *source.InputError
 	if errors.As(err, &input) && input.Offset < 0 && errors.Is(err, fs.ErrNotExist) {
 		return true // the command names a missing file; a source that vanishes later is not wrong usage
 	}
-	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) || errors.As(err, &plan) ||
+	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) ||
+		errors.As(err, &addition) || errors.As(err, &plan) ||
 		anyOf(err, source.ErrUsage, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 
@@ -47,7 +49,7 @@ func isCorrupt(err error) bool {
 	var record *source.RecordError
 	var changed *source.SourceChangedError
 	var file *shard.FileError
-	return errors.As(err, &record) || errors.As(err, &changed) ||
+	return errors.As(err, &record) || errors.As(err, &changed) || errors.Is(err, source.ErrMismatch) ||
 		errors.As(err, &file) && errors.Is(err, shard.ErrTooLarge) ||
 		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge,
 			source.ErrNoDocuments, source.ErrUnsupported,

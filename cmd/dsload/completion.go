@@ -4,6 +4,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/spf13/cobra"
@@ -25,6 +26,8 @@ func choices() map[string]struct {
 		"overflow":       {words(example.Overflows), false},
 		"pack":           {words(pack.Policies), false},
 		"special-tokens": {words([]build.SpecialTokens{build.SpecialOfDocument, build.SpecialOfChunk}), false},
+		"train-on":       {words(chat.TrainOns), false},
+		"chat-template":  {nil, true},
 		"on-bad-record":  {words(build.BadRecordPolicies), false},
 		"progress":       {[]string{"auto", "bar", "json", "none"}, false},
 		"log-level":      {[]string{"debug", "info", "warn", "error"}, false},

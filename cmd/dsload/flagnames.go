@@ -12,11 +12,12 @@ var optionName = regexp.MustCompile("`([a-z]+(?:-[a-z]+)*)`")
 
 // optionFlags are the options that packages speak of. All are flags.
 var optionFlags = []string{
-	"bos", "causal-pairs", "checkpoint-every", "columns", "dataset", "dedup", "delimiter", "eos",
-	"exclude", "format", "include", "match", "max-bytes", "max-chars", "max-examples", "max-length",
-	"max-tokens", "max-val-examples", "memory", "min-chars", "no-match", "on-bad-record", "out",
-	"overflow", "overwrite", "pack", "sample", "shard-bytes", "special-tokens", "template",
-	"text-field", "tokenizer", "tokenizer-pattern", "val", "where", "workers",
+	"append", "bos", "causal-pairs", "chat-template", "checkpoint-every", "columns", "dataset",
+	"date", "dedup", "delimiter", "eos", "exclude", "format", "include", "match", "max-bytes",
+	"max-chars", "max-examples", "max-length", "max-tokens", "max-val-examples", "memory",
+	"min-chars", "no-match", "on-bad-record", "out", "overflow", "overwrite", "pack", "sample",
+	"shard-bytes", "special-tokens", "template", "text-field", "tokenizer", "tokenizer-pattern",
+	"train-on", "val", "where", "workers",
 }
 
 // flagNames writes the options that a message of a package names as flags: `memory` becomes --memory.

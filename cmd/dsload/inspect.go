@@ -24,6 +24,7 @@ type inspection struct {
 	Dropped   map[string]int64    `json:"dropped,omitempty"` // documents left out by filters, by the option
 	CutBy     []string            `json:"cut_by,omitempty"`  // options whose budgets left out part of the sources
 	cut       string              // CutBy as a sentence
+	Adding    bool                `json:"unfinished_addition,omitempty"`
 	losses    []string            // what else was cut off or left out
 	Packing   *build.PackSummary  `json:"packing,omitempty"`
 	Splits    []inspectedSplit    `json:"splits"`
@@ -111,7 +112,8 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
 		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: build.CutBy(m),
-		cut: flagNames(build.DescribeCut(m)), losses: build.Losses(m), Packing: build.Packed(m)}
+		cut: flagNames(build.DescribeCut(m)), losses: build.Losses(m), Packing: build.Packed(m),
+		Adding: shard.HasAddition(shard.OS(), dir)}
 	decode := func([]uint32) string { return "" }
 	if tok, err := loader.DatasetTokenizer(dir, m); err != nil {
 		warn(stderr, "examples are shown as ids: "+err.Error())
@@ -203,6 +205,9 @@ func (in *inspection) String() string {
 	}
 	if n := in.Counters["dropped"]; n > 0 {
 		fmt.Fprintf(&b, "%s longer than --max-length dropped\n", plural(n, "document"))
+	}
+	if in.Adding {
+		b.WriteString("an addition is unfinished: run its command again to finish it, or another one with --append --overwrite to give it up\n")
 	}
 	if in.Packing != nil {
 		fmt.Fprintf(&b, "%s\n", describePacking(in.Packing))

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,6 +33,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
+	}
+	if printed := new(said); errors.As(err, &printed) {
+		return printed.code
 	}
 	if isBrokenPipe(err) {
 		return exitDone // the reader has seen enough, as head does

@@ -19,6 +19,7 @@ import (
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -31,6 +32,7 @@ type serveFlags struct {
 	verify            bool
 	asJSON, stdinLife bool
 	logLevel          string
+	text              *pflag.FlagSet // how arguments that are text are built
 }
 
 func newServeCommand() *cobra.Command {
@@ -40,7 +42,9 @@ func newServeCommand() *cobra.Command {
 		Short: "Serve padded batches over a unix socket, and TCP on request",
 		Long: `Serves datasets to any number of trainers as padded batches: HTTP/1.1 with Arrow IPC
 bodies over a unix socket of mode 0600, and over TCP on request. A DATASET is a folder,
-or NAME=FOLDER to mix several. SIGTERM ends the server once its streams have ended or
+or NAME=FOLDER to mix several. Text is served as well: files, and with any of the flags
+about text whatever a build takes. It is built into the user's cache first, and again only
+where it changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. SIGTERM ends the server once its streams have ended or
 --drain is over; a second one ends it at once. A stream that is cut is an error for its
 client. When a dataset is rebuilt while it is served, all its streams end: start the
 server again.
@@ -50,11 +54,11 @@ GET /v1/batches takes the parameters
 /v1/dataset is the manifest, /healthz the state, /metrics for Prometheus, / a dashboard.
 Without a token, TCP answers only requests for localhost, and none from other sites' pages.`,
 		Example: `  dsload serve data --socket /tmp/feed.sock
+  dsload serve corpus.jsonl --tokenizer gpt2 --max-length 1024
   dsload serve wiki=data/wiki code=data/code          # ?mix=wiki=0.7,code=0.3
   curl --unix-socket dsload.sock 'http://dsload/v1/batches?shuffle=block&bucket=4096' -o b.arrows
   dsload serve data --listen 127.0.0.1:8080           # dashboard at http://127.0.0.1:8080/
   dsload serve data --listen :8443 --tls-cert c.pem --tls-key k.pem --token-file token`,
-		Args: folders(minArgs(1, "at least one dataset")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.opts.Datasets = args
 			return runServe(cmd, &f)
@@ -78,6 +82,8 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false, "end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
+	f.text = textFlags(flags)
+	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
 	return cmd
 }
 
@@ -101,6 +107,14 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 		return err
 	}
 	setRuntimeLimit(f.opts.Memory)
+	if f.opts.Datasets, err = textOrDatasets(cmd, f.opts.Datasets, f.text); err != nil {
+		return err
+	}
+	release, err := holdAll(f.opts.Datasets)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	if f.verify {
 		if err := verifyAll(cmd, f.opts.Datasets); err != nil {
 			return err

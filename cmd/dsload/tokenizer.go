@@ -21,13 +21,13 @@ func newTokenizerCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTokenizerEncodeCommand(), newTokenizerDecodeCommand(), newTokenizerDigestCommand(),
+	cmd.AddCommand(newTokenizerEncodeCommand(), newTokenizerDecodeCommand(), newTokenizerChatCommand(), newTokenizerDigestCommand(),
 		newTokenizerInspectCommand(), newTokenizerTrainCommand())
 	return cmd
 }
 
 const (
-	tokenizerUsage        = "built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model"
+	tokenizerUsage        = "built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model, or hf://OWNER/NAME"
 	tokenizerPatternUsage = "how .tiktoken ranks split text: gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number)"
 )
 

@@ -182,7 +182,7 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 				q := shellQuote(arg)
 				return usagef("build %s: this is a dataset already; look into it with 'dsload inspect %s', or serve it with 'dsload serve %s'", arg, q, q)
 			}
-		case "serve", "inspect", "verify", "export", "stats":
+		case "serve", "inspect", "verify", "export", "stats", "which":
 			dir := serve.DatasetDir(arg)
 			info, err := os.Stat(dir)
 			if err != nil || !info.Mode().IsRegular() {
@@ -191,6 +191,9 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 			if parent := filepath.Dir(dir); isDataset(parent) {
 				return usagef("%s %s: this is a file of a dataset; give its folder: 'dsload %s %s'", cmd.Name(), arg,
 					cmd.Name(), shellQuote(parent))
+			}
+			if cmd.Name() == "serve" && dir == arg {
+				continue // text, which is built first
 			}
 			return usagef("%s %s: this is a file, not a dataset; make one of it first: 'dsload build %s --out data', then 'dsload %s data'",
 				cmd.Name(), arg, shellQuote(dir), cmd.Name())

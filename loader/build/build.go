@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -34,16 +35,22 @@ var (
 
 // build is one call of Run.
 type build struct {
-	opts   Options
-	meter  meter
-	cutter *example.Cutter // the flusher's
+	opts  Options
+	meter meter
+	// What a Monitor shows besides the meter.
+	watched watched
+	waits   waits
+	cutter  *example.Cutter // the flusher's
 
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
 	ends      documentEnds
 	filter    *shape.Filter
+	base      *base  // of an addition, else nil
 	template  string // the name of a built-in one, or the text
 	phases    []phase
+	chat      *chats            // nil where no input holds conversations
+	pins      map[string]string // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
 	plan      *MemoryPlan
 	ledger    *budget.Ledger
@@ -100,6 +107,9 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 		return b.finishedPart()
 	}
 	if errors.Is(err, shard.ErrFinished) {
+		if b.base != nil {
+			return b.appended()
+		}
 		return b.finished()
 	}
 	var locked *shard.LockedError
@@ -135,6 +145,9 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	f.hold = newHoldout(held, expectedExamples(o, textBytes))
 	f.beginPart()
 	f.openSeen()
+	if err := f.loadBase(); err != nil {
+		return nil, errors.Join(err, f.closeSeen())
+	}
 	if checkpoint == nil {
 		return f, nil
 	}
@@ -192,6 +205,8 @@ func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
 		}
 	}
 	b.meter.publish(&f.state)
+	f.show()
+	b.watch()
 	stopReport := b.report(b.opts.Progress)
 	defer stopReport()
 	for f.state.Phase < len(b.phases) {
@@ -226,6 +241,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.readErr, b.ended = nil, false
 	f.stopped = ""
 
+	b.watched.since.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
 	group.Go(func() error { return b.read(pipeline, ctx, reader) })
@@ -235,6 +251,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter = p.formatter.NewWorker().StopAt(ctx.Done())
+		w.chat = b.chat.newWorker(b, w.encoder, ctx.Done())
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -43,10 +44,12 @@ func (f *flusher) finish() (*Summary, error) {
 	if s.Examples == 0 {
 		return nil, f.noExamples()
 	}
-	if err := f.writeTokenizer(); err != nil {
-		return nil, err
+	if b.base == nil {
+		if err := f.writeTokenizer(); err != nil {
+			return nil, err
+		}
 	}
-	if err := f.writeSeen(); err != nil {
+	if err := errors.Join(f.writeSeen(), f.writeHeldOut()); err != nil {
 		return nil, err
 	}
 	if s.Rejected > 0 {
@@ -54,7 +57,7 @@ func (f *flusher) finish() (*Summary, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.builder.WriteFile(shard.RejectsName, bytes.NewReader(lines)); err != nil {
+		if err := f.builder.WriteFile(b.nameIn(shard.RejectsName), bytes.NewReader(lines)); err != nil {
 			return nil, err
 		}
 	}
@@ -62,10 +65,14 @@ func (f *flusher) finish() (*Summary, error) {
 		return nil, err
 	}
 	sum := f.summary()
-	manifest, err := f.builder.Finish(shard.Provenance{
+	provenance := shard.Provenance{
 		Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: f.counters(), Dropped: s.DroppedBy,
 		Run: f.runRecord(sum),
-	})
+	}
+	if b.base != nil {
+		b.base.addTo(&provenance)
+	}
+	manifest, err := f.builder.Finish(provenance)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +104,8 @@ func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
 		for _, part := range f.b.phases[i].set.PartsAt(end.Position) {
-			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag}
+			info := shard.SourceInfo{URI: part.URI, Files: part.Files, Bytes: part.Size, ETag: part.ETag,
+				Revision: part.Revision}
 			if part.Inputs <= end.Input {
 				info.Checksum = part.Checksum
 			}
@@ -114,7 +122,8 @@ func (f *flusher) counters() map[string]int64 {
 		"copies": s.Copies, "forced_cuts": s.Forced, "rejected": s.Rejected,
 	}
 	for name, n := range map[string]int64{"copied_examples": s.Copied, "val_rest": s.ValRest,
-		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty()} {
+		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty(),
+		"untrained": f.cutter.Untrained(), "untrained_rows": f.cutter.UntrainedRows()} {
 		if n > 0 {
 			counters[name] = n
 		}
@@ -147,6 +156,9 @@ func (f *flusher) summary() *Summary {
 	sum.Formats = f.b.formats()
 	sum.ValRest, sum.CopiedExamples, sum.WithoutTarget, sum.CutBy = s.ValRest, s.Copied, f.cutter.WithoutTarget(),
 		s.CutBy
+	if b.base != nil {
+		sum.Added = s.Examples
+	}
 	sum.DroppedBy = s.DroppedBy
 	sum.Truncated, sum.Empty = f.cutter.Cut(), f.cutter.Empty()
 	sum.Stopped = s.Ends[0].Stopped + f.unread().String()
@@ -159,6 +171,12 @@ func (f *flusher) notes() (notes []string) {
 	s, b := &f.state, f.b
 	o := &b.opts
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if b.base != nil {
+		add("added: %d examples, %d tokens; the shards that were there are as they were", s.Examples, s.Tokens)
+		if s.Rejected > 0 {
+			add("bad records are listed in %s", b.nameIn(shard.RejectsName))
+		}
+	}
 	for i, end := range s.Ends {
 		notes = append(notes, b.phases[i].set.Notes()...)
 		if t := end.Position.Trailing; t != nil {
@@ -181,7 +199,7 @@ func (f *flusher) notes() (notes []string) {
 		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
 	}
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
-	notes = append(notes, losses(f.counters(), b.phases[0].formatter.HasTarget())...)
+	notes = append(notes, losses(f.counters(), b.kind())...)
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
 	}

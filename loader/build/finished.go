@@ -78,22 +78,14 @@ func (b *build) finished() (*Summary, error) {
 	if err := b.unchangedSince(m); err != nil {
 		return nil, err
 	}
-	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Stopped: "nothing to do, the dataset is there",
-		Documents: m.Counters["documents"], TextBytes: m.Counters["text_bytes"], Replaced: m.Counters["replaced"],
-		Dropped: m.Counters["dropped"], Copies: m.Counters["copies"], Rejected: m.Counters["rejected"],
-		CopiedExamples: m.Counters["copied_examples"], ValRest: m.Counters["val_rest"],
-		WithoutTarget: m.Counters["without_target"],
-		Formats:       b.formats(), CutBy: CutBy(m), Truncated: m.Counters["truncated"], Empty: m.Counters["empty"],
-		Warnings: b.warnings(),
-	}
-	if cut := DescribeCut(m); cut != "" {
-		s.Notes = append(s.Notes, cut)
-	}
-	s.DroppedBy = m.Dropped
-	s.Notes = append(s.Notes, Losses(m)...)
-	s.addSplits(m)
-	s.Packing = Packed(m)
-	return s, nil
+	return b.finishedSummary(m), nil
+}
+
+// finishedSummary is the summary of a finished dataset that was found.
+func (b *build) finishedSummary(m *shard.Manifest) *Summary {
+	s := summaryOf(b.opts.Out, m)
+	s.CapBytes, s.Formats, s.Warnings = b.opts.Memory, b.formats(), b.warnings()
+	return s
 }
 
 // unchangedSince compares the sources with those of a finished dataset: by size and modification

@@ -46,6 +46,7 @@ type flusher struct {
 func (f *flusher) run(ctx context.Context) error {
 	for {
 		var j *job
+		idle := time.Now()
 		select {
 		case next, ok := <-f.b.ordered:
 			if !ok {
@@ -60,6 +61,7 @@ func (f *flusher) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		waited(&f.b.waits.flusher, idle)
 		if j.stopped {
 			return errUnfinished
 		}
@@ -80,6 +82,7 @@ func (f *flusher) run(ctx context.Context) error {
 		if mark != nil {
 			f.b.scan.border(f, mark)
 		}
+		f.show()
 		if f.due() {
 			if err := f.checkpoint(); err != nil {
 				return err
@@ -92,6 +95,9 @@ func (f *flusher) flush(j *job) error {
 	for i := range j.documents {
 		d := &j.documents[i]
 		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
+		if f.b.base != nil {
+			d.Ordinal += f.b.base.first
+		}
 		if err := f.origins.note(&f.state, &d.Record); err != nil {
 			return err
 		}
@@ -183,6 +189,9 @@ func (f *flusher) document(j *job, d *document) error {
 			pair = f.cutter.CausalPair
 		}
 		return pair(ids, j.ids[d.target.start:d.target.end], f.emit)
+	}
+	if d.hasMask {
+		return f.cutter.Masked(ids, j.mask[d.mask.start:d.mask.end], f.emit)
 	}
 	if err := f.cutter.Add(ids, f.emit); err != nil {
 		return err
@@ -298,10 +307,10 @@ func (f *flusher) valFull() bool {
 }
 
 // cutText re-tokenizes the first maxBytes of a document's text, cut at a character, for the byte
-// budget that ends inside it. It happens once a build. A pair of prompt and target is not cut but
-// left out.
+// budget that ends inside it. It happens once a build. A pair of prompt and target, and a
+// conversation, is not cut but left out.
 func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
-	if d.hasTarget {
+	if d.hasTarget || d.isChat {
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)
@@ -371,7 +380,9 @@ func (f *flusher) checkpoint() error {
 	if err := f.saveSeen(); err != nil {
 		return err
 	}
-	f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	if f.b.base == nil {
+		f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
+	}
 	if f.pack != nil {
 		f.state.Pack = &f.pack.state
 	}
@@ -390,5 +401,6 @@ func (f *flusher) checkpoint() error {
 		return err
 	}
 	f.last, f.since = f.b.opts.clock(), 0
+	f.b.watched.note(f.state.Examples)
 	return nil
 }

@@ -72,7 +72,7 @@ const (
 )
 
 func (h *holdout) choose(hash uint64) verdict {
-	if h.want == 0 {
+	if h.want == 0 && h.documents == nil {
 		return toTrain
 	}
 	_, heldOut := h.documents[hash]
@@ -90,6 +90,14 @@ func (h *holdout) choose(hash uint64) verdict {
 
 // has reports whether a document with this hash was held out.
 func (h *holdout) has(hash uint64) bool { _, ok := h.documents[hash]; return ok }
+
+// close makes it one that takes no document and knows those that were held out before.
+func (h *holdout) close(hashes []uint64) {
+	h.documents = make(map[uint64]struct{}, len(hashes))
+	for _, hash := range hashes {
+		h.documents[hash] = struct{}{}
+	}
+}
 
 func (h *holdout) full() bool { return h.have >= h.want }
 

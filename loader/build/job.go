@@ -56,6 +56,7 @@ type job struct {
 
 	// Filled by the worker.
 	ids     []uint32 // of all documents of the job, back to back
+	mask    []bool   // of the ids of conversations: whether they are trained on
 	keys    []byte   // what Dedup compares of each document, back to back
 	stopped bool     // the build was stopped before the worker was done: the next run does this job again
 }
@@ -69,6 +70,9 @@ type document struct {
 	// Set by the worker.
 	ids, target span // in job.ids; target only where hasTarget
 	hasTarget   bool
+	mask        span // in job.mask; only where hasMask
+	hasMask     bool
+	isChat      bool // its text was made of a conversation
 	textBytes   int64
 	hash        uint64 // of the text; of the first piece where there are several
 	replaced    int64
@@ -80,7 +84,10 @@ type span struct{ start, end int }
 
 // longRecordLease is the lease of a job of one record longer than a piece: its buffers, and what
 // formatting it takes beyond a worker's scratch.
-func longRecordLease(raw int64, f *example.Formatter) int64 {
+func longRecordLease(raw int64, f *example.Formatter, c *chats) int64 {
+	if c != nil {
+		return c.leaseBytes(raw, 1) + c.ScratchBytes(raw) - c.ScratchBytes(pieceBytes)
+	}
 	return leaseBytes(raw, 1, f.OverheadBytes()) + f.ScratchBytes(raw) - f.ScratchBytes(pieceBytes)
 }
 
@@ -100,8 +107,12 @@ func (j *job) reset() {
 	if cap(j.ids) > worstExpansion*(jobTextBytes+pieceBytes) {
 		j.ids = nil
 	}
+	if cap(j.mask) > worstExpansion*(jobTextBytes+pieceBytes) {
+		j.mask = nil
+	}
 	clear(j.documents) // errors must not outlive their job
-	j.raw, j.ids, j.keys, j.documents, j.stopped, j.mark = j.raw[:0], j.ids[:0], j.keys[:0], j.documents[:0], false, nil
+	j.raw, j.ids, j.mask, j.keys, j.documents = j.raw[:0], j.ids[:0], j.mask[:0], j.keys[:0], j.documents[:0]
+	j.stopped, j.mark = false, nil
 }
 
 // record describes the document's bytes to package example, which does not know package source.

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -11,12 +12,40 @@ import (
 
 // Losses are sentences about what a build cut off or left out of the documents that it read, besides bad records and what a budget cut.
 func Losses(m *shard.Manifest) []string {
-	return append(droppedNotes(m.Dropped, m.Counters["documents"]),
-		losses(m.Counters, m.Schema.Labels || m.Schema.LossMask)...)
+	kind := texts
+	var s struct {
+		ChatTemplate string `json:"chat-template"`
+	}
+	if m.Schema.Labels || m.Schema.LossMask {
+		kind = pairs
+	}
+	if json.Unmarshal(m.Settings, &s) == nil && s.ChatTemplate != "" { // else another program's settings
+		kind = conversations
+	}
+	return append(droppedNotes(m.Dropped, m.Counters["documents"]), losses(m.Counters, kind)...)
 }
 
-// losses makes sentences of the counters. pairs: the documents are pairs of prompt and target.
-func losses(counters map[string]int64, pairs bool) (sentences []string) {
+// documentKind is what the documents of a build are.
+type documentKind int
+
+const (
+	texts documentKind = iota
+	pairs
+	conversations
+)
+
+func (b *build) kind() documentKind {
+	switch {
+	case b.chat != nil:
+		return conversations
+	case b.hasTarget():
+		return pairs
+	}
+	return texts
+}
+
+// losses makes sentences of the counters.
+func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 	add := func(counter, format string) {
 		if n := counters[counter]; n > 0 {
 			sentences = append(sentences, fmt.Sprintf(format, n))
@@ -28,8 +57,16 @@ func losses(counters map[string]int64, pairs bool) (sentences []string) {
 		counters = maps.Clone(counters)
 		delete(counters, counterTruncated) // said
 	}
+	if kind == conversations {
+		add("untrained", "conversations left out because no token of them is trained on: %d")
+		add("without_target", "conversations left out because no token within `max-length` is trained on: %d; raise `max-length`")
+		add("untrained_rows", "rows without a token that is trained on: %d; they are kept as parts of their conversations")
+		add("truncated", "conversations cut to `max-length`: %d; the rest of each was left out")
+		add("empty", "conversations left out because they hold no text: %d")
+		return sentences
+	}
 	add("without_target", "examples left out because no token of the target was in them: %d; raise `max-length` to keep prompt and target together")
-	if pairs {
+	if kind == pairs {
 		add("truncated", "pairs cut to `max-length`, prompt or target: %d; raise it, or leave them out with `overflow` drop")
 		add("empty", "pairs left out because the prompt or the target is empty: %d")
 		return sentences
@@ -66,7 +103,10 @@ func (f *flusher) noExamples() error {
 	if n := f.cutter.Dropped(); n > 0 {
 		reasons = append(reasons, fmt.Sprintf("documents longer than `max-length` dropped: %d", n))
 	}
-	reasons = append(reasons, losses(f.counters(), f.b.phases[0].formatter.HasTarget())...)
+	if f.cutter.Untrained() > 0 {
+		reasons = append(reasons, f.b.chat.whyUntrained())
+	}
+	reasons = append(reasons, losses(f.counters(), f.b.kind())...)
 	if len(reasons) == 0 {
 		reasons = []string{source.ErrNoDocuments.Error()}
 	}

@@ -25,6 +25,7 @@ type MemoryPlan struct {
 	jobLease   int64 // of a usual job
 	maxRecords int
 	maxShards  int
+	seenPool   int64 // pages of the hashes that Dedup compares
 	jobs       int64 // jobs that fit in flight
 }
 
@@ -63,7 +64,7 @@ const (
 
 // planMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
 // need.
-func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter,
+func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter, base *base, c *chats,
 	builder shard.BuilderOptions) (*MemoryPlan, error) {
 	f := phases[0].formatter
 	workers, templateBytes := int64(o.Workers), f.OverheadBytes()
@@ -75,11 +76,21 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/templateBytes)))
 	}
 	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
+	if c != nil {
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/c.OverheadBytes())))
+		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
+	}
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 	builder.MaxShards = leastShards
 
-	fixed := append(fixedParts(o, t, phases, builder), shapingParts(o, filter)...)
+	fixed := slices.Concat(fixedParts(o, t, phases, base, builder), filterParts(o, filter), c.memoryParts(workers))
+	if o.Beside > 0 {
+		fixed = append(fixed, budget.Part{Name: "live page", Bytes: o.Beside, Why: "its connections, figures of the last two hours"})
+	}
 	var need int64
+	if o.Dedup != shape.None {
+		need += seenPart(shape.PoolBytes(o.Memory)).Bytes
+	}
 	for _, part := range fixed {
 		need += part.Bytes
 	}
@@ -109,6 +120,11 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 		Why: fmt.Sprintf("sizes and checksums of up to %d shards", p.maxShards)}
 	fixed = append(fixed, list)
 	need += list.Bytes
+	if o.Dedup != shape.None { // half of what jobs leave
+		p.seenPool = shape.PoolBytes(o.Memory) + max(0, min(o.Memory/4, (o.Memory-need-(4*workers+4)*p.jobLease)/2))
+		fixed = append(fixed, seenPart(p.seenPool))
+		need += fixed[len(fixed)-1].Bytes - seenPart(shape.PoolBytes(o.Memory)).Bytes
+	}
 	p.jobs = min((o.Memory-need)/p.jobLease, 4*workers+4)
 	if p.jobs < leastJobs {
 		largest := slices.MaxFunc(fixed[1:], func(a, b budget.Part) int { return cmp.Compare(a.Bytes, b.Bytes) })
@@ -121,16 +137,17 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 }
 
 // fixedParts are the parts of the cap that depend on the settings alone.
-func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, builder shard.BuilderOptions) []budget.Part {
+func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
+	builder shard.BuilderOptions) []budget.Part {
 	f, workers := phases[0].formatter, int64(o.Workers)
+	heldOut, whyHeldOut := heldOutPart(o, base)
 	parts := []budget.Part{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
 		{Name: "source", Bytes: sourceBytes(phases) + 2*pieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
-		{Name: "held out", Bytes: 2 * heldBytes * o.MaxValExamples,
-			Why: fmt.Sprintf("hashes of `max-val-examples` %d", o.MaxValExamples)},
+		{Name: "held out", Bytes: 2 * heldBytes * heldOut, Why: whyHeldOut},
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, maxRecordBytes)),
 			Why: fmt.Sprintf("chunk carried on, `max-length` %d", o.MaxLength)},
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
@@ -59,6 +60,14 @@ type Options struct {
 	// target: for decoder-only models. It needs a Template that makes targets. Output.
 	CausalPairs bool
 
+	// ChatTemplate is a file with a Jinja template for conversations, or the name of one of the
+	// tokenizer's. Output. Default: the tokenizer's own.
+	ChatTemplate string
+	// TrainOn is whose turns of a conversation carry loss. Output. Default chat.TrainAssistant.
+	TrainOn chat.TrainOn
+	// Date, as 2006-01-02, is what a chat template prints as today's. Output. Default: none, and a
+	// template that asks for it is refused.
+	Date string
 	// Filter is which documents stay, by their fields, text and length. Output. Default: all.
 	Filter shape.Options
 	// Dedup is which copies of earlier documents are left out. Output. Default shape.None.
@@ -105,7 +114,10 @@ type Options struct {
 	OnBadRecord OnBadRecord
 	// Overwrite starts afresh in a folder that holds another build.
 	Overwrite bool `json:"-"`
-
+	// Append adds the sources to the finished dataset in Out, with the settings that it was built
+	// with. Budgets are of the addition alone. With it, Overwrite gives up an unfinished addition
+	// and nothing else. Output.
+	Append bool
 	// Partition, where set, is the one of a plan that is built; the options marked "Output" are then
 	// those of the plan.
 	Partition *Partition `json:"-"`
@@ -119,6 +131,11 @@ type Options struct {
 	// Notice, where set, is called with what a user wants to know while the build runs: the format
 	// that was found, where an earlier run is resumed.
 	Notice func(string) `json:"-"`
+	// Monitor, where set, shows the build while it runs.
+	Monitor *Monitor `json:"-"`
+	// Beside is what the process holds besides the build, such as a page that shows it, in bytes. It
+	// is taken from Memory.
+	Beside int64 `json:"-"`
 	// checkpointInterval is the shortest time between checkpoints. Default
 	// defaultCheckpointInterval; tests set it to a nanosecond.
 	checkpointInterval time.Duration
@@ -165,7 +182,7 @@ const (
 func Defaults() Options { return Options{}.withDefaults() }
 
 func (o Options) withDefaults() Options {
-	if len(o.Sources) == 0 {
+	if len(o.Sources) == 0 && !o.Append {
 		o.Sources = []string{DefaultSource}
 	}
 	o.Out = cmp.Or(o.Out, "./dsload-data")
@@ -176,6 +193,7 @@ func (o Options) withDefaults() Options {
 		o.Pack = policy
 	}
 	o.Overflow = cmp.Or(o.Overflow, overflowOf(o.Pack))
+	o.TrainOn = cmp.Or(o.TrainOn, chat.TrainAssistant)
 	o.ShardBytes = cmp.Or(o.ShardBytes, 64<<20)
 	o.Memory = cmp.Or(o.Memory, loader.DefaultMemory())
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
@@ -203,6 +221,8 @@ func (o Options) validate() error {
 		oneOf("overflow", o.Overflow, example.Overflows...),
 		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies...),
 		oneOf("format", o.Format, source.Formats...),
+		oneOf("train-on", o.TrainOn, chat.TrainOns...),
+		o.checkChat(),
 		oneOf("dedup", o.Dedup, shape.Dedups...),
 		oneOf("special-tokens", o.SpecialTokens, SpecialOfDocument, SpecialOfChunk),
 		atLeast("max-examples", o.MaxExamples, 0),
@@ -215,6 +235,7 @@ func (o Options) validate() error {
 		atLeast("checkpoint-every", o.CheckpointEvery, 1),
 		checkOutAddress(o.Out),
 		o.checkStdin(),
+		o.checkAppend(),
 		o.checkTextField(),
 		o.checkCSV(),
 		atMost("max-length", o.MaxLength, maxMaxLength),

@@ -149,6 +149,9 @@ func planable(o *Options, partitions int) error {
 		return loader.BadOption("partitions", fmt.Sprint(partitions),
 			"standard input can be read only once, and partitions read for themselves; write it to a file first")
 	}
+	if o.Append {
+		return loader.BadOption("append", "", "a plan builds a dataset of its own; build the new sources into another folder")
+	}
 	if o.Pack != pack.None {
 		return loader.BadOption("pack", string(o.Pack),
 			"rows that are packed while partitions are built cannot be those of the single build; leave it out, and pack while serving")

@@ -19,7 +19,8 @@ func prepare(ctx context.Context, o Options) (*build, error) {
 	b := &build{opts: o}
 	b.meter.start = o.clock()
 	for _, step := range []func(context.Context) error{
-		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.checkFields, b.checkTargets, b.renderSettings,
+		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.openChat,
+		b.checkFields, b.checkTargets, b.openBase, b.renderSettings,
 		b.planMemory,
 	} {
 		if err := step(ctx); err != nil {
@@ -45,11 +46,12 @@ func PlanMemory(o Options) (*MemoryPlan, error) {
 	return b.plan, b.close()
 }
 
-func (b *build) openTokenizer(context.Context) (err error) {
+func (b *build) openTokenizer(ctx context.Context) (err error) {
 	o := &b.opts
 	if b.tokenizer = o.LoadedTokenizer; b.tokenizer == nil {
 		b.tokenizer, err = loader.OpenTokenizerWith(o.Tokenizer,
-			loader.TokenizerOptions{Pattern: o.TokenizerPattern, Memory: o.Memory})
+			loader.TokenizerOptions{Pattern: o.TokenizerPattern, Memory: o.Memory,
+				Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) }})
 	}
 	return err
 }
@@ -99,9 +101,10 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes(),
-		Columns: o.Columns, Delimiter: o.delimiter(),
+		Columns: o.Columns, Delimiter: o.delimiter(), FindChat: o.TextField == "" && b.template == "",
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
-		Include: o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
+		Revision: b.pinned,
+		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 		Only: o.Partition.rangeOf(len(b.phases)),
 	}}
 	var err error
@@ -111,6 +114,9 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		return p, err
 	}
 	p.options.TextField, p.options.Fields = p.formatter.StreamedField(), b.withFilterFields(p.formatter.Fields())
+	if o.Format == source.Chat { // all fields of a record may be part of its conversation
+		p.options.TextField, p.options.Fields = "", nil
+	}
 	if p.set, err = source.Open(ctx, p.options); err != nil {
 		return p, advise(err)
 	}
@@ -139,12 +145,18 @@ func (b *build) hasTarget() bool { return b.phases[0].formatter.HasTarget() }
 // renderSettings sets the options of the shards, with the settings that they keep.
 func (b *build) renderSettings(context.Context) error {
 	o := &b.opts
-	rendered, err := b.settings()
+	rendered, err := b.shards.Settings, error(nil) // of an addition
+	if b.base == nil {
+		rendered, err = b.settings()
+	}
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
-			LossMask: o.CausalPairs, Segments: o.Pack != pack.None},
+			LossMask: o.CausalPairs || b.chat.masked(), Segments: o.Pack != pack.None},
 		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
 		MayChange: mayChange,
+	}
+	if b.base != nil {
+		b.shards.Append, b.shards.FirstDocument = true, b.base.first
 	}
 	if err != nil || o.Partition == nil {
 		return err
@@ -153,7 +165,7 @@ func (b *build) renderSettings(context.Context) error {
 }
 
 func (b *build) planMemory(context.Context) (err error) {
-	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.shards); err != nil {
+	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.base, b.chat, b.shards); err != nil {
 		return err
 	}
 	b.shards.MaxShards = b.plan.maxShards

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/dsload/dsload/loader/build/source"
 )
@@ -65,7 +66,10 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 // newJob leases a job for records that begin with one of rawBytes: the usual lease, or as much as
 // that one needs.
 func (b *build) newJob(ctx context.Context, rawBytes int64) (*job, error) {
-	lease, err := b.ledger.Acquire(ctx, max(b.plan.jobLease, longRecordLease(rawBytes, b.phases[0].formatter)))
+	start := time.Now()
+	lease, err := b.ledger.Acquire(ctx,
+		max(b.plan.jobLease, longRecordLease(rawBytes, b.phases[0].formatter, b.chat)))
+	waited(&b.waits.reader, start)
 	if err != nil {
 		return nil, err
 	}

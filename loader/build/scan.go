@@ -71,7 +71,7 @@ func (s *scan) begin(phase int, set *source.Set, reader *source.Reader) error {
 	list := make([]source.Listed, set.Len())
 	for i := range list {
 		var err error
-		if list[i], err = set.Listed(i); err != nil {
+		if list[i], err = set.PlanInput(i); err != nil {
 			return err
 		}
 	}

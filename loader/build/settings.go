@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
@@ -27,6 +28,10 @@ type settings struct {
 	Delimiter      string           `json:"delimiter,omitempty"`
 	Template       string           `json:"template,omitempty"`
 	CausalPairs    bool             `json:"causal-pairs,omitempty"`
+	ChatTemplate   string           `json:"chat-template,omitempty"` // its text
+	ToolTemplate   string           `json:"chat-tool-template,omitempty"`
+	TrainOn        chat.TrainOn     `json:"train-on,omitempty"` // unset for "assistant"
+	Date           string           `json:"date,omitempty"`
 	Where          []string         `json:"where,omitempty"`
 	Match          []string         `json:"match,omitempty"`
 	NoMatch        []string         `json:"no-match,omitempty"`
@@ -65,6 +70,7 @@ func (b *build) settings() (json.RawMessage, error) {
 	if o.Pack != pack.None {
 		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
 	}
+	b.chat.settings(&s)
 	return json.Marshal(s)
 }
 

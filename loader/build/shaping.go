@@ -12,7 +12,6 @@ import (
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
-	"github.com/dsload/dsload/shard"
 )
 
 // Filters judge whole documents, in the workers. Dedup compares them in the flusher, in the order of
@@ -90,18 +89,19 @@ func (b *build) firstOf(format source.Format) string {
 	return "an input"
 }
 
-// shapingParts are the parts of the memory cap that filters and Dedup take, none without them.
-func shapingParts(o *Options, f *shape.Filter) (parts []budget.Part) {
+// filterParts are the parts of the memory cap that filters take, none without them.
+func filterParts(o *Options, f *shape.Filter) (parts []budget.Part) {
 	if o.Filter.Active() {
 		parts = append(parts, budget.Part{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
 			Why: "conditions and expressions, and what each worker's matches take"})
 	}
-	if o.Dedup != shape.None {
-		pool := shape.PoolBytes(o.Memory)
-		parts = append(parts, budget.Part{Name: "dedup", Bytes: shape.SeenBytes(pool), Why: fmt.Sprintf(
-			"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)})
-	}
 	return parts
+}
+
+// seenPart is the part of the memory cap that Dedup takes with so many bytes of pages.
+func seenPart(pool int64) budget.Part {
+	return budget.Part{Name: "dedup", Bytes: shape.SeenBytes(pool), Why: fmt.Sprintf(
+		"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)}
 }
 
 // judged is what a worker found about a document for the filter.
@@ -222,7 +222,7 @@ func (f *flusher) openSeen() {
 	} else {
 		log, scratch = f.builder.SeenPaths()
 	}
-	f.seen = shape.NewSeen(o.Dedup, o.FS, log, scratch, shape.PoolBytes(o.Memory))
+	f.seen = shape.NewSeen(o.Dedup, o.FS, log, scratch, f.b.plan.seenPool)
 }
 
 func (f *flusher) restoreSeen() error {
@@ -249,16 +249,19 @@ func (f *flusher) writeSeen() error {
 	}
 	keys, err := f.seen.Keys()
 	if err == nil {
-		err = f.builder.WriteFile(shard.HashesName(0), keys)
+		err = f.builder.WriteFile(f.b.hashesName(), keys)
 	}
 	return errors.Join(err, f.closeSeen())
 }
 
+// closeSeen gives the record's memory back, too.
 func (f *flusher) closeSeen() error {
 	if f.seen == nil {
 		return nil
 	}
-	return f.seen.Close()
+	err := f.seen.Close()
+	f.seen = nil
+	return err
 }
 
 // tooLongToJudge reports whether a record is bad only because it was wanted whole.

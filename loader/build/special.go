@@ -91,20 +91,28 @@ func (b *build) cutterOptions() example.CutterOptions {
 	if id := b.ends.eos; id != nil && !slices.Contains(t.Suffix(), *id) {
 		c.Suffix = []uint32{*id}
 	}
+	if b.chat != nil { // the template writes what goes around a conversation
+		return b.finalTokens(c)
+	}
 	if o.SpecialTokens == SpecialOfChunk {
 		c.RowPrefix, c.RowSuffix = t.Prefix(), t.Suffix()
 	} else {
 		c.Prefix, c.Suffix = slices.Concat(t.Prefix(), c.Prefix), slices.Concat(c.Suffix, t.Suffix())
 	}
+	return b.finalTokens(c)
+}
+
+// finalTokens sets which tokens end a text.
+func (b *build) finalTokens(c example.CutterOptions) example.CutterOptions {
 	c.Final = func(id uint32) bool {
-		return b.ends.eos != nil && id == *b.ends.eos || int(id) == t.Special().EOS
+		return b.ends.eos != nil && id == *b.ends.eos || int(id) == b.tokenizer.Special().EOS
 	}
 	return c
 }
 
 // endNote means that nothing marks where a document ends, "" where something does.
 func (b *build) endNote() string {
-	if b.ends.eos != nil || len(b.tokenizer.Suffix()) > 0 {
+	if b.ends.eos != nil || len(b.tokenizer.Suffix()) > 0 || b.chat != nil {
 		return ""
 	}
 	note := fmt.Sprintf("no token marks where a document ends: %s adds none", b.tokenizer.Name())

@@ -32,6 +32,7 @@ type Summary struct {
 	Stopped         string   `json:"stopped"`
 	Notes           []string `json:"notes,omitempty"`
 	Warnings        []string `json:"warnings,omitempty"`
+	Added           int64    `json:"added_examples,omitempty"` // of Append; Splits are those of the whole dataset
 	AlreadyBuilt    bool     `json:"already_built,omitempty"`
 	Resumed         bool     `json:"resumed,omitempty"`
 	ResumedAt       int64    `json:"resumed_at,omitempty"` // examples that earlier runs had written

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -17,20 +18,23 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
+	chat      *chatWorker // nil where no input holds conversations
+	filter    *shape.Filter
+	sketcher  *shape.Sketcher
 	// of a plan: counts reports that the content of documents is of no interest, skip that their ids
 	// are of none
-	counts   bool
-	skip     func(*document) bool
-	filter   *shape.Filter
-	sketcher *shape.Sketcher
+	counts bool
+	skip   func(*document) bool
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
 // is wrong with a record is noted in its document, for the flusher to judge in order.
 func (b *build) tokenize(ctx context.Context, w *worker) error {
 	for {
+		idle := time.Now()
 		select {
 		case j, ok := <-b.work:
+			waited(&b.waits.workers, idle)
 			if !ok {
 				return nil
 			}
@@ -61,10 +65,16 @@ func (w *worker) run(j *job) bool {
 		if d.Err != nil || !w.judgeFields(j, d) {
 			continue
 		}
-		if d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); errors.Is(d.err,
-			example.ErrStopped) {
+		isChat := w.chat.takes(d)
+		if isChat {
+			d.err = w.chat.format(&w.scratch, d, j.raw[d.raw.start:d.raw.end])
+		} else {
+			d.err = w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end])
+		}
+		switch {
+		case errors.Is(d.err, example.ErrStopped):
 			return false
-		} else if d.err != nil {
+		case d.err != nil:
 			continue
 		}
 		f := &w.scratch
@@ -75,6 +85,10 @@ func (w *worker) run(j *job) bool {
 		d.replaced = int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)
 		if w.skip != nil && w.skip(d) {
+			continue
+		}
+		if isChat {
+			w.chat.encode(j, d)
 			continue
 		}
 		d.ids, d.err = w.encode(j, f.Prompt, d.First, d.Last)

@@ -225,3 +225,22 @@ func DatasetDir(arg string) string {
 	_, dir := splitName(shard.OS(), arg)
 	return dir
 }
+
+// About describes the datasets for people.
+func (r *Reader) About() (out []feed.About) {
+	for _, d := range r.datasets {
+		m := d.shards.Manifest()
+		about := feed.About{Name: d.name, Tokenizer: m.Tokenizer.Name, MaxLength: d.maxLength}
+		for i := range m.Splits {
+			s := &m.Splits[i]
+			split := feed.AboutSplit{Name: s.Name, Rows: s.Examples, Tokens: s.Tokens, Longest: s.MaxLength}
+			for _, bucket := range s.Lengths {
+				low, high := shard.BucketBounds(bucket[0])
+				split.Lengths = append(split.Lengths, [3]int64{low, high, bucket[1]})
+			}
+			about.Splits = append(about.Splits, split)
+		}
+		out = append(out, about)
+	}
+	return out
+}

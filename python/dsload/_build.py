@@ -58,6 +58,10 @@ def build(
         text_field: the field of a record that holds the text.
         template: a built-in or a Go text/template file that makes the prompt, and the target.
         causal_pairs: prompt and target in one row, with the loss on the target only.
+        where: conditions on fields, "FIELD=VALUE"; match, no_match: regular expressions that must, or must not, match.
+        min_chars, max_chars: bounds of a document's length in characters; sample: the share of documents to keep, by content hash.
+        dedup: "none", "exact" or "near": which copies of earlier documents are left out.
+        append: add the sources to the finished dataset in `out`.
         eos, bos: a token after or before each document: True for the tokenizer's own, or a name or id.
         special_tokens: "document" or "chunk": where the tokenizer's special tokens go when a document is cut.
         max_examples: maximum number of training examples.
@@ -126,8 +130,10 @@ def build(
 class _Run:
     """One run of the command. A thread reads its stderr; callbacks and the iterator run in the caller's thread."""
 
-    def __init__(self, command: list[str], report: Callable[[dict[str, Any]], None]) -> None:
-        self._command, self._report = command, report
+    def __init__(
+        self, command: list[str], report: Callable[[dict[str, Any]], None], say: Optional[Callable[[str], None]] = None
+    ) -> None:
+        self._command, self._report, self._say = command, report, say
         self._lines: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
         self._messages: list[str] = []
         self._stdout = ""
@@ -197,7 +203,9 @@ class _Run:
                     continue
                 if isinstance(progress, dict):
                     text = str(progress["notice"])
-            if text:
+            if text and self._say is not None and not text.startswith("dsload: "):
+                self._say(text)
+            elif text:
                 self._messages = [*self._messages[-200:], text]
 
 

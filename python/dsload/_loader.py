@@ -35,6 +35,7 @@ from ._served import rows_of, shard_checksums, split_of, splits_of
 from ._server import Server
 from ._shared_start import SharedStart
 from ._tensors import NumpyOutput, TorchOutput, has_torch
+from ._text import Held, cached, is_text
 from ._transport import Endpoint
 from ._workers import Share, repeated
 from .errors import FeedError, LoaderClosed, ServerFailed
@@ -58,7 +59,8 @@ class Loader:
 
     Args:
         dataset: a folder, or {name: folder} for a mix. The loader starts its own server for it. The path of a unix socket or an http(s) URL
-            means `socket` or `url`.
+            means `socket` or `url`. A file of text, or with options of `dsload.build` (tokenizer, max_length, text_field, …) whatever a
+            build reads, a list too, is built into the user's cache, and only where it was not or has changed.
         socket, url: a running server: the path of its unix socket, or http(s)://HOST:PORT.
         batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype, labels, balance,
             split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
@@ -98,7 +100,7 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Union[PathLike, Mapping[str, PathLike], None] = None,
+        dataset: Union[PathLike, Mapping[str, PathLike], Sequence[PathLike], None] = None,
         *,
         socket: Optional[PathLike] = None,
         url: Optional[str] = None,
@@ -129,6 +131,7 @@ class Loader:
         in_process: Optional[bool] = None,
         reconnect_seconds: float = 60.0,
         timeout: float = 300.0,
+        **text: Any,
     ) -> None:
         self._feed: Optional[Feed] = None
         self._local: Optional[InProcess] = None
@@ -136,7 +139,14 @@ class Loader:
         self._start = SharedStart()
         if output not in ("auto", "torch", "numpy"):
             raise ValueError(f"output: {output!r} is none of auto, torch, numpy")
-        dataset, socket, url = _recognised(dataset, socket, url)
+        self._held: Optional[Held] = None
+        named: Any = dataset
+        if socket is None and url is None and is_text(named, text):
+            named = cached(named, text)
+            self._held = Held(named)
+        elif text:
+            raise TypeError(f"Loader() got an unexpected keyword argument {next(iter(text))!r}")
+        named, socket, url = _recognised(named, socket, url)
         if isinstance(mix, Mapping) and not mix:
             raise ValueError("mix: names no dataset")
         for name, weight in (mix or {}).items():
@@ -155,9 +165,9 @@ class Loader:
         self._output = output
         self._pin = pin_memory
         self._reconnect_seconds = reconnect_seconds
-        if dataset is not None:
-            self._source = ", ".join(folder for _, folder in _named(dataset))
-            self._own(_named(dataset), memory, in_process, timeout)
+        if named is not None:
+            self._source = ", ".join(folder for _, folder in _named(named))
+            self._own(_named(named), memory, in_process, timeout)
         elif socket is not None:
             self._use(Endpoint(path=os.fspath(socket), timeout=timeout))
         else:
@@ -510,6 +520,8 @@ class Loader:
         self._closed = True
         if self._feed is not None:
             self._feed.close()
+        if self._held is not None:
+            self._held.close()
         self._start.close()
 
     def __repr__(self) -> str:
@@ -534,7 +546,7 @@ class Loader:
     def __getstate__(self) -> dict[str, Any]:
         if context.get_spawning_popen() is not None:
             self._check_use()
-        state = {**self.__dict__, "_share": None, "_resumed": None}
+        state = {**self.__dict__, "_share": None, "_resumed": None, "_held": None}
         if self._local is not None:
             state["_local"] = list(self._local._folders.items())
         return state

@@ -454,7 +454,7 @@ def test_both_readers_refuse_alike(dataset: str, query: dict[str, Any]) -> None:
 
 def test_what_is_no_dataset_or_number_is_refused_at_once(dataset: str, text_lines: Path) -> None:
     with pytest.raises(NotADirectoryError, match=r"a file, not a dataset folder; build one of it with dsload\.build\("):
-        Loader(text_lines)
+        Loader({"text": text_lines})
     with pytest.raises(ValueError, match="the mapping names no dataset"):
         Loader({})
     for weight in (0, -1.0, float("nan"), float("inf")):

@@ -21,7 +21,7 @@ var Overflows = []Overflow{Chunk, Truncate, Drop}
 type Example struct {
 	InputIDs []uint32
 	Labels   []uint32 // ids of the target, or nil
-	LossMask []bool   // of CausalPair: whether a token is trained on; nil elsewhere
+	LossMask []bool   // of CausalPair and Masked: whether a token is trained on; nil elsewhere
 	Document int64    // ordinal of the document
 	Part     int32    // which example of the document
 }
@@ -45,6 +45,7 @@ type CutterOptions struct {
 //	Begin, Add, Add, …, End     for text
 //	Begin, Pair                 for prompt and target in columns of their own
 //	Begin, CausalPair           for prompt and target in one row
+//	Begin, Masked               for text with a mask of its own, such as a conversation
 //
 // Examples come in order, with the document's ordinal and ascending parts; a document without ids
 // gives none. What emit is handed is valid until it returns.
@@ -52,8 +53,9 @@ type Cutter struct {
 	opts    CutterOptions
 	ids     []uint32 // of the example that is being filled
 	target  []uint32
-	mask    []bool // of ids, while CausalPair fills them
-	masked  bool   // CausalPair is at work
+	mask    []bool // of ids, while CausalPair or Masked fills them
+	masked  bool   // one of them is at work
+	keep    bool   // it is Masked, which keeps rows without a trained token
 	example Example
 	ordinal int64
 	part    int32
@@ -62,18 +64,25 @@ type Cutter struct {
 	prompts int64 // examples left out because they held no token of the target
 	cut     int64 // documents shortened under Truncate
 	empty   int64 // documents left out because they, or one of prompt and target, have no tokens
+
+	untrained     int64 // documents of Masked left out because no token of them is trained on
+	untrainedRows int64 // rows of Masked without a trained token, which are kept
 }
 
 // State is a Cutter between two calls, as a checkpoint keeps it. JSON brings it back unchanged.
 type State struct {
-	Ordinal int64    `json:"ordinal"`
-	Part    int32    `json:"part"`
-	Over    bool     `json:"over,omitempty"`
-	Dropped int64    `json:"dropped"`
-	Prompts int64    `json:"prompts,omitempty"`
-	Cut     int64    `json:"cut,omitempty"`
-	Empty   int64    `json:"empty,omitempty"`
-	IDs     []uint32 `json:"ids,omitempty"`
+	Ordinal int64 `json:"ordinal"`
+	Part    int32 `json:"part"`
+	Over    bool  `json:"over,omitempty"`
+	Dropped int64 `json:"dropped"`
+	Prompts int64 `json:"prompts,omitempty"`
+	Cut     int64 `json:"cut,omitempty"`
+	Empty   int64 `json:"empty,omitempty"`
+
+	Untrained     int64 `json:"untrained,omitempty"`
+	UntrainedRows int64 `json:"untrained_rows,omitempty"`
+
+	IDs []uint32 `json:"ids,omitempty"`
 }
 
 // LengthError means that MaxLength leaves no room for a token of text beside the special ones.
@@ -200,6 +209,50 @@ func (c *Cutter) CausalPair(prompt, target []uint32, emit func(*Example) error) 
 	return c.emitLast(emit)
 }
 
+// Masked makes a document of ids with a mask that says which are trained on. It overflows as a text
+// does. A document without a trained token is left out and counted; a row of another document is
+// kept, so that the rows of a document are all of it.
+func (c *Cutter) Masked(ids []uint32, mask []bool, emit func(*Example) error) error {
+	c.masked, c.keep = true, true
+	defer func() { c.ids, c.mask, c.masked, c.keep = c.ids[:0], c.mask[:0], false, false }()
+	if len(ids) == 0 {
+		c.empty++
+		return nil
+	}
+	if !slices.Contains(mask, true) {
+		c.untrained++
+		return nil
+	}
+	c.mask = append(c.mask[:0], make([]bool, len(c.ids))...)
+	if room := c.textRoom(); c.opts.Overflow != Chunk && len(ids) > room {
+		if c.opts.Overflow == Drop {
+			c.dropped++
+			return nil
+		}
+		if ids, mask = ids[:room], mask[:room]; !slices.Contains(mask, true) {
+			c.prompts++
+			return nil
+		}
+		c.cut++
+	}
+	for len(ids) > 0 {
+		n := slices.Index(mask, !mask[0])
+		if n < 0 {
+			n = len(ids)
+		}
+		if err := c.chunkMasked(ids[:n], mask[0], emit); err != nil {
+			return err
+		}
+		ids, mask = ids[n:], mask[n:]
+	}
+	for i, id := range c.opts.Suffix {
+		if err := c.chunkMasked(c.opts.Suffix[i:i+1], c.opts.Final(id), emit); err != nil {
+			return err
+		}
+	}
+	return c.emitLast(emit)
+}
+
 // textRoom is how many ids of text an example holds that is a whole document.
 func (c *Cutter) textRoom() int {
 	return c.full() - len(c.opts.RowPrefix) - len(c.opts.Prefix) - len(c.opts.Suffix)
@@ -256,7 +309,10 @@ func (c *Cutter) emitRow(last bool, emit func(*Example) error) error {
 	c.ids = append(c.ids, c.opts.RowSuffix...)
 	e := Example{InputIDs: c.ids}
 	if c.masked {
-		if !slices.Contains(c.mask, true) {
+		switch trained := slices.Contains(c.mask, true); {
+		case !trained && c.keep:
+			c.untrainedRows++
+		case !trained:
 			c.prompts++
 			c.part++
 			return nil
@@ -289,10 +345,17 @@ func (c *Cutter) Cut() int64 { return c.cut }
 // Empty is the number of documents without tokens, or with a prompt or a target without any. They give no example.
 func (c *Cutter) Empty() int64 { return c.empty }
 
+// Untrained is the number of documents of Masked that were left out because no token of them is
+// trained on.
+func (c *Cutter) Untrained() int64 { return c.untrained }
+
+// UntrainedRows is the number of rows of Masked without a trained token.
+func (c *Cutter) UntrainedRows() int64 { return c.untrainedRows }
+
 // State is a copy of everything that the Cutter knows.
 func (c *Cutter) State() State {
 	return State{Ordinal: c.ordinal, Part: c.part, Over: c.over, Dropped: c.dropped, Prompts: c.prompts,
-		Cut: c.cut, Empty: c.empty, IDs: append([]uint32(nil), c.ids...)}
+		Cut: c.cut, Empty: c.empty, Untrained: c.untrained, UntrainedRows: c.untrainedRows, IDs: append([]uint32(nil), c.ids...)}
 }
 
 // Restore sets the Cutter to a state that State gave under the same options.
@@ -302,6 +365,7 @@ func (c *Cutter) Restore(s State) error {
 	}
 	c.ordinal, c.part, c.over, c.dropped, c.prompts = s.Ordinal, s.Part, s.Over, s.Dropped, s.Prompts
 	c.cut, c.empty = s.Cut, s.Empty
+	c.untrained, c.untrainedRows = s.Untrained, s.UntrainedRows
 	c.ids = append(c.ids[:0], s.IDs...)
 	return nil
 }
@@ -309,5 +373,5 @@ func (c *Cutter) Restore(s State) error {
 // Reset discards the current document, but no counts.
 func (c *Cutter) Reset() {
 	*c = Cutter{opts: c.opts, ids: c.ids[:0], target: c.target, mask: c.mask[:0], dropped: c.dropped,
-		prompts: c.prompts, cut: c.cut, empty: c.empty}
+		prompts: c.prompts, cut: c.cut, empty: c.empty, untrained: c.untrained, untrainedRows: c.untrainedRows}
 }

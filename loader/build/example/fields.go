@@ -31,7 +31,7 @@ func (e *FieldError) Error() string {
 	}
 	switch {
 	case e.Chat != "":
-		s += fmt.Sprintf("; %q looks like the messages of a chat, a format that is not read yet: join them with a template", e.Chat)
+		s += fmt.Sprintf("; %q looks like the messages of a chat: read them as `format` chat", e.Chat)
 	case e.Likely != "":
 		s += fmt.Sprintf("; %q looks like the text", e.Likely)
 	}

@@ -2,7 +2,6 @@ package shape
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"unicode"
 	"unicode/utf8"
 
@@ -42,8 +41,8 @@ const (
 // A Sketcher makes keys of texts. It is used by one goroutine.
 type Sketcher struct {
 	kind  Dedup
-	least [rounds][bins]uint32
-	words [shingleWords]uint64 // the last ones, a ring
+	least [rounds]roundValues
+	words [shingleWords]uint64 // the last ones, the latest first
 	n     int                  // words so far
 	word  uint64               // hash of the word that is being read
 	open  bool
@@ -63,8 +62,13 @@ func (k *Sketcher) Append(dst, prompt, target []byte) []byte {
 	return dst
 }
 
-// roundSeeds make each round's hash another one.
-var roundSeeds = [rounds]uint64{0x6d69_6e68_6173_6831, 0x6d69_6e68_6173_6832, 0x6d69_6e68_6173_6833, 0x6d69_6e68_6173_6834}
+// roundSeeds make hashes of a shingle, each of which serves two rounds with half of its bits.
+var roundSeeds = [rounds / 2]uint64{0x6d69_6e68_6173_6831, 0x6d69_6e68_6173_6832}
+
+const (
+	binBits   = 5 // 1<<binBits is bins
+	valueBits = 32 - binBits
+)
 
 // probes is the order in which an empty bin looks at the others. The permutations are fixed.
 var probes = func() (p [bins][bins]uint8) {
@@ -128,19 +132,46 @@ func (k *Sketcher) value(round, bin int) uint32 {
 	return v
 }
 
-// firstWord is the hash of a word of no characters.
-const firstWord = 0xcbf29ce484222325
+// Words are hashed by FNV-1a, over characters.
+const (
+	firstWord  = 0xcbf29ce484222325
+	wordFactor = 0x100000001b3
+)
+
+// wordBytes are the characters of words among ASCII, in lower case; 0 for all others.
+var wordBytes = func() (table [256]byte) {
+	for c := range byte(utf8.RuneSelf) {
+		switch low := c | 0x20; {
+		case '0' <= c && c <= '9':
+			table[c] = c
+		case 'a' <= low && low <= 'z':
+			table[c] = low
+		}
+	}
+	return table
+}()
 
 // read takes the words of a text.
 func (k *Sketcher) read(text []byte) {
 	for i := 0; i < len(text); {
-		if b := text[i]; b < utf8.RuneSelf {
-			i++
-			if b |= 0x20; 'a' <= b && b <= 'z' || '0' <= text[i-1] && text[i-1] <= '9' {
-				k.add(rune(b))
-			} else {
-				k.end()
+		if c := wordBytes[text[i]]; c != 0 {
+			if !k.open {
+				k.word, k.open = firstWord, true
 			}
+			word := k.word
+			for c != 0 {
+				word = (word ^ uint64(c)) * wordFactor
+				if i++; i == len(text) {
+					break
+				}
+				c = wordBytes[text[i]]
+			}
+			k.word = word
+			continue
+		}
+		if text[i] < utf8.RuneSelf {
+			i++
+			k.end()
 			continue
 		}
 		r, size := utf8.DecodeRune(text[i:])
@@ -171,7 +202,7 @@ func (k *Sketcher) add(r rune) {
 	if !k.open {
 		k.word, k.open = firstWord, true
 	}
-	k.word = (k.word ^ uint64(r)) * 0x100000001b3
+	k.word = (k.word ^ uint64(r)) * wordFactor
 }
 
 // end ends a word, and with it a shingle.
@@ -180,23 +211,31 @@ func (k *Sketcher) end() {
 		return
 	}
 	k.open = false
-	k.words[k.n%shingleWords] = mix(k.word)
-	if k.n++; k.n < shingleWords {
-		return
+	w := &k.words
+	w[0], w[1], w[2], w[3], w[4] = mix(k.word), w[0], w[1], w[2], w[3]
+	if k.n++; k.n >= shingleWords {
+		k.shingle(w[0] + shingleFactor*(w[1]+shingleFactor*(w[2]+shingleFactor*(w[3]+shingleFactor*w[4]))))
 	}
-	var h uint64
-	for i := range shingleWords {
-		h = bits.RotateLeft64(h, 23)*0x9fb21c651e98df25 + k.words[(k.n+i)%shingleWords]
-	}
-	k.shingle(mix(h))
 }
 
+// shingleFactor makes the order of a shingle's words count.
+const shingleFactor = 0x9fb21c651e98df25
+
 func (k *Sketcher) shingle(h uint64) {
-	for r, seed := range roundSeeds {
+	for i, seed := range roundSeeds {
 		x := mix(h ^ seed)
-		bin := &k.least[r][x>>59]
-		*bin = min(*bin, uint32(x))
+		k.least[2*i].take(uint32(x >> 32))
+		k.least[2*i+1].take(uint32(x))
 	}
+}
+
+// roundValues are the values of the bins of a round.
+type roundValues [bins]uint32
+
+// take notes a shingle's hash: a bin and a number.
+func (r *roundValues) take(x uint32) {
+	bin := &r[x>>valueBits]
+	*bin = min(*bin, x&(1<<valueBits-1))
 }
 
 // bandEntry is the first word of the table's entry for a band of a sketch.

@@ -81,7 +81,8 @@ const tailBytes = 64 << 10
 // leastPool is the smallest number of bytes for the pages of a table.
 const leastPool = 256 << 10
 
-// PoolBytes returns the memory for the pages of a Seen under a memory cap. It affects speed alone.
+// PoolBytes returns the least memory for the pages of a Seen under a memory cap. It affects speed
+// alone.
 func PoolBytes(capBytes int64) int64 { return max(leastPool, capBytes/16) }
 
 // SeenBytes is what a Seen takes.

@@ -256,7 +256,7 @@ func TestSketchReadsWords(t *testing.T) {
 			_, _ = sum.Write(NewSketcher(kind).Append(nil, []byte(text), []byte(text[:len(text)/2])))
 		}
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != "0a94ed30ae1dfe12" {
+	if got := hex.EncodeToString(sum.Sum(nil)); got != "1eafa6b0b3f0c5bd" {
 		t.Errorf("keys changed: %s", got)
 	}
 }

@@ -102,6 +102,8 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		}
 		if o.Columns != nil && (in.Format == Text || in.Format == Recipes) {
 			in.Format = CSV
+		} else if in.Format == JSONL && o.FindChat && isChat(text, o.TextField) {
+			in.Format = Chat
 		}
 	}
 	return len(text) > 0 || !whole, readable, nil

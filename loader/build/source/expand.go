@@ -67,8 +67,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		return false, hasText, err
 	}
 	if IsRemote(arg) {
-		hasText, err = s.expandRemote(ctx, arg, look)
-		return false, hasText, err
+		return s.expandRemote(ctx, arg, look)
 	}
 	name := strings.TrimPrefix(arg, "file://")
 	info, err := os.Stat(name)

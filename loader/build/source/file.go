@@ -2,6 +2,7 @@ package source
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -38,6 +39,7 @@ type countingReader struct {
 	n     int64
 	err   error
 	check func() error // called at the end: is the file still the one that was opened?
+	sum   *rawCheck    // of a file whose server announced a hash
 }
 
 func (r *countingReader) Read(p []byte) (int, error) {
@@ -45,6 +47,9 @@ func (r *countingReader) Read(p []byte) (int, error) {
 		return 0, r.err
 	}
 	n, err := r.src.Read(p)
+	if r.sum != nil {
+		r.sum.add(p[:n], r.n)
+	}
 	r.n += int64(n)
 	if err == io.EOF && r.check != nil {
 		if changed := r.check(); changed != nil {
@@ -119,6 +124,9 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 
 // unchanged reports whether the file is still the one that was opened.
 func (r *rawFile) unchanged() error {
+	if r.counted.sum != nil {
+		return r.counted.sum.finish(r)
+	}
 	if r.counted.check == nil {
 		return nil
 	}
@@ -265,8 +273,11 @@ func (in *Input) sniff(look []byte) (head []byte, err error) {
 		return head, nil
 	}
 	if in.store != nil {
-		head, in.head = in.head, nil
-		return head, nil
+		if head, in.head = in.head, nil; head != nil {
+			return head, nil
+		}
+		n, err := in.store.Head(context.Background(), in.object(), look[:sniffBytes])
+		return look[:n], err
 	}
 	file, err := os.Open(in.path)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/zeebo/xxh3"
 )
 
@@ -22,6 +23,8 @@ type inputList struct {
 	rest *table
 	kept map[int]Input
 	row  []byte
+	// of the remote inputs
+	store *remote.Store
 }
 
 func (l *inputList) len() int {
@@ -43,7 +46,7 @@ func (l *inputList) add(in Input) error {
 			return err
 		}
 	}
-	if in.once != nil || in.synth != nil || in.store != nil {
+	if in.once != nil || in.synth != nil || in.store != nil && !remote.Listable(in.URI) {
 		if l.kept == nil {
 			l.kept = map[int]Input{}
 		}
@@ -61,10 +64,13 @@ func (l *inputList) at(i int) (in Input, err error) {
 		return in, nil
 	}
 	err = l.rest.row(i-len(l.few), func(row []byte) error { return in.parseRow(row) })
+	if in.path == "" {
+		in.store = l.store
+	}
 	return in, err
 }
 
-// appendRow writes down a file.
+// appendRow writes down a file, local or remote.
 func (in *Input) appendRow(row []byte) []byte {
 	for _, v := range []int64{in.Size, in.textBytes, in.window} {
 		row = binary.AppendVarint(row, v)
@@ -77,7 +83,14 @@ func (in *Input) appendRow(row []byte) []byte {
 	row = append(row, in.archive...)
 	row = binary.AppendVarint(row, in.ModTime.Unix())
 	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
-	return append(row, in.path...)
+	for _, s := range []string{in.path, in.ETag, in.Revision, in.Hash} {
+		row = binary.AppendUvarint(row, uint64(len(s)))
+		row = append(row, s...)
+	}
+	if in.path != "" {
+		return row
+	}
+	return append(row, in.URI...)
 }
 
 // parseRow reads what appendRow wrote.
@@ -99,8 +112,16 @@ func (in *Input) parseRow(row []byte) error {
 	}
 	in.Format, in.Compression, in.archive = Format(word()), Compression(word()), Format(word())
 	in.ModTime = time.Unix(number(), number()).UTC()
-	in.path = string(row)
-	in.URI = in.path
+	for _, s := range []*string{&in.path, &in.ETag, &in.Revision, &in.Hash} {
+		size, n := binary.Uvarint(row)
+		if n <= 0 || size > uint64(len(row)-n) {
+			return scratchError(problemf(ErrCorrupt, "a row of it ends early"))
+		}
+		*s, row = string(row[n:][:size]), row[n:][size:]
+	}
+	if in.URI = in.path; in.path == "" {
+		in.URI = string(row)
+	}
 	return nil
 }
 
@@ -159,7 +180,7 @@ func (s *Set) makePart(g listing) (part, error) {
 		return part{}, err
 	}
 	p := part{first: g.first, n: g.n, Stat: Stat{URI: first.URI, Size: first.Size, ModTime: first.ModTime,
-		ETag: first.ETag, Format: first.Format}}
+		ETag: first.ETag, Revision: first.Revision, Format: first.Format}}
 	if g.n == 1 && !g.many {
 		return p, nil
 	}
@@ -171,6 +192,9 @@ func (s *Set) makePart(g listing) (part, error) {
 		}
 		p.Names = p.Names.chain([]byte(in.URI))
 		p.Seen = p.Seen.chainStat(&in)
+		if in.Revision != p.Revision {
+			p.Revision = "" // of several repositories
+		}
 		if in.ModTime.After(p.ModTime) {
 			p.ModTime = in.ModTime
 		}

@@ -20,6 +20,7 @@ const (
 	WikiText Format = "wikitext" // an article a document, see wikitext.go for the rule
 	JSONL    Format = "jsonl"    // a JSON object a line
 	JSON     Format = "json"     // an array of JSON objects, or objects one after another
+	Chat     Format = "chat"     // a JSON object a line that holds a conversation
 	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab or Options.Delimiter
 	Tar      Format = "tar"      // the files of a tar archive, each by its own format
 	Recipes  Format = "recipes"  // CSV with RecipeNLG's columns
@@ -30,7 +31,7 @@ const (
 )
 
 // Formats are all values that Options.Format takes.
-var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, CSV, Tar, Recipes}
+var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, Chat, CSV, Tar, Recipes}
 
 // ParseFormat returns the format of that name; "" is Auto.
 func ParseFormat(name string) (Format, error) {
@@ -89,6 +90,8 @@ type Options struct {
 	// TextField is the JSON field whose string is streamed where a JSON line is longer than
 	// MaxPieceBytes. Output. Default "": such lines come whole.
 	TextField string
+	// FindChat makes Auto tell conversations from other JSON lines. Output.
+	FindChat bool
 	// Fields are the names of the fields that anything wants of a record: those of columnar formats
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
 	// all where there is none.
@@ -119,6 +122,9 @@ type Options struct {
 	// Notice, where not nil, is called with what a user wants to know while a remote file is waited
 	// for.
 	Notice func(string)
+	// Revision, where not nil, returns the commit at which an earlier run of the same build read a
+	// repository, "" for none. Output.
+	Revision func(repository string) string
 
 	chunkBytes int // tests make it small
 }

@@ -56,13 +56,15 @@ type Trailing struct {
 // Stat identifies an input, or a list of files, without reading it.
 type Stat struct {
 	URI     string    `json:"uri"`
-	Size    int64     `json:"size"`             // bytes on disk, of a list of all its files; -1 where unknown
-	ModTime time.Time `json:"mtime,omitzero"`   // of a list the latest
-	ETag    string    `json:"etag,omitempty"`   // of a remote file, where its server gives one
-	Files   int64     `json:"files,omitempty"`  // of a list; 0 for a single input
-	Names   Sum       `json:"names,omitzero"`   // of a list: over its files' names in order
-	Seen    Sum       `json:"seen,omitzero"`    // of a list: over its files' names, sizes and times in order
-	Format  Format    `json:"format,omitempty"` // of a single input: what it was read as
+	Size    int64     `json:"size"`           // bytes on disk, of a list of all its files; -1 where unknown
+	ModTime time.Time `json:"mtime,omitzero"` // of a list the latest
+	ETag    string    `json:"etag,omitempty"` // of a remote file, where its server gives one
+	// of the repository that a remote file, or a list of them, lies in: a commit
+	Revision string `json:"revision,omitempty"`
+	Files    int64  `json:"files,omitempty"`  // of a list; 0 for a single input
+	Names    Sum    `json:"names,omitzero"`   // of a list: over its files' names in order
+	Seen     Sum    `json:"seen,omitzero"`    // of a list: over its files' names, sizes and times in order
+	Format   Format `json:"format,omitempty"` // of a single input: what it was read as
 }
 
 // Sum is an XXH3-128 checksum in its canonical (big-endian) byte order.

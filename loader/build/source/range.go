@@ -44,8 +44,8 @@ type Range struct {
 	To Mark
 }
 
-// Listed describes the i-th input for a plan.
-func (s *Set) Listed(i int) (Listed, error) {
+// PlanInput describes the i-th input for a plan.
+func (s *Set) PlanInput(i int) (Listed, error) {
 	in, err := s.list.at(i)
 	if err != nil {
 		return Listed{}, err

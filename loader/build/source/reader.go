@@ -156,7 +156,7 @@ func (r *Reader) Position() Position {
 		if s.synth != nil {
 			p.Offset = s.synth.offset
 		} else {
-			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), r.win.sumState()
+			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), s.raw.sumState(&r.win)
 		}
 	}
 	return p
@@ -268,6 +268,8 @@ func newFramer(format Format, f framing) (framer, error) {
 		return newJSONL(f), nil
 	case JSON:
 		return newJSON(f), nil
+	case Chat:
+		return newChat(f), nil
 	case CSV, Recipes:
 		return newCSV(f)
 	}
@@ -318,7 +320,7 @@ func (r *Reader) finishInput() error {
 	done := Finished{Bytes: s.consumed(&r.win)}
 	if s.synth == nil {
 		if err := s.raw.unchanged(); err != nil {
-			return err
+			return r.inputError(err)
 		}
 		done = Finished{Bytes: r.win.offset(), Sum: r.win.sum()}
 		if err := r.checkRange(done.Sum); err != nil {

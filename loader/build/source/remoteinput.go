@@ -11,6 +11,10 @@ import (
 // ErrUnreachable is the cause where a remote source cannot be reached.
 var ErrUnreachable = remote.ErrUnreachable
 
+// ErrMismatch is the cause where the bytes of a remote source are not those that its server
+// announced.
+var ErrMismatch = remote.ErrMismatch
+
 // Redact returns an argument as it may be shown and kept: an address without its credentials,
 // anything else as it is.
 func Redact(arg string) string {
@@ -29,22 +33,34 @@ func IsRemote(uri string) bool {
 // remoteStore returns the store of the set's remote inputs.
 func (s *Set) remoteStore() *remote.Store {
 	if s.store == nil {
-		s.store = remote.NewStore(remote.Options{Done: s.opts.Done, Notice: s.opts.Notice})
+		s.store = remote.NewStore(remote.Options{Done: s.opts.Done, Notice: s.opts.Notice, Revision: s.opts.Revision})
+		s.list.store = s.store
 	}
 	return s.store
 }
 
 // object is what a remote input is to its store.
 func (in *Input) object() remote.Object {
-	return remote.Object{URI: in.URI, Size: in.Size, ETag: in.ETag, Modified: in.ModTime}
+	return remote.Object{URI: in.URI, Size: in.Size, ETag: in.ETag, Modified: in.ModTime,
+		Revision: in.Revision, Hash: in.Hash}
 }
 
 func remoteInput(o remote.Object, store *remote.Store) Input {
-	return Input{URI: o.URI, Size: o.Size, ModTime: o.Modified, ETag: o.ETag, store: store, textBytes: -1}
+	return Input{URI: o.URI, Size: o.Size, ModTime: o.Modified, ETag: o.ETag, Revision: o.Revision,
+		Hash: o.Hash, store: store, textBytes: -1}
 }
 
-// expandRemote adds the input behind an address.
-func (s *Set) expandRemote(ctx context.Context, arg string, look []byte) (hasText bool, err error) {
+// expandRemote adds the inputs that an address leads to; many is set for a folder or glob.
+func (s *Set) expandRemote(ctx context.Context, arg string, look []byte) (many, hasText bool, err error) {
+	if remote.Listable(arg) {
+		return s.expandListed(ctx, arg, look)
+	}
+	hasText, err = s.addAddress(ctx, arg, look)
+	return false, hasText, err
+}
+
+// addAddress adds the input behind an address that cannot be listed.
+func (s *Set) addAddress(ctx context.Context, arg string, look []byte) (hasText bool, err error) {
 	store := s.remoteStore()
 	object, n, err := store.Stat(ctx, arg, look[:sniffBytes])
 	if err != nil {
@@ -62,6 +78,7 @@ func (s *Set) expandRemote(ctx context.Context, arg string, look []byte) (hasTex
 func openRemote(in *Input, r *rawFile) {
 	file := in.store.Open(in.object())
 	r.file, r.counted.src, r.remote = file, file, file
+	r.counted.sum = newRawCheck(in)
 }
 
 // remoteError is what a failure of the remote package means for an input. offset is of its text, -1
@@ -83,6 +100,9 @@ func remoteError(uri string, offset int64, err error) error {
 // sumState is the state of an input's checksum in a Position.
 type sumState struct {
 	XXH3 []byte `json:"xxh3"`
+	// of the hash that the server announced, which may be ahead: over the first CheckAt bytes
+	Check   []byte `json:"check,omitempty"`
+	CheckAt int64  `json:"check_at,omitempty"`
 }
 
 // resumesInPlace reports whether the input of the position can be gone on with where it is, without
@@ -116,6 +136,9 @@ func (r *Reader) jump() error {
 		return problemf(ErrCorrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
 	}
 	raw := r.open.raw
+	if c := raw.counted.sum; c != nil && (at.Sums.CheckAt < at.Offset || !c.restore(at.Sums.Check, at.Sums.CheckAt)) {
+		return problemf(ErrCorrupt, "resume: the position's hash of %s is not whole", r.in.URI)
+	}
 	raw.remote.SeekTo(at.Offset)
 	raw.counted.n, raw.counted.err = at.Offset, nil
 	r.win.moveTo(at.Offset)
@@ -127,3 +150,21 @@ func isAddress(arg string) bool {
 	scheme, _, ok := strings.Cut(arg, "://")
 	return ok && !strings.ContainsAny(scheme, `/\`)
 }
+
+// sumState returns what restores the checksums of an input in another process, nil where they are
+// not kept.
+func (r *rawFile) sumState(w *window) *sumState {
+	if w.sums == nil {
+		return nil
+	}
+	w.hash()
+	s := &sumState{XXH3: w.sums.appendState(nil)}
+	if c := r.counted.sum; c != nil {
+		s.Check, s.CheckAt = c.state(), c.at
+	}
+	return s
+}
+
+// Repository returns the address of the repository that a remote file lies in, with its revision, ""
+// where it lies in none.
+func Repository(uri string) string { return remote.Repository(uri) }

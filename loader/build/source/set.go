@@ -19,6 +19,8 @@ type Input struct {
 	Size        int64     // bytes on disk; of generated text its limit; -1 where unknown
 	ModTime     time.Time // zero for none
 	ETag        string    // of a remote file, where its server gives one
+	Revision    string    // of the repository that a remote file lies in: a commit
+	Hash        string    // of a remote file, where its server gives one: "sha256:hex" or "git-sha1:hex"
 
 	archive Format // Tar or Zip where the input's files are its records' inputs, else ""
 	path    string

@@ -27,6 +27,7 @@ type walk struct {
 	files  sorter
 	todo   queue
 	passed passedOver
+	row    []byte // of the remote file that is listed; nil for local ones
 }
 
 const inFolder = "\x00" // ends the key of a folder that a glob matched: all below it is wanted
@@ -122,6 +123,11 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 	if mode.IsDir() {
 		return w.subfolder(parent, key, at, linked)
 	}
+	return w.choose(parent, key, at, mode)
+}
+
+// choose takes a file into the list if the patterns want it.
+func (w *walk) choose(parent, key string, at []string, mode fs.FileMode) error {
 	ok, explicit := w.filter.included(at)
 	if !w.wholly(parent) && ok {
 		var said bool
@@ -149,6 +155,9 @@ func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
 	case !mode.IsRegular():
 		w.passed.add(special, name)
 	default:
+		if w.row != nil {
+			return w.files.add(slices.Concat([]byte(key), []byte(beforeRow), w.row))
+		}
 		return w.files.add([]byte(key))
 	}
 	return nil
@@ -166,32 +175,40 @@ func (w *walk) matches(at []string) (ok, explicit bool) {
 }
 
 func (w *walk) subfolder(parent, key string, at []string, linked bool) error {
-	name := at[len(at)-1]
-	switch {
-	case w.out != nil && w.isOut(key):
-		w.passed.add(outputFolder, name)
+	if w.out != nil && w.isOut(key) {
+		w.passed.add(outputFolder, at[len(at)-1])
 		return nil
-	case w.wholly(parent):
+	}
+	if next, ok := w.enters(parent, key, at, linked); ok {
+		return w.todo.push(next)
+	}
+	return nil
+}
+
+// enters reports whether something below a folder may be wanted, and the key to list it by.
+func (w *walk) enters(parent, key string, at []string, linked bool) (next string, ok bool) {
+	name := at[len(at)-1]
+	if w.wholly(parent) {
 		switch {
 		case isHidden(name) && !w.filter.mayInclude(at):
 			w.passed.add(hidden, name)
 		case linked:
 			w.passed.add(linkedFolder, name)
 		default:
-			return w.todo.push(key)
+			return key, true
 		}
-		return nil
+		return "", false
 	}
 	for _, parts := range w.globs {
 		deep := slices.Index(parts, "**")
 		if deep < 0 && matchParts(parts, at, false) {
-			return w.todo.push(key + inFolder)
+			return key + inFolder, true
 		}
 		if matchParts(parts, at, true) && (!linked || deep < 0 || len(at) <= deep) {
-			return w.todo.push(key)
+			return key, true
 		}
 	}
-	return nil
+	return "", false
 }
 
 func (w *walk) isOut(key string) bool {

@@ -173,12 +173,3 @@ func (w *window) skip(to int64) bool {
 	}
 	return true
 }
-
-// sumState returns what restores sum in another process, nil where that is not kept.
-func (w *window) sumState() *sumState {
-	if w.sums == nil {
-		return nil
-	}
-	w.hash()
-	return &sumState{XXH3: w.sums.appendState(nil)}
-}

@@ -18,6 +18,8 @@ type Backend interface {
 	// pieces, joined, are the answer; all callers share them and must not change them.
 	// An unknown name is a *RequestError.
 	Dataset(name string) ([][]byte, error)
+	// About describes the datasets for people. The caller owns the answer.
+	About() []About
 	// Seal names the content that is served, in hexadecimal digits. It never changes; every
 	// response carries it.
 	Seal() string
@@ -43,4 +45,22 @@ type Stream interface {
 	Next(ctx context.Context, b *collate.Batch) error
 	// Close releases what the stream holds.
 	Close()
+}
+
+// About is a dataset as people want to know it.
+type About struct {
+	Name      string       `json:"name"`
+	Tokenizer string       `json:"tokenizer"`
+	MaxLength int          `json:"max_length"` // at which rows were cut; 0 where that is not known
+	Splits    []AboutSplit `json:"splits"`
+}
+
+// AboutSplit is a split of a dataset.
+type AboutSplit struct {
+	Name    string `json:"name"`
+	Rows    int64  `json:"rows"`
+	Tokens  int64  `json:"tokens"`
+	Longest int64  `json:"longest"` // row, in tokens
+	// Lengths is the histogram of rows by their length: first and last length of a bucket, rows.
+	Lengths [][3]int64 `json:"-"`
 }

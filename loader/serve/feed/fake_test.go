@@ -55,6 +55,10 @@ func (f *fakeBackend) Open(q Query) (*Plan, error) {
 func (f *fakeBackend) Dataset(string) ([][]byte, error) {
 	return [][]byte{[]byte(`{"format":"dsload",`), []byte(`"name":"fake"}`)}, nil
 }
+func (f *fakeBackend) About() []About {
+	return []About{{Name: "fake", Tokenizer: "none", Splits: []AboutSplit{{Name: "train", Rows: f.rows, Tokens: 19 * f.rows,
+		Longest: 37, Lengths: [][3]int64{{1, 1, f.rows / 2}, {2, 37, f.rows - f.rows/2}}}}}}
+}
 func (f *fakeBackend) Seal() string { return "5ea1" }
 func (f *fakeBackend) Check() error { return f.sick }
 

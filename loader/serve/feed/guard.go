@@ -5,9 +5,9 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
+
+	"github.com/dsload/dsload/internal/page"
 )
 
 // SealHeader is the header that every response carries: Backend.Seal.
@@ -43,11 +43,11 @@ func (s *Server) checkRequest(w http.ResponseWriter, r *http.Request) error {
 	if r.Host == "" {
 		return &RequestError{400, "the request has no Host", "send Host, as every HTTP/1.1 client does"}
 	}
-	if s.opts.Token == "" && !isLocalHost(r.Host, local) {
+	if s.opts.Token == "" && !page.IsLocalHost(r.Host, local) {
 		return &RequestError{421, "without a token only requests for localhost are answered: another name may be a web page's that was pointed here",
 			"ask for localhost or 127.0.0.1, or serve with a token"}
 	}
-	if foreignOrigin(r) {
+	if page.IsForeign(r) {
 		return &RequestError{403, "another site's page asks for this",
 			"open the dashboard itself, or use a client that is not a web page"}
 	}
@@ -57,51 +57,6 @@ func (s *Server) checkRequest(w http.ResponseWriter, r *http.Request) error {
 			"send Authorization: Bearer with the content of the server's token file"}
 	}
 	return nil
-}
-
-// isLocalHost reports whether a Host header names this machine's loopback, or the very address that
-// the connection came to. Any other name could be an attacker's that resolves to this machine (DNS
-// rebinding): the browser would take our answers for that site's own.
-func isLocalHost(hostport string, local net.Addr) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
-	} else if inner, ok := strings.CutPrefix(host, "["); ok && strings.HasSuffix(inner, "]") {
-		host = inner[:len(inner)-1]
-	}
-	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return false
-	}
-	if ip.Unmap().IsLoopback() {
-		return true
-	}
-	tcp, ok := local.(*net.TCPAddr)
-	return ok && tcp.AddrPort().Addr().Unmap() == ip.Unmap()
-}
-
-// foreignOrigin reports whether a web page of another origin sent the request. Browsers say so;
-// other clients send neither header.
-func foreignOrigin(r *http.Request) bool {
-	switch strings.Join(r.Header.Values("Sec-Fetch-Site"), ",") { // more than one is no browser's
-	case "", "same-origin", "none":
-	case "same-site": // such as another port of localhost: a link may lead here, a script may not
-		if r.Header.Get("Sec-Fetch-Mode") != "navigate" {
-			return true
-		}
-	default:
-		return true
-	}
-	for _, origin := range r.Header.Values("Origin") {
-		u, err := url.Parse(origin)
-		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
-			return true
-		}
-	}
-	return false
 }
 
 // authorized compares the token in constant time: hashes of equal length, so that not even its

@@ -110,7 +110,7 @@ func (m *metrics) handler() http.Handler {
 // pathLabel keeps the label's values few: whatever else is asked for is "other".
 func pathLabel(path string) string {
 	switch path {
-	case "/", "/v1/batches", "/v1/dataset", "/v1/stats", "/healthz", "/metrics":
+	case "/", "/v1/batches", "/v1/dataset", "/v1/stats", "/v1/live", "/healthz", "/metrics":
 		return path
 	}
 	return "other"

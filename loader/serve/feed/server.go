@@ -13,11 +13,13 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/dsload/dsload/internal/page"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/serve/collate"
 )
@@ -77,6 +79,7 @@ type Server struct {
 	conns     *connPool
 	waiting   chan struct{} // has an element for each request that waits for memory
 	answering chan struct{} // likewise for each manifest that is being sent
+	live      *live
 
 	mu      sync.Mutex
 	nextID  uint64
@@ -98,6 +101,7 @@ func NewServer(o Options) *Server {
 	if err := ledger.Reserve(part); err != nil {
 		panic("feed: " + err.Error()) // numConns takes half of what is left at most
 	}
+	s.live = newLive(s)
 	s.fixed = ledger.Used()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/batches", s.serveBatches)
@@ -105,16 +109,10 @@ func NewServer(o Options) *Server {
 	mux.HandleFunc("GET /v1/stats", s.serveStats)
 	mux.HandleFunc("GET /healthz", s.serveHealth)
 	mux.Handle("GET /metrics", s.metrics.handler())
-	mux.HandleFunc("GET /{$}", s.serveDashboard)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		const known = "GET /v1/batches, /v1/dataset, /v1/stats, /healthz, /metrics, /"
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			writeError(w, &RequestError{405, "method " + r.Method + " is not served", known})
-			return
-		}
-		writeError(w, &RequestError{404, "nothing is served at this path", known})
-	})
+	mux.HandleFunc("GET /{$}", s.servePage)
+	mux.HandleFunc("GET "+page.Prefix, s.servePageFile)
+	mux.HandleFunc("GET /v1/live", s.serveLive)
+	mux.HandleFunc("/", serveUnknown)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // streams take the connection over, which HTTP/2 does not allow
 	s.http = &http.Server{
@@ -130,6 +128,17 @@ func NewServer(o Options) *Server {
 		ErrorLog:          slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
 	return s
+}
+
+// serveUnknown refuses what is not served.
+func serveUnknown(w http.ResponseWriter, r *http.Request) {
+	const known = "GET /v1/batches, /v1/dataset, /v1/stats, /v1/live, /healthz, /metrics, /"
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		writeError(w, &RequestError{405, "method " + r.Method + " is not served", known})
+		return
+	}
+	writeError(w, &RequestError{404, "nothing is served at this path", known})
 }
 
 // The limits of requests and of answers that are no streams.
@@ -148,6 +157,7 @@ func (s *Server) ServeTLS(l net.Listener, config *tls.Config) error {
 }
 
 func (s *Server) serve(l, pooled net.Listener) error {
+	s.live.start()
 	err := s.http.Serve(pooled)
 	if s.draining.Load() || errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -160,6 +170,7 @@ func (s *Server) serve(l, pooled net.Listener) error {
 // their reads are stuck in the file system.
 func (s *Server) Shutdown(ctx context.Context) (cut, stuck int) {
 	s.draining.Store(true)
+	s.live.stop()
 	s.conns.close()
 	_ = s.http.Shutdown(ctx) // its error is ctx's: connections that do not end are closed below
 	done := make(chan struct{})
@@ -214,6 +225,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context())) // net/http's own ends with the hijack
 	st := &stream{query: query, raw: r.URL.RawQuery, from: r.RemoteAddr, plan: plan, since: time.Now(), cancel: cancel}
+	st.epoch, _ = strconv.ParseInt(plan.Metadata["dsload.rows"], 10, 64)
 	if err := s.register(st); err != nil {
 		cancel(nil)
 		plan.Stream.Close()
@@ -355,6 +367,7 @@ func (s *Server) unregister(st *stream) {
 	st.release()
 	s.mu.Lock()
 	s.metrics.retired.add(&st.stats)
+	st.stats.lengths.addTo(&s.live.retired)
 	delete(s.streams, st.id)
 	s.mu.Unlock()
 	s.running.Done()

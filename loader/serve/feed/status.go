@@ -1,7 +1,6 @@
 package feed
 
 import (
-	_ "embed"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -140,14 +139,4 @@ func (s *Server) serveDataset(w http.ResponseWriter, r *http.Request) {
 			p = p[n:]
 		}
 	}
-}
-
-//go:embed dashboard.html
-var dashboard []byte
-
-func (s *Server) serveDashboard(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// Everything is in the page; nothing may be loaded from elsewhere.
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'")
-	_, _ = w.Write(dashboard) // the client may be gone
 }

@@ -16,7 +16,7 @@ import (
 const (
 	// streamOverhead is the memory of a stream besides what its plan has: goroutine stack, the
 	// plan's own objects, the encoder, and sendCharge in the kernel.
-	streamOverhead = 18<<10 + sendCharge
+	streamOverhead = 18<<10 + trackBytes + sendCharge
 	// smallPiece is the piece that every stream gets, largePiece the one of streams that come while
 	// memory is plenty.
 	smallPiece = 8 << 10
@@ -48,6 +48,7 @@ type stream struct {
 
 	cancel context.CancelCauseFunc
 	stats  streamStats
+	epoch  int64 // rows of an epoch, 0 where the plan does not say
 }
 
 // streamStats are read by the dashboard while the stream runs.
@@ -55,6 +56,8 @@ type streamStats struct {
 	batches, rows, tokens, padded, bytes atomic.Int64
 	next                                 atomic.Int64
 	blockedSince                         atomic.Int64 // Unix nanoseconds, 0 while the client takes what it gets
+	blocked                              atomic.Int64 // nanoseconds that writes waited for the client
+	lengths                              lengthCounts // batches by their padded length
 }
 
 // wireBytes is the size of a padded batch at its worst.
@@ -244,10 +247,15 @@ func (s *stream) write(w *writer, b *collate.Batch) error {
 	st.rows.Add(int64(b.Rows()))
 	st.tokens.Add(b.Tokens())
 	st.padded.Add(int64(b.Rows()) * int64(b.Length(collate.InputIDs)))
+	st.lengths.add(b.Length(collate.InputIDs))
 	st.bytes.Store(w.bytes)
 	st.next.Store(b.Next)
 	return err
 }
+
+// leastBlocked is the time above which a write counts as one that waited for the client: copying
+// a piece to the kernel takes less.
+const leastBlocked = 300 * time.Microsecond
 
 // deadlineConn gives each write its own deadline, and shows since when a write has been waiting.
 type deadlineConn struct {
@@ -266,5 +274,8 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	c.stats.blockedSince.Store(now.UnixNano())
 	n, err := c.Conn.Write(p)
 	c.stats.blockedSince.Store(0)
+	if took := time.Since(now); took > leastBlocked {
+		c.stats.blocked.Add(int64(took))
+	}
 	return n, err
 }

@@ -70,11 +70,13 @@ func Redact(address string) string {
 	return out
 }
 
+var schemes = map[string]bool{"http": true, "https": true, "hf": true}
+
 // Scheme returns the scheme of an address that this package reads, and whether it does.
 func Scheme(address string) (scheme string, ok bool) {
 	scheme, _, found := strings.Cut(address, "://")
 	scheme = strings.ToLower(scheme)
-	return scheme, found && (scheme == "http" || scheme == "https")
+	return scheme, found && schemes[scheme]
 }
 
 // parseHTTP parses an http or https address.

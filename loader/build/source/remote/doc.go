@@ -1,4 +1,5 @@
-// Package remote reads files that lie elsewhere: behind https:// and http:// addresses.
+// Package remote reads files that lie elsewhere: behind https:// and http:// addresses, and
+// in repositories of the Hugging Face Hub.
 //
 //	address -> Store.Stat -> Object (size, ETag, …)
 //	Object -> Store.Open -> File: Read from an offset on, or ReadAt

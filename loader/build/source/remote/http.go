@@ -22,20 +22,25 @@ type body struct {
 	object Object
 }
 
-// get requests the bytes of an object from an offset to end, or to its own end if end is negative.
-// ctx lives as long as the body. An *Error that another attempt may cure says so.
-func (s *Store) get(ctx context.Context, o *Object, from, end int64) (*body, error) {
-	u, err := s.url(o)
+// web is the backend of https:// and http:// addresses.
+type web struct{ store *Store }
+
+func (w web) host(o *Object) string {
+	u, err := w.store.url(o)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+func (w web) get(ctx context.Context, o *Object, from, end int64) (*body, error) {
+	u, err := w.store.url(o)
 	if err != nil {
 		return nil, err
 	}
 	req := newRequest(ctx, u)
-	if end >= 0 {
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, end-1))
-	} else if from > 0 {
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
-	}
-	resp, err := s.do(req)
+	setRange(req, from, end)
+	resp, err := w.store.do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +50,15 @@ func (s *Store) get(ctx context.Context, o *Object, from, end int64) (*body, err
 		return nil, err
 	}
 	return b, nil
+}
+
+// setRange asks for the bytes from an offset to end, or to the file's own end if end is negative.
+func setRange(req *http.Request, from, end int64) {
+	if end >= 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, end-1))
+	} else if from > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+	}
 }
 
 // newRequest returns a GET without the name and password in the URL itself, so that no error quotes
@@ -63,8 +77,10 @@ func newRequest(ctx context.Context, u *url.URL) *http.Request {
 }
 
 // do sends a request and explains why there is no answer.
-func (s *Store) do(req *http.Request) (*http.Response, error) {
-	resp, err := s.client.Do(req)
+func (s *Store) do(req *http.Request) (*http.Response, error) { return s.send(s.client, req) }
+
+func (s *Store) send(client *http.Client, req *http.Request) (*http.Response, error) {
+	resp, err := client.Do(req)
 	if err == nil {
 		s.noteAnswer(req.URL.Host)
 		return resp, nil

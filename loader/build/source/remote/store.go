@@ -16,6 +16,9 @@ type Options struct {
 	Done <-chan struct{}
 	// Notice, where not nil, is called with what a user wants to know while a request waits.
 	Notice func(string)
+	// Revision, where not nil, returns the commit that an earlier run of the same build found for a
+	// repository, as "hf://datasets/OWNER/NAME@REVISION", "" for none.
+	Revision func(repository string) string
 }
 
 // StoreBytes is the most that a Store holds besides its open files: connections, TLS, certificates.
@@ -28,6 +31,8 @@ type Object struct {
 	Size     int64     // bytes; -1 where the server does not say
 	ETag     string    // as the server gives it; "" for none
 	Modified time.Time // zero for none
+	Revision string    // of its repository: a commit; "" for none
+	Hash     string    // of its bytes, as "sha256:hex" or "git-sha1:hex"; "" where that is not known
 }
 
 // Identified reports whether the object can be told from another version of it.
@@ -64,16 +69,21 @@ type Store struct {
 	opts   Options
 	policy policy
 	client *http.Client
+	direct *http.Client // the same, without following redirects
 
 	mu        sync.Mutex
-	answered  map[string]bool   // hosts that did, ever
-	addresses map[string]string // by their URI, with credentials
+	answered  map[string]bool    // hosts that did, ever
+	addresses map[string]string  // by their URI, with credentials
+	backends  map[string]backend // by scheme
 }
 
 // NewStore returns a Store. It makes no request.
 func NewStore(o Options) *Store {
-	s := &Store{opts: o, policy: defaultPolicy, answered: map[string]bool{}, addresses: map[string]string{}}
+	s := &Store{opts: o, policy: defaultPolicy, answered: map[string]bool{}, addresses: map[string]string{},
+		backends: map[string]backend{}}
 	s.client = &http.Client{Transport: newTransport(), CheckRedirect: checkRedirect}
+	s.direct = &http.Client{Transport: s.client.Transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return s
 }
 

@@ -16,11 +16,12 @@ type stream struct {
 	end    int64 // where reading stops; negative for the object's end
 	learn  bool  // the object is what the first answer says it is
 
-	body   *body
-	skip   int64 // bytes of the body before at: the server sends all from its beginning
-	cancel context.CancelFunc
-	tries  attempts
-	opened bool
+	backend backend
+	body    *body
+	skip    int64 // bytes of the body before at: the server sends all from its beginning
+	cancel  context.CancelFunc
+	tries   attempts
+	opened  bool
 }
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
@@ -81,14 +82,14 @@ func (s *stream) attempt(ctx context.Context, p []byte) (int, error) {
 func (s *stream) open(ctx context.Context) error {
 	if s.tries.store == nil {
 		s.tries.store = s.store
-		u, err := s.store.url(s.object)
-		if err != nil {
+		var err error
+		if s.backend, err = s.store.backend(s.object.URI); err != nil {
 			return err
 		}
-		s.tries.host = u.Host
+		s.tries.host = s.backend.host(s.object)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	b, err := s.store.get(ctx, s.object, s.at, s.end)
+	b, err := s.backend.get(ctx, s.object, s.at, s.end)
 	if err != nil {
 		cancel()
 		return err

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/loader/textcache"
+	"github.com/dsload/dsload/shard"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// openCache returns the cache of this user.
+func openCache() (*textcache.Cache, error) {
+	dir, err := textcache.Dir()
+	if err != nil {
+		return nil, err
+	}
+	c := &textcache.Cache{Dir: dir, Limit: textcache.DefaultLimit}
+	if limit := os.Getenv("DSLOAD_CACHE_LIMIT"); limit != "" {
+		if c.Limit, err = parseSize(limit, true); err != nil {
+			return nil, usagef("DSLOAD_CACHE_LIMIT=%s: %v", limit, err)
+		}
+	}
+	return c, nil
+}
+
+// runCached builds into the cache, or finds what was built there before.
+func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) error {
+	switch {
+	case len(o.Sources) == 0:
+		return usagef("build --cached: give at least one SOURCE")
+	case cmd.Flags().Changed("out"):
+		return usagef("build --cached --out %s: the cache chooses the folder; leave one of them out", o.Out)
+	case o.Overwrite:
+		return usagef("build --cached --overwrite: a cached dataset is built again only where its sources changed; remove its folder to force that")
+	}
+	cache, err := openCache()
+	if err != nil {
+		return err
+	}
+	stderr := cmd.ErrOrStderr()
+	o.Out = cache.Dir // for scratch files; the entry is not known yet
+	id, err := build.Identify(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	entry, err := cache.Acquire(cmd.Context(), textcache.Key{Name: cacheName(o.Sources), Settings: id.Settings, Content: id.Content},
+		func(pid int) { fmt.Fprintln(stderr, waitingFor(o.Sources, pid)) })
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return withCode(exitInterrupted, fmt.Errorf("wait for the build of %s: interrupted", sourcesText(o.Sources)))
+		}
+		return err
+	}
+	defer entry.Close()
+	if entry.Ready {
+		s, err := build.ReadFinished(shard.OS(), entry.Dir)
+		if err != nil {
+			return err
+		}
+		return f.report(cmd, s)
+	}
+	if entry.Changed {
+		fmt.Fprintf(stderr, "%s changed since it was cached: building it again\n", oneLine(sourcesText(o.Sources)))
+	}
+	o = id.Options
+	o.Out = entry.Dir
+	if err := f.build(cmd, o); err != nil {
+		return err
+	}
+	gone, err := cache.Evict(entry.Dir)
+	for _, e := range gone {
+		fmt.Fprintf(stderr, "evicted %s, %s, last used %s: the cache is kept to %s (DSLOAD_CACHE_LIMIT)\n", e.Dir,
+			formatSize(e.Bytes), e.Used.Format(time.DateTime), formatSize(cache.Limit))
+	}
+	if err != nil { // the dataset is there all the same
+		warn(stderr, err.Error())
+	}
+	return nil
+}
+
+// cacheName names an entry after its first source.
+func cacheName(sources []string) string {
+	if abs, err := filepath.Abs(sources[0]); err == nil {
+		return filepath.Base(abs)
+	}
+	return "text"
+}
+
+func sourcesText(sources []string) string {
+	if len(sources) == 1 {
+		return sources[0]
+	}
+	return fmt.Sprintf("%s and %d more", sources[0], len(sources)-1)
+}
+
+func waitingFor(sources []string, pid int) string {
+	who := "another process"
+	if pid > 0 {
+		who = fmt.Sprintf("process %d", pid)
+	}
+	return fmt.Sprintf("waiting for %s, which builds %s", who, oneLine(sourcesText(sources)))
+}
+
+// textFlags adds the flags of a build that say how text becomes rows, but for those that the command
+// has already, and returns them.
+func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
+	var f buildFlags
+	all, added := pflag.NewFlagSet("text", pflag.ContinueOnError), pflag.NewFlagSet("text", pflag.ContinueOnError)
+	all.SortFlags = false
+	f.addTextFlags(all)
+	f.addShapeFlags(all)
+	f.addLimitFlags(all)
+	all.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
+		"fail, or skip and count bad records")
+	all.VisitAll(func(flag *pflag.Flag) {
+		if flags.Lookup(flag.Name) != nil || flag.Name == "workers" || flag.Name == "checkpoint-every" {
+			return
+		}
+		flag.Usage = "text: " + flag.Usage
+		if flag.Shorthand != "" && flags.ShorthandLookup(flag.Shorthand) != nil {
+			flag.Shorthand = ""
+		}
+		flags.AddFlag(flag)
+		added.AddFlag(flag)
+	})
+	return added
+}
+
+// given returns the flags of a set that the user gave, as arguments.
+func given(flags *pflag.FlagSet) (args []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			for _, v := range list.GetSlice() {
+				args = append(args, "--"+f.Name+"="+v)
+			}
+			return
+		}
+		args = append(args, "--"+f.Name+"="+f.Value.String())
+	})
+	return args
+}
+
+// isServedFolder reports whether an argument of serve is the folder of a dataset, or of an unfinished one.
+func isServedFolder(arg string) bool {
+	dir := serve.DatasetDir(arg)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return false
+	}
+	if _, err := os.Stat(filepath.Join(dir, shard.ManifestName)); err == nil {
+		return true
+	}
+	_, err := shard.ReadUnfinished(shard.OS(), dir)
+	return err == nil || !errors.Is(err, shard.ErrNotFound)
+}
+
+// isText reports whether an argument of serve that is no dataset is text to build: an existing file,
+// or with flags about text anything that a build takes.
+func isText(arg string, asked bool) bool {
+	if asked || strings.HasPrefix(arg, "synth://") {
+		return true
+	}
+	info, err := os.Stat(arg)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// servable extends a check of the arguments of serve: addresses are text to build, others folders.
+func servable(text *pflag.FlagSet, check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		asked := len(given(text)) > 0
+		if slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "://") && isText(arg, asked) }) {
+			return check(cmd, args)
+		}
+		return folders(check)(cmd, args)
+	}
+}
+
+// textOrDatasets replaces arguments that are text by the dataset that is built of them.
+func textOrDatasets(cmd *cobra.Command, args []string, text *pflag.FlagSet) ([]string, error) {
+	asked := given(text)
+	sources := slices.DeleteFunc(slices.Clone(args), isServedFolder)
+	if !slices.ContainsFunc(sources, func(arg string) bool { return isText(arg, len(asked) > 0) }) {
+		if len(asked) > 0 {
+			return nil, usagef("serve: %s is about text, and %s was built already; leave the flag out, or give the text", strings.SplitN(asked[0], "=", 2)[0], args[0])
+		}
+		return args, nil
+	}
+	if len(sources) < len(args) {
+		return nil, usagef("serve: %s is text and others are datasets; build the text, and serve it as NAME=FOLDER", sources[0])
+	}
+	dir, err := buildForServing(cmd, sources, asked)
+	return []string{dir}, err
+}
+
+// buildForServing builds text in a process of its own, whose memory is free when the server starts.
+func buildForServing(cmd *cobra.Command, sources, flags []string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("build %s: find this program: %w", sourcesText(sources), err)
+	}
+	args := append([]string{"build", "--cached", "--json"}, flags...)
+	child := exec.CommandContext(cmd.Context(), self, append(append(args, "--"), sources...)...)
+	child.Stderr = cmd.ErrOrStderr()
+	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) } // it stops at a checkpoint
+	child.WaitDelay = stopGrace
+	var out strings.Builder
+	child.Stdout = &out
+	err = child.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return "", &said{exit.ExitCode()}
+	}
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", sourcesText(sources), err)
+	}
+	var built struct {
+		Out   string   `json:"out"`
+		Notes []string `json:"notes"` // what the build left out, or did in an unexpected way
+	}
+	if err := json.NewDecoder(strings.NewReader(out.String())).Decode(&built); err != nil {
+		return "", fmt.Errorf("build %s: read what it printed: %w", sourcesText(sources), err)
+	}
+	for _, note := range built.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+oneLine(note))
+	}
+	return built.Out, nil
+}
+
+// said is the error of a command whose message another process has printed.
+type said struct{ code int }
+
+func (e *said) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// holdAll keeps datasets that lie in the cache there until they are released.
+func holdAll(dirs []string) (release func() error, err error) {
+	var held []io.Closer
+	release = func() (err error) {
+		for _, h := range held {
+			err = errors.Join(err, h.Close())
+		}
+		return err
+	}
+	for _, arg := range dirs {
+		entry, err := textcache.Hold(serve.DatasetDir(arg))
+		if err != nil {
+			return release, errors.Join(err, release())
+		}
+		if entry != nil {
+			held = append(held, entry)
+		}
+	}
+	return release, nil
+}

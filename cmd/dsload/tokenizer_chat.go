@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
+	"github.com/dsload/dsload/tokenize"
+	"github.com/spf13/cobra"
+)
+
+// chatFlags are the flags of tokenizer chat.
+type chatFlags struct {
+	tokenizer      tokenizerFlags
+	template, date string
+	trainOn        string
+}
+
+const (
+	chatTemplateUsage = "Jinja `FILE` with a chat template, or the name of one of the tokenizer's (default the tokenizer's own)"
+	trainOnUsage      = "whose turns carry loss: assistant, last (its last turn) or all"
+)
+
+func newTokenizerChatCommand() *cobra.Command {
+	var f chatFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "chat",
+		Short: "Render conversations on stdin by a chat template, with ids and loss mask",
+		Long: `Each line of stdin is a JSON object with a conversation, such as {"messages": […]}; it becomes
+{"text": …, "ids": […], "mask": […]}: what 'dsload build --format chat' makes of it. The mask
+is 1 for tokens that are trained on.`,
+		Example: `  dsload tokenizer chat --tokenizer path/to/model < chats.jsonl
+  echo '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}' |
+    dsload tokenizer chat --tokenizer path/to/model --chat-template template.jinja`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runChat(cmd, &f) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	f.tokenizer.add(cmd)
+	flags.StringVar(&f.template, "chat-template", "", chatTemplateUsage)
+	flags.StringVar(&f.trainOn, "train-on", string(chat.TrainAssistant), trainOnUsage)
+	flags.StringVar(&f.date, "date", "", "`DAY` that a template writes as today's, as 2006-01-02 (default today)")
+	flags.BoolVar(&asJSON, "json", true, "JSON lines, in and out, which is the only form")
+	return cmd
+}
+
+func runChat(cmd *cobra.Command, f *chatFlags) error {
+	if on := chat.TrainOn(f.trainOn); !slices.Contains(chat.TrainOns, on) {
+		return usagef("--train-on %s: must be one of %v", f.trainOn, chat.TrainOns)
+	}
+	t, err := openTokenizer(&f.tokenizer, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	date := f.date
+	if date == "" {
+		date = time.Now().Format(time.DateOnly)
+	}
+	r, _, err := build.NewChatRenderer(t, f.tokenizer.name, f.template, chat.TrainOn(f.trainOn), date)
+	if err != nil {
+		return err
+	}
+	c := &chatter{worker: r.NewWorker(cmd.Context().Done()), encoder: r.NewEncoder(t, t.NewEncoder(tokenize.EncoderOptions{}))}
+	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
+		err := c.write(out, line)
+		if errors.Is(err, chat.ErrStopped) {
+			return cmd.Context().Err()
+		}
+		if err != nil {
+			return withCode(exitCorrupt, fmt.Errorf("chat: stdin line %d: %w", n, err))
+		}
+		return nil
+	})
+}
+
+// chatter renders and tokenizes conversations.
+type chatter struct {
+	worker  *chat.Worker
+	encoder *chat.Encoder
+	text    chat.Text
+	clean   []byte
+	ids     []uint32
+	mask    []bool
+	json    bytes.Buffer
+}
+
+// write writes one JSON object without a line end.
+func (c *chatter) write(out *bufio.Writer, line []byte) (err error) {
+	if !utf8.Valid(line) {
+		c.clean, _ = example.AppendValid(c.clean[:0], line)
+		line = c.clean
+	}
+	if err = c.worker.Render(&c.text, line); err != nil {
+		return err
+	}
+	if c.ids, c.mask, err = c.encoder.Append(c.ids[:0], c.mask[:0], &c.text); err != nil {
+		return err
+	}
+	c.json.Reset()
+	c.json.WriteString(`{"text":`)
+	e := json.NewEncoder(&c.json)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(string(c.text.Text)); err != nil {
+		return err
+	}
+	c.json.Truncate(c.json.Len() - 1) // the line end
+	b := append(c.json.AvailableBuffer(), `,"ids":[`...)
+	b = appendIDs(b, c.ids, ',')
+	b = append(b, `],"mask":[`...)
+	for i, trained := range c.mask {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if trained {
+			b = append(b, '1')
+		} else {
+			b = append(b, '0')
+		}
+	}
+	c.json.Write(append(b, "]}"...))
+	_, err = out.Write(c.json.Bytes())
+	return err
+}

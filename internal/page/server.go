@@ -1,0 +1,137 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A Server serves one live page to browsers on this machine. It has no other content: no path
+// reads anything that is not in the program.
+type Server struct {
+	http     *http.Server
+	listener net.Listener
+	done     chan struct{}
+}
+
+// The limits of a request.
+const (
+	maxHeaderBytes = 8 << 10
+	requestTimeout = 10 * time.Second
+	idleTimeout    = 30 * time.Second
+)
+
+// NewServer serves a page and its Live on l until Close, to at most conns connections at once.
+func NewServer(l net.Listener, name string, live *Live, conns int) *Server {
+	s := &Server{listener: l, done: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { Serve(w, name) })
+	mux.HandleFunc("GET /v1/live", func(w http.ResponseWriter, r *http.Request) {
+		if err := live.ServeEvents(w, r); err != nil {
+			refuse(w, http.StatusServiceUnavailable, err.Error(), "close one of them")
+		}
+	})
+	mux.HandleFunc("GET "+Prefix, func(w http.ResponseWriter, r *http.Request) {
+		if !ServeFile(w, r) {
+			refuse(w, http.StatusNotFound, "nothing is served at this path", "open /")
+		}
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, "nothing is served at this path", "open /")
+	})
+	s.http = &http.Server{
+		Handler: guard(mux), ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: idleTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	go func() {
+		defer close(s.done)
+		_ = s.http.Serve(&limitListener{Listener: l, free: make(chan struct{}, conns), closed: make(chan struct{})})
+	}()
+	return s
+}
+
+// Addr is where the page is served.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Close ends the server, once the requests that are answered have ended or ctx has.
+func (s *Server) Close(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = s.http.Close()
+	}
+	<-s.done
+	return err
+}
+
+// guard answers only pages of its own, asked for under a name of this machine.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		switch {
+		case r.ContentLength != 0:
+			w.Header().Set("Connection", "close") // net/http would read the body first
+			refuse(w, http.StatusRequestEntityTooLarge, "requests have no body", "leave it out")
+		case !IsLocalHost(r.Host, local):
+			refuse(w, http.StatusMisdirectedRequest, "only requests for localhost are answered: another name may be a web page's that was pointed here", "ask for localhost or 127.0.0.1")
+		case IsForeign(r):
+			refuse(w, http.StatusForbidden, "another site's page asks for this", "open the page itself")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func refuse(w http.ResponseWriter, status int, reason, hint string) {
+	body, err := json.Marshal(map[string]string{"error": reason, "hint": hint})
+	if err != nil {
+		body = []byte("{}") // two strings always have a form as JSON
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
+}
+
+// limitListener accepts a connection only while there is a free place for it.
+type limitListener struct {
+	net.Listener
+	free   chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *limitListener) Accept() (net.Conn, error) {
+	select {
+	case l.free <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.free
+		return nil, err
+	}
+	return &limitedConn{Conn: c, leave: func() { <-l.free }}, nil
+}
+
+func (l *limitListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type limitedConn struct {
+	net.Conn
+	once  sync.Once
+	leave func()
+}
+
+func (c *limitedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.leave)
+	return err
+}

@@ -1,0 +1,354 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/shard"
+	"github.com/zeebo/blake3"
+)
+
+// An addition reads further sources into a finished dataset. It is a build of its own, with its own
+// sources, budgets, cursor and shards, that begins where the dataset ends: its documents have the
+// ordinals after those of the dataset, and what the dataset holds out or has seen counts for it.
+
+// base is the dataset that an addition extends.
+type base struct {
+	manifest *shard.Manifest
+	first    int64    // ordinal of the addition's first document
+	number   int      // of the addition, from 1 on
+	heldOut  []uint64 // hashes of the documents held out for val
+	added    bool     // the last addition is this one
+}
+
+// ofAddition are the settings that an addition has for itself: what it reads, and how much. All
+// others are those of the dataset.
+var ofAddition = []string{"sources", "include", "exclude", "format", "text-field", "columns", "delimiter",
+	"max-examples", "max-bytes", "max-tokens"}
+
+// notCompared are settings that may differ besides: the tokenizer is compared by its fingerprint, and
+// an addition holds nothing out.
+var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "on-bad-record",
+	"additions"}
+
+// openBase reads the dataset that is added to, and compares its settings.
+func (b *build) openBase(context.Context) error {
+	o := &b.opts
+	if !o.Append {
+		return nil
+	}
+	m, err := shard.ReadManifest(o.FS, o.Out)
+	if errors.Is(err, shard.ErrNotFound) {
+		return loader.BadOption("append", "", fmt.Sprintf(
+			"%s holds no finished dataset to add to; build it first, without `append`", o.Out))
+	}
+	if err != nil {
+		return err
+	}
+	if m.Merged != nil {
+		return loader.BadOption("append", "", fmt.Sprintf(
+			"%s was built in partitions and keeps nothing that additions could be compared with; build the new sources into a folder of their own, and serve both", o.Out))
+	}
+	b.base = &base{manifest: m, number: 1}
+	rendered, err := b.additionSettings(m.Settings)
+	if err != nil {
+		return err
+	}
+	if err := b.base.readFirst(o); err != nil {
+		return err
+	}
+	if !b.base.added {
+		if err := b.checkNotInBase(); err != nil {
+			return err
+		}
+	}
+	if err := b.base.readHeldOut(o); err != nil {
+		return err
+	}
+	o.MaxValExamples = 0
+	b.shards.Settings = rendered
+	return nil
+}
+
+// checkAppend refuses options that an addition cannot have.
+func (o *Options) checkAppend() error {
+	switch {
+	case !o.Append:
+		return nil
+	case len(o.ValSources) > 0:
+		return loader.BadOption("val", o.ValSources[0],
+			"an addition with `append` adds to train alone; the split val stays as it is")
+	case len(o.Sources) == 0:
+		return loader.BadOption("append", "", "name the sources to add")
+	}
+	return nil
+}
+
+// additionSettings returns the dataset's settings with those of the addition, after comparing them.
+func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) {
+	rendered, err := b.settings()
+	if err != nil {
+		return nil, err
+	}
+	var old, now map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(have, &old), json.Unmarshal(rendered, &now)); err != nil {
+		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
+	}
+	if n := b.opts.MaxValExamples; n != 0 && string(old["max-val-examples"]) != fmt.Sprint(n) {
+		return nil, loader.BadOption("max-val-examples", fmt.Sprint(n),
+			"an addition with `append` adds to train alone; leave the option out")
+	}
+	all := maps.Clone(old)
+	maps.Copy(all, now)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if slices.Contains(ofAddition, name) || slices.Contains(notCompared, name) {
+			continue
+		}
+		if !bytes.Equal(old[name], now[name]) {
+			return nil, &AppendError{Dir: b.opts.Out, Name: name, Have: settingText(old[name]),
+				Want: settingText(now[name])}
+		}
+	}
+	own := map[string]json.RawMessage{}
+	for _, name := range ofAddition {
+		if value, ok := now[name]; ok {
+			own[name] = value
+		}
+	}
+	additions, err := b.base.add(old["additions"], own)
+	if err != nil {
+		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
+	}
+	old["additions"] = additions
+	old["on-bad-record"] = now["on-bad-record"] // outside, where it may change while the addition is unfinished
+	return json.Marshal(old)
+}
+
+// add appends the settings of an addition to those of the ones before, unless the last is equal.
+func (b *base) add(before json.RawMessage, own map[string]json.RawMessage) (json.RawMessage, error) {
+	var additions []json.RawMessage
+	if before != nil {
+		if err := json.Unmarshal(before, &additions); err != nil {
+			return nil, err
+		}
+	}
+	entry, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(additions); n > 0 && bytes.Equal(additions[n-1], entry) {
+		b.added = true
+		return before, nil
+	}
+	b.number = len(additions) + 1
+	return json.Marshal(append(additions, entry))
+}
+
+// An AppendError means that an addition has another setting than its dataset.
+type AppendError struct {
+	Dir, Name, Have, Want string // the values as JSON, "unset" for none
+}
+
+func (e *AppendError) Error() string {
+	return fmt.Sprintf("append to %s: it was built with %s = %s, not %s; give the dataset's settings, or build another one",
+		e.Dir, e.Name, e.Have, e.Want)
+}
+
+func settingText(value json.RawMessage) string {
+	if value == nil {
+		return "unset"
+	}
+	return string(value)
+}
+
+// checkNotInBase refuses sources that the dataset was made from.
+func (b *build) checkNotInBase() error {
+	in := map[string]bool{}
+	for _, s := range b.base.manifest.Sources {
+		in[s.URI] = true
+	}
+	for _, s := range b.known() {
+		if in[s.URI] && s.URI != "-" {
+			return loader.BadOption("append", "", fmt.Sprintf(
+				"%s is in %s already, and nothing was added; name new sources alone, or, to add it once more, write its path in another way",
+				s.URI, b.opts.Out))
+		}
+	}
+	return nil
+}
+
+// readFirst finds the first ordinal after those of the dataset.
+func (b *base) readFirst(o *Options) error {
+	b.first = b.manifest.Counters["documents"]
+	d, err := shard.OpenDataset(o.FS, o.Out)
+	if err != nil {
+		return err
+	}
+	for _, split := range b.manifest.Splits {
+		r, err := d.Split(split.Name)
+		if err != nil {
+			return errors.Join(err, d.Close())
+		}
+		var last [1]int64
+		if err := r.Documents(last[:], r.NumRows()-1); err != nil {
+			return errors.Join(err, d.Close())
+		}
+		b.first = max(b.first, last[0]+1)
+	}
+	return d.Close()
+}
+
+// heldOutBytes is the length of a hash in the file of held-out documents.
+const heldOutBytes = 8
+
+// readHeldOut reads the hashes of the documents that the dataset holds out.
+func (b *base) readHeldOut(o *Options) error {
+	i := slices.IndexFunc(b.manifest.Files, func(f shard.FileInfo) bool { return f.Name == shard.HeldOutName })
+	if i < 0 {
+		var s settings
+		if err := json.Unmarshal(b.manifest.Settings, &s); err != nil {
+			return err
+		}
+		if b.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
+			return loader.BadOption("append", "", fmt.Sprintf(
+				"%s holds documents out and does not say which: another version built it; build it again to add to it", o.Out))
+		}
+		return nil
+	}
+	info := b.manifest.Files[i]
+	path := filepath.Join(o.Out, info.Name)
+	f, err := o.FS.OpenFile(path, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := blake3.New()
+	r := io.TeeReader(io.NewSectionReader(f, 0, info.Bytes), h)
+	b.heldOut = make([]uint64, info.Bytes/heldOutBytes)
+	err = binary.Read(r, binary.LittleEndian, b.heldOut)
+	if err != nil || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
+		return &shard.FileError{File: path, Offset: -1, Row: -1,
+			Cause: fmt.Errorf("%w: it is not the file that the manifest lists", shard.ErrCorrupt)}
+	}
+	return nil
+}
+
+// writeHeldOut keeps the hashes of held-out documents, for additions.
+func (f *flusher) writeHeldOut() error {
+	if f.b.base != nil || len(f.hold.documents) == 0 {
+		return nil
+	}
+	hashes := f.hold.hashes()
+	slices.Sort(hashes)
+	data := make([]byte, 0, heldOutBytes*len(hashes))
+	for _, hash := range hashes {
+		data = binary.LittleEndian.AppendUint64(data, hash)
+	}
+	return f.builder.WriteFile(shard.HeldOutName, bytes.NewReader(data))
+}
+
+// addTo makes the provenance of an addition that of the whole dataset.
+func (b *base) addTo(p *shard.Provenance) {
+	m := b.manifest
+	p.Tokenizer = m.Tokenizer
+	p.Sources = append(slices.Clone(m.Sources), p.Sources...)
+	p.Counters = sumCounters(m.Counters, p.Counters)
+	if len(m.Dropped) > 0 || len(p.Dropped) > 0 {
+		p.Dropped = sumCounters(m.Dropped, p.Dropped)
+	}
+}
+
+// sumCounters adds counters, but of flags, which are 1 or missing.
+func sumCounters(a, b map[string]int64) map[string]int64 {
+	sum := map[string]int64{}
+	for _, m := range []map[string]int64{a, b} {
+		for name, n := range m {
+			if strings.HasPrefix(name, cutCounter("")) {
+				sum[name] = max(sum[name], n)
+			} else {
+				sum[name] += n
+			}
+		}
+	}
+	return sum
+}
+
+// loadBase makes a new flusher know what the dataset holds out and has seen.
+func (f *flusher) loadBase() error {
+	base := f.b.base
+	if base == nil {
+		return nil
+	}
+	f.hold.close(base.heldOut)
+	if f.seen == nil {
+		return nil
+	}
+	for i := 0; ; i++ {
+		name := shard.HashesName(i)
+		at := slices.IndexFunc(base.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
+		if at < 0 {
+			return nil
+		}
+		if err := f.seen.Load(filepath.Join(f.b.opts.Out, name), base.manifest.Files[at]); err != nil {
+			return err
+		}
+	}
+}
+
+// appended returns the summary of an addition that the dataset holds already, if its sources have
+// not changed since.
+func (b *build) appended() (*Summary, error) {
+	m := *b.base.manifest
+	whole := m.Sources
+	n := len(b.known())
+	if len(whole) < n {
+		return nil, b.checkNotInBase()
+	}
+	m.Sources = whole[len(whole)-n:]
+	var stale *StaleError
+	if err := b.unchangedSince(&m); errors.As(err, &stale) {
+		if err := b.checkNotInBase(); err != nil {
+			return nil, fmt.Errorf("%w (%s %s)", err, stale.URI, stale.Reason)
+		}
+		return nil, stale
+	} else if err != nil {
+		return nil, err
+	}
+	return b.finishedSummary(b.base.manifest), nil
+}
+
+// nameIn is the name that a file of a build has in this one.
+func (b *build) nameIn(name string) string {
+	if b.base == nil {
+		return name
+	}
+	return shard.AdditionName(name, b.base.number)
+}
+
+// hashesName is the name of the file of the documents that this build has seen.
+func (b *build) hashesName() string {
+	if b.base == nil {
+		return shard.HashesName(0)
+	}
+	return shard.HashesName(b.base.number)
+}
+
+// heldOutPart is the part of the memory cap for hashes of held-out documents.
+func heldOutPart(o *Options, b *base) (documents int64, why string) {
+	if b == nil {
+		return o.MaxValExamples, fmt.Sprintf("hashes of `max-val-examples` %d", o.MaxValExamples)
+	}
+	n := int64(len(b.heldOut))
+	return n, fmt.Sprintf("hashes of the %d documents that the dataset holds out", n)
+}

@@ -1,0 +1,237 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
+	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/tokenize"
+)
+
+// chats is what a build needs for conversations. A nil one is of a build without them.
+type chats struct {
+	*chat.Renderer
+	plain, tools string // the templates
+	date         string
+}
+
+// checkChat refuses options that contradict Format "chat", and a date that is none.
+func (o Options) checkChat() error {
+	if o.Date != "" {
+		if _, err := time.Parse(time.DateOnly, o.Date); err != nil {
+			return loader.BadOption("date", o.Date, "must be a day written as 2006-01-02")
+		}
+	}
+	if o.Format != source.Chat {
+		return nil
+	}
+	const instead = "a conversation is written by its chat template; leave the option out, or give another `format`"
+	for _, other := range []struct {
+		option, value string
+		given         bool
+	}{
+		{"template", o.Template, o.Template != ""}, {"text-field", o.TextField, o.TextField != ""},
+		{"causal-pairs", "", o.CausalPairs}, {"special-tokens", string(o.SpecialTokens), o.SpecialTokens == SpecialOfChunk},
+	} {
+		if other.given {
+			return loader.BadOption(other.option, other.value, instead)
+		}
+	}
+	return nil
+}
+
+// openChat finds the chat template where the inputs hold conversations.
+func (b *build) openChat(ctx context.Context) error {
+	o := &b.opts
+	inputs, all := 0, 0
+	for _, p := range b.phases {
+		inputs, all = inputs+p.set.Formats()[source.Chat], all+p.set.Len()
+	}
+	if inputs == 0 && o.Format != source.Chat {
+		return b.refuseChatOptions()
+	}
+	if inputs < all && o.Format != source.Chat {
+		return loader.BadOption("format", string(o.Format), fmt.Sprintf("%d of %d inputs hold conversations and the others do not; build them apart, or read all of them as `format` chat or `format` jsonl", inputs, all))
+	}
+	if o.CausalPairs {
+		return loader.BadOption("causal-pairs", "", "the inputs hold conversations, whose loss mask comes from their roles; leave the option out")
+	}
+	if o.Format != source.Chat {
+		b.notice("the records are conversations, read as `format` chat; `format` jsonl with `text-field` or `template` reads them otherwise")
+	}
+	if err := b.openRenderer(); err != nil {
+		return err
+	}
+	return b.openCutter(ctx)
+}
+
+// refuseChatOptions refuses options about conversations where there are none.
+func (b *build) refuseChatOptions() error {
+	o := &b.opts
+	for _, option := range []struct {
+		name, value string
+		given       bool
+	}{
+		{"chat-template", o.ChatTemplate, o.ChatTemplate != ""}, {"date", o.Date, o.Date != ""},
+		{"train-on", string(o.TrainOn), o.TrainOn != chat.TrainAssistant},
+	} {
+		if option.given {
+			return loader.BadOption(option.name, option.value, "no conversations were found in the sources; if they hold some, give `format` chat")
+		}
+	}
+	return nil
+}
+
+func (b *build) openRenderer() error {
+	o := &b.opts
+	r, c, err := NewChatRenderer(b.tokenizer, o.Tokenizer, o.ChatTemplate, o.TrainOn, o.Date)
+	if err != nil {
+		return err
+	}
+	b.chat = &chats{Renderer: r, plain: c.Template, tools: c.ToolTemplate}
+	if r.UsesDate() {
+		if b.chat.date = o.Date; o.Date == "" {
+			return loader.BadOption("date", "", fmt.Sprintf("the chat template writes today's date, and what is built must not depend on the day; give one, such as `date` %s", o.clock().Format(time.DateOnly)))
+		}
+	}
+	return nil
+}
+
+// NewChatRenderer makes the renderer of conversations for a tokenizer that was opened by a name: by
+// its own chat template, or the one given instead, which is a file or the name of one of its own.
+// date is empty or a day written as 2006-01-02.
+func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.TrainOn, date string) (*chat.Renderer,
+	chat.Options, error) {
+	o := chat.Options{TrainOn: on}
+	found, err := chat.FindTemplates(name)
+	if err != nil {
+		return nil, o, fmt.Errorf("find the chat template of %s: %w", name, err)
+	}
+	if o.Template, o.ToolTemplate, err = found.Choose(template); errors.Is(err, chat.ErrNoTemplate) {
+		return nil, o, loader.BadOption("tokenizer", name, "it has no chat template, which turns conversations into text; give one as `chat-template`, or a tokenizer whose folder has chat_template.jinja or a chat_template in tokenizer_config.json")
+	} else if err != nil {
+		return nil, o, loader.BadOption("chat-template", template, err.Error())
+	}
+	o.Special = found.Special
+	if o.Special.Len() == 0 { // no configuration beside it
+		for role, id := range map[string]int{"bos_token": t.Special().BOS, "eos_token": t.Special().EOS} {
+			if token, ok := t.Token(uint32(max(0, id))); ok && id >= 0 {
+				o.Special.Set(role, token)
+			}
+		}
+	}
+	if date != "" {
+		if o.Date, err = time.Parse(time.DateOnly, date); err != nil {
+			return nil, o, loader.BadOption("date", date, "must be a day written as 2006-01-02")
+		}
+	}
+	r, err := chat.NewRenderer(o)
+	if err != nil && template != "" {
+		return nil, o, loader.BadOption("chat-template", template, err.Error())
+	}
+	if err != nil {
+		return nil, o, loader.BadOption("tokenizer", name, fmt.Sprintf("its chat template in %s does not parse: %v; give another one as `chat-template`", found.From, err))
+	}
+	return r, o, nil
+}
+
+// masked reports whether rows have a loss mask.
+func (c *chats) masked() bool { return c != nil && c.TrainOn() != chat.TrainAll }
+
+// settings adds what the bytes of the rows depend on.
+func (c *chats) settings(s *settings) {
+	if c == nil {
+		return
+	}
+	s.ChatTemplate, s.Date = c.plain, c.date
+	if c.tools != c.plain {
+		s.ToolTemplate = c.tools
+	}
+	if c.TrainOn() != chat.TrainAssistant {
+		s.TrainOn = c.TrainOn()
+	}
+}
+
+// leaseBytes is leaseBytes of conversations, whose ids each have a place in a mask.
+func (c *chats) leaseBytes(raw, records int64) int64 {
+	text := chat.TextFactor*raw + records*c.OverheadBytes()
+	return raw + (worstIDBytes+1)*text + records*recordBytes
+}
+
+// memoryParts are the parts of the cap that conversations need.
+func (c *chats) memoryParts(workers int64) []budget.Part {
+	if c == nil {
+		return nil
+	}
+	n := c.ScratchBytes(pieceBytes)
+	return []budget.Part{{Name: "chat template", Bytes: c.ResidentBytes() + workers*n,
+		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers, n>>10)}}
+}
+
+// chatWorker is the part of a worker that is for conversations.
+type chatWorker struct {
+	all     bool // the inputs hold nothing else
+	render  *chat.Worker
+	encoder *chat.Encoder
+	masked  bool
+	text    chat.Text
+	clean   []byte
+}
+
+func (c *chats) newWorker(b *build, enc *tokenize.Encoder, done <-chan struct{}) *chatWorker {
+	if c == nil {
+		return nil
+	}
+	return &chatWorker{all: b.opts.Format == source.Chat, render: c.NewWorker(done),
+		encoder: c.NewEncoder(b.tokenizer, enc), masked: c.masked()}
+}
+
+// takes reports whether a document is a conversation.
+func (w *chatWorker) takes(d *document) bool { return w != nil && (w.all || d.Format == source.Chat) }
+
+// format makes the text of a conversation.
+func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) error {
+	replaced := 0
+	if !utf8.Valid(data) {
+		w.clean, replaced = example.AppendValid(w.clean[:0], data)
+		data = w.clean
+	}
+	d.isChat = true
+	w.text.Text = dst.Prompt
+	err := w.render.Render(&w.text, data)
+	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
+	if errors.Is(err, chat.ErrStopped) {
+		return example.ErrStopped
+	}
+	if cap(w.clean) > worstExpansion*pieceBytes {
+		w.clean = nil
+	}
+	return err
+}
+
+// encode tokenizes the text that format made, and marks what is trained on.
+func (w *chatWorker) encode(j *job, d *document) {
+	ids, mask := span{start: len(j.ids)}, span{start: len(j.mask)}
+	j.ids, j.mask, d.err = w.encoder.Append(j.ids, j.mask, &w.text)
+	ids.end, mask.end = len(j.ids), len(j.mask)
+	if n := ids.end - ids.start; d.err == nil && n > len(w.text.Text)+spareIDs {
+		d.err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n, len(w.text.Text))
+	}
+	d.ids, d.mask, d.hasMask = ids, mask, w.masked
+	w.text.Text = nil // it is the worker's
+}
+
+// whyUntrained says what to do where no conversation has a token that is trained on.
+func (c *chats) whyUntrained() string {
+	if c.HasGeneration() {
+		return "the {% generation %} blocks of the chat template, which mark what the assistant says, were reached by no record; give another `chat-template`, or `train-on` all"
+	}
+	return "the chat template writes no turn of the role assistant, so that no token is trained on; give another `chat-template`, or `train-on` all"
+}

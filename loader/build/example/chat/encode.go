@@ -1,0 +1,226 @@
+package chat
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize"
+)
+
+// An Encoder makes ids of texts, and the mask of those that are trained on. It is used by one
+// goroutine.
+type Encoder struct {
+	t        *tokenize.Tokenizer
+	enc      *tokenize.Encoder
+	trainOn  TrainOn
+	bytewise bool
+	offsets  []tokenize.Offset
+	piece    []byte
+}
+
+// NewEncoder returns an Encoder of a tokenizer that uses enc.
+func (r *Renderer) NewEncoder(t *tokenize.Tokenizer, enc *tokenize.Encoder) *Encoder {
+	return &Encoder{t: t, enc: enc, trainOn: r.opts.TrainOn, bytewise: t.Family() == "bytelevel-bpe"}
+}
+
+const (
+	// maxTracedBytes is the longest text whose tokens are traced through all components of a
+	// tokenizer, which takes tracedFactor bytes of memory for each of the text.
+	maxTracedBytes = 1 << 20
+	// keptOffsets is how many offsets an Encoder keeps room for between texts.
+	keptOffsets = 64 << 10
+)
+
+// tracing is held while a text is traced: one at a time, as each takes much memory.
+var tracing sync.Mutex
+
+// Append appends the ids of a text, which are those of the whole text without special tokens around
+// it, and for each whether it is trained on.
+func (e *Encoder) Append(ids []uint32, mask []bool, t *Text) ([]uint32, []bool, error) {
+	from, first := len(ids), len(mask)
+	ids = e.enc.AppendTokens(ids, t.Text)
+	if err := e.enc.Err(); err != nil {
+		return ids[:from], mask, err
+	}
+	own := ids[from:]
+	for range own {
+		mask = append(mask, e.trainOn == TrainAll)
+	}
+	if len(t.Spans) == 0 || e.trainOn == TrainAll {
+		return ids, mask, nil
+	}
+	if err := e.locate(own, t.Text); err != nil {
+		return ids[:from], mask[:first], err
+	}
+	e.mark(mask[first:], own, t)
+	if cap(e.offsets) > keptOffsets {
+		e.offsets = nil
+	}
+	return ids, mask, nil
+}
+
+// mark sets the mask of the tokens of the spans.
+func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
+	at := 0
+	for _, s := range t.Spans {
+		if s.Start >= s.End {
+			continue
+		}
+		for at > 0 && e.offsets[at-1].End > s.Start { // spans of nested blocks lie within each other
+			at--
+		}
+		for at < len(ids) && e.offsets[at].End <= s.Start {
+			at++
+		}
+		end := at
+		if t.Exact { // up to the first token of the last character, as transformers has it
+			_, size := utf8.DecodeLastRune(t.Text[s.Start:s.End])
+			for end < len(ids) && e.offsets[end].End <= s.End-size {
+				end++
+			}
+			if end < len(ids) && e.offsets[end].Start < s.End {
+				end++
+			}
+		} else {
+			for end < len(ids) && e.offsets[end].Start < s.End {
+				end++
+			}
+			end = e.withoutBlank(ids, at, end, t.Text)
+		}
+		for i := at; i < end; i++ {
+			mask[i] = true
+		}
+		at = end
+	}
+	if e.trainOn == TrainLast {
+		end := len(mask)
+		for end > 0 && !mask[end-1] {
+			end--
+		}
+		start := end
+		for start > 0 && mask[start-1] {
+			start--
+		}
+		clear(mask[:start])
+	}
+}
+
+// withoutBlank leaves out the white space after a special token that ends a turn: the model stops
+// at that token.
+func (e *Encoder) withoutBlank(ids []uint32, start, end int, text []byte) int {
+	last := end
+	for last > start && len(bytes.TrimSpace(text[e.offsets[last-1].Start:e.offsets[last-1].End])) == 0 {
+		last--
+	}
+	if last > start && last < end && e.isSpecial(ids[last-1]) {
+		return last
+	}
+	return end
+}
+
+func (e *Encoder) isSpecial(id uint32) bool {
+	e.piece = e.t.AppendText(e.piece[:0], []uint32{id}, tokenize.DecodeOptions{SkipSpecial: true})
+	return len(e.piece) == 0
+}
+
+// locate finds where each token lies in the text. Most tokenizers' tokens are the text, piece by
+// piece; for others they are traced through all components.
+func (e *Encoder) locate(ids []uint32, text []byte) error {
+	if e.walk(ids, text) {
+		return nil
+	}
+	if len(text) > maxTracedBytes {
+		return problemf(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: with %s, which changes the text, the longest is %d bytes", len(text), e.t.Name(), maxTracedBytes)
+	}
+	tracing.Lock()
+	defer tracing.Unlock()
+	again, offsets, err := e.t.AppendTokensOffsets(nil, e.offsets[:0], text)
+	if err != nil {
+		return err
+	}
+	e.offsets = offsets
+	if len(again) != len(ids) {
+		return fmt.Errorf("find the tokens of a text: %d ids are %d when they are traced", len(ids), len(again))
+	}
+	return nil
+}
+
+// walk reports whether the tokens, one after the other, are the text.
+func (e *Encoder) walk(ids []uint32, text []byte) bool {
+	e.offsets = e.offsets[:0]
+	at := 0
+	for _, id := range ids {
+		n := e.width(id, text[at:], at == 0 || len(e.offsets) > 0 && e.afterAdded(text, at))
+		if n < 0 {
+			return false
+		}
+		e.offsets = append(e.offsets, tokenize.Offset{Start: at, End: at + n})
+		at += n
+	}
+	return at == len(text)
+}
+
+// afterAdded reports whether a token that is no white space ends at a place: there a tokenizer may
+// put a space that the text does not have.
+func (e *Encoder) afterAdded(text []byte, at int) bool { return text[at-1] == '>' || text[at-1] == ']' }
+
+const metaspace = "▁"
+
+// width is how much of the text's beginning a token is, -1 where it is none of it.
+func (e *Encoder) width(id uint32, text []byte, mayPrepend bool) int {
+	token, ok := e.t.Token(id)
+	if !ok {
+		return -1
+	}
+	if e.bytewise {
+		e.piece = appendAlphabet(e.piece[:0], token)
+		if len(e.piece) > 0 && bytes.HasPrefix(text, e.piece) {
+			return len(e.piece)
+		}
+		if strings.HasPrefix(string(text[:min(len(text), len(token))]), token) {
+			return len(token)
+		}
+		return -1
+	}
+	spaced := strings.ReplaceAll(token, metaspace, " ")
+	head := string(text[:min(len(text), max(len(spaced), len(token)))])
+	switch {
+	case strings.HasPrefix(head, spaced):
+		return len(spaced)
+	case strings.HasPrefix(head, token):
+		return len(token)
+	case mayPrepend && spaced[0] == ' ' && strings.HasPrefix(head, spaced[1:]):
+		return len(spaced) - 1
+	case len(token) == 6 && strings.HasPrefix(token, "<0x"):
+		if b, err := strconv.ParseUint(token[3:5], 16, 8); err == nil && len(text) > 0 && text[0] == byte(b) {
+			return 1
+		}
+	}
+	return -1
+}
+
+// appendAlphabet appends the bytes of a token of a byte-level vocabulary, nothing where it is not
+// written in its alphabet: printable characters of Latin-1 are themselves, the other bytes follow
+// from U+0100 on, in order.
+func appendAlphabet(dst []byte, token string) []byte {
+	from := len(dst)
+	for _, r := range token {
+		switch {
+		case r >= '!' && r <= '~', r >= 0xa1 && r <= 0xac, r >= 0xae && r <= 0xff:
+			dst = append(dst, byte(r))
+		case r >= 0x100 && r < 0x100+33:
+			dst = append(dst, byte(r-0x100))
+		case r >= 0x121 && r < 0x121+34:
+			dst = append(dst, byte(r-0x121+0x7f))
+		case r == 0x143:
+			dst = append(dst, 0xad)
+		default:
+			return dst[:from]
+		}
+	}
+	return dst
+}

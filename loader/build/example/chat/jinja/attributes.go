@@ -1,0 +1,367 @@
+package jinja
+
+import (
+	"math/big"
+	"strings"
+	"unicode/utf8"
+)
+
+// attribute is a.name: what Python has under that name, else the item of that key, else undefined.
+func (e *execution) attribute(of any, name string) any {
+	if v, ok := e.member(of, name); ok {
+		return v
+	}
+	switch of := of.(type) {
+	case *undefined:
+		e.fail("%s", of.hint)
+	case *Dict:
+		if v, ok := of.find(name); ok {
+			return v
+		}
+	case *namespace:
+		if v, ok := of.find(name); ok {
+			return v
+		}
+	}
+	return missing(of, name)
+}
+
+// item is a[key].
+func (e *execution) item(of, key any) any {
+	switch of := of.(type) {
+	case *undefined:
+		e.fail("%s", of.hint)
+	case *Dict:
+		if hash, ok := hashOf(key); ok {
+			if v, ok := of.find(hash); ok {
+				return v
+			}
+		}
+	case *List, *Tuple:
+		if i, ok := toInt(key); ok {
+			items, _ := sequence(of)
+			if i < 0 {
+				i += int64(len(items))
+			}
+			if i >= 0 && i < int64(len(items)) {
+				return items[i]
+			}
+			return missing(of, key)
+		}
+	case string, markup:
+		if i, ok := toInt(key); ok {
+			s, _ := text(of)
+			if c, ok := e.character(s, i); ok {
+				return sameKind(of, c)
+			}
+			return missing(of, key)
+		}
+	}
+	if name, ok := text(key); ok {
+		if v, ok := e.member(of, name); ok {
+			return v
+		}
+	}
+	return missing(of, key)
+}
+
+// missing is what an attribute or item that does not exist gives.
+func missing(of, key any) any {
+	name, ok := text(key)
+	switch {
+	case !ok:
+		p := printer{e: &execution{left: Limits{Steps: 1 << 10, Bytes: 1 << 10}}}
+		switch key.(type) {
+		case int64, float64, bool, nil, *big.Int:
+			p.repr(key)
+		default:
+			p.out = []byte(typeName(key))
+		}
+		return &undefined{objectName(of) + " has no element " + string(p.out)}
+	case len(name) > 100:
+		name = name[:100] + "…"
+	}
+	return &undefined{objectName(of) + " has no attribute '" + name + "'"}
+}
+
+// sameKind returns a part of a string as the kind of string that it is part of.
+func sameKind(of any, s string) any {
+	if _, ok := of.(markup); ok {
+		return markup(s)
+	}
+	return s
+}
+
+// character returns the i-th character of a string; from its end where i is negative.
+func (e *execution) character(s string, i int64) (string, bool) {
+	e.step(int64(len(s)) / stepBytes)
+	if i < 0 {
+		i += int64(utf8.RuneCountInString(s))
+	}
+	if i < 0 || i >= int64(len(s)) {
+		return "", false
+	}
+	for at, n := 0, int64(0); at < len(s); n++ {
+		_, size := utf8.DecodeRuneInString(s[at:])
+		if n == i {
+			return s[at : at+size], true
+		}
+		at += size
+	}
+	return "", false
+}
+
+// characters cuts a string into its characters.
+func characters(s string) []string {
+	out := make([]string, 0, len(s))
+	for len(s) > 0 {
+		_, size := utf8.DecodeRuneInString(s)
+		out = append(out, s[:size])
+		s = s[size:]
+	}
+	return out
+}
+
+// slice is a[start:stop:step].
+func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
+	bound := func(n node) (int64, bool) {
+		if n == nil {
+			return 0, false
+		}
+		switch v := e.eval(n, s).(type) {
+		case nil:
+			return 0, false
+		case int64:
+			return v, true
+		case bool:
+			return int64(btoi(v)), true
+		default:
+			e.fail("slice indices must be integers or None, not %s", typeName(v))
+			return 0, false
+		}
+	}
+	start, hasStart := bound(n.start)
+	stop, hasStop := bound(n.stop)
+	step, hasStep := bound(n.step)
+	if !hasStep {
+		step = 1
+	}
+	if step == 0 {
+		e.fail("slice step cannot be zero")
+	}
+	switch of := of.(type) {
+	case *undefined:
+		e.fail("%s", of.hint)
+	case string, markup:
+		str, _ := text(of)
+		e.step(int64(len(str)) / stepBytes)
+		length := int64(utf8.RuneCountInString(str))
+		from, to := sliceBounds(start, hasStart, stop, hasStop, step, length)
+		if step == 1 {
+			return sameKind(of, runeSlice(str, from, to, length))
+		}
+		e.charge(int64(len(str)) * valueBytes)
+		chars := characters(str)
+		var out []byte
+		for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
+			out = append(out, chars[i]...)
+		}
+		return sameKind(of, string(out))
+	case *List, *Tuple:
+		items, _ := sequence(of)
+		from, to := sliceBounds(start, hasStart, stop, hasStop, step, int64(len(items)))
+		var out []any
+		if step == 1 {
+			e.charge(max(0, to-from) * valueBytes)
+			out = append(out, items[from:max(from, to)]...)
+		} else {
+			e.charge(int64(len(items)) * valueBytes)
+			for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
+				out = append(out, items[i])
+			}
+		}
+		if _, ok := of.(*List); ok {
+			return &List{out}
+		}
+		return &Tuple{Items: out}
+	}
+	return missing(of, "slice")
+}
+
+// sliceBounds resolves the bounds of a slice as Python does.
+func sliceBounds(start int64, hasStart bool, stop int64, hasStop bool, step, length int64) (from, to int64) {
+	low, high := int64(0), length
+	if step < 0 {
+		low, high = -1, length-1
+	}
+	resolve := func(v int64) int64 {
+		if v < 0 {
+			v += length
+		}
+		return min(max(v, low), high)
+	}
+	from, to = low, high
+	if step < 0 {
+		from, to = high, low
+	}
+	if hasStart {
+		from = resolve(start)
+	}
+	if hasStop {
+		to = resolve(stop)
+	}
+	return from, to
+}
+
+func runeSlice(s string, from, to, length int64) string {
+	if from >= to {
+		return ""
+	}
+	if length == int64(len(s)) {
+		return s[from:to]
+	}
+	n, start := int64(0), -1
+	for at := range s {
+		if n == from {
+			start = at
+		}
+		if n == to {
+			return s[start:at]
+		}
+		n++
+	}
+	return s[start:]
+}
+
+// member is an attribute that values have in Python: methods, and the fields of a loop.
+func (e *execution) member(of any, name string) (any, bool) {
+	var f func(*execution, *arguments) any
+	switch v := of.(type) {
+	case string, markup:
+		s, _ := text(v)
+		if m := stringMethods[name]; m != nil {
+			f = func(e *execution, a *arguments) any {
+				e.step(int64(len(s)) / stepBytes)
+				out := m(e, s, a)
+				if t, ok := out.(string); ok {
+					return sameKind(v, t)
+				}
+				return out
+			}
+		}
+	case *Dict:
+		if m := dictMethods[name]; m != nil {
+			f = func(e *execution, a *arguments) any { return m(e, v, a) }
+		} else if forbidden(name, "clear", "pop", "popitem", "setdefault", "update") {
+			return unsafe(of, name), true
+		}
+	case *List, *Tuple:
+		items, _ := sequence(v)
+		if m := listMethods[name]; m != nil {
+			f = func(e *execution, a *arguments) any { return m(e, items, a) }
+		} else if _, isList := v.(*List); isList && forbidden(name, "append", "clear", "extend", "insert", "pop",
+			"remove", "reverse", "sort") {
+			return unsafe(of, name), true
+		}
+	case *loop:
+		return v.field(name)
+	case *cycler:
+		return v.member(name)
+	case float64:
+		if name == "is_integer" {
+			f = func(*execution, *arguments) any { return v == float64(int64(v)) }
+		}
+	case int64:
+		if name == "bit_length" {
+			f = func(*execution, *arguments) any { return int64(big.NewInt(v).BitLen()) }
+		}
+	}
+	if f == nil {
+		return nil, false
+	}
+	return &function{name, f}, true
+}
+
+func forbidden(name string, names ...string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
+}
+
+// unsafe is what the sandbox gives in place of what would change a value.
+func unsafe(of any, name string) *undefined {
+	return &undefined{"access to attribute '" + name + "' of '" + typeName(of) + "' object is unsafe."}
+}
+
+// field is an attribute of the variable loop.
+func (l *loop) field(name string) (any, bool) {
+	n := int64(len(l.items))
+	i := int64(l.at)
+	neighbour := func(at int64, what string) any {
+		if at < 0 || at >= n {
+			return &undefined{"there is no " + what + " item"}
+		}
+		return l.items[at]
+	}
+	switch name {
+	case "index":
+		return i + 1, true
+	case "index0":
+		return i, true
+	case "revindex":
+		return n - i, true
+	case "revindex0":
+		return n - i - 1, true
+	case "first":
+		return i == 0, true
+	case "last":
+		return i == n-1, true
+	case "length":
+		return n, true
+	case "depth":
+		return int64(l.depth) + 1, true
+	case "depth0":
+		return int64(l.depth), true
+	case "previtem":
+		return neighbour(i-1, "previous"), true
+	case "nextitem":
+		return neighbour(i+1, "next"), true
+	case "cycle":
+		return &function{name, func(e *execution, a *arguments) any {
+			if len(a.positional) == 0 {
+				e.fail("no items for cycling given")
+			}
+			return a.positional[l.at%len(a.positional)]
+		}}, true
+	case "changed":
+		return &function{name, func(e *execution, a *arguments) any {
+			now := &Tuple{Items: a.positional}
+			if l.changed != nil && e.equal(l.changed, now) {
+				return false
+			}
+			l.changed = now
+			return true
+		}}, true
+	}
+	return nil, false
+}
+
+// member is an attribute of what cycler() makes.
+func (c *cycler) member(name string) (any, bool) {
+	switch name {
+	case "current":
+		return c.items[c.at], true
+	case "next":
+		return &function{name, func(*execution, *arguments) any {
+			v := c.items[c.at]
+			c.at = (c.at + 1) % len(c.items)
+			return v
+		}}, true
+	case "reset":
+		return &function{name, func(*execution, *arguments) any { c.at = 0; return nil }}, true
+	}
+	return nil, false
+}

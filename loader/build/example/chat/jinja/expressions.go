@@ -1,0 +1,317 @@
+package jinja
+
+// arguments are those of a call.
+type arguments struct {
+	positional []any
+	named      Dict
+}
+
+func (a *arguments) set(name string, value any) { a.named.Set(name, value) }
+
+// get returns the argument at a place, or of a name; absent where it is not given.
+func (a *arguments) get(i int, name string, absent any) any {
+	if i >= 0 && i < len(a.positional) {
+		return a.positional[i]
+	}
+	if v, ok := a.named.find(name); ok {
+		return v
+	}
+	return absent
+}
+
+// check fails where more or other arguments are given than a function takes.
+func (e *execution) check(function string, a *arguments, names ...string) {
+	if len(a.positional) > len(names) {
+		e.fail("%s takes at most %d arguments, not %d", function, len(names), len(a.positional))
+	}
+	for i := range a.named.entries {
+		known := false
+		for j, name := range names {
+			known = known || name == a.named.entries[i].key && j >= len(a.positional)
+		}
+		if !known {
+			e.fail("%s takes no argument '%v' here", function, a.named.entries[i].key)
+		}
+	}
+}
+
+// eval is the value of an expression.
+func (e *execution) eval(n node, s *scope) any {
+	e.enter()
+	defer e.leave()
+	e.step(1)
+	switch n := n.(type) {
+	case *constExpr:
+		return n.value
+	case *nameExpr:
+		return e.name(n.name, s)
+	case *attributeExpr:
+		of := e.eval(n.of, s)
+		e.line = n.line
+		return e.attribute(of, n.name)
+	case *itemExpr:
+		of := e.eval(n.of, s)
+		if slice, ok := n.key.(*sliceExpr); ok {
+			return e.slice(of, slice, s)
+		}
+		key := e.eval(n.key, s)
+		e.line = n.line
+		return e.item(of, key)
+	case *callExpr:
+		f := e.eval(n.function, s)
+		a := e.argumentsOf(&n.arguments, s)
+		e.line = n.line
+		return e.call(f, a)
+	case *filterExpr:
+		return e.filtered(n, e.eval(n.of, s), s)
+	case *testExpr:
+		return e.test(n, e.eval(n.of, s), s)
+	case *unaryExpr:
+		return e.unary(n, e.eval(n.of, s))
+	case *binaryExpr:
+		return e.binaryExpr(n, s)
+	case *compareExpr:
+		return e.comparison(n, s)
+	case *condExpr:
+		if isTrue(e.eval(n.test, s)) {
+			return e.eval(n.yes, s)
+		}
+		if n.no != nil {
+			return e.eval(n.no, s)
+		}
+		return &undefined{"the inline if-expression evaluated to false and no else section was defined."}
+	case *concatExpr:
+		return e.concat(e.evalAll(n.parts, s))
+	case *listExpr:
+		return &List{e.evalAll(n.items, s)}
+	case *tupleExpr:
+		return &Tuple{Items: e.evalAll(n.items, s)}
+	case *dictExpr:
+		d := &Dict{}
+		for i := range n.keys {
+			e.put(d, e.eval(n.keys[i], s), e.eval(n.values[i], s))
+		}
+		return d
+	}
+	e.fail("unexpected %T", n)
+	return nil
+}
+
+// put sets a key of a dict that is being made.
+func (e *execution) put(d *Dict, key, value any) {
+	hash, ok := hashOf(key)
+	if !ok {
+		e.fail("unhashable type: '%s'", typeName(key))
+	}
+	e.charge(entryBytes)
+	d.put(key, hash, value)
+}
+
+func (e *execution) evalAll(list []node, s *scope) []any {
+	e.charge(int64(len(list)) * valueBytes)
+	items := make([]any, len(list))
+	for i := range list {
+		items[i] = e.eval(list[i], s)
+	}
+	return items
+}
+
+func (e *execution) name(name string, s *scope) any {
+	if v, ok := s.get(name); ok {
+		return v
+	}
+	if v, ok := e.globals[name]; ok {
+		return v
+	}
+	return &undefined{"'" + name + "' is undefined"}
+}
+
+// concat is the ~ operator: it joins the text of values.
+func (e *execution) concat(parts []any) any {
+	safe := false
+	n := int64(0)
+	texts := make([]string, len(parts))
+	for i, part := range parts {
+		_, isMarkup := part.(markup)
+		safe = safe || isMarkup
+		texts[i] = e.str(part)
+		n += int64(len(texts[i]))
+	}
+	e.charge(n)
+	out := make([]byte, 0, n)
+	for i, t := range texts {
+		if _, isMarkup := parts[i].(markup); safe && !isMarkup {
+			t = e.escape(t)
+		}
+		out = append(out, t...)
+	}
+	if safe {
+		return markup(out)
+	}
+	return string(out)
+}
+
+func (e *execution) argumentsOf(list *argumentList, s *scope) *arguments {
+	a := &arguments{positional: e.evalAll(list.positional, s)}
+	for i, name := range list.names {
+		e.charge(entryBytes)
+		a.set(name, e.eval(list.named[i], s))
+	}
+	if list.list != nil {
+		a.positional = append(a.positional, e.iterate(e.eval(list.list, s))...)
+	}
+	if list.dict != nil {
+		d, ok := e.eval(list.dict, s).(*Dict)
+		if !ok {
+			e.fail("the argument after ** must be a mapping")
+		}
+		for i := range d.entries {
+			key, ok := d.entries[i].key.(string)
+			if !ok {
+				e.fail("keywords must be strings")
+			}
+			e.charge(entryBytes)
+			a.set(key, d.entries[i].value)
+		}
+	}
+	return a
+}
+
+// call calls a function.
+func (e *execution) call(f any, a *arguments) any {
+	e.enter()
+	defer e.leave()
+	switch f := f.(type) {
+	case *function:
+		return f.call(e, a)
+	case *undefined:
+		e.fail("%s", f.hint)
+	case *loop:
+		if f.again == nil {
+			e.fail("the loop must have the 'recursive' marker to be called")
+		}
+		return f.again(e, a.get(0, "iterable", nil))
+	}
+	e.fail("'%s' object is not callable", typeName(f))
+	return nil
+}
+
+// iterate returns the elements of a value.
+func (e *execution) iterate(v any) []any {
+	var items []any
+	switch v := v.(type) {
+	case *List:
+		items = v.Items
+	case *Tuple:
+		items = v.Items
+	case *Dict:
+		e.charge(int64(v.Len()) * valueBytes)
+		for i := range v.entries {
+			items = append(items, v.entries[i].key)
+		}
+	case *view:
+		items = v.items(e)
+	case *iterator:
+		items, v.items = v.items, nil
+	case *undefined:
+	case string, markup:
+		s, _ := text(v)
+		e.charge(int64(len(s)) * valueBytes)
+		for _, c := range characters(s) {
+			items = append(items, c)
+		}
+	case *loop:
+		e.charge(int64(len(v.items)-v.at) * valueBytes)
+		for i := v.at; i < len(v.items); i++ {
+			items = append(items, &Tuple{Items: []any{v.items[i], v}})
+		}
+	default:
+		e.fail("'%s' object is not iterable", typeName(v))
+	}
+	e.step(int64(len(items)))
+	return items
+}
+
+func (v *view) items(e *execution) []any {
+	e.charge(int64(v.of.Len()) * valueBytes)
+	items := make([]any, 0, v.of.Len())
+	for i := range v.of.entries {
+		entry := &v.of.entries[i]
+		switch v.kind {
+		case viewKeys:
+			items = append(items, entry.key)
+		case viewValues:
+			items = append(items, entry.value)
+		default:
+			e.charge(2 * valueBytes)
+			items = append(items, &Tuple{Items: []any{entry.key, entry.value}})
+		}
+	}
+	return items
+}
+
+func (e *execution) comparison(n *compareExpr, s *scope) any {
+	left := e.eval(n.first, s)
+	for i, operator := range n.operators {
+		right := e.eval(n.rest[i], s)
+		e.line = n.line
+		var ok bool
+		switch operator {
+		case "==":
+			ok = e.equal(left, right)
+		case "!=":
+			ok = !e.equal(left, right)
+		case "in":
+			ok = e.contains(right, left)
+		case "not in":
+			ok = !e.contains(right, left)
+		default:
+			ok = e.ordered(operator, left, right)
+		}
+		if !ok {
+			return false
+		}
+		left = right
+	}
+	return true
+}
+
+func (e *execution) ordered(operator string, a, b any) bool {
+	if isNaN(a) || isNaN(b) {
+		return false
+	}
+	c := e.compare(a, b, operator)
+	switch operator {
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	}
+	return c >= 0
+}
+
+func isNaN(v any) bool {
+	f, ok := v.(float64)
+	return ok && f != f
+}
+
+func (e *execution) binaryExpr(n *binaryExpr, s *scope) any {
+	left := e.eval(n.left, s)
+	switch n.operator {
+	case "and":
+		if !isTrue(left) {
+			return left
+		}
+		return e.eval(n.right, s)
+	case "or":
+		if isTrue(left) {
+			return left
+		}
+		return e.eval(n.right, s)
+	}
+	right := e.eval(n.right, s)
+	e.line = n.line
+	return e.arithmetic(n.operator, left, right)
+}

@@ -1,0 +1,389 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// A filter changes a value: {{ value|name(arguments) }}.
+type filter = func(e *execution, v any, a *arguments) any
+
+var filters map[string]filter
+
+func init() {
+	filters = map[string]filter{
+		"abs": filterAbs, "attr": filterAttr, "batch": filterBatch, "capitalize": textFilter(capitalize),
+		"center": filterCenter, "count": filterLength, "d": filterDefault, "default": filterDefault,
+		"dictsort": filterDictsort, "e": filterEscape, "escape": filterEscape, "first": filterFirst,
+		"float": filterFloat, "forceescape": func(e *execution, v any, _ *arguments) any { return markup(e.escape(e.str(v))) },
+		"format": filterFormat, "groupby": filterGroupby, "indent": filterIndent, "int": filterInt,
+		"items": filterItems, "join": filterJoin, "last": filterLast, "length": filterLength, "list": filterList,
+		"lower": textFilter(lower), "map": filterMap, "max": extreme("max", 1), "min": extreme("min", -1),
+		"reject": selecting(false, false), "rejectattr": selecting(false, true), "replace": filterReplace,
+		"reverse": filterReverse, "round": filterRound, "safe": func(e *execution, v any, _ *arguments) any { return markup(e.str(v)) },
+		"select": selecting(true, false), "selectattr": selecting(true, true), "slice": filterSlice, "sort": filterSort,
+		"string": filterString, "sum": filterSum, "title": textFilter(titleWords), "tojson": filterTojson,
+		"trim": filterTrim, "truncate": filterTruncate, "unique": filterUnique, "upper": textFilter(upper),
+		"urlencode": filterUrlencode, "wordcount": filterWordcount,
+	}
+}
+
+// captured applies the filters of a block, the first of them first, to its text.
+func (e *execution) captured(n *filterExpr, v any, s *scope) any {
+	if inner, ok := n.of.(*filterExpr); ok {
+		v = e.captured(inner, v, s)
+	}
+	return e.filtered(n, v, s)
+}
+
+// filtered applies a filter to a value.
+func (e *execution) filtered(n *filterExpr, v any, s *scope) any {
+	a := e.argumentsOf(&n.arguments, s)
+	e.line = n.line
+	return e.filter(n.name, v, a)
+}
+
+func (e *execution) filter(name string, v any, a *arguments) any {
+	f := filters[name]
+	if f == nil {
+		e.fail("no filter named '%s'", name)
+	}
+	e.enter()
+	defer e.leave()
+	return f(e, v, a)
+}
+
+func textFilter(change func(string) string) filter {
+	return func(e *execution, v any, _ *arguments) any {
+		s := e.str(v)
+		e.charge(3 * int64(len(s)))
+		return sameKind(v, change(s))
+	}
+}
+
+func (e *execution) escape(s string) string {
+	n := int64(len(s))
+	for _, c := range "&<>'\"" {
+		n += 4 * int64(strings.Count(s, string(c)))
+	}
+	e.charge(n)
+	return htmlEscaper.Replace(s)
+}
+
+var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
+
+func filterEscape(e *execution, v any, _ *arguments) any {
+	if m, ok := v.(markup); ok {
+		return m
+	}
+	return markup(e.escape(e.str(v)))
+}
+
+func filterString(e *execution, v any, _ *arguments) any {
+	if m, ok := v.(markup); ok {
+		return m
+	}
+	return e.str(v)
+}
+
+func filterDefault(e *execution, v any, a *arguments) any {
+	e.check("default", a, "default_value", "boolean")
+	_, isUndefined := v.(*undefined)
+	if isUndefined || isTrue(a.get(1, "boolean", false)) && !isTrue(v) {
+		return a.get(0, "default_value", "")
+	}
+	return v
+}
+
+func (e *execution) length(v any) int64 {
+	switch v := v.(type) {
+	case string, markup:
+		s, _ := text(v)
+		e.step(int64(len(s)) / stepBytes)
+		return int64(len([]rune(s)))
+	case *List:
+		return int64(len(v.Items))
+	case *Tuple:
+		return int64(len(v.Items))
+	case *Dict:
+		return int64(v.Len())
+	case *view:
+		return int64(v.of.Len())
+	case *loop:
+		return int64(len(v.items))
+	case *undefined:
+		return 0
+	}
+	e.fail("object of type '%s' has no len()", typeName(v))
+	return 0
+}
+
+func filterLength(e *execution, v any, _ *arguments) any { return e.length(v) }
+
+func filterTrim(e *execution, v any, a *arguments) any {
+	e.check("trim", a, "chars")
+	return sameKind(v, strip(e, e.str(v), a.get(0, "chars", nil), true, true))
+}
+
+func filterReplace(e *execution, v any, a *arguments) any {
+	e.check("replace", a, "old", "new", "count")
+	n := int64(-1)
+	if c := a.get(2, "count", nil); c != nil {
+		var ok bool
+		if n, ok = toInt(c); !ok {
+			e.fail("replace wants a whole number as count")
+		}
+	}
+	if len(a.positional)+a.named.Len() < 2 {
+		e.fail("replace wants two arguments")
+	}
+	return e.replace(e.str(v), e.str(a.get(0, "old", nil)), e.str(a.get(1, "new", nil)), n)
+}
+
+func filterCenter(e *execution, v any, a *arguments) any {
+	width, ok := toInt(a.get(0, "width", int64(80)))
+	if !ok {
+		e.fail("center wants a whole number")
+	}
+	return e.pad(e.str(v), width, " ", 0)
+}
+
+// titleWords is jinja2's title filter, whose words begin after blanks, dashes and brackets.
+func titleWords(s string) string {
+	var b strings.Builder
+	begins := true
+	for _, r := range s {
+		separates := isSpace(r) || strings.ContainsRune("-({[<", r)
+		switch {
+		case separates:
+			b.WriteRune(r)
+		case begins:
+			b.WriteString(upper(string(r)))
+		default:
+			b.WriteString(lower(string(r)))
+		}
+		begins = separates
+	}
+	return b.String()
+}
+
+func filterWordcount(e *execution, v any, _ *arguments) any {
+	s := e.str(v)
+	e.step(int64(len(s)) / 64)
+	return int64(len(strings.FieldsFunc(s, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r)
+	})))
+}
+
+func filterIndent(e *execution, v any, a *arguments) any {
+	e.check("indent", a, "width", "first", "blank")
+	indent, ok := text(a.get(0, "width", int64(4)))
+	if !ok {
+		n, ok := toInt(a.get(0, "width", int64(4)))
+		if !ok {
+			e.fail("indent wants a number or a string")
+		}
+		e.charge(max(0, n))
+		indent = strings.Repeat(" ", int(max(0, n)))
+	}
+	lines := splitLines(e, e.str(v)+"\n", &arguments{}).(*List).Items
+	out := &printer{e: e}
+	for i, line := range lines {
+		if i > 0 {
+			out.write("\n")
+		}
+		if l := line.(string); i == 0 && isTrue(a.get(1, "first", false)) || i > 0 && (l != "" || isTrue(a.get(2, "blank", false))) {
+			out.write(indent)
+		}
+		out.write(line.(string))
+	}
+	return string(out.out)
+}
+
+func filterTruncate(e *execution, v any, a *arguments) any {
+	e.check("truncate", a, "length", "killwords", "end", "leeway")
+	s := e.str(v)
+	length, ok := toInt(a.get(0, "length", int64(255)))
+	leeway, okLeeway := toInt(a.get(3, "leeway", int64(5)))
+	end, okEnd := text(a.get(2, "end", "..."))
+	n := int64(len([]rune(end)))
+	if !ok || !okLeeway || !okEnd || length < n || leeway < 0 {
+		e.fail("truncate wants a length of at least %d", n)
+	}
+	if e.length(s) <= length+leeway {
+		return s
+	}
+	e.charge(int64(len(s)))
+	s = runeSlice(s, 0, length-n, -1)
+	if !isTrue(a.get(1, "killwords", false)) {
+		if at := strings.LastIndexByte(s, ' '); at >= 0 {
+			s = s[:at]
+		}
+	}
+	return s + end
+}
+
+func filterUrlencode(e *execution, v any, _ *arguments) any {
+	pairs, isPairs := v.(*Dict)
+	quote := func(v any, safe string) string {
+		s := e.str(v)
+		e.charge(3 * int64(len(s)))
+		var b strings.Builder
+		for _, c := range []byte(s) {
+			if isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("_.-~"+safe, c) >= 0 {
+				b.WriteByte(c)
+			} else {
+				b.WriteString("%" + strings.ToUpper(hex(rune(c), 2)))
+			}
+		}
+		return b.String()
+	}
+	if !isPairs {
+		return quote(v, "/")
+	}
+	var parts []string
+	for i := range pairs.entries {
+		parts = append(parts, quote(pairs.entries[i].key, "")+"="+quote(pairs.entries[i].value, ""))
+	}
+	return strings.Join(parts, "&")
+}
+
+func filterTojson(e *execution, v any, a *arguments) any {
+	e.check("tojson", a, "ensure_ascii", "indent", "separators", "sort_keys")
+	o := &jsonOptions{comma: ", ", colon: ": ", ascii: isTrue(a.get(0, "ensure_ascii", false)),
+		sorted: isTrue(a.get(3, "sort_keys", false))}
+	switch indent := a.get(1, "indent", nil).(type) {
+	case nil:
+	case string:
+		o.lines, o.indent, o.comma = true, indent, ","
+	default:
+		n, ok := toInt(indent)
+		if !ok {
+			e.fail("indent of tojson must be a number or a string")
+		}
+		e.charge(max(0, n))
+		o.lines, o.indent, o.comma = true, strings.Repeat(" ", int(max(0, n))), ","
+	}
+	if given, ok := sequence(a.get(2, "separators", nil)); ok && len(given) == 2 {
+		o.comma, o.colon = e.str(given[0]), e.str(given[1])
+	}
+	p := printer{e: e}
+	p.json(v, o)
+	return string(p.out)
+}
+
+func filterFormat(e *execution, v any, a *arguments) any {
+	if a.named.Len() > 0 {
+		if len(a.positional) > 0 {
+			e.fail("can't handle positional and keyword arguments at the same time")
+		}
+		return e.printf(e.str(v), &a.named)
+	}
+	return e.printf(e.str(v), &Tuple{Items: a.positional})
+}
+
+func filterInt(e *execution, v any, a *arguments) any {
+	e.check("int", a, "default", "base")
+	absent := a.get(0, "default", int64(0))
+	base, ok := toInt(a.get(1, "base", int64(10)))
+	if !ok || base == 1 || base < 0 || base > 36 {
+		return absent
+	}
+	switch v := v.(type) {
+	case *undefined:
+		e.fail("%s", v.hint)
+	case int64, *big.Int:
+		return v
+	case bool:
+		return int64(btoi(v))
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return absent
+		}
+		n, _ := big.NewFloat(v).Int(nil)
+		return small(n)
+	}
+	s, ok := text(v)
+	if !ok {
+		return absent
+	}
+	s = strings.TrimFunc(s, isSpace)
+	if len(s) <= 4300 && !strings.HasPrefix(s, "_") {
+		if n, ok := new(big.Int).SetString(strings.ReplaceAll(s, "_", ""), int(base)); ok && n.BitLen() <= maxBits {
+			return small(n)
+		}
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+		n, _ := big.NewFloat(f).Int(nil)
+		return small(n)
+	}
+	return absent
+}
+
+func filterFloat(e *execution, v any, a *arguments) any {
+	e.check("float", a, "default")
+	if u, ok := v.(*undefined); ok {
+		e.fail("%s", u.hint)
+	}
+	if f, ok := toFloat(v); ok {
+		return f
+	}
+	if s, ok := text(v); ok {
+		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isSpace), 64); err == nil || math.IsInf(f, 0) {
+			return f
+		}
+	}
+	return a.get(0, "default", 0.0)
+}
+
+func filterAbs(e *execution, v any, _ *arguments) any {
+	if f, ok := v.(float64); ok {
+		return math.Abs(f)
+	}
+	n := toBig(v)
+	if n == nil {
+		e.fail("bad operand type for abs(): '%s'", typeName(v))
+	}
+	return small(new(big.Int).Abs(n))
+}
+
+func filterRound(e *execution, v any, a *arguments) any {
+	e.check("round", a, "precision", "method")
+	precision, ok := toInt(a.get(0, "precision", int64(0)))
+	method := e.str(a.get(1, "method", "common"))
+	f, isNumber := toFloat(v)
+	if !ok || !isNumber || precision < -300 || precision > 300 {
+		e.fail("round wants a number and a precision")
+	}
+	switch method {
+	case "common":
+		if _, isFloat := v.(float64); !isFloat && precision >= 0 {
+			return v
+		}
+		if precision < 0 {
+			scale := math.Pow(10, float64(-precision))
+			return math.RoundToEven(f/scale) * scale
+		}
+		r, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(precision), 64), 64)
+		return r
+	case "ceil", "floor":
+		scale := math.Pow(10, float64(precision))
+		if method == "ceil" {
+			return math.Ceil(f*scale) / scale
+		}
+		return math.Floor(f*scale) / scale
+	}
+	e.fail("method must be common, ceil or floor")
+	return nil
+}
+
+func filterAttr(e *execution, v any, a *arguments) any {
+	name := e.str(e.required("attr", a, 0))
+	if m, ok := e.member(v, name); ok {
+		return m
+	}
+	return missing(v, name)
+}

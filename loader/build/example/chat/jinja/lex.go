@@ -1,0 +1,389 @@
+package jinja
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+type tokenKind int
+
+const (
+	tokenEnd tokenKind = iota
+	tokenData
+	tokenPrint    // {{
+	tokenPrintEnd // }}
+	tokenBlock    // {%
+	tokenBlockEnd // %}
+	tokenName
+	tokenString
+	tokenInteger
+	tokenFloat
+	tokenOperator
+)
+
+type token struct {
+	kind tokenKind
+	text string // a name, an operator, the decoded string, the digits
+	line int
+}
+
+func (t token) String() string {
+	switch t.kind {
+	case tokenEnd:
+		return "the end of the template"
+	case tokenPrintEnd:
+		return `"}}"`
+	case tokenBlockEnd:
+		return `"%}"`
+	case tokenData:
+		return "text"
+	}
+	return strconv.Quote(t.text)
+}
+
+// A SyntaxError is why a template cannot be parsed.
+type SyntaxError struct {
+	Line   int
+	Reason string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
+
+// lexer cuts a template into tokens, with the white space control of trim_blocks and lstrip_blocks.
+type lexer struct {
+	src    string
+	at     int
+	line   int
+	tokens []token
+}
+
+func (l *lexer) fail(format string, args ...any) {
+	panic(&SyntaxError{l.line, fmt.Sprintf(format, args...)})
+}
+
+// lex panics with a *SyntaxError.
+func lex(source string) []token {
+	source = strings.ReplaceAll(source, "\r\n", "\n")
+	source = strings.ReplaceAll(source, "\r", "\n")
+	source = strings.TrimSuffix(source, "\n")
+	l := &lexer{src: source, line: 1}
+	for l.at < len(l.src) {
+		l.data()
+	}
+	l.emit(tokenEnd, "")
+	return l.tokens
+}
+
+func (l *lexer) emit(k tokenKind, text string) { l.tokens = append(l.tokens, token{k, text, l.line}) }
+
+// advance moves past n bytes.
+func (l *lexer) advance(n int) {
+	l.line += strings.Count(l.src[l.at:l.at+n], "\n")
+	l.at += n
+}
+
+// data reads text up to the next tag, and the tag.
+func (l *lexer) data() {
+	rest := l.src[l.at:]
+	n, tag := 0, ""
+	for {
+		i := strings.IndexByte(rest[n:], '{')
+		if i < 0 || n+i+1 >= len(rest) {
+			l.emit(tokenData, rest)
+			l.advance(len(rest))
+			return
+		}
+		n += i
+		if c := rest[n+1]; c == '{' || c == '%' || c == '#' {
+			tag = rest[n : n+2]
+			break
+		}
+		n++
+	}
+	sign := byte(0)
+	if n+2 < len(rest) && (rest[n+2] == '-' || rest[n+2] == '+') {
+		sign = rest[n+2]
+	}
+	if text := l.before(rest[:n], sign, tag != "{{"); text != "" {
+		l.emit(tokenData, text)
+	}
+	l.advance(n + 2)
+	if sign != 0 {
+		l.advance(1)
+	}
+	switch tag {
+	case "{#":
+		l.comment()
+	case "{%":
+		if l.raw() {
+			return
+		}
+		l.emit(tokenBlock, "")
+		l.code("%}", tokenBlockEnd)
+	default:
+		l.emit(tokenPrint, "")
+		l.code("}}", tokenPrintEnd)
+	}
+}
+
+// before is the text before a tag: without its white space after a "-", and without the blanks
+// that begin the line of a block.
+func (l *lexer) before(text string, sign byte, block bool) string {
+	if sign == '-' {
+		return strings.TrimRightFunc(text, isSpace)
+	}
+	if sign == '+' || !block {
+		return text
+	}
+	start := strings.LastIndexByte(text, '\n') + 1
+	lineStarts := l.at == 0 || l.src[l.at-1] == '\n'
+	if (start > 0 || lineStarts) && strings.TrimLeftFunc(text[start:], isSpace) == "" {
+		return text[:start]
+	}
+	return text
+}
+
+// closing skips what follows the end of a block or comment that has the given sign.
+func (l *lexer) closing(sign byte) {
+	switch {
+	case sign == '-':
+		rest := l.src[l.at:]
+		l.advance(len(rest) - len(strings.TrimLeftFunc(rest, isSpace)))
+	case sign == '+':
+	case strings.HasPrefix(l.src[l.at:], "\n"):
+		l.advance(1)
+	}
+}
+
+func (l *lexer) comment() {
+	end := strings.Index(l.src[l.at:], "#}")
+	if end < 0 {
+		l.fail("a comment is not closed by #}")
+	}
+	sign := byte(0)
+	if end > 0 {
+		sign = l.src[l.at+end-1]
+	}
+	l.advance(end + 2)
+	l.closing(sign)
+}
+
+// raw reads {% raw %}…{% endraw %} where the block begins it.
+func (l *lexer) raw() bool {
+	rest := strings.TrimLeftFunc(l.src[l.at:], isSpace)
+	rest, ok := strings.CutPrefix(rest, "raw")
+	if !ok {
+		return false
+	}
+	rest = strings.TrimLeftFunc(rest, isSpace)
+	trim := false
+	if after, ok := strings.CutPrefix(rest, "-%}"); ok {
+		rest, trim = after, true
+	} else if rest, ok = strings.CutPrefix(rest, "%}"); !ok {
+		return false
+	}
+	l.advance(len(l.src) - l.at - len(rest))
+	if trim {
+		l.closing('-')
+	}
+	for n := 0; ; n++ {
+		body := l.src[l.at:]
+		i := strings.Index(body[n:], "{%")
+		if i < 0 {
+			l.fail("{%% raw %%} is not closed by {%% endraw %%}")
+		}
+		n += i
+		end := body[n+2:]
+		sign := byte(0)
+		if end != "" && (end[0] == '-' || end[0] == '+') {
+			sign, end = end[0], end[1:]
+		}
+		end, ok := strings.CutPrefix(strings.TrimLeftFunc(end, isSpace), "endraw")
+		if !ok {
+			continue
+		}
+		end = strings.TrimLeftFunc(end, isSpace)
+		closed := byte(0)
+		if end != "" && (end[0] == '-' || end[0] == '+') {
+			closed, end = end[0], end[1:]
+		}
+		if end, ok = strings.CutPrefix(end, "%}"); !ok {
+			continue
+		}
+		if text := l.before(body[:n], sign, true); text != "" {
+			l.emit(tokenData, text)
+		}
+		l.advance(len(body) - len(end))
+		l.closing(closed)
+		return true
+	}
+}
+
+// operators are those of expressions, the longer ones first.
+var operators = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{",
+	"}", ">", "<", "=", ".", ":", "|", ",", ";"}
+
+// code reads the inside of a tag up to its end.
+func (l *lexer) code(end string, kind tokenKind) {
+	var open []byte // brackets
+	for {
+		rest := strings.TrimLeftFunc(l.src[l.at:], isSpace)
+		l.advance(len(l.src) - l.at - len(rest))
+		if rest == "" {
+			l.fail("a tag is not closed by %s", end)
+		}
+		if len(open) == 0 {
+			sign := byte(0)
+			closes := rest
+			if rest[0] == '-' || rest[0] == '+' && kind == tokenBlockEnd {
+				sign, closes = rest[0], rest[1:]
+			}
+			if strings.HasPrefix(closes, end) {
+				l.emit(kind, "")
+				l.advance(len(rest) - len(closes) + 2)
+				if sign == '-' || kind == tokenBlockEnd {
+					l.closing(sign)
+				}
+				return
+			}
+		}
+		switch r, _ := utf8.DecodeRuneInString(rest); {
+		case r == '\'' || r == '"':
+			l.stringLiteral(rest)
+		case r >= '0' && r <= '9':
+			l.number(rest)
+		case r == '_' || unicode.IsLetter(r):
+			n := len(rest) - len(strings.TrimLeftFunc(rest, isNamePart))
+			l.emit(tokenName, rest[:n])
+			l.advance(n)
+		default:
+			open = l.operator(rest, open)
+		}
+	}
+}
+
+func isNamePart(r rune) bool {
+	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r)
+}
+
+func (l *lexer) operator(rest string, open []byte) []byte {
+	for _, op := range operators {
+		if !strings.HasPrefix(rest, op) {
+			continue
+		}
+		switch op {
+		case "(", "[", "{":
+			if open = append(open, op[0]); len(open) > maxDepth {
+				l.fail("brackets are nested deeper than %d", maxDepth)
+			}
+		case ")", "]", "}":
+			if len(open) == 0 || strings.IndexByte("([{", open[len(open)-1]) != strings.Index(")]}", op) {
+				l.fail("unexpected %q", op)
+			}
+			open = open[:len(open)-1]
+		}
+		l.emit(tokenOperator, op)
+		l.advance(len(op))
+		return open
+	}
+	r, _ := utf8.DecodeRuneInString(rest)
+	l.fail("unexpected character %q", r)
+	return nil
+}
+
+// number reads a whole number or one with a fraction or an exponent.
+func (l *lexer) number(rest string) {
+	if len(rest) > 1 && rest[0] == '0' && strings.IndexByte("xXoObB", rest[1]) >= 0 {
+		n := 2
+		for n < len(rest) && (rest[n] == '_' || isHex(rest[n])) {
+			n++
+		}
+		l.emit(tokenInteger, rest[:n])
+		l.advance(n)
+		return
+	}
+	digits := func(n int) int {
+		for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '_' && n+1 < len(rest) && isDigit(rest[n+1])) {
+			n++
+		}
+		return n
+	}
+	n := digits(0)
+	kind := tokenInteger
+	afterDot := l.at > 0 && l.src[l.at-1] == '.'
+	if !afterDot && n+1 < len(rest) && rest[n] == '.' && isDigit(rest[n+1]) {
+		n, kind = digits(n+1), tokenFloat
+	}
+	if m := n + 1; !afterDot && n < len(rest) && rest[n]|0x20 == 'e' {
+		if m < len(rest) && (rest[m] == '+' || rest[m] == '-') {
+			m++
+		}
+		if m < len(rest) && isDigit(rest[m]) {
+			n, kind = digits(m), tokenFloat
+		}
+	}
+	l.emit(kind, strings.ReplaceAll(rest[:n], "_", ""))
+	l.advance(n)
+}
+
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
+
+func isHex(b byte) bool { return isDigit(b) || b|0x20 >= 'a' && b|0x20 <= 'f' }
+
+// stringLiteral reads a quoted string and decodes its escapes as Python's "unicode-escape" does.
+func (l *lexer) stringLiteral(rest string) {
+	var out []byte
+	for i := 1; i < len(rest); i++ {
+		switch b := rest[i]; {
+		case b == rest[0]:
+			l.emit(tokenString, string(out))
+			l.advance(i + 1)
+			return
+		case b != '\\':
+			out = append(out, b)
+		case i+1 < len(rest):
+			var n int
+			out, n = l.escape(out, rest[i+1:])
+			i += n
+		}
+	}
+	l.fail("a string is not closed")
+}
+
+// escape appends what the escape after a backslash stands for, and returns its length.
+func (l *lexer) escape(out []byte, s string) ([]byte, int) {
+	if i := strings.IndexByte(`\'"abfnrtv`, s[0]); i >= 0 {
+		return append(out, "\\'\"\a\b\f\n\r\t\v"[i]), 1
+	}
+	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[0]]
+	switch {
+	case s[0] == '\n':
+		return out, 1
+	case digits > 0:
+		if len(s) <= digits {
+			l.fail(`\%c needs %d digits`, s[0], digits)
+		}
+		n, err := strconv.ParseUint(s[1:1+digits], 16, 32)
+		if err != nil || n > unicode.MaxRune {
+			l.fail(`\%s is no character`, s[:1+digits])
+		}
+		return utf8.AppendRune(out, rune(n)), 1 + digits
+	case s[0] == 'N':
+		l.fail(`\N{…}, a character by its name, is not supported`)
+	case s[0] >= '0' && s[0] <= '7':
+		n, v := 0, rune(0)
+		for n < 3 && n < len(s) && s[n] >= '0' && s[n] <= '7' {
+			v = v<<3 | rune(s[n]-'0')
+			n++
+		}
+		return utf8.AppendRune(out, v), n
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	return utf8.AppendRune(append(out, '\\'), r), size
+}
+
+// isSpace reports what Python's \s and str.isspace take for white space.
+func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }

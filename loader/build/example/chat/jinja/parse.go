@@ -1,0 +1,381 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+const (
+	// MaxTemplateBytes is the longest template.
+	MaxTemplateBytes = 1 << 20
+	// maxDepth bounds how deep expressions, blocks and calls nest.
+	maxDepth = 200
+	// parsedFactor is what a byte of a template takes once it is parsed.
+	parsedFactor = 64
+)
+
+// Template is a parsed template. It is immutable.
+type Template struct {
+	body       []node
+	generation bool
+	names      map[string]bool
+	size       int
+}
+
+// Parse parses a template. An error is a *SyntaxError.
+func Parse(source string) (t *Template, err error) {
+	if len(source) > MaxTemplateBytes {
+		return nil, &SyntaxError{1, fmt.Sprintf("%d bytes are too long for a template, which may have %d", len(source), MaxTemplateBytes)}
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			syntax, ok := r.(*SyntaxError)
+			if !ok {
+				panic(r)
+			}
+			t, err = nil, syntax
+		}
+	}()
+	p := &parser{tokens: lex(source), used: map[string]bool{}}
+	t = &Template{size: len(source)}
+	t.body = p.statements()
+	t.generation, t.names = p.generation, p.used
+	return t, nil
+}
+
+// HasGeneration reports whether the template marks what the assistant says by {% generation %}.
+func (t *Template) HasGeneration() bool { return t.generation }
+
+// Uses reports whether the template reads a variable of that name.
+func (t *Template) Uses(name string) bool { return t.names[name] }
+
+// ResidentBytes is what the parsed template takes.
+func (t *Template) ResidentBytes() int64 { return int64(parsedFactor * t.size) }
+
+type parser struct {
+	tokens     []token
+	at         int
+	depth      int
+	loops      int // for statements around
+	generation bool
+	used       map[string]bool // names that are read
+}
+
+func (p *parser) peek() token { return p.tokens[p.at] }
+
+func (p *parser) next() token {
+	t := p.tokens[p.at]
+	if t.kind != tokenEnd {
+		p.at++
+	}
+	return t
+}
+
+func (p *parser) fail(t token, format string, args ...any) {
+	panic(&SyntaxError{t.line, fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) enter() {
+	if p.depth++; p.depth > maxDepth {
+		p.fail(p.peek(), "nested deeper than %d", maxDepth)
+	}
+}
+
+func (p *parser) leave() { p.depth-- }
+
+func (p *parser) isOperator(text string) bool {
+	t := p.peek()
+	return t.kind == tokenOperator && t.text == text
+}
+
+func (p *parser) isName(names ...string) bool {
+	t := p.peek()
+	return t.kind == tokenName && slices.Contains(names, t.text)
+}
+
+func (p *parser) skipOperator(text string) bool {
+	if p.isOperator(text) {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) skipName(name string) bool {
+	if p.isName(name) {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) expectOperator(text string) {
+	if !p.skipOperator(text) {
+		p.fail(p.peek(), "expected %q, found %v", text, p.peek())
+	}
+}
+
+func (p *parser) expectName() string {
+	t := p.next()
+	if t.kind != tokenName {
+		p.fail(t, "expected a name, found %v", t)
+	}
+	return t.text
+}
+
+func (p *parser) expect(k tokenKind) {
+	if t := p.next(); t.kind != k {
+		p.fail(t, "expected %v, found %v", token{kind: k}, t)
+	}
+}
+
+// statements parses up to a tag of one of these names, which it leaves, or to the end.
+func (p *parser) statements(ends ...string) []node {
+	p.enter()
+	defer p.leave()
+	var body []node
+	for {
+		t := p.next()
+		switch t.kind {
+		case tokenEnd:
+			if len(ends) > 0 {
+				p.fail(t, "expected {%% %s %%}, found the end of the template", ends[len(ends)-1])
+			}
+			return body
+		case tokenData:
+			body = append(body, &textNode{t.text})
+		case tokenPrint:
+			body = append(body, &printNode{t.line, p.tuple(true)})
+			p.expect(tokenPrintEnd)
+		default:
+			if p.isName(ends...) {
+				return body
+			}
+			body = append(body, p.statement()...)
+		}
+	}
+}
+
+// block parses the body of a statement, whose own tag ends here, up to and including the name of
+// the tag that ends it.
+func (p *parser) block(ends ...string) ([]node, string) {
+	p.skipOperator(":")
+	p.expect(tokenBlockEnd)
+	body := p.statements(ends...)
+	return body, p.next().text
+}
+
+var errNotLoaded = errors.New("loads another template, which a chat template cannot")
+
+// statement parses one after its {%, with the %} at its end.
+func (p *parser) statement() (list []node) {
+	t := p.next()
+	if t.kind != tokenName {
+		p.fail(t, "expected the name of a statement, found %v", t)
+	}
+	var n node
+	switch t.text {
+	case "if":
+		n = p.ifStatement(t)
+	case "for":
+		n = p.forStatement(t)
+	case "set":
+		n = p.setStatement(t)
+	case "with":
+		n = p.withStatement()
+	case "macro":
+		n = p.macroStatement(t)
+	case "call":
+		n = p.callStatement(t)
+	case "filter":
+		f := p.filter(nil, true)
+		body, _ := p.block("endfilter")
+		n = &filterNode{t.line, f, body}
+	case "generation":
+		p.generation = true
+		body, _ := p.block("endgeneration")
+		n = &generationNode{t.line, body}
+	case "block":
+		name := p.expectName()
+		p.skipName("scoped")
+		p.skipName("required")
+		body, _ := p.block("endblock")
+		p.skipName(name)
+		n = &scopeNode{body}
+	case "print":
+		list = p.printStatement(t)
+	case "break", "continue":
+		if p.loops == 0 {
+			p.fail(t, "%s outside a loop", t.text)
+		}
+		if n = node(breakNode{}); t.text == "continue" {
+			n = continueNode{}
+		}
+	case "include", "import", "from", "extends":
+		p.fail(t, "{%% %s %%} %v", t.text, errNotLoaded)
+	default:
+		p.fail(t, "unknown statement %q", t.text)
+	}
+	p.expect(tokenBlockEnd)
+	if n != nil {
+		list = append(list, n)
+	}
+	return list
+}
+
+func (p *parser) printStatement(t token) (list []node) {
+	for p.peek().kind != tokenBlockEnd {
+		if len(list) > 0 {
+			p.expectOperator(",")
+		}
+		list = append(list, &printNode{t.line, p.expression(true)})
+	}
+	return list
+}
+
+func (p *parser) ifStatement(t token) node {
+	n := &ifNode{line: t.line}
+	for {
+		n.tests = append(n.tests, p.tuple(false))
+		body, end := p.block("elif", "else", "endif")
+		n.bodies = append(n.bodies, body)
+		switch end {
+		case "elif":
+			continue
+		case "else":
+			body, _ := p.block("endif")
+			n.bodies, n.hasFinal = append(n.bodies, body), true
+		}
+		return n
+	}
+}
+
+func (p *parser) forStatement(t token) node {
+	n := &forNode{line: t.line, target: p.target(false, "in")}
+	if !p.skipName("in") {
+		p.fail(p.peek(), `expected "in", found %v`, p.peek())
+	}
+	n.over = p.tuple(false, "recursive")
+	if p.skipName("if") {
+		n.test = p.expression(true)
+	}
+	n.recursive = p.skipName("recursive")
+	p.loops++
+	body, end := p.block("endfor", "else")
+	p.loops--
+	if n.body = body; end == "else" {
+		n.none, _ = p.block("endfor")
+	}
+	return n
+}
+
+func (p *parser) setStatement(t token) node {
+	target := p.target(true)
+	if p.skipOperator("=") {
+		return &setNode{t.line, target, p.tuple(true)}
+	}
+	filter := p.filter(nil, false)
+	body, _ := p.block("endset")
+	return &setBlockNode{t.line, target, filter, body}
+}
+
+func (p *parser) withStatement() node {
+	n := &withNode{}
+	for p.peek().kind != tokenBlockEnd {
+		if len(n.targets) > 0 {
+			p.expectOperator(",")
+		}
+		n.targets = append(n.targets, p.target(false))
+		p.expectOperator("=")
+		n.values = append(n.values, p.expression(true))
+	}
+	n.body, _ = p.block("endwith")
+	return n
+}
+
+// target parses what a value is assigned to: names, or members of namespaces, perhaps several.
+func (p *parser) target(inNamespace bool, ends ...string) node {
+	var items []node
+	tuple := false
+	for {
+		t := p.peek()
+		switch {
+		case len(items) > 0 && (p.isName(ends...) || t.kind == tokenBlockEnd || p.isOperator("=")):
+		case p.skipOperator("("):
+			items = append(items, p.target(inNamespace))
+			p.expectOperator(")")
+		case t.kind == tokenName:
+			p.next()
+			if inNamespace && p.skipOperator(".") {
+				p.used[t.text] = true
+				items = append(items, &namespaceRef{t.line, t.text, p.expectName()})
+			} else if slices.Contains([]string{"true", "false", "none", "True", "False", "None"}, t.text) {
+				p.fail(t, "cannot assign to %q", t.text)
+			} else {
+				items = append(items, &nameExpr{t.text})
+			}
+		default:
+			p.fail(t, "cannot assign to %v", t)
+		}
+		if !p.skipOperator(",") {
+			break
+		}
+		tuple = true
+		if p.isName(ends...) || p.isOperator("=") || p.isOperator(")") || p.peek().kind == tokenBlockEnd {
+			break
+		}
+	}
+	if len(items) == 1 && !tuple {
+		return items[0]
+	}
+	return &tupleExpr{items}
+}
+
+func (p *parser) macroStatement(t token) node {
+	m := &macroNode{line: t.line, name: p.expectName()}
+	p.signature(m)
+	p.macroBody(m, "endmacro")
+	return m
+}
+
+// macroBody parses the body of a macro and notes which of its special variables it uses.
+func (p *parser) macroBody(m *macroNode, end string) {
+	outer, loops := p.used, p.loops
+	p.used, p.loops = map[string]bool{}, 0
+	m.body, _ = p.block(end)
+	m.varargs, m.kwargs, m.caller = p.used["varargs"], p.used["kwargs"], p.used["caller"]
+	for name := range p.used {
+		outer[name] = true
+	}
+	p.used, p.loops = outer, loops
+}
+
+func (p *parser) signature(m *macroNode) {
+	p.expectOperator("(")
+	for !p.skipOperator(")") {
+		if len(m.params) > 0 {
+			p.expectOperator(",")
+		}
+		t := p.peek()
+		m.params = append(m.params, p.expectName())
+		if p.skipOperator("=") {
+			m.defaults = append(m.defaults, p.expression(true))
+		} else if len(m.defaults) > 0 {
+			p.fail(t, "parameter %q has no default, and one before it has", t.text)
+		}
+	}
+}
+
+func (p *parser) callStatement(t token) node {
+	m := &macroNode{line: t.line, name: "caller"}
+	if p.isOperator("(") {
+		p.signature(m)
+	}
+	call, ok := p.expression(true).(*callExpr)
+	if !ok {
+		p.fail(t, "{%% call %%} wants a call")
+	}
+	p.macroBody(m, "endcall")
+	return &callNode{t.line, call, m}
+}

@@ -1,0 +1,393 @@
+package jinja
+
+import (
+	"math/big"
+	"strconv"
+)
+
+// tuple parses expressions with commas between them: one expression, or a tuple.
+func (p *parser) tuple(conditional bool, ends ...string) node {
+	first := p.expression(conditional)
+	if !p.isOperator(",") {
+		return first
+	}
+	items := []node{first}
+	for p.skipOperator(",") {
+		if t := p.peek(); t.kind == tokenBlockEnd || t.kind == tokenPrintEnd || p.isOperator(")") || p.isName(ends...) {
+			break
+		}
+		items = append(items, p.expression(conditional))
+	}
+	return &tupleExpr{items}
+}
+
+// expression parses one, with "… if … else …" where conditional is set.
+func (p *parser) expression(conditional bool) node {
+	p.enter()
+	defer p.leave()
+	n := p.or()
+	for conditional && p.skipName("if") {
+		c := &condExpr{test: p.or(), yes: n}
+		if p.skipName("else") {
+			c.no = p.expression(true)
+		}
+		n = c
+	}
+	return n
+}
+
+func (p *parser) or() node {
+	n := p.and()
+	for p.isName("or") {
+		t := p.next()
+		n = &binaryExpr{t.line, "or", n, p.and()}
+	}
+	return n
+}
+
+func (p *parser) and() node {
+	n := p.not()
+	for p.isName("and") {
+		t := p.next()
+		n = &binaryExpr{t.line, "and", n, p.not()}
+	}
+	return n
+}
+
+func (p *parser) not() node {
+	if p.isName("not") {
+		p.enter()
+		defer p.leave()
+		t := p.next()
+		return &unaryExpr{t.line, "not", p.not()}
+	}
+	return p.comparison()
+}
+
+func (p *parser) comparison() node {
+	first := p.sum()
+	var c *compareExpr
+	for {
+		t := p.peek()
+		operator := ""
+		switch {
+		case t.kind == tokenOperator:
+			switch t.text {
+			case "==", "!=", ">", ">=", "<", "<=":
+				operator = t.text
+			}
+		case p.isName("in"):
+			operator = "in"
+		case p.isName("not"):
+			if next := p.tokens[p.at+1]; next.kind == tokenName && next.text == "in" {
+				p.at++
+				operator = "not in"
+			}
+		}
+		if operator == "" {
+			break
+		}
+		p.next()
+		if c == nil {
+			c = &compareExpr{line: t.line, first: first}
+		}
+		c.operators, c.rest = append(c.operators, operator), append(c.rest, p.sum())
+	}
+	if c == nil {
+		return first
+	}
+	return c
+}
+
+// binary parses operands that operators of one rank join, from the left.
+func (p *parser) binary(operand func() node, operators ...string) node {
+	n := operand()
+	for {
+		found := ""
+		for _, op := range operators {
+			if p.isOperator(op) {
+				found = op
+			}
+		}
+		if found == "" {
+			return n
+		}
+		t := p.next()
+		n = &binaryExpr{t.line, found, n, operand()}
+	}
+}
+
+func (p *parser) sum() node { return p.binary(p.concat, "+", "-") }
+
+func (p *parser) concat() node {
+	parts := []node{p.product()}
+	for p.skipOperator("~") {
+		parts = append(parts, p.product())
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return &concatExpr{parts}
+}
+
+func (p *parser) product() node { return p.binary(p.power, "*", "/", "//", "%") }
+
+func (p *parser) power() node { return p.binary(func() node { return p.unary(true) }, "**") }
+
+func (p *parser) unary(filters bool) node {
+	p.enter()
+	defer p.leave()
+	var n node
+	if t := p.peek(); p.isOperator("-") || p.isOperator("+") {
+		p.next()
+		n = &unaryExpr{t.line, t.text, p.unary(false)}
+	} else {
+		n = p.primary()
+	}
+	n = p.postfix(n)
+	if filters {
+		n = p.filtersAndTests(n)
+	}
+	return n
+}
+
+func (p *parser) primary() node {
+	t := p.next()
+	switch t.kind {
+	case tokenName:
+		switch t.text {
+		case "true", "True":
+			return &constExpr{true}
+		case "false", "False":
+			return &constExpr{false}
+		case "none", "None":
+			return &constExpr{nil}
+		}
+		p.used[t.text] = true
+		return &nameExpr{t.text}
+	case tokenString:
+		s := t.text
+		for p.peek().kind == tokenString {
+			s += p.next().text
+		}
+		return &constExpr{s}
+	case tokenInteger:
+		return &constExpr{p.integer(t)}
+	case tokenFloat:
+		f, err := strconv.ParseFloat(t.text, 64)
+		if err != nil && f == 0 {
+			p.fail(t, "%s is no number", t.text)
+		}
+		return &constExpr{f}
+	case tokenOperator:
+		switch t.text {
+		case "(":
+			if p.skipOperator(")") {
+				return &tupleExpr{}
+			}
+			n := p.tuple(true)
+			p.expectOperator(")")
+			return n
+		case "[":
+			return &listExpr{p.list("]")}
+		case "{":
+			return p.dict()
+		}
+	}
+	p.fail(t, "expected an expression, found %v", t)
+	return nil
+}
+
+func (p *parser) integer(t token) any {
+	n, ok := new(big.Int).SetString(t.text, 0)
+	if len(t.text) > 1 && t.text[0] == '0' && isDigit(t.text[1]) {
+		n, ok = new(big.Int).SetString(t.text, 10)
+		ok = ok && n.Sign() == 0
+	}
+	if !ok || n.BitLen() > maxBits {
+		p.fail(t, "%.40s is no number", t.text)
+	}
+	return small(n)
+}
+
+// list parses expressions up to a closing bracket.
+func (p *parser) list(end string) (items []node) {
+	for !p.skipOperator(end) {
+		if len(items) > 0 {
+			p.expectOperator(",")
+			if p.skipOperator(end) {
+				break
+			}
+		}
+		items = append(items, p.expression(true))
+	}
+	return items
+}
+
+func (p *parser) dict() node {
+	d := &dictExpr{}
+	for !p.skipOperator("}") {
+		if len(d.keys) > 0 {
+			p.expectOperator(",")
+			if p.skipOperator("}") {
+				break
+			}
+		}
+		d.keys = append(d.keys, p.expression(true))
+		p.expectOperator(":")
+		d.values = append(d.values, p.expression(true))
+	}
+	return d
+}
+
+// postfix parses attributes, subscripts and calls.
+func (p *parser) postfix(n node) node {
+	for {
+		t := p.peek()
+		switch {
+		case p.skipOperator("."):
+			name := p.next()
+			switch name.kind {
+			case tokenName:
+				n = &attributeExpr{t.line, n, name.text}
+			case tokenInteger:
+				n = &itemExpr{t.line, n, &constExpr{p.integer(name)}}
+			default:
+				p.fail(name, "expected a name or a number after a dot, found %v", name)
+			}
+		case p.skipOperator("["):
+			n = &itemExpr{t.line, n, p.subscript()}
+		case p.isOperator("("):
+			n = &callExpr{t.line, n, p.arguments()}
+		default:
+			return n
+		}
+	}
+}
+
+func (p *parser) subscript() node {
+	var items []node
+	for !p.skipOperator("]") {
+		if len(items) > 0 {
+			p.expectOperator(",")
+		}
+		items = append(items, p.subscribed())
+	}
+	switch len(items) {
+	case 0:
+		p.fail(p.peek(), "an empty subscript")
+	case 1:
+		return items[0]
+	}
+	return &tupleExpr{items}
+}
+
+// subscribed parses an index or a slice.
+func (p *parser) subscribed() node {
+	var s sliceExpr
+	ends := func() bool { return p.isOperator(":") || p.isOperator("]") || p.isOperator(",") }
+	if !p.isOperator(":") {
+		s.start = p.expression(true)
+		if !p.isOperator(":") {
+			return s.start
+		}
+	}
+	p.expectOperator(":")
+	if !ends() {
+		s.stop = p.expression(true)
+	}
+	if p.skipOperator(":") && !ends() {
+		s.step = p.expression(true)
+	}
+	return &s
+}
+
+// filtersAndTests parses what follows an operand: |filter, is test, and calls of their results.
+func (p *parser) filtersAndTests(n node) node {
+	for {
+		switch {
+		case p.isOperator("|"):
+			n = p.filter(n, false)
+		case p.isName("is"):
+			n = p.test(n)
+		case p.isOperator("("):
+			n = &callExpr{p.peek().line, n, p.arguments()}
+		default:
+			return n
+		}
+	}
+}
+
+func (p *parser) dottedName() string {
+	name := p.expectName()
+	for p.skipOperator(".") {
+		name += "." + p.expectName()
+	}
+	return name
+}
+
+// filter parses filters in a row. inline is set where the first has no "|" before it.
+func (p *parser) filter(n node, inline bool) node {
+	for inline || p.isOperator("|") {
+		if !inline {
+			p.next()
+		}
+		f := &filterExpr{line: p.peek().line, of: n, name: p.dottedName()}
+		if p.isOperator("(") {
+			f.arguments = p.arguments()
+		}
+		n, inline = f, false
+	}
+	return n
+}
+
+func (p *parser) test(of node) node {
+	line := p.next().line
+	negated := p.skipName("not")
+	t := &testExpr{line: line, of: of, name: p.dottedName()}
+	next := p.peek()
+	switch {
+	case p.isOperator("("):
+		t.arguments = p.arguments()
+	case p.isName("is"):
+		p.fail(next, `tests cannot be chained by "is"`)
+	case next.kind == tokenName && !p.isName("else", "or", "and"), next.kind == tokenString,
+		next.kind == tokenInteger, next.kind == tokenFloat, p.isOperator("["), p.isOperator("{"):
+		if p.isName("if", "not", "in", "recursive") {
+			break // the test takes no argument
+		}
+		t.arguments.positional = []node{p.postfix(p.primary())}
+	}
+	if negated {
+		return &unaryExpr{line, "not", t}
+	}
+	return t
+}
+
+func (p *parser) arguments() (a argumentList) {
+	p.expectOperator("(")
+	for n := 0; !p.skipOperator(")"); n++ {
+		if n > 0 {
+			p.expectOperator(",")
+			if p.skipOperator(")") {
+				break
+			}
+		}
+		t := p.peek()
+		next := p.tokens[min(p.at+1, len(p.tokens)-1)]
+		switch {
+		case p.skipOperator("*"):
+			a.list = p.expression(true)
+		case p.skipOperator("**"):
+			a.dict = p.expression(true)
+		case t.kind == tokenName && next.kind == tokenOperator && next.text == "=":
+			p.at += 2
+			a.names, a.named = append(a.names, t.text), append(a.named, p.expression(true))
+		case len(a.names) > 0 || a.dict != nil || a.list != nil:
+			p.fail(t, "an argument without a name follows one with a name")
+		default:
+			a.positional = append(a.positional, p.expression(true))
+		}
+	}
+	return a
+}

@@ -1,0 +1,100 @@
+package jinja
+
+import (
+	"math/big"
+	"strings"
+)
+
+// test is "value is name(arguments)".
+func (e *execution) test(n *testExpr, v any, s *scope) any {
+	a := e.argumentsOf(&n.arguments, s)
+	e.line = n.line
+	return e.testBy(n.name, v, a)
+}
+
+// testBy runs a test by its name.
+func (e *execution) testBy(name string, v any, a *arguments) bool {
+	e.step(1)
+	if p := predicates[name]; p != nil {
+		return p(v)
+	}
+	other := func() any { return e.required(name, a, 0) }
+	switch name {
+	case "==", "eq", "equalto":
+		return e.equal(v, other())
+	case "!=", "ne":
+		return !e.equal(v, other())
+	case "<", "lt", "lessthan":
+		return e.ordered("<", v, other())
+	case "<=", "le":
+		return e.ordered("<=", v, other())
+	case ">", "gt", "greaterthan":
+		return e.ordered(">", v, other())
+	case ">=", "ge":
+		return e.ordered(">=", v, other())
+	case "in":
+		return e.contains(other(), v)
+	case "sameas":
+		return same(v, other())
+	case "odd", "even", "divisibleby":
+		by := any(int64(2))
+		if name == "divisibleby" {
+			by = other()
+		}
+		zero := e.equal(e.arithmetic("%", v, by), int64(0))
+		return zero != (name == "odd")
+	case "lower":
+		return stringMethods["islower"](e, e.str(v), a).(bool)
+	case "upper":
+		return stringMethods["isupper"](e, e.str(v), a).(bool)
+	case "filter":
+		return filters[e.str(v)] != nil
+	case "test":
+		return predicates[e.str(v)] != nil || strings.Contains(" == eq equalto != ne < lt lessthan <= le > gt greaterthan >= ge in sameas odd even divisibleby lower upper filter test ", " "+e.str(v)+" ")
+	}
+	e.fail("no test named '%s'", name)
+	return false
+}
+
+// predicates are the tests without arguments.
+var predicates = map[string]func(any) bool{
+	"defined":   func(v any) bool { return !is[*undefined](v) },
+	"undefined": is[*undefined],
+	"none":      func(v any) bool { return v == nil },
+	"boolean":   is[bool],
+	"true":      func(v any) bool { return v == true },
+	"false":     func(v any) bool { return v == false },
+	"integer":   func(v any) bool { return is[int64](v) || is[*big.Int](v) },
+	"float":     is[float64],
+	"number":    func(v any) bool { return is[int64](v) || is[*big.Int](v) || is[float64](v) || is[bool](v) },
+	"string":    func(v any) bool { return is[string](v) || is[markup](v) },
+	"mapping":   is[*Dict],
+	"sequence": func(v any) bool {
+		return is[string](v) || is[markup](v) || is[*List](v) || is[*Tuple](v) || is[*Dict](v) || is[*undefined](v)
+	},
+	"iterable": func(v any) bool {
+		switch v.(type) {
+		case nil, bool, int64, float64, *big.Int, *function, *namespace, *cycler:
+			return false
+		}
+		return true
+	},
+	"callable": func(v any) bool { return is[*function](v) || is[*undefined](v) || is[*loop](v) },
+	"escaped":  is[markup],
+}
+
+func is[T any](v any) bool {
+	_, ok := v.(T)
+	return ok
+}
+
+// same is Python's "is", as far as values here have an identity.
+func same(a, b any) bool {
+	if typeName(a) != typeName(b) {
+		return false
+	}
+	if x, ok := a.(*big.Int); ok {
+		return x.Cmp(b.(*big.Int)) == 0
+	}
+	return a == b
+}

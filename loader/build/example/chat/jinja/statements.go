@@ -1,0 +1,229 @@
+package jinja
+
+// control is how a list of statements ended.
+type control int
+
+const (
+	ended control = iota
+	broken
+	continued
+)
+
+// run executes statements in a scope.
+func (e *execution) run(body []node, s *scope) control {
+	e.enter()
+	defer e.leave()
+	for _, n := range body {
+		e.step(1)
+		if c := e.statement(n, s); c != ended {
+			return c
+		}
+	}
+	return ended
+}
+
+func (e *execution) statement(n node, s *scope) control {
+	switch n := n.(type) {
+	case *textNode:
+		e.write(n.text)
+	case *printNode:
+		e.line = n.line
+		e.write(e.str(e.eval(n.value, s)))
+	case *ifNode:
+		e.line = n.line
+		for i, test := range n.tests {
+			if isTrue(e.eval(test, s)) {
+				return e.run(n.bodies[i], s)
+			}
+		}
+		if n.hasFinal {
+			return e.run(n.bodies[len(n.tests)], s)
+		}
+	case *forNode:
+		e.forStatement(n, s)
+	case *setNode:
+		e.line = n.line
+		e.assign(n.target, e.eval(n.value, s), s)
+	case *setBlockNode:
+		e.line = n.line
+		var value any = e.capture(func() { e.run(n.body, e.newScope(s)) })
+		if n.filter != nil {
+			value = e.captured(n.filter.(*filterExpr), value, s)
+		}
+		e.assign(n.target, value, s)
+	case *withNode:
+		inner := e.newScope(s)
+		for i := range n.targets {
+			e.assign(n.targets[i], e.eval(n.values[i], s), inner)
+		}
+		return e.run(n.body, inner)
+	case *macroNode:
+		s.set(n.name, e.macro(n, s))
+	case *callNode:
+		e.line = n.line
+		f := e.eval(n.call.function, s)
+		a := e.argumentsOf(&n.call.arguments, s)
+		a.set("caller", e.macro(n.macro, s))
+		e.line = n.line
+		e.write(e.str(e.call(f, a)))
+	case *filterNode:
+		e.line = n.line
+		text := e.capture(func() { e.run(n.body, e.newScope(s)) })
+		e.write(e.str(e.captured(n.filter.(*filterExpr), text, s)))
+	case *generationNode:
+		return e.generation(n, s)
+	case *scopeNode:
+		return e.run(n.body, e.newScope(s))
+	case breakNode:
+		return broken
+	case continueNode:
+		return continued
+	}
+	return ended
+}
+
+// generation notes where the block's text lies: in the result as a span, in a value between marks.
+func (e *execution) generation(n *generationNode, s *scope) control {
+	o := e.out
+	if !o.top {
+		e.write(markStart)
+		c := e.run(n.body, e.newScope(s))
+		e.write(markEnd)
+		return c
+	}
+	start := len(o.data) - o.from
+	c := e.run(n.body, e.newScope(s))
+	e.charge(valueBytes)
+	o.spans = append(o.spans, Span{start, len(o.data) - o.from})
+	return c
+}
+
+// assign gives a value to a name, a member of a namespace, or several of them.
+func (e *execution) assign(target node, value any, s *scope) {
+	switch t := target.(type) {
+	case *nameExpr:
+		s.set(t.name, value)
+	case *namespaceRef:
+		e.line = t.line
+		of, _ := s.get(t.name)
+		ns, ok := of.(*namespace)
+		if !ok {
+			e.fail("cannot assign attribute on non-namespace object")
+		}
+		if t.attr[0] == '_' {
+			e.fail("names in a namespace cannot begin with an underscore, as %q does", t.attr)
+		}
+		e.charge(entryBytes)
+		ns.Set(t.attr, value)
+	case *tupleExpr:
+		items := e.iterate(value)
+		if len(items) != len(t.items) {
+			e.fail("cannot unpack %d values into %d names", len(items), len(t.items))
+		}
+		for i := range items {
+			e.assign(t.items[i], items[i], s)
+		}
+	}
+}
+
+// forStatement runs a loop.
+func (e *execution) forStatement(n *forNode, s *scope) {
+	e.line = n.line
+	e.loop(n, e.eval(n.over, s), s, 0)
+}
+
+func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
+	items := e.iterate(over)
+	if n.test != nil {
+		var kept []any
+		for _, item := range items {
+			inner := e.newScope(s)
+			e.assign(n.target, item, inner)
+			if isTrue(e.eval(n.test, inner)) {
+				e.charge(valueBytes)
+				kept = append(kept, item)
+			}
+		}
+		items = kept
+	}
+	if len(items) == 0 {
+		e.run(n.none, e.newScope(s))
+		return
+	}
+	l := &loop{items: items, depth: depth}
+	if n.recursive {
+		l.again = func(e *execution, over any) any {
+			return e.capture(func() { e.loop(n, over, s, depth+1) })
+		}
+	}
+	for i, item := range items {
+		e.step(1)
+		l.at = i
+		inner := e.newScope(s)
+		inner.set("loop", l)
+		e.assign(n.target, item, inner)
+		if e.run(n.body, inner) == broken {
+			break
+		}
+	}
+}
+
+// macro makes the function that a macro, or the body of a call block, is.
+func (e *execution) macro(n *macroNode, defined *scope) *function {
+	e.charge(scopeBytes)
+	return &function{n.name, func(e *execution, a *arguments) any {
+		s := e.newScope(defined)
+		e.bind(n, a, s)
+		return e.capture(func() { e.run(n.body, s) })
+	}}
+}
+
+// bind gives the arguments of a call to the parameters of a macro.
+func (e *execution) bind(n *macroNode, a *arguments, s *scope) {
+	first := len(n.params) - len(n.defaults)
+	rest := &Dict{}
+	for i := range a.named.entries {
+		rest.Set(a.named.entries[i].key.(string), a.named.entries[i].value)
+	}
+	named := &Dict{}
+	for i, name := range n.params {
+		given, isNamed := a.named.find(name)
+		switch {
+		case i < len(a.positional):
+			if isNamed {
+				e.fail("macro '%s' got multiple values for argument '%s'", n.name, name)
+			}
+			s.set(name, a.positional[i])
+		case isNamed:
+			s.set(name, given)
+			named.Set(name, true)
+		case i >= first:
+			s.set(name, e.eval(n.defaults[i-first], s))
+		default:
+			s.set(name, &undefined{"parameter '" + name + "' was not provided"})
+		}
+	}
+	if n.caller && n.name != "caller" {
+		caller, ok := a.named.find("caller")
+		if !ok {
+			caller = &undefined{"No caller defined"}
+		}
+		s.set("caller", caller)
+		named.Set("caller", true)
+	}
+	rest = rest.Without(func(key string, _ any) bool { _, ok := named.find(key); return ok })
+	if n.kwargs {
+		s.set("kwargs", rest)
+	} else if rest.Len() > 0 {
+		e.fail("macro '%s' takes no keyword argument '%v'", n.name, rest.entries[0].key)
+	}
+	var more []any
+	if len(a.positional) > len(n.params) {
+		more = a.positional[len(n.params):]
+	}
+	if n.varargs {
+		s.set("varargs", &Tuple{Items: more})
+	} else if len(more) > 0 {
+		e.fail("macro '%s' takes not more than %d argument(s)", n.name, len(n.params))
+	}
+}

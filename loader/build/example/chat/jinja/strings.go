@@ -1,0 +1,448 @@
+package jinja
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+func stripping(name string, left, right bool) stringMethod {
+	return func(e *execution, s string, a *arguments) any {
+		e.check(name, a, "chars")
+		return strip(e, s, a.get(0, "chars", nil), left, right)
+	}
+}
+
+// strip removes characters, white space where chars is None, from the ends of a string.
+func strip(e *execution, s string, chars any, left, right bool) string {
+	match := isSpace
+	if chars != nil {
+		set, ok := text(chars)
+		if !ok {
+			e.fail("strip arg must be None or str")
+		}
+		match = func(r rune) bool { return strings.ContainsRune(set, r) }
+	}
+	if left {
+		s = strings.TrimLeftFunc(s, match)
+	}
+	if right {
+		s = strings.TrimRightFunc(s, match)
+	}
+	return s
+}
+
+// listOf makes a list of strings.
+func (e *execution) listOf(parts []string) *List {
+	e.charge(int64(len(parts)) * valueBytes)
+	items := make([]any, len(parts))
+	for i, p := range parts {
+		items[i] = p
+	}
+	return &List{items}
+}
+
+func splitting(name string) stringMethod {
+	return func(e *execution, s string, a *arguments) any {
+		e.check(name, a, "sep", "maxsplit")
+		most, ok := toInt(a.get(1, "maxsplit", int64(-1)))
+		if !ok {
+			e.fail("%s wants a whole number as maxsplit", name)
+		}
+		separator := a.get(0, "sep", nil)
+		reversed := name == "rsplit"
+		if separator == nil {
+			return e.listOf(splitSpace(e, s, most, reversed))
+		}
+		sep, ok := text(separator)
+		if !ok {
+			e.fail("must be str or None, not %s", typeName(separator))
+		}
+		if sep == "" {
+			e.fail("empty separator")
+		}
+		n := strings.Count(s, sep)
+		e.charge(int64(n+1) * valueBytes)
+		if most < 0 || most >= int64(n) {
+			return e.listOf(strings.Split(s, sep))
+		}
+		if !reversed {
+			return e.listOf(strings.SplitN(s, sep, int(most)+1))
+		}
+		parts := make([]string, most+1)
+		for i := most; i > 0; i-- {
+			at := strings.LastIndex(s, sep)
+			parts[i], s = s[at+len(sep):], s[:at]
+		}
+		parts[0] = s
+		return e.listOf(parts)
+	}
+}
+
+// splitSpace splits at runs of white space.
+func splitSpace(e *execution, s string, most int64, reversed bool) (parts []string) {
+	e.charge(int64(len(s)) * valueBytes / 2)
+	if most < 0 {
+		return strings.FieldsFunc(s, isSpace)
+	}
+	if !reversed {
+		s = strings.TrimLeftFunc(s, isSpace)
+		for s != "" {
+			end := strings.IndexFunc(s, isSpace)
+			if end < 0 || int64(len(parts)) == most {
+				return append(parts, s)
+			}
+			parts = append(parts, s[:end])
+			s = strings.TrimLeftFunc(s[end:], isSpace)
+		}
+		return parts
+	}
+	s = strings.TrimRightFunc(s, isSpace)
+	for s != "" {
+		start := strings.LastIndexFunc(s, isSpace)
+		if start < 0 || int64(len(parts)) == most {
+			parts = append(parts, s)
+			break
+		}
+		_, size := utf8.DecodeRuneInString(s[start:])
+		parts = append(parts, s[start+size:])
+		s = strings.TrimRightFunc(s[:start], isSpace)
+	}
+	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
+		parts[i], parts[j] = parts[j], parts[i]
+	}
+	return parts
+}
+
+func splitLines(e *execution, s string, a *arguments) any {
+	e.check("splitlines", a, "keepends")
+	keep := isTrue(a.get(0, "keepends", false))
+	var parts []string
+	for s != "" {
+		e.step(1)
+		at := strings.IndexFunc(s, func(r rune) bool { return isLineEnd(r) })
+		if at < 0 {
+			parts = append(parts, s)
+			break
+		}
+		_, size := utf8.DecodeRuneInString(s[at:])
+		if strings.HasPrefix(s[at:], "\r\n") {
+			size = 2
+		}
+		if keep {
+			parts = append(parts, s[:at+size])
+		} else {
+			parts = append(parts, s[:at])
+		}
+		e.charge(valueBytes)
+		s = s[at+size:]
+	}
+	return e.listOf(parts)
+}
+
+func isLineEnd(r rune) bool {
+	return r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
+func partition(name string, index func(s, sep string) int) stringMethod {
+	return func(e *execution, s string, a *arguments) any {
+		sep := e.textArgument(name, a, 0)
+		if sep == "" {
+			e.fail("empty separator")
+		}
+		e.charge(3 * valueBytes)
+		at := index(s, sep)
+		switch {
+		case at >= 0:
+			return &Tuple{Items: []any{s[:at], sep, s[at+len(sep):]}}
+		case name == "partition":
+			return &Tuple{Items: []any{s, "", ""}}
+		}
+		return &Tuple{Items: []any{"", "", s}}
+	}
+}
+
+// window is the part of a string that start and end arguments choose, and where it begins, in
+// characters and bytes.
+func window(e *execution, s string, a *arguments, first int) (part string, from int64) {
+	length := int64(utf8.RuneCountInString(s))
+	bound := func(i int) (int64, bool) {
+		if i >= len(a.positional) || a.positional[i] == nil {
+			return 0, false
+		}
+		n, ok := toInt(a.positional[i])
+		if !ok {
+			e.fail("slice indices must be integers or None")
+		}
+		return n, true
+	}
+	start, hasStart := bound(first)
+	stop, hasStop := bound(first + 1)
+	if hasStart && start > length {
+		return "", -1
+	}
+	from, to := sliceBounds(start, hasStart, stop, hasStop, 1, length)
+	return runeSlice(s, from, to, length), from
+}
+
+func affix(name string, has func(s, part string) bool) stringMethod {
+	return func(e *execution, s string, a *arguments) any {
+		want := e.required(name, a, 0)
+		part, from := window(e, s, a, 1)
+		if from < 0 {
+			return false
+		}
+		if t, ok := want.(*Tuple); ok {
+			for _, item := range t.Items {
+				if one, ok := text(item); ok && has(part, one) {
+					return true
+				}
+			}
+			return false
+		}
+		one, ok := text(want)
+		if !ok {
+			if u, ok := want.(*undefined); ok {
+				e.fail("%s", u.hint)
+			}
+			e.fail("%s first arg must be str or a tuple of str, not %s", name, typeName(want))
+		}
+		return has(part, one)
+	}
+}
+
+func finding(name string, index func(s, part string) int, must bool) stringMethod {
+	return func(e *execution, s string, a *arguments) any {
+		want := e.textArgument(name, a, 0)
+		part, from := window(e, s, a, 1)
+		at := -1
+		if from >= 0 {
+			at = index(part, want)
+		}
+		if at < 0 {
+			if must {
+				e.fail("substring not found")
+			}
+			return int64(-1)
+		}
+		return from + int64(utf8.RuneCountInString(part[:at]))
+	}
+}
+
+func counting(e *execution, s string, a *arguments) any {
+	want := e.textArgument("count", a, 0)
+	part, from := window(e, s, a, 1)
+	if from < 0 {
+		return int64(0)
+	}
+	return int64(strings.Count(part, want))
+}
+
+func replacing(e *execution, s string, a *arguments) any {
+	e.check("replace", a, "old", "new", "count")
+	from, to := e.textArgument("replace", a, 0), e.textArgument("replace", a, 1)
+	n, ok := toInt(a.get(2, "count", int64(-1)))
+	if !ok {
+		e.fail("replace wants a whole number as count")
+	}
+	return e.replace(s, from, to, n)
+}
+
+// replace charges the result before it exists.
+func (e *execution) replace(s, from, to string, n int64) string {
+	found := int64(strings.Count(s, from))
+	if n >= 0 {
+		found = min(found, n)
+	}
+	if found == 0 {
+		return s
+	}
+	e.charge(int64(len(s)))
+	if grows := int64(len(to) - len(from)); grows > 0 {
+		if found > e.left.Bytes/grows {
+			e.charge(e.left.Bytes + 1)
+		}
+		e.charge(found * grows)
+	}
+	return strings.Replace(s, from, to, int(found))
+}
+
+func joining(e *execution, s string, a *arguments) any {
+	items := e.iterate(e.required("join", a, 0))
+	n := int64(0)
+	parts := make([]string, len(items))
+	for i, item := range items {
+		part, ok := text(item)
+		if !ok {
+			e.fail("sequence item %d: expected str instance, %s found", i, typeName(item))
+		}
+		parts[i], n = part, n+int64(len(part)+len(s))
+		e.charge(valueBytes)
+	}
+	e.charge(n)
+	return strings.Join(parts, s)
+}
+
+// changing makes a method of a function whose result takes at most three times its argument.
+func changing(f func(string) string) stringMethod {
+	return func(e *execution, s string, _ *arguments) any {
+		e.charge(3 * int64(len(s)))
+		return f(s)
+	}
+}
+
+// expansions are the letters whose other case is several letters.
+var expansions = strings.NewReplacer("ß", "SS", "ŉ", "ʼN", "ǰ", "J̌", "ΐ", "Ϊ́", "ΰ", "Ϋ́", "և", "ԵՒ", "ẖ", "H̱",
+	"ẗ", "T̈", "ẘ", "W̊", "ẙ", "Y̊", "ẚ", "Aʾ", "ﬀ", "FF", "ﬁ", "FI", "ﬂ", "FL", "ﬃ", "FFI", "ﬄ", "FFL", "ﬅ", "ST",
+	"ﬆ", "ST", "ﬓ", "ՄՆ", "ﬔ", "ՄԵ", "ﬕ", "ՄԻ", "ﬖ", "ՎՆ", "ﬗ", "ՄԽ")
+
+func upper(s string) string { return strings.ToUpper(expansions.Replace(s)) }
+
+func lower(s string) string {
+	if !strings.ContainsAny(s, "İΣ") {
+		return strings.ToLower(s)
+	}
+	var b strings.Builder
+	runes := []rune(s)
+	for i, r := range runes {
+		switch {
+		case r == 'İ':
+			b.WriteString("i̇")
+		case r == 'Σ' && i > 0 && unicode.IsLetter(runes[i-1]) && (i+1 == len(runes) || !unicode.IsLetter(runes[i+1])):
+			b.WriteRune('ς')
+		default:
+			b.WriteRune(unicode.ToLower(r))
+		}
+	}
+	return b.String()
+}
+
+func casefold(s string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(s, "ß", "ss"), "ς", "σ"))
+}
+
+// title is Python's str.title: the first letter of each run of letters in upper case.
+func title(s string) string {
+	var b strings.Builder
+	inside := false
+	for _, r := range s {
+		cased := unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r)
+		if inside {
+			b.WriteString(lower(string(r)))
+		} else if r == 'ß' {
+			b.WriteString("Ss")
+		} else {
+			b.WriteRune(unicode.ToTitle(r))
+		}
+		inside = cased
+	}
+	return b.String()
+}
+
+func capitalize(s string) string {
+	r, size := utf8.DecodeRuneInString(s)
+	if size == 0 {
+		return s
+	}
+	return title(string(r)) + lower(s[size:])
+}
+
+func swapcase(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsUpper(r) {
+			b.WriteString(lower(string(r)))
+		} else {
+			b.WriteString(upper(string(r)))
+		}
+	}
+	return b.String()
+}
+
+func isDigitRune(r rune) bool {
+	return unicode.IsDigit(r) || strings.ContainsRune("²³¹⁰⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", r)
+}
+
+func every(is func(rune) bool) stringMethod {
+	return func(_ *execution, s string, _ *arguments) any {
+		return s != "" && strings.IndexFunc(s, func(r rune) bool { return !is(r) }) < 0
+	}
+}
+
+func cased(wanted, other func(rune) bool) stringMethod {
+	return func(_ *execution, s string, _ *arguments) any {
+		return strings.IndexFunc(s, wanted) >= 0 && strings.IndexFunc(s, other) < 0 &&
+			strings.IndexFunc(s, unicode.IsTitle) < 0
+	}
+}
+
+// pad fills a string to a width; side is 1 for what stands left, -1 right, 0 in the middle.
+func (e *execution) pad(s string, width int64, fill string, side int) string {
+	missing := width - int64(utf8.RuneCountInString(s))
+	if missing <= 0 {
+		return s
+	}
+	if missing > e.left.Bytes/int64(len(fill)) {
+		e.charge(e.left.Bytes + 1)
+	}
+	e.charge(int64(len(s)) + missing*int64(len(fill)))
+	left := int64(0)
+	switch side {
+	case -1:
+		left = missing
+	case 0:
+		left = missing/2 + missing&width&1 // as CPython
+	}
+	return strings.Repeat(fill, int(left)) + s + strings.Repeat(fill, int(missing-left))
+}
+
+func justified(name string, side int) stringMethod {
+	return func(e *execution, s string, a *arguments) any {
+		width, ok := toInt(e.required(name, a, 0))
+		fill, isText := text(a.get(1, "fillchar", " "))
+		if !ok || !isText || utf8.RuneCountInString(fill) != 1 {
+			e.fail("%s wants a width and one character", name)
+		}
+		return e.pad(s, width, fill, side)
+	}
+}
+
+func zeroFilled(e *execution, s string, a *arguments) any {
+	width, ok := toInt(e.required("zfill", a, 0))
+	if !ok {
+		e.fail("zfill wants a whole number")
+	}
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		return s[:1] + e.pad(s[1:], width-1, "0", -1)
+	}
+	return e.pad(s, width, "0", -1)
+}
+
+func expandTabs(e *execution, s string, a *arguments) any {
+	size, ok := toInt(a.get(0, "tabsize", int64(8)))
+	if !ok {
+		e.fail("expandtabs wants a whole number")
+	}
+	var out []byte
+	column := int64(0)
+	for _, r := range s {
+		switch {
+		case r == '\t' && size > 0:
+			n := size - column%size
+			if n > e.left.Bytes {
+				e.charge(n)
+			}
+			e.charge(n)
+			out = append(out, strings.Repeat(" ", int(n))...)
+			column += n
+		case r == '\t':
+		default:
+			e.charge(4)
+			out = utf8.AppendRune(out, r)
+			if column++; r == '\n' || r == '\r' {
+				column = 0
+			}
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,437 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+)
+
+// The values of a template are these Go values: nil for None, bool, int64, *big.Int for whole
+// numbers beyond it, float64, string, *List, *Tuple, *Dict, and the types below.
+type (
+	// A List is a Python list.
+	List struct{ Items []any }
+	// A Tuple is a Python tuple.
+	Tuple struct {
+		Items []any
+		group bool // made by groupby: its items are also called grouper and list
+	}
+
+	// undefined is a name, attribute or item that does not exist. hint is the error of using it.
+	undefined struct{ hint string }
+	// markup is a string that "safe" or "escape" made: text added to it is escaped.
+	markup string
+	// iterator is a Python generator: it can be read once.
+	iterator struct {
+		items []any
+		name  string
+	}
+	// view is the keys, values or items of a Dict.
+	view struct {
+		of   *Dict
+		kind viewKind
+	}
+	namespace struct{ Dict }
+	// function is anything that can be called.
+	function struct {
+		name string
+		call func(*execution, *arguments) any
+	}
+	// loop is the variable of that name within a for statement.
+	loop struct {
+		items   []any
+		at      int
+		depth   int
+		changed *Tuple
+		again   func(*execution, any) any // of a recursive loop
+	}
+	cycler struct {
+		items []any
+		at    int
+	}
+)
+
+type viewKind int
+
+const (
+	viewKeys viewKind = iota
+	viewValues
+	viewItems
+)
+
+// A Dict is a Python dict: it keeps the order in which keys were set. The zero value is empty.
+type Dict struct {
+	entries []entry
+	index   map[any]int // of the keys, once there are more than smallDict
+}
+
+type entry struct{ key, hash, value any }
+
+const smallDict = 8
+
+// Len returns the number of keys.
+func (d *Dict) Len() int { return len(d.entries) }
+
+// Set sets a key that is a string.
+func (d *Dict) Set(key string, value any) { d.put(key, key, value) }
+
+// Get returns the value of a key that is a string.
+func (d *Dict) Get(key string) (any, bool) { return d.find(key) }
+
+// Keys returns the keys in order. Those that are no strings are left out.
+func (d *Dict) Keys() []string {
+	var keys []string
+	for i := range d.entries {
+		if s, ok := d.entries[i].key.(string); ok {
+			keys = append(keys, s)
+		}
+	}
+	return keys
+}
+
+// Without returns a dict without the keys whose value is None; d itself where it has none.
+func (d *Dict) Without(drop func(key string, value any) bool) *Dict {
+	keep := 0
+	for i := range d.entries {
+		key, _ := d.entries[i].key.(string)
+		if !drop(key, d.entries[i].value) {
+			keep++
+		}
+	}
+	if keep == len(d.entries) {
+		return d
+	}
+	out := &Dict{entries: make([]entry, 0, keep)}
+	for i := range d.entries {
+		if key, _ := d.entries[i].key.(string); !drop(key, d.entries[i].value) {
+			out.put(d.entries[i].key, d.entries[i].hash, d.entries[i].value)
+		}
+	}
+	return out
+}
+
+// Clone returns a copy that shares the values.
+func (d *Dict) Clone() *Dict {
+	out := &Dict{entries: make([]entry, 0, len(d.entries)+1)}
+	for i := range d.entries {
+		out.put(d.entries[i].key, d.entries[i].hash, d.entries[i].value)
+	}
+	return out
+}
+
+func (d *Dict) find(hash any) (any, bool) {
+	if d.index != nil {
+		if i, ok := d.index[hash]; ok {
+			return d.entries[i].value, true
+		}
+		return nil, false
+	}
+	for i := range d.entries {
+		if d.entries[i].hash == hash {
+			return d.entries[i].value, true
+		}
+	}
+	return nil, false
+}
+
+func (d *Dict) put(key, hash, value any) {
+	if d.index != nil {
+		if i, ok := d.index[hash]; ok {
+			d.entries[i].value = value
+			return
+		}
+	} else {
+		for i := range d.entries {
+			if d.entries[i].hash == hash {
+				d.entries[i].value = value
+				return
+			}
+		}
+	}
+	d.entries = append(d.entries, entry{key, hash, value})
+	if d.index != nil {
+		d.index[hash] = len(d.entries) - 1
+	} else if len(d.entries) > smallDict {
+		d.index = make(map[any]int, 2*len(d.entries))
+		for i := range d.entries {
+			d.index[d.entries[i].hash] = i
+		}
+	}
+}
+
+type tupleHash string
+
+// hashOf returns what a value is found by as a key. ok is false where Python cannot hash it.
+func hashOf(v any) (hash any, ok bool) {
+	switch v := v.(type) {
+	case nil, string, int64:
+		return v, true
+	case markup:
+		return string(v), true
+	case bool:
+		return int64(btoi(v)), true
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<62 {
+			return int64(v), true
+		}
+		return v, true
+	case *big.Int:
+		return tupleHash(v.String()), true
+	case *Tuple:
+		s := ""
+		for _, item := range v.Items {
+			h, ok := hashOf(item)
+			if !ok {
+				return nil, false
+			}
+			s += fmt.Sprintf("%T%q,", h, fmt.Sprint(h))
+		}
+		return tupleHash(s), true
+	case *List, *Dict, *view:
+		return nil, false
+	}
+	return v, true
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// typeName is Python's name of a value's type.
+func typeName(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "NoneType"
+	case bool:
+		return "bool"
+	case int64, *big.Int:
+		return "int"
+	case float64:
+		return "float"
+	case string:
+		return "str"
+	case markup:
+		return "Markup"
+	case *List:
+		return "list"
+	case *Tuple:
+		return "tuple"
+	case *Dict:
+		return "dict"
+	case *undefined:
+		return "Undefined"
+	case *view:
+		return [...]string{"dict_keys", "dict_values", "dict_items"}[v.kind]
+	case *iterator:
+		return "generator"
+	case *namespace:
+		return "Namespace"
+	case *loop:
+		return "LoopContext"
+	}
+	return "function"
+}
+
+// objectName is how jinja2 names a value in the error of a missing attribute.
+func objectName(v any) string {
+	if v == nil {
+		return "None"
+	}
+	return "'" + typeName(v) + " object'"
+}
+
+func isTrue(v any) bool {
+	switch v := v.(type) {
+	case nil, *undefined:
+		return false
+	case bool:
+		return v
+	case int64:
+		return v != 0
+	case *big.Int:
+		return v.Sign() != 0
+	case float64:
+		return v != 0
+	case string:
+		return v != ""
+	case markup:
+		return v != ""
+	case *List:
+		return len(v.Items) > 0
+	case *Tuple:
+		return len(v.Items) > 0
+	case *Dict:
+		return v.Len() > 0
+	case *view:
+		return v.of.Len() > 0
+	}
+	return true
+}
+
+// text returns the string that a value is.
+func text(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case markup:
+		return string(v), true
+	}
+	return "", false
+}
+
+// equal is Python's ==.
+func (e *execution) equal(a, b any) bool {
+	e.step(1)
+	if s, ok := text(a); ok {
+		t, ok := text(b)
+		e.step(int64(min(len(s), len(t))) / stepBytes)
+		return ok && s == t
+	}
+	switch a := a.(type) {
+	case nil:
+		return b == nil
+	case *undefined:
+		_, ok := b.(*undefined)
+		return ok
+	case *List:
+		b, ok := b.(*List)
+		return ok && e.equalItems(a.Items, b.Items)
+	case *Tuple:
+		b, ok := b.(*Tuple)
+		return ok && e.equalItems(a.Items, b.Items)
+	case *Dict:
+		b, ok := b.(*Dict)
+		if !ok || a.Len() != b.Len() {
+			return false
+		}
+		e.enter()
+		defer e.leave()
+		for i := range a.entries {
+			other, ok := b.find(a.entries[i].hash)
+			if !ok || !e.equal(a.entries[i].value, other) {
+				return false
+			}
+		}
+		return true
+	case bool, int64, *big.Int, float64:
+		c, ok := compareNumbers(a, b)
+		return ok && c == 0
+	}
+	return a == b
+}
+
+func (e *execution) equalItems(a, b []any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	e.enter()
+	defer e.leave()
+	for i := range a {
+		if !e.equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// compareNumbers compares two numbers. ok is false where one is none, or is not a number.
+func compareNumbers(a, b any) (order int, ok bool) {
+	if x, ok := a.(float64); ok && math.IsNaN(x) {
+		return 0, false
+	}
+	if y, ok := b.(float64); ok && math.IsNaN(y) {
+		return 0, false
+	}
+	if x, ok := toInt(a); ok {
+		if y, ok := toInt(b); ok {
+			switch {
+			case x < y:
+				return -1, true
+			case x > y:
+				return 1, true
+			}
+			return 0, true
+		}
+	}
+	x, y := toBigFloat(a), toBigFloat(b)
+	if x == nil || y == nil {
+		return 0, false
+	}
+	return x.Cmp(y), true
+}
+
+func toInt(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case bool:
+		return int64(btoi(v)), true
+	}
+	return 0, false
+}
+
+func toBigFloat(v any) *big.Float {
+	switch v := v.(type) {
+	case float64:
+		return big.NewFloat(v) // no NaN
+	case *big.Int:
+		return new(big.Float).SetInt(v)
+	}
+	if n, ok := toInt(v); ok {
+		return new(big.Float).SetInt64(n)
+	}
+	return nil
+}
+
+// compare is the order of two values for <, > and sorting.
+func (e *execution) compare(a, b any, operator string) int {
+	e.step(1)
+	if s, ok := text(a); ok {
+		if t, ok := text(b); ok {
+			e.step(int64(min(len(s), len(t))) / stepBytes)
+			switch { // UTF-8 sorts as its code points do
+			case s < t:
+				return -1
+			case s > t:
+				return 1
+			}
+			return 0
+		}
+	}
+	if c, ok := compareNumbers(a, b); ok {
+		return c
+	}
+	if x, ok := a.(*undefined); ok {
+		e.fail("%s", x.hint)
+	}
+	if x, ok := b.(*undefined); ok {
+		e.fail("%s", x.hint)
+	}
+	x, okX := sequence(a)
+	y, okY := sequence(b)
+	if !okX || !okY || typeName(a) != typeName(b) {
+		e.fail("'%s' not supported between instances of '%s' and '%s'", operator, typeName(a), typeName(b))
+	}
+	e.enter()
+	defer e.leave()
+	for i := range min(len(x), len(y)) {
+		if !e.equal(x[i], y[i]) {
+			return e.compare(x[i], y[i], operator)
+		}
+	}
+	return len(x) - len(y)
+}
+
+// sequence returns the items of a list or tuple.
+func sequence(v any) ([]any, bool) {
+	switch v := v.(type) {
+	case *List:
+		return v.Items, true
+	case *Tuple:
+		return v.Items, true
+	}
+	return nil, false
+}

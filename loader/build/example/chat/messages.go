@@ -1,0 +1,119 @@
+package chat
+
+import (
+	"github.com/dsload/dsload/loader/build/example/chat/jinja"
+)
+
+// findTools sets the tools of a record: a list, the same as JSON in a string, or OpenAI's older
+// functions.
+func (c *conversation) findTools(record *jinja.Dict) error {
+	tools, err := listOrJSON(record, "tools")
+	if err != nil {
+		return err
+	}
+	if tools == nil || len(tools.Items) == 0 {
+		functions, err := listOrJSON(record, "functions")
+		if err != nil || functions == nil || len(functions.Items) == 0 {
+			return err
+		}
+		tools = &jinja.List{}
+		for _, f := range functions.Items {
+			tools.Items = append(tools.Items, asTool(f))
+		}
+	}
+	c.tools = tools
+	return nil
+}
+
+func listOrJSON(record *jinja.Dict, field string) (*jinja.List, error) {
+	switch v := get(record, field).(type) {
+	case nil:
+		return nil, nil
+	case *jinja.List:
+		return v, nil
+	case string:
+		if v == "" {
+			return nil, nil
+		}
+		wrapped, _, err := decode([]byte(`{"list":` + v + `}`))
+		if err != nil {
+			return nil, problemf(ErrShape, "%q is a string that is no JSON list: %v", field, err)
+		}
+		if list, ok := get(wrapped, "list").(*jinja.List); ok {
+			return list, nil
+		}
+	}
+	return nil, problemf(ErrShape, "%q is %s, not a list", field, kindOf(get(record, field)))
+}
+
+func asTool(function any) *jinja.Dict {
+	tool := &jinja.Dict{}
+	tool.Set("type", "function")
+	tool.Set("function", function)
+	return tool
+}
+
+// finish gives the messages the form in which templates take them: fields without a value are left
+// out, the older function_call is a tool call, and what a model thought has all of its names.
+func (c *conversation) finish(knows older) {
+	c.untrained = make([]bool, len(c.messages))
+	for i, m := range c.messages {
+		if weight := get(m, "weight"); weight == int64(0) || weight == 0.0 {
+			c.untrained[i] = true
+		}
+		m = m.Without(func(_ string, v any) bool { return v == nil })
+		if call := get(m, "function_call"); call != nil && !has(m, "tool_calls") && !knows.call {
+			m = m.Without(func(key string, _ any) bool { return key == "function_call" }).Clone()
+			m.Set("tool_calls", &jinja.List{Items: []any{asTool(call)}})
+		}
+		if get(m, "role") == "function" && !knows.role {
+			m = m.Clone()
+			m.Set("role", "tool")
+		}
+		for _, field := range []string{"reasoning_content", "thinking", "reasoning"} {
+			if thought := get(m, field); thought != nil {
+				with := &jinja.Dict{}
+				with.Set("thinking", thought)
+				for _, key := range m.Keys() {
+					with.Set(key, get(m, key))
+				}
+				with.Set("reasoning_content", thought)
+				m = with
+				break
+			}
+		}
+		c.messages[i] = m
+	}
+}
+
+// older is what a template knows of OpenAI's older way to call functions.
+type older struct{ call, role bool }
+
+// flatten makes strings of contents that are lists of parts, for templates that know only strings.
+func (c *conversation) flatten() error {
+	for i, m := range c.messages {
+		list, ok := get(m, "content").(*jinja.List)
+		if !ok {
+			continue
+		}
+		text := ""
+		for j, part := range list.Items {
+			s, ok := part.(string)
+			if p, isDict := part.(*jinja.Dict); isDict {
+				s, ok = get(p, "text").(string)
+			}
+			if !ok {
+				p, _ := part.(*jinja.Dict)
+				return problemf(ErrShape, "part %d of message %d is no text, with the fields %s, and the chat template takes text only", j+1, i+1, fields(p))
+			}
+			if text != "" {
+				text += "\n"
+			}
+			text += s
+		}
+		m = m.Clone()
+		m.Set("content", text)
+		c.messages[i] = m
+	}
+	return nil
+}

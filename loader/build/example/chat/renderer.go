@@ -1,0 +1,256 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsload/dsload/loader/build/example/chat/jinja"
+)
+
+// TrainOn is whose turns carry loss.
+type TrainOn string
+
+// The values of TrainOn.
+const (
+	TrainAssistant TrainOn = "assistant" // every turn of the assistant
+	TrainLast      TrainOn = "last"      // the last of them
+	TrainAll       TrainOn = "all"       // every token
+)
+
+// TrainOns are all values of TrainOn.
+var TrainOns = []TrainOn{TrainAssistant, TrainLast, TrainAll}
+
+// Options configure a Renderer.
+type Options struct {
+	// Template is used for records without tools, and ToolTemplate for those with tools. Default of
+	// the latter: Template.
+	Template, ToolTemplate string
+	// Special are the variables that hold special tokens, such as eos_token.
+	Special *jinja.Dict
+	// TrainOn is whose turns carry loss. Default TrainAssistant.
+	TrainOn TrainOn
+	// Date is what strftime_now prints. Where it is zero, that function is not defined.
+	Date time.Time
+}
+
+// A Renderer makes texts of records. It is immutable.
+type Renderer struct {
+	opts         Options
+	plain, tools *form
+}
+
+// form is a parsed template and what its source says about messages.
+type form struct {
+	template *jinja.Template
+	size     int
+	lists    bool // it takes contents that are lists of parts
+	knows    older
+}
+
+const (
+	// TextFactor is how many bytes of text a byte of a record may become: a tojson with an indent
+	// writes several.
+	TextFactor = 3
+	// overheadFactor is how often a text may repeat its template, and overheadBytes what it may add.
+	overheadFactor = 4
+	overheadBytes  = 16 << 10
+
+	// The bounds of one execution. They depend on the record alone.
+	renderSteps        = 4 << 20
+	renderStepsPerByte = 32
+	renderBytes        = 2 << 20
+	renderPerByte      = 10
+	// stackBytes is what the deepest nesting of an execution takes.
+	stackBytes = 2 << 20
+)
+
+// takesLists matches what a template says that takes contents that are lists.
+var takesLists = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`is\s+(not\s+)?(string|iterable|sequence|mapping)|for\s+\w+\s+in\s+[^%]*content`)
+})
+
+// NewRenderer parses the templates. Errors match ErrTemplate.
+func NewRenderer(o Options) (*Renderer, error) {
+	if o.TrainOn == "" {
+		o.TrainOn = TrainAssistant
+	}
+	if o.Special == nil {
+		o.Special = &jinja.Dict{}
+	}
+	r := &Renderer{opts: o}
+	var err error
+	if r.plain, err = newForm(o.Template); err != nil {
+		return nil, err
+	}
+	if r.tools = r.plain; o.ToolTemplate != "" && o.ToolTemplate != o.Template {
+		r.tools, err = newForm(o.ToolTemplate)
+	}
+	return r, err
+}
+
+func newForm(source string) (*form, error) {
+	t, err := jinja.Parse(source)
+	if err != nil {
+		return nil, problemf(ErrTemplate, "%v", err)
+	}
+	return &form{template: t, size: len(source), lists: takesLists().MatchString(source), knows: older{
+		call: strings.Contains(source, "function_call"),
+		role: strings.Contains(source, `== "function"`) || strings.Contains(source, `== 'function'`),
+	}}, nil
+}
+
+// UsesDate reports whether a template asks for the date.
+func (r *Renderer) UsesDate() bool {
+	return r.plain.template.Uses("strftime_now") || r.tools.template.Uses("strftime_now")
+}
+
+// HasGeneration reports whether the templates mark what the assistant says by {% generation %}.
+func (r *Renderer) HasGeneration() bool {
+	return r.plain.template.HasGeneration() || r.tools.template.HasGeneration()
+}
+
+// TrainOn returns whose turns carry loss.
+func (r *Renderer) TrainOn() TrainOn { return r.opts.TrainOn }
+
+// OverheadBytes is how much a text may have beyond TextFactor bytes for each of its record.
+func (r *Renderer) OverheadBytes() int64 {
+	return overheadFactor*int64(max(r.plain.size, r.tools.size)) + overheadBytes
+}
+
+// ResidentBytes is what the parsed templates take.
+func (r *Renderer) ResidentBytes() int64 {
+	n := r.plain.template.ResidentBytes()
+	if r.tools != r.plain {
+		n += r.tools.template.ResidentBytes()
+	}
+	return n
+}
+
+// textBytes is the longest text of a record.
+func (r *Renderer) textBytes(recordBytes int64) int64 {
+	return TextFactor*recordBytes + r.OverheadBytes()
+}
+
+// ScratchBytes is the most that a record of that size takes in memory besides itself and its text:
+// what is decoded, what the template computes, and the texts that are compared with it.
+func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
+	return DecodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + 2*r.textBytes(recordBytes) + stackBytes
+}
+
+// A Worker renders records, one at a time, with buffers of its own.
+type Worker struct {
+	r              *Renderer
+	done           <-chan struct{}
+	before, behind []byte // texts that are compared with the record's
+}
+
+// NewWorker returns a worker of this renderer. A template that runs when done is closed ends with
+// ErrStopped.
+func (r *Renderer) NewWorker(done <-chan struct{}) *Worker { return &Worker{r: r, done: done} }
+
+// Span is a part of a text in bytes.
+type Span = jinja.Span
+
+// Text is what a Worker makes of a record. Reuse it: its buffers grow to the longest.
+type Text struct {
+	Text     []byte
+	Spans    []Span // what is trained on, in order; not for TrainAll
+	Exact    bool   // the spans are those of generation blocks
+	Shape    Shape
+	Replaced int // lone surrogates that became U+FFFD
+}
+
+// keptBytes is how large the buffers of a worker stay between records.
+const keptBytes = 256 << 10
+
+// Render makes the text of a record, which must be valid UTF-8.
+func (w *Worker) Render(dst *Text, data []byte) error {
+	dst.Text, dst.Spans, dst.Exact, dst.Replaced = dst.Text[:0], dst.Spans[:0], false, 0
+	record, lone, err := decode(data)
+	if err != nil {
+		return err
+	}
+	dst.Replaced = lone
+	c, err := converse(record)
+	if err != nil {
+		return err
+	}
+	dst.Shape = c.shape
+	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(len(data))}
+	if c.tools != nil {
+		job.form = w.r.tools
+	}
+	c.finish(job.form.knows)
+	if !job.form.lists {
+		if err := c.flatten(); err != nil {
+			return err
+		}
+	}
+	var spans []Span
+	dst.Text, spans, err = job.render(dst.Text, c.messages, false)
+	if err != nil {
+		return err
+	}
+	switch {
+	case w.r.opts.TrainOn == TrainAll:
+	case job.form.template.HasGeneration():
+		dst.Spans, dst.Exact = append(dst.Spans, spans...), true
+	default:
+		dst.Spans, err = job.turns(dst.Spans, dst.Text)
+	}
+	if cap(w.before)+cap(w.behind) > keptBytes {
+		w.before, w.behind = nil, nil
+	}
+	return err
+}
+
+// rendering is one record at work.
+type rendering struct {
+	*Worker
+	*conversation
+	form  *form
+	size  int64 // of the record
+	spent int64 // bytes that were rendered to be compared
+}
+
+// render executes the template on messages.
+func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []Span, error) {
+	o := &j.r.opts
+	v := o.Special.Clone()
+	list := &jinja.List{Items: make([]any, len(messages))}
+	for i, m := range messages {
+		list.Items[i] = m
+	}
+	v.Set("messages", list)
+	v.Set("tools", j.tools)
+	v.Set("documents", nil)
+	v.Set("add_generation_prompt", prompt)
+	if j.variables != nil {
+		for _, key := range j.variables.Keys() {
+			v.Set(key, get(j.variables, key))
+		}
+	}
+	out, spans, _, err := j.form.template.Render(dst, v, jinja.Options{
+		Limits: jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
+			Output: j.r.textBytes(j.size)},
+		Now: o.Date, Done: j.done,
+	})
+	var raised *jinja.RaisedError
+	switch {
+	case err == nil:
+		return out, spans, nil
+	case errors.Is(err, jinja.ErrStopped):
+		return dst, nil, ErrStopped
+	case errors.As(err, &raised):
+		err = problemf(ErrTemplate, "the chat template refuses the conversation: %s", raised.Message)
+	case errors.Is(err, jinja.ErrLimit):
+		err = problemf(ErrTooLarge, "%v", err)
+	default:
+		err = fmt.Errorf("%w: %w", ErrTemplate, err)
+	}
+	return dst, nil, err
+}

@@ -1,0 +1,99 @@
+package build
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/shard"
+	"github.com/zeebo/xxh3"
+)
+
+// Identity is what a dataset would be made from, without building it.
+type Identity struct {
+	// Settings is a digest of everything that determines the rows but for the content of the
+	// sources.
+	Settings string
+	// Content is a digest of the names, sizes, times and tags of all sources as they are now.
+	Content string
+	// Options are those of the build, with what was loaded to find this out.
+	Options Options
+}
+
+// Identify looks at the sources and settings of a build. Local sources are named by their whole
+// paths from here on. A source that cannot be recognized when it is read again, as standard input,
+// is an error.
+func Identify(ctx context.Context, o Options) (*Identity, error) {
+	o = o.withDefaults()
+	for _, list := range []*[]string{&o.Sources, &o.ValSources} {
+		whole := make([]string, len(*list))
+		for i, s := range *list {
+			if s == "-" {
+				return nil, loader.BadOption("source", s, "standard input cannot be read again, so it cannot be cached; build it into a folder")
+			}
+			if whole[i] = s; !strings.Contains(s, "://") {
+				abs, err := filepath.Abs(s)
+				if err != nil {
+					return nil, err
+				}
+				whole[i] = abs
+			}
+		}
+		*list = whole
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	b, err := prepare(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	known := b.known()
+	for i := range known {
+		if !rereadable(&known[i]) && known[i].ETag == "" {
+			return nil, loader.BadOption("source", known[i].URI,
+				"it has neither a time nor a tag, so a change of it would not be seen; build it into a folder")
+		}
+	}
+	h := xxh3.New()
+	for _, in := range known {
+		fmt.Fprintf(h, "%q %d %s %q\n", in.URI, in.Size, timeOf(&in), in.ETag) // never fails
+	}
+	o.LoadedTokenizer = b.tokenizer
+	content := h.Sum128().Bytes()
+	settings := xxh3.Hash128(fmt.Appendf(nil, "%d %s", shard.FormatVersion, b.shards.Settings)).Bytes()
+	return &Identity{hex.EncodeToString(settings[:]), hex.EncodeToString(content[:]), o}, nil
+}
+
+// ReadFinished returns the summary of a dataset that was built before, whatever its sources are now.
+func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
+	m, err := shard.ReadManifest(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	return summaryOf(dir, m), nil
+}
+
+// summaryOf is what a manifest says of a build.
+func summaryOf(dir string, m *shard.Manifest) *Summary {
+	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: "nothing to do, the dataset is there",
+		Documents: m.Counters["documents"], TextBytes: m.Counters["text_bytes"], Replaced: m.Counters["replaced"],
+		Dropped: m.Counters["dropped"], Copies: m.Counters["copies"], Rejected: m.Counters["rejected"],
+		CopiedExamples: m.Counters["copied_examples"], ValRest: m.Counters["val_rest"],
+		WithoutTarget: m.Counters["without_target"], CutBy: CutBy(m), Truncated: m.Counters["truncated"],
+		Empty: m.Counters["empty"],
+	}
+	if cut := DescribeCut(m); cut != "" {
+		s.Notes = append(s.Notes, cut)
+	}
+	s.DroppedBy = m.Dropped
+	s.Notes = append(s.Notes, Losses(m)...)
+	s.addSplits(m)
+	s.Packing = Packed(m)
+	return s
+}

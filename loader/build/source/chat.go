@@ -1,0 +1,83 @@
+package source
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+)
+
+// newChat frames conversations: JSON lines that always come whole.
+func newChat(f framing) framer {
+	o := *f.o
+	o.TextField = ""
+	f.o = &o
+	return newJSONL(f)
+}
+
+// chatLists are the fields that hold a conversation, as a list of messages.
+var chatLists = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat", "chosen"}
+
+// isChat reports whether the first JSON line that is none of text holds a list of messages: objects
+// with a role, or with ShareGPT's from. A record that has the text field is text. Records of
+// strings, such as a question and its answer, are not taken for conversations without being asked.
+func isChat(text []byte, field string) bool {
+	field = cmp.Or(field, "text")
+	for i := 0; i < triedLines && len(text) > 0; i++ {
+		line, rest, found := bytes.Cut(text, []byte("\n"))
+		if !isBlank(line) {
+			list, hasText, whole := chatFields(line, field)
+			if whole || !found {
+				return list && !hasText
+			}
+		}
+		text = rest
+	}
+	return false
+}
+
+// chatFields looks at the fields of a line, which may be cut off: whether one is a list of
+// messages, and whether the text field is there. whole reports whether all of the line is an
+// object.
+func chatFields(line []byte, field string) (list, hasText, whole bool) {
+	s := jsonScanner{w: &window{buf: line, w: len(line), err: io.EOF}}
+	s.begin()
+	if !s.expect('{') {
+		return false, false, false
+	}
+	for s.expect('"') && s.readKey() && s.expect(':') {
+		key := string(s.key)
+		if s.token() == 0 {
+			break
+		}
+		value := s.w.unread()
+		hasText = hasText || key == field && value[0] == '"'
+		for _, name := range chatLists {
+			list = list || key == name && beginsMessages(value)
+		}
+		if !s.skipValue() {
+			break
+		}
+		b := s.token()
+		if b == '}' {
+			return list, hasText, true
+		}
+		if b != ',' {
+			break
+		}
+		s.w.consume(1)
+	}
+	return list, hasText, false
+}
+
+// beginsMessages reports whether a value begins like a list of messages.
+func beginsMessages(value []byte) bool {
+	for _, want := range "[{" {
+		value = bytes.TrimLeft(value, " \t\r")
+		if len(value) == 0 || value[0] != byte(want) {
+			return false
+		}
+		value = value[1:]
+	}
+	message := value[:min(len(value), 4<<10)]
+	return bytes.Contains(message, []byte(`"role"`)) || bytes.Contains(message, []byte(`"from"`))
+}

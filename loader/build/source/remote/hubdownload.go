@@ -1,0 +1,200 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// NewHash returns the hash that the object's bytes must have, and what it must be, in hexadecimal;
+// nil where the server announced none.
+func (o *Object) NewHash() (h hash.Hash, want string) {
+	name, want, _ := strings.Cut(o.Hash, ":")
+	switch name {
+	case "sha256":
+		return sha256.New(), want
+	case "git-sha1":
+		h = sha1.New()
+		fmt.Fprintf(h, "blob %d\x00", o.Size) // never fails
+		return h, want
+	}
+	return nil, ""
+}
+
+// Download brings the files of a repository of the Hub that are wanted into the cache of
+// huggingface_hub, in its layout, and returns the folder they lie in. What is there already is not
+// fetched again. Without a network, what the cache has of the revision is taken, and a notice says
+// so. The error is fs.ErrNotExist where no file is wanted.
+func (s *Store) Download(ctx context.Context, address string, wanted func(path string, size int64) bool) (dir string, err error) {
+	ctx, cancel := s.context(ctx)
+	defer cancel()
+	b, err := s.backend(address)
+	if err != nil {
+		return "", err
+	}
+	h, ok := b.(*hub)
+	if !ok {
+		return "", &Error{Kind: ErrUsage, Text: "this names no repository of the Hub", Hint: "write hf://OWNER/NAME"}
+	}
+	p, err := parseHub(address)
+	if err != nil {
+		return "", err
+	}
+	dir, err = h.download(ctx, p, wanted)
+	if errors.Is(err, ErrUnreachable) && !h.settings.offline {
+		offline := &hub{store: s, settings: h.settings, endpoint: h.endpoint, commits: map[string]string{}}
+		offline.settings.offline = true
+		if cached, cacheErr := offline.download(ctx, p, wanted); cacheErr == nil {
+			s.notice("%s: %v; the copy in %s is used", address, err, h.settings.cache)
+			return cached, nil
+		}
+	}
+	return dir, err
+}
+
+func (h *hub) download(ctx context.Context, p hubPath, wanted func(string, int64) bool) (dir string, err error) {
+	commit, err := h.commit(ctx, &p)
+	if err != nil {
+		return "", err
+	}
+	root := p
+	root.path = ""
+	var files []Object
+	err = h.list(ctx, p.repository()+"/"+p.path, func(rel string, o Object) error {
+		if wanted(rel, o.Size) && isLocal(rel) {
+			files = append(files, o)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", fs.ErrNotExist
+	}
+	for i := range files {
+		if err := h.cacheFile(ctx, &files[i]); err != nil {
+			return "", err
+		}
+	}
+	folder := h.settings.folder(&p)
+	if revision := p.revision; !h.settings.offline && revision != commit {
+		if revision == "" {
+			revision = "main"
+		}
+		if isLocal(revision) {
+			if err := writeRef(filepath.Join(folder, "refs", filepath.FromSlash(revision)), commit); err != nil {
+				return "", cacheError(err)
+			}
+		}
+	}
+	return filepath.Join(folder, "snapshots", commit, filepath.FromSlash(p.path)), nil
+}
+
+func cacheError(err error) error {
+	return fmt.Errorf("write to the cache of the Hub: %w; set HF_HOME to a folder that can be written to", err)
+}
+
+func writeRef(name, commit string) error {
+	if old, err := os.ReadFile(name); err == nil && string(old) == commit {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(commit), 0o666)
+}
+
+// cacheFile makes sure that a file is in the cache.
+func (h *hub) cacheFile(ctx context.Context, o *Object) error {
+	p, err := parseHub(o.URI)
+	if err != nil {
+		return err
+	}
+	folder := h.settings.folder(&p)
+	link := filepath.Join(folder, "snapshots", o.Revision, filepath.FromSlash(p.path))
+	if info, err := os.Stat(link); err == nil && info.Size() == o.Size {
+		return nil
+	}
+	if h.settings.offline {
+		return h.offline()
+	}
+	blob := o.blob()
+	if blob == "" {
+		return &Error{Kind: ErrUnreachable, Text: "the Hub gives no hash of " + path.Base(p.path)}
+	}
+	name := filepath.Join(folder, "blobs", blob)
+	for _, dir := range []string{filepath.Dir(name), filepath.Dir(link), filepath.Join(h.settings.cache, ".locks", filepath.Base(folder))} {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return cacheError(err)
+		}
+	}
+	unlock, err := lockFile(ctx, filepath.Join(h.settings.cache, ".locks", filepath.Base(folder), blob+".lock"))
+	if err != nil {
+		return cacheError(err)
+	}
+	defer unlock()
+	if info, err := os.Stat(name); err != nil || info.Size() != o.Size { // nobody else was faster
+		if err := h.fetch(ctx, o, name); err != nil {
+			return err
+		}
+	}
+	target, err := filepath.Rel(filepath.Dir(link), name)
+	if err == nil {
+		os.Remove(link) // it leads nowhere, if it is there
+		err = os.Symlink(target, link)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = os.Link(name, link) // where there are no symbolic links
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return cacheError(err)
+	}
+	return nil
+}
+
+// fetch downloads an object to a blob, under a name of its own until it is whole and has the hash
+// that was announced.
+func (h *hub) fetch(ctx context.Context, o *Object, blob string) error {
+	temp := blob + ".incomplete"
+	out, err := os.Create(temp)
+	if err != nil {
+		return cacheError(err)
+	}
+	defer out.Close()
+	in := &stream{store: h.store, object: o, end: -1}
+	defer in.close()
+	sum, want := o.NewHash()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := in.read(ctx, buf)
+		sum.Write(buf[:n]) // never fails
+		if _, err := out.Write(buf[:n]); err != nil {
+			return cacheError(err)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
+		return &Error{Kind: ErrMismatch, Text: fmt.Sprintf("the hash of %s is %s, and the Hub announced %s", path.Base(o.URI), got, want),
+			Hint: "run the same command again"}
+	}
+	if err := errors.Join(out.Sync(), out.Close(), os.Rename(temp, blob)); err != nil {
+		return cacheError(err)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
+)
+
+// beforeRow stands between the key of a remote file and its description. No name has it.
+const beforeRow = "\x00\x00"
+
+// maxLooked is how many files of one kind of name are looked at in a list of remote ones: each look
+// is a request or two. The others are taken to be of the same format if all of these are.
+const maxLooked = 16
+
+// expandListed adds the object of an address, or all below the folder that it names, or those that
+// match a glob.
+func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, hasText bool, err error) {
+	store := s.remoteStore()
+	if !isGlob(arg) && !strings.HasSuffix(arg, "/") {
+		object, err := store.Describe(ctx, arg)
+		if err == nil {
+			hasText, err = s.add(remoteInput(object, store), look)
+			return false, hasText, err
+		}
+		if !errors.Is(err, fs.ErrNotExist) || isExplained(err) {
+			return false, false, remoteError(arg, -1, err)
+		}
+	}
+	w := walk{ctx: ctx, root: strings.TrimRight(arg, "/"), filter: &s.filter, files: sorter{dir: s.opts.ScratchDir}}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	listing := &remoteListing{set: s, walk: &w, arg: arg}
+	if isGlob(arg) {
+		if w.root, w.globs, err = globRoot(arg); err != nil {
+			return true, false, problemf(ErrUsage, "pattern %s: %v", arg, err)
+		}
+	} else if err := listing.chooseDataset(ctx); err != nil {
+		return true, false, remoteError(arg, -1, err)
+	}
+	if err := listing.list(ctx); err != nil {
+		return true, false, remoteError(arg, -1, err)
+	}
+	hasText, err = listing.addAll(ctx, look)
+	return true, hasText, err
+}
+
+// isExplained reports whether an error says more than that a name is missing.
+func isExplained(err error) bool {
+	var e *remote.Error
+	return errors.As(err, &e) && e.Hint != "" && e.Status != 0
+}
+
+// A remoteListing is the files that a folder or a glob of a remote store leads to.
+type remoteListing struct {
+	set    *Set
+	walk   *walk
+	arg    string
+	splits splitChoice // of a dataset of the Hub
+	seen   int
+}
+
+// list fills the sorter of the walk.
+func (l *remoteListing) list(ctx context.Context) error {
+	w := l.walk
+	err := l.set.remoteStore().List(ctx, w.root, func(name string, o remote.Object) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		l.seen++
+		in := remoteInput(o, nil)
+		w.row = in.appendRow(w.row[:0])
+		if !l.splits.wants(name) {
+			return nil
+		}
+		return w.listed(name)
+	})
+	var own *remote.Error
+	switch {
+	case err != nil && !(errors.Is(err, fs.ErrNotExist) && !errors.As(err, &own)):
+		return err
+	case l.seen == 0:
+		return &remote.Error{Kind: fs.ErrNotExist, Text: "there is nothing of this name", Hint: "check the address"}
+	}
+	return nil
+}
+
+// listed takes one file of a list in, as if its folders had been walked through.
+func (w *walk) listed(name string) error {
+	names := strings.Split(name, "/")
+	parent := ""
+	for i, folder := range names {
+		if folder == "" || folder == "." || folder == ".." {
+			return nil // no file of a tree
+		}
+		key := w.child(parent, folder)
+		at := splitKey(key)
+		last := i == len(names)-1
+		if w.filter.excluded(at, !last) {
+			w.passed.add(notIncluded, folder)
+			return nil
+		}
+		if last {
+			return w.choose(parent, key, at, 0)
+		}
+		next, ok := w.enters(parent, key, at, false)
+		if !ok {
+			return nil
+		}
+		parent = next
+	}
+	return nil
+}
+
+// looked is what the first files of one kind of name were found to be.
+type looked struct {
+	n    int
+	as   Input
+	same bool
+}
+
+// addAll looks at the files of the list and adds them, in order.
+func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, err error) {
+	w, s := l.walk, l.set
+	kinds := map[string]*looked{}
+	added := 0
+	err = w.files.each(func(entry []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		key, row, _ := bytes.Cut(entry, []byte(beforeRow))
+		var in Input
+		if err := in.parseRow(row); err != nil {
+			return err
+		}
+		in.store = s.store
+		name := path.Base(in.URI)
+		if l.splits.drops(string(key), name) {
+			return nil
+		}
+		kind := kinds[nameKind(name)]
+		if kind == nil {
+			kind = &looked{same: true}
+			kinds[nameKind(name)] = kind
+		}
+		text, what, err := in.detectLike(s, kind, look)
+		if what != readable {
+			w.passed.add(what, name)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		added++
+		hasText = hasText || text
+		return s.append(in)
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case added == 0 && w.globs != nil && w.passed.text(true) == "":
+		return false, &InputError{URI: l.arg, Offset: -1, Err: problemf(fs.ErrNotExist, "no file matches the pattern")}
+	case added == 0:
+		return false, w.nothing(l.arg)
+	}
+	if text := w.passed.text(false); text != "" {
+		s.note("%s: passed over %s; a file that is named itself is read", l.arg, text)
+	}
+	l.splits.tell(s, l.arg)
+	return hasText, nil
+}
+
+// nameKind is the part of a name that tells of what kind a file is: its extensions.
+func nameKind(name string) string {
+	_, ext, _ := strings.Cut(name, extension(name))
+	return extension(name) + ext
+}
+
+// detectLike is detect, but for files of a kind of which enough were looked at.
+func (in *Input) detectLike(s *Set, kind *looked, look []byte) (hasText bool, what kind, err error) {
+	if kind.same && kind.n >= maxLooked {
+		like := kind.as
+		like.URI, like.Size, like.ModTime, like.ETag, like.Revision, like.Hash = in.URI, in.Size, in.ModTime, in.ETag, in.Revision, in.Hash
+		like.textBytes = estimate(like.Compression, in.Size)
+		*in = like
+		return in.Size > 0, readable, nil
+	}
+	hasText, what, err = in.detect(&s.opts, look)
+	if err != nil || what != readable || in.Size == 0 {
+		return hasText, what, err
+	}
+	if kind.n > 0 && (kind.as.Format != in.Format || kind.as.Compression != in.Compression || kind.as.window != in.window) {
+		kind.same = false
+	}
+	kind.n++
+	kind.as = *in
+	return hasText, what, err
+}

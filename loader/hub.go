@@ -1,0 +1,65 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
+)
+
+// maxTokenizerBytes bounds a file that is downloaded with a tokenizer.
+const maxTokenizerBytes = 512 << 20
+
+// besideTokenizer are the files that lie beside a tokenizer and say more of it.
+var besideTokenizer = map[string]bool{"tokenizer.json": true, "tokenizer_config.json": true, "special_tokens_map.json": true,
+	"added_tokens.json": true, "generation_config.json": true, "config.json": true, "chat_template.jinja": true, "chat_template.json": true}
+
+// hubTokenizer brings the tokenizer of an hf:// address into the cache that other tools share, and
+// returns its folder there, or its file.
+func hubTokenizer(address string, o TokenizerOptions) (path string, err error) {
+	store := remote.NewStore(remote.Options{Done: o.Done, Notice: o.Notice})
+	defer store.Close()
+	only := ""
+	if ext := tokenizerExtension(address); ext != "" { // a file of the repository
+		at := strings.LastIndexByte(address, '/')
+		address, only = address[:at], address[at+1:]
+	}
+	dir, err := store.Download(context.Background(), address, func(name string, size int64) bool {
+		switch {
+		case size > maxTokenizerBytes, strings.Contains(name, "/"):
+			return false
+		case besideTokenizer[name], name == only:
+			return true
+		}
+		return only == "" && tokenizerExtension(name) != "" && !strings.HasSuffix(name, ".json")
+	})
+	var own *remote.Error
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !errors.As(err, &own):
+		return "", &OptionError{"tokenizer", address, "the repository holds no tokenizer.json, .tiktoken or .model file; name another one"}
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, remote.ErrUsage):
+		return "", &OptionError{"tokenizer", address, err.Error()}
+	case err != nil:
+		return "", fmt.Errorf("download `tokenizer` %s: %w", address, err)
+	}
+	return filepath.Join(dir, only), nil
+}
+
+// tokenizerExtension is the extension of a name that a tokenizer's file may have, "" for any other.
+func tokenizerExtension(name string) string {
+	switch ext := path.Ext(name); ext {
+	case ".json", ".tiktoken", ".model":
+		return ext
+	}
+	return ""
+}
+
+// hubTokenizerName is what the tokenizer of an hf:// address is called.
+func hubTokenizerName(address string) string {
+	return strings.TrimPrefix(address, "hf://")
+}

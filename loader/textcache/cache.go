@@ -1,0 +1,274 @@
+package textcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dsload/dsload/shard"
+)
+
+const (
+	// DefaultLimit is the size in bytes to which a cache is kept.
+	DefaultLimit = 20 << 30
+
+	lockSuffix = ".lock"
+	goneSuffix = ".gone" // of a folder that is being removed
+
+	// recent is how long an entry stays after its last use, whatever the limit: who was told its
+	// folder has time to open it.
+	recent = time.Minute
+	// pollEvery is how often a lock that is held is tried.
+	pollEvery = 50 * time.Millisecond
+)
+
+// Cache is a folder of entries. Its methods are safe for concurrent use, by any number of processes.
+type Cache struct {
+	Dir   string
+	Limit int64 // in bytes, of all entries together
+}
+
+// Key names an entry.
+type Key struct {
+	Name     string // for people: what is served
+	Settings string // a digest of how it is built, and of what
+	Content  string // a digest of what identifies the sources as they are now
+}
+
+// keyDigits is how much of a digest is part of a name.
+const keyDigits = 16
+
+func (k Key) prefix() string {
+	return plainName(k.Name) + "-" + k.Settings[:min(keyDigits, len(k.Settings))] + "-"
+}
+
+func (k Key) folder() string { return k.prefix() + k.Content[:min(keyDigits, len(k.Content))] }
+
+// plainName is a name as part of a file name.
+func plainName(name string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' {
+			return r
+		}
+		return '_'
+	}, filepath.Base(name))
+	plain = strings.Trim(plain, "._")
+	return plain[:min(len(plain), 40)]
+}
+
+// Dir returns the folder of the cache of this user: DSLOAD_CACHE, else dsload in the system's folder
+// for caches, which XDG_CACHE_HOME sets.
+func Dir() (string, error) {
+	if dir := os.Getenv("DSLOAD_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find a folder for the cache: %w; set DSLOAD_CACHE to one", err)
+	}
+	return filepath.Join(base, "dsload", "text"), nil
+}
+
+// Entry is an entry of a cache, held until it is closed.
+type Entry struct {
+	Dir string // of the dataset
+	// Ready reports whether the dataset is there. Otherwise this process is the one to build it.
+	Ready bool
+	// Changed reports whether there is a dataset of the same settings and other sources.
+	Changed bool
+
+	lock *os.File
+}
+
+// Acquire returns the entry of a key: at once where the dataset is there, and as one to build where
+// nobody builds it. While another process does, it waits, and calls waiting once with that process'
+// id, 0 where that is unknown.
+func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Entry, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the cache: %w; set DSLOAD_CACHE to a folder that can be written", err)
+	}
+	e := &Entry{Dir: filepath.Join(c.Dir, k.folder())}
+	for told := false; ; {
+		taken, err := e.take()
+		if err != nil {
+			return nil, fmt.Errorf("lock %s: %w", e.Dir+lockSuffix, err)
+		}
+		if taken {
+			e.Changed = !e.Ready && c.has(k)
+			return e, nil
+		}
+		if !told {
+			told = true
+			waiting(holder(e.Dir + lockSuffix))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// has reports whether there is a dataset of the key's settings.
+func (c *Cache) has(k Key) bool {
+	found, err := filepath.Glob(filepath.Join(c.Dir, k.prefix()+"*", shard.ManifestName))
+	return err == nil && len(found) > 0
+}
+
+// isReady reports whether a folder is a dataset.
+func isReady(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, shard.ManifestName))
+	return err == nil
+}
+
+// take tries to lock the entry: shared where it is ready, else exclusively.
+func (e *Entry) take() (bool, error) {
+	ready := isReady(e.Dir)
+	lock, err := tryLock(e.Dir+lockSuffix, !ready)
+	if lock == nil || err != nil {
+		return false, err
+	}
+	if isReady(e.Dir) != ready { // it was built or evicted meanwhile
+		return false, lock.Close()
+	}
+	if e.lock, e.Ready = lock, ready; !ready {
+		err = errors.Join(lock.Truncate(0), writePID(lock))
+	}
+	return true, errors.Join(err, touch(e.Dir+lockSuffix))
+}
+
+func writePID(f *os.File) error {
+	_, err := f.WriteAt([]byte(fmt.Sprintln(os.Getpid())), 0)
+	return err
+}
+
+// holder reads who builds an entry, 0 where that is unknown.
+func holder(lock string) (pid int) {
+	if data, err := os.ReadFile(lock); err == nil && len(data) < 32 {
+		_, _ = fmt.Sscan(string(data), &pid)
+	}
+	return pid
+}
+
+func touch(path string) error {
+	now := time.Now()
+	return os.Chtimes(path, now, now)
+}
+
+// Close releases the entry.
+func (e *Entry) Close() error {
+	if e == nil || e.lock == nil {
+		return nil
+	}
+	lock := e.lock
+	e.lock = nil
+	return lock.Close()
+}
+
+// Hold keeps a folder from being evicted until the result is closed. It is nil where the folder is
+// no entry of a cache.
+func Hold(dir string) (*Entry, error) {
+	lock := filepath.Clean(dir) + lockSuffix
+	if _, err := os.Lstat(lock); err != nil || !isReady(dir) {
+		return nil, nil
+	}
+	f, err := tryLock(lock, false)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	return &Entry{Dir: dir, Ready: true, lock: f}, touch(lock)
+}
+
+// Evicted is an entry that was removed.
+type Evicted struct {
+	Dir   string
+	Bytes int64
+	Used  time.Time
+}
+
+// Evict removes entries, those used longest ago first, until the cache is within its limit. Entries
+// in use, those used within the last minute and the one in the folder keep stay.
+func (c *Cache) Evict(keep string) (gone []Evicted, err error) {
+	entries, total, err := c.entries()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if total <= c.Limit {
+			break
+		}
+		if e.Dir == keep || time.Since(e.Used) < recent {
+			continue
+		}
+		removed, err := remove(e.Dir)
+		if err != nil {
+			return gone, fmt.Errorf("evict %s: %w", e.Dir, err)
+		}
+		if removed {
+			total -= e.Bytes
+			gone = append(gone, e)
+		}
+	}
+	return gone, nil
+}
+
+// entries lists the entries, those used longest ago first.
+func (c *Cache) entries() (out []Evicted, total int64, err error) {
+	found, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, f := range found {
+		dir := filepath.Join(c.Dir, f.Name())
+		if !f.IsDir() {
+			continue
+		}
+		if strings.HasSuffix(dir, goneSuffix) { // of a process that ended while it removed it
+			if err := os.RemoveAll(dir); err != nil {
+				return nil, 0, err
+			}
+			continue
+		}
+		info, err := os.Stat(dir + lockSuffix)
+		if err != nil {
+			continue // nothing of ours
+		}
+		e := Evicted{Dir: dir, Bytes: sizeOf(dir), Used: info.ModTime()}
+		total += e.Bytes
+		out = append(out, e)
+	}
+	slices.SortStableFunc(out, func(a, b Evicted) int { return a.Used.Compare(b.Used) })
+	return out, total, nil
+}
+
+// sizeOf adds up the files of a folder. What vanishes meanwhile counts nothing.
+func sizeOf(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+// remove removes an entry that nobody holds, and reports whether it did.
+func remove(dir string) (bool, error) {
+	lock, err := tryLock(dir+lockSuffix, true)
+	if lock == nil || err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	if err := os.Rename(dir, dir+goneSuffix); err != nil {
+		return false, err
+	}
+	return true, errors.Join(os.RemoveAll(dir+goneSuffix), os.Remove(dir+lockSuffix))
+}

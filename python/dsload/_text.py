@@ -1,0 +1,88 @@
+"""Text as a dataset: built once into the user's cache by `dsload build --cached`, and found there by whoever needs it next."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, Union
+
+from ._bar import Bar, is_shown
+from ._binary import find_binary
+from ._build import _flag, _Run
+from .errors import BuildError, DsloadError
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+_MANIFEST = "manifest.json"
+_NOT_HERE = ("json", "help", "explain_memory", "cached", "out", "overwrite", "progress")
+
+
+def is_text(dataset: Any, options: Mapping[str, Any]) -> bool:
+    """Reports whether what a Loader was given is text to build, rather than a dataset: a list of sources, an existing file, or anything with options
+    of a build."""
+    if isinstance(dataset, Mapping) or dataset is None:
+        return False
+    if isinstance(dataset, (list, tuple)) or options:
+        return True
+    path: str = os.fspath(dataset)
+    if os.path.isfile(path):
+        return not os.path.exists(os.path.join(os.path.dirname(path), _MANIFEST))  # else a file of a dataset
+    return path.startswith("synth://")
+
+
+def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
+    """The folder of the dataset that `options` make of the sources, built where it is not in the cache. Raises BuildError."""
+    for name in options:
+        if name in _NOT_HERE:
+            raise TypeError(f"Loader() of text has no option {name!r}")
+    paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    if not paths:
+        raise ValueError("the list of sources is empty")
+    if len(paths) == 1 and os.path.exists(os.path.join(os.fspath(paths[0]), _MANIFEST)):
+        named = next(iter(options), "a list")
+        raise TypeError(f"Loader() got an unexpected keyword argument {named!r}: {os.fspath(paths[0])} is a dataset, not text to build")
+    binary = find_binary()
+    if binary is None:
+        raise DsloadError("text is built by the dsload program, and there is none: install the platform wheel, or name it in DSLOAD_BINARY")
+    bar = Bar() if is_shown() else None
+    command = [binary, "build", "--cached", "--json", "--progress", "json" if bar else "none"]
+    for name, value in options.items():
+        command += _flag(name, value)
+    command += ["--", *(os.fspath(p) for p in paths)]
+
+    def report(line: dict[str, Any]) -> None:
+        if bar is not None:
+            bar(line)
+
+    try:
+        code, stdout, messages = _Run(command, report, lambda text: print(text, file=sys.stderr, flush=True)).to_end(None)
+    finally:
+        if bar is not None:
+            bar.close()
+    if code != 0:
+        raise BuildError(messages[-1] if messages else f"dsload build ended with exit code {code}", code)
+    result: dict[str, Any] = json.loads(stdout)
+    for note in result.get("notes") or ():
+        print(f"note: {note}", file=sys.stderr)
+    return str(result["out"])
+
+
+class Held:
+    """Keeps a folder of the cache from being evicted, until it is closed or the process ends."""
+
+    def __init__(self, folder: str) -> None:
+        self._fd: Optional[int] = None
+        try:
+            import fcntl
+
+            self._fd = os.open(folder + ".lock", os.O_RDWR)
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (ImportError, OSError):
+            self.close()
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None

@@ -1,0 +1,174 @@
+package shard
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An addition is a build into a folder that holds a finished dataset. Its shards follow those of the
+// dataset, under names that the manifest does not know, and its checkpoint has a name of its own.
+// Until the new manifest takes the place of the old one, the folder is the old dataset, to every
+// reader and after every crash. Files that the old manifest lists are never written.
+
+// errNotOfBase reports a checkpoint of an addition to another dataset than the folder holds.
+var errNotOfBase = fmt.Errorf("%w: it belongs to an addition to another dataset", ErrCorrupt)
+
+// Base returns the manifest of the dataset that is added to, or nil.
+func (b *Builder) Base() *Manifest { return b.base }
+
+// openBase makes the Builder one that adds to the dataset in the folder.
+func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, error) {
+	m, err := ReadManifest(b.fs, b.dir)
+	if err != nil {
+		return nil, err
+	}
+	schema := b.opts
+	schema.Settings, schema.ShardBytes = m.Settings, 0
+	otherSchema := sameBuild(b.dir, BuilderOptions{Settings: m.Settings, Schema: m.Schema}, schema)
+	switch _, _, _, differ := diffSettings(m.Settings, b.opts.Settings, nil); {
+	case !differ:
+		if has[b.checkpointName()] {
+			if err := b.removeCheckpoint(); err != nil {
+				return nil, err
+			}
+		}
+		return nil, fmt.Errorf("%s: %w", b.dir, ErrFinished)
+	case otherSchema != nil:
+		return nil, otherSchema
+	case m.Version != FormatVersion:
+		return nil, &FileError{File: b.path(ManifestName), Offset: -1, Row: -1, Cause: fmt.Errorf(
+			"%w: version %d, to which this dsload adds nothing; build the dataset again", ErrVersion, m.Version)}
+	}
+	if has[checkpointName] { // a crash left it at the end of the first build
+		if err := b.removeFile(checkpointName); err != nil {
+			return nil, err
+		}
+	}
+	resumed := has[b.checkpointName()]
+	if resumed && b.opts.Overwrite {
+		if err := b.removeFile(b.checkpointName()); err != nil {
+			return nil, err
+		}
+		resumed = false
+	}
+	b.base, b.files = m, slices.Clone(m.Files)
+	if resumed {
+		return b.resume(names)
+	}
+	if err := b.adopt(m); err != nil {
+		return nil, err
+	}
+	if err := b.removeStrays(names, true); err != nil {
+		return nil, err
+	}
+	// The first checkpoint says that shards which the manifest does not know are of an addition.
+	return nil, b.writeCheckpoint(false)
+}
+
+// removeFile removes a file durably.
+func (b *Builder) removeFile(name string) error {
+	if err := b.fs.Remove(b.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b.namesNew = true
+	return b.syncNames()
+}
+
+// adopt takes over the rows of the dataset that is added to.
+func (b *Builder) adopt(m *Manifest) error {
+	shards := 0
+	for i := range b.splits {
+		s := &b.splits[i]
+		if info := m.Split(s.name); info != nil {
+			s.stats = statsOf(info)
+			for j := range info.Shards {
+				c, err := info.Shards[j].committed()
+				if err != nil {
+					return err
+				}
+				s.shards = append(s.shards, c)
+			}
+		}
+		if b.opts.FirstDocument > 0 {
+			s.document, s.part = b.opts.FirstDocument-1, math.MaxInt32
+		}
+		shards += len(s.shards)
+	}
+	return b.opts.checkShards(b.dir, shards)
+}
+
+// extends reports whether the restored state begins with the shards of the dataset.
+func (b *Builder) extends(m *Manifest) bool {
+	for i := range b.splits {
+		s, info := &b.splits[i], m.Split(splitNames[i])
+		if info == nil {
+			continue
+		}
+		for j := range info.Shards {
+			if j >= len(s.shards) || s.shards[j].info(s.name, Part{}, j) != info.Shards[j] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// committed is the inverse of committedShard.info.
+func (info *ShardInfo) committed() (c committedShard, err error) {
+	c.rows, c.tokens, c.bytes = info.Rows, info.Tokens, info.Bytes
+	_, err = hex.Decode(c.sum[:], []byte(info.BLAKE3))
+	if err == nil {
+		_, err = hex.Decode(c.footer[:], []byte(info.Footer))
+	}
+	return c, err
+}
+
+// statsOf is the inverse of splitStats.info.
+func statsOf(info *SplitInfo) splitStats {
+	st := splitStats{rows: info.Examples, tokens: info.Tokens, labelTokens: info.LabelTokens,
+		minLength: info.MinLength, maxLength: info.MaxLength, maxLabels: info.MaxLabels}
+	for _, h := range info.Lengths {
+		st.hist[lengthBucket(int(h[0]))] = [2]int64{h[1], h[2]}
+	}
+	return st
+}
+
+// sideFile reports whether a name is one that an unfinished addition, or one that was given up, may
+// have left beside its shards.
+func (b *Builder) sideFile(name string) bool {
+	switch name {
+	case ManifestName, RunName, lockName, checkpointName, b.checkpointName():
+		return false
+	}
+	if _, _, _, isShard := parseShardName(name); isShard || !ownName(name) {
+		return false
+	}
+	return !slices.ContainsFunc(b.base.Files, func(f FileInfo) bool { return f.Name == name })
+}
+
+// HasAddition reports whether a folder holds an addition that is not finished.
+func HasAddition(fsys FS, dir string) bool {
+	_, err := fsys.Stat(filepath.Join(dir, additionCheckpointName))
+	return err == nil
+}
+
+// AdditionName returns the name that a file of a build, RejectsName or OriginsName, has in the i-th
+// addition, from 1 on: "rejects-00001.jsonl".
+func AdditionName(name string, i int) string {
+	stem, suffix, _ := strings.Cut(name, ".")
+	return fmt.Sprintf("%s-%05d.%s", stem, i, suffix)
+}
+
+// IsAddition reports whether AdditionName made a name of base.
+func IsAddition(name, base string) bool {
+	stem, suffix, _ := strings.Cut(base, ".")
+	digits, isNumbered := strings.CutPrefix(name, stem+"-")
+	digits, hasSuffix := strings.CutSuffix(digits, "."+suffix)
+	return isNumbered && hasSuffix && len(digits) == 5 && strings.Trim(digits, "0123456789") == ""
+}
