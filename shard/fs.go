@@ -151,6 +151,29 @@ func (osFS) ReadDir(name string) ([]string, error) {
 	return names, err
 }
 
+// WalkNames calls visit for every name in a folder, in no order.
+func (osFS) WalkNames(dir string, visit func(name string) error) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for {
+		names, err := d.Readdirnames(1024)
+		for _, name := range names {
+			if err := visit(name); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func (osFS) SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {

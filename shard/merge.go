@@ -25,6 +25,8 @@ type MergeOptions struct {
 	ValLast                     bool
 	// Quick compares sizes and footers of the shards, and does not read their rows.
 	Quick bool
+	// MaxManifestBytes bounds the manifest. 0 means what readers accept.
+	MaxManifestBytes int64
 	// Workers is how many shards are read at once. 0 means 1.
 	Workers int
 	// Visit, where set, is called with the manifest of each part, in order.
@@ -76,6 +78,7 @@ type partTotals struct {
 	rows, tokens [numSplits]int64 // tokens with labels
 	keep         [numSplits]int64 // rows that the budgets leave
 	cut          [numSplits]*ShardInfo
+	listed       [numSplits]int // shards of the part that the manifest lists as they are
 	shards       int
 }
 
@@ -212,23 +215,23 @@ func (m *Merger) readParts() error {
 // unlisted refuses shards in the folder that no part lists: rows of theirs would be lost, or were
 // copied from elsewhere.
 func (m *Merger) unlisted() error {
-	names, err := m.fs.ReadDir(m.dir)
-	if err != nil {
-		return err
-	}
 	found := make([]int, len(m.parts))
-	for _, name := range names {
+	err := walkNames(m.fs, m.dir, func(name string) error {
 		n, ok := parsePartName(name)
 		whole, _, _, isWhole := parseShardName(name)
 		switch {
 		case isWhole:
 			return fmt.Errorf("merge %s: %w: %s is a shard of a whole build (split %s); remove it", m.dir, ErrOtherPart, name, splitNames[whole])
 		case !ok, n.temp, n.cut:
-			continue
+			return nil
 		case n.part >= len(m.parts):
 			return fmt.Errorf("merge %s: %w: %s is of a part that the plan does not have; remove it", m.dir, ErrOtherPart, name)
 		}
 		found[n.part]++
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for i, n := range found {
 		if n > m.parts[i].shards {
@@ -241,34 +244,65 @@ func (m *Merger) unlisted() error {
 
 // Tidy removes what a merged dataset does not need: the manifests of the parts, and what budgets
 // left out. It returns how many shards went.
-func (m *Merger) Tidy(have *Manifest) (removed int, err error) {
-	names, err := m.fs.ReadDir(m.dir)
-	if err != nil {
-		return 0, err
-	}
-	for _, name := range names {
+func (m *Merger) Tidy() (removed int, err error) {
+	err = walkNames(m.fs, m.dir, func(name string) error {
 		n, isShard := parsePartName(name)
 		_, isFile := parsePartFile(name)
 		switch {
-		case isShard && !n.temp && listed(have, n, name):
-			continue
+		case isShard && !n.temp && m.lists(n, name):
+			return nil
 		case isShard, isFile, name == PlanName:
 		case isTwin(name):
-			if err := removeFolder(m.fs, filepath.Join(m.dir, name)); err != nil {
-				return removed, err
-			}
-			continue
+			return removeFolder(m.fs, filepath.Join(m.dir, name))
 		default:
-			continue
+			return nil
 		}
 		if err := m.fs.Remove(filepath.Join(m.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return removed, err
+			return err
 		}
 		if isShard && !n.temp {
 			removed++
 		}
+		return nil
+	})
+	return removed, errors.Join(err, m.fs.SyncDir(m.dir))
+}
+
+// lists reports whether the merged manifest lists a shard.
+func (m *Merger) lists(n partName, name string) bool {
+	if m.before != nil {
+		return listed(m.before, n, name)
 	}
-	return removed, m.fs.SyncDir(m.dir)
+	if n.part >= len(m.parts) {
+		return false
+	}
+	t := &m.parts[n.part]
+	if n.cut {
+		return t.cut[n.split] != nil && t.cut[n.split].Name == name
+	}
+	return n.index < t.listed[n.split]
+}
+
+// nameWalker is a file system that goes through a folder of very many names without a list of them.
+type nameWalker interface {
+	WalkNames(dir string, visit func(name string) error) error
+}
+
+// walkNames calls visit for every name in a folder, which it may remove.
+func walkNames(fsys FS, dir string, visit func(name string) error) error {
+	if w, ok := fsys.(nameWalker); ok {
+		return w.WalkNames(dir, visit)
+	}
+	names, err := fsys.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := visit(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeFolder removes a folder of files.

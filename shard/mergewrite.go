@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -98,6 +99,7 @@ type manifestWriter struct {
 	sealedWriter
 	to   io.Writer
 	hash *blake3.Hasher
+	left int64 // bytes that it may still have
 }
 
 // flush passes on what was written.
@@ -106,13 +108,18 @@ func (w *manifestWriter) flush() {
 		return
 	}
 	w.hash.Write(w.b.Bytes()) // never fails
+	if w.left -= int64(w.b.Len()); w.left < 0 {
+		w.err = fmt.Errorf("%w: the manifest of so many shards is larger than readers accept; build with larger `shard-bytes`", ErrTooLarge)
+		return
+	}
 	_, w.err = w.to.Write(w.b.Bytes())
 	w.b.Reset()
 }
 
 // write streams the manifest: the parts' manifests are read once more for each split.
 func (m *Merger) write(to io.Writer, p Provenance, files []FileInfo, res *MergeResult) error {
-	w := &manifestWriter{sealedWriter: *newSealedWriter(), to: to, hash: blake3.New()}
+	w := &manifestWriter{sealedWriter: *newSealedWriter(), to: to, hash: blake3.New(),
+		left: cmp.Or(m.o.MaxManifestBytes, maxManifestBytes)}
 	head := *m.first
 	w.member("format", head.Format)
 	w.member("version", head.Version)
@@ -179,6 +186,7 @@ func (m *Merger) writeShards(w *manifestWriter, split int) error {
 				break
 			}
 			line(info)
+			m.parts[i].listed[split] = j + 1
 			if left -= info.Rows; left <= 0 {
 				break
 			}
@@ -186,3 +194,6 @@ func (m *Merger) writeShards(w *manifestWriter, split int) error {
 	}
 	return w.err
 }
+
+// Encode returns the bytes of a manifest's file.
+func (m *Manifest) Encode() ([]byte, error) { return m.encode() }

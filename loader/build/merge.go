@@ -81,23 +81,32 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 			return nil, err
 		}
 		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes)
+		for i := range res.Splits {
+			res.Splits[i].Shards = nil
+		}
+		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counters, Splits: res.Splits})
+		for i := range s.Splits {
+			s.Splits[i].Shards = int(res.Shards[i])
+		}
+	} else {
+		s.add(m.Merged())
 	}
-	have, err := shard.ReadManifest(o.FS, o.Dir)
-	if err != nil {
+	if s.Removed, err = m.Tidy(); err != nil {
 		return nil, err
-	}
-	if s.Removed, err = m.Tidy(have); err != nil {
-		return nil, err
-	}
-	full := &Summary{}
-	full.addSplits(have)
-	s.Splits, s.Documents = full.Splits, have.Counters["documents"]
-	s.Notes = append(s.Notes, Losses(have)...)
-	if cut := DescribeCut(have); cut != "" {
-		s.Notes = append(s.Notes, cut)
 	}
 	s.Seconds, s.PeakRSS = time.Since(start).Seconds(), resident.Peak()
 	return s, nil
+}
+
+// add describes the dataset that a manifest is of.
+func (s *MergeSummary) add(m *shard.Manifest) {
+	full := &Summary{}
+	full.addSplits(m)
+	s.Splits, s.Documents = full.Splits, m.Counters["documents"]
+	s.Notes = append(s.Notes, Losses(m)...)
+	if cut := DescribeCut(m); cut != "" {
+		s.Notes = append(s.Notes, cut)
+	}
 }
 
 // openParts reads the plan of a folder of parts; of a merged one, its manifest stands for it.
