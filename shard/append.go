@@ -57,6 +57,18 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 		}
 		resumed = false
 	}
+	if resumed {
+		ended, err := b.additionEnded(m)
+		if err != nil {
+			return nil, err
+		}
+		if ended {
+			if err := b.removeCheckpoint(); err != nil {
+				return nil, err
+			}
+			resumed = false
+		}
+	}
 	b.base, b.files = m, slices.Clone(m.Files)
 	if resumed {
 		return b.resume(names)
@@ -69,6 +81,22 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	}
 	// The first checkpoint says that shards which the manifest does not know are of an addition.
 	return nil, b.writeCheckpoint(false)
+}
+
+// additionEnded reports whether the checkpoint is of an addition that the manifest has: a crash left
+// it at the end.
+func (b *Builder) additionEnded(m *Manifest) (bool, error) {
+	r, err := openCheckpoint(b.fs, b.path(b.checkpointName()))
+	if err != nil {
+		return false, fmt.Errorf("%w; `overwrite` starts the addition afresh", err)
+	}
+	defer r.f.Close()
+	st, err := r.head()
+	if err != nil {
+		return false, fmt.Errorf("%w; `overwrite` starts the addition afresh", err)
+	}
+	_, _, _, differ := diffSettings(st.opts.Settings, m.Settings, nil)
+	return !differ, nil
 }
 
 // removeFile removes a file durably.

@@ -45,6 +45,18 @@ func (b *Builder) Checkpoint(cursor ...[]byte) error {
 	return nil
 }
 
+// Forget takes back the checkpoints of a build without rows: the folder is open to other options
+// again, or, after an addition without rows, the dataset that it was. Only Close may follow.
+func (b *Builder) Forget() error {
+	switch {
+	case b.err != nil:
+		return b.err
+	case b.base != nil:
+		return b.removeCheckpoint()
+	}
+	return b.fail(b.writeCheckpoint(false))
+}
+
 func (b *Builder) checkpointName() string {
 	if b.opts.Append {
 		return additionCheckpointName

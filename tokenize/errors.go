@@ -18,6 +18,8 @@ var (
 	ErrTooLarge = spec.ErrTooLarge
 	// ErrMemory: the limit is Options.MaxMemory. It wraps ErrTooLarge.
 	ErrMemory = spec.ErrMemory
+	// ErrFolder: a folder is named that does not hold exactly one tokenizer.
+	ErrFolder = errors.New("the folder holds")
 	// ErrPattern: a .tiktoken file needs Options.Pattern, or the pattern given is none.
 	ErrPattern = spec.ErrPattern
 )

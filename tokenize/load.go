@@ -3,7 +3,6 @@ package tokenize
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -135,14 +134,14 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
-		return "", errors.New("folder holds no tokenizer.json, .model or .tiktoken file")
+		return "", fmt.Errorf("%w no tokenizer.json, .model or .tiktoken file; name the file or folder that a tokenizer was saved to, or a built-in tokenizer", ErrFolder)
 	case 1:
 		return found[0], nil
 	}
 	for i := range found {
 		found[i] = path.Base(found[i])
 	}
-	return "", fmt.Errorf("folder holds several tokenizers: %s; name one", strings.Join(found, ", "))
+	return "", fmt.Errorf("%w several tokenizers: %s; name one", ErrFolder, strings.Join(found, ", "))
 }
 
 // readLimited reads a file of at most limit bytes, whatever its size claims to be. A file that is

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -28,6 +30,7 @@ type buildFlags struct {
 	part     partFlags
 	cached   bool
 	http     string
+	notify   []string
 }
 
 func newBuildCommand() *cobra.Command {
@@ -93,6 +96,8 @@ readable as it was until all is added, and copies of held-out documents are left
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
 	f.part.add(flags)
 	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
+	flags.StringArrayVar(&f.notify, "notify", nil,
+		"tell a `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed, resumed; @FILE or env:NAME keeps it secret (repeatable)")
 	flags.BoolVar(&f.opts.Append, "append", false,
 		"add the SOURCEs to the finished dataset in --out, as new shards, with the settings that it was built with")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
@@ -108,7 +113,7 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
 	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
-		"auto, text, document, wikitext, jsonl, json, chat, csv, tar or recipes")
+		"auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes")
 	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
 	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
 	flags.StringVar(&o.Delimiter, "delimiter", "",
@@ -178,6 +183,24 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 			return usagef("--%s=: name a token, or give --%s without a value for the tokenizer's own", name, name)
 		}
 	}
+	return misplacedToken(cmd)
+}
+
+// misplacedToken refuses what was meant as the token of --eos or --bos: those take one only with an equals sign.
+func misplacedToken(cmd *cobra.Command) error {
+	for _, name := range []string{"eos", "bos"} {
+		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != build.OwnToken {
+			continue
+		}
+		for _, arg := range cmd.Flags().Args() {
+			if arg == "-" || strings.ContainsAny(arg, "*?[") || strings.Contains(arg, "://") {
+				continue
+			}
+			if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
+				return usagef("build: read %s: no such file or directory; if it is the token of --%s, write --%s=%s", arg, name, name, shellQuote(arg))
+			}
+		}
+	}
 	return nil
 }
 
@@ -205,7 +228,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	}
 	setRuntimeLimit(o.Memory)
 	if f.http != "" {
-		o.Beside = pageBytes
+		o.Beside += pageBytes
 	}
 	if f.explain {
 		plan, err := build.PlanMemory(o)
@@ -234,6 +257,11 @@ func (f *buildFlags) build(cmd *cobra.Command, o build.Options) error {
 		return err
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, stderr)
+	notifier, err := newNotifier(f.notify, &o, stderr)
+	if err != nil {
+		return err
+	}
+	defer notifier.Close(notifyGrace)
 	page, err := f.openPage(&o, stderr)
 	if err != nil {
 		return err
@@ -241,6 +269,7 @@ func (f *buildFlags) build(cmd *cobra.Command, o build.Options) error {
 	before := loader.PeakMemory()
 	summary, err := runBuildWithPage(cmd.Context(), o, page)
 	show.finish()
+	tell(notifier, o.Out, summary, err)
 	if err != nil {
 		return err
 	}

@@ -96,10 +96,7 @@ func listenPage(addr string, o *build.Options) (*buildPage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--http %s: %w; give another port, or 127.0.0.1:0 for any that is free", addr, err)
 	}
-	p := &buildPage{monitor: new(build.Monitor), out: o.Out, limits: *o, done: make(chan struct{})}
-	if abs, err := filepath.Abs(o.Out); err == nil {
-		p.out = abs
-	}
+	p := &buildPage{monitor: new(build.Monitor), out: placeOf(o.Out), limits: *o, done: make(chan struct{})}
 	p.name = filepath.Base(p.out)
 	o.Monitor = p.monitor
 	p.live = page.NewLive(page.Figures{Columns: numBuildFigures, Sample: p.sample, State: p.state})
@@ -111,6 +108,18 @@ func listenPage(addr string, o *build.Options) (*buildPage, error) {
 		p.live.Run(ctx)
 	}()
 	return p, nil
+}
+
+// placeOf is the absolute path of a folder; an address is its own.
+func placeOf(out string) string {
+	if strings.Contains(out, "://") {
+		return out
+	}
+	abs, err := filepath.Abs(out)
+	if err != nil {
+		return out
+	}
+	return abs
 }
 
 // URL is the address of the page.

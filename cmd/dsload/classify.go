@@ -28,12 +28,13 @@ func isUsage(err error) bool {
 	}
 	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) ||
 		errors.As(err, &addition) || errors.As(err, &plan) ||
-		anyOf(err, source.ErrUsage, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
+		anyOf(err, source.ErrUsage, tokenize.ErrFolder, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 
 func isLimit(err error) bool {
 	var capped *build.CapError
-	return errors.As(err, &capped) || anyOf(err, build.ErrMemory, tokenize.ErrTooLarge, syscall.ENOSPC,
+	var need *source.NeedError
+	return errors.As(err, &capped) || errors.As(err, &need) || anyOf(err, build.ErrMemory, tokenize.ErrTooLarge, syscall.ENOSPC,
 		syscall.EDQUOT, syscall.EFBIG)
 }
 
@@ -52,7 +53,7 @@ func isCorrupt(err error) bool {
 	return errors.As(err, &record) || errors.As(err, &changed) || errors.Is(err, source.ErrMismatch) ||
 		errors.As(err, &file) && errors.Is(err, shard.ErrTooLarge) ||
 		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge,
-			source.ErrNoDocuments, source.ErrUnsupported,
+			source.ErrNoDocuments, source.ErrUnsupported, source.ErrUnknownField,
 			tokenize.ErrFormat, shard.ErrOtherPart, shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion)
 }
 

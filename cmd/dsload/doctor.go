@@ -1,33 +1,34 @@
 package main
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 
-	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/memrecord"
 	"github.com/spf13/cobra"
 )
 
 func newDoctorCommand() *cobra.Command {
 	var asJSON bool
+	var html string
 	cmd := &cobra.Command{
 		Use:   "doctor [RECORD]",
 		Short: "This machine's limits and what settings fit it; explain a trainer's memory record",
-		Long: `Without an argument: the processors and the memory available to this process, the smallest cap
-for the built-in tokenizers, and each GPU with the processes that hold its memory (from
-nvidia-smi). With a RECORD that the Python package wrote (MemoryRecorder, or
-python -m dsload.memory.record script.py): where memory went, why, and what to change.`,
-		Example: "  dsload doctor\n  dsload doctor memory.jsonl\n  dsload doctor memory.jsonl --json",
+		Long: `Without an argument: processors, memory and the control group's limit, shared memory, the disk of
+this folder and how fast it writes, each GPU with the processes that hold its memory (from
+nvidia-smi), Python and torch, and settings that fit, each with its reason. With a RECORD that
+the Python package wrote (MemoryRecorder, or python -m dsload.memory.record script.py): where
+memory went, why, and what to change; --html draws it over time.`,
+		Example: `  dsload doctor
+  dsload doctor memory.jsonl
+  dsload doctor memory.jsonl --html memory.html
+  dsload doctor --json | jq '.settings'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("%s: takes one record at most, got %d arguments; see '%s -h'", cmd.CommandPath(),
@@ -38,16 +39,25 @@ python -m dsload.memory.record script.py): where memory went, why, and what to c
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
 			if len(args) == 0 {
+				if html != "" {
+					return usagef("%s --html: draws a memory record; name one, as in '%s memory.jsonl --html memory.html'", cmd.CommandPath(), cmd.CommandPath())
+				}
 				return examineMachine(cmd.Context(), out, asJSON)
 			}
-			return examineRecord(out, args[0], asJSON)
+			return examineRecord(out, args[0], html, asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&html, "html", "", "draw a record's memory over time into `FILE`: one page that needs nothing else")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func examineRecord(w io.Writer, path string, asJSON bool) error {
+// recordMemory is the soft limit on the Go runtime while a record is read. What is held of one has a
+// fixed maximum, so this only bounds garbage.
+const recordMemory = 96 << 20
+
+func examineRecord(w io.Writer, path, html string, asJSON bool) error {
+	setRuntimeLimit(recordMemory)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return usagef("read record: %v", err)
@@ -56,7 +66,17 @@ func examineRecord(w io.Writer, path string, asJSON bool) error {
 		return err
 	}
 	defer f.Close()
-	a, err := memrecord.Read(f)
+	var a *memrecord.Analysis
+	if html == "" {
+		a, err = memrecord.Read(f)
+	} else {
+		page := new(bytes.Buffer)
+		if a, err = memrecord.Timeline(page, f, path); err == nil {
+			if err := writeWhole(html, page.Bytes()); err != nil {
+				return fmt.Errorf("doctor --html %s: %w", html, err)
+			}
+		}
+	}
 	if errors.Is(err, memrecord.ErrNotRecord) {
 		return withCode(exitCorrupt, fmt.Errorf("read record %s: %w; give the file that MemoryRecorder wrote", path,
 			err))
@@ -88,43 +108,8 @@ func examineRecord(w io.Writer, path string, asJSON bool) error {
 	if len(a.Verdicts) == 0 {
 		b.WriteString("nothing out of the ordinary\n")
 	}
+	if html != "" {
+		fmt.Fprintf(&b, "wrote %s\n", html)
+	}
 	return writeText(w, b.String())
-}
-
-// machine is what doctor reports about the machine.
-type machine struct {
-	Processors    int              `json:"processors"` // available to this process
-	DefaultMemory int64            `json:"default_memory_bytes"`
-	SmallestCaps  map[string]int64 `json:"smallest_caps_bytes"` // by built-in tokenizer, for default settings
-	Platform      string           `json:"platform"`
-	GPUs          []gpu            `json:"gpus"`
-	GPUError      string           `json:"gpu_error,omitempty"` // why nvidia-smi could not list the GPUs
-}
-
-func examineMachine(ctx context.Context, w io.Writer, asJSON bool) error {
-	m := machine{Processors: runtime.GOMAXPROCS(0), DefaultMemory: loader.DefaultMemory(),
-		SmallestCaps: map[string]int64{}, Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s for this process\n", m.Platform, plural(m.Processors, "processor"))
-	fmt.Fprintf(&b, "default memory cap of a build: %s (256MiB, or half of the control group's or machine's limit if that is less)\n", formatSize(m.DefaultMemory))
-	for _, name := range loader.BuiltinTokenizers() {
-		plan, err := build.PlanMemory(build.Options{Tokenizer: name, Memory: 1 << 30})
-		if err != nil {
-			return err
-		}
-		m.SmallestCaps[name] = plan.Smallest
-		fmt.Fprintf(&b, "smallest cap with tokenizer %s and %s: %dMiB\n", name, plural(m.Processors, "worker"),
-			(plan.Smallest+1<<20-1)>>20)
-	}
-	gpus, err := listGPUs(ctx)
-	writeGPUs(&b, gpus, err)
-	m.GPUs = append([]gpu{}, gpus...)
-	if err != nil && !errors.Is(err, exec.ErrNotFound) {
-		m.GPUError = err.Error()
-	}
-	if asJSON {
-		return json.NewEncoder(w).Encode(m)
-	}
-	_, err = io.WriteString(w, b.String())
-	return err
 }

@@ -40,6 +40,8 @@ type inspectedSplit struct {
 	Fill     float64          `json:"fill,omitempty"` // part of packed rows that tokens take
 	Lengths  lengthStatistics `json:"lengths"`
 	Samples  []sample         `json:"samples"`
+
+	histogram [][3]int64 // as the manifest has it
 }
 
 // lengthStatistics are in tokens. Quantiles are bounds of histogram buckets.
@@ -95,7 +97,7 @@ a few decoded examples. For an unfinished build it shows how far it got.`,
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(seen)
 			}
-			return writeText(cmd.OutOrStdout(), seen.String())
+			return writeText(cmd.OutOrStdout(), seen.text(terminalWidth(cmd.OutOrStdout())()))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -123,7 +125,8 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	for i := range m.Splits {
 		info := &m.Splits[i]
 		s := inspectedSplit{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Labels: info.LabelTokens,
-			Shards: len(info.Shards), Lengths: statistics(info), Fill: build.Fill(m, info)}
+			Shards: len(info.Shards), Lengths: statistics(info), Fill: build.Fill(m, info),
+			histogram: info.Lengths}
 		for _, sh := range info.Shards {
 			s.Bytes += sh.Bytes
 		}
@@ -179,7 +182,7 @@ func statistics(info *shard.SplitInfo) lengthStatistics {
 	return st
 }
 
-func (in *inspection) String() string {
+func (in *inspection) text(width int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: format version %d, tokenizer %s (%s ids)\n", in.Dataset, in.Version, in.Tokenizer.Name,
 		formatCount(int64(in.Tokenizer.VocabSize)))
@@ -223,6 +226,7 @@ func (in *inspection) String() string {
 		fmt.Fprintf(&b, ", %s in %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"))
 		fmt.Fprintf(&b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min,
 			s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
+		b.WriteString(histogram(s.histogram, min(width, defaultColumns)))
 		if in.Packing != nil {
 			fmt.Fprintf(&b, "fill: %.2f%%\n", 100*s.Fill)
 		}
@@ -274,6 +278,9 @@ func printUnfinished(w io.Writer, dir string, u *build.Unfinished, asJSON bool) 
 		plural(u.Documents, "document"), formatSize(u.TextBytes))
 	if u.Rejected > 0 {
 		fmt.Fprintf(&b, "%s skipped\n", plural(u.Rejected, "bad record"))
+	}
+	for _, loss := range u.Losses() {
+		fmt.Fprintf(&b, "%s\n", flagNames(loss))
 	}
 	if u.Source != "" {
 		fmt.Fprintf(&b, "in %s, after row %s", u.Source, formatCount(u.Row))

@@ -11,10 +11,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/shard"
@@ -57,6 +60,7 @@ Without a token, TCP answers only requests for localhost, and none from other si
   dsload serve corpus.jsonl --tokenizer gpt2 --max-length 1024
   dsload serve wiki=data/wiki code=data/code          # ?mix=wiki=0.7,code=0.3
   curl --unix-socket dsload.sock 'http://dsload/v1/batches?shuffle=block&bucket=4096' -o b.arrows
+  dsload serve data --pack bfd --max-length 4096      # several documents a row, nothing written
   dsload serve data --listen 127.0.0.1:8080           # dashboard at http://127.0.0.1:8080/
   dsload serve data --listen :8443 --tls-cert c.pem --tls-key k.pem --token-file token`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,6 +87,8 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
 	f.text = textFlags(flags)
+	flags.Lookup("pack").Usage = "fill rows with several documents where requests do not say pack: wrapped, bfd, bfd_split or none; of text, when it is built"
+	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); of text, longest example"
 	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
 	return cmd
 }
@@ -107,6 +113,9 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 		return err
 	}
 	setRuntimeLimit(f.opts.Memory)
+	if err := f.takePacking(); err != nil {
+		return err
+	}
 	if f.opts.Datasets, err = textOrDatasets(cmd, f.opts.Datasets, f.text); err != nil {
 		return err
 	}
@@ -153,6 +162,24 @@ func parameterHelp() string {
 		fmt.Fprintf(&b, "  %-20s %-28s %s\n", p.Name, p.Values, help)
 	}
 	return b.String()
+}
+
+// takePacking takes --pack, and --max-length with it, for requests where what is served was built
+// already. They are flags about text else.
+func (f *serveFlags) takePacking() error {
+	how, length := f.text.Lookup("pack"), f.text.Lookup("max-length")
+	if !how.Changed || slices.ContainsFunc(f.opts.Datasets, func(arg string) bool { return !isServedFolder(arg) }) {
+		return nil
+	}
+	f.opts.Pack, how.Changed = pack.Policy(how.Value.String()), false
+	if length.Changed {
+		n, err := strconv.Atoi(length.Value.String())
+		if err != nil || n < 1 {
+			return usagef("--max-length %s: must be at least 1", length.Value)
+		}
+		f.opts.PackLength, length.Changed = n, false
+	}
+	return nil
 }
 
 // ownerGrace is how long a server may take to end after its owner. Reads that hang in the file

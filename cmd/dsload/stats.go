@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,8 +91,17 @@ func statsOf(cmd *cobra.Command, dir string) (_ *stats.Report, err error) {
 	})
 }
 
-// writeReport writes the page beside its place and renames it, so that a reader never sees half of one.
-func writeReport(name string, reports []*stats.Report) (err error) {
+// writeReport writes reports as a page.
+func writeReport(name string, reports []*stats.Report) error {
+	var page bytes.Buffer
+	if err := stats.WriteHTML(&page, reports); err != nil {
+		return err
+	}
+	return writeWhole(name, page.Bytes())
+}
+
+// writeWhole writes a file beside its place and renames it, so that a reader never sees half of one.
+func writeWhole(name string, data []byte) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return errors.New("is not a regular file; name a file to write")
 	}
@@ -104,7 +114,8 @@ func writeReport(name string, reports []*stats.Report) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	if err := errors.Join(stats.WriteHTML(f, reports), f.Chmod(0o644), f.Close()); err != nil {
+	_, writeErr := f.Write(data)
+	if err := errors.Join(writeErr, f.Chmod(0o644), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), name)

@@ -29,17 +29,28 @@ func (f *codecFlags) add(cmd *cobra.Command, noSpecial string) {
 
 func newTokenizerEncodeCommand() *cobra.Command {
 	var f codecFlags
+	explain := false
 	cmd := &cobra.Command{
 		Use:   "encode",
 		Short: "Turn lines of text on stdin into token ids on stdout",
 		Long: `Each line of stdin is a text; its ids are printed on one line, separated by spaces.
-With --json a line is an object {"text": …} and becomes {"ids": […], "tokens": […]}.`,
+With --json a line is an object {"text": …} and becomes {"ids": […], "tokens": […]}.
+With --explain the text itself is shown with the borders of its tokens: in colours on a
+terminal, else, and where NO_COLOR is set, with │ between them; then their ids, those that
+share a character joined by +.`,
 		Example: `  echo 'Hello, world' | dsload tokenizer encode
+  echo 'unbelievable' | dsload tokenizer encode --explain --tokenizer cl100k
   dsload tokenizer encode --json --tokenizer tokenizer.json --no-special < texts.jsonl`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runEncode(cmd, &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if explain {
+				return runExplain(cmd, &f)
+			}
+			return runEncode(cmd, &f)
+		},
 	}
 	f.add(cmd, "leave out the special tokens that the tokenizer puts around a text")
+	cmd.Flags().BoolVar(&explain, "explain", false, "show the text with the borders of its tokens")
 	return cmd
 }
 
@@ -156,14 +167,26 @@ func runDecode(cmd *cobra.Command, f *codecFlags) error {
 
 func parseIDs(line []byte, asJSON bool) ([]uint32, error) {
 	if asJSON {
-		var in struct{ IDs *[]uint32 }
-		if err := json.Unmarshal(line, &in); err != nil {
+		var in struct{ IDs *[]json.RawMessage }
+		var wrong *json.UnmarshalTypeError
+		err := json.Unmarshal(line, &in)
+		switch {
+		case errors.As(err, &wrong):
+			return nil, fmt.Errorf(`want an object {"ids": […]}, got %.40q`, line)
+		case err != nil:
 			return nil, err
-		}
-		if in.IDs == nil {
+		case in.IDs == nil:
 			return nil, fmt.Errorf(`no field "ids"`)
 		}
-		return *in.IDs, nil
+		ids := make([]uint32, 0, len(*in.IDs))
+		for _, value := range *in.IDs {
+			id, err := strconv.ParseUint(string(value), 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("%.20s is not an id: want a whole number from 0 on", value)
+			}
+			ids = append(ids, uint32(id))
+		}
+		return ids, nil
 	}
 	var ids []uint32
 	for _, field := range bytes.Fields(line) {

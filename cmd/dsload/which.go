@@ -26,16 +26,17 @@ type whichFlags struct {
 
 // tracedLine is what is printed of a row.
 type tracedLine struct {
-	Row      int64   `json:"row"`     // its place in the order
-	Example  int64   `json:"example"` // its place in the split
-	Document int64   `json:"document"`
+	Row      int64   `json:"row"`      // its place in the order
+	Example  int64   `json:"example"`  // its place in the split
+	Document int64   `json:"document"` // of a packed row the first in the corpus
 	Part     int32   `json:"part"`
 	Source   *string `json:"source"` // null where the dataset does not say
 	Record   *int64  `json:"record"`
 	Epoch    int64   `json:"epoch"`
 	Step     *int64  `json:"step,omitempty"`
 	Rank     *int    `json:"rank,omitempty"`
-	Dataset  string  `json:"dataset,omitempty"` // of several
+	Dataset  string  `json:"dataset,omitempty"`   // of several
+	Packed   int     `json:"documents,omitempty"` // pieces of documents in a packed row
 	Text     string  `json:"text"`
 	Target   string  `json:"target,omitempty"` // of examples with labels
 }
@@ -143,6 +144,9 @@ func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string
 		return []serve.TracedRow{row}, err
 	}
 	for part := range trace.Parts() {
+		if trace.Split(part).Schema().Segments {
+			return nil, errPackedRows
+		}
 		found, err := trace.Document(part, f.document)
 		if err != nil {
 			return nil, err
@@ -151,6 +155,8 @@ func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string
 	}
 	return rows, nil
 }
+
+var errPackedRows = errors.New("which --document: the rows are packed, and each names only the first of its documents; --step and --row show them, and a dataset built without --pack says when a document is seen")
 
 // whichError writes the parameter that an error of the feed begins with as its flag.
 func whichError(args []string, err error) error {
@@ -230,6 +236,7 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 	if len(p.row.Labels) > 0 {
 		l.Target = p.decode(p.row.AppendLabels(nil))
 	}
+	l.Packed = len(p.row.Segments)
 	if r.Step >= 0 {
 		l.Step, l.Rank = &r.Step, &r.Rank
 	}
@@ -251,7 +258,9 @@ func (w *whichPrinter) print(rows []serve.TracedRow) error {
 			return err
 		}
 		if w.asJSON {
-			err = json.NewEncoder(out).Encode(l)
+			enc := json.NewEncoder(out)
+			enc.SetEscapeHTML(false)
+			err = enc.Encode(l)
 		} else {
 			err = writeText(out, l.String())
 		}
@@ -274,6 +283,9 @@ func (l *tracedLine) String() string {
 		fmt.Fprintf(&b, "dataset %s, ", l.Dataset)
 	}
 	fmt.Fprintf(&b, "example %d, document %d, part %d", l.Example, l.Document, l.Part)
+	if l.Packed > 1 {
+		fmt.Fprintf(&b, " and %d more packed with it", l.Packed-1)
+	}
 	if l.Source != nil {
 		fmt.Fprintf(&b, ", record %d of %s", *l.Record, oneLine(*l.Source))
 	}

@@ -15,7 +15,7 @@ const module = "github.com/dsload/dsload"
 // children. A place that ends in "!" is that package alone, without its children. The longest
 // matching place governs a package.
 var allowed = map[string][]string{
-	"cmd/dsload":                      {"loader", "shard", "export", "stats", "tokenize", "internal/page"},
+	"cmd/dsload":                      {"loader", "shard", "export", "stats", "tokenize", "internal/page", "internal/notify"},
 	"stats":                           {"shard", "tokenize", "loader/serve/sampler", "loader/pack"},
 	"export":                          {"shard"},
 	"loader":                          {"loader/internal", "loader/origins", "tokenize", "shard", "loader/build/source/remote"},
@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"loader/build/source":             {},
 	"loader/build/source/remote":      {},
 	"loader/build/source/synth":       {},
+	"loader/build/source/columnar":    {},
 	"loader/build/example":            {"tokenize"},
 	"loader/build/shape":              {"loader/build/example", "shard"},
 	"loader/serve":                    {"loader!", "loader/internal", "loader/pack", "shard"},
@@ -50,6 +51,7 @@ var allowed = map[string][]string{
 	"loader/build/example/chat":       {"tokenize"},
 	"loader/build/example/chat/jinja": {},
 	"internal/page":                   {},
+	"internal/notify":                 {},
 }
 
 // coreOutside are the modules besides the standard library that the tokenizer's core may import.

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -76,6 +77,10 @@ func (b *build) openBase(context.Context) error {
 	if err := b.base.readHeldOut(o); err != nil {
 		return err
 	}
+	if o.Dedup != shape.None && !b.base.keeps(shard.HashesName(0)) {
+		return loader.BadOption("append", "", fmt.Sprintf(
+			"%s does not keep the hashes that `dedup` compares: it was merged from partitions; build it in one piece to add to it", o.Out))
+	}
 	o.MaxValExamples = 0
 	b.shards.Settings = rendered
 	return nil
@@ -126,7 +131,8 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 			own[name] = value
 		}
 	}
-	additions, err := b.base.add(old["additions"], own)
+	// What standard input brings now it did not bring before.
+	additions, err := b.base.add(old["additions"], own, slices.Contains(b.opts.Sources, "-"))
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
@@ -135,8 +141,9 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 	return json.Marshal(old)
 }
 
-// add appends the settings of an addition to those of the ones before, unless the last is equal.
-func (b *base) add(before json.RawMessage, own map[string]json.RawMessage) (json.RawMessage, error) {
+// add appends the settings of an addition to those of the ones before, unless the last is equal and
+// fresh is not set.
+func (b *base) add(before json.RawMessage, own map[string]json.RawMessage, fresh bool) (json.RawMessage, error) {
 	var additions []json.RawMessage
 	if before != nil {
 		if err := json.Unmarshal(before, &additions); err != nil {
@@ -147,7 +154,7 @@ func (b *base) add(before json.RawMessage, own map[string]json.RawMessage) (json
 	if err != nil {
 		return nil, err
 	}
-	if n := len(additions); n > 0 && bytes.Equal(additions[n-1], entry) {
+	if n := len(additions); n > 0 && bytes.Equal(additions[n-1], entry) && !fresh {
 		b.added = true
 		return before, nil
 	}
@@ -209,6 +216,11 @@ func (b *base) readFirst(o *Options) error {
 	return d.Close()
 }
 
+// keeps reports whether the dataset has a file.
+func (b *base) keeps(name string) bool {
+	return slices.ContainsFunc(b.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
+}
+
 // heldOutBytes is the length of a hash in the file of held-out documents.
 const heldOutBytes = 8
 
@@ -222,7 +234,7 @@ func (b *base) readHeldOut(o *Options) error {
 		}
 		if b.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
 			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s holds documents out and does not say which: another version built it; build it again to add to it", o.Out))
+				"%s holds documents out and does not keep which: it was merged from partitions, or another version built it; build it in one piece to add to it", o.Out))
 		}
 		return nil
 	}

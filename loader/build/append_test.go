@@ -134,14 +134,19 @@ func TestAppendCrashes(t *testing.T) {
 	oldManifest := made.Files()["data/"+shard.ManifestName]
 	addition := base
 	addition.Append, addition.Sources = true, sources[1:]
+	third := addition
+	third.Sources, third.MaxExamples = []string{writeCorpus(t, 40, 3)}, 5
 
 	fresh := func() *shardtest.FS { return made.CrashImage(shardtest.LoseNone, 0) }
 	whole := fresh()
 	addition.FS = whole
 	mustBuild(t, addition)
-	want, ops, crashes := files(whole), whole.Ops(), 0
+	want, ops, crashes, late := files(whole), whole.Ops(), 0, 0
 	losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
-	for k := 1; k <= ops; k += 3 {
+	for k := 1; k <= ops; k++ {
+		if k%3 > 0 && k < ops-12 {
+			continue
+		}
 		fsys := fresh()
 		fsys.CutAt(k)
 		addition.FS = fsys
@@ -152,6 +157,11 @@ func TestAppendCrashes(t *testing.T) {
 		at := fmt.Sprintf("crash at operation %d of %d", k, ops)
 		if now := after.Files()["data/"+shard.ManifestName]; string(now) != string(oldManifest) && string(now) != string(want["data/"+shard.ManifestName]) {
 			t.Fatalf("%s: the manifest is neither the old nor the new one", at)
+		}
+		if shard.HasAddition(after, "data") && string(after.Files()["data/"+shard.ManifestName]) != string(oldManifest) {
+			third.FS = after.CrashImage(shardtest.LoseNone, 0) // another addition removes what is left of the finished one
+			mustBuild(t, third)
+			late++
 		}
 		if damage, err := shard.Verify(context.Background(), after, "data", nil); err != nil || len(damage) > 0 {
 			t.Fatalf("%s: verify: %v, %v", at, damage, err)
@@ -164,8 +174,8 @@ func TestAppendCrashes(t *testing.T) {
 		crashes++
 	}
 	t.Logf("%d crashes in an addition of %d operations", crashes, ops)
-	if crashes < 20 {
-		t.Error("hardly any crash")
+	if crashes < 20 || late == 0 {
+		t.Errorf("hardly any crash, %d after the new manifest was there", late)
 	}
 }
 
@@ -257,4 +267,48 @@ func TestAnotherAddition(t *testing.T) {
 	other.Overwrite, other.FS = false, clean
 	mustBuild(t, other)
 	wantSame(t, "after another addition was given up", files(clean), files(fsys))
+}
+
+// TestAppendNothing: an addition of which nothing stays leaves no trace.
+func TestAppendNothing(t *testing.T) {
+	first, _, sources := halves(t)
+	fsys := shardtest.New()
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, Sources: sources[:1], FS: fsys, CheckpointEvery: 1, checkpointInterval: 1}
+	mustBuild(t, o)
+	old := fsys.Files()
+	o.Append, o.Sources = true, []string{writeDocuments(t, first)}
+	if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "no document is left") {
+		t.Fatalf("added copies alone: %v", err)
+	}
+	wantSame(t, "after nothing was added", old, fsys.Files())
+}
+
+// TestAppendToDamaged: what the dataset keeps for additions is compared with the manifest.
+func TestAppendToDamaged(t *testing.T) {
+	_, _, sources := halves(t)
+	for _, name := range []string{shard.HashesName(0), shard.HeldOutName} {
+		fsys := shardtest.New()
+		o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, MaxValExamples: 20, Sources: sources[:1], FS: fsys}
+		mustBuild(t, o)
+		fsys.Flip("data/"+name, 9, 1)
+		o.Append, o.Sources = true, sources[1:]
+		if _, err := Run(context.Background(), o); !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s with a flipped bit: %v", name, err)
+		}
+		if n := fsys.OpenFiles(); n > 0 {
+			t.Errorf("%d files are open", n)
+		}
+	}
+}
+
+// TestAppendStandardInput: every run of it brings something else.
+func TestAppendStandardInput(t *testing.T) {
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), FS: shardtest.New(), Sources: []string{"-"}, Format: "text"}
+	for i, text := range []string{"one\ntwo\n", "three\n", "three\nfour\n"} {
+		o.Append, o.Stdin = i > 0, strings.NewReader(text)
+		mustBuild(t, o)
+	}
+	if rows, documents := splitRows(t, o.FS, "data", splitTrain); len(rows) != 5 || !slices.Equal(documents, []int64{0, 1, 2, 3, 4}) {
+		t.Errorf("%d rows of documents %v", len(rows), documents)
+	}
 }

@@ -181,6 +181,9 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	}
 	b.meter.resumed = state.Counters
 	b.notice("resuming at example %d", state.Examples)
+	if b.opts.Resuming != nil {
+		b.opts.Resuming(state.Counters)
+	}
 	return f, nil
 }
 

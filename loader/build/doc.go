@@ -21,6 +21,8 @@
 //	        + jobs        text and ids in flight, leased a job at a time for its worst case
 //	        + shards      open record batches, checksums, checkpoint
 //	        + list        sizes and checksums of the shards written so far
+//	        + filters     conditions and expressions, and what their matches take
+//	        + dedup       pages of the hashes of earlier documents; the others are in a file
 //	        + held out    hashes of the documents in the split val
 //	        + partial     the chunk that goes on into the next piece
 //	        + packing     with Options.Pack, the documents that wait for a row

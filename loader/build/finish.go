@@ -42,7 +42,7 @@ func (f *flusher) finish() (*Summary, error) {
 		return f.finishPart()
 	}
 	if s.Examples == 0 {
-		return nil, f.noExamples()
+		return nil, errors.Join(f.noExamples(), f.builder.Forget())
 	}
 	if b.base == nil {
 		if err := f.writeTokenizer(); err != nil {
@@ -276,7 +276,7 @@ func (f *flusher) unread() unread {
 		}
 		used += in.Size
 	}
-	if last.Compression == source.Plain {
+	if last.OffsetsAreBytes() {
 		used += end.Offset
 		u.exact = true
 	} else {

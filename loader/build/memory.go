@@ -85,7 +85,7 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 
 	fixed := slices.Concat(fixedParts(o, t, phases, base, builder), filterParts(o, filter), c.memoryParts(workers))
 	if o.Beside > 0 {
-		fixed = append(fixed, budget.Part{Name: "live page", Bytes: o.Beside, Why: "its connections, figures of the last two hours"})
+		fixed = append(fixed, budget.Part{Name: "beside", Bytes: o.Beside, Why: "a live page, messages: what the process holds besides the build"})
 	}
 	var need int64
 	if o.Dedup != shape.None {
@@ -178,6 +178,11 @@ func whySource(phases []phase) string {
 	var window int64
 	for _, p := range phases {
 		window = max(window, p.set.LargestWindow())
+	}
+	for _, p := range phases {
+		if why := p.set.WhyWindow(); why != "" {
+			return "reading " + why
+		}
 	}
 	if window > 0 {
 		return fmt.Sprintf("decompressor with a zstd window of %dMiB, staged record", window>>20)

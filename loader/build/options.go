@@ -131,6 +131,9 @@ type Options struct {
 	// Notice, where set, is called with what a user wants to know while the build runs: the format
 	// that was found, where an earlier run is resumed.
 	Notice func(string) `json:"-"`
+	// Resuming, where set, is called once where an earlier run of the same build is resumed, with what
+	// it had done.
+	Resuming func(Counters) `json:"-"`
 	// Monitor, where set, shows the build while it runs.
 	Monitor *Monitor `json:"-"`
 	// Beside is what the process holds besides the build, such as a page that shows it, in bytes. It

@@ -270,7 +270,7 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 		{text, shape.Options{}, shape.Exact, []string{"plain.txt, row 2", "judge whole documents", "`on-bad-record` skip"}},
 	} {
 		fsys := shardtest.New()
-		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{c.source}, Filter: c.filter, Dedup: c.dedup, FS: fsys}
+		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{c.source}, Filter: c.filter, Dedup: c.dedup, FS: fsys, CheckpointEvery: 1, checkpointInterval: 1}
 		_, err := Run(context.Background(), o)
 		if err == nil {
 			t.Fatalf("%+v: a dataset of nothing", c.filter)

@@ -11,13 +11,15 @@ import (
 type Unfinished struct {
 	Settings json.RawMessage `json:"settings"`
 	Counters
-	Train       int64  `json:"train"` // examples
-	Val         int64  `json:"val"`
-	Rejected    int64  `json:"rejected"`
-	Source      string `json:"source,omitempty"` // the input that is read next; "" where all were read
-	Row         int64  `json:"row"`              // rows of it that are done
-	SourceBytes int64  `json:"source_bytes"`     // read of the sources, as stored
-	TotalBytes  int64  `json:"total_bytes"`      // of all sources; -1 where unknown
+	Train    int64 `json:"train"` // examples
+	Val      int64 `json:"val"`
+	Rejected int64 `json:"rejected"`
+	// documents left out by filters, by the names of the options
+	DroppedBy   map[string]int64 `json:"dropped_by,omitempty"`
+	Source      string           `json:"source,omitempty"` // the input that is read next; "" where all were read
+	Row         int64            `json:"row"`              // rows of it that are done
+	SourceBytes int64            `json:"source_bytes"`     // read of the sources, as stored
+	TotalBytes  int64            `json:"total_bytes"`      // of all sources; -1 where unknown
 }
 
 // ReadUnfinished reads the checkpoint of a folder. shard.ErrNotFound where there is none.
@@ -36,6 +38,7 @@ func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
 	}
 	u.Counters, u.Train, u.Val, u.Rejected, u.SourceBytes, u.Row = c.Counters, c.Train, c.Val, c.Rejected,
 		c.SourceBytes, c.Position.Row
+	u.DroppedBy = c.DroppedBy
 	if known := c.Position.Known; len(known) > 0 {
 		u.TotalBytes = 0
 		for _, in := range known {
@@ -51,3 +54,6 @@ func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
 	}
 	return u, nil
 }
+
+// Losses are sentences about what filters left out so far.
+func (u *Unfinished) Losses() []string { return droppedNotes(u.DroppedBy, u.Documents) }

@@ -6,7 +6,9 @@
 // dsload.memory.analyze, and a test holds both to the same verdicts. Checks are in the order of
 // how surely their cure helps.
 //
-// The package imports nothing of ours and holds a record in memory: some 300 bytes a snapshot.
+// The package imports nothing of ours. It holds at most maxSnapshots snapshots of a record, some 350
+// bytes each: of a longer one every second step, then every fourth, and so on, and always the
+// snapshots with the highest figures.
 package memrecord
 
 import (
@@ -16,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // ErrNotRecord is the cause where a file is not a memory record.
@@ -53,9 +56,11 @@ type batch struct {
 
 // line is any line of a record; what a kind of line does not have stays nil.
 type line struct {
-	Type  string `json:"type"` // "start", "snapshot" or "oom"; others are for other readers
-	Phase string `json:"phase"`
-	Step  *int64 `json:"step"`
+	Type    string   `json:"type"` // "start", "snapshot" or "oom"; others are for other readers
+	Phase   string   `json:"phase"`
+	Step    *int64   `json:"step"`
+	Time    *float64 `json:"time"`    // seconds
+	Message string   `json:"message"` // of an "oom"
 
 	Allocated *float64 `json:"allocated"` // bytes, as all below
 	Reserved  *float64 `json:"reserved"`
@@ -92,11 +97,107 @@ type record struct {
 	snapshots []*line
 	oom       *line // the last one
 	runs      int
+
+	steps    stepCounter
+	thinning int64    // only steps that it divides are kept; 0 or 1 keeps all
+	extremes [2]*line // the snapshots with the highest peak and the highest rss
 }
+
+// maxSnapshots is how many snapshots of a record are held.
+const maxSnapshots = 1 << 16
+
+// add keeps a snapshot, unless the record is so long that its step is left out.
+func (r *record) add(l *line) {
+	step := int64(-1)
+	if l.Step != nil {
+		step = *l.Step
+	}
+	r.steps.add(step)
+	for i, figure := range []func(*line) float64{func(l *line) float64 { return value(l.Peak) }, func(l *line) float64 { return value(l.RSS) }} {
+		if r.extremes[i] == nil || figure(l) > figure(r.extremes[i]) {
+			r.extremes[i] = l
+		}
+	}
+	if r.skips(l) {
+		return
+	}
+	if len(r.snapshots) == maxSnapshots {
+		r.thin()
+		if r.skips(l) {
+			return
+		}
+	}
+	r.snapshots = append(r.snapshots, l)
+}
+
+// skips reports whether a snapshot's step is left out.
+func (r *record) skips(l *line) bool {
+	return r.thinning > 1 && l.Step != nil && *l.Step%r.thinning != 0
+}
+
+// thin leaves out every second of the steps that are held.
+func (r *record) thin() {
+	for len(r.snapshots) > maxSnapshots/2 {
+		r.thinning = max(2, 2*r.thinning)
+		kept := r.snapshots[:0]
+		for i, l := range r.snapshots {
+			if !r.skips(l) && (l.Step != nil || i%2 == 0) {
+				kept = append(kept, l)
+			}
+		}
+		clear(r.snapshots[len(kept):])
+		r.snapshots = kept
+	}
+}
+
+// restore puts the snapshots with the highest figures back where thinning left them out.
+func (r *record) restore() {
+	for _, l := range r.extremes {
+		if l == nil || !r.skips(l) || slices.Contains(r.snapshots, l) {
+			continue
+		}
+		at := len(r.snapshots)
+		for at > 0 && r.snapshots[at-1].Step != nil && *r.snapshots[at-1].Step > *l.Step {
+			at--
+		}
+		r.snapshots = slices.Insert(r.snapshots, at, l)
+	}
+}
+
+// stepCounter counts steps: those that differ, of which it remembers maxSnapshots.
+type stepCounter struct {
+	seen map[int64]bool
+	last int64
+	more int
+}
+
+func (c *stepCounter) add(step int64) {
+	switch {
+	case c.seen[step]:
+	case len(c.seen) < maxSnapshots:
+		if c.seen == nil {
+			c.seen = map[int64]bool{}
+		}
+		c.seen[step] = true
+	case step != c.last:
+		c.more++
+	}
+	c.last = step
+}
+
+func (c *stepCounter) count() int { return len(c.seen) + c.more }
 
 // Read analyses a record, of several runs the last. A last line of a run that a kill cut off is
 // ignored; anything else that is no record is ErrNotRecord.
 func Read(r io.Reader) (*Analysis, error) {
+	rec, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	return rec.analyse(), nil
+}
+
+func read(r io.Reader) (*record, error) {
 	rec := record{}
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(nil, maxLineBytes)
@@ -125,7 +226,7 @@ func Read(r io.Reader) (*Analysis, error) {
 		case "start":
 			rec = record{start: l, runs: rec.runs + 1}
 		case "snapshot":
-			rec.snapshots = append(rec.snapshots, l)
+			rec.add(l)
 		case "oom":
 			rec.oom = l
 		}
@@ -138,19 +239,14 @@ func Read(r io.Reader) (*Analysis, error) {
 	if rec.start == nil {
 		return nil, fmt.Errorf("%w: it has no line of type start", ErrNotRecord)
 	}
-	return rec.analyse(), nil
+	rec.restore()
+	return &rec, nil
 }
 
 func (r *record) analyse() *Analysis {
 	a := &Analysis{Where: "unknown", OutOfMemory: r.oom != nil, Verdicts: []Verdict{}}
-	steps := map[int64]bool{}
 	var highest, largest *line
 	for _, s := range r.snapshots {
-		step := int64(-1)
-		if s.Step != nil {
-			step = *s.Step
-		}
-		steps[step] = true
 		if s.Peak != nil && (highest == nil || *s.Peak > *highest.Peak) {
 			highest = s
 		}
@@ -158,7 +254,7 @@ func (r *record) analyse() *Analysis {
 			largest = s
 		}
 	}
-	a.Steps = len(steps)
+	a.Steps = r.steps.count()
 	if r.runs > 1 {
 		a.Runs = r.runs
 	}

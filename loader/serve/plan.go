@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dsload/dsload/loader/serve/collate"
@@ -30,6 +32,10 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	if err := r.checkCurrent(); err != nil {
 		return nil, err
 	}
+	q, err := r.packing(q)
+	if err != nil {
+		return nil, err
+	}
 	parts, err := r.parts(q)
 	if err != nil {
 		return nil, err
@@ -40,6 +46,9 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	}
 	bound := boundOf(parts)
 	steps := stepsOf(q, collation)
+	if q.Pack != feed.PackNone {
+		return r.openPacked(q, parts, collation, steps)
+	}
 	if err := checkLongest(steps, bound.longest); err != nil {
 		return nil, err
 	}
@@ -64,12 +73,17 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	return &feed.Plan{
 		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows, step), Stream: s,
-		Metadata: map[string]string{
-			"dsload.rows": fmt.Sprint(s.order.Rows()), "dsload.split": q.Split,
-			"dsload.pad_token_id": fmt.Sprint(collation.PadID),
-			"dsload.tokenizer":    parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
-		},
+		Metadata: metadataOf(q, parts, collation, s.order.Rows()),
 	}, nil
+}
+
+// metadataOf is the metadata of a stream's schema; rows are those of an epoch.
+func metadataOf(q feed.Query, parts []part, collation collate.Options, rows int64) map[string]string {
+	return map[string]string{
+		"dsload.rows": fmt.Sprint(rows), "dsload.split": q.Split,
+		"dsload.pad_token_id": fmt.Sprint(collation.PadID),
+		"dsload.tokenizer":    parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
+	}
 }
 
 // stepsOf returns how q deals the order out.
@@ -102,6 +116,7 @@ func (r *Reader) newRowStream(q feed.Query, parts []part, collation collate.Opti
 	var err error
 	s.order, err = sampler.NewOrder(sampler.Options{
 		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
+		Changes: changes(q, parts),
 	}, s.lengths)
 	if err == nil {
 		s.steps, err = sampler.NewSteps(s.order, steps)
@@ -118,24 +133,21 @@ type part struct {
 
 // parts finds the splits that q names, and checks that they can be mixed.
 func (r *Reader) parts(q feed.Query) (parts []part, err error) {
-	for _, m := range q.Mix {
-		d := r.find(m.Name)
+	names := r.mixed(q)
+	for _, name := range names {
+		d := r.find(name)
 		if d == nil {
-			return nil, feed.BadParam("mix", fmt.Sprintf("no dataset %q is served", m.Name), "served are "+r.names())
+			return nil, feed.BadParam("mix", fmt.Sprintf("no dataset %q is served", name), "served are "+r.names())
 		}
 		split, err := d.split(q.Split)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, part{d, split, m.Weight})
+		parts = append(parts, part{d, split, float64(split.NumRows())}) // every row as likely as any other
 	}
-	if q.Mix == nil { // all of them, every row as likely as any other
-		for _, d := range r.datasets {
-			split, err := d.split(q.Split)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, part{d, split, float64(split.NumRows())})
+	if q.Mix != nil {
+		for i, w := range weights(q.Mix[0], parts) {
+			parts[i].weight = w
 		}
 	}
 	a := parts[0].dataset
@@ -148,6 +160,64 @@ func (r *Reader) parts(q feed.Query) (parts []part, err error) {
 		}
 	}
 	return parts, nil
+}
+
+// mixed returns the datasets that q names, in the order in which it does, or all.
+func (r *Reader) mixed(q feed.Query) (names []string) {
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, segment := range q.Mix {
+		for _, p := range segment.Parts {
+			add(p.Name)
+		}
+		if segment.Parts == nil {
+			for _, d := range r.datasets {
+				add(d.name)
+			}
+		}
+	}
+	if q.Mix == nil {
+		for _, d := range r.datasets {
+			add(d.name)
+		}
+	}
+	return names
+}
+
+// weights returns those of the parts in a segment of a mix.
+func weights(s feed.MixSegment, parts []part) []float64 {
+	out := make([]float64, len(parts))
+	for i := range parts {
+		if s.Parts == nil {
+			out[i] = power(parts[i].split.NumRows(), s.Temperature)
+		}
+		for _, p := range s.Parts {
+			if p.Name == parts[i].dataset.name {
+				out[i] = p.Weight
+			}
+		}
+	}
+	return out
+}
+
+// power is rows^t with 12 digits, on which all implementations of powers agree.
+func power(rows int64, t float64) float64 {
+	w, err := strconv.ParseFloat(strconv.FormatFloat(math.Pow(float64(rows), t), 'e', 11, 64), 64)
+	if err != nil {
+		panic(err) // what FormatFloat writes can be read
+	}
+	return w
+}
+
+// changes returns the segments of a mix after the first.
+func changes(q feed.Query, parts []part) (out []sampler.Change) {
+	for i := 1; i < len(q.Mix) && len(parts) > 1; i++ {
+		out = append(out, sampler.Change{At: q.Mix[i].At, Weights: weights(q.Mix[i], parts)})
+	}
+	return out
 }
 
 // split opens a split for reading. A *feed.RequestError says which splits there are.
@@ -228,7 +298,7 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	o := collate.Options{
 		PadID: padID(m.Tokenizer.Special, schema.VocabSize), Vocabulary: schema.VocabSize, TokenBytes: schema.IDWidth(),
 		Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, Packed: schema.Segments,
-		LossMask: schema.LossMask, Labels: labels[q.Labels],
+		LossMask: schema.LossMask, Labels: labels[q.Labels], MaskBorders: q.MaskBorders,
 	}
 	if q.Labels == feed.LabelsAuto && schema.Labels {
 		o.Labels = collate.Seq2Seq
@@ -236,6 +306,9 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	if o.Labels == collate.Seq2Seq && !schema.Labels {
 		return o, feed.BadParam("labels", "the dataset has no targets for seq2seq",
 			"build it from prompts and targets, or leave labels out")
+	}
+	if q.Pack != feed.PackNone {
+		return packedCollation(q, parts, o)
 	}
 	if q.MaxLength {
 		for _, p := range parts {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
@@ -28,6 +29,10 @@ type Options struct {
 	Datasets []string
 	// Memory caps the whole process in bytes. Default DefaultMemory, least MinMemory.
 	Memory int64
+	// Pack and PackLength are what requests get that do not name a pack, or a max_length. Default:
+	// none, and the build's.
+	Pack       pack.Policy
+	PackLength int
 	// FS is where the folders are. Default: the operating system's.
 	FS shard.FS
 
@@ -66,6 +71,8 @@ type Reader struct {
 	fs       shard.FS
 	datasets []*dataset
 	seal     string
+	pack     feed.Pack // of requests that name none
+	length   int       // likewise
 
 	health  cachedCheck // of Check
 	current cachedCheck // of checkCurrent
@@ -92,7 +99,11 @@ func Open(o Options) (*Reader, error) {
 		return nil, loader.BadOption("dataset", "",
 			fmt.Sprintf("%d datasets, at most %d can be served", len(o.Datasets), sampler.MaxSources))
 	}
-	r := &Reader{fs: o.FS}
+	r := &Reader{fs: o.FS, length: o.PackLength}
+	var err error
+	if r.pack, err = o.packDefault(); err != nil {
+		return nil, err
+	}
 	for _, arg := range o.Datasets {
 		d, err := r.open(&o, arg)
 		if err != nil {
@@ -192,7 +203,7 @@ func NewServer(r *Reader, o Options) (*feed.Server, error) {
 		}
 	}
 	return feed.NewServer(feed.Options{
-		Backend: r, Ledger: ledger, Log: o.Log, Token: o.Token,
+		Backend: r, Defaults: r.defaults(), Ledger: ledger, Log: o.Log, Token: o.Token,
 		WriteTimeout: o.WriteTimeout, IdleTimeout: o.IdleTimeout, MaxStreams: o.MaxStreams,
 	}), nil
 }

@@ -20,6 +20,9 @@ type Trace struct {
 	opts   sampler.StepOptions
 }
 
+// errPackedTrace is no answer to a request: servers do not trace.
+var errPackedTrace = errors.New("pack: packed rows cannot be traced; leave pack out to trace the rows that are packed")
+
 // A TracedRow is a row of the order.
 type TracedRow struct {
 	Part     int   // the number of its dataset among Datasets
@@ -31,6 +34,13 @@ type TracedRow struct {
 
 // Trace makes a trace of the batches that q asks for. The rank of q is left to the calls.
 func (r *Reader) Trace(q feed.Query) (*Trace, error) {
+	q, err := r.packing(q)
+	if err != nil {
+		return nil, err
+	}
+	if q.Pack != feed.PackNone {
+		return nil, errPackedTrace
+	}
 	parts, err := r.parts(q)
 	if err != nil {
 		return nil, err

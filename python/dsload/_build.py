@@ -58,8 +58,10 @@ def build(
         text_field: the field of a record that holds the text.
         template: a built-in or a Go text/template file that makes the prompt, and the target.
         causal_pairs: prompt and target in one row, with the loss on the target only.
-        where: conditions on fields, "FIELD=VALUE"; match, no_match: regular expressions that must, or must not, match.
-        min_chars, max_chars: bounds of a document's length in characters; sample: the share of documents to keep, by content hash.
+        where: conditions on fields, as in "lang=en"; a list for several.
+        match, no_match: regular expressions (RE2) that must, or must not, match a document.
+        min_chars, max_chars: bounds of a document's length in characters.
+        sample: the share of documents to keep, chosen by content hash.
         dedup: "none", "exact" or "near": which copies of earlier documents are left out.
         append: add the sources to the finished dataset in `out`.
         eos, bos: a token after or before each document: True for the tokenizer's own, or a name or id.

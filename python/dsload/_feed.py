@@ -26,6 +26,7 @@ Batch = dict[str, Any]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 SEAL_HEADER = "dsload-seal"
+DEFAULTS_HEADER = "dsload-defaults"
 
 
 class Feed:
@@ -34,6 +35,7 @@ class Feed:
     def __init__(self, endpoint: Endpoint, server: Optional[Server] = None, *, reconnect_seconds: float = 60.0) -> None:
         self.endpoint, self.server = endpoint, server
         self.seal: Optional[str] = None
+        self.defaults = ""  # what the server gives to requests that do not say how rows are packed, as a query
         self._reconnect_seconds = reconnect_seconds
         self._closed = False
         # Asked where a stream breaks: the loader of a worker is closed by its trainer.
@@ -76,6 +78,7 @@ class Feed:
 
         def ask() -> Any:
             with self._open("/v1/dataset") as response:
+                self.defaults = response.headers.get(DEFAULTS_HEADER, "")
                 return response.read_json()
 
         answer = self._retrying(ask)

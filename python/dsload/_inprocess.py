@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from ._manifest import MAX_ROW_TOKENS, read_manifest
+from ._mix import Segment, named, parse, weights_of
 from ._order import I64, EmptyEpoch, Order, Step, StepOptions, TooLong, steps
+from ._packing import MAX_LENGTH, Packed, PackedStep, PackOptions, cut_segments, packed_steps
 from ._query import Query
 from ._shard import Column, Shard, row_of
 from .errors import FeedError
@@ -97,24 +99,28 @@ class InProcess:
         self._splits: dict[tuple[str, str], Split] = {}
 
     def _parts(self, query: Query) -> list[tuple[str, Split, float]]:
-        weights: dict[str, Optional[float]] = dict.fromkeys(self._folders)
-        if query.mix:
-            weights = {name: float(w) for name, _, w in (p.rpartition("=") for p in query.mix.split(","))}
+        segments = parse(query.mix) if query.mix else []
         parts = []
-        for name, weight in weights.items():
+        for name in named(segments, list(self._folders)) if segments else self._folders:
             if name not in self._folders:
                 raise FeedError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._folders)}")
             key = (name, query.split)
             if key not in self._splits:
                 self._splits[key] = Split(self._folders[name], self.manifests[name], query.split)
             split = self._splits[key]
-            parts.append((name, split, float(split.rows) if weight is None else weight))
+            parts.append((name, split, float(split.rows)))
+        if segments:
+            weights = self._weights(segments[0], parts)
+            parts = [(name, split, w) for (name, split, _), w in zip(parts, weights)]
         first = self.manifests[parts[0][0]]
         for name, _, _ in parts[1:]:
             other = self.manifests[name]
             if other["schema"] != first["schema"] or other["tokenizer"]["fingerprint"] != first["tokenizer"]["fingerprint"]:
                 raise FeedError(f"mix: datasets {parts[0][0]} and {name} differ in tokenizer or columns", 400)
         return parts
+
+    def _weights(self, segment: Segment, parts: Sequence[tuple[str, Split, float]]) -> list[float]:
+        return weights_of(segment, [name for name, _, _ in parts], [split.rows for _, split, _ in parts])
 
     def batches(self, query: Query) -> Iterator[dict[str, Array]]:
         """The batches that the feed would send for the query, as arrays of the same columns."""
@@ -135,14 +141,17 @@ class InProcess:
             return out
 
         total = sum(s.rows for s in splits)
+        changes = [(s.at, self._weights(s, parts)) for s in parse(query.mix)[1:]] if query.mix else []
         order = Order(
-            [s.rows for s in splits], weights=[w for _, _, w in parts], shuffle=query.shuffle, seed=query.seed,
+            [s.rows for s in splits], weights=[w for _, _, w in parts], changes=changes, shuffle=query.shuffle, seed=query.seed,
             bucket=min(query.bucket, total), group=query.group, lengths=lengths,
         )  # fmt: skip
-        deal = self._deal(query, parts, manifest)
+        packing = self._packing(query, parts)
+        deal = self._deal(query, parts, packing)
         make = _Collate(query, manifest, deal, mixed=len(parts) > 1)
+        dealt: Iterator[Any] = packed_steps(Packed(order, packing, lengths), deal) if packing else steps(order, deal, lengths)
         try:
-            for step in steps(order, deal, lengths):
+            for step in dealt:
                 yield make(step, splits)
         except TooLong as error:
             raise FeedError(str(error), 400) from error
@@ -150,18 +159,38 @@ class InProcess:
             hint = "ask for a smaller batch_size or world, or for tail=pad, which repeats rows"
             raise FeedError(f"world: {error}", 400, hint) from error
 
-    def _deal(self, query: Query, parts: list[tuple[str, Split, float]], manifest: dict[str, Any]) -> StepOptions:
+    def _packing(self, query: Query, parts: list[tuple[str, Split, float]]) -> Optional[PackOptions]:
+        if not query.packed:
+            if query.max_length is not None:
+                raise FeedError("max_length: rows are not packed, and this is the length of packed rows", 400, "name a policy by pack, too")
+            return None
+        if query.labels == "seq2seq":
+            raise FeedError(
+                "pack: the dataset has prompts with targets, which cannot share rows",
+                400,
+                "leave pack out, or ask for labels=causal, which leaves the targets out",
+            )
+        length = query.max_length or self._longest(parts)
+        if length > MAX_LENGTH:
+            raise FeedError(f"max_length: the build's are up to {length} tokens long, and rows are packed to at most {MAX_LENGTH}", 400)
+        tokens = sum(int(s.info["tokens"]) for _, s, _ in parts)
+        return PackOptions(str(query.pack), length, tokens, max(int(s.info["max_length"]) for _, s, _ in parts))
+
+    def _longest(self, parts: list[tuple[str, Split, float]]) -> int:
+        """--max-length of the builds, or the longest row."""
+        return max(max(_max_length(self.manifests[name]), int(split.info["max_length"])) for name, split, _ in parts)
+
+    def _deal(self, query: Query, parts: list[tuple[str, Split, float]], packing: Optional[PackOptions]) -> StepOptions:
         fixed = 0
         if query.padding == "max_length":
-            for name, split, _ in parts:
-                fixed = max(fixed, _max_length(self.manifests[name]), int(split.info["max_length"]))
+            fixed = packing.length if packing else self._longest(parts)
             fixed = -(-fixed // query.pad_to_multiple_of) * query.pad_to_multiple_of
         deal = StepOptions(
             batch_size=query.rows_a_batch, max_tokens=query.max_tokens, pad_to_multiple_of=query.pad_to_multiple_of, fixed_length=fixed,
             rank=query.rank, world=query.world, tail=query.tail_or_default, balance=query.balance, epochs=query.epochs, start=query.start,
         )  # fmt: skip
         if query.max_tokens:
-            longest = deal.padded(max(int(s.info["max_length"]) for _, s, _ in parts))
+            longest = deal.padded(packing.length if packing else max(int(s.info["max_length"]) for _, s, _ in parts))
             if longest > query.max_tokens:
                 raise FeedError(
                     f"max_tokens: the longest row takes {longest} tokens with padding",
@@ -184,6 +213,12 @@ def _max_length(manifest: dict[str, Any]) -> int:
     return value if isinstance(value, int) and 0 < value <= MAX_ROW_TOKENS else 0
 
 
+def _without_first(labels: Array, segments: Array) -> Array:
+    """The labels of a row, a copy, with the first of each segment ignored."""
+    labels[np.cumsum(segments) - segments] = _IGNORED
+    return labels
+
+
 class _Collate:
     """Makes a step's rows a padded batch."""
 
@@ -193,16 +228,28 @@ class _Collate:
         special = manifest["tokenizer"].get("special") or {}
         self._pad = next((special[k] for k in ("pad", "eos") if k in special), 0)
         schema = manifest["schema"]
-        self._packed = bool(schema["segments"])
+        self._packed = bool(schema["segments"]) or query.packed
         self._names = ["input_ids"]
         if query.labels == "seq2seq":
             self._names.append("labels")
         if query.labels == "causal" and schema["loss_mask"]:
             self._names.append("loss_mask")
-        if self._packed:
+        if schema["segments"]:
             self._names.append("segments")
 
-    def _rows(self, step: Step, splits: Sequence[Split]) -> list[dict[str, Array]]:
+    def _join(self, pieces: list[tuple[int, int, int, int]], splits: Sequence[Split]) -> dict[str, Array]:
+        """A packed row of pieces, each (source, row, first token, tokens)."""
+        found = []
+        for source, number, at, n in pieces:
+            row = splits[source].read(np.array([number], np.int64), self._names)[0]
+            whole = row.get("segments")
+            found.append({name: values[at : at + n] for name, values in row.items() if name != "segments"})
+            found[-1]["segments"] = np.array([n], np.int32) if whole is None else cut_segments(whole, at, n)
+        return {name: np.concatenate([f[name] for f in found]) for name in found[0]}
+
+    def _rows(self, step: Union[Step, PackedStep], splits: Sequence[Split]) -> list[dict[str, Array]]:
+        if isinstance(step, PackedStep):
+            return [self._join(pieces, splits) for pieces in step.pieces]
         if len(splits) == 1:
             return splits[0].read(step.rows, self._names)
         out: list[Any] = [None] * len(step.rows)
@@ -212,7 +259,7 @@ class _Collate:
                 out[i] = row
         return out
 
-    def __call__(self, step: Step, splits: Sequence[Split]) -> dict[str, Array]:
+    def __call__(self, step: Union[Step, PackedStep], splits: Sequence[Split]) -> dict[str, Array]:
         rows = self._rows(step, splits)
         ids = [r["input_ids"] for r in rows]
         lengths = np.array([len(x) for x in ids], np.int32)
@@ -225,6 +272,8 @@ class _Collate:
             labels = ids
             if "loss_mask" in self._names:
                 labels = [np.where(r["loss_mask"], r["input_ids"].astype(self._dtype), _IGNORED) for r in rows]
+            if self._packed and self._query.borders == "mask":
+                labels = [_without_first(values.astype(self._dtype), r["segments"]) for values, r in zip(labels, rows)]
             out["labels"] = self._padded(labels, length, _IGNORED)
         elif self._query.labels == "seq2seq":
             targets = [r["labels"] for r in rows]

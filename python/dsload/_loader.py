@@ -25,17 +25,18 @@ from dataclasses import replace
 from multiprocessing import context
 from typing import Any, Optional, Union
 
-from . import _wrapped
+from . import _mix, _wrapped
 from ._binary import find_binary
 from ._feed import Feed
 from ._inprocess import InProcess
-from ._query import Query
+from ._packing import PackOptions, varlen
+from ._query import Query, with_defaults
 from ._ranks import rank_and_world, worker
-from ._served import rows_of, shard_checksums, split_of, splits_of
+from ._served import longest_of, rows_of, shard_checksums, split_of, splits_of
 from ._server import Server
 from ._shared_start import SharedStart
 from ._tensors import NumpyOutput, TorchOutput, has_torch
-from ._text import Held, cached, is_text
+from ._text import Held, cached, is_text, of_text
 from ._transport import Endpoint
 from ._workers import Share, repeated
 from .errors import FeedError, LoaderClosed, ServerFailed
@@ -44,7 +45,8 @@ PathLike = Union[str, "os.PathLike[str]"]
 Batch = dict[str, Any]
 
 _STATE_VERSION = 1
-_ORDER = ("split", "shuffle", "seed", "bucket", "group", "mix")
+_ORDER = ("split", "shuffle", "seed", "bucket", "group", "pack", "max_length", "mix")
+_VARLEN = ("cu_seqlens", "max_seqlen")  # computed here, from the column segments
 
 
 class Loader:
@@ -65,7 +67,9 @@ class Loader:
         batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype, labels, balance,
             split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
             "causal". shuffle=True means "full", False means "none".
-        mix: {name: weight} if several datasets are served.
+        pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the policy "wrapped", "bfd" or
+             "bfd_split"; borders="mask" ignores the label of each document's first token. See docs/packing.md.
+        mix: {name: weight} if several datasets are served, or the feed's words for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
         rank, world: this process among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0 of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
         columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"). An unknown name
@@ -78,8 +82,8 @@ class Loader:
         reconnect_seconds: how long to try to reach a server that went away. timeout: seconds to wait for a batch.
 
     Yields:
-        The feed's columns: input_ids, attention_mask and labels (rows, length); position_ids and segments for packed rows; length (rows,)
-        int32; example, row and next (rows,) int64. Tensors share the memory of the message they arrived in. The caller may change them.
+        The feed's columns: input_ids, attention_mask and labels (rows, length); position_ids and segments for packed rows, with cu_seqlens
+        (int32, the borders of the documents over the flattened batch) and max_seqlen (an int) for attention kernels; length (rows,) int32; example, row and next (rows,) int64. Tensors share the memory of the message they arrived in. The caller may change them.
 
     Raises:
         ValueError: for impossible parameters. FeedError: for what the server refuses. FileNotFoundError, ServerFailed: if there is nothing to
@@ -119,8 +123,11 @@ class Loader:
         tail: Optional[str] = None,
         dtype: str = "int64",
         labels: str = "auto",
+        pack: Optional[str] = None,
+        max_length: Optional[int] = None,
+        borders: str = "keep",
         balance: str = "none",
-        mix: Optional[Mapping[str, float]] = None,
+        mix: Union[Mapping[str, float], str, None] = None,
         epochs: int = 1,
         columns: Optional[Iterable[str]] = None,
         output: str = "auto",
@@ -141,15 +148,18 @@ class Loader:
             raise ValueError(f"output: {output!r} is none of auto, torch, numpy")
         self._held: Optional[Held] = None
         named: Any = dataset
-        if socket is None and url is None and is_text(named, text):
-            named = cached(named, text)
+        built = {**text, **of_text(named, pack=pack, max_length=max_length)}
+        if socket is None and url is None and is_text(named, built):
+            named, pack, max_length = cached(named, built), None, None
             self._held = Held(named)
         elif text:
             raise TypeError(f"Loader() got an unexpected keyword argument {next(iter(text))!r}")
         named, socket, url = _recognised(named, socket, url)
         if isinstance(mix, Mapping) and not mix:
             raise ValueError("mix: names no dataset")
-        for name, weight in (mix or {}).items():
+        if isinstance(mix, str):
+            _mix.check(mix)
+        for name, weight in mix.items() if isinstance(mix, Mapping) else ():
             if not 0 < weight < float("inf"):
                 raise ValueError(f"mix: {name!r} has weight {weight!r}, which is not a number above 0")
         self._found_rank = rank is None
@@ -159,7 +169,8 @@ class Loader:
         self._query = Query(
             split=split, batch_size=batch_size, max_tokens=max_tokens, pad_to_multiple_of=pad_to_multiple_of, padding=padding,
             padding_side=padding_side, shuffle=shuffle, seed=seed, bucket=bucket, group=group, rank=rank, world=world, tail=tail,
-            dtype=dtype, labels=labels, balance=balance, mix=",".join(f"{n}={float(w)!r}" for n, w in mix.items()) if mix else "", epochs=epochs,
+            dtype=dtype, labels=labels, balance=balance, pack=pack, max_length=max_length, borders=borders, mix=_mix.written(mix),
+            epochs=epochs,
         ).validate()  # fmt: skip
         self._columns = (columns,) if isinstance(columns, str) else tuple(columns) if columns is not None else None
         self._output = output
@@ -175,7 +186,9 @@ class Loader:
             self._use(Endpoint.of_url(url or "", token=token, ca_file=os.fspath(ca_file) if ca_file else None, timeout=timeout))
         try:
             self._manifests = self._read_manifests()
-            self._rows = self._count_rows()
+            self._query = self._with_packing(self._query)
+            self._examples = self._count_rows()
+            self._rows = self._examples * self._places()
             self._check_columns()
         except BaseException:
             self.close()
@@ -234,14 +247,41 @@ class Loader:
             raise FeedError(f"{self._source}: what answers is not a dsload server: its list of datasets is none")
         return dict(served)
 
-    def _count_rows(self) -> int:
-        named = [part.rpartition("=")[0] for part in self._query.mix.split(",")] if self._query.mix else list(self._manifests)
-        rows = 0
+    def _with_packing(self, query: Query) -> Query:
+        """The query with what the server packs by default, and with the length of its packed rows."""
+        if query.pack is None and self._feed is not None:
+            query = with_defaults(query, self._feed.defaults)
+        if query.max_length is not None and not query.packed:
+            raise ValueError("max_length: rows are not packed, and this is the length of packed rows; name a policy by pack, too")
+        query.validate()
+        if query.packed and query.max_length is None:
+            query = replace(query, max_length=max(longest_of(m, query.split, self._source) for m in self._mixed()))
+        return query
+
+    def _places(self) -> int:
+        """Row numbers for each row of the datasets."""
+        query = self._query
+        if not query.packed:
+            return 1
+        longest = max(longest_of(m, query.split, self._source, rows=True) for m in self._mixed())
+        return PackOptions(str(query.pack), query.max_length or 1, 0, longest).places
+
+    def _mixed(self) -> list[dict[str, Any]]:
+        """The manifests of the datasets that are read."""
+        mix = self._query.mix
+        named = _mix.named(_mix.parse(mix), list(self._manifests)) if mix else list(self._manifests)
+        manifests = []
         for name in named:
             # A single dataset is served without its name.
             manifest = self._manifests.get(name) or (self._manifests.get("") if len(named) == 1 else None)
             if manifest is None:
                 raise FeedError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._manifests)}")
+            manifests.append(manifest)
+        return manifests
+
+    def _count_rows(self) -> int:
+        rows = 0
+        for manifest in self._mixed():
             split = split_of(manifest, self._query.split, self._source)
             if split is None:
                 have = ", ".join(str(s["name"]) for s in splits_of(manifest, self._source))
@@ -261,14 +301,16 @@ class Loader:
             assert self._local is not None
             small = replace(self._query, batch_size=1, max_tokens=0, bucket=0, rank=0, world=1, tail="keep", epochs=1)
             have = list(next(iter(self._local.batches(small)), {}))
+        if "segments" in have:
+            have += [name for name in _VARLEN if name not in have]
         unknown = [name for name in self._columns if name not in have]
         if unknown and have:
             raise ValueError(f"columns: there is no {', '.join(map(repr, unknown))}; the batches have {', '.join(have)}")
 
     @property
     def num_examples(self) -> int:
-        """Rows of an epoch, over all ranks."""
-        return self._rows
+        """Examples of the split, over all ranks; with `pack`, before they are packed."""
+        return self._examples
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -289,9 +331,9 @@ class Loader:
         return self._query.world
 
     def __len__(self) -> int:
-        """Batches of an epoch on this rank. Raises TypeError for max_tokens and for endless loaders, where the number is unknown."""
-        if self._query.max_tokens or self._query.epochs == 0:
-            raise TypeError("the number of batches is not known beforehand under max_tokens or without end (epochs=0)")
+        """Batches of an epoch on this rank. Raises TypeError for max_tokens, pack and endless loaders, where the number is unknown."""
+        if self._query.uneven or self._query.epochs == 0:
+            raise TypeError("the number of batches is not known beforehand under max_tokens, with pack, or without end (epochs=0)")
         return self._query.batches_from(0, self._rows) * self._query.epochs
 
     def set_epoch(self, epoch: int) -> None:
@@ -410,7 +452,7 @@ class Loader:
         # An iteration that is given up begins again.
         self._start.set(start // self._rows * self._rows)
         query = self._query
-        if dropped and not query.max_tokens and dropped < query.batches_from(start, self._rows):
+        if dropped and not query.uneven and dropped < query.batches_from(start, self._rows):
             self._position = start = start + dropped * query.rows_a_batch * query.world
             return repeated(self._iterate(start, self._turn, output), dropped)
         return self._iterate(start, self._turn, output)
@@ -437,7 +479,7 @@ class Loader:
     def _whole(self, start: int) -> int:
         """`start`, or the next epoch's first row if tail="drop" leaves no whole step before it."""
         query = self._query
-        if query.tail_or_default == "drop" and not query.max_tokens and query.is_last(start, self._rows):
+        if query.tail_or_default == "drop" and not query.uneven and query.is_last(start, self._rows):
             return -(-start // self._rows) * self._rows
         return start
 
@@ -446,9 +488,18 @@ class Loader:
         return (start // self._rows + self._query.epochs) * self._rows
 
     def _selected(self, batches: Iterator[Batch], output: Any) -> Iterator[Batch]:
-        columns = self._columns
         for arrays in batches:
-            yield output.convert(arrays if columns is None else {name: arrays[name] for name in columns})
+            yield self._converted(arrays, output)
+
+    def _converted(self, arrays: Batch, output: Any) -> Batch:
+        """A batch of the columns that were asked for."""
+        columns = self._columns
+        batch: Batch = output.convert(arrays if columns is None else {name: arrays[name] for name in columns if name in arrays})
+        if "segments" in arrays and (columns is None or not set(_VARLEN).isdisjoint(columns)):
+            borders, longest = varlen(arrays["segments"])
+            computed = {"cu_seqlens": output.own(borders), "max_seqlen": longest}
+            batch.update(computed if columns is None else {name: v for name, v in computed.items() if name in columns})
+        return batch
 
     def _iterate(self, start: int, turn: int, output: Any) -> Iterator[Batch]:
         """The batches of an iteration. Moves the start to the next iteration with the last of them (I4)."""
@@ -486,20 +537,20 @@ class Loader:
 
     def _placed(self, start: int, end: Optional[int], output: Any) -> Iterator[tuple[int, Batch, bool]]:
         """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""
-        query, columns = self._query, self._columns
-        # With max_tokens, only the following batch shows whether a batch was the last.
-        look = bool(query.max_tokens) and (query.tail_or_default == "drop" or query.world > 1)
+        query = self._query
+        # Of an uneven query, only the following batch shows whether a batch was the last.
+        look = query.uneven and (query.tail_or_default == "drop" or query.world > 1)
         held: Optional[tuple[int, Batch, bool]] = None
         for arrays in self._stream(replace(query, start=start, epochs=end // self._rows if end is not None else 0), output):
             if held is not None:
                 yield held
             following = int(arrays["next"][0])
-            batch = output.convert(arrays if columns is None else {name: arrays[name] for name in columns})
+            batch = self._converted(arrays, output)
             if look:
                 held = following, batch, False
             else:
                 last = end is not None and following > end - self._rows and (
-                    following == end or (not query.max_tokens and query.is_last(following, self._rows))
+                    following == end or (not query.uneven and query.is_last(following, self._rows))
                 )  # fmt: skip
                 yield following, batch, last
         if held is not None:
@@ -510,7 +561,7 @@ class Loader:
         if self._local is not None:
             return self._local.batches(query)
         assert self._feed is not None
-        keep = None if self._columns is None else (*self._columns, "row", "next")
+        keep = None if self._columns is None else {"row", "next", *(name if name not in _VARLEN else "segments" for name in self._columns)}
         return self._feed.stream(query, keep, output, query.epochs * self._rows or None)
 
     def close(self) -> None:

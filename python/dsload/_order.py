@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._balance import Dealer
+from ._mix import Mix
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -24,8 +25,7 @@ I64 = npt.NDArray[np.int64]
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _BLOCK_ROWS = 256
-_MIX_WINDOW = 1024
-_FULL, _BLOCK, _MIX, _GROUP = 1, 2, 3, 4
+_FULL, _BLOCK, _MIX, _GROUP, _CHANGE, _PACK = 1, 2, 3, 4, 5, 6
 
 # Positions are computed in runs of this many, so that numpy's cost a call is shared.
 _RUN = 4096
@@ -134,24 +134,6 @@ class _SourceOrder:
             self._short = int(np.flatnonzero(order == blocks - 1)[0])
 
 
-def _shares(weights: Sequence[float]) -> list[int]:
-    """Rows of each source in a window of a mix: rounded down but at least 1; the rest goes to the largest remainders."""
-    n = len(weights)
-    total = 0.0
-    for w in weights:
-        total += w / n
-    exact = [w / n / total * _MIX_WINDOW for w in weights]
-    out = [max(1, int(e)) for e in exact]
-    by_remainder = sorted(range(n), key=lambda i: -(exact[i] - out[i]))
-    k = 0
-    while sum(out) < _MIX_WINDOW:
-        out[by_remainder[k % n]] += 1
-        k += 1
-    while sum(out) > _MIX_WINDOW:
-        out[out.index(max(out))] -= 1
-    return out
-
-
 # Fills in the number of tokens of (sources, rows).
 Lengths = Callable[[I64, I64], npt.NDArray[np.int64]]
 
@@ -159,7 +141,7 @@ Lengths = Callable[[I64, I64], npt.NDArray[np.int64]]
 class Order:
     """Maps positions (row numbers that continue through all epochs) to (source, row).
 
-    rows: examples of each source; weights: their parts of a mix, ignored where there is one source; lengths: asked for bucketing only.
+    rows: examples of each source; weights, changes: of a mix (_mix), ignored where there is one source; lengths: asked for bucketing only.
     """
 
     def __init__(
@@ -167,6 +149,7 @@ class Order:
         rows: Sequence[int],
         *,
         weights: Optional[Sequence[float]] = None,
+        changes: Sequence[tuple[int, Sequence[float]]] = (),
         shuffle: str = "full",
         seed: int = 0,
         bucket: int = 0,
@@ -174,14 +157,14 @@ class Order:
         lengths: Optional[Lengths] = None,
     ) -> None:
         self.rows = sum(rows)
+        self.shuffle, self.seed = shuffle, seed & _MASK
         self._seed, self._bucket, self._group = seed & _MASK, bucket, group or 256
         self._lengths = lengths
         self._sources = [_SourceOrder(n, s, self._seed, shuffle) for s, n in enumerate(rows)]
         self._window = -1
         self._held: tuple[I64, I64] = (np.empty(0, np.int64), np.empty(0, np.int64))
         if len(rows) > 1:
-            self._mix_shares = _shares(weights if weights is not None else [1.0] * len(rows))
-            self._source_of_slot = np.repeat(np.arange(len(rows)), self._mix_shares)
+            self._mix = Mix(weights if weights is not None else [1.0] * len(rows), changes, self.rows)
 
     def at(self, start: int, n: int) -> tuple[I64, I64]:
         """(sources, rows) of the n positions from `start` on."""
@@ -212,18 +195,24 @@ class Order:
     def _mixed(self, position: I64) -> tuple[I64, I64]:
         """The source of each position, and the position's number among that source's."""
         sources, places = np.empty_like(position), np.empty_like(position)
-        windows = position // _MIX_WINDOW
-        for w in np.unique(windows).tolist():
-            permutation = _Permutation(_MIX_WINDOW, _key(self._seed, _MIX, w))
-            source = self._source_of_slot[permutation.at(np.arange(_MIX_WINDOW, dtype=np.uint64)).astype(np.int64)]
-            before = np.empty(_MIX_WINDOW, np.int64)
+        done = 0
+        by_position = np.argsort(position, kind="stable")
+        ordered = position[by_position]
+        while done < len(ordered):
+            w = self._mix.window(int(ordered[done]))
+            key = _key(self._seed, _CHANGE, w.start) if w.changes else _key(self._seed, _MIX, w.start // w.rows)
+            permutation = _Permutation(w.rows, key)
+            slots = np.repeat(np.arange(len(w.shares)), w.shares)
+            source = slots[permutation.at(np.arange(w.rows, dtype=np.uint64)).astype(np.int64)]
+            before = np.empty(w.rows, np.int64)
             for s in range(len(self._sources)):
                 here = source == s
                 before[here] = np.arange(int(here.sum()))
-            here = windows == w
-            place = position[here] % _MIX_WINDOW
-            sources[here] = source[place]
-            places[here] = w * np.asarray(self._mix_shares)[source[place]] + before[place]
+            end = int(np.searchsorted(ordered, w.start + w.rows))
+            to, place = by_position[done:end], ordered[done:end] - w.start
+            sources[to] = source[place]
+            places[to] = np.asarray(w.before)[source[place]] + before[place]
+            done = end
         return sources, places
 
     def _seek(self, position: int) -> int:

@@ -6,7 +6,18 @@ import dataclasses
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Optional
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
+
+_ALIASES = {"concat": "wrapped", "bestfit": "bfd"}
+
+
+def with_defaults(query: Query, text: str) -> Query:
+    """The query with the parameters of a server's header Dsload-Defaults."""
+    given = dict(parse_qsl(text))
+    length = given.get("max_length", "")
+    if not given.get("pack"):
+        return query
+    return dataclasses.replace(query, pack=given["pack"], max_length=query.max_length or (int(length) if length.isdecimal() else None))
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,9 @@ class Query:
     dtype: str = "int64"
     labels: str = "auto"
     balance: str = "none"
+    pack: Optional[str] = None
+    max_length: Optional[int] = None
+    borders: str = "keep"
     mix: str = ""
 
     _CHOICES: ClassVar[dict[str, tuple[Optional[str], ...]]] = {
@@ -41,10 +55,13 @@ class Query:
         "dtype": ("int64", "int32"),
         "labels": ("auto", "causal", "seq2seq", "none"),
         "balance": ("none", "tokens", "quadratic"),
+        "pack": (None, "none", "wrapped", "bfd", "bfd_split"),
+        "borders": ("keep", "mask"),
     }
     _LEAST: ClassVar[dict[str, int]] = {
         "batch_size": 1,
         "max_tokens": 0,
+        "max_length": 1,
         "pad_to_multiple_of": 1,
         "epochs": 0,
         "bucket": 0,
@@ -56,6 +73,7 @@ class Query:
     _MOST: ClassVar[dict[str, int]] = {
         "batch_size": 1 << 16,
         "max_tokens": 1 << 28,
+        "max_length": 1 << 20,
         "pad_to_multiple_of": 1 << 16,
         "bucket": 1 << 20,
         "group": 1 << 20,
@@ -68,6 +86,7 @@ class Query:
             # numpy's whole numbers are taken for Python's.
             if not isinstance(value, int) and isinstance(value, Integral):
                 object.__setattr__(self, name, int(value))
+        object.__setattr__(self, "pack", _ALIASES.get(self.pack or "", self.pack))
 
     def validate(self) -> Query:
         """Raises ValueError with the parameter's name."""
@@ -88,7 +107,23 @@ class Query:
             raise ValueError(f"seed: {self.seed} does not fit 64 bits")
         if self.rank >= self.world:
             raise ValueError(f"rank: {self.rank} is not below world={self.world}")
+        if self.pack == "none" and self.max_length is not None:
+            raise ValueError("max_length: rows are not packed, and this is the length of packed rows; name a policy by pack, too")
+        if self.packed and self.bucket:
+            raise ValueError("bucket: it sorts rows by length, and packed rows have one length; leave it or pack out")
+        if self.packed and self.balance != "none":
+            raise ValueError("balance: packed rows have one length, so that they cost the same already; leave it or pack out")
         return self
+
+    @property
+    def packed(self) -> bool:
+        """Reports whether rows are packed while they are served."""
+        return self.pack not in (None, "none")
+
+    @property
+    def uneven(self) -> bool:
+        """Reports whether the number of batches is not known beforehand: under max_tokens, and where packing decides how many rows there are."""
+        return bool(self.max_tokens) or self.packed
 
     @property
     def rows_a_batch(self) -> int:
@@ -113,7 +148,7 @@ class Query:
         return "/v1/batches" + ("?" + urlencode(given) if given else "")
 
     def batches_from(self, start: int, rows: int) -> int:
-        """How many batches this rank gets from `start` to the end of its epoch of `rows` rows; not for token budgets."""
+        """How many batches this rank gets from `start` to the end of its epoch of `rows` rows; not for uneven queries."""
         step = self.rows_a_batch * self.world
         full, rest = divmod((start // rows + 1) * rows - start, step)
         tail = self.tail_or_default
@@ -125,5 +160,5 @@ class Query:
         return full + (rest > before)
 
     def is_last(self, position: int, rows: int) -> bool:
-        """Reports whether no batch of this rank follows `position`, where a step of an epoch of `rows` rows ended; not for token budgets."""
+        """Reports whether no batch of this rank follows `position`, where a step of an epoch of `rows` rows ended; not for uneven queries."""
         return position % rows == 0 or self.batches_from(position, rows) == 0

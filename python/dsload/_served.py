@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from ._manifest import MAX_ROW_TOKENS
 from .errors import Corrupt
 
 _MAX_ROWS = 1 << 56
@@ -30,6 +31,21 @@ def rows_of(split: dict[str, Any], source: str) -> int:
     if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows < _MAX_ROWS:
         raise _wrong(source, f"split {split['name']} has {str(rows)[:40]} examples")
     return rows
+
+
+def longest_of(manifest: dict[str, Any], name: str, source: str, *, rows: bool = False) -> int:
+    """The longest row of a split, or with rows=False the build's --max-length, where that is more."""
+    split = split_of(manifest, name, source)
+    if split is None:
+        return 1  # said where rows are counted
+    longest = split.get("max_length")
+    if isinstance(longest, bool) or not isinstance(longest, int) or not 1 <= longest <= MAX_ROW_TOKENS:
+        raise _wrong(source, f"the longest row of split {name} has {str(longest)[:40]} tokens")
+    settings = manifest.get("settings")
+    value = settings.get("max-length") if isinstance(settings, dict) else None
+    if not rows and isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_ROW_TOKENS:
+        longest = max(longest, value)
+    return longest
 
 
 def shard_checksums(split: dict[str, Any], source: str) -> list[str]:

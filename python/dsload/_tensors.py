@@ -24,6 +24,10 @@ class NumpyOutput:
     def convert(arrays: dict[str, Any]) -> dict[str, Any]:
         return arrays
 
+    @staticmethod
+    def own(array: Any) -> Any:
+        return array
+
 
 class TorchOutput:
     """Tensors that share the memory of the message they came in; the message lives as long as any of them."""
@@ -43,6 +47,11 @@ class TorchOutput:
         # Received into pinned memory: a copy to the device needs no copy on the host.
         self._message = self._torch.empty(size, dtype=self._torch.uint8, pin_memory=True)
         return self._message.numpy()
+
+    def own(self, array: Any) -> Any:
+        """An array that is no part of a message."""
+        tensor = self._from_numpy(array)
+        return tensor.pin_memory() if self._pin else tensor
 
     def convert(self, arrays: dict[str, Any]) -> dict[str, Any]:
         message, self._message = self._message, None

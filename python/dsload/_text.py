@@ -32,6 +32,18 @@ def is_text(dataset: Any, options: Mapping[str, Any]) -> bool:
     return path.startswith("synth://")
 
 
+def of_text(dataset: Any, **options: Any) -> dict[str, Any]:
+    """The options, if given, that are a build's for text and the feed's for a dataset; none where a dataset or a server is named."""
+    if dataset is None or isinstance(dataset, Mapping):
+        return {}
+    if isinstance(dataset, (str, os.PathLike)):
+        path: str = os.fspath(dataset)
+        folder = os.path.isdir(path) and not os.path.exists(os.path.join(path, _MANIFEST))
+        if not folder and not is_text(path, {}):
+            return {}
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
     """The folder of the dataset that `options` make of the sources, built where it is not in the cache. Raises BuildError."""
     for name in options:

@@ -196,7 +196,8 @@ def test_prompts_and_targets_without_a_server(recipes: str) -> None:
 
 def test_mixes_without_a_server(dataset: str, other_dataset: str) -> None:
     both = {"a": dataset, "b": other_dataset}
-    for mix in (None, {"a": 1.0, "b": 3.5}):
+    changing = ("a=3,b=1;at=100:a=1,b=1", "b=1;at=77:temperature:0.5;at=700:a=1", "temperature:0.3", "temperature:0")
+    for mix in (None, {"a": 1.0, "b": 3.5}, *changing):
         with Loader(both, output="numpy", mix=mix) as a, Loader(both, output="numpy", mix=mix, in_process=True) as b:
             got = list(a)
             assert_equal(list(b), got)

@@ -72,20 +72,18 @@ type zipMembers struct {
 }
 
 func (z *zipMembers) next(w *window) (member, error) {
-	for {
-		e, err := z.dir.next()
-		if err != nil {
-			return member{}, err
-		}
-		m := member{name: e.name, folder: e.folder, start: w.offset(), end: w.offset()}
-		if z.wanted(&e) {
-			m.end += e.size
-		}
-		if m.next = m.end; m.end < m.start {
-			return m, zipCorrupt("%s has an impossible size", e.name)
-		}
-		return m, nil
+	e, err := z.dir.next()
+	if err != nil {
+		return member{}, err
 	}
+	m := member{name: e.name, folder: e.folder, start: w.offset(), end: w.offset()}
+	if z.wanted(&e) {
+		m.end += e.size
+	}
+	if m.next = m.end; m.end < m.start {
+		return m, zipCorrupt("%s has an impossible size", e.name)
+	}
+	return m, nil
 }
 
 // inZip chooses the members of a zip archive that are unpacked.
@@ -187,11 +185,11 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	if len(head) < size {
 		return readable, a.cutOff(&m)
 	}
-	if compression, what, err := identify(m.name, head); what != readable {
+	compression, what, err := identify(m.name, head)
+	switch {
+	case what != readable:
 		return what, nil
-	} else if err != nil || isTar(head) {
-		return archive, nil
-	} else if compression != Plain {
+	case err != nil, compression != Plain, isTar(head):
 		return archive, nil
 	}
 	if utf16Order(head) != nil {
@@ -202,7 +200,6 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 		return binaryFile, nil
 	}
 	if a.kind == Tar || a.kind == Zip {
-		var err error
 		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= memberSniff, a.o.Fields); err != nil {
 			return binaryFile, nil
 		}
@@ -211,7 +208,6 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 		}
 	}
 	a.w.consume(len(head) - len(text)) // a byte order mark
-	var err error
 	a.inner, err = newFramer(a.kind, framing{w: a.w, o: a.o})
 	return readable, err
 }

@@ -61,6 +61,18 @@ func (in *Input) windowOf(o *Options) int64 {
 	return max(o.WindowBytes, in.window)
 }
 
+// readerBytes is the most that reading the input takes besides the window of its records.
+func (in *Input) readerBytes(o *Options) int64 {
+	if in.Format.isColumnar() {
+		return in.window
+	}
+	n := in.Compression.memoryBytes(in.windowOf(o))
+	if in.Compression != Plain {
+		n += aheadBlocks*aheadBytes + 4*utf16Chunk
+	}
+	return n
+}
+
 // memoryBytes is the most that a decompressor with such a window holds.
 func (c Compression) memoryBytes(window int64) int64 {
 	switch c {

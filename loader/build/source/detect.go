@@ -40,6 +40,15 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 		return refuse(what, err)
 	}
 	text, whole := head, len(head) < sniffBytes
+	if in.Format = tableFormat(head); in.Format != "" && in.Compression == Plain {
+		if o.Format != Auto && o.Format != Chat && o.Format != in.Format {
+			return refuse(dataset, problemf(ErrUsage, "this is a file of the format %s, not %s; leave `format` out", in.Format, o.Format))
+		}
+		return in.detectTable(o, refuse)
+	}
+	if o.Format.isColumnar() {
+		return refuse(dataset, problemf(ErrUnsupported, "this is no file of the format %s, which begins in another way", o.Format))
+	}
 	switch {
 	case in.Compression == Zipped:
 		return in.detectZip(o, look, refuse)

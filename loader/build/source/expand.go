@@ -34,8 +34,12 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && scheme == "file" && !strings.HasPrefix(rest, "/"):
 		return problemf(ErrUsage, "%s: a file address has three slashes and an absolute path", arg)
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
-		return &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
+		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
 			"addresses of kind %s:// cannot be read", scheme), Hint: "download it and name the file"}
+		if scheme == "az" || strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
+			e.Hint = "name each file by its https:// address, with a shared access signature if it needs one"
+		}
+		return e
 	}
 	name := strings.TrimPrefix(arg, "file://")
 	if _, err := os.Stat(name); err != nil {
@@ -74,6 +78,12 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 	w := walk{ctx: ctx, root: name, filter: &s.filter, files: sorter{dir: s.opts.ScratchDir},
 		todo: queue{dir: s.opts.ScratchDir}}
 	switch {
+	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
+		return false, false, &InputError{URI: name, Offset: -1, Err: problemf(ErrUsage,
+			"this is no folder that datasets' save_to_disk wrote: it has no %s", datasetState)}
+	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset || s.opts.Format == Chat):
+		hasText, err = s.expandDataset(name, look)
+		return true, hasText, err
 	case err == nil && !info.IsDir():
 		hasText, err = s.addFile(name, info, look)
 		return false, hasText, err
@@ -119,8 +129,13 @@ func (s *Set) append(in Input) error {
 		n.remote = n.remote || in.store != nil
 		n.once = n.once || in.once != nil
 		n.largest = max(n.largest, s.opts.windowBytes(in.framed()))
-		n.decompressor = max(n.decompressor, in.Compression.memoryBytes(in.windowOf(&s.opts)))
-		n.window = max(n.window, in.window)
+		n.decompressor = max(n.decompressor, in.readerBytes(&s.opts))
+		if n.window < in.window {
+			n.window, n.why = in.window, in.why
+			if in.why != "" {
+				n.why = fmt.Sprintf("%s: %s", in.URI, in.why)
+			}
+		}
 	}
 	return s.list.add(in)
 }

@@ -168,7 +168,7 @@ func (r *rawFile) open() (err error) {
 		r.behind = newReadAhead(r.out, func() int64 { return r.counted.n })
 		r.out = r.behind
 	}
-	if !r.binary {
+	if !r.binary && r.c != Plain {
 		r.out = &utf16Reader{src: r.out}
 	}
 	return nil

@@ -66,7 +66,7 @@ func mixed(t *testing.T) string {
 	for name, data := range map[string]string{
 		"a.txt": "a\n", "b.txt": "b\n", "sub/c.md": "c\n", "sub/deep/d.txt": "d\n", "zero.txt": "one\x00zero byte among text\n",
 		"p.png": pngHead, "sub/x.jpg": "\xff\xd8\xff\xe0\x00\x10JFIF", "t.rar": "Rar!\x1a\x07 and more", "z.7z": "7z\xbc\xaf\x27\x1c....", "z.gz": gzipped("7z\xbc\xaf\x27\x1c"),
-		"d.pdf": "%PDF-1.7 some text in it\n", "prog": "\x7fELF\x02\x01", "q.parquet": "PAR1\x15\x04", "blob": strings.Repeat("\x01\x00ab", 50),
+		"d.pdf": "%PDF-1.7 some text in it\n", "prog": "\x7fELF\x02\x01", "q.h5": "\x89HDF\r\n\x1a\n", "blob": strings.Repeat("\x01\x00ab", 50),
 		"README.md": "read me\n", "LICENSE": "license\n", ".hidden.txt": "h\n", ".git/config": "x\n", "_SUCCESS": "",
 		"a.txt.md5": "0\n",
 	} {
@@ -124,7 +124,7 @@ func TestMixedFolder(t *testing.T) {
 func TestPassedOverIsTold(t *testing.T) {
 	dir := mixed(t)
 	notes := strings.Join(openSet(t, Options{Args: []string{dir}}).Notes(), "\n")
-	for _, want := range []string{"2 images (p.png, …)", "3 archives (t.rar, …)", "1 program (prog)", "1 PDF (d.pdf)", "1 file of a format that is not read (q.parquet)",
+	for _, want := range []string{"2 images (p.png, …)", "3 archives (t.rar, …)", "1 program (prog)", "1 PDF (d.pdf)", "1 file of a format that is not read (q.h5)",
 		"1 binary file (blob)", "3 files that describe the data (", "3 hidden ones (", "1 device, socket or pipe (fifo)", "1 link to a folder (round)"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("%q is missing in: %s", want, notes)

@@ -65,8 +65,6 @@ var magics = []struct {
 	{0, "PK\x05\x06", Plain, archive, "an empty zip archive; name what it should have held"},
 	{0, "7z\xbc\xaf\x27\x1c", Plain, archive, "a 7z archive; unpack it with `7z x` and name the folder"},
 	{0, "Rar!\x1a\x07", Plain, archive, "a rar archive; unpack it with `unrar x` and name the folder"},
-	{0, "PAR1", Plain, dataset, "a parquet file; write it as JSON lines first"},
-	{0, "ARROW1\x00\x00", Plain, dataset, "an Arrow file; write it as JSON lines first"},
 	{0, "SQLite format 3\x00", Plain, dataset, "an SQLite database; write its rows as JSON lines first"},
 	{0, "\x89HDF\r\n\x1a\n", Plain, dataset, "an HDF5 file; write its rows as JSON lines first"},
 	{0, "\x93NUMPY", Plain, dataset, "a NumPy array; name the text it was made of"},
@@ -95,7 +93,7 @@ var magics = []struct {
 // shortMagics are those that could begin a text. Such a file is of the kind only where it is no
 // text besides.
 var shortMagics = map[string]bool{"WEBP": true, "WAVE": true, "ftyp": true, "ID3": true, "OggS": true, "fLaC": true,
-	"PAR1": true, "II*\x00": true}
+	"II*\x00": true}
 
 // identify looks at the first bytes of an input: how it is compressed, or what it is that cannot be
 // read.

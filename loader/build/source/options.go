@@ -22,6 +22,9 @@ const (
 	JSON     Format = "json"     // an array of JSON objects, or objects one after another
 	Chat     Format = "chat"     // a JSON object a line that holds a conversation
 	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab or Options.Delimiter
+	Parquet  Format = "parquet"  // a row of a parquet file
+	Arrow    Format = "arrow"    // a row of an Arrow IPC file or stream
+	Dataset  Format = "dataset"  // a row of a folder that datasets' save_to_disk wrote
 	Tar      Format = "tar"      // the files of a tar archive, each by its own format
 	Recipes  Format = "recipes"  // CSV with RecipeNLG's columns
 
@@ -31,7 +34,7 @@ const (
 )
 
 // Formats are all values that Options.Format takes.
-var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, Chat, CSV, Tar, Recipes}
+var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, Chat, CSV, Parquet, Arrow, Dataset, Tar, Recipes}
 
 // ParseFormat returns the format of that name; "" is Auto.
 func ParseFormat(name string) (Format, error) {
@@ -222,6 +225,9 @@ func (s *Set) MemoryBytes() int64 {
 // where none asks for more than Options.WindowBytes.
 func (s *Set) LargestWindow() int64 { return s.needs.window }
 
+// WhyWindow says what of a file of columns takes more than usual, "" where none does.
+func (s *Set) WhyWindow() string { return s.needs.why }
+
 // windowBytes is the most that the window grows to for a format.
 func (o *Options) windowBytes(f Format) int {
 	need := o.MaxRecordBytes
@@ -232,6 +238,8 @@ func (o *Options) windowBytes(f Format) int {
 		need = o.MaxPieceBytes + 2*maxHeadingBytes
 	case f == JSONL && o.TextField != "":
 		need = o.MaxPieceBytes
+	case f.isColumnar():
+		return 0
 	case f == Tar || f == Zip: // members of any format, headers with long names
 		need = max(need, o.MaxPieceBytes+2*maxHeadingBytes, memberSniff, maxTarText+tarBlock)
 	}

@@ -15,6 +15,7 @@ type Position struct {
 	Inside  bool   `json:"inside,omitempty"` // the next record is a further piece of a document
 	State   uint32 `json:"state,omitempty"`  // the framer's own
 	Sum     Sum    `json:"sum"`              // over the Offset bytes before
+	Base    Sum    `json:"base,omitzero"`    // of a file of columns: over the groups of rows before the current one
 	// of a remote input that can be gone on with in place
 	Sums *sumState `json:"sums,omitempty"`
 

@@ -29,7 +29,8 @@ type Reader struct {
 type stream struct {
 	framer
 	*framing
-	raw   *rawFile // nil for generated text
+	raw   *rawFile     // nil for generated text
+	table *tableFramer // of a file of columns
 	synth *generator
 }
 
@@ -155,6 +156,8 @@ func (r *Reader) Position() Position {
 		p.Row, p.Inside, p.State = s.row, s.inside, s.state()
 		if s.synth != nil {
 			p.Offset = s.synth.offset
+		} else if s.table != nil {
+			p.Offset, p.Sum, p.Base = s.table.bytes, s.table.sum(), s.table.base
 		} else {
 			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), s.raw.sumState(&r.win)
 		}
@@ -177,6 +180,8 @@ func (s *stream) consumed(w *window) int64 {
 	switch {
 	case s.synth != nil:
 		return s.synth.offset
+	case s.table != nil:
+		return s.table.consumed(s.raw.size)
 	case s.raw.c == Plain:
 		return w.offset()
 	}
@@ -193,6 +198,9 @@ func (r *Reader) Close() error {
 }
 
 func (r *Reader) closeInput() {
+	if r.open != nil && r.open.table != nil {
+		r.open.table.rows.Close()
+	}
 	if r.open != nil && r.open.raw != nil {
 		r.open.raw.Close()
 	}
@@ -214,6 +222,9 @@ func (r *Reader) openInput() error {
 	raw, err := openRaw(in, &r.set.opts)
 	if err != nil {
 		return r.inputError(err)
+	}
+	if in.Format.isColumnar() {
+		return r.openTable(raw)
 	}
 	if r.win.buf == nil {
 		r.win.buf = make([]byte, r.set.opts.chunkBytes)
@@ -245,6 +256,24 @@ func (r *Reader) openInput() error {
 		}
 	}
 	return r.goOn()
+}
+
+// openTable opens a file of columns and goes to the position.
+func (r *Reader) openTable(raw *rawFile) error {
+	s := &stream{raw: raw}
+	r.open = s
+	t, err := newTableFramer(&r.in, framing{o: &r.set.opts}, raw)
+	if err != nil {
+		return r.inputError(err)
+	}
+	s.framer, s.framing, s.table = t, &t.framing, t
+	if r.at.Offset == 0 {
+		return nil
+	}
+	if err := t.goOn(&r.in, &r.at); err != nil {
+		return r.inputError(err)
+	}
+	return nil
 }
 
 // newFramer makes the framer of the input that is open.
@@ -318,7 +347,12 @@ func (r *Reader) goOn() error {
 func (r *Reader) finishInput() error {
 	s := r.open
 	done := Finished{Bytes: s.consumed(&r.win)}
-	if s.synth == nil {
+	if s.table != nil {
+		if err := s.raw.unchanged(); err != nil {
+			return err
+		}
+		done = Finished{Bytes: s.table.bytes, Sum: s.table.sum()}
+	} else if s.synth == nil {
 		if err := s.raw.unchanged(); err != nil {
 			return r.inputError(err)
 		}
@@ -398,7 +432,7 @@ func (r *Reader) inputError(err error) error {
 	var changed *SourceChangedError
 	var already *InputError
 	offset := r.win.offset()
-	if r.open == nil {
+	if r.open == nil || r.in.Format.isColumnar() {
 		offset = -1
 	}
 	if r.in.store != nil {

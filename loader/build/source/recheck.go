@@ -54,6 +54,9 @@ func (s *Set) Checksum(i int) (f Finished, err error) {
 		return f, &InputError{URI: in.URI, Offset: -1, Err: err}
 	}
 	defer raw.Close()
+	if in.Format.isColumnar() {
+		return tableChecksum(&in, &s.opts, raw)
+	}
 	h := xxh3.New()
 	buf := make([]byte, sniffBytes)
 	if f.Bytes, err = io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{raw}, buf); err != nil {

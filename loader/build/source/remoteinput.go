@@ -113,7 +113,7 @@ func (r *Reader) resumesInPlace() bool {
 		return false
 	}
 	switch in.Format {
-	case Text, Document, WikiText, JSONL, CSV, Recipes:
+	case Text, Document, WikiText, JSONL, JSON, CSV, Recipes:
 		return true
 	}
 	return false

@@ -31,8 +31,12 @@ type Input struct {
 	// of the decompressor, in bytes, where the input asks for one; 0 where any input of its kind
 	// does with Options.WindowBytes
 	window    int64
-	textBytes int64 // estimate of what it holds after decompression, -1 where unknown
+	why       string // of a file of columns: what takes so much of it
+	textBytes int64  // estimate of what it holds after decompression, -1 where unknown
 }
+
+// OffsetsAreBytes reports whether the offsets of its records are those of the bytes in the file.
+func (in *Input) OffsetsAreBytes() bool { return in.Compression == Plain && !in.Format.isColumnar() }
 
 // framed is the format that the size of the window depends on.
 func (in *Input) framed() Format {
@@ -62,8 +66,9 @@ type Set struct {
 
 // needs is what reading the inputs takes.
 type needs struct {
-	decompressor, window int64 // in bytes, the most of any
-	largest              int   // what the window of records grows to
+	decompressor, window int64  // in bytes, the most of any
+	why                  string // the window is so large
+	largest              int    // what the window of records grows to
 	generated, once      bool
 	remote               bool
 }

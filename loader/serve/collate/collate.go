@@ -52,6 +52,8 @@ type Options struct {
 	Vocabulary  int    // ids must be below it; 0 = not checked
 	Packed      bool   // rows come with segments; adds position ids and segments
 	LossMask    bool   // rows may have a loss mask; used by Bytes alone
+	// MaskBorders ignores the causal label of the first token of each segment.
+	MaskBorders bool
 }
 
 // Row identifies a row.
@@ -217,6 +219,9 @@ func (b *Batch) Take(n Counts, r Row) error {
 	b.rows = append(b.rows, m)
 	return nil
 }
+
+// Unclaimed is the number of segments that Read added and Take has not taken yet.
+func (b *Batch) Unclaimed() int { return len(b.have.Segments) - b.taken.segments }
 
 func checkSegments(segments []int32, length int) error {
 	sum := int64(0)

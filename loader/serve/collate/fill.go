@@ -54,6 +54,9 @@ func (b *Batch) fillRow(dst []byte, c Column, r *rowMeta, col, length int) {
 		if r.mask >= 0 {
 			b.ignore(tokens, b.have.LossMask[int(r.mask)+from:])
 		}
+		if b.opts.MaskBorders && b.opts.Packed {
+			b.ignoreFirst(tokens, b.have.Segments[r.segment:r.segment+r.segments], from)
+		}
 	case PositionIDs, SegmentIDs:
 		b.fillSegments(tokens, c, b.have.Segments[r.segment:r.segment+r.segments], from)
 	}
@@ -122,6 +125,20 @@ func (b *Batch) ignore(dst []byte, lossMask []bool) {
 			continue
 		}
 		b.put(dst[i*b.width:], Ignored)
+	}
+}
+
+// ignoreFirst writes Ignored over the first element of each segment. dst begins with the row's
+// element number from.
+func (b *Batch) ignoreFirst(dst []byte, segments []int32, from int) {
+	begin := 0
+	for _, n := range segments {
+		if at := (begin - from) * b.width; at >= len(dst) {
+			return
+		} else if at >= 0 {
+			b.put(dst[at:], Ignored)
+		}
+		begin += int(n)
 	}
 }
 

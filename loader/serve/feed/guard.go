@@ -13,6 +13,9 @@ import (
 // SealHeader is the header that every response carries: Backend.Seal.
 const SealHeader = "Dsload-Seal"
 
+// DefaultsHeader is the header that responses carry where Options.Defaults is set.
+const DefaultsHeader = "Dsload-Defaults"
+
 // guard checks what holds for every request: who asks, under which name, the token, and that
 // nothing is uploaded.
 func (s *Server) guard(next http.Handler) http.Handler {
@@ -21,6 +24,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("Server", "dsload")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set(SealHeader, s.opts.Backend.Seal())
+		if s.opts.Defaults != "" {
+			w.Header().Set(DefaultsHeader, s.opts.Defaults)
+		}
 		err := s.checkRequest(w, r)
 		r.Body = http.MaxBytesReader(w, r.Body, 0)
 		if err != nil {

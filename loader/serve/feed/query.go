@@ -21,8 +21,12 @@ const (
 	MaxMultiple   = 1 << 16
 	MaxWorld      = 1 << 20
 	MaxBucketRows = 1 << 20
+	MaxPackLength = 1 << 20
 	maxMixParts   = 64
-	maxQueryBytes = 8 << 10
+
+	maxMixSegments = 64
+	maxTemperature = 8
+	maxQueryBytes  = 8 << 10
 )
 
 // Query is what a client asks of /v1/batches, with defaults filled in. Its words are parsed: later
@@ -43,8 +47,11 @@ type Query struct {
 	Start           int64
 	Int32           bool // dtype=int32
 	Labels          Labels
+	Pack            Pack
+	PackLength      int  // tokens of a packed row; 0 = the build's max-length
+	MaskBorders     bool // borders=mask
 	Balance         Balance
-	Mix             []MixPart // nil = the only, or the first, dataset
+	Mix             []MixSegment // by position; nil = all datasets by their rows
 }
 
 // Shuffle is the order of rows within an epoch.
@@ -91,14 +98,36 @@ const (
 	LabelsNone
 )
 
+// Pack is how rows are packed while serving.
+type Pack uint8
+
+// The values of the parameter pack. PackUnset is what the server packs where a request does not say.
+const (
+	PackUnset Pack = iota
+	PackNone
+	PackWrapped
+	PackBFD
+	PackBFDSplit
+)
+
 // The words of requests for the values above.
 var (
 	shuffleWords = map[string]Shuffle{"full": ShuffleFull, "block": ShuffleBlock, "none": ShuffleNone}
 	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep}
+	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "concat": PackWrapped, "bfd": PackBFD,
+		"bestfit": PackBFD, "bfd_split": PackBFDSplit}
 	balanceWords = map[string]Balance{"none": BalanceNone, "tokens": BalanceTokens, "quadratic": BalanceQuadratic}
 	labelsWords  = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
 		"none": LabelsNone}
 )
+
+// MixSegment is what a mix is from a row of the order on.
+type MixSegment struct {
+	At    int64     // 0 for the first
+	Parts []MixPart // nil = all datasets, by their rows to the power of Temperature
+	// Temperature is 1 for weights by rows and 0 for equal ones.
+	Temperature float64
+}
 
 // MixPart is one dataset of a mix.
 type MixPart struct {
@@ -166,7 +195,15 @@ var params = []param{
 	{Parameter{"balance", "none, tokens, quadratic", "none",
 		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths"},
 		choice(func(q *Query) *Balance { return &q.Balance }, balanceWords)},
-	{Parameter{"mix", "NAME=W,…", "", "weights, where several datasets are served (by their rows)"}, setMix},
+	{Parameter{"pack", "none, wrapped, bfd, bfd_split", "",
+		"fill rows with several documents: cut anywhere; whole, best fit decreasing; the same, longer ones split first (none, or what serve --pack says)"},
+		choice(func(q *Query) *Pack { return &q.Pack }, packWords)},
+	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
+		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
+	{Parameter{"borders", "keep, mask", "keep", "labels at the first token of each document in packed rows; mask makes them −100"},
+		flag(func(q *Query) *bool { return &q.MaskBorders }, "keep", "mask")},
+	{Parameter{"mix", "NAME=W,…", "", "weights, where several datasets are served (by their rows); " +
+		"temperature:T weighs by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},
 }
 
 // defaults is the query that sets no parameter.
@@ -232,20 +269,56 @@ func setSeed(q *Query, v string) error {
 	return nil
 }
 
+// setMix parses NAME=W,… or temperature:T, and after each semicolon at=ROW: and the same.
 func setMix(q *Query, v string) error {
-	for part := range strings.SplitSeq(v, ",") {
+	for i, text := range strings.Split(v, ";") {
+		if i == maxMixSegments {
+			return fmt.Errorf("more than %d changes", maxMixSegments-1)
+		}
+		var s MixSegment
+		if i > 0 {
+			at, rest, found := strings.Cut(text, ":")
+			number, isAt := strings.CutPrefix(at, "at=")
+			n, err := strconv.ParseInt(number, 10, 64)
+			if !found || !isAt || err != nil {
+				return fmt.Errorf("%q is not at=ROW:NAME=W,…", text)
+			}
+			if n <= q.Mix[i-1].At {
+				return fmt.Errorf("at=%d is not after the change before it", n)
+			}
+			s.At, text = n, rest
+		}
+		if err := s.parse(text); err != nil {
+			return err
+		}
+		q.Mix = append(q.Mix, s)
+	}
+	return nil
+}
+
+// parse sets the weights of a segment.
+func (s *MixSegment) parse(text string) error {
+	if t, found := strings.CutPrefix(text, "temperature:"); found {
+		temperature, err := strconv.ParseFloat(t, 64)
+		if err != nil || !(temperature >= 0 && temperature <= maxTemperature) {
+			return fmt.Errorf("%q is not a temperature from 0 to %d", t, maxTemperature)
+		}
+		s.Temperature = temperature
+		return nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
 		name, weight, found := strings.Cut(part, "=")
 		w, err := strconv.ParseFloat(weight, 64)
 		if !found || name == "" || err != nil || !(w > 0) || math.IsInf(w, 0) {
 			return fmt.Errorf("%q is not name=weight with a weight above 0", part)
 		}
-		if slices.ContainsFunc(q.Mix, func(p MixPart) bool { return p.Name == name }) {
+		if slices.ContainsFunc(s.Parts, func(p MixPart) bool { return p.Name == name }) {
 			return fmt.Errorf("%q is named twice", name)
 		}
-		if len(q.Mix) == maxMixParts {
+		if len(s.Parts) == maxMixParts {
 			return fmt.Errorf("more than %d datasets", maxMixParts)
 		}
-		q.Mix = append(q.Mix, MixPart{name, w})
+		s.Parts = append(s.Parts, MixPart{name, w})
 	}
 	return nil
 }

@@ -27,8 +27,11 @@ import (
 // Options configures a server. None of them changes a batch.
 type Options struct {
 	Backend Backend
-	Ledger  *budget.Ledger // bytes for streams; the process's other needs are reserved in it before
-	Log     *slog.Logger   // default: slog.Default
+	// Defaults are the parameters, as a query, that the Backend gives to requests that do not name
+	// pack; "" for none.
+	Defaults string
+	Ledger   *budget.Ledger // bytes for streams; the process's other needs are reserved in it before
+	Log      *slog.Logger   // default: slog.Default
 
 	// Token, where set, must come with every request over TCP but GET /healthz: as a bearer token
 	// or a Basic password.

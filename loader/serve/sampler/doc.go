@@ -42,6 +42,13 @@
 // it in the window), which counts on through the source's own epochs. An epoch of the mix has as
 // many positions as all sources have rows.
 //
+// Where the weights of a mix change at positions, the stretches between the changes are cut at the
+// beginnings of epochs too, and the windows of each piece begin anew: they have 1024 positions, the
+// last one of a piece perhaps n < 1024. There, the shares are the parts of n by weight, rounded down,
+// and the rest to the largest remainders. A source of weight 0 has none. The permutation of a window
+// that begins at position w is that under its n, k = key(seed, 5, w); and the number of a source's
+// row in it is the sum of the source's shares in all windows before, and the indexes of it before.
+//
 // Bucketing cuts the positions of an epoch into windows of `bucket`, the last one perhaps shorter.
 // A window's rows are sorted by length, equal lengths in the order they had; cut into groups of
 // `group`, the last perhaps shorter; and the groups come in the order permute(0), permute(1), …
@@ -72,6 +79,26 @@
 //  4. For rows × longest only: for k = G-1 … 1, the first sorted row before run k that is the longest
 //     of no run, was not swapped yet, and with which the rows of run k would cost no more than the
 //     costliest run, changes places with the longest row of run k.
+//
+// # Packed rows
+//
+// A packed order fills rows of L tokens with the rows of an order that is not bucketed, by a policy
+// of package pack. Let the sources have R rows and T tokens in all, m = max(1, T div R), and f the
+// most packed rows that one row can make: 1 under bfd, else the longest row's length divided by L,
+// rounded up. Then w is the least power of two that is not below
+//
+//	min(max(ceil(256·L/m), 2^10), 2^17, max(1, 2^18 div f))
+//
+// The positions of an epoch are cut into windows of w, the last one perhaps shorter, and each is
+// packed by itself. Packed rows are numbered: an epoch has R·f numbers, epoch e begins at e·R·f, and
+// window c of it at c·w·f more. The rows of a window take its first numbers; the others have no
+// row. Under wrapped, and where the order is that of the split (none), rows come as pack has them;
+// else the row with the i-th number is pack's row permute(i), n = rows of the window,
+// k = key(seed, 5, e, c).
+//
+// Start, and the position that follows a step, are such numbers. A number without a row stands for
+// the next one that has a row; a step that ends with a window's last row is followed by the first
+// number of the next window.
 //
 // # Invariants
 //

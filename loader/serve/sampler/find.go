@@ -66,7 +66,7 @@ func (o *Order) countBefore(source int, position int64) int64 {
 	if len(o.sources) == 1 {
 		return position
 	}
-	return o.mix.before64(source, position)
+	return o.mix.countBeforeWindow(source, position)
 }
 
 // place returns the position of a source's own row number k.

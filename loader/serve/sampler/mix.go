@@ -1,52 +1,106 @@
 package sampler
 
-import "sort"
+import (
+	"math"
+	"slices"
+	"sort"
+)
 
 // mixWindow is the number of positions in which every source gets its exact share: a seek computes
 // one window, and weights are kept to 1/1024.
 const mixWindow = 1024
 
+// Change is a mix that begins at a position.
+type Change struct {
+	At      int64     // ascending, above 0
+	Weights []float64 // of each source; 0 leaves it out
+}
+
 // mix deals positions out to sources by weight.
 type mix struct {
-	seed   uint64
-	shares []int64 // positions of each source in a window; their sum is mixWindow
+	seed     uint64
+	rows     int64     // of an epoch
+	segments []segment // what the weights are from a position on; one that is nowhere changed has one
+	changes  bool
 
-	window int64 // the one that source and before describe, -1 at first
+	// The window that is in hand, start -1 at first.
+	start  int64
 	source []uint8
 	before []uint16 // positions of the same source before this one in the window
+	counts []int64  // rows of each source before the window
 }
 
-func newMix(sources []Source, seed uint64) mix {
-	return mix{
-		seed: seed, shares: shares(sources), window: -1,
+// segment is a stretch of positions with the same weights.
+type segment struct {
+	from    int64
+	weights []float64
+	shares  []int64 // positions of each source in a window; their sum is mixWindow
+	epoch   []int64 // in a whole epoch
+}
+
+func newMix(sources []Source, changes []Change, rows int64, seed uint64) mix {
+	m := mix{
+		seed: seed, rows: rows, start: -1, changes: len(changes) > 0,
 		source: make([]uint8, mixWindow), before: make([]uint16, mixWindow),
 	}
+	weights := make([]float64, len(sources))
+	for i, s := range sources {
+		weights[i] = s.Weight
+	}
+	m.add(0, weights)
+	for _, c := range changes {
+		m.add(c.At, c.Weights)
+	}
+	return m
 }
 
-// shares divides mixWindow by weight: rounded down but at least 1, what is left to the largest
-// remainders.
-func shares(sources []Source) []int64 {
-	var total float64
-	for _, s := range sources {
-		total += s.Weight / float64(len(sources)) // the quotient keeps the sum of huge weights finite
+func (m *mix) add(from int64, weights []float64) {
+	s := segment{from: from, weights: weights, shares: shares(weights, mixWindow)}
+	if m.changes {
+		s.epoch = s.count(m.rows)
 	}
-	out := make([]int64, len(sources))
-	remainder := make([]float64, len(sources))
-	byRemainder := make([]int, len(sources))
+	m.segments = append(m.segments, s)
+}
+
+// count returns the positions of each source in the first n of a piece.
+func (s *segment) count(n int64) []int64 {
+	out := make([]int64, len(s.weights))
+	rest := shares(s.weights, n%mixWindow)
+	for i := range out {
+		out[i] = n/mixWindow*s.shares[i] + rest[i]
+	}
+	return out
+}
+
+// shares divides n positions by weight: rounded down, in a whole window at least 1 for a weight
+// above 0, and what is left to the largest remainders.
+func shares(weights []float64, n int64) []int64 {
+	var total float64
+	for _, w := range weights {
+		total += w / float64(len(weights)) // the quotient keeps the sum of huge weights finite
+	}
+	out := make([]int64, len(weights))
+	remainder := make([]float64, len(weights))
+	var byRemainder []int
 	sum := int64(0)
-	for i, s := range sources {
-		exact := s.Weight / float64(len(sources)) / total * mixWindow
-		out[i] = max(1, int64(exact))
+	for i, w := range weights {
+		exact := w / float64(len(weights)) / total * float64(n)
+		out[i] = int64(exact)
+		if w > 0 && n == mixWindow {
+			out[i] = max(1, out[i])
+		}
 		remainder[i] = exact - float64(out[i])
-		byRemainder[i] = i
+		if w > 0 {
+			byRemainder = append(byRemainder, i)
+		}
 		sum += out[i]
 	}
 	sort.SliceStable(byRemainder, func(i, j int) bool { return remainder[byRemainder[i]] > remainder[byRemainder[j]] })
-	for i := 0; sum < mixWindow; i = (i + 1) % len(out) {
+	for i := 0; sum < n; i = (i + 1) % len(byRemainder) {
 		out[byRemainder[i]]++
 		sum++
 	}
-	for sum > mixWindow {
+	for sum > n {
 		largest := 0
 		for i := range out {
 			if out[i] > out[largest] {
@@ -59,50 +113,152 @@ func shares(sources []Source) []int64 {
 	return out
 }
 
-// at is the source of a position and the position's number among that source's.
-func (m *mix) at(position int64) (source int, k int64) {
-	if w := position / mixWindow; w != m.window {
-		m.fill(w)
-	}
-	index := position % mixWindow
-	source = int(m.source[index])
-	return source, m.window*m.shares[source] + int64(m.before[index])
+// segmentAt returns the index of the segment that holds a position.
+func (m *mix) segmentAt(position int64) int {
+	return sort.Search(len(m.segments), func(i int) bool { return m.segments[i].from > position }) - 1
 }
 
-func (m *mix) fill(w int64) {
-	m.window = w
+// end is the position after segment i.
+func (m *mix) end(i int) int64 {
+	if i+1 < len(m.segments) {
+		return m.segments[i+1].from
+	}
+	return MaxPosition + m.rows
+}
+
+// windowOf returns the window that holds a position: its first position, its rows and its segment.
+// Where weights change, windows begin anew at each change and each epoch, and the last before one is
+// shorter.
+func (m *mix) windowOf(position int64) (start, rows int64, s *segment) {
+	if !m.changes {
+		return position / mixWindow * mixWindow, mixWindow, &m.segments[0]
+	}
+	i := m.segmentAt(position)
+	epoch := position / m.rows * m.rows
+	from, to := max(m.segments[i].from, epoch), min(m.end(i), epoch+m.rows)
+	start = from + (position-from)/mixWindow*mixWindow
+	return start, min(mixWindow, to-start), &m.segments[i]
+}
+
+// countBefore returns the rows of each source before the window that begins at start.
+func (m *mix) countBefore(start int64) []int64 {
+	counts := make([]int64, len(m.segments[0].weights))
+	if !m.changes {
+		for s := range counts {
+			counts[s] = start / mixWindow * m.segments[0].shares[s]
+		}
+		return counts
+	}
+	add := func(more []int64, times int64) {
+		for s := range counts {
+			counts[s] += times * more[s]
+		}
+	}
+	for i := range m.segments {
+		s := &m.segments[i]
+		from, to := s.from, min(m.end(i), start)
+		if from >= to {
+			break
+		}
+		if head := min((m.rows-from%m.rows)%m.rows, to-from); head > 0 {
+			add(s.count(head), 1)
+			from += head
+		}
+		add(s.epoch, (to-from)/m.rows)
+		if tail := (to - from) % m.rows; tail > 0 {
+			add(s.count(tail), 1)
+		}
+	}
+	return counts
+}
+
+// at is the source of a position and the position's number among that source's.
+func (m *mix) at(position int64) (source int, k int64) {
+	m.seek(position)
+	index := position - m.start
+	source = int(m.source[index])
+	return source, m.counts[source] + int64(m.before[index])
+}
+
+// seek makes the window that holds a position the one in hand.
+func (m *mix) seek(position int64) {
+	if m.start >= 0 && position >= m.start && position < m.start+int64(len(m.source)) {
+		return
+	}
+	start, rows, s := m.windowOf(position)
+	m.counts = m.countBefore(start)
+	k := key(m.seed, purposeMix, uint64(start/mixWindow))
+	dealt := s.shares
+	if m.changes {
+		k = key(m.seed, purposeChange, uint64(start))
+		if rows < mixWindow {
+			dealt = shares(s.weights, rows)
+		}
+	}
+	m.start, m.source, m.before = start, m.source[:rows], m.before[:rows]
 	var sourceOf [mixWindow]uint8
 	i := 0
-	for s, n := range m.shares {
+	for s, n := range dealt {
 		for range n {
 			sourceOf[i] = uint8(s)
 			i++
 		}
 	}
-	perm := newPermutation(mixWindow, key(m.seed, purposeMix, uint64(w)))
+	perm := newPermutation(uint64(rows), k)
 	var seen [MaxSources]uint16
-	for index := range mixWindow {
+	for index := range m.source {
 		s := sourceOf[perm.at(uint64(index))]
 		m.source[index], m.before[index] = s, seen[s]
 		seen[s]++
 	}
 }
 
-// before64 returns how many rows of a source come before the window that holds a position.
-func (m *mix) before64(source int, position int64) int64 {
-	return position / mixWindow * m.shares[source]
+// countBeforeWindow returns how many rows of a source come before the window that holds a position.
+func (m *mix) countBeforeWindow(source int, position int64) int64 {
+	start, _, _ := m.windowOf(position)
+	return m.countBefore(start)[source]
 }
 
-// place returns the position of a source's row number k: the inverse of at.
+// place returns the position of a source's row number k, the inverse of at; MaxPosition where none
+// before has it.
 func (m *mix) place(source int, k int64) int64 {
-	w, i := k/m.shares[source], k%m.shares[source]
-	if w != m.window {
-		m.fill(w)
+	w := int64(0)
+	if !m.changes {
+		w = k / m.segments[0].shares[source] * mixWindow
+	} else {
+		w = int64(sort.Search(MaxPosition, func(p int) bool { return m.countBeforeWindow(source, int64(p)) > k })) - 1
 	}
+	if w >= MaxPosition-1 {
+		return MaxPosition
+	}
+	m.seek(w)
 	for index, s := range m.source {
-		if int(s) == source && int64(m.before[index]) == i {
-			return w*mixWindow + int64(index)
+		if int(s) == source && m.counts[source]+int64(m.before[index]) == k {
+			return m.start + int64(index)
 		}
 	}
 	panic("sampler: a window of a mix lacks a row of its share")
+}
+
+// checkChanges returns what is wrong with the changes, "" for nothing.
+func checkChanges(o *Options) string {
+	last := int64(0)
+	for _, c := range o.Changes {
+		if c.At <= last || c.At >= MaxPosition {
+			return "rows at which weights change must rise from 1 on"
+		}
+		if last = c.At; len(c.Weights) != len(o.Sources) {
+			return "a change must have a weight for each dataset"
+		}
+		if !usable(c.Weights) {
+			return "weights must be positive numbers"
+		}
+	}
+	return ""
+}
+
+// usable reports whether some weight is above 0 and none is below or infinite.
+func usable(weights []float64) bool {
+	return !slices.ContainsFunc(weights, func(w float64) bool { return !(w >= 0) || math.IsInf(w, 0) }) &&
+		slices.ContainsFunc(weights, func(w float64) bool { return w > 0 })
 }

@@ -44,6 +44,8 @@ type Options struct {
 	Seed    uint64
 	Bucket  int // window in rows that is sorted by length; 0 = off, at most MaxBucket
 	Group   int // neighbours that stay together when a window is shuffled again; default DefaultGroup
+	// Changes are other weights of the sources from positions on. With any, a weight may be 0.
+	Changes []Change
 }
 
 // Ref names an example: its source and its row there.
@@ -101,7 +103,7 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 		if s.Rows < 1 || s.Rows >= MaxPosition/MaxSources {
 			return nil, &OptionError{"split", fmt.Sprintf("%d rows cannot be served", s.Rows)}
 		}
-		if len(o.Sources) > 1 && (!(s.Weight > 0) || math.IsInf(s.Weight, 0)) {
+		if len(o.Sources) > 1 && (!(s.Weight > 0) && (len(o.Changes) == 0 || s.Weight != 0) || math.IsInf(s.Weight, 0)) {
 			return nil, &OptionError{"mix", "weights must be positive numbers"}
 		}
 		order.rows += s.Rows
@@ -109,7 +111,13 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 			epoch: -1}
 	}
 	if len(o.Sources) > 1 {
-		order.mix = newMix(o.Sources, o.Seed)
+		if reason := checkChanges(&o); reason != "" {
+			return nil, &OptionError{"mix", reason}
+		}
+		order.mix = newMix(o.Sources, o.Changes, order.rows, o.Seed)
+		if !usable(order.mix.segments[0].weights) {
+			return nil, &OptionError{"mix", "weights must be positive numbers"}
+		}
 	}
 	order.window.start = -1
 	return order, nil

@@ -206,12 +206,8 @@ func TestMixKeepsWeightsAndEpochs(t *testing.T) {
 
 func TestSharesSumUp(t *testing.T) {
 	for _, weights := range [][]float64{{1, 1}, {1, 1, 1}, {1e-300, 1e300}, {1e308, 1e308, 1e308}, {1, 2, 3, 4, 5, 6, 7}, {1e-9, 1e-9, 1}} {
-		var sources []Source
-		for _, w := range weights {
-			sources = append(sources, Source{1, w})
-		}
 		var sum int64
-		for _, s := range shares(sources) {
+		for _, s := range shares(weights, mixWindow) {
 			if s < 1 {
 				t.Errorf("%v: a share of %d", weights, s)
 			}

@@ -28,6 +28,8 @@ const (
 	purposeBlock
 	purposeMix
 	purposeGroup
+	purposeChange
+	purposePack
 )
 
 const (

@@ -99,28 +99,37 @@ const lookAhead = 256
 // NewSteps makes the stream of batches that o describes.
 func NewSteps(order *Order, o StepOptions) (*Steps, error) {
 	o.World, o.Multiple = max(o.World, 1), max(o.Multiple, 1)
-	s := &Steps{order: order, opts: o, position: o.Start, end: MaxPosition}
-	if o.Epochs > 0 && o.Epochs <= MaxPosition/order.rows {
-		s.end = o.Epochs * order.rows
+	end, err := o.check(order.rows)
+	if err != nil {
+		return nil, err
+	}
+	return &Steps{order: order, opts: o, position: o.Start, end: end}, nil
+}
+
+// check returns the first position that is not served of epochs of the given rows.
+func (o StepOptions) check(rows int64) (end int64, err error) {
+	end = MaxPosition
+	if o.Epochs > 0 && o.Epochs <= MaxPosition/rows {
+		end = o.Epochs * rows
 	}
 	switch {
 	case o.BatchRows < 1 || int64(o.BatchRows)*int64(o.World) > 1<<40:
-		return nil, &OptionError{"batch_size", "must be at least 1"}
+		return 0, &OptionError{"batch_size", "must be at least 1"}
 	case o.Rank < 0 || o.Rank >= o.World:
-		return nil, &OptionError{"rank", fmt.Sprintf("must be 0 to world-1 (%d)", o.World-1)}
+		return 0, &OptionError{"rank", fmt.Sprintf("must be 0 to world-1 (%d)", o.World-1)}
 	case o.MaxTokens < 0:
-		return nil, &OptionError{"max_tokens", "must not be negative"}
+		return 0, &OptionError{"max_tokens", "must not be negative"}
 	case o.Tail > Keep:
-		return nil, &OptionError{"tail", "must be drop, pad or keep"}
+		return 0, &OptionError{"tail", "must be drop, pad or keep"}
 	case o.Balance > Quadratic:
-		return nil, &OptionError{"balance", "must be none, tokens or quadratic"}
+		return 0, &OptionError{"balance", "must be none, tokens or quadratic"}
 	case o.Epochs < 0:
-		return nil, &OptionError{"epochs", "must not be negative"}
-	case o.Start < 0 || o.Start > s.end:
-		return nil, &OptionError{"start", fmt.Sprintf("row %d lies outside of the %d rows of %d epochs", o.Start,
-			s.end, o.Epochs)}
+		return 0, &OptionError{"epochs", "must not be negative"}
+	case o.Start < 0 || o.Start > end:
+		return 0, &OptionError{"start", fmt.Sprintf("row %d lies outside of the %d rows of %d epochs", o.Start, end,
+			o.Epochs)}
 	}
-	return s, nil
+	return end, nil
 }
 
 // Position is the row at which the next step begins.

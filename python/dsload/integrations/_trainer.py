@@ -131,7 +131,7 @@ class _Resumed:
     def __init__(self, loader: Loader, checkpoint: str) -> None:
         self.left: Optional[tuple[int, int]] = None  # the loader's epoch and the batches left of it, where these can be known
         self.place: Optional[tuple[int, int]] = None  # epochs done, and batches of the one begun
-        if loader._query.epochs == 1 and not loader._query.max_tokens:
+        if loader._query.epochs == 1 and not loader._query.uneven:
             self.left = loader._left()
         with open(os.path.join(checkpoint, "trainer_state.json"), encoding="utf-8") as f:
             self.global_step = int(json.load(f)["global_step"])

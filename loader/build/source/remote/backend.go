@@ -40,6 +40,10 @@ func (s *Store) backend(uri string) (backend, error) {
 		b = web{s}
 	case "hf":
 		b, err = newHub(s)
+	case "s3":
+		b, err = newS3(s)
+	case "gs":
+		b, err = newGS(s)
 	default:
 		return nil, &Error{Kind: ErrUsage, Text: "addresses of kind " + scheme + ":// cannot be read"}
 	}

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/serve"
+)
+
+// machine is what doctor reports about the machine.
+type machine struct {
+	Processors    int              `json:"processors"` // available to this process
+	Memory        int64            `json:"memory_bytes,omitempty"`
+	Available     int64            `json:"memory_available_bytes,omitempty"`
+	CgroupLimit   int64            `json:"cgroup_memory_bytes,omitempty"` // 0 where there is none
+	SharedMemory  *space           `json:"shared_memory,omitempty"`
+	Disk          *space           `json:"disk,omitempty"`
+	DiskSpeed     float64          `json:"disk_write_mb_per_s,omitempty"`
+	DiskError     string           `json:"disk_error,omitempty"`
+	DefaultMemory int64            `json:"default_memory_bytes"`
+	SmallestCaps  map[string]int64 `json:"smallest_caps_bytes"` // by built-in tokenizer, for default settings
+	Platform      string           `json:"platform"`
+	GPUs          []gpu            `json:"gpus"`
+	GPUError      string           `json:"gpu_error,omitempty"` // why nvidia-smi could not list the GPUs
+	Python        *python          `json:"python,omitempty"`
+	Settings      []setting        `json:"settings"`
+}
+
+// space is a file system's size and what is free of it for this user.
+type space struct {
+	Path  string `json:"path"`
+	Total int64  `json:"bytes"`
+	Free  int64  `json:"free_bytes"`
+}
+
+// python is the interpreter that python3 starts.
+type python struct {
+	Path    string `json:"path"`
+	Version string `json:"version,omitempty"`
+	Torch   string `json:"torch,omitempty"` // its version; "" where it is not installed
+	Error   string `json:"error,omitempty"`
+}
+
+// setting is one that fits this machine.
+type setting struct {
+	For    string `json:"for"` // the command, or what it is of
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Reason string `json:"reason"`
+}
+
+func examineMachine(ctx context.Context, w io.Writer, asJSON bool) error {
+	m := machine{Processors: runtime.GOMAXPROCS(0), DefaultMemory: loader.DefaultMemory(), SmallestCaps: map[string]int64{},
+		Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	for _, name := range loader.BuiltinTokenizers() {
+		plan, err := build.PlanMemory(build.Options{Tokenizer: name, Memory: 1 << 30})
+		if err != nil {
+			return err
+		}
+		m.SmallestCaps[name] = plan.Smallest
+	}
+	m.Memory, m.Available = systemMemory()
+	if limit, err := memlimit.FromCgroup(); err == nil && (m.Memory == 0 || int64(limit) < m.Memory) {
+		m.CgroupLimit = int64(limit)
+	}
+	m.SharedMemory = spaceOf("/dev/shm")
+	m.examineDisk(ctx)
+	m.Python = findPython(ctx)
+	gpus, err := listGPUs(ctx)
+	m.GPUs = append([]gpu{}, gpus...)
+	if err != nil && !errors.Is(err, exec.ErrNotFound) {
+		m.GPUError = err.Error()
+	}
+	m.Settings = m.settings()
+	if asJSON {
+		return json.NewEncoder(w).Encode(m)
+	}
+	return writeText(w, m.text(err))
+}
+
+// text is the result for people. gpuErr is why GPUs could not be listed.
+func (m *machine) text(gpuErr error) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %s for this process\n", m.Platform, plural(m.Processors, "processor"))
+	if m.Memory > 0 {
+		fmt.Fprintf(&b, "memory: %s, %s of it available\n", formatSize(m.Memory), formatSize(m.Available))
+	}
+	if m.CgroupLimit > 0 {
+		fmt.Fprintf(&b, "control group: at most %s of memory for everything in this container\n", formatSize(m.CgroupLimit))
+	} else {
+		b.WriteString("control group: no limit of memory\n")
+	}
+	if s := m.SharedMemory; s != nil {
+		fmt.Fprintf(&b, "shared memory: %s, %s free (%s); dsload uses none of it, workers of a torch DataLoader do\n", formatSize(s.Total), formatSize(s.Free), s.Path)
+	}
+	if d := m.Disk; d != nil {
+		fmt.Fprintf(&b, "disk: %s free of %s (%s)", formatSize(d.Free), formatSize(d.Total), d.Path)
+		if m.DiskError != "" {
+			fmt.Fprintf(&b, "; its speed cannot be measured: %s", m.DiskError)
+		} else {
+			fmt.Fprintf(&b, ", writes %.0f MB/s", m.DiskSpeed)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "default memory cap of a build: %s (256MiB, or half of the control group's or machine's limit if that is less)\n", formatSize(m.DefaultMemory))
+	for _, name := range loader.BuiltinTokenizers() {
+		fmt.Fprintf(&b, "smallest cap with tokenizer %s and %s: %dMiB\n", name, plural(m.Processors, "worker"), (m.SmallestCaps[name]+1<<20-1)>>20)
+	}
+	writeGPUs(&b, m.GPUs, gpuErr)
+	b.WriteString(m.Python.text())
+	b.WriteString("\nsettings that fit:\n")
+	for _, s := range m.Settings {
+		option := s.Name + " " + s.Value
+		if !strings.HasPrefix(s.Name, "--") {
+			option = s.Name + "=" + s.Value
+		}
+		fmt.Fprintf(&b, "  %-8s %-26s %s\n", s.For, option, s.Reason)
+	}
+	return b.String()
+}
+
+func (p *python) text() string {
+	switch {
+	case p == nil:
+		return "Python: none found (python3 is not on PATH)\n"
+	case p.Error != "":
+		return fmt.Sprintf("Python: %s does not work: %s\n", p.Path, p.Error)
+	case p.Torch == "":
+		return fmt.Sprintf("Python: %s (%s), without torch: batches are numpy arrays\n", p.Version, p.Path)
+	}
+	return fmt.Sprintf("Python: %s (%s), torch %s\n", p.Version, p.Path, p.Torch)
+}
+
+// pythonTimeout limits the question to Python, which may lie on a slow disk.
+const pythonTimeout = 10 * time.Second
+
+// pythonQuestion prints the version of Python, then that of torch without importing it.
+const pythonQuestion = `import sys, importlib.metadata as m
+print(".".join(map(str, sys.version_info[:3])))
+try: print(m.version("torch"))
+except m.PackageNotFoundError: print()`
+
+// findPython asks the interpreter of the active environment, or python3 on PATH; nil where there is none.
+func findPython(ctx context.Context) *python {
+	path := ""
+	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
+		path, _ = exec.LookPath(filepath.Join(env, "bin", "python3")) // "" where it is none
+	}
+	if path == "" {
+		var err error
+		if path, err = exec.LookPath("python3"); err != nil {
+			return nil
+		}
+	}
+	p := &python{Path: path}
+	ctx, cancel := context.WithTimeout(ctx, pythonTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "-c", pythonQuestion)
+	cmd.Dir = "/" // nothing of this folder is imported
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	version, torch, found := strings.Cut(strings.TrimRight(string(out), "\n"), "\n")
+	if err != nil || version == "" {
+		p.Error = "no answer"
+		if err != nil {
+			p.Error = err.Error()
+		}
+		return p
+	}
+	if p.Version = version; found {
+		p.Torch = strings.TrimSpace(torch)
+	}
+	return p
+}
+
+const (
+	// speedBytes is how much is written to measure a disk, at most for speedTime.
+	speedBytes = 64 << 20
+	speedTime  = time.Second
+)
+
+// examineDisk sets the space of this folder's disk, and how fast it writes what is then synced.
+func (m *machine) examineDisk(ctx context.Context) {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "."
+	}
+	if m.Disk = spaceOf(dir); m.Disk == nil {
+		return
+	}
+	if m.Disk.Free < 4*speedBytes {
+		m.DiskError = "too little is free to write to it"
+		return
+	}
+	if m.DiskSpeed, err = writeSpeed(ctx, dir); err != nil {
+		m.DiskError = err.Error()
+	}
+}
+
+// writeSpeed writes a file into a folder, syncs it, removes it, and returns the MB a second.
+func writeSpeed(ctx context.Context, dir string) (speed float64, err error) {
+	f, err := os.CreateTemp(dir, ".dsload-doctor-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	piece := make([]byte, 1<<20)
+	for i := range piece { // a file system that compresses should have something to do
+		piece[i] = byte(i * i >> 7)
+	}
+	start, written := time.Now(), 0
+	for written < speedBytes && time.Since(start) < speedTime && ctx.Err() == nil {
+		n, err := f.Write(piece)
+		if err != nil {
+			return 0, err
+		}
+		written += n
+	}
+	if err := f.Sync(); err != nil {
+		return 0, err
+	}
+	return float64(written) / 1e6 / max(time.Since(start).Seconds(), 1e-6), ctx.Err()
+}
+
+const (
+	// rowBytes is what a row of the default 512 tokens takes on disk, its other columns included.
+	rowBytes = 512*2 + 20
+	// wantedRows is the rows of an optimizer step that batch and accumulation should make.
+	wantedRows = 32
+	// gptFixed and gptRow are what training GPT-2 (124 M parameters) with AdamW under bfloat16
+	// autocast takes by dsload.memory.estimate, at 512 tokens a row: whatever the batch, and for
+	// each row of it. gradients are kept between micro-batches.
+	gptFixed, gptRow = 2_239_916_544, 593_467_392
+	// gpuShare is the share of a GPU's free memory that is planned with.
+	gpuShare = 0.9
+)
+
+// settings are those that fit the machine, each with its reason.
+func (m *machine) settings() []setting {
+	limit := m.CgroupLimit
+	why := fmt.Sprintf("a build needs no more to run at full speed with %s; a larger cap only allows longer records", plural(m.Processors, "worker"))
+	if limit == 0 {
+		limit = m.Memory
+	}
+	if limit > 0 && m.DefaultMemory < 256<<20 {
+		why = fmt.Sprintf("half of the %s that this process may take, so that the page cache keeps the rest", formatSize(limit))
+	}
+	out := []setting{
+		{"build", "--memory", formatSize(m.DefaultMemory), why},
+		{"build", "--workers", fmt.Sprint(m.Processors), "one for each processor that this process may use; more only wait for each other"},
+	}
+	if m.Disk != nil {
+		if rows := roundDown(m.Disk.Free / 2 / rowBytes); rows > 0 {
+			out = append(out, setting{"build", "--max-examples", fmt.Sprint(rows),
+				fmt.Sprintf("rows of 512 tokens that fill half of the %s free here; the rest is for checkpoints of the model", formatSize(m.Disk.Free))})
+		}
+	}
+	out = append(out, setting{"serve", "--memory", formatSize(serve.DefaultMemory), "holds 256 trainers that read 32 rows of 512 tokens each; larger batches need more"})
+	for _, g := range m.GPUs {
+		out = append(out, g.settings()...)
+	}
+	return out
+}
+
+// settings are batch and accumulation for the memory that is free on a GPU.
+func (g *gpu) settings() []setting {
+	free := g.Total - g.Used
+	if g.Total == 0 {
+		return nil
+	}
+	name := fmt.Sprintf("GPU %d", g.Index)
+	rows := (int64(gpuShare*float64(free)) - gptFixed) / gptRow
+	if rows < 1 {
+		return []setting{{name, "batch_size", "1", fmt.Sprintf("%s are free of %s, too little for GPT-2 with AdamW, which takes %s for one row; end what holds the rest, or train a smaller model", formatSize(free), formatSize(g.Total), formatSize(gptFixed+gptRow))}}
+	}
+	batch := int64(1)
+	for batch*2 <= min(rows, wantedRows) {
+		batch *= 2
+	}
+	return []setting{
+		{name, "batch_size", fmt.Sprint(batch), fmt.Sprintf("of the %s free, 90%% holds %d rows of 512 tokens of GPT-2 (124 M parameters, AdamW, bfloat16 autocast); dsload.memory.find_max_batch_size measures your model", formatSize(free), rows)},
+		{name, "accumulation", fmt.Sprint(wantedRows / batch), fmt.Sprintf("with this batch makes an optimizer step of %d rows", wantedRows)},
+	}
+}
+
+// roundDown keeps the two leading digits of n.
+func roundDown(n int64) int64 {
+	unit := int64(1)
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return n / unit * unit
+}

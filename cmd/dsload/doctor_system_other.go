@@ -1,0 +1,17 @@
+//go:build !linux
+
+package main
+
+import "github.com/KimMachineGun/automemlimit/memlimit"
+
+// systemMemory returns the machine's memory; what of it is available is not known here.
+func systemMemory() (total, available int64) {
+	limit, err := memlimit.FromSystem()
+	if err != nil {
+		return 0, 0
+	}
+	return int64(limit), int64(limit)
+}
+
+// spaceOf returns nil: the space of a file system is not known here.
+func spaceOf(string) *space { return nil }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/dsload/dsload/shard"
+)
+
+const (
+	// mostBins is the maximum number of lines of a histogram.
+	mostBins = 10
+	// leastBar and mostBar are the columns of its longest bar.
+	leastBar, mostBar = 10, 40
+)
+
+// eighths are blocks of one to eight eighths of a column.
+var eighths = []rune("▏▎▍▌▋▊▉█")
+
+// histogram draws the lengths of rows, one line a range, at most width columns wide.
+func histogram(lengths [][3]int64, width int) string {
+	if len(lengths) == 0 {
+		return ""
+	}
+	_, longest := shard.BucketBounds(lengths[len(lengths)-1][0])
+	step := binWidth(longest + 1)
+	counts := make([]float64, longest/step+1)
+	for _, bucket := range lengths {
+		low, high := shard.BucketBounds(bucket[0])
+		for at := low; at <= high; at = (at/step + 1) * step { // a wide bucket reaches into several bins
+			part := min(high, (at/step+1)*step-1) - at + 1
+			counts[at/step] += float64(bucket[1]) * float64(part) / float64(high-low+1)
+		}
+	}
+	most := 0.0
+	ranges, figures := make([]string, len(counts)), make([]string, len(counts))
+	rangeWidth, figureWidth := 0, 0
+	for i, n := range counts {
+		most = max(most, n)
+		ranges[i] = fmt.Sprintf("%s–%s", formatCount(int64(i)*step), formatCount(int64(i+1)*step-1))
+		figures[i] = formatCount(int64(math.Round(n)))
+		rangeWidth, figureWidth = max(rangeWidth, columns(ranges[i])), max(figureWidth, columns(figures[i]))
+	}
+	bar := min(mostBar, max(leastBar, width-rangeWidth-figureWidth-6))
+	var b strings.Builder
+	for i, n := range counts {
+		fmt.Fprintf(&b, "  %*s  %*s  %s\n", rangeWidth, ranges[i], figureWidth, figures[i], barOf(n/most, bar))
+	}
+	return strings.ReplaceAll(b.String(), " \n", "\n")
+}
+
+// barOf is a bar of that share of the columns; a share above 0 shows.
+func barOf(share float64, columns int) string {
+	n := int(math.Round(share * float64(8*columns)))
+	if n == 0 && share > 0 {
+		n = 1
+	}
+	bar := strings.Repeat("█", n/8)
+	if n%8 > 0 {
+		bar += string(eighths[n%8-1])
+	}
+	return bar
+}
+
+// binWidth is the least of 1, 2, 5, 10, … by which n lengths make at most mostBins bins.
+func binWidth(n int64) int64 {
+	for step := int64(1); ; step *= 10 {
+		for _, k := range []int64{1, 2, 5} {
+			if k*step*mostBins >= n {
+				return k * step
+			}
+		}
+	}
+}

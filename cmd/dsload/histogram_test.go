@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/loader"
+)
+
+// A histogram has every row, no line is wider than asked for, and the longest bar is that of the most rows.
+func TestHistogram(t *testing.T) {
+	for _, lengths := range [][][3]int64{
+		{{1, 5, 5}}, {{0, 1, 0}, {7, 9, 63}, {127, 1_000_000, 127_000_000}}, {{128, 5, 640}, {4096, 12, 50_000}, {1 << 20, 1, 1 << 20}},
+	} {
+		var want float64
+		for _, b := range lengths {
+			want += float64(b[1])
+		}
+		for _, width := range []int{40, 80, 200} {
+			text := histogram(lengths, width)
+			var got float64
+			for line := range strings.Lines(text) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+					t.Errorf("%d columns of %d: %q", n, width, line)
+				}
+				var n float64
+				m := regexp.MustCompile(`–[\d,]+ +([\d,]+)`).FindStringSubmatch(line)
+				if m == nil {
+					t.Fatalf("%q", line)
+				}
+				fmt.Sscan(strings.ReplaceAll(m[1], ",", ""), &n)
+				got += n
+				if (n > 0) != strings.ContainsAny(line, "▏▎▍▌▋▊▉█") {
+					t.Errorf("%v rows: %q", n, line)
+				}
+			}
+			if got < want-mostBins || got > want+mostBins || strings.Count(text, "\n") > mostBins+1 {
+				t.Errorf("%v of %v rows:\n%s", got, want, text)
+			}
+		}
+	}
+	if text := histogram(nil, 80); text != "" {
+		t.Errorf("no rows: %q", text)
+	}
+}
+
+// Colours end with each token, and nothing of the text acts.
+func TestExplainInColours(t *testing.T) {
+	tok, err := loader.OpenTokenizerWith("gpt2", loader.TokenizerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	e := &explainer{tokenizer: tok, colours: true}
+	if err := e.write(&out, []byte("Hello, \x1b]0;pwned\x07 world\u202e")); err != nil {
+		t.Fatal(err)
+	}
+	sgr := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	codes := sgr.FindAllString(out.String(), -1)
+	seen := map[string]bool{}
+	for i, code := range codes {
+		if (i%2 == 1) != (code == endColours) {
+			t.Fatalf("codes %q", codes)
+		}
+		seen[code] = true
+	}
+	if len(seen) < 3 {
+		t.Errorf("codes %v", seen)
+	}
+	if rest := sgr.ReplaceAllString(out.String(), ""); strings.IndexFunc(rest, acts) >= 0 || !strings.Contains(rest, `\x1b]0;pwned\x07`) {
+		t.Errorf("%q", rest)
+	}
+}

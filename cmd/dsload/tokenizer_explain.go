@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize"
+	"github.com/spf13/cobra"
+)
+
+// An explainer shows where the tokens of a text begin and end: by colours on a terminal, else by a
+// mark between them.
+type explainer struct {
+	tokenizer *tokenize.Tokenizer
+	special   bool // the tokens that the tokenizer puts around a text are shown
+	colours   bool
+	ids       []uint32
+	offsets   []tokenize.Offset
+}
+
+// borderMark stands between tokens where there are no colours.
+const borderMark = "│"
+
+// grounds are the colours of tokens in turn, dark and light enough for black text; framed is that of
+// special tokens. The 256 colours of the palette are the same on dark and light terminals.
+var grounds = []string{"\x1b[30;48;5;153m", "\x1b[30;48;5;223m", "\x1b[30;48;5;157m", "\x1b[30;48;5;225m"}
+
+const (
+	framed     = "\x1b[97;48;5;240m"
+	endColours = "\x1b[0m"
+)
+
+// colourful reports whether colours may be written to w: it is a terminal that has some, and nobody
+// asked for none.
+func colourful(w io.Writer) bool {
+	if g, ok := w.(*terminalWriter); ok {
+		w = g.w
+	}
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// segment is a stretch of the text: the tokens that begin in it, none where it became no token.
+type segment struct {
+	text    string
+	ids     []uint32
+	special bool
+}
+
+// segments returns the text in order, cut where tokens begin. Tokens that share a character are together.
+func (e *explainer) segments(text []byte) (out []segment, err error) {
+	t := e.tokenizer
+	around := func(ids []uint32) {
+		for _, id := range ids {
+			name, _ := t.Token(id)
+			out = append(out, segment{name, []uint32{id}, true})
+		}
+	}
+	if e.special {
+		around(t.Prefix())
+	}
+	e.ids, e.offsets, err = t.AppendTokensOffsets(e.ids[:0], e.offsets[:0], text)
+	switch {
+	case errors.Is(err, tokenize.ErrUnsupported): // a SentencePiece model has no offsets: its pieces are shown
+		err = nil
+		for _, id := range t.NewEncoder(tokenize.EncoderOptions{}).AppendTokens(e.ids[:0], text) {
+			name, _ := t.Token(id)
+			out = append(out, segment{strings.ReplaceAll(name, "▁", " "), []uint32{id}, false})
+		}
+	case err != nil:
+		return nil, err
+	default:
+		out = append(out, e.cut(text)...)
+	}
+	if e.special {
+		around(t.Suffix())
+	}
+	return out, nil
+}
+
+// cut cuts the text at the offsets of its tokens.
+func (e *explainer) cut(text []byte) (out []segment) {
+	done := 0
+	for i := 0; i < len(e.ids); {
+		start, end := e.offsets[i].Start, e.offsets[i].End
+		next := i + 1
+		for next < len(e.ids) && (e.offsets[next].Start < end || !utf8.Valid(text[start:end]) && end-start < utf8.UTFMax*2) {
+			end = max(end, e.offsets[next].End)
+			next++
+		}
+		start = max(start, done)
+		if start > done {
+			out = append(out, segment{text: string(text[done:start])})
+		}
+		end = max(end, start)
+		out = append(out, segment{text: string(text[start:end]), ids: slices.Clone(e.ids[i:next])})
+		done, i = end, next
+	}
+	if done < len(text) {
+		out = append(out, segment{text: string(text[done:])})
+	}
+	return out
+}
+
+// write writes one text: its tokens, then how many there are and their ids.
+func (e *explainer) write(out io.Writer, text []byte) error {
+	segments, err := e.segments(text)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	var ids []string
+	for i, s := range segments {
+		shown := shownToken(s.text)
+		switch {
+		case e.colours && s.special:
+			b.WriteString(framed + shown + endColours)
+		case e.colours && len(s.ids) > 0:
+			b.WriteString(grounds[len(ids)%len(grounds)] + shown + endColours)
+		case e.colours:
+			b.WriteString(shown)
+		default:
+			if i > 0 {
+				b.WriteString(borderMark)
+			}
+			b.WriteString(shown)
+		}
+		own := make([]string, len(s.ids))
+		for k, id := range s.ids {
+			own[k] = strconv.Itoa(int(id))
+		}
+		if len(own) > 0 {
+			ids = append(ids, strings.Join(own, "+"))
+		}
+	}
+	n := 0
+	for _, s := range segments {
+		n += len(s.ids)
+	}
+	fmt.Fprintf(&b, "\n  %s: %s", plural(n, "token"), strings.Join(ids, " "))
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// shownToken is a token's text on one line, without anything that a terminal would act on.
+func shownToken(text string) string {
+	return strings.NewReplacer("\n", "⏎", "\t", "⇥").Replace(printable(text))
+}
+
+// runExplain shows each line of stdin with the borders of its tokens.
+func runExplain(cmd *cobra.Command, f *codecFlags) error {
+	if f.asJSON {
+		return usagef("%s: --explain is for people and --json for programs; give one of them", cmd.CommandPath())
+	}
+	t, err := openTokenizer(&f.tokenizer, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	stdout := cmd.OutOrStdout()
+	e := &explainer{tokenizer: t, special: !f.noSpecial, colours: colourful(stdout)}
+	if guard, ok := stdout.(*terminalWriter); ok {
+		cmd.SetOut(guard.w) // colours are ours, and what they surround is made printable
+	}
+	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
+		if err := e.write(out, line); err != nil {
+			return fmt.Errorf("encode: stdin line %d: %w", n, err)
+		}
+		return nil
+	})
+}

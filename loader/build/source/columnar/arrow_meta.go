@@ -1,0 +1,441 @@
+package columnar
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Arrow's types by their numbers in the format.
+const (
+	arrowNull          = 1
+	arrowInt           = 2
+	arrowFloat         = 3
+	arrowBinary        = 4
+	arrowUtf8          = 5
+	arrowBool          = 6
+	arrowDecimal       = 7
+	arrowDate          = 8
+	arrowTime          = 9
+	arrowTimestamp     = 10
+	arrowInterval      = 11
+	arrowList          = 12
+	arrowStruct        = 13
+	arrowUnion         = 14
+	arrowFixedBinary   = 15
+	arrowFixedList     = 16
+	arrowMap           = 17
+	arrowDuration      = 18
+	arrowLargeBinary   = 19
+	arrowLargeUtf8     = 20
+	arrowLargeList     = 21
+	arrowRunEnd        = 22
+	arrowBinaryView    = 23
+	arrowUtf8View      = 24
+	arrowListView      = 25
+	arrowLargeListView = 26
+)
+
+// An arrowField is a column or a part of one.
+type arrowField struct {
+	name       string
+	kind       byte
+	width      int // bytes of a value of fixed width; elements of a fixed list
+	unit       int
+	signed     bool
+	scale      int
+	dictionary bool
+	children   []*arrowField
+
+	node, buffer int  // its first ones in a record batch
+	wanted       bool // it lies in a wanted column
+}
+
+// A batch is a record batch in the file.
+type batch struct {
+	meta     int64 // where its message's metadata begins
+	metaSize int32
+	body     int64
+	bodySize int64
+	rows     int64
+}
+
+type arrowFile struct {
+	at      io.ReaderAt
+	size    int64
+	options Options
+	fields  []*arrowField
+	top     []*arrowField // the wanted columns
+	batches []batch
+	nodes   int // of a record batch
+	buffers int
+	largest int64 // metadata of one message
+	window  int64 // that decompressors of all wanted buffers take together
+}
+
+const (
+	arrowMagic     = "ARROW1\x00\x00"
+	maxMessage     = 64 << 20
+	maxArrowFields = 1 << 16
+	messageSchema  = 1
+	messageDict    = 2
+	messageBatch   = 3
+)
+
+// IsArrowStream reports whether an Arrow IPC stream begins here: its first message is a schema.
+func IsArrowStream(head []byte) bool {
+	from := 0
+	switch {
+	case len(head) < 32:
+		return false
+	case binary.LittleEndian.Uint32(head) == 0xffffffff:
+		from = 8
+	case head[3] != 0:
+		return false
+	default: // the form of before 2019 has no mark
+		from = 4
+	}
+	n := u32(head, from-4)
+	if n < 16 || n > maxMessage || n%8 != 0 {
+		return false
+	}
+	m := rootTable(head[from:])
+	return m.byte(1, 0) == messageSchema && m.short(0, 0) >= 2 && m.short(0, 0) <= 8
+}
+
+// OpenArrow reads the metadata of an Arrow IPC file or stream.
+func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
+	f := &arrowFile{at: at, size: size, options: o}
+	head := make([]byte, min(size, 8))
+	if err := readAt(at, head, 0); err != nil {
+		return nil, err
+	}
+	var err error
+	if string(head) == arrowMagic {
+		err = f.readFooter()
+	} else {
+		err = f.readStream()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.Text != "" {
+		if err := f.checkText(); err != nil {
+			return nil, err
+		}
+	}
+	for _, field := range f.top {
+		if err := field.check(field.name); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.measure()
+}
+
+// message reads the metadata of a message: io.EOF at the end mark of a stream. next is where its body
+// begins.
+func (f *arrowFile) message(offset int64) (m table, from int64, size int32, err error) {
+	var head [8]byte
+	if offset == f.size {
+		return m, 0, 0, corrupt("the file ends without its end mark; copy it again")
+	}
+	n := min(8, f.size-offset)
+	if n < 4 {
+		return m, 0, 0, corrupt("the file ends early, at byte %d", f.size)
+	}
+	if err := readAt(f.at, head[:n], offset); err != nil {
+		return m, 0, 0, err
+	}
+	length := binary.LittleEndian.Uint32(head[:])
+	from = offset + 4
+	if length == 0xffffffff {
+		if n < 8 {
+			return m, 0, 0, corrupt("the file ends early, at byte %d", f.size)
+		}
+		length = binary.LittleEndian.Uint32(head[4:])
+		from += 4
+	}
+	if length == 0 {
+		return m, from, 0, io.EOF
+	}
+	if length > maxMessage || int64(length) > f.size-from {
+		return m, 0, 0, corrupt("a message at byte %d is longer than the file", offset)
+	}
+	if limit := f.options.MaxBytes; limit > 0 && int64(length) > limit {
+		return m, 0, 0, &SizeError{"a message", int64(length)}
+	}
+	f.largest = max(f.largest, int64(length))
+	data := make([]byte, length)
+	if err := readAt(f.at, data, from); err != nil {
+		return m, 0, 0, err
+	}
+	return rootTable(data), from, int32(length), nil
+}
+
+func (f *arrowFile) readStream() error {
+	for offset := int64(0); ; {
+		m, from, size, err := f.message(offset)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		body, bodySize := from+int64(size), m.long(3)
+		if bodySize < 0 || bodySize > f.size-body {
+			return corrupt("the file ends within a record batch, which begins at byte %d", offset)
+		}
+		if err := f.take(m, from, size, body, bodySize); err != nil {
+			return err
+		}
+		offset = body + (bodySize+7)/8*8
+	}
+	if f.fields == nil {
+		return corrupt("the stream has no schema")
+	}
+	return nil
+}
+
+// take notes a message.
+func (f *arrowFile) take(m table, from int64, size int32, body, bodySize int64) error {
+	header, ok := m.table(2)
+	if !ok {
+		return corrupt("a message at byte %d has no header", from)
+	}
+	switch m.byte(1, 0) {
+	case messageSchema:
+		if f.fields != nil {
+			return corrupt("the file has two schemas")
+		}
+		return f.schema(header)
+	case messageBatch:
+		if f.fields == nil {
+			return corrupt("a record batch precedes the schema")
+		}
+		rows := header.long(0)
+		if rows < 0 {
+			return corrupt("a record batch has an impossible number of rows")
+		}
+		f.batches = append(f.batches, batch{from, size, body, bodySize, rows})
+	}
+	return nil
+}
+
+func (f *arrowFile) readFooter() error {
+	const end = 10
+	var tail [end]byte
+	if f.size < 8+end {
+		return corrupt("the file is too short for Arrow")
+	}
+	if err := readAt(f.at, tail[:], f.size-end); err != nil {
+		return err
+	}
+	if string(tail[4:]) != arrowMagic[:6] {
+		return corrupt("the file ends without its footer; copy it again")
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n > f.size-8-end || n > maxMessage {
+		return corrupt("its footer is longer than the file")
+	}
+	f.largest = n
+	data := make([]byte, n)
+	if err := readAt(f.at, data, f.size-end-n); err != nil {
+		return err
+	}
+	footer := rootTable(data)
+	schema, ok := footer.table(1)
+	if !ok {
+		return corrupt("its footer has no schema")
+	}
+	if err := f.schema(schema); err != nil {
+		return err
+	}
+	at, blocks := footer.vector(3, 24)
+	for i := range blocks {
+		offset, metaSize := i64(data, at+24*i), int64(u32(data, at+24*i+8))
+		if offset < 8 || offset >= f.size-end-n {
+			return corrupt("record batch %d lies outside the file", i+1)
+		}
+		m, from, size, err := f.message(offset)
+		if err == io.EOF {
+			err = corrupt("record batch %d is not there", i+1)
+		}
+		if err != nil {
+			return err
+		}
+		body, bodySize := offset+metaSize, m.long(3)
+		if m.byte(1, 0) != messageBatch || metaSize < int64(size) || bodySize < 0 || body > f.size || bodySize > f.size-body {
+			return corrupt("record batch %d is damaged", i+1)
+		}
+		if err := f.take(m, from, size, body, bodySize); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *arrowFile) schema(t table) error {
+	if t.short(0, 0) != 0 {
+		return unsupported("its numbers are big-endian")
+	}
+	at, n := t.vector(1, 4)
+	if n == 0 {
+		return corrupt("its schema has no columns")
+	}
+	count := 0
+	for i := range n {
+		at := at + 4*i
+		field, err := f.field(table{t.b, at + u32(t.b, at)}, 0, &count, false)
+		if err != nil {
+			return err
+		}
+		f.fields = append(f.fields, field)
+		if field.wanted {
+			f.top = append(f.top, field)
+		}
+	}
+	return nil
+}
+
+// field reads a field, and counts its nodes and buffers.
+func (f *arrowFile) field(t table, depth int, count *int, wanted bool) (*arrowField, error) {
+	if *count++; depth > maxDepth || *count > maxArrowFields {
+		return nil, corrupt("its schema has too many columns")
+	}
+	a := &arrowField{name: strings.ToValidUTF8(t.text(0), "\uFFFD"), kind: t.byte(2, 0), node: f.nodes, buffer: f.buffers}
+	a.wanted = wanted || depth == 0 && f.options.wants(a.name)
+	typ, _ := t.table(3)
+	_, a.dictionary = t.table(4)
+	if a.dictionary {
+		a.layout(1, 2, f)
+		return a, nil
+	}
+	buffers := 2
+	switch a.kind {
+	case arrowNull, arrowRunEnd:
+		buffers = 0
+	case arrowInt:
+		a.width, a.signed = typ.int(0, 0)/8, typ.byte(1, 0) != 0
+	case arrowFloat:
+		a.width = 2 << (typ.short(0, 0) & 3)
+	case arrowBool:
+	case arrowDecimal:
+		a.width, a.scale = typ.int(2, 128)/8, typ.int(1, 0)
+	case arrowDate:
+		a.unit = typ.short(0, 1)
+		a.width = 4 << (a.unit & 1)
+	case arrowTime:
+		a.unit, a.width = typ.short(0, 1), typ.int(1, 32)/8
+	case arrowTimestamp, arrowDuration:
+		a.unit, a.width = typ.short(0, 0), 8
+		if a.kind == arrowDuration {
+			a.unit = typ.short(0, 1)
+		}
+	case arrowInterval:
+		a.width = []int{4, 8, 16}[min(max(0, typ.short(0, 0)), 2)]
+	case arrowFixedBinary:
+		a.width = typ.int(0, 0)
+	case arrowFixedList:
+		a.width, buffers = typ.int(0, 0), 1
+	case arrowStruct:
+		buffers = 1
+	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8, arrowListView, arrowLargeListView:
+		buffers = 3
+	case arrowUnion:
+		buffers = 1 + typ.short(0, 0)&1
+	case arrowBinaryView, arrowUtf8View:
+	}
+	if a.width < 0 || a.width > 1<<20 {
+		return nil, corrupt("column %s has values of an impossible width", a.name)
+	}
+	a.layout(1, buffers, f)
+	at, n := t.vector(5, 4)
+	for i := range n {
+		at := at + 4*i
+		child, err := f.field(table{t.b, at + u32(t.b, at)}, depth+1, count, a.wanted)
+		if err != nil {
+			return nil, err
+		}
+		a.children = append(a.children, child)
+	}
+	return a, nil
+}
+
+func (a *arrowField) layout(nodes, buffers int, f *arrowFile) {
+	f.nodes += nodes
+	f.buffers += buffers
+}
+
+// check refuses wanted columns of types that are not read.
+func (a *arrowField) check(path string) error {
+	children := -1
+	switch a.kind {
+	case arrowUnion, arrowRunEnd, arrowListView, arrowLargeListView, arrowBinaryView, arrowUtf8View, arrowInterval:
+		return unsupported("column %s has a type that is not read (number %d of the format)", path, a.kind)
+	case arrowList, arrowLargeList, arrowFixedList, arrowMap:
+		children = 1
+	case arrowInt, arrowFloat, arrowDate, arrowTime, arrowTimestamp, arrowDuration:
+		if a.width != 1 && a.width != 2 && a.width != 4 && a.width != 8 {
+			return corrupt("column %s has numbers of an impossible width", path)
+		}
+	case 0:
+		return corrupt("column %s has no type", path)
+	}
+	if a.kind > arrowLargeListView {
+		return unsupported("column %s has an unknown type", path)
+	}
+	if a.dictionary {
+		return unsupported("column %s is dictionary-encoded; decode it before writing, as with cast in pyarrow", path)
+	}
+	if children >= 0 && len(a.children) != children {
+		return corrupt("column %s has %d parts in place of %d", path, len(a.children), children)
+	}
+	for _, c := range a.children {
+		if err := c.check(path + "." + c.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *arrowFile) checkText() error {
+	e := &ColumnError{Column: f.options.Text}
+	for _, a := range f.fields {
+		isText := a.isText() && !a.dictionary
+		switch {
+		case a.name == e.Column && (isText || a.kind == arrowUtf8View || a.isText()):
+			return nil // a type that is not read has an error of its own
+		case a.name == e.Column:
+			e.Kind = "of another type"
+		case isText:
+			e.Has = append(e.Has, a.name)
+		}
+	}
+	return e
+}
+
+func (a *arrowField) isText() bool {
+	switch a.kind {
+	case arrowUtf8, arrowLargeUtf8, arrowBinary, arrowLargeBinary:
+		return true
+	}
+	return false
+}
+
+func (f *arrowFile) Columns() (names []string) {
+	for _, a := range f.fields {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+func (f *arrowFile) Groups() int          { return len(f.batches) }
+func (f *arrowFile) Rows(group int) int64 { return f.batches[group].rows }
+
+func (f *arrowFile) MemoryBytes() (n int64, why string) {
+	if f.window > usualPages {
+		why = fmt.Sprintf("decompressing its buffers takes %d bytes at once", f.window)
+	}
+	return 2*f.largest + int64(len(f.batches))*48 + f.window, why
+}

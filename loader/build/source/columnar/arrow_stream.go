@@ -1,0 +1,179 @@
+package columnar
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// streamBytes is the buffer of a stream.
+const streamBytes = 16 << 10
+
+// A buffer is where a buffer of a record batch lies.
+type buffer struct{ offset, length int64 }
+
+// A stream reads a buffer of a record batch from its beginning on, decompressed.
+type stream struct {
+	r     *bufio.Reader
+	left  int64 // bytes to come; what is decompressed must not be fewer
+	zstd  *zstd.Decoder
+	lz4   *lz4.Reader
+	value []byte // that was read last
+}
+
+const (
+	compressionNone = -1
+	compressionLZ4  = 0
+	compressionZstd = 1
+)
+
+// open goes to a buffer. An empty one has any number of zeros, as where nothing is null.
+func (s *stream) open(at io.ReaderAt, body, bodySize int64, b buffer, compression int, window int64) error {
+	if b.offset < 0 || b.length < 0 || b.offset > bodySize-b.length {
+		return corrupt("a buffer lies outside its record batch")
+	}
+	section := io.NewSectionReader(at, body+b.offset, b.length)
+	var src io.Reader = section
+	s.left = b.length
+	if compression != compressionNone && b.length > 0 {
+		var head [8]byte
+		if b.length < 8 {
+			return corrupt("a buffer ends early")
+		}
+		if err := readAt(at, head[:], body+b.offset); err != nil {
+			return err
+		}
+		section = io.NewSectionReader(at, body+b.offset+8, b.length-8)
+		src, s.left = section, b.length-8
+		if n := int64(binary.LittleEndian.Uint64(head[:])); n != -1 {
+			if n < 0 {
+				return corrupt("a buffer has an impossible length")
+			}
+			s.left = n
+			var err error
+			if src, err = s.decompressor(section, compression, window); err != nil {
+				return err
+			}
+		}
+	}
+	if s.r == nil {
+		s.r = bufio.NewReaderSize(src, streamBytes)
+	} else {
+		s.r.Reset(src)
+	}
+	return nil
+}
+
+func (s *stream) decompressor(src io.Reader, compression int, window int64) (io.Reader, error) {
+	switch compression {
+	case compressionLZ4:
+		if s.lz4 == nil {
+			s.lz4 = lz4.NewReader(src)
+		} else {
+			s.lz4.Reset(src)
+		}
+		return s.lz4, nil
+	case compressionZstd:
+		var err error
+		if s.zstd == nil {
+			s.zstd, err = zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecoderMaxWindow(uint64(max(window, 1<<20))), zstd.WithDecoderMaxMemory(math.MaxInt64))
+		} else {
+			err = s.zstd.Reset(src)
+		}
+		return s.zstd, damagedStream(err)
+	}
+	return nil, unsupported("its buffers are compressed by codec %d", compression)
+}
+
+func (s *stream) close() {
+	if s.zstd != nil {
+		s.zstd.Close()
+	}
+}
+
+// damagedStream is the error of a buffer that cannot be decompressed.
+func damagedStream(err error) error {
+	var already *problem
+	switch {
+	case err == nil, errors.As(err, &already):
+		return err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return corrupt("a buffer has fewer bytes than it says")
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return &SizeError{"a compressed buffer", 64 << 20}
+	case errors.Is(err, lz4.ErrInvalidSourceShortBuffer), errors.Is(err, lz4.ErrInvalidBlockChecksum),
+		errors.Is(err, lz4.ErrInvalidFrameChecksum), errors.Is(err, lz4.ErrInvalidFrame):
+		return corrupt("the lz4 data of a buffer is damaged (%v)", err)
+	}
+	return corrupt("the data of a buffer is damaged (%v)", err)
+}
+
+// take returns the next n bytes, valid until the next call. They are held in memory.
+func (s *stream) take(n int64) ([]byte, error) {
+	if n > s.left {
+		return nil, corrupt("a buffer has fewer bytes than its values take")
+	}
+	s.left -= n
+	if n <= int64(s.r.Size()) {
+		b, err := s.r.Peek(int(n))
+		if err != nil {
+			return nil, damagedStream(err)
+		}
+		s.r.Discard(int(n)) // they are there
+		return b, nil
+	}
+	if int64(cap(s.value)) < n {
+		s.value = make([]byte, n)
+	}
+	s.value = s.value[:n]
+	_, err := io.ReadFull(s.r, s.value)
+	return s.value, damagedStream(err)
+}
+
+// skip passes over n bytes.
+func (s *stream) skip(n int64) error {
+	if n > s.left {
+		return corrupt("a buffer has fewer bytes than its values take")
+	}
+	s.left -= n
+	for n > 0 {
+		m, err := s.r.Discard(int(min(n, 1<<20)))
+		if n -= int64(m); err != nil {
+			return damagedStream(err)
+		}
+	}
+	return nil
+}
+
+// streamWindow is what decompressing a buffer takes, by the header of its frame.
+func (f *arrowFile) streamWindow(b *batch, buf buffer, compression int) (int64, error) {
+	var head [32]byte
+	n := min(int64(len(head)), buf.length)
+	if compression == compressionNone || n < 16 || buf.offset < 0 || buf.offset > b.bodySize-buf.length {
+		return 0, nil
+	}
+	if err := readAt(f.at, head[:n], b.body+buf.offset); err != nil {
+		return 0, err
+	}
+	if i64(head[:], 0) < 0 {
+		return 0, nil
+	}
+	if compression == compressionLZ4 {
+		return 2<<(2*(head[13]>>4&7)+8) + 128<<10, nil
+	}
+	var h zstd.Header
+	if h.Decode(head[8:n]) != nil {
+		return 0, nil
+	}
+	window := h.WindowSize
+	if h.SingleSegment {
+		window = h.FrameContentSize
+	}
+	return int64(min(window, 1<<31)) + 2<<20, nil
+}

@@ -1,0 +1,142 @@
+package columnar
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// A codec decompresses pages. Its decoders are made once.
+type codec struct {
+	zstd   *zstd.Decoder
+	gzip   *gzip.Reader
+	brotli *brotli.Reader
+	src    bytes.Reader
+}
+
+// codecBytes is what a codec holds at most besides the pages: the tables of its decoder, and the
+// window of a stream, which is at most as large as a page.
+const codecBytes = 1 << 20
+
+func (c *codec) close() {
+	if c.zstd != nil {
+		c.zstd.Close()
+	}
+}
+
+// decompress fills dst, whose length is what the page's header says.
+func (c *codec) decompress(kind int, dst, src []byte) (err error) {
+	switch kind {
+	case codecNone:
+		if len(src) != len(dst) {
+			return corrupt("a page that is not compressed has two sizes")
+		}
+		copy(dst, src)
+		return nil
+	case codecSnappy:
+		n, err := snappy.DecodedLen(src)
+		if err != nil || n != len(dst) {
+			return damaged("snappy", err)
+		}
+		_, err = snappy.Decode(dst, src)
+		return damagedIf("snappy", err)
+	case codecLZ4Raw:
+		n, err := lz4.UncompressBlock(src, dst)
+		if err != nil || n != len(dst) {
+			return damaged("lz4", err)
+		}
+		return nil
+	case codecLZ4:
+		return hadoopLZ4(dst, src)
+	}
+	c.src.Reset(src)
+	var r io.Reader
+	name := ""
+	switch kind {
+	case codecGzip:
+		name = "gzip"
+		if c.gzip == nil {
+			c.gzip = new(gzip.Reader)
+		}
+		if err := c.gzip.Reset(&c.src); err != nil {
+			return damaged(name, err)
+		}
+		r = c.gzip
+	case codecBrotli:
+		name = "brotli"
+		if c.brotli == nil {
+			c.brotli = brotli.NewReader(&c.src)
+		} else if err := c.brotli.Reset(&c.src); err != nil {
+			return damaged(name, err)
+		}
+		r = c.brotli
+	case codecZstd:
+		if c.zstd == nil {
+			c.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecodeAllCapLimit(true))
+			if err != nil {
+				return err
+			}
+		}
+		out, err := c.zstd.DecodeAll(src, dst[:0:len(dst)])
+		if err != nil || len(out) != len(dst) {
+			return damaged("zstd", err)
+		}
+		return nil
+	default:
+		return unsupported("its pages are compressed by codec %d", kind)
+	}
+	if _, err := io.ReadFull(r, dst); err != nil {
+		return damaged(name, err)
+	}
+	var more [1]byte
+	if n, err := io.ReadFull(r, more[:]); n > 0 || err != io.EOF {
+		return damaged(name, err)
+	}
+	return nil
+}
+
+// hadoopLZ4 decodes what older writers call LZ4: blocks, each after its two sizes, or a block alone.
+func hadoopLZ4(dst, src []byte) error {
+	out, in := dst, src
+	for len(in) >= 8 && len(out) > 0 {
+		n, stored := binary.BigEndian.Uint32(in), binary.BigEndian.Uint32(in[4:])
+		if uint64(n) > uint64(len(out)) || uint64(stored) > uint64(len(in)-8) {
+			break
+		}
+		m, err := lz4.UncompressBlock(in[8:8+stored], out[:n])
+		if err != nil || m != int(n) {
+			break
+		}
+		out, in = out[n:], in[8+stored:]
+	}
+	if len(out) == 0 && len(in) == 0 {
+		return nil
+	}
+	n, err := lz4.UncompressBlock(src, dst)
+	if err != nil || n != len(dst) {
+		return damaged("lz4", err)
+	}
+	return nil
+}
+
+func damagedIf(codec string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return damaged(codec, err)
+}
+
+func damaged(codec string, err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return corrupt("the %s data of a page has another length than its header says", codec)
+	}
+	return corrupt("the %s data of a page is damaged (%v)", codec, err)
+}

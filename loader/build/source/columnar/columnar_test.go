@@ -1,0 +1,260 @@
+package columnar
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The files of testdata hold the rows of rows.jsonl, written by pyarrow with different encodings,
+// codecs and layouts. Those of parquet have row groups of 25 rows.
+
+func open(name string, data []byte, o Options) (File, error) {
+	if filepath.Ext(name) == ".parquet" {
+		return OpenParquet(bytes.NewReader(data), int64(len(data)), o)
+	}
+	return OpenArrow(bytes.NewReader(data), int64(len(data)), o)
+}
+
+func fixtures(t testing.TB) []string {
+	t.Helper()
+	names, err := filepath.Glob("testdata/*.[pa]*")
+	if err != nil || len(names) < 8 {
+		t.Fatal(names, err)
+	}
+	return names
+}
+
+func load(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// readRows reads all rows from a group on, as JSON or text.
+func readRows(f File, o Options, group int) (rows []string, err error) {
+	r := f.NewRows()
+	defer r.Close()
+	for ; group < f.Groups(); group++ {
+		if err := r.Seek(group); err != nil {
+			return rows, err
+		}
+		n := int64(0)
+		for {
+			err := r.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return rows, err
+			}
+			if n++; n > 10_000 {
+				return rows, corrupt("a damaged file may claim any number of nulls")
+			}
+			if o.Text != "" {
+				text, null := r.Text()
+				rows = append(rows, fmt.Sprint(null, string(text)))
+				continue
+			}
+			object, over, err := r.AppendJSON(nil, 1<<20)
+			if err != nil || over {
+				return rows, fmt.Errorf("%w, over %v", err, over)
+			}
+			rows = append(rows, string(object))
+		}
+		if n != f.Rows(group) {
+			return rows, fmt.Errorf("group %d has %d rows of %d", group, n, f.Rows(group))
+		}
+	}
+	return rows, nil
+}
+
+func decoded(t *testing.T, line string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal([]byte(line), &v); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return v
+}
+
+// equalNumbers reports whether numbers differ by no more than a float of 32 bits has.
+func equalNumbers(a, b float64) bool { return a == b || float32(a) == float32(b) }
+
+func TestRowsAreThoseOfPyarrow(t *testing.T) {
+	want := strings.Split(strings.TrimSpace(string(load(t, "testdata/rows.jsonl"))), "\n")
+	for _, name := range fixtures(t) {
+		data := load(t, name)
+		f, err := open(name, data, Options{})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if f.Groups() != 2 || f.Rows(0) != 25 {
+			t.Errorf("%s: %d groups", name, f.Groups())
+		}
+		got, err := readRows(f, Options{}, 0)
+		if err != nil || len(got) != len(want) {
+			t.Fatalf("%s: %d rows of %d, %v", name, len(got), len(want), err)
+		}
+		for i := range got {
+			if d := cmp.Diff(decoded(t, want[i]), decoded(t, got[i]), cmp.Comparer(equalNumbers)); d != "" {
+				t.Fatalf("%s, row %d: %s", name, i, d)
+			}
+		}
+		if rest, err := readRows(f, Options{}, 1); err != nil || strings.Join(rest, "") != strings.Join(got[25:], "") {
+			t.Errorf("%s: the second group alone: %d rows, %v", name, len(rest), err)
+		}
+		text, err := open(name, data, Options{Text: "text"})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		texts, err := readRows(text, Options{Text: "text"}, 0)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for i := range texts {
+			s, isText := decoded(t, want[i])["text"].(string)
+			if texts[i] != fmt.Sprint(!isText, s) {
+				t.Errorf("%s, row %d: %s", name, i, texts[i])
+			}
+		}
+		some, err := open(name, data, Options{Columns: []string{"nest", "list", "no"}})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		rows, err := readRows(some, Options{}, 0)
+		if err != nil || len(decoded(t, rows[0])) != 2 {
+			t.Errorf("%s: %v, %v", name, rows, err)
+		}
+		for _, column := range []string{"none", "id", "nest"} {
+			var e *ColumnError
+			if _, err := open(name, data, Options{Text: column}); !errors.As(err, &e) {
+				t.Errorf("%s, column %s: %v", name, column, err)
+			}
+		}
+	}
+}
+
+func TestLongRowsAreLeftOut(t *testing.T) {
+	for _, name := range fixtures(t) {
+		f, err := open(name, load(t, name), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := f.NewRows()
+		defer r.Close()
+		if err := r.Seek(0); err != nil {
+			t.Fatal(err)
+		}
+		for range 25 {
+			if err := r.Next(); err != nil {
+				t.Fatal(name, err)
+			}
+			if got, over, err := r.AppendJSON([]byte("kept"), 50); err != nil || !over || string(got) != "kept" {
+				t.Fatalf("%s: %q, %v, %v", name, got, over, err)
+			}
+		}
+		if err := r.Next(); err != io.EOF {
+			t.Error(name, err)
+		}
+	}
+}
+
+// attempt reads damaged data. It must end in an error of ours, or give as many rows as there were, in
+// little memory.
+func attempt(name string, data []byte, o Options, rows int) error {
+	o.MaxBytes = 4 << 20
+	f, err := open(name, data, o)
+	var got []string
+	if err == nil {
+		got, err = readRows(f, o, 0)
+	}
+	var size *SizeError
+	var column *ColumnError
+	switch {
+	case err == nil && rows >= 0 && len(got) != rows:
+		return fmt.Errorf("%d rows of %d and no error", len(got), rows)
+	case err == nil, errors.Is(err, ErrCorrupt), errors.Is(err, ErrUnsupported), errors.As(err, &size), errors.As(err, &column):
+		return nil
+	}
+	return err
+}
+
+// damages is how many places of a file are damaged.
+const damages = 60
+
+func TestDamagedFiles(t *testing.T) {
+	var before, after runtime.MemStats
+	for _, name := range fixtures(t) {
+		data := load(t, name)
+		for _, o := range []Options{{}, {Text: "text"}} {
+			runtime.ReadMemStats(&before)
+			for n := 0; n < len(data); n += len(data)/damages + 1 {
+				cut := data[:n]
+				if err := attempt(name, cut, o, 40); err != nil {
+					t.Fatalf("%s cut at %d: %v", name, n, err)
+				}
+				harmed := bytes.Clone(data)
+				harmed[n] ^= byte(1 << (n % 8))
+				if n%3 == 0 {
+					harmed[n] = 0xff
+				}
+				if err := attempt(name, harmed, o, -1); err != nil {
+					t.Fatalf("%s changed at %d: %v", name, n, err)
+				}
+			}
+			runtime.ReadMemStats(&after)
+			if each := (after.TotalAlloc - before.TotalAlloc) / damages / 2; each > 24<<20 {
+				t.Errorf("%s: %d MiB for each attempt", name, each>>20)
+			}
+		}
+	}
+}
+
+func TestMemoryBound(t *testing.T) {
+	name := "testdata/plain.parquet"
+	data := load(t, name)
+	f, err := open(name, data, Options{Text: "text", MaxBytes: 4000})
+	if err != nil {
+		var size *SizeError
+		if !errors.As(err, &size) {
+			t.Fatal(err)
+		}
+	}
+	if f, err = OpenParquet(bytes.NewReader(data), int64(len(data)), Options{Text: "text"}); err != nil {
+		t.Fatal(err)
+	}
+	f.(*parquetFile).options.MaxBytes = 100
+	var size *SizeError
+	if _, err := readRows(f, Options{Text: "text"}, 0); !errors.As(err, &size) || size.Bytes <= 100 ||
+		!strings.Contains(err.Error(), "row group 1, column text") {
+		t.Errorf("a page above the bound: %v", err)
+	}
+}
+
+func FuzzColumns(f *testing.F) {
+	for _, name := range fixtures(f) {
+		f.Add(load(f, name), filepath.Ext(name) == ".parquet")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, isParquet bool) {
+		name := "x.arrow"
+		if isParquet {
+			name = "x.parquet"
+		}
+		if err := attempt(name, data, Options{}, -1); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,39 @@
+package columnar
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrCorrupt is the cause where a file contradicts itself or its format.
+	ErrCorrupt = errors.New("corrupt")
+	// ErrUnsupported is the cause where a file uses a part of its format that is not read.
+	ErrUnsupported = errors.New("not supported")
+)
+
+// SizeError means that a part of a file takes more memory than was planned for.
+type SizeError struct {
+	What  string // the page, dictionary or buffer
+	Bytes int64  // that reading the file takes at once
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s needs %d bytes of memory at once", e.What, e.Bytes)
+}
+
+type problem struct {
+	kind error
+	text string
+}
+
+func (p *problem) Error() string { return p.text }
+func (p *problem) Unwrap() error { return p.kind }
+
+func corrupt(format string, args ...any) error {
+	return &problem{ErrCorrupt, fmt.Sprintf(format, args...)}
+}
+
+func unsupported(format string, args ...any) error {
+	return &problem{ErrUnsupported, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,455 @@
+package columnar
+
+import (
+	"fmt"
+	"io"
+)
+
+// Options says what is wanted of a file.
+type Options struct {
+	// Text is the column whose text is all that is wanted; "" for a JSON object of Columns.
+	Text string
+	// Columns are the wanted columns, those that the file has; nil for all.
+	Columns []string
+	// MaxBytes bounds what reading may hold; 0 for no bound. It is found out by MemoryBytes.
+	MaxBytes int64
+	// Remote is set where reading at many places is slow: sizes are then found out by the first row
+	// group alone.
+	Remote bool
+}
+
+// A File is an open file of columns.
+type File interface {
+	// Columns are the names of the columns at the top.
+	Columns() []string
+	// Groups returns the number of groups of rows, and Rows that of rows in one of them.
+	Groups() int
+	Rows(group int) int64
+	// MemoryBytes is what reading takes at most, and why.
+	MemoryBytes() (n int64, why string)
+	// NewRows returns a reader of the rows.
+	NewRows() Rows
+}
+
+// Rows reads the rows of one group after another.
+type Rows interface {
+	// Seek goes to the first row of a group.
+	Seek(group int) error
+	// Next goes to the next row: io.EOF at the end of the group.
+	Next() error
+	// Text is the text of the row, valid until Next. null reports that there is none.
+	Text() (text []byte, null bool)
+	// AppendJSON appends the row as a JSON object. over reports that it would be longer than limit;
+	// it is then left out.
+	AppendJSON(dst []byte, limit int) (object []byte, over bool, err error)
+	Close()
+}
+
+// A ColumnError means that a file has no such column, or none of text.
+type ColumnError struct {
+	Column string
+	Kind   string   // what the column is instead of text, "" where there is none
+	Has    []string // the columns of text
+}
+
+func (e *ColumnError) Error() string {
+	if e.Kind != "" {
+		return fmt.Sprintf("column %q is %s, not text", e.Column, e.Kind)
+	}
+	return fmt.Sprintf("no column %q", e.Column)
+}
+
+// OpenParquet reads the metadata of a parquet file.
+func OpenParquet(at io.ReaderAt, size int64, o Options) (File, error) {
+	f := &parquetFile{at: at, size: size, options: o}
+	limit := int64(maxFooter)
+	if o.MaxBytes > 0 {
+		limit = min(limit, o.MaxBytes)
+	}
+	footer, err := readParquetFooter(at, size, limit)
+	if err != nil {
+		return nil, err
+	}
+	f.footer = int64(len(footer))
+	var chosen map[*node]bool
+	wanted := func(leaf *node) bool {
+		if chosen == nil {
+			chosen = f.choose()
+		}
+		return chosen[leaf]
+	}
+	if err := f.parse(footer, wanted); err != nil {
+		return nil, err
+	}
+	if o.Text != "" {
+		return f, f.checkText()
+	}
+	return f, nil
+}
+
+// choose returns the leaves that are wanted.
+func (f *parquetFile) choose() map[*node]bool {
+	chosen := map[*node]bool{}
+	var all func(n *node)
+	all = func(n *node) {
+		if n.leaf >= 0 {
+			chosen[n] = true
+		}
+		for _, c := range n.children {
+			all(c)
+		}
+	}
+	for _, top := range f.root.children {
+		if f.options.wants(top.name) {
+			f.top = append(f.top, top)
+			all(top)
+		}
+	}
+	return chosen
+}
+
+func (o *Options) wants(name string) bool {
+	if o.Text != "" {
+		return o.Text == name
+	}
+	if o.Columns == nil {
+		return true
+	}
+	for _, c := range o.Columns {
+		if c == name {
+			return true
+		}
+	}
+	return false
+}
+
+// checkText checks that the column of the text is there and holds text.
+func (f *parquetFile) checkText() error {
+	e := &ColumnError{Column: f.options.Text}
+	for _, n := range f.root.children {
+		isText := n.kind == typeByteArray && n.leaf >= 0 && n.repetition != repeated && n.mean != meansDecimal
+		switch {
+		case n.name == e.Column && isText:
+			return nil
+		case n.name == e.Column:
+			e.Kind = n.kindName()
+		case isText:
+			e.Has = append(e.Has, n.name)
+		}
+	}
+	return e
+}
+
+func (n *node) kindName() string {
+	switch {
+	case n.format == listGroup || n.repetition == repeated:
+		return "a list"
+	case n.leaf < 0:
+		return "a group of columns"
+	case n.kind == typeBoolean:
+		return "a truth value"
+	case n.kind == typeFixed:
+		return "bytes of a fixed length"
+	}
+	return "a number or time"
+}
+
+func (f *parquetFile) Columns() (names []string) {
+	for _, n := range f.root.children {
+		names = append(names, n.name)
+	}
+	return names
+}
+
+func (f *parquetFile) Groups() int          { return len(f.groups) }
+func (f *parquetFile) Rows(group int) int64 { return f.groups[group].rows }
+
+const (
+	// usualPages is what the pages of a column take in files of the usual writers: a page and a
+	// dictionary of 1 MiB each.
+	usualPages = 4 << 20
+	leafBytes  = 8 << 10 // a reader's own
+	chunkBytes = 64      // a chunk's metadata
+)
+
+func (f *parquetFile) MemoryBytes() (n int64, why string) {
+	n = 2*f.footer + codecBytes
+	for i := range f.groups {
+		n += int64(len(f.groups[i].chunks)+1) * chunkBytes
+	}
+	for slot, leaf := range f.wanted {
+		most, group := f.chunkBytes(slot)
+		n += most + leafBytes
+		if most > usualPages && why == "" {
+			why = fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path, group+1, most)
+		}
+	}
+	return n, why
+}
+
+// chunkBytes is what reading a column takes at once, in the row group where that is most.
+func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
+	l := leafReader{f: f, n: f.wanted[slot]}
+	for i := range f.groups {
+		l.seek(i, slot)
+		bound := l.ch.uncompressed + l.ch.size + 4*l.ch.values
+		if bound > usualPages && (i == 0 || !f.options.Remote) {
+			if n, err := l.largest(usualPages); err == nil { // what is wrong is met again in reading
+				bound = n
+			}
+		}
+		if bound = min(bound, 3<<31); bound > most {
+			most, group = bound, i
+		}
+		if f.options.Remote && i > 0 {
+			break
+		}
+	}
+	if f.options.Remote {
+		most = max(most, usualPages)
+	}
+	return most, group
+}
+
+// ParquetRows reads the rows of a parquet file.
+type parquetRows struct {
+	f      *parquetFile
+	leaves []*leafReader // the wanted ones
+	byLeaf []*leafReader
+	codec  codec
+	group  int
+	row    int64 // of the group, that is read
+	began  bool
+	text   *leafReader
+	null   bool
+	limit  int
+	start  int
+	over   bool
+	values int // of the row
+}
+
+func (f *parquetFile) NewRows() Rows {
+	r := &parquetRows{f: f, byLeaf: make([]*leafReader, len(f.leaves)), group: -1}
+	limit := f.options.MaxBytes
+	for slot, n := range f.wanted {
+		most := limit
+		if limit == 0 {
+			most, _ = f.chunkBytes(slot)
+		}
+		l := &leafReader{f: f, n: n, codec: &r.codec, limit: most}
+		r.leaves = append(r.leaves, l)
+		r.byLeaf[n.leaf] = l
+	}
+	if f.options.Text != "" {
+		r.text = r.leaves[0]
+	}
+	return r
+}
+
+func (r *parquetRows) Close() { r.codec.close() }
+
+func (r *parquetRows) Seek(group int) error {
+	r.group, r.row, r.began = group, 0, false
+	for slot, l := range r.leaves {
+		l.seek(group, slot)
+	}
+	return nil
+}
+
+func (r *parquetRows) where(l *leafReader, err error) error {
+	return fmt.Errorf("row group %d, column %s, row %d of the group: %w", r.group+1, l.n.path, r.row, err)
+}
+
+func (r *parquetRows) Next() error {
+	if r.row == r.f.groups[r.group].rows {
+		for _, l := range r.leaves {
+			if err := l.finish(); err != nil {
+				return r.where(l, err)
+			}
+		}
+		return io.EOF
+	}
+	r.row++
+	for _, l := range r.leaves {
+		err := l.peek()
+		if err == io.EOF {
+			err = corrupt("the column ends before the row group does")
+		}
+		if err == nil && l.rep != 0 {
+			err = corrupt("a row begins within another")
+		}
+		if err != nil {
+			return r.where(l, err)
+		}
+	}
+	if r.text != nil {
+		r.null = r.text.def < r.text.n.def
+		r.text.take()
+	}
+	return nil
+}
+
+func (r *parquetRows) Text() ([]byte, bool) { return r.text.value, r.null }
+
+func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
+	r.limit, r.start, r.over, r.values = limit, len(dst), false, 0
+	dst = append(dst, '{')
+	var err error
+	for i, n := range r.f.top {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(dst, []byte(n.name)), ':')
+		if dst, err = r.value(dst, n); err != nil {
+			return dst[:r.start], false, err
+		}
+	}
+	dst = append(dst, '}')
+	if r.over || len(dst)-r.start > limit {
+		return dst[:r.start], true, nil
+	}
+	return dst, false, nil
+}
+
+// first returns the reader of the first leaf below a node, nil where there is none.
+func (r *parquetRows) first(n *node) *leafReader {
+	if n.leaf >= 0 {
+		return r.byLeaf[n.leaf]
+	}
+	for _, c := range n.children {
+		if l := r.first(c); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// skip consumes an entry of every leaf below a node.
+func (r *parquetRows) skip(n *node) error {
+	if n.leaf >= 0 {
+		l := r.byLeaf[n.leaf]
+		if err := r.peek(l); err != nil {
+			return err
+		}
+		l.take()
+	}
+	for _, c := range n.children {
+		if err := r.skip(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *parquetRows) peek(l *leafReader) error {
+	if r.values++; r.values > 2*maxRowValues {
+		return r.where(l, unsupported("a row has more than %d values", maxRowValues))
+	}
+	err := l.peek()
+	if err == io.EOF {
+		err = corrupt("the column ends within a row")
+	}
+	if err != nil {
+		return r.where(l, err)
+	}
+	return nil
+}
+
+// value appends what a node holds in the row: a list where it repeats.
+func (r *parquetRows) value(dst []byte, n *node) ([]byte, error) {
+	if n.repetition == repeated {
+		return r.list(dst, n, n, true)
+	}
+	l := r.first(n)
+	if l == nil {
+		return append(dst, "{}"...), nil
+	}
+	if err := r.peek(l); err != nil {
+		return dst, err
+	}
+	if l.def < n.def {
+		return append(dst, "null"...), r.skip(n)
+	}
+	return r.body(dst, n)
+}
+
+// body appends what a node holds, which is there.
+func (r *parquetRows) body(dst []byte, n *node) ([]byte, error) {
+	if n.leaf >= 0 {
+		l := r.byLeaf[n.leaf]
+		if err := r.peek(l); err != nil {
+			return dst, err
+		}
+		if l.def < n.def {
+			return dst, r.where(l, corrupt("a value is missing where one must be"))
+		}
+		if dst = n.appendJSON(dst, l.value); len(dst)-r.start > r.limit {
+			dst, r.over = dst[:r.start], true
+		}
+		l.take()
+		return dst, nil
+	}
+	if n.format != plainGroup && len(n.children) == 1 && n.children[0].repetition == repeated {
+		c := n.children[0]
+		switch {
+		case n.format == mapGroup && len(c.children) == 2:
+			return r.list(dst, c, c, true)
+		case c.leaf < 0 && len(c.children) == 1 && c.name != "array" && c.name != n.name+"_tuple":
+			return r.list(dst, c, c.children[0], false)
+		}
+		return r.list(dst, c, c, true)
+	}
+	dst = append(dst, '{')
+	var err error
+	for i, c := range n.children {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(dst, []byte(c.name)), ':')
+		if dst, err = r.value(dst, c); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// list appends the elements of a node that repeats: itself, or its only child.
+func (r *parquetRows) list(dst []byte, n, element *node, whole bool) ([]byte, error) {
+	l := r.first(n)
+	if l == nil {
+		return append(dst, "[]"...), nil
+	}
+	if err := r.peek(l); err != nil {
+		return dst, err
+	}
+	if l.def < n.def {
+		return append(dst, "[]"...), r.skip(n)
+	}
+	dst = append(dst, '[')
+	for i := 0; ; i++ {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		var err error
+		if whole {
+			dst, err = r.body(dst, element)
+		} else {
+			dst, err = r.value(dst, element)
+		}
+		if err != nil {
+			return dst, err
+		}
+		if err := l.peek(); err == io.EOF {
+			break
+		} else if err != nil {
+			return dst, r.where(l, err)
+		}
+		if l.rep > n.rep {
+			return dst, r.where(l, corrupt("a value repeats at another level than its list"))
+		}
+		if l.rep < n.rep {
+			break
+		}
+	}
+	return append(dst, ']'), nil
+}

@@ -1,0 +1,345 @@
+package columnar
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+)
+
+// A leafReader gives the entries of one column of a row group: levels, and values where they are
+// there. It holds one page, as it is stored and as it is read, and the dictionary.
+type leafReader struct {
+	f     *parquetFile
+	n     *node
+	codec *codec
+	limit int64 // bytes that page and dictionary may take together
+
+	group    int
+	ch       *chunk
+	pos, end int64 // of the pages in the file
+	left     int64 // entries in pages to come
+	inPage   int32 // entries of the page that are left
+
+	head   []byte
+	stored []byte // a page as it is in the file
+	page   []byte
+	dict   dictionary
+	hasOne bool // a dictionary
+
+	reps, defs hybrid
+	vals       values
+
+	have     bool // the current entry was read
+	rep, def int
+	value    []byte // nil where it is null or not there
+}
+
+const (
+	headBytes    = 512
+	maxHeadBytes = 4 << 20
+)
+
+// seek goes to the beginning of a row group.
+func (l *leafReader) seek(group, slot int) {
+	l.group, l.ch = group, &l.f.groups[group].chunks[slot]
+	l.pos, l.end, l.left = l.ch.offset, l.ch.offset+l.ch.size, l.ch.values
+	l.inPage, l.have, l.hasOne = 0, false, false
+}
+
+// header reads a page's header; l.pos is then where the page begins.
+func (l *leafReader) header() (h pageHeader, err error) {
+	for size := int64(headBytes); ; size *= 8 {
+		n := min(size, l.end-l.pos)
+		if int64(cap(l.head)) < n {
+			l.head = make([]byte, n)
+		}
+		head := l.head[:n]
+		if err := readAt(l.f.at, head, l.pos); err != nil {
+			return h, err
+		}
+		c := compact{b: head}
+		h = c.pageHeader()
+		switch {
+		case c.err == nil:
+			l.pos += int64(c.pos)
+			if int64(h.compressed) > l.end-l.pos {
+				return h, corrupt("a page is longer than its column")
+			}
+			return h, nil
+		case !c.short || n == l.end-l.pos:
+			return h, c.err
+		case size >= maxHeadBytes:
+			return h, corrupt("a page header is longer than %d bytes", maxHeadBytes)
+		}
+		if size > headBytes {
+			l.head = nil
+		}
+	}
+}
+
+// next goes to the next entry: io.EOF after the last one.
+func (l *leafReader) peek() error {
+	if l.have {
+		return nil
+	}
+	for l.inPage == 0 {
+		if l.left == 0 {
+			return io.EOF
+		}
+		if err := l.nextPage(); err != nil {
+			return err
+		}
+	}
+	l.inPage--
+	l.rep, l.def, l.value = 0, l.n.def, nil
+	if l.n.rep > 0 {
+		v, err := l.reps.next()
+		if err != nil {
+			return err
+		}
+		if l.rep = int(v); l.rep > l.n.rep {
+			return corrupt("a value repeats at an unknown level")
+		}
+	}
+	if l.n.def > 0 {
+		v, err := l.defs.next()
+		if err != nil {
+			return err
+		}
+		if l.def = int(v); l.def > l.n.def {
+			return corrupt("a value is defined at an unknown level")
+		}
+	}
+	if l.def == l.n.def {
+		var err error
+		if l.value, err = l.vals.next(); err != nil {
+			return err
+		}
+	}
+	l.have = true
+	return nil
+}
+
+// take consumes the current entry.
+func (l *leafReader) take() { l.have = false }
+
+// nextPage reads the next page with values.
+func (l *leafReader) nextPage() error {
+	for {
+		if l.pos >= l.end {
+			return corrupt("the column ends %d values early", l.left)
+		}
+		h, err := l.header()
+		if err != nil {
+			return err
+		}
+		switch h.kind {
+		case pageDictionary:
+			if err := l.dictionary(&h); err != nil {
+				return err
+			}
+			continue
+		case pageData, pageDataV2:
+		default: // an index, or of a kind to come
+			l.pos += int64(h.compressed)
+			continue
+		}
+		if h.values < 0 || int64(h.values) > l.left {
+			return corrupt("a page has %d values where %d are left", h.values, l.left)
+		}
+		if err := l.data(&h); err != nil {
+			return err
+		}
+		l.inPage, l.left = h.values, l.left-int64(h.values)
+		return nil
+	}
+}
+
+// room checks that the page fits what was planned.
+func (l *leafReader) room(h *pageHeader, what string) error {
+	need := int64(h.uncompressed) + int64(len(l.dict.data)) + 4*int64(len(l.dict.ends))
+	if what == "a dictionary" {
+		need = int64(h.uncompressed) + 4*int64(max(0, h.values))
+	}
+	if l.ch.codec != codecNone {
+		need += int64(h.compressed)
+	}
+	if need > l.limit {
+		return &SizeError{what, need}
+	}
+	return nil
+}
+
+// content reads a page's bytes and decompresses them into *dst. The first plain bytes are not
+// compressed.
+func (l *leafReader) content(h *pageHeader, dst *[]byte, plain int) ([]byte, error) {
+	isCompressed := l.ch.codec != codecNone && h.isCompressed
+	into := dst
+	if isCompressed {
+		into = &l.stored
+	}
+	stored := grown(into, int(h.compressed))
+	if err := readAt(l.f.at, stored, l.pos); err != nil {
+		return nil, err
+	}
+	l.pos += int64(h.compressed)
+	if h.crc != nil && crc32.ChecksumIEEE(stored) != *h.crc {
+		return nil, corrupt("the checksum of a page differs")
+	}
+	if !isCompressed {
+		if h.compressed != h.uncompressed {
+			return nil, corrupt("a page that is not compressed has two sizes")
+		}
+		return stored, nil
+	}
+	out := grown(dst, int(h.uncompressed))
+	copy(out, stored[:plain])
+	if len(out) == plain && len(stored) == plain {
+		return out, nil
+	}
+	return out, l.codec.decompress(l.ch.codec, out[plain:], stored[plain:])
+}
+
+// grown returns n bytes of a buffer that is made anew where it is too small.
+func grown(buf *[]byte, n int) []byte {
+	if cap(*buf) < n {
+		*buf = nil // free for the collector before the new one is there
+		*buf = make([]byte, n)
+	}
+	*buf = (*buf)[:n]
+	return *buf
+}
+
+func (l *leafReader) dictionary(h *pageHeader) error {
+	if l.hasOne || h.values < 0 {
+		return corrupt("a column has two dictionaries")
+	}
+	if h.encoding != encodingPlain && h.encoding != encodingDictionary {
+		return unsupported("a dictionary has encoding %d", h.encoding)
+	}
+	if err := l.room(h, "a dictionary"); err != nil {
+		return err
+	}
+	data, err := l.content(h, &l.dict.data, 0)
+	if err != nil {
+		return err
+	}
+	d := &l.dict
+	d.data, d.width, d.n, d.ends = data, widthOf(l.n), int(h.values), d.ends[:0]
+	l.hasOne = true
+	if d.width > 0 {
+		if len(data) < d.n*d.width {
+			return corrupt("a dictionary has fewer values than its header says")
+		}
+		return nil
+	}
+	if l.n.kind == typeBoolean || len(data) < 4*d.n {
+		return corrupt("a dictionary has fewer values than its header says")
+	}
+	if cap(d.ends) < d.n {
+		d.ends = make([]uint32, 0, d.n)
+	}
+	at := 0
+	for range d.n {
+		if len(data)-at < 4 {
+			return corrupt("a dictionary has fewer values than its header says")
+		}
+		size := binary.LittleEndian.Uint32(data[at:])
+		if uint64(size) > uint64(len(data)-at-4) {
+			return corrupt("a dictionary has fewer values than its header says")
+		}
+		at += 4 + int(size)
+		d.ends = append(d.ends, uint32(at))
+	}
+	return nil
+}
+
+// data prepares the values of a data page.
+func (l *leafReader) data(h *pageHeader) error {
+	if err := l.room(h, "a page"); err != nil {
+		return err
+	}
+	levels := 0
+	if h.kind == pageDataV2 {
+		levels = int(h.defBytes) + int(h.repLen)
+	}
+	page, err := l.content(h, &l.page, levels)
+	if err != nil {
+		return err
+	}
+	if h.kind == pageDataV2 {
+		l.reps = newHybrid(page[:h.repLen], levelBits(l.n.rep))
+		l.defs = newHybrid(page[h.repLen:levels], levelBits(l.n.def))
+		page = page[levels:]
+	} else {
+		for _, level := range []struct {
+			max int
+			to  *hybrid
+		}{{l.n.rep, &l.reps}, {l.n.def, &l.defs}} {
+			if level.max == 0 {
+				continue
+			}
+			if len(page) < 4 || uint64(binary.LittleEndian.Uint32(page)) > uint64(len(page)-4) {
+				return corrupt("the levels of a page are longer than it is")
+			}
+			n := 4 + int(binary.LittleEndian.Uint32(page))
+			*level.to = newHybrid(page[4:n], levelBits(level.max))
+			page = page[n:]
+		}
+	}
+	there := int(h.values)
+	if l.n.def > 0 && h.encoding == encodingSplit {
+		// what is split is as long as the values that are there
+		there = len(page) / max(1, widthOf(l.n))
+	}
+	l.vals.limit = int(min(l.limit, 1<<30))
+	var dict *dictionary
+	if l.hasOne {
+		dict = &l.dict
+	}
+	if there == 0 || len(page) == 0 && l.n.def > 0 {
+		l.vals = values{encoding: encodingPlain, width: 1, last: l.vals.last[:0]} // any value is one too many
+		return nil
+	}
+	return l.vals.begin(l.n, h.encoding, page, there, dict)
+}
+
+// finish checks at the end of a row group that nothing is left.
+func (l *leafReader) finish() error {
+	if err := l.peek(); err != io.EOF {
+		if err == nil {
+			err = corrupt("the column has more values than its row group has rows")
+		}
+		return err
+	}
+	return nil
+}
+
+// largest returns the bytes that reading a chunk takes at most, from the headers of its pages. It
+// stops early once it knows that they are at most enough.
+func (l *leafReader) largest(enough int64) (int64, error) {
+	var dict, page int64
+	left := l.ch.values
+	for left > 0 && l.pos < l.end {
+		h, err := l.header()
+		if err != nil {
+			return 0, err
+		}
+		l.pos += int64(h.compressed)
+		need := int64(h.uncompressed)
+		if l.ch.codec != codecNone {
+			need += int64(h.compressed)
+		}
+		if h.kind == pageDictionary {
+			dict = int64(h.uncompressed) + 4*int64(max(0, h.values))
+			page = max(page, int64(h.compressed))
+			continue
+		}
+		page = max(page, need)
+		left -= int64(max(0, h.values))
+		if rest := 2*(l.end-l.pos) + l.ch.uncompressed; dict+page+rest <= enough {
+			return max(dict+page, enough), nil
+		}
+	}
+	return dict + page, nil
+}

@@ -1,0 +1,187 @@
+package columnar
+
+import (
+	"encoding/binary"
+	"math"
+	"math/big"
+	"strconv"
+	"time"
+)
+
+// Values as JSON. Times are written as ISO 8601 has them, bytes as a string of themselves.
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends a JSON string. Bytes that are not UTF-8 stay as they are.
+func appendString(dst, s []byte) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i, b := range s {
+		if b >= ' ' && b != '"' && b != '\\' {
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		from = i + 1
+		switch b {
+		case '"', '\\':
+			dst = append(dst, '\\', b)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[b>>4], hexDigits[b&0xf])
+		}
+	}
+	return append(append(dst, s[from:]...), '"')
+}
+
+func appendFloat(dst []byte, v float64, size int) []byte {
+	switch {
+	case math.IsNaN(v):
+		return append(dst, "NaN"...)
+	case math.IsInf(v, 1):
+		return append(dst, "Infinity"...)
+	case math.IsInf(v, -1):
+		return append(dst, "-Infinity"...)
+	}
+	return strconv.AppendFloat(dst, v, 'g', -1, size)
+}
+
+// halfFloat is the value of an IEEE 754 number of 16 bits.
+func halfFloat(h uint16) float64 {
+	sign, exponent, fraction := 1.0, int(h>>10&0x1f), float64(h&0x3ff)
+	if h&0x8000 != 0 {
+		sign = -1
+	}
+	switch exponent {
+	case 0:
+		return sign * math.Ldexp(fraction, -24)
+	case 0x1f:
+		if fraction != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+fraction, exponent-25)
+}
+
+// appendTime appends an instant of v units since 1970, of which a second has perSecond.
+func appendTime(dst []byte, v, perSecond int64) []byte {
+	seconds, rest := v/perSecond, v%perSecond
+	if rest < 0 {
+		seconds, rest = seconds-1, rest+perSecond
+	}
+	t := time.Unix(seconds, rest*(1e9/perSecond)).UTC()
+	dst = append(dst, '"')
+	dst = t.AppendFormat(dst, "2006-01-02T15:04:05.999999999")
+	return append(dst, '"')
+}
+
+func appendDate(dst []byte, days int64) []byte {
+	return append(time.Unix(days*86400, 0).UTC().AppendFormat(append(dst, '"'), "2006-01-02"), '"')
+}
+
+// appendClock appends a time of day.
+func appendClock(dst []byte, v, perSecond int64) []byte {
+	t := time.Unix(v/perSecond, v%perSecond*(1e9/perSecond)).UTC()
+	return append(t.AppendFormat(append(dst, '"'), "15:04:05.999999999"), '"')
+}
+
+// appendDecimal appends a number that is stored without its point.
+func appendDecimal(dst []byte, v *big.Int, scale int) []byte {
+	digits := new(big.Int).Abs(v).String()
+	if v.Sign() < 0 {
+		dst = append(dst, '-')
+	}
+	if scale <= 0 || scale > 1000 {
+		return append(dst, digits...)
+	}
+	for len(digits) <= scale {
+		digits = "0" + digits
+	}
+	dst = append(dst, digits[:len(digits)-scale]...)
+	return append(append(dst, '.'), digits[len(digits)-scale:]...)
+}
+
+// bigEndian is the number in two's complement, the highest byte first.
+func bigEndian(b []byte) *big.Int {
+	v := new(big.Int).SetBytes(b)
+	if len(b) > 0 && b[0] >= 0x80 {
+		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+	}
+	return v
+}
+
+func appendUUID(dst, b []byte) []byte {
+	dst = append(dst, '"')
+	for i, v := range b {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			dst = append(dst, '-')
+		}
+		dst = append(dst, hexDigits[v>>4], hexDigits[v&0xf])
+	}
+	return append(dst, '"')
+}
+
+// julianDay is the day of 1970-01-01 as the times of 96 bits count days.
+const julianDay = 2440588
+
+// appendJSON appends a value of a parquet column.
+func (n *node) appendJSON(dst, v []byte) []byte {
+	le := binary.LittleEndian
+	switch n.kind {
+	case typeBoolean:
+		return strconv.AppendBool(dst, v[0] != 0)
+	case typeInt32:
+		if n.mean == meansUnsigned {
+			return strconv.AppendUint(dst, uint64(le.Uint32(v)), 10)
+		}
+		return n.appendInteger(dst, int64(int32(le.Uint32(v))))
+	case typeInt64:
+		if n.mean == meansUnsigned {
+			return strconv.AppendUint(dst, le.Uint64(v), 10)
+		}
+		return n.appendInteger(dst, int64(le.Uint64(v)))
+	case typeInt96:
+		days := int64(le.Uint32(v[8:])) - julianDay
+		return appendTime(dst, days*86400*1e9+int64(le.Uint64(v)), 1e9)
+	case typeFloat:
+		return appendFloat(dst, float64(math.Float32frombits(le.Uint32(v))), 32)
+	case typeDouble:
+		return appendFloat(dst, math.Float64frombits(le.Uint64(v)), 64)
+	}
+	switch {
+	case n.mean == meansDecimal:
+		return appendDecimal(dst, bigEndian(v), n.scale)
+	case n.mean == meansFloat16 && len(v) == 2:
+		return appendFloat(dst, halfFloat(le.Uint16(v)), 32)
+	case n.mean == meansUUID && len(v) == 16:
+		return appendUUID(dst, v)
+	}
+	return appendString(dst, v)
+}
+
+func (n *node) appendInteger(dst []byte, v int64) []byte {
+	switch n.mean {
+	case meansDecimal:
+		return appendDecimal(dst, big.NewInt(v), n.scale)
+	case meansDate:
+		return appendDate(dst, v)
+	case meansTimeMillis:
+		return appendClock(dst, v, 1e3)
+	case meansTimeMicros:
+		return appendClock(dst, v, 1e6)
+	case meansTimeNanos:
+		return appendClock(dst, v, 1e9)
+	case meansMillis:
+		return appendTime(dst, v, 1e3)
+	case meansMicros:
+		return appendTime(dst, v, 1e6)
+	case meansNanos:
+		return appendTime(dst, v, 1e9)
+	}
+	return strconv.AppendInt(dst, v, 10)
+}

@@ -1,0 +1,296 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// s3 is the backend of s3:// addresses: S3 and what speaks its protocol. Everything about the
+// account comes from the environment and the files that Amazon's own tools read.
+type s3 struct {
+	store    *Store
+	client   minio.Core
+	endpoint string // without scheme
+	signed   bool   // with credentials
+}
+
+func newS3(s *Store) (*s3, error) {
+	endpoint, secure, err := s3Endpoint()
+	if err != nil {
+		return nil, err
+	}
+	profile := cmp.Or(os.Getenv("AWS_PROFILE"), os.Getenv("AWS_DEFAULT_PROFILE"))
+	creds := s3Credentials(profile)
+	lookup := minio.BucketLookupAuto
+	switch os.Getenv("AWS_S3_ADDRESSING_STYLE") {
+	case "path":
+		lookup = minio.BucketLookupPath
+	case "virtual":
+		lookup = minio.BucketLookupDNS
+	}
+	client, err := minio.NewCore(endpoint, &minio.Options{Creds: creds, Secure: secure, Transport: s.client.Transport,
+		Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), awsConfig(profile, "region")), BucketLookup: lookup, MaxRetries: 1})
+	if err != nil {
+		return nil, &Error{Kind: ErrUsage, Text: "the endpoint of S3 cannot be used: " + err.Error(), Hint: "check AWS_ENDPOINT_URL"}
+	}
+	client.SetAppInfo(userAgent, "1")
+	value, err := creds.GetWithContext(&credentials.CredContext{Client: s.client, Endpoint: endpoint})
+	return &s3{store: s, client: *client, endpoint: endpoint, signed: err == nil && value.AccessKeyID != ""}, nil
+}
+
+// s3Endpoint reads where S3 is.
+func s3Endpoint() (host string, secure bool, err error) {
+	text := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
+	if text == "" || os.Getenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") == "true" {
+		return "s3.amazonaws.com", true, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
+		return "", false, &Error{Kind: ErrUsage, Text: "AWS_ENDPOINT_URL is no address of a server", Hint: "set it to one such as https://s3.example.org"}
+	}
+	return u.Host, u.Scheme == "https", nil
+}
+
+// s3Credentials looks where Amazon's tools look: environment, shared credentials file, and the role
+// of the machine, container or pod. Where nothing is found, requests are anonymous.
+func s3Credentials(profile string) *credentials.Credentials {
+	chain := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: profile}}
+	if hasRole() {
+		chain = append(chain, &credentials.IAM{})
+	}
+	return credentials.NewChainCredentials(chain)
+}
+
+// hasRole reports whether there can be a service that gives out the credentials of a role: asking in
+// vain takes seconds.
+func hasRole() bool {
+	for _, name := range []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	if strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true") {
+		return false
+	}
+	vendor, _ := os.ReadFile("/sys/devices/virtual/dmi/id/sys_vendor") // absent elsewhere
+	return strings.HasPrefix(string(vendor), "Amazon")
+}
+
+// awsConfig reads a value of a profile from the configuration file of Amazon's tools, "" for none.
+func awsConfig(profile, key string) string {
+	home, _ := os.UserHomeDir() // without one there is no file
+	data, err := os.ReadFile(cmp.Or(os.Getenv("AWS_CONFIG_FILE"), home+"/.aws/config"))
+	if err != nil || len(data) > 1<<20 {
+		return ""
+	}
+	section := "[default]"
+	if profile != "" && profile != "default" {
+		section = "[profile " + profile + "]"
+	}
+	inside := false
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			inside = line == section
+		} else if name, value, ok := strings.Cut(line, "="); ok && inside && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// parseBucket splits scheme://BUCKET/KEY.
+func parseBucket(uri string) (bucket, key string, err error) {
+	_, rest, _ := strings.Cut(uri, "://")
+	bucket, key, _ = strings.Cut(rest, "/")
+	if bucket == "" || strings.ContainsAny(bucket, "@:?#*[ ") {
+		scheme, _ := Scheme(uri)
+		return "", "", &Error{Kind: ErrUsage, Text: "there is no bucket in the address", Hint: "write " + scheme + "://BUCKET/PATH; credentials come from the environment"}
+	}
+	return bucket, key, nil
+}
+
+func (c *s3) host(*Object) string { return c.endpoint }
+
+func (c *s3) get(ctx context.Context, o *Object, from, end int64) (*body, error) {
+	bucket, key, err := parseBucket(o.URI)
+	if err != nil {
+		return nil, err
+	}
+	var opts minio.GetObjectOptions
+	if end >= 0 || from > 0 {
+		value := fmt.Sprintf("bytes=%d-", from)
+		if end >= 0 {
+			value = fmt.Sprintf("bytes=%d-%d", from, end-1)
+		}
+		opts.Set("Range", value)
+	}
+	if o.ETag != "" {
+		if err := opts.SetMatchETag(strings.Trim(o.ETag, `"`)); err != nil {
+			return nil, err
+		}
+	}
+	in, info, header, err := c.client.GetObject(ctx, bucket, key, opts)
+	if err != nil {
+		return nil, c.explain(ctx, o, err)
+	}
+	b := &body{ReadCloser: in, object: c.object(o.URI, &info)}
+	b.object.Size = info.Size
+	if text := header.Get("Content-Range"); text != "" {
+		start, size, ok := contentRange(text)
+		if !ok || start != from {
+			in.Close()
+			return nil, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s was asked for the bytes from %d on and answers with others", c.endpoint, from)}
+		}
+		b.from, b.object.Size = from, size
+	}
+	c.store.noteAnswer(c.endpoint)
+	return b, nil
+}
+
+func (c *s3) object(uri string, info *minio.ObjectInfo) Object {
+	o := Object{URI: uri, Size: info.Size}
+	if tag := strings.Trim(info.ETag, `"`); tag != "" {
+		o.ETag = `"` + tag + `"`
+	}
+	if !info.LastModified.IsZero() {
+		o.Modified = info.LastModified.UTC().Truncate(time.Second)
+	}
+	return o
+}
+
+func (c *s3) stat(ctx context.Context, uri string) (Object, error) {
+	bucket, key, err := parseBucket(uri)
+	if err != nil {
+		return Object{}, err
+	}
+	if key == "" {
+		return Object{}, fs.ErrNotExist
+	}
+	var info minio.ObjectInfo
+	err = c.try(ctx, nil, func() error {
+		info, err = c.client.StatObject(ctx, bucket, key, minio.StatObjectOptions{})
+		return err
+	})
+	if err != nil {
+		return Object{}, err
+	}
+	return c.object(uri, &info), nil
+}
+
+func (c *s3) list(ctx context.Context, folder string, add func(string, Object) error) error {
+	bucket, prefix, err := parseBucket(folder)
+	if err != nil {
+		return err
+	}
+	if prefix != "" {
+		prefix += "/"
+	}
+	root := "s3://" + bucket + "/" + prefix
+	after := ""
+	var failed error // of add
+	return errors.Join(failed, c.try(ctx, &failed, func() error {
+		ctx, cancel := context.WithCancel(ctx) // ends the listing's goroutine
+		defer cancel()
+		for info := range c.client.Client.ListObjects(ctx, bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true, StartAfter: after}) {
+			if info.Err != nil {
+				return info.Err
+			}
+			after = info.Key
+			if name := strings.TrimPrefix(info.Key, prefix); name != "" && !strings.HasSuffix(name, "/") {
+				if failed = add(name, c.object(root+name, &info)); failed != nil {
+					return nil
+				}
+			}
+		}
+		return ctx.Err()
+	}))
+}
+
+// try repeats a request that fails for a passing reason.
+func (c *s3) try(ctx context.Context, failed *error, do func() error) error {
+	tries := attempts{store: c.store, host: c.endpoint}
+	for {
+		err := do()
+		if failed != nil && *failed != nil {
+			return *failed
+		}
+		if err == nil {
+			c.store.noteAnswer(c.endpoint)
+			return nil
+		}
+		if err := tries.again(ctx, c.explain(ctx, nil, err)); err != nil {
+			return err
+		}
+	}
+}
+
+// explain makes an *Error of one of the library's, in words without keys and signatures.
+func (c *s3) explain(ctx context.Context, o *Object, err error) error {
+	if ctx.Err() != nil {
+		return context.Canceled
+	}
+	answer := minio.ToErrorResponse(err)
+	if answer.StatusCode == 0 {
+		return transportError(err, c.endpoint)
+	}
+	c.store.noteAnswer(c.endpoint)
+	e := &Error{Kind: ErrUnreachable, Status: answer.StatusCode, Text: fmt.Sprintf("%s answers %s", c.endpoint, oneLine(cmp.Or(answer.Code, http.StatusText(answer.StatusCode))))}
+	switch code := answer.StatusCode; {
+	case answer.Code == "InvalidBucketName", answer.Code == "InvalidArgument" && code == http.StatusBadRequest:
+		e.Kind, e.Text, e.Hint = ErrUsage, "the bucket or the path is none that S3 can have ("+answer.Code+")", "write s3://BUCKET/PATH"
+	case answer.Code == "NoSuchBucket":
+		e.Kind, e.Hint = fs.ErrNotExist, "check the bucket's name"
+	case code == http.StatusNotFound:
+		return fs.ErrNotExist
+	case code == http.StatusPreconditionFailed && o != nil:
+		return &ChangedError{"ETag", o.ETag, "another"}
+	case code == http.StatusForbidden, code == http.StatusUnauthorized, answer.Code == "InvalidAccessKeyId", answer.Code == "SignatureDoesNotMatch":
+		e.Kind = ErrDenied
+		if e.Hint = "check the credentials in the environment or the file of AWS_PROFILE, and the bucket's policy"; !c.signed {
+			e.Hint = "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+		}
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500, answer.Code == "SlowDown", answer.Code == "RequestTimeout":
+		e.retry = code != http.StatusNotImplemented
+	}
+	return e
+}
+
+// put writes an object of a known size. again gives its bytes from the beginning, for each attempt.
+func (c *s3) put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error {
+	bucket, key, err := parseBucket(uri)
+	if err != nil {
+		return err
+	}
+	return c.try(ctx, nil, func() error {
+		r, err := again()
+		if err != nil {
+			return err
+		}
+		_, err = c.client.Client.PutObject(ctx, bucket, key, struct{ io.Reader }{r}, size, minio.PutObjectOptions{
+			ContentType: "application/octet-stream", DisableMultipart: size < 5<<30, PartSize: 64 << 20, NumThreads: 1})
+		return err
+	})
+}
+
+func (c *s3) remove(ctx context.Context, uri string) error {
+	bucket, key, err := parseBucket(uri)
+	if err != nil {
+		return err
+	}
+	return c.try(ctx, nil, func() error {
+		return c.client.RemoveObject(ctx, bucket, key, minio.RemoveObjectOptions{})
+	})
+}

@@ -1,0 +1,338 @@
+package source
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dsload/dsload/loader/build/source/columnar"
+	"github.com/zeebo/xxh3"
+)
+
+// Files of columns have no text with offsets: they are read at many places, and only the wanted
+// columns. A row is a record: the text of the one column that is wanted, or the JSON object of
+// several. Row says where it lies; the offset of a position counts the bytes of the records before
+// it, each and one more, and the checksum is over the records. A reader goes on at the beginning of a
+// group of rows, and reads the rows of the group before its position again to compare their checksum.
+
+// isColumnar reports whether inputs of a format are files of columns.
+func (f Format) isColumnar() bool { return f == Parquet || f == Arrow }
+
+// A tableFramer gives the rows of a file of columns.
+type tableFramer struct {
+	framing
+	file  columnar.File
+	rows  columnar.Rows
+	group int
+
+	bytes  int64 // the position's offset
+	base   Sum   // over the groups before the current one
+	hasher xxh3.Hasher
+	hashed bool // the hasher holds something
+
+	text  []byte // of the row whose pieces are delivered
+	given int    // what of it was delivered
+}
+
+func columnOptions(o *Options, in *Input) columnar.Options {
+	c := columnar.Options{Text: o.TextField, Columns: o.Fields}
+	if o.TextField != "" {
+		c.Columns = nil
+	}
+	return c
+}
+
+// openTable opens a file of columns.
+func openTable(in *Input, o *Options, raw *rawFile) (columnar.File, error) {
+	at, size, err := raw.random()
+	if err != nil {
+		return nil, err
+	}
+	c := columnOptions(o, in)
+	c.Remote = raw.remote != nil
+	var f columnar.File
+	if in.Format == Parquet {
+		f, err = columnar.OpenParquet(at, size, c)
+	} else {
+		f, err = columnar.OpenArrow(at, size, c)
+	}
+	if err != nil {
+		return nil, tableError(err)
+	}
+	return f, nil
+}
+
+// tableError turns an error of package columnar into ours.
+func tableError(err error) error {
+	var column *columnar.ColumnError
+	var size *columnar.SizeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &column):
+		has := strings.Join(column.Has[:min(len(column.Has), maxKeysTold)], ", ")
+		if has == "" {
+			return problemf(ErrUnknownField, "%v, and no column of text", err)
+		}
+		return problemf(ErrUnknownField, "%v; the columns of text are %s; take one with `text-field`", err, has)
+	case errors.As(err, &size):
+		return &NeedError{What: err.Error(), Bytes: size.Bytes}
+	case errors.Is(err, columnar.ErrUnsupported):
+		return problemf(ErrUnsupported, "%v; write the file again with the usual settings", err)
+	case errors.Is(err, columnar.ErrCorrupt):
+		return problemf(ErrCorrupt, "the file is damaged: %v; copy it again", err)
+	}
+	return err
+}
+
+// NeedError means that a part of an input takes more memory than reading it may.
+type NeedError struct {
+	What  string
+	Bytes int64 // that it needs
+}
+
+func (e *NeedError) Error() string { return e.What }
+
+func newTableFramer(in *Input, f framing, raw *rawFile) (*tableFramer, error) {
+	file, err := openTable(in, f.o, raw)
+	if err != nil {
+		return nil, err
+	}
+	t := &tableFramer{framing: f, file: file, rows: file.NewRows(), group: -1}
+	return t, nil
+}
+
+func (t *tableFramer) state() uint32  { return uint32(t.given) }
+func (t *tableFramer) restore(uint32) {}
+
+// sum is the checksum over the records before the position.
+func (t *tableFramer) sum() Sum {
+	if !t.hashed {
+		return t.base
+	}
+	h := t.hasher.Sum128()
+	var both [32]byte
+	copy(both[:], t.base[:])
+	binary.BigEndian.PutUint64(both[16:], h.Hi)
+	binary.BigEndian.PutUint64(both[24:], h.Lo)
+	return xxh3.Hash128(both[:]).Bytes()
+}
+
+// note takes a row's record into the checksum.
+func (t *tableFramer) note(data []byte, null bool) {
+	var head [9]byte
+	binary.LittleEndian.PutUint64(head[:], uint64(len(data)))
+	if null {
+		head[8] = 1
+	}
+	t.hasher.Write(head[:]) // never fails
+	t.hasher.Write(data)
+	t.hashed = true
+	t.bytes += int64(len(data)) + 1
+}
+
+// nextGroup goes to the next group of rows, io.EOF after the last one.
+func (t *tableFramer) nextGroup() error {
+	t.base = t.sum()
+	t.hasher.Reset()
+	t.hashed = false
+	if t.group++; t.group >= t.file.Groups() {
+		return io.EOF
+	}
+	return tableError(t.rows.Seek(t.group))
+}
+
+func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
+	rec.Offset = -1
+	if t.o.Format == Chat {
+		rec.Format = Chat
+	}
+	if t.inside {
+		return t.piece(dst, rec)
+	}
+	if err := t.advance(); err != nil {
+		return dst, err
+	}
+	rec.First = true
+	if t.o.TextField == "" {
+		return t.object(dst, rec)
+	}
+	text, null := t.rows.Text()
+	if null {
+		t.note(nil, true)
+		rec.Last, rec.Err = true, problemf(ErrUnknownField, "column %q is null", t.o.TextField)
+		return dst, nil
+	}
+	t.text, t.given = text, 0
+	return t.piece(dst, rec)
+}
+
+// advance goes to the next row, in the next group where the current one ends.
+func (t *tableFramer) advance() error {
+	for {
+		if t.group >= 0 && t.group < t.file.Groups() {
+			err := t.rows.Next()
+			if err != io.EOF {
+				return tableError(err)
+			}
+		}
+		if err := t.nextGroup(); err != nil {
+			return err
+		}
+	}
+}
+
+// object gives the row as a JSON object.
+func (t *tableFramer) object(dst []byte, rec *Record) ([]byte, error) {
+	rec.Last = true
+	start := len(dst)
+	dst, over, err := t.rows.AppendJSON(dst, t.o.MaxRecordBytes)
+	if err != nil {
+		return dst, tableError(err)
+	}
+	t.note(dst[start:], over)
+	if over {
+		rec.Err = tooLarge(t.o.MaxRecordBytes)
+	}
+	return dst, nil
+}
+
+// piece gives the text of a row, or the next piece of a long one.
+func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
+	rec.Decoded = true
+	rest := t.text[t.given:]
+	if len(rest) <= t.o.PieceBytes {
+		t.note(t.text, false)
+		t.text, t.given = nil, 0
+		t.inside, rec.Last = false, true
+		return append(dst, rest...), nil
+	}
+	n := t.o.PieceBytes
+	for ; ; n = min(2*n, t.o.MaxPieceBytes) {
+		text := rest[:min(n, len(rest))]
+		c := characterAligned(t.o.Cut, text)
+		if c == 0 && n == t.o.MaxPieceBytes {
+			rec.Forced = true
+			if c = characterCut(text); c == 0 {
+				c = len(text)
+			}
+		}
+		if c > 0 {
+			t.given += c
+			t.inside = true
+			return append(dst, text[:c]...), nil
+		}
+	}
+}
+
+// consumed is how much of a file of so many bytes the rows that were read stand for.
+func (t *tableFramer) consumed(size int64) int64 {
+	var before, all int64
+	for g := range t.file.Groups() {
+		all += t.file.Rows(g)
+	}
+	if before = t.row; all == 0 {
+		return size
+	}
+	return int64(float64(size) * min(1, float64(before)/float64(all)))
+}
+
+// goOn brings the framer to a position.
+func (t *tableFramer) goOn(in *Input, at *Position) error {
+	left := at.Row
+	for t.group = 0; t.group < t.file.Groups() && left > t.file.Rows(t.group); t.group++ {
+		left -= t.file.Rows(t.group)
+	}
+	if t.group >= t.file.Groups() {
+		return &SourceChangedError{URI: in.URI, What: "number of rows", Was: fmt.Sprint("at least ", at.Row),
+			Is: fmt.Sprint(at.Row - left)}
+	}
+	if err := t.rows.Seek(t.group); err != nil {
+		return tableError(err)
+	}
+	t.base, t.row = at.Base, at.Row-left
+	var rec Record
+	var data []byte
+	for range left {
+		rec = Record{}
+		var err error
+		for !rec.Last {
+			if data, err = t.next(data[:0], &rec); err != nil {
+				return err
+			}
+		}
+		t.row++
+	}
+	if at.Inside {
+		if err := t.advance(); err != nil {
+			return err
+		}
+		if t.text, _ = t.rows.Text(); int64(at.State) > int64(len(t.text)) {
+			return &SourceChangedError{URI: in.URI, What: "content"}
+		}
+		t.given, t.inside = int(at.State), true
+	}
+	if sum := t.sum(); sum != at.Sum {
+		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
+			Is: sum.String() + fmt.Sprintf(" over the first %d rows", at.Row)}
+	}
+	t.bytes = at.Offset
+	return nil
+}
+
+// detectTable looks at a file of columns.
+func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kind, err error) {
+	raw, err := openRaw(in, o)
+	if err != nil {
+		return refuse(readable, err)
+	}
+	if in.once != nil {
+		in.once.taken.Store(false)
+		return refuse(dataset, problemf(ErrUnsupported, "%s is read at many places, and a pipe has one; save it to a file and name that", in.Format))
+	}
+	defer raw.Close()
+	file, err := openTable(in, o, raw)
+	if err != nil {
+		return refuse(readable, err)
+	}
+	in.window, in.why = file.MemoryBytes()
+	in.textBytes = 2 * in.Size
+	rows := int64(0)
+	for g := range file.Groups() {
+		rows += file.Rows(g)
+	}
+	return rows > 0, readable, nil
+}
+
+// tableChecksum reads all records of a file of columns.
+func tableChecksum(in *Input, o *Options, raw *rawFile) (f Finished, err error) {
+	t, err := newTableFramer(in, framing{o: o}, raw)
+	if err != nil {
+		return f, &InputError{URI: in.URI, Offset: -1, Err: err}
+	}
+	defer t.rows.Close()
+	var rec Record
+	var data []byte
+	for {
+		rec = Record{}
+		if data, err = t.next(data[:0], &rec); err == io.EOF {
+			return Finished{Bytes: t.bytes, Sum: t.sum()}, raw.unchanged()
+		}
+		if err != nil {
+			return f, &InputError{URI: in.URI, Offset: -1, Err: err}
+		}
+	}
+}
+
+// tableFormat is the format of a file of columns that begins like this, "" for other files.
+func tableFormat(head []byte) Format {
+	switch {
+	case len(head) >= 12 && string(head[:4]) == "PAR1" && (len(head) <= 64 || checkText(head) != nil || head[4] == 0x15):
+		return Parquet
+	case len(head) >= 8 && string(head[:8]) == "ARROW1\x00\x00", columnar.IsArrowStream(head):
+		return Arrow
+	}
+	return ""
+}

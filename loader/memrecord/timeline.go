@@ -1,0 +1,300 @@
+package memrecord
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+//go:embed timeline.html
+var pageSource string
+
+//go:embed timeline.css
+var pageStyle string
+
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("timeline").Funcs(template.FuncMap{"visible": visible, "number": func(i int) int { return i + 1 }}).Parse(pageSource))
+})
+
+// The size of the chart, and where its plot lies.
+const (
+	chartWidth, chartHeight = 960, 380
+	plotLeft, plotRight     = 72, 912
+	plotTop, plotBottom     = 48, 340
+	// mostPoints is how many points of a line are drawn: of more, the highest of each run of neighbours.
+	mostPoints = 800
+)
+
+// timelinePage is what the template shows.
+type timelinePage struct {
+	Style    template.CSS // ours alone
+	Policy   string
+	Name     string
+	Headline string
+	Device   string
+	*Analysis
+	Chart *timelineChart
+	Table []tableRow
+}
+
+type timelineChart struct {
+	Label  string
+	Lines  []chartLine
+	YTicks []chartTick
+	XTicks []chartTick
+	Marks  []chartMark // findings
+	Cap    *chartTick  // the device's memory
+	Fail   *chartFail
+	FailAt string
+}
+
+type chartLine struct{ Class, Name, Path, Last string }
+
+type chartTick struct{ At, Text string }
+
+type chartMark struct {
+	X, Y   string
+	Number int
+}
+
+type chartFail struct{ X, Anchor, TextX, Text string }
+
+type tableRow struct {
+	Step, Phase                          string
+	Allocated, Peak, Reserved, Free, RSS string
+	Failed                               bool
+}
+
+// Timeline analyses a record as Read does, and writes its memory over time as a page that asks for nothing and
+// runs nothing: the failing step and each finding are marked. name is the record's.
+func Timeline(w io.Writer, r io.Reader, name string) (*Analysis, error) {
+	rec, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	a := rec.analyse()
+	sum := sha256.Sum256([]byte(pageStyle))
+	p := timelinePage{
+		Style:  template.CSS(pageStyle),
+		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+		Name:   name, Headline: headline(rec, a), Device: rec.start.Device, Analysis: a, Chart: rec.chart(a), Table: rec.table(),
+	}
+	var out bytes.Buffer
+	if err := page().Execute(&out, p); err != nil {
+		return nil, err
+	}
+	_, err = w.Write(out.Bytes())
+	return a, err
+}
+
+// headline is the answer in one line.
+func headline(r *record, a *Analysis) string {
+	if r.oom == nil {
+		if a.Peak == nil {
+			return fmt.Sprintf("%s steps, highest memory in phase %s", thousands(float64(a.Steps)), a.Where)
+		}
+		return fmt.Sprintf("peak %s in phase %s, over %s steps", size(*a.Peak), a.Where, thousands(float64(a.Steps)))
+	}
+	text := "ran out of memory"
+	if r.oom.Step != nil {
+		text += fmt.Sprintf(" at step %s", thousands(float64(*r.oom.Step)))
+	}
+	if r.oom.Phase != "" {
+		text += ", " + r.oom.Phase
+	}
+	if r.oom.Requested != nil {
+		text += fmt.Sprintf(", asking for %s", size(*r.oom.Requested))
+	}
+	return text
+}
+
+// drawn are the lines of a chart, in order.
+var drawn = []struct {
+	class, name string
+	get         func(*line) *float64
+}{
+	{"reserved", "reserved by the allocator", func(l *line) *float64 { return l.Reserved }},
+	{"peak", "peak of the step", func(l *line) *float64 { return l.Peak }},
+	{"allocated", "allocated", func(l *line) *float64 { return l.Allocated }},
+	{"rss", "the process in main memory", func(l *line) *float64 { return l.RSS }},
+}
+
+// chart draws the figures of all snapshots, oldest to the left; nil where there are none.
+func (r *record) chart(a *Analysis) *timelineChart {
+	points := slices.Clone(r.snapshots)
+	if r.oom != nil {
+		points = append(points, r.oom)
+	}
+	if len(points) == 0 {
+		return nil
+	}
+	c := &timelineChart{}
+	top := value(r.start.DeviceTotal)
+	for _, l := range points {
+		for _, d := range drawn {
+			top = max(top, value(d.get(l)))
+		}
+	}
+	if top <= 0 {
+		return nil
+	}
+	top *= 1.05
+	x := func(i int) float64 { return plotLeft + (plotRight-plotLeft)*float64(i)/float64(max(1, len(points)-1)) }
+	y := func(bytes float64) float64 { return plotBottom - (plotBottom-plotTop)*bytes/top }
+	var words []string
+	for _, d := range drawn {
+		l := chartLine{Class: d.class, Name: d.name}
+		if l.Path, l.Last = path(points, d.get, x, y); l.Path != "" {
+			c.Lines = append(c.Lines, l)
+			words = append(words, fmt.Sprintf("%s %s at the end", d.name, l.Last))
+		}
+	}
+	step := sizeStep(top / 5)
+	for at := 0.0; at <= top; at += step {
+		c.YTicks = append(c.YTicks, chartTick{fixed(y(at)), size(at)})
+	}
+	if total := value(r.start.DeviceTotal); total > 0 {
+		c.Cap = &chartTick{fixed(y(total)), "the device has " + size(total)}
+		words = append(words, "the device has "+size(total))
+	}
+	for k := range 7 {
+		i := (len(points) - 1) * k / 6
+		if s := points[i].Step; s != nil && (k == 0 || i > (len(points)-1)*(k-1)/6) {
+			c.XTicks = append(c.XTicks, chartTick{fixed(x(i)), "step " + thousands(float64(*s))})
+		}
+	}
+	if r.oom != nil {
+		at := x(len(points) - 1)
+		f := &chartFail{X: fixed(at), Anchor: "end", TextX: fixed(at - 6), Text: headline(r, a)}
+		c.Fail, c.FailAt = f, fixed(plotTop-26)
+		words = append(words, f.Text)
+	}
+	c.marks(points, a, x, y)
+	c.Label = "Memory over time: " + strings.Join(words, ", ")
+	return c
+}
+
+// marks puts the number of each finding at the highest moment of its phase.
+func (c *timelineChart) marks(points []*line, a *Analysis, x func(int) float64, y func(float64) float64) {
+	height := func(l *line) float64 { return max(value(l.Peak), value(l.Allocated), 0) }
+	taken := map[int]int{}
+	for n, v := range a.Verdicts {
+		best := -1
+		for i, l := range points {
+			if l.Phase == v.Phase && (best < 0 || height(l) >= height(points[best])) {
+				best = i
+			}
+		}
+		if best < 0 {
+			best = len(points) - 1
+		}
+		at := height(points[best])
+		if at == 0 {
+			at = value(points[best].RSS)
+		}
+		beside := 26 * taken[best] // findings at the same moment stand side by side
+		taken[best]++
+		left := min(x(best), plotRight-12) - float64(beside)
+		c.Marks = append(c.Marks, chartMark{fixed(left), fixed(max(y(at)-2, plotTop)), n + 1})
+	}
+}
+
+// path is a line through a figure of the points, and the last of its values. Of neighbours that would fall on the
+// same place the highest is drawn.
+func path(points []*line, get func(*line) *float64, x func(int) float64, y func(float64) float64) (d, last string) {
+	run := (len(points) + mostPoints - 1) / mostPoints
+	var b strings.Builder
+	for i := 0; i < len(points); i += run {
+		best := math.NaN()
+		at := i
+		for k := i; k < min(i+run, len(points)); k++ {
+			if v := get(points[k]); v != nil {
+				if !(*v <= best) {
+					best, at = *v, k
+				}
+				last = size(*v)
+			}
+		}
+		if best != best {
+			continue
+		}
+		letter := 'L'
+		if b.Len() == 0 {
+			letter = 'M'
+		}
+		fmt.Fprintf(&b, "%c%s %s", letter, fixed(x(at)), fixed(y(best)))
+	}
+	return b.String(), last
+}
+
+// mostRows is how many moments the table has.
+const mostRows = 40
+
+// table is the last moments, the failing one last.
+func (r *record) table() (rows []tableRow) {
+	points := r.snapshots[max(0, len(r.snapshots)-mostRows):]
+	if r.oom != nil {
+		points = append(slices.Clone(points), r.oom)
+	}
+	text := func(v *float64) string {
+		if v == nil {
+			return "–"
+		}
+		return size(*v)
+	}
+	for _, l := range points {
+		step := "–"
+		if l.Step != nil {
+			step = thousands(float64(*l.Step))
+		}
+		rows = append(rows, tableRow{step, l.Phase, text(l.Allocated), text(l.Peak), text(l.Reserved), text(l.Free), text(l.RSS), l.Type == "oom"})
+	}
+	return rows
+}
+
+func fixed(x float64) string { return fmt.Sprintf("%.1f", x) }
+
+// size is a number of bytes for people.
+func size(n float64) string {
+	for _, u := range []struct {
+		bytes float64
+		name  string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.bytes {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", n/u.bytes), ".0") + " " + u.name
+		}
+	}
+	return fmt.Sprintf("%.0f B", n)
+}
+
+// sizeStep is the least power of two that is at least x.
+func sizeStep(x float64) float64 { return math.Exp2(math.Ceil(math.Log2(max(x, 1)))) }
+
+// visible shows what would act on the text around it: control characters, and those that turn its direction.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n':
+			b.WriteString("⏎")
+		case r < ' ':
+			b.WriteRune(0x2400 + r)
+		case r == 0x7f:
+			b.WriteRune(0x2421)
+		case unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == 0xfeff:
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,118 @@
+package memrecord
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const hostile = "<img src=x onerror=alert(1)>\x1b\u202e"
+
+// write returns a record of so many steps that leaks a MiB a step and then runs out of memory.
+func write(steps int, device string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"type":"start","device":%q,"device_total":17179869184,"parameter_bytes":400000000}`+"\n", strings.NewReplacer("\x1b", "", "\u202e", "").Replace(device))
+	for i := 1; i <= steps; i++ {
+		for k, phase := range []string{"load", "forward", "backward"} {
+			held := int64(1<<30) + int64(i)<<20
+			fmt.Fprintf(&b, `{"type":"snapshot","step":%d,"phase":%q,"allocated":%d,"reserved":%d,"peak":%d,"free":%d,"rss":%d,"batch":{"rows":8,"length":128}}`+"\n",
+				i, phase, held, held+1<<29, held+int64(k)<<28, int64(14<<30), int64(1<<30))
+		}
+	}
+	fmt.Fprintf(&b, `{"type":"oom","step":%d,"phase":"backward","message":"CUDA out of memory","requested":2147483648}`+"\n", steps+1)
+	return b.String()
+}
+
+// The page names the failing step and marks each finding; it asks for nothing, and data stay text.
+func TestTimelineMarksWhatHappened(t *testing.T) {
+	var page bytes.Buffer
+	a, err := Timeline(&page, strings.NewReader(write(60, "cuda:0 "+hostile)), "run "+hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := page.String()
+	if len(a.Verdicts) == 0 || !strings.Contains(text, "ran out of memory at step 61, backward, asking for 2 GiB") {
+		t.Errorf("%d findings; the failing step is not named", len(a.Verdicts))
+	}
+	if n := strings.Count(text, `<circle class="dot"`); n != len(a.Verdicts) {
+		t.Errorf("%d marks for %d findings", n, len(a.Verdicts))
+	}
+	for _, class := range []string{"allocated", "reserved", "peak", "rss"} {
+		d := regexp.MustCompile(`<path class="curve ` + class + `" d="(M[^"]*)"`).FindStringSubmatch(text)
+		if d == nil || strings.Count(d[1], "L") < 100 {
+			t.Errorf("the line of %s: %.60q", class, d)
+		}
+	}
+	if !strings.Contains(text, "the device has 16 GiB") {
+		t.Error("the device's memory is not drawn")
+	}
+	if strings.Contains(text, "<img") || strings.Contains(text, "\x1b") || strings.Contains(text, "\u202e") || strings.Contains(text, "<script") {
+		t.Error("data became markup")
+	}
+	if bad := regexp.MustCompile(`https?:|url\(|@import|%!|NaN|ZgotmplZ`).FindString(text); bad != "" {
+		t.Errorf("the page has %q", bad)
+	}
+}
+
+func TestTimelineOfOddRecords(t *testing.T) {
+	for name, record := range map[string]string{
+		"no snapshot":   `{"type":"start"}`,
+		"no figure":     `{"type":"start"}` + "\n" + `{"type":"snapshot","phase":"load"}`,
+		"one snapshot":  `{"type":"start"}` + "\n" + `{"type":"snapshot","step":1,"phase":"load","rss":5}`,
+		"oom alone":     `{"type":"start","device_total":100}` + "\n" + `{"type":"oom","phase":"forward"}`,
+		"huge figures":  `{"type":"start"}` + "\n" + `{"type":"snapshot","step":1,"phase":"load","rss":1e300}`,
+		"negative ones": `{"type":"start"}` + "\n" + `{"type":"snapshot","step":1,"phase":"load","rss":-5,"peak":-1}`,
+	} {
+		var page bytes.Buffer
+		if _, err := Timeline(&page, strings.NewReader(record), name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if bad := regexp.MustCompile(`NaN|Inf|%!`).FindString(page.String()); bad != "" {
+			t.Errorf("%s: the page has %q", name, bad)
+		}
+	}
+}
+
+// A record of any length takes the memory of maxSnapshots; its findings, its steps and its highest moment stay.
+func TestLongRecordsAreThinned(t *testing.T) {
+	short, err := Read(strings.NewReader(write(300, "cuda:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const steps = maxSnapshots + 1001
+	r, w := io.Pipe()
+	go func() {
+		fmt.Fprintln(w, `{"type":"start","device":"cuda:0","device_total":17179869184,"parameter_bytes":400000000}`)
+		for i := 1; i <= steps; i++ {
+			peak := 5 << 30
+			if i == 4711 {
+				peak = 9 << 30
+			}
+			fmt.Fprintf(w, `{"type":"snapshot","step":%d,"phase":"load","allocated":%d,"peak":%d,"rss":1}`+"\n", i, 1<<30+i<<15, peak)
+			fmt.Fprintf(w, `{"type":"snapshot","step":%d,"phase":"backward","allocated":%d,"peak":%d,"rss":1}`+"\n", i, 1<<30+i<<15, peak)
+		}
+		w.Close()
+	}()
+	rec, err := read(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rec.snapshots) > maxSnapshots+2 || len(rec.snapshots) < maxSnapshots/4 {
+		t.Errorf("%d snapshots are held", len(rec.snapshots))
+	}
+	a := rec.analyse()
+	if a.Steps != steps || a.Peak == nil || *a.Peak != 9<<30 {
+		t.Errorf("%d steps, peak %v", a.Steps, a.Peak)
+	}
+	if len(a.Verdicts) == 0 || a.Verdicts[0].Kind != short.Verdicts[0].Kind {
+		t.Errorf("findings %+v, of a short record %+v", a.Verdicts, short.Verdicts)
+	}
+	for i := 1; i < len(rec.snapshots); i++ {
+		if *rec.snapshots[i].Step < *rec.snapshots[i-1].Step {
+			t.Fatalf("step %d follows %d", *rec.snapshots[i].Step, *rec.snapshots[i-1].Step)
+		}
+	}
+}

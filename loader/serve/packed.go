@@ -1,0 +1,330 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/loader/serve/collate"
+	"github.com/dsload/dsload/loader/serve/feed"
+	"github.com/dsload/dsload/loader/serve/sampler"
+	"github.com/dsload/dsload/shard"
+)
+
+var policies = [...]pack.Policy{feed.PackNone: pack.None, feed.PackWrapped: pack.Wrapped, feed.PackBFD: pack.BFD,
+	feed.PackBFDSplit: pack.BFDSplit}
+
+// packDefault is how requests are packed that do not say it.
+func (o *Options) packDefault() (feed.Pack, error) {
+	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
+	switch {
+	case !ok:
+		return 0, loader.BadOption("pack", string(o.Pack), fmt.Sprintf("must be one of %v", pack.Policies))
+	case policy == pack.None && o.PackLength != 0:
+		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength),
+			"it is the length of packed rows; say by `pack` how they are packed, or leave it out")
+	case o.PackLength < 0 || o.PackLength > pack.MaxLength:
+		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength), fmt.Sprintf("must be 1 to %d", pack.MaxLength))
+	}
+	return feed.Pack(slices.Index(policies[:], policy)), nil
+}
+
+// defaults is what packing fills in, as a query.
+func (r *Reader) defaults() string {
+	if r.pack == feed.PackNone {
+		return ""
+	}
+	text := "pack=" + string(policies[r.pack])
+	if r.length > 0 {
+		text += fmt.Sprintf("&max_length=%d", r.length)
+	}
+	return text
+}
+
+// packing fills in what the server packs where q does not say.
+func (r *Reader) packing(q feed.Query) (feed.Query, error) {
+	if q.Pack == feed.PackUnset {
+		q.Pack = r.pack
+		if q.PackLength == 0 {
+			q.PackLength = r.length
+		}
+	}
+	if q.Pack == feed.PackNone && q.PackLength > 0 {
+		return q, feed.BadParam("max_length", "rows are not packed, and this is the length of packed rows",
+			"ask for pack=bfd, or another policy, too; padding=max_length pads to the build's --max-length")
+	}
+	if q.Pack != feed.PackNone && q.Bucket > 0 {
+		return q, feed.BadParam("bucket", "it sorts rows by length, and packed rows have one length",
+			"leave bucket out, or pack")
+	}
+	if q.Pack != feed.PackNone && q.Balance != feed.BalanceNone {
+		return q, feed.BadParam("balance", "packed rows have one length, so that they cost the same already",
+			"leave balance out, or pack")
+	}
+	return q, nil
+}
+
+// packLength is the length of packed rows: as asked for, else the build's.
+func packLength(q feed.Query, parts []part) int {
+	length := q.PackLength
+	if length == 0 {
+		for _, p := range parts {
+			length = max(length, p.dataset.maxLength, int(p.split.Info().MaxLength))
+		}
+	}
+	return length
+}
+
+// packedCollation completes the collation of packed rows.
+func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Options, error) {
+	length := packLength(q, parts)
+	switch {
+	case o.Labels == collate.Seq2Seq:
+		return o, feed.BadParam("pack", "the dataset has prompts with targets, which cannot share rows",
+			"leave pack out, or ask for labels=causal, which leaves the targets out")
+	case length > pack.MaxLength:
+		return o, feed.BadParam("max_length", fmt.Sprintf("the build's are up to %d tokens long, and rows are packed to at most %d",
+			length, pack.MaxLength), "ask for a smaller max_length")
+	}
+	o.Packed = true
+	if q.MaxLength {
+		m := max(1, q.PadToMultipleOf)
+		o.FixedLength = (length + m - 1) / m * m
+	}
+	return o, nil
+}
+
+// openPacked plans a stream of packed rows.
+func (r *Reader) openPacked(q feed.Query, parts []part, collation collate.Options, steps sampler.StepOptions) (*feed.Plan, error) {
+	length, bound := packLength(q, parts), boundOf(parts)
+	bound.longest, bound.longestLabels = int64(length), 0
+	if err := checkLongest(steps, bound.longest); err != nil {
+		return nil, err
+	}
+	s, err := r.newPackedStream(q, parts, collation, steps)
+	var oe *sampler.OptionError
+	if errors.As(err, &oe) {
+		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has the row numbers 0 to %d", s.numbers()-1))
+	} else if err != nil {
+		return nil, err
+	}
+	rows, tokens := bound.batch(steps)
+	return &feed.Plan{
+		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
+		WindowBytes: s.bytes(), Stream: s, Metadata: metadataOf(q, parts, collation, s.numbers()),
+	}, nil
+}
+
+// A packedStream packs the rows of the order, window by window, and reads each step's into a batch.
+// It belongs to one goroutine.
+type packedStream struct {
+	base   rowStream // its parts, order and needs
+	opts   sampler.PackOptions
+	packed *sampler.Packed
+	steps  *sampler.PackedSteps
+	length int
+
+	batch   *collate.Batch // of the current call of Next
+	found   locations      // scratch of units
+	pieces  []packedPiece  // scratch of a row
+	rows    []int64
+	spans   []shard.Span
+	more    []shard.Span
+	whole   []int32 // segments of a row that was packed by the build
+	taking  func(sampler.PackedRow) error
+	reading func(*collate.Buffers) error
+	reset   func()
+}
+
+// packedPiece is a run of the tokens of one row of a part.
+type packedPiece struct {
+	source   int32
+	row      int64
+	from     int64
+	span     shard.Span // of its input_ids
+	rowSpan  shard.Span // of the row's
+	lastPart bool       // the piece of the packed row ends with it
+}
+
+func (r *Reader) newPackedStream(q feed.Query, parts []part, collation collate.Options,
+	steps sampler.StepOptions) (s *packedStream, err error) {
+	s = &packedStream{length: packLength(q, parts), base: rowStream{reader: r, parts: parts,
+		needs: neededColumns(parts[0].split.Schema(), collation)}}
+	s.opts = sampler.PackOptions{Policy: policies[q.Pack], Length: s.length}
+	for _, p := range parts {
+		s.opts.Tokens += p.split.Info().Tokens
+		s.opts.Longest = max(s.opts.Longest, p.split.Info().MaxLength)
+	}
+	s.taking, s.reading, s.reset = s.take, s.read, func() { s.batch.Reset() }
+	s.base.order, err = sampler.NewOrder(sampler.Options{
+		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Group: q.Group,
+	}, nil)
+	if err != nil {
+		return s, err
+	}
+	if s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units); err != nil {
+		return s, err
+	}
+	s.steps, err = sampler.NewPackedSteps(s.packed, steps)
+	return s, err
+}
+
+// numbers is how many row numbers an epoch has.
+func (s *packedStream) numbers() int64 {
+	if s.packed == nil {
+		return 0
+	}
+	return s.packed.Rows()
+}
+
+// bytes bounds the memory of the stream besides its batches.
+func (s *packedStream) bytes() int64 {
+	const perToken = 8 + 3*16 + 56 + 4 // pieces of one token each: row, spans, packedPiece, segment
+	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(), s.opts)*2*locationBytes +
+		longestRun*(8+16) + int64(s.length)*perToken
+	if len(s.base.parts) > 1 {
+		n += 16 << 10
+	}
+	return n
+}
+
+// Close does nothing: the files belong to the Reader.
+func (s *packedStream) Close() {}
+
+// Next reads the next step's rows.
+func (s *packedStream) Next(ctx context.Context, b *collate.Batch) (err error) {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	r := s.base.reader
+	if err := r.checkCurrent(); err != nil {
+		return err
+	}
+	s.base.stopped, s.batch = ctx.Err, b
+	next, err := s.steps.Next(s.taking, s.reset)
+	if err != nil {
+		return r.explain(s.base.noStep(err))
+	}
+	b.Next = next
+	return s.base.locateError(b.Seal())
+}
+
+// units is the sampler's UnitsFunc.
+func (s *packedStream) units(items []sampler.Item, units []sampler.Unit) error {
+	if err := s.base.stopped(); err != nil {
+		return err
+	}
+	s.found.reset(len(items))
+	for i, it := range items {
+		s.found.add(it, i)
+	}
+	if err := s.found.locate(s.base.parts); err != nil {
+		return err
+	}
+	for _, l := range s.found.found {
+		units[l.index] = sampler.Unit{Ref: items[l.index].Ref, Rows: 1, Length: l.span.Len, Shard: l.span.Shard, Off: l.span.Off}
+	}
+	return nil
+}
+
+// take reads a packed row into the batch.
+func (s *packedStream) take(row sampler.PackedRow) error {
+	s.pieces = s.pieces[:0]
+	n := collate.Counts{LossMask: s.base.needs&shard.ColumnLossMask != 0}
+	for _, p := range row.Pieces {
+		u := &row.Units[p.Item]
+		rowSpan := shard.Span{Off: u.Off, Shard: u.Shard, Len: u.Length}
+		width := int64(s.base.parts[u.Source].split.IDWidth())
+		s.pieces = append(s.pieces, packedPiece{source: u.Source, row: u.Row, from: int64(p.From), rowSpan: rowSpan, lastPart: true,
+			span: shard.Span{Off: u.Off + int64(p.From)*width, Shard: u.Shard, Len: p.Len}})
+		n.IDs += int(p.Len)
+	}
+	if err := s.batch.Read(s.reading); err != nil {
+		return err
+	}
+	n.Segments = s.batch.Unclaimed()
+	first := s.pieces[0]
+	return s.batch.Take(n, collate.Row{Source: first.source, Example: first.row, Position: row.Position})
+}
+
+// read appends the values of the row's pieces, those of one part at a time.
+func (s *packedStream) read(dst *collate.Buffers) error {
+	for from := 0; from < len(s.pieces); {
+		to := from + 1
+		for to < len(s.pieces) && s.pieces[to].source == s.pieces[from].source {
+			to++
+		}
+		if err := s.readRun(dst, s.base.parts[s.pieces[from].source].split, s.pieces[from:to]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// readRun appends the values of pieces of one part.
+func (s *packedStream) readRun(dst *collate.Buffers, split *shard.SplitReader, pieces []packedPiece) (err error) {
+	s.rows, s.spans = s.rows[:0], s.spans[:0]
+	for i := range pieces {
+		s.rows, s.spans = append(s.rows, pieces[i].row), append(s.spans, pieces[i].span)
+	}
+	if dst.IDs, err = split.AppendIDs(dst.IDs, s.spans); err != nil {
+		return err
+	}
+	if s.base.needs&shard.ColumnLossMask != 0 {
+		s.more = slices.Grow(s.more[:0], len(pieces))[:len(pieces)]
+		if err := split.LocateColumn(shard.ColumnLossMask, s.more, s.rows); err != nil {
+			return err
+		}
+		for i := range pieces {
+			s.more[i].Off += pieces[i].from // in bits
+			s.more[i].Len = pieces[i].span.Len
+		}
+		if dst.LossMask, err = split.AppendLossMask(dst.LossMask, s.more, s.spans); err != nil {
+			return err
+		}
+	}
+	if s.base.needs&shard.ColumnSegments == 0 {
+		return s.ownSegments(dst, pieces)
+	}
+	s.more = slices.Grow(s.more[:0], len(pieces))[:len(pieces)]
+	if err := split.LocateColumn(shard.ColumnSegments, s.more, s.rows); err != nil {
+		return err
+	}
+	for i, p := range pieces {
+		if s.whole, err = split.AppendSegments(s.whole[:0], s.more[i:i+1], []shard.Span{p.rowSpan}); err != nil {
+			return err
+		}
+		dst.Segments = appendCut(dst.Segments, s.whole, p.from, int64(p.span.Len))
+	}
+	return nil
+}
+
+// ownSegments appends the lengths of pieces of rows that hold one document each.
+func (s *packedStream) ownSegments(dst *collate.Buffers, pieces []packedPiece) error {
+	n := int64(0)
+	for _, p := range pieces {
+		if n += int64(p.span.Len); p.lastPart {
+			dst.Segments = append(dst.Segments, int32(min(n, math.MaxInt32)))
+			n = 0
+		}
+	}
+	return nil
+}
+
+// appendCut appends what the n tokens from a row's token number from on have of its segments.
+func appendCut(dst, segments []int32, from, n int64) []int32 {
+	for _, length := range segments {
+		if k := min(int64(length)-from, n); k > 0 {
+			dst = append(dst, int32(k))
+			n -= k
+		}
+		from = max(0, from-int64(length))
+	}
+	return dst
+}
