@@ -28,9 +28,11 @@ type Listed struct {
 	Window      int64       `json:"window,omitempty"`
 	TextBytes   int64       `json:"text_bytes"` // estimated
 	Archive     Format      `json:"archive,omitempty"`
-	ETag        string      `json:"etag,omitempty"`    // of a remote file
-	Modified    time.Time   `json:"modified,omitzero"` // likewise
-	Sum         Sum         `json:"sum,omitzero"`      // over its text; zero where it is not known
+	ETag        string      `json:"etag,omitempty"`     // of a remote file
+	Modified    time.Time   `json:"modified,omitzero"`  // likewise
+	Revision    string      `json:"revision,omitempty"` // likewise
+	Hash        string      `json:"hash,omitempty"`     // likewise
+	Sum         Sum         `json:"sum,omitzero"`       // over its text; zero where it is not known
 }
 
 // A Range is the part of a set that one partition reads: some inputs, the first from From on, the
@@ -56,7 +58,7 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 	l := Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
 		TextBytes: in.textBytes, Archive: in.archive}
 	if in.store != nil {
-		l.ETag, l.Modified = in.ETag, in.ModTime
+		l.ETag, l.Modified, l.Revision, l.Hash = in.ETag, in.ModTime, in.Revision, in.Hash
 	}
 	return l, nil
 }
@@ -81,6 +83,7 @@ func (s *Set) openRange(r *Range) error {
 			textBytes: l.TextBytes, archive: l.Archive}
 		if IsRemote(l.URI) {
 			in.store, in.ETag, in.ModTime = s.remoteStore(), l.ETag, l.Modified
+			in.Revision, in.Hash = l.Revision, l.Hash
 		} else if strings.HasPrefix(l.URI, "synth://") {
 			spec, err := parseGenerated(l.URI)
 			if err != nil {
