@@ -166,7 +166,7 @@ func readManifestFile(fsys FS, path string) (*Manifest, error) {
 	data, err := readSmallFile(fsys, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		cause := ErrNotFound
-		if _, err := fsys.Stat(filepath.Join(dir, checkpointName)); err == nil {
+		if _, err := fsys.Stat(filepath.Join(filepath.Dir(path), checkpointName)); err == nil {
 			cause = errUnfinished
 		}
 		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: cause}
