@@ -109,3 +109,6 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by another build: process %d on %s, since %s; wait for it or use another `out`",
 		e.Dir, e.PID, e.Host, e.Start.Format(time.RFC3339))
 }
+
+// errUnfinished is ErrNotFound of a folder whose build has not come to its end.
+var errUnfinished = fmt.Errorf("%w yet: its build is unfinished; run the same build again to go on, 'dsload inspect' shows how far it came", ErrNotFound)

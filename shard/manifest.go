@@ -165,7 +165,11 @@ func ReadPartManifest(fsys FS, dir string, number int) (*Manifest, error) {
 func readManifestFile(fsys FS, path string) (*Manifest, error) {
 	data, err := readSmallFile(fsys, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: ErrNotFound}
+		cause := ErrNotFound
+		if _, err := fsys.Stat(filepath.Join(filepath.Dir(path), checkpointName)); err == nil {
+			cause = errUnfinished
+		}
+		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: cause}
 	}
 	if err != nil {
 		return nil, err

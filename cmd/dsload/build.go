@@ -42,8 +42,10 @@ func newBuildCommand() *cobra.Command {
 the whole process's memory. After an interruption of any kind the same command resumes
 the build, which ends with the same bytes.
 
-A SOURCE is a path, a glob, a folder, an https:// address, "-" for standard input, or a
-generated corpus: synth://wikitext or synth://recipes with ?seed=N. Compression (gzip, zstd,
+A SOURCE is a path, a glob, a folder, an address, "-" for standard input, or a generated
+corpus: synth://wikitext or synth://recipes with ?seed=N. Addresses: https://, s3://, gs://
+and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders but for https://.
+Credentials come from the environment or the usual files. Compression (gzip, zstd,
 bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; an archive's files are
 read one by one.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
@@ -73,6 +75,7 @@ readable as it was until all is added, and copies of held-out documents are left
 		Example: `  dsload build                                           # generated text, 30,000 examples
   dsload build wiki.train.txt --format wikitext --out data
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
+  dsload build hf://datasets/Salesforce/wikitext --text-field text
   dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near
   dsload build recipes.csv --format recipes --template recipe-seq2seq
   dsload build pairs.jsonl --template pair.tmpl --causal-pairs --eos
@@ -86,7 +89,7 @@ readable as it was until all is added, and copies of held-out documents are left
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out, "dataset folder")
+	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out, "dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH")
 	flags.BoolVar(&f.cached, "cached", false, "build into the user's cache, or find there what was built of unchanged sources")
 	f.addTextFlags(flags)
 	f.addShapeFlags(flags)
@@ -295,9 +298,9 @@ func notices(progress string, stderr io.Writer) func(string) {
 		return nil
 	case "json":
 		enc := json.NewEncoder(stderr)
-		return func(text string) { _ = enc.Encode(map[string]string{"notice": text}) } // a reader that is gone does not end the build
+		return func(text string) { _ = enc.Encode(map[string]string{"notice": flagNames(text)}) } // a reader that is gone does not end the build
 	}
-	return func(text string) { fmt.Fprintln(stderr, oneLine(text)) }
+	return func(text string) { fmt.Fprintln(stderr, oneLine(flagNames(text))) }
 }
 
 // freshBytes is the maximum memory of a process before its build begins. A process that took more

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/serve/feed"
@@ -135,6 +136,10 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	}
 	server, err := serve.NewServer(reader, f.opts)
 	if err != nil {
+		var option *loader.OptionError
+		if errors.As(err, &option) && option.Option == "memory" {
+			err = withCode(exitLimit, err) // as for a build that its cap does not allow
+		}
 		return errors.Join(err, reader.Close())
 	}
 	listeners, where, err := f.listeners()

@@ -157,8 +157,7 @@ func checkUsage(cmd *cobra.Command, args []string) (err error) {
 		case empty:
 			err = usagef("%s: --%s: the value is empty; write one, or leave the flag out", cmd.CommandPath(), f.Name)
 		case f.Name == "memory" && isSize && 0 < *size.n && *size.n < 64<<10:
-			err = usagef("%s: --memory %d is %d bytes; did you mean %dMiB?", cmd.CommandPath(), *size.n, *size.n,
-				*size.n)
+			err = usagef("%s: --memory %d is %d bytes; %s", cmd.CommandPath(), *size.n, *size.n, meantMemory(*size.n))
 		}
 	})
 	if err != nil {
@@ -172,6 +171,17 @@ func checkUsage(cmd *cobra.Command, args []string) (err error) {
 	}
 	return nil
 }
+
+// meantMemory is advice for a cap without a unit: as so many MiB where a process can live in that.
+func meantMemory(n int64) string {
+	if n<<20 < leastUsualMemory {
+		return "write a unit, as in " + formatSize(leastUsualMemory)
+	}
+	return fmt.Sprintf("did you mean %dMiB?", n)
+}
+
+// leastUsualMemory is a cap under which every command works with usual settings.
+const leastUsualMemory = 64 << 20
 
 // checkKinds returns an error for a dataset where sources are expected, or the reverse.
 func checkKinds(cmd *cobra.Command, args []string) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -83,6 +84,9 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
+	}
+	if remote.Writable(o.Out) {
+		return runInto(ctx, o)
 	}
 	if o.Stdin != nil {
 		stdin := newInterruptible(ctx, o.Stdin)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -18,6 +21,7 @@ import (
 // chats is what a build needs for conversations. A nil one is of a build without them.
 type chats struct {
 	*chat.Renderer
+	tokenizer    *tokenize.Tokenizer
 	plain, tools string // the templates
 	date         string
 }
@@ -69,6 +73,9 @@ func (b *build) openChat(ctx context.Context) error {
 	if err := b.openRenderer(); err != nil {
 		return err
 	}
+	if o.EOS == "" { // packed or not, the template writes how a conversation ends
+		o.EOS = NoToken
+	}
 	return b.openCutter(ctx)
 }
 
@@ -95,7 +102,7 @@ func (b *build) openRenderer() error {
 	if err != nil {
 		return err
 	}
-	b.chat = &chats{Renderer: r, plain: c.Template, tools: c.ToolTemplate}
+	b.chat = &chats{Renderer: r, tokenizer: b.tokenizer, plain: c.Template, tools: c.ToolTemplate}
 	if r.UsesDate() {
 		if b.chat.date = o.Date; o.Date == "" {
 			return loader.BadOption("date", "", fmt.Sprintf("the chat template writes today's date, and what is built must not depend on the day; give one, such as `date` %s", o.clock().Format(time.DateOnly)))
@@ -162,7 +169,11 @@ func (c *chats) settings(s *settings) {
 // leaseBytes is leaseBytes of conversations, whose ids each have a place in a mask.
 func (c *chats) leaseBytes(raw, records int64) int64 {
 	text := chat.TextFactor*raw + records*c.OverheadBytes()
-	return raw + (worstIDBytes+1)*text + records*recordBytes
+	n := raw + (worstIDBytes+1)*text + records*recordBytes
+	if raw > jobTextBytes+pieceBytes {
+		n += chat.TracedBytes(c.tokenizer, text)
+	}
+	return n
 }
 
 // memoryParts are the parts of the cap that conversations need.
@@ -171,7 +182,8 @@ func (c *chats) memoryParts(workers int64) []budget.Part {
 		return nil
 	}
 	n := c.ScratchBytes(pieceBytes)
-	return []budget.Part{{Name: "chat template", Bytes: c.ResidentBytes() + workers*n,
+	traced := chat.TracedBytes(c.tokenizer, chat.TextFactor*pieceBytes)
+	return []budget.Part{{Name: "chat template", Bytes: c.ResidentBytes() + workers*n + traced,
 		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers, n>>10)}}
 }
 
@@ -203,10 +215,10 @@ func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) er
 		w.clean, replaced = example.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}
-	d.isChat = true
 	w.text.Text = dst.Prompt
 	err := w.render.Render(&w.text, data)
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
+	d.shape = w.text.Shape
 	if errors.Is(err, chat.ErrStopped) {
 		return example.ErrStopped
 	}
@@ -234,4 +246,32 @@ func (c *chats) whyUntrained() string {
 		return "the {% generation %} blocks of the chat template, which mark what the assistant says, were reached by no record; give another `chat-template`, or `train-on` all"
 	}
 	return "the chat template writes no turn of the role assistant, so that no token is trained on; give another `chat-template`, or `train-on` all"
+}
+
+// countShape counts a conversation by its shape.
+func (c *cursor) countShape(s chat.Shape) {
+	if s == "" {
+		return
+	}
+	if c.Shapes == nil {
+		c.Shapes = map[chat.Shape]int64{}
+	}
+	c.Shapes[s]++
+}
+
+// shapeCounter is the name under which a manifest counts the conversations of a shape.
+func shapeCounter(s chat.Shape) string {
+	return "shape_" + strings.ReplaceAll(strings.ToLower(string(s)), "-", "_")
+}
+
+// shapesNote says how the records held their conversations, "" where there are none.
+func shapesNote(shapes map[chat.Shape]int64) string {
+	var parts []string
+	for _, s := range slices.Sorted(maps.Keys(shapes)) {
+		parts = append(parts, fmt.Sprintf("%d as %s", shapes[s], s))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "conversations found: " + strings.Join(parts, ", ")
 }

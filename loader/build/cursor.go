@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/origins"
 )
@@ -49,9 +50,11 @@ type cursor struct {
 	ValRest  int64 `json:"val_rest,omitempty"` // examples of held-out documents left out because the split val was full
 	shaped
 	// the budgets that left something of the sources out, by the names of their options
-	CutBy    []string `json:"cut_by,omitempty"`
-	Rejected int64    `json:"rejected"`
-	Rejects  []reject `json:"rejects,omitempty"`
+	CutBy []string `json:"cut_by,omitempty"`
+	// conversations by their shape
+	Shapes   map[chat.Shape]int64 `json:"shapes,omitempty"`
+	Rejected int64                `json:"rejected"`
+	Rejects  []reject             `json:"rejects,omitempty"`
 
 	Pack *packState `json:"pack,omitempty"`
 

@@ -127,7 +127,7 @@ func TestOutMustBeAFolder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	put(t, file, []byte("mine"))
-	for _, out := range []string{"s3://bucket/x", "gs://b/x", "ftp://host/x", "file:///tmp/x", "https://host", file} {
+	for _, out := range []string{"s3://bucket", "gs://", "ftp://host/x", "file:///tmp/x", "https://host", file} {
 		var option *loader.OptionError
 		if _, err := Run(context.Background(), Options{LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 5, 1)}, Out: out}); !errors.As(err, &option) || option.Option != "out" {
 			t.Errorf("%s: %v", out, err)

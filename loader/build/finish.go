@@ -128,6 +128,9 @@ func (f *flusher) counters() map[string]int64 {
 			counters[name] = n
 		}
 	}
+	for shape, n := range s.Shapes {
+		counters[shapeCounter(shape)] = n
+	}
 	for _, option := range s.CutBy {
 		counters[cutCounter(option)] = 1
 	}
@@ -200,6 +203,9 @@ func (f *flusher) notes() (notes []string) {
 	}
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.kind())...)
+	if note := shapesNote(s.Shapes); note != "" {
+		notes = append(notes, note)
+	}
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
 	}

@@ -166,6 +166,7 @@ func (f *flusher) document(j *job, d *document) error {
 	if d.First {
 		s.Verdict = f.route(d.hash)
 		s.Documents++
+		s.countShape(d.shape)
 		if f.pack != nil {
 			f.pack.beginDocument()
 		}
@@ -310,7 +311,7 @@ func (f *flusher) valFull() bool {
 // budget that ends inside it. It happens once a build. A pair of prompt and target, and a
 // conversation, is not cut but left out.
 func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
-	if d.hasTarget || d.isChat {
+	if d.hasTarget || d.shape != "" {
 		return nil, 0, nil
 	}
 	w := f.b.newWorker(tailCacheBytes)
@@ -365,7 +366,7 @@ func (f *flusher) due() bool {
 	}
 	elapsed := f.b.opts.clock().Sub(f.last)
 	least := f.b.opts.checkpointInterval
-	if f.pack != nil && f.pack.heldTokens() > leastWindowTokens/8 {
+	if f.pack != nil && f.pack.heldTokens() > f.pack.window/2 {
 		least *= 2 // the window may close before: then there is less to save
 	}
 	return elapsed < 0 || elapsed >= least

@@ -2,6 +2,7 @@ package build
 
 import (
 	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/tokenize"
@@ -72,7 +73,7 @@ type document struct {
 	hasTarget   bool
 	mask        span // in job.mask; only where hasMask
 	hasMask     bool
-	isChat      bool // its text was made of a conversation
+	shape       chat.Shape // of the conversation that its text was made of, "" of other texts
 	textBytes   int64
 	hash        uint64 // of the text; of the first piece where there are several
 	replaced    int64

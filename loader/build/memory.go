@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/origins"
 	"github.com/dsload/dsload/shard"
@@ -152,6 +153,9 @@ func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
 			Why: fmt.Sprintf("chunk carried on, `max-length` %d", o.MaxLength)},
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),
 			Why: whyScratch(workers, f)},
+	}
+	if o.bucket {
+		parts = append(parts, budget.Part{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
 	}
 	if n := packingBytes(o, builder.Schema); n > 0 {
 		parts = append(parts, budget.Part{Name: "packing", Bytes: n, Why: whyPacking(o)})

@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -32,7 +33,8 @@ type Options struct {
 	// ValSources, where given, make the split "val" from their own documents instead of holding
 	// some out. Output.
 	ValSources []string
-	// Out is the dataset folder. Default "./dsload-data".
+	// Out is the dataset folder, or that of a bucket: s3://BUCKET/PATH or gs://BUCKET/PATH. Default
+	// "./dsload-data".
 	Out string `json:"-"`
 	// Tokenizer is a built-in name, a folder or a file. Output. Default "gpt2".
 	Tokenizer string
@@ -147,6 +149,8 @@ type Options struct {
 	// clock is time.Now but in tests. It decides when checkpoints are taken and what run.json says,
 	// no other byte.
 	clock func() time.Time
+	// bucket is set while Out is the scratch folder of a build into a bucket.
+	bucket bool
 }
 
 // SpecialTokens is what the tokens of a tokenizer's post-processor go around.
@@ -278,7 +282,13 @@ func checkOutAddress(out string) error {
 	if !isURL || strings.ContainsAny(scheme, `/\`) {
 		return nil
 	}
-	return loader.BadOption("out", out, fmt.Sprintf("addresses of kind %s:// cannot be written; name a folder, and copy it there when it is built", scheme))
+	if remote.Writable(out) {
+		if err := remote.CheckFolder(out); err != nil {
+			return loader.BadOption("out", out, err.Error())
+		}
+		return nil
+	}
+	return loader.BadOption("out", out, fmt.Sprintf("addresses of kind %s:// cannot be written; name a folder, s3:// or gs://", scheme))
 }
 
 // checkStdin refuses standard input as a source of both splits.

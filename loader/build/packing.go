@@ -22,6 +22,10 @@ const (
 	windowPieces      = 4
 	leastWindowPieces = 1 << 15
 	mostWindowPieces  = 1 << 18
+	// Rows of a full window that are less than (nearlyFull-1)/nearlyFull full are packed again with
+	// the next one, as long as they are not more than one carriedShare-th of it, nor more than half of its pieces.
+	nearlyFull   = 32
+	carriedShare = 4
 )
 
 func windowTokens(length int) int64 { return max(leastWindowTokens, windowRows*int64(length)) }
@@ -53,6 +57,7 @@ type packing struct {
 
 	packer  *pack.Packer // nil for pack.Wrapped
 	lengths []int32      // scratch, of a window's pieces
+	carried []bool       // likewise: those that stay in the window
 	row     shard.Example
 }
 
@@ -115,7 +120,7 @@ func packingBytes(o *Options, schema shard.Schema) int64 {
 		return windows*length*(perToken+windowPieceBytes) + length*(rowBytes+savedPieceBytes)
 	}
 	window := windowTokens(o.MaxLength)*perToken + pieces*windowPieceBytes
-	return windows*window + pack.Bytes(o.MaxLength, pieces) + length*rowBytes + pieces*(4+savedPieceBytes)
+	return windows*window + pack.Bytes(o.MaxLength, pieces) + length*rowBytes + pieces*(4+1+savedPieceBytes)
 }
 
 // packExample takes an example of a split from the cutter.
@@ -133,13 +138,13 @@ func (f *flusher) packExample(number int, ex *example.Example) error {
 		}
 	default:
 		if len(w.pieces) == maxPieces(p.length) || w.tokens+int64(len(ex.InputIDs)) > p.window {
-			if err := f.packWindow(number); err != nil {
+			if err := f.packWindow(number, w.tokens/carriedShare); err != nil {
 				return err
 			}
 		}
 		p.add(w, ex, 0, len(ex.InputIDs))
 		if w.tokens >= f.wanted(number) {
-			if err := f.packWindow(number); err != nil {
+			if err := f.packWindow(number, 0); err != nil {
 				return err
 			}
 		}
@@ -225,7 +230,7 @@ func (f *flusher) wrap(number int, ex *example.Example) error {
 		to := min(len(ex.InputIDs), from+p.length-int(w.tokens))
 		p.add(w, ex, from, to)
 		if from = to; int(w.tokens) == p.length {
-			if err := f.packWindow(number); err != nil {
+			if err := f.packWindow(number, 0); err != nil {
 				return err
 			}
 		}
@@ -233,8 +238,9 @@ func (f *flusher) wrap(number int, ex *example.Example) error {
 	return nil
 }
 
-// packWindow packs what a split's window holds and writes the rows.
-func (f *flusher) packWindow(number int) error {
+// packWindow packs what a split's window holds and writes the rows. Documents of the emptiest rows
+// stay for the next window, up to the given number of tokens: later documents may fill them.
+func (f *flusher) packWindow(number int, carry int64) error {
 	p := f.pack
 	w := &p.windows[number]
 	if w.tokens == 0 {
@@ -256,8 +262,12 @@ func (f *flusher) packWindow(number int) error {
 		p.lengths = append(p.lengths, piece.length)
 	}
 	rows := p.packer.Pack(p.lengths)
+	p.choose(rows, carry)
 	for i := range rows.Len() {
 		row := rows.Row(i)
+		if p.carried[row[0].Item] {
+			continue
+		}
 		first := slices.MinFunc(row, func(a, b pack.Piece) int { return int(a.Item - b.Item) })
 		p.startRow(w.pieces[first.Item])
 		for _, piece := range row {
@@ -267,8 +277,49 @@ func (f *flusher) packWindow(number int) error {
 			return err
 		}
 	}
-	w.empty()
+	p.carry(w)
+	f.heldOut()
 	return nil
+}
+
+// choose sets p.carried for the pieces of rows that are to stay in the window: of rows that are not
+// nearly full the last that were opened.
+func (p *packing) choose(rows *pack.Rows, most int64) {
+	p.carried = slices.Grow(p.carried[:0], len(p.lengths))[:len(p.lengths)]
+	clear(p.carried)
+	pieces := len(p.lengths) / 2
+	for i := rows.Len() - 1; i >= 0; i-- {
+		var n int64
+		for _, piece := range rows.Row(i) {
+			n += int64(piece.Len)
+		}
+		if nearlyFull*n > (nearlyFull-1)*int64(p.length) || n > most || len(rows.Row(i)) > pieces {
+			continue
+		}
+		most, pieces = most-n, pieces-len(rows.Row(i))
+		for _, piece := range rows.Row(i) {
+			p.carried[piece.Item] = true
+		}
+	}
+}
+
+// carry moves the pieces that stay to the beginning of the window, and forgets the others.
+func (p *packing) carry(w *window) {
+	old := *w
+	w.empty()
+	for i, piece := range old.pieces {
+		if !p.carried[i] {
+			continue
+		}
+		from, to := piece.at, piece.at+int64(piece.length)
+		piece.at = w.tokens
+		w.pieces = append(w.pieces, piece) // none moves to a later place
+		w.ids = append(w.ids, old.ids[from*int64(p.width):to*int64(p.width)]...)
+		if p.masked {
+			w.mask = append(w.mask, old.mask[from:to]...)
+		}
+		w.tokens += int64(piece.length)
+	}
 }
 
 func (w *window) empty() {
@@ -336,7 +387,7 @@ func (p *packing) heldTokens() (n int64) {
 // starve it.
 func (f *flusher) packWindows() error {
 	for _, number := range []int{valWindow, trainWindow} {
-		if err := f.packWindow(number); err != nil {
+		if err := f.packWindow(number, 0); err != nil {
 			return err
 		}
 	}

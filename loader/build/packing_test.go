@@ -395,3 +395,41 @@ func TestRestoreDamagedWindows(t *testing.T) {
 		t.Errorf("a byte too many: %v", err)
 	}
 }
+
+// TestPackedWindowsFillRows: rows of many windows are as full as those of one, whatever the lengths of the documents.
+func TestPackedWindowsFillRows(t *testing.T) {
+	const length = 64
+	rnd := rand.New(rand.NewPCG(6, 6))
+	for name, size := range map[string]func() int{
+		"short": func() int { return 1 + rnd.IntN(9) }, "any": func() int { return 1 + rnd.IntN(length) },
+		"around half": func() int { return length*3/10 + rnd.IntN(length*4/10) }, "alone": func() int { return length*6/10 + rnd.IntN(9) },
+	} {
+		f := &flusher{b: &build{opts: Options{MaxLength: length}}, hold: newHoldout(0, 0), pack: &packing{policy: pack.BFD,
+			length: length, window: 256 * length, width: 2, packer: pack.New(pack.BFD, length)}}
+		var err error
+		f.b.shards = shard.BuilderOptions{Schema: shard.Schema{VocabSize: 100, Segments: true}, Settings: []byte("{}")}
+		if f.builder, _, err = shard.OpenBuilder(shardtest.New(), "data", f.b.shards); err != nil {
+			t.Fatal(err)
+		}
+		var lengths []int32
+		for i := range int64(20_000) {
+			n := size()
+			lengths = append(lengths, int32(n))
+			if err := f.packExample(trainWindow, &example.Example{InputIDs: make([]uint32, n), Document: i}); err != nil {
+				t.Fatal(err)
+			}
+			if w := &f.pack.windows[trainWindow]; len(w.pieces) > maxPieces(length) || w.tokens > f.pack.window {
+				t.Fatalf("%s: a window of %d pieces and %d tokens", name, len(w.pieces), w.tokens)
+			}
+		}
+		if err := f.packRest(); err != nil {
+			t.Fatal(err)
+		}
+		if got, best := float64(f.state.Examples), float64(pack.New(pack.BFD, length).Pack(lengths).Len()); got > 1.01*best {
+			t.Errorf("%s: %.0f rows, %.0f in one window", name, got, best)
+		}
+		if err := f.builder.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -161,10 +161,7 @@ func (r *Reader) newPackedStream(q feed.Query, parts []part, collation collate.O
 		s.opts.Longest = max(s.opts.Longest, p.split.Info().MaxLength)
 	}
 	s.taking, s.reading, s.reset = s.take, s.read, func() { s.batch.Reset() }
-	s.base.order, err = sampler.NewOrder(sampler.Options{
-		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Group: q.Group,
-	}, nil)
-	if err != nil {
+	if s.base.order, err = newOrder(q, parts, nil); err != nil {
 		return s, err
 	}
 	if s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units); err != nil {

@@ -139,7 +139,7 @@ func tokensOf(rows []servedRow) (out []string) {
 // TestPackedLosesNothing: over shuffles, epochs, batch sizes, worlds and resume points, every row comes exactly once, with its mask.
 func TestPackedLosesNothing(t *testing.T) {
 	schema := shard.Schema{VocabSize: 500, LossMask: true}
-	rows := randomRows(3000, schema, 4) // several windows
+	rows := randomRows(6000, schema, 4) // two windows
 	client := serveDir(t, rows.write(t, t.TempDir(), schema, 64<<10))
 	var want []string
 	for _, r := range rows {
@@ -154,7 +154,7 @@ func TestPackedLosesNothing(t *testing.T) {
 	slices.Sort(want)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, policy := range pack.Policies[1:] {
-		for _, shuffle := range []string{"full", "block", "none"} {
+		for _, shuffle := range []string{"full", "none"} {
 			order := fmt.Sprintf("pack=%s&max_length=41&shuffle=%s&seed=%d", policy, shuffle, rng.Uint32()) // nothing is longer
 			all := mustFetch(t, client, order+"&epochs=2&batch_size=7")
 			rowsOf := unpack(t, all, false)
@@ -171,7 +171,7 @@ func TestPackedLosesNothing(t *testing.T) {
 				t.Errorf("%s: row numbers do not rise", order)
 			}
 			// Resumed at any step with another batch size, budget and world.
-			for range 4 {
+			for range 2 {
 				at := rng.IntN(len(all))
 				next := all[at].next[0]
 				first := slices.IndexFunc(rowsOf, func(r servedRow) bool { return r.Number >= next })

@@ -108,16 +108,21 @@ func checkLongest(o sampler.StepOptions, longest int64) error {
 // bucketOf is the window of length bucketing in rows: no more than an epoch has.
 func bucketOf(q feed.Query, parts []part) int { return int(min(int64(q.Bucket), boundOf(parts).rows)) }
 
+// newOrder makes the order of the rows of parts.
+func newOrder(q feed.Query, parts []part, lengths sampler.LengthsFunc) (*sampler.Order, error) {
+	return sampler.NewOrder(sampler.Options{
+		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
+		Changes: changes(q, parts),
+	}, lengths)
+}
+
 // newRowStream wires the order of rows to the splits that hold them. Errors of options are the
 // sampler's.
 func (r *Reader) newRowStream(q feed.Query, parts []part, collation collate.Options,
 	steps sampler.StepOptions) (*rowStream, error) {
 	s := &rowStream{reader: r, parts: parts, needs: neededColumns(parts[0].split.Schema(), collation)}
 	var err error
-	s.order, err = sampler.NewOrder(sampler.Options{
-		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
-		Changes: changes(q, parts),
-	}, s.lengths)
+	s.order, err = newOrder(q, parts, s.lengths)
 	if err == nil {
 		s.steps, err = sampler.NewSteps(s.order, steps)
 	}

@@ -25,7 +25,7 @@ ALIASES = {"concat": "wrapped", "bestfit": "bfd"}
 MAX_LENGTH = 1 << 20
 
 _ROWS = 256  # rows that a window fills, by the mean length
-_LEAST_WINDOW, _MOST_WINDOW, _MOST_PLACES = 1 << 10, 1 << 17, 1 << 18
+_LEAST_WINDOW, _MOST_WINDOW, _MOST_PLACES = 1 << 12, 1 << 17, 1 << 18
 _MOST_EMPTY = 16
 
 

@@ -42,8 +42,8 @@ def test_packs_as_the_server_does(case: Any) -> None:
 
 
 def test_packs_as_trl_does() -> None:
-    datasets = pytest.importorskip("datasets")
     trl = pytest.importorskip("trl.data_utils")
+    datasets = pytest.importorskip("datasets")
     datasets.disable_progress_bars()
     rng = random.Random(3)
     cases = [
@@ -101,6 +101,23 @@ def test_packs_what_is_packed(tmp_path: pathlib.Path, text_lines: pathlib.Path, 
         assert rows_of(got[0]) == rows_of(got[1])
         assert [b["next"].tolist() for b in got[0]] == [b["next"].tolist() for b in got[1]]
         assert all(a.get("dataset", np.zeros(0)).tolist() == b.get("dataset", np.zeros(0)).tolist() for a, b in zip(*got))
+
+
+@pytest.mark.server
+def test_several_windows(tmp_path: pathlib.Path) -> None:
+    source, folder = tmp_path / "short.txt", tmp_path / "short"
+    source.write_text("".join("a b c d e f"[: 1 + 2 * (i * 7 % 6)] + f" {i}\n" for i in range(9000)))
+    dsload.build(source, out=folder, format="text", max_examples=0)
+    for policy in PACKED:
+        got = []
+        for in_process in (False, True):
+            with Loader(folder, pack=policy, max_length=50, batch_size=40, output="numpy", in_process=in_process) as loader:
+                got.append([(b["row"].tolist(), b["next"].tolist(), b["input_ids"].tolist()) for b in loader])
+                state = loader.state_dict()
+                middle = got[0][len(got[0]) // 2]
+                loader.load_state_dict({**state, "start": middle[1][0]})
+                assert [b["row"].tolist() for b in loader] == [rows for rows, _, _ in got[0][len(got[0]) // 2 + 1 :]]
+        assert got[0] == got[1]
 
 
 @pytest.mark.server

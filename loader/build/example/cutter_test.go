@@ -199,3 +199,54 @@ func TestCutterAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a document", n)
 	}
 }
+
+// The rows of a masked document, joined, are its ids and its mask; one without a trained token gives
+// none.
+func TestMasked(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := CutterOptions{Overflow: rapid.SampledFrom([]Overflow{Chunk, Truncate, Drop}).Draw(t, "overflow"),
+			Suffix: rapid.SliceOfN(rapid.Just(uint32(7)), 0, 1).Draw(t, "suffix"), Final: func(id uint32) bool { return id == 7 }}
+		o.MaxLength = len(o.Suffix) + rapid.IntRange(1, 12).Draw(t, "room")
+		c, err := NewCutter(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := rapid.SliceOfN(rapid.Uint32Range(10, 99), 1, 40).Draw(t, "ids")
+		mask := rapid.SliceOfN(rapid.Bool(), len(ids), len(ids)).Draw(t, "mask")
+		var got []uint32
+		var gotMask []bool
+		untrained := int64(0)
+		c.Begin(3)
+		if err := c.Masked(ids, mask, func(e *Example) error {
+			if len(e.InputIDs) != len(e.LossMask) || len(e.InputIDs) > o.MaxLength || e.Document != 3 {
+				t.Fatalf("got %+v", e)
+			}
+			if !slices.Contains(e.LossMask, true) {
+				untrained++
+			}
+			got, gotMask = append(got, e.InputIDs...), append(gotMask, e.LossMask...)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want, wantMask, room := ids, mask, o.MaxLength-len(o.Suffix)
+		over := o.Overflow != Chunk && len(ids) > room
+		if over {
+			want, wantMask = ids[:room], mask[:room]
+		}
+		none := !slices.Contains(wantMask, true) || over && o.Overflow == Drop
+		if want, wantMask = slices.Concat(want, o.Suffix), append(slices.Clone(wantMask), make([]bool, len(o.Suffix))...); len(o.Suffix) > 0 {
+			wantMask[len(wantMask)-1] = true
+		}
+		if none {
+			want, wantMask = nil, nil
+		}
+		if !slices.Equal(got, want) || !slices.Equal(gotMask, wantMask) || c.UntrainedRows() != untrained {
+			t.Fatalf("%+v of %v %v: got %v %v, %d rows untrained", o, ids, mask, got, gotMask, c.UntrainedRows())
+		}
+		counted := c.Untrained() + c.WithoutTarget() + c.Dropped()
+		if (counted == 1) != none || counted > 1 {
+			t.Fatalf("counted %d documents that were left out", counted)
+		}
+	})
+}

@@ -87,14 +87,14 @@
 // most packed rows that one row can make: 1 under bfd, else the longest row's length divided by L,
 // rounded up. Then w is the least power of two that is not below
 //
-//	min(max(ceil(256·L/m), 2^10), 2^17, max(1, 2^18 div f))
+//	min(max(ceil(256·L/m), 2^12), 2^17, max(1, 2^18 div f))
 //
 // The positions of an epoch are cut into windows of w, the last one perhaps shorter, and each is
 // packed by itself. Packed rows are numbered: an epoch has R·f numbers, epoch e begins at e·R·f, and
 // window c of it at c·w·f more. The rows of a window take its first numbers; the others have no
 // row. Under wrapped, and where the order is that of the split (none), rows come as pack has them;
 // else the row with the i-th number is pack's row permute(i), n = rows of the window,
-// k = key(seed, 5, e, c).
+// k = key(seed, 6, e, c).
 //
 // Start, and the position that follows a step, are such numbers. A number without a row stands for
 // the next one that has a row; a step that ends with a window's last row is followed by the first

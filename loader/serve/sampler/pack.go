@@ -10,7 +10,7 @@ const (
 	// packedRows is how many rows a window of packing fills, by the mean length of the sources.
 	packedRows = 256
 	// leastPackWindow and mostPackWindow bound the window in rows of the sources.
-	leastPackWindow = 1 << 10
+	leastPackWindow = 1 << 12
 	mostPackWindow  = 1 << 17
 	// mostPlaces bounds the rows that a window can have at worst.
 	mostPlaces = 1 << 18

@@ -18,19 +18,23 @@ type Encoder struct {
 	enc      *tokenize.Encoder
 	trainOn  TrainOn
 	bytewise bool
+	traced   bool
 	offsets  []tokenize.Offset
 	piece    []byte
+	tries    int // of meetNear
 }
 
 // NewEncoder returns an Encoder of a tokenizer that uses enc.
 func (r *Renderer) NewEncoder(t *tokenize.Tokenizer, enc *tokenize.Encoder) *Encoder {
-	return &Encoder{t: t, enc: enc, trainOn: r.opts.TrainOn, bytewise: t.Family() == "bytelevel-bpe"}
+	return &Encoder{t: t, enc: enc, trainOn: r.opts.TrainOn, bytewise: t.Family() == "bytelevel-bpe",
+		traced: traced(t)}
 }
 
 const (
 	// maxTracedBytes is the longest text whose tokens are traced through all components of a
 	// tokenizer, which takes tracedFactor bytes of memory for each of the text.
-	maxTracedBytes = 1 << 20
+	maxTracedBytes = 512 << 10
+	tracedFactor   = 160
 	// keptOffsets is how many offsets an Encoder keeps room for between texts.
 	keptOffsets = 64 << 10
 )
@@ -53,7 +57,7 @@ func (e *Encoder) Append(ids []uint32, mask []bool, t *Text) ([]uint32, []bool, 
 	if len(t.Spans) == 0 || e.trainOn == TrainAll {
 		return ids, mask, nil
 	}
-	if err := e.locate(own, t.Text); err != nil {
+	if err := e.locate(own, t); err != nil {
 		return ids[:from], mask[:first], err
 	}
 	e.mark(mask[first:], own, t)
@@ -129,16 +133,19 @@ func (e *Encoder) isSpecial(id uint32) bool {
 
 // locate finds where each token lies in the text. Most tokenizers' tokens are the text, piece by
 // piece; for others they are traced through all components.
-func (e *Encoder) locate(ids []uint32, text []byte) error {
-	if e.walk(ids, text) {
+func (e *Encoder) locate(ids []uint32, t *Text) error {
+	if e.walk(ids, t) {
 		return nil
 	}
-	if len(text) > maxTracedBytes {
-		return problemf(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: with %s, which changes the text, the longest is %d bytes", len(text), e.t.Name(), maxTracedBytes)
+	if !e.traced {
+		return fmt.Errorf("%w: %s changes the text where a turn of the assistant begins or ends, so that no token does there", ErrTemplate, e.t.Name())
+	}
+	if len(t.Text) > maxTracedBytes {
+		return problemf(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: with %s, which changes the text, the longest is %d bytes", len(t.Text), e.t.Name(), maxTracedBytes)
 	}
 	tracing.Lock()
 	defer tracing.Unlock()
-	again, offsets, err := e.t.AppendTokensOffsets(nil, e.offsets[:0], text)
+	again, offsets, err := e.t.AppendTokensOffsets(nil, e.offsets[:0], t.Text)
 	if err != nil {
 		return err
 	}
@@ -149,19 +156,115 @@ func (e *Encoder) locate(ids []uint32, text []byte) error {
 	return nil
 }
 
-// walk reports whether the tokens, one after the other, are the text.
-func (e *Encoder) walk(ids []uint32, text []byte) bool {
-	e.offsets = e.offsets[:0]
+// traced reports whether the tokens of a tokenizer are not the text, piece by piece.
+func traced(t *tokenize.Tokenizer) bool {
+	return t.Family() != "bytelevel-bpe" && t.Family() != "sentencepiece-bpe"
+}
+
+// TracedBytes is what finding the tokens of texts of that size takes, one text at a time, where a
+// tokenizer changes them.
+func TracedBytes(t *tokenize.Tokenizer, textBytes int64) int64 {
+	if !traced(t) {
+		return 0
+	}
+	return tracedFactor*min(textBytes, maxTracedBytes) + 2*t.Details().ResidentBytes()
+}
+
+// walk reports whether the tokens, one after the other, are the text, and sets their offsets. Where
+// a normalizer changed something, or an added token took the white space beside it, the walk goes on
+// at the next place where tokens and text agree; the tokens before it share the stretch, which must
+// not hold a border of a span.
+func (e *Encoder) walk(ids []uint32, t *Text) bool {
+	e.offsets, e.tries = e.offsets[:0], 0
+	text := t.Text
 	at := 0
-	for _, id := range ids {
-		n := e.width(id, text[at:], at == 0 || len(e.offsets) > 0 && e.afterAdded(text, at))
+	for i := 0; i < len(ids); i++ {
+		n := e.width(ids[i], text[at:], at == 0 || e.afterAdded(text, at))
 		if n < 0 {
-			return false
+			j, next := e.meet(ids[i:], text, at)
+			if j < 0 || j > 0 && splits(t.Spans, at, next) {
+				return false
+			}
+			for range j {
+				e.offsets = append(e.offsets, tokenize.Offset{Start: at, End: next})
+			}
+			i, at = i+j-1, next
+			continue
 		}
-		e.offsets = append(e.offsets, tokenize.Offset{Start: at, End: at + n})
+		end := at + n
+		if n == 0 && at < len(text) { // a space that the tokenizer put in belongs to the next character
+			_, size := utf8.DecodeRune(text[at:])
+			end += size
+		}
+		e.offsets = append(e.offsets, tokenize.Offset{Start: at, End: end})
 		at += n
 	}
-	return at == len(text)
+	return at == len(text) || len(bytes.TrimSpace(text[at:])) == 0
+}
+
+// splits reports whether a border of a span lies within a stretch.
+func splits(spans []Span, start, end int) bool {
+	for _, s := range spans {
+		if start < s.Start && s.Start < end || start < s.End && s.End < end {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	meetTokens = 32
+	meetBytes  = 256
+	meetRun    = 3
+	maxTries   = 1 << 20 // in a text
+)
+
+// meet finds how many tokens to pass over, and where in the text to go on, so that the next meetRun
+// tokens, or all that are left, agree with the text. Where that is not near it is at the next special
+// token. It returns -1 where there is no such place.
+func (e *Encoder) meet(ids []uint32, text []byte, at int) (tokens, next int) {
+	if e.tries < maxTries {
+		if tokens, next = e.meetNear(ids, text, at); tokens >= 0 {
+			return tokens, next
+		}
+	}
+	for tokens := 1; tokens < len(ids); tokens++ {
+		if !e.isSpecial(ids[tokens]) {
+			continue
+		}
+		token, _ := e.t.Token(ids[tokens])
+		if n := bytes.Index(text[at:], []byte(token)); n >= 0 {
+			return tokens, at + n
+		}
+		break
+	}
+	return -1, 0
+}
+
+func (e *Encoder) meetNear(ids []uint32, text []byte, at int) (tokens, next int) {
+	for tokens = range min(meetTokens, len(ids)+1) {
+		for next = at; next <= min(at+meetBytes, len(text)); next++ {
+			if tokens == 0 && next == at {
+				continue
+			}
+			e.tries++
+			if tokens == len(ids) {
+				return tokens, len(text)
+			}
+			to, ok := next, true
+			for _, id := range ids[tokens:min(tokens+meetRun, len(ids))] {
+				n := e.width(id, text[to:], e.afterAdded(text, max(1, to)))
+				if ok = n > 0; !ok {
+					break
+				}
+				to += n
+			}
+			if ok && (tokens+meetRun <= len(ids) || to == len(text)) {
+				return tokens, next
+			}
+		}
+	}
+	return -1, 0
 }
 
 // afterAdded reports whether a token that is no white space ends at a place: there a tokenizer may

@@ -185,7 +185,8 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 		}
 		return &Tuple{Items: out}
 	}
-	return missing(of, "slice")
+	e.fail("'%s' object cannot be sliced", typeName(of))
+	return nil
 }
 
 // sliceBounds resolves the bounds of a slice as Python does.
@@ -257,6 +258,9 @@ func (e *execution) member(of any, name string) (any, bool) {
 		}
 	case *List, *Tuple:
 		items, _ := sequence(v)
+		if t, ok := v.(*Tuple); ok && t.group && (name == "grouper" || name == "list") {
+			return t.Items[btoi(name == "list")], true
+		}
 		if m := listMethods[name]; m != nil {
 			f = func(e *execution, a *arguments) any { return m(e, items, a) }
 		} else if _, isList := v.(*List); isList && forbidden(name, "append", "clear", "extend", "insert", "pop",

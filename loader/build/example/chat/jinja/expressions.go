@@ -1,5 +1,7 @@
 package jinja
 
+import "strings"
+
 // arguments are those of a call.
 type arguments struct {
 	positional []any
@@ -128,27 +130,14 @@ func (e *execution) name(name string, s *scope) any {
 
 // concat is the ~ operator: it joins the text of values.
 func (e *execution) concat(parts []any) any {
-	safe := false
 	n := int64(0)
 	texts := make([]string, len(parts))
 	for i, part := range parts {
-		_, isMarkup := part.(markup)
-		safe = safe || isMarkup
 		texts[i] = e.str(part)
 		n += int64(len(texts[i]))
 	}
 	e.charge(n)
-	out := make([]byte, 0, n)
-	for i, t := range texts {
-		if _, isMarkup := parts[i].(markup); safe && !isMarkup {
-			t = e.escape(t)
-		}
-		out = append(out, t...)
-	}
-	if safe {
-		return markup(out)
-	}
-	return string(out)
+	return strings.Join(texts, "")
 }
 
 func (e *execution) argumentsOf(list *argumentList, s *scope) *arguments {

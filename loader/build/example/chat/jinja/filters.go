@@ -189,7 +189,11 @@ func filterIndent(e *execution, v any, a *arguments) any {
 		e.charge(max(0, n))
 		indent = strings.Repeat(" ", int(max(0, n)))
 	}
-	lines := splitLines(e, e.str(v)+"\n", &arguments{}).(*List).Items
+	s, isText := text(v)
+	if !isText {
+		e.fail("indent wants a string, not '%s'", typeName(v))
+	}
+	lines := splitLines(e, s+"\n", &arguments{}).(*List).Items
 	out := &printer{e: e}
 	for i, line := range lines {
 		if i > 0 {
@@ -228,25 +232,35 @@ func filterTruncate(e *execution, v any, a *arguments) any {
 
 func filterUrlencode(e *execution, v any, _ *arguments) any {
 	pairs, isPairs := v.(*Dict)
-	quote := func(v any, safe string) string {
+	quote := func(v any, safe string) string { // of pairs a space is written as a plus
 		s := e.str(v)
 		e.charge(3 * int64(len(s)))
 		var b strings.Builder
 		for _, c := range []byte(s) {
 			if isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("_.-~"+safe, c) >= 0 {
 				b.WriteByte(c)
+			} else if c == ' ' && safe == "" {
+				b.WriteByte('+')
 			} else {
 				b.WriteString("%" + strings.ToUpper(hex(rune(c), 2)))
 			}
 		}
 		return b.String()
 	}
-	if !isPairs {
+	items, isList := sequence(v)
+	switch {
+	case isPairs:
+		items = (&view{pairs, viewItems}).items(e)
+	case !isList:
 		return quote(v, "/")
 	}
-	var parts []string
-	for i := range pairs.entries {
-		parts = append(parts, quote(pairs.entries[i].key, "")+"="+quote(pairs.entries[i].value, ""))
+	parts := make([]string, len(items))
+	for i, item := range items {
+		pair := e.iterate(item)
+		if len(pair) != 2 {
+			e.fail("urlencode wants pairs, not %d values", len(pair))
+		}
+		parts[i] = quote(pair[0], "") + "=" + quote(pair[1], "")
 	}
 	return strings.Join(parts, "&")
 }
@@ -311,6 +325,9 @@ func filterInt(e *execution, v any, a *arguments) any {
 		return absent
 	}
 	s = strings.TrimFunc(s, isSpace)
+	if prefix := map[int64]string{16: "0x", 8: "0o", 2: "0b"}[base]; prefix != "" && len(s) > 2 && strings.EqualFold(s[:2], prefix) {
+		s = s[2:]
+	}
 	if len(s) <= 4300 && !strings.HasPrefix(s, "_") {
 		if n, ok := new(big.Int).SetString(strings.ReplaceAll(s, "_", ""), int(base)); ok && n.BitLen() <= maxBits {
 			return small(n)
@@ -361,20 +378,25 @@ func filterRound(e *execution, v any, a *arguments) any {
 	switch method {
 	case "common":
 		if _, isFloat := v.(float64); !isFloat && precision >= 0 {
-			return v
+			return small(toBig(v))
 		}
 		if precision < 0 {
 			scale := math.Pow(10, float64(-precision))
-			return math.RoundToEven(f/scale) * scale
+			r := math.RoundToEven(f/scale) * scale
+			if _, isFloat := v.(float64); !isFloat {
+				n, _ := big.NewFloat(r).Int(nil)
+				return small(n)
+			}
+			return r
 		}
 		r, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(precision), 64), 64)
 		return r
 	case "ceil", "floor":
 		scale := math.Pow(10, float64(precision))
 		if method == "ceil" {
-			return math.Ceil(f*scale) / scale
+			return (math.Ceil(f*scale) + 0) / scale // of -0.0 too, as Python rounds to a whole number
 		}
-		return math.Floor(f*scale) / scale
+		return (math.Floor(f*scale) + 0) / scale
 	}
 	e.fail("method must be common, ceil or floor")
 	return nil

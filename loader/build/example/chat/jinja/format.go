@@ -26,7 +26,7 @@ func (e *execution) printf(format string, values any) string {
 	} else {
 		rest = []any{values}
 	}
-	mapped := false
+	mapped := is[*Dict](values) || is[*List](values) || is[*undefined](values) // more than is asked for is no mistake
 	take := func() any {
 		if len(rest) == 0 {
 			e.fail("not enough arguments for format string")
@@ -63,7 +63,7 @@ func (e *execution) printf(format string, values any) string {
 			if value, ok = d.find(format[1:end]); !ok {
 				e.fail("no key %q for the format", format[1:end])
 			}
-			format, hasValue, mapped = format[end+1:], true, true
+			format, hasValue = format[end+1:], true
 		}
 		var f fieldFormat
 		f, format = e.printfSpec(format, take)
@@ -72,7 +72,7 @@ func (e *execution) printf(format string, values any) string {
 		}
 		p.write(e.layOut(e.printfValue(&f, value), &f))
 	}
-	if _, isMapping := values.(*Dict); len(rest) > 0 && !mapped && !isMapping {
+	if len(rest) > 0 && !mapped {
 		e.fail("not all arguments converted during string formatting")
 	}
 	return string(p.out)

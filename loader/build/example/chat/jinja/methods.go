@@ -106,7 +106,7 @@ func init() {
 		"isupper": cased(unicode.IsUpper, unicode.IsLower), "isascii": func(_ *execution, s string, _ *arguments) any {
 			return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 		},
-		"istitle": func(_ *execution, s string, _ *arguments) any { return s != "" && title(s) == s },
+		"istitle": func(_ *execution, s string, _ *arguments) any { return title(s) == s && strings.ToLower(s) != s },
 		"ljust":   justified("ljust", 1), "rjust": justified("rjust", -1), "center": justified("center", 0),
 		"zfill":      zeroFilled,
 		"expandtabs": expandTabs,

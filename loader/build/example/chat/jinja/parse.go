@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 const (
@@ -140,7 +141,8 @@ func (p *parser) statements(ends ...string) []node {
 		switch t.kind {
 		case tokenEnd:
 			if len(ends) > 0 {
-				p.fail(t, "expected {%% %s %%}, found the end of the template", ends[len(ends)-1])
+				end := ends[slices.IndexFunc(ends, func(s string) bool { return strings.HasPrefix(s, "end") })]
+				p.fail(t, "expected {%% %s %%}, found the end of the template", end)
 			}
 			return body
 		case tokenData:

@@ -264,6 +264,9 @@ func filterSum(e *execution, v any, a *arguments) any {
 
 // filterMap applies a filter to each element, or takes an attribute of each.
 func filterMap(e *execution, v any, a *arguments) any {
+	if !isTrue(v) { // None too
+		return &iterator{nil, "sync_do_map"}
+	}
 	items := e.iterate(v)
 	e.charge(int64(len(items)) * valueBytes)
 	out := make([]any, len(items))
@@ -285,6 +288,9 @@ func filterMap(e *execution, v any, a *arguments) any {
 // selecting makes the filters that keep, or leave out, the elements that pass a test.
 func selecting(keep, byAttribute bool) filter {
 	return func(e *execution, v any, a *arguments) any {
+		if !isTrue(v) { // None too
+			return &iterator{nil, "select_or_reject"}
+		}
 		get := func(v any) any { return v }
 		rest := a.positional
 		if byAttribute {

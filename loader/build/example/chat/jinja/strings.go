@@ -318,7 +318,7 @@ func lower(s string) string {
 }
 
 func casefold(s string) string {
-	return strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(s, "ß", "ss"), "ς", "σ"))
+	return strings.ToLower(strings.ReplaceAll(expansions.Replace(s), "ς", "σ"))
 }
 
 // title is Python's str.title: the first letter of each run of letters in upper case.
@@ -329,8 +329,10 @@ func title(s string) string {
 		cased := unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r)
 		if inside {
 			b.WriteString(lower(string(r)))
-		} else if r == 'ß' {
-			b.WriteString("Ss")
+		} else if long := expansions.Replace(string(r)); r == 'ŉ' {
+			b.WriteString(long)
+		} else if first, size := utf8.DecodeRuneInString(long); size < len(long) {
+			b.WriteString(string(first) + strings.ToLower(long[size:]))
 		} else {
 			b.WriteRune(unicode.ToTitle(r))
 		}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/build/source/remote/remotetest"
+)
+
+// bucketTest is a bucket, and the program with its environment.
+type bucketTest struct {
+	remotetest.Bucket
+	exe   string
+	store *remote.Store
+}
+
+func (b *bucketTest) put(t *testing.T, name string, data []byte) {
+	t.Helper()
+	if err := b.store.Put(context.Background(), b.URI+"/"+name, int64(len(data)), func() (io.Reader, error) { return bytes.NewReader(data), nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tree reads all objects of a folder, run.json aside.
+func (b *bucketTest) tree(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	var objects []remote.Object
+	if err := b.store.List(context.Background(), b.URI+"/"+folder, func(name string, o remote.Object) error {
+		objects = append(objects, o)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if name := filepath.Base(o.URI); name != "run.json" {
+			f := b.store.Open(o)
+			data, err := io.ReadAll(f)
+			if err = errors.Join(err, f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			out[name] = string(data)
+		}
+	}
+	return out
+}
+
+// command is the program on a machine, which is a folder for its caches.
+func (b *bucketTest) command(machine string, args ...string) *exec.Cmd {
+	cmd := exec.Command(b.exe, args...)
+	cmd.Env = append(os.Environ(), append(b.Env, "XDG_CACHE_HOME="+machine)...)
+	return cmd
+}
+
+// run runs the program to its end, and makes sure that it shows no secret.
+func (b *bucketTest) run(t *testing.T, machine string, code int, args ...string) string {
+	t.Helper()
+	cmd := b.command(machine, args...)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		t.Fatalf("%v: %v, want exit %d\n%s", args, err, code, out)
+	}
+	if b.Secret != "" && strings.Contains(string(out), b.Secret) {
+		t.Fatalf("%v shows the secret: %s", args, out)
+	}
+	return string(out)
+}
+
+// eachBucket runs a test on each kind of bucket.
+func eachBucket(t *testing.T, test func(t *testing.T, b *bucketTest)) {
+	buckets := remotetest.Buckets(t)
+	exe := builtProgram(t)
+	for _, kind := range []string{"s3", "gs"} {
+		t.Run(kind, func(t *testing.T) {
+			b := &bucketTest{Bucket: buckets[kind], exe: exe}
+			for _, e := range b.Env {
+				name, value, _ := strings.Cut(e, "=")
+				t.Setenv(name, value)
+			}
+			b.store = remote.NewStore(remote.Options{})
+			defer b.store.Close()
+			test(t, b)
+		})
+	}
+}
+
+func TestBucketSources(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b *bucketTest) {
+		dir := t.TempDir()
+		for name, n := range map[string]int{"t/a.txt": 3000, "t/sub/b.txt": 500, "t/sub/README.md": 1, "t/c d é.txt": 10} {
+			b.put(t, name, remoteLines(n))
+			path := filepath.Join(dir, "local", name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, remoteLines(n), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		local := filepath.Join(dir, "local")
+		for i, source := range []string{"/t", "/t/", "/t/**/*.txt", "/t/*.txt", "/t/sub/b.txt", "/t/c d é.txt"} {
+			want, got := filepath.Join(dir, "want"), filepath.Join(dir, "got")
+			b.run(t, dir, 0, "build", local+source, "--out", want, "--memory", "64MiB", "--overwrite", "--max-val-examples", "5")
+			b.run(t, dir, 0, "build", b.URI+source, "--out", got, "--memory", "64MiB", "--overwrite", "--max-val-examples", "5")
+			wantFiles, gotFiles := treeOf(t, want), treeOf(t, got)
+			for _, name := range []string{"train-00000.arrow", "val-00000.arrow"} {
+				if wantFiles[name] != gotFiles[name] {
+					t.Errorf("%d: %s: %s differs", i, source, name)
+				}
+			}
+			if again := b.run(t, dir, 0, "build", b.URI+source, "--out", got, "--memory", "64MiB", "--max-val-examples", "5"); !strings.Contains(again, "already built") {
+				t.Errorf("%s: %s", source, again)
+			}
+		}
+		for source, words := range map[string]string{"/none.txt": "none.txt", "/none/": "none/", "/t/*.csv": "no file matches"} {
+			if out := b.run(t, dir, 2, "build", b.URI+source, "--out", filepath.Join(dir, "none"), "--memory", "64MiB"); !strings.Contains(out, words) {
+				t.Errorf("%s: %s", source, out)
+			}
+		}
+		if b.Secret != "" {
+			cmd := b.command(dir, "build", b.URI+"/t/a.txt", "--out", filepath.Join(dir, "none"))
+			cmd.Env = append(cmd.Env, "AWS_SECRET_ACCESS_KEY=wrong"+b.Secret)
+			out, _ := cmd.CombinedOutput()
+			if cmd.ProcessState.ExitCode() != 1 || strings.Contains(string(out), b.Secret) || !strings.Contains(string(out), "check the credentials") {
+				t.Errorf("a wrong secret: %s", out)
+			}
+		}
+	})
+}
+
+// A build into a bucket that is killed or interrupted goes on, on the same machine or another, and
+// ends with the bytes of the local build and nothing else in the bucket.
+func TestBucketOut(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b *bucketTest) {
+		dir := t.TempDir()
+		data := remoteLines(120_000)
+		srv := remotetest.New()
+		defer srv.Close()
+		srv.Put("/corpus.txt", remotetest.File{Data: data})
+		build := func(out string) []string {
+			return []string{"build", srv.URL + "/corpus.txt", "--out", out, "--checkpoint-every", "500", "--max-val-examples", "100",
+				"--shard-bytes", "256KiB", "--memory", "64MiB", "--workers", "1", "--progress", "none"}
+		}
+		b.run(t, dir, 0, build(filepath.Join(dir, "whole"))...)
+		want := treeOf(t, filepath.Join(dir, "whole"))
+		for i, c := range []struct {
+			signal       syscall.Signal
+			first, other string // machines
+		}{{syscall.SIGKILL, "a", "a"}, {syscall.SIGTERM, "a", "b"}, {syscall.SIGKILL, "b", "c"}, {}} {
+			folder := []string{"killed", "moved", "lost", "plain"}[i]
+			out := b.URI + "/" + folder
+			first, other := filepath.Join(dir, c.first), filepath.Join(dir, c.other)
+			if c.signal != 0 {
+				b.stopMidway(t, srv, len(data)/2, c.signal, first, folder, build(out))
+			}
+			printed := b.run(t, other, 0, build(out)...)
+			if resumed := strings.Contains(printed, "resumed at example"); resumed != (c.signal != 0 && folder != "lost") {
+				t.Errorf("%s: resumed is %v: %s", folder, resumed, printed)
+			}
+			if !strings.Contains(printed, "wrote "+out) {
+				t.Errorf("%s: %s", folder, printed)
+			}
+			got := b.tree(t, folder)
+			for name, text := range want {
+				if got[name] != text {
+					t.Errorf("%s: %s differs", folder, name)
+				}
+			}
+			if len(got) != len(want) {
+				t.Errorf("%s: %d files, want %d", folder, len(got), len(want))
+			}
+			if again := b.run(t, first, 0, build(out)...); !strings.Contains(again, "already built: "+out) {
+				t.Errorf("%s: %s", folder, again)
+			}
+			if left, _ := filepath.Glob(filepath.Join(other, "dsload", "out", "*")); len(left) > 0 {
+				t.Errorf("%s: left in the scratch folder: %v", folder, left)
+			}
+		}
+		srv.Put("/corpus.txt", remotetest.File{Data: remoteLines(10)})
+		if out := b.run(t, dir, 2, build(b.URI+"/plain")...); !strings.Contains(out, "build "+b.URI+"/plain: ") || !strings.Contains(out, "--overwrite") {
+			t.Errorf("another source: %s", out)
+		}
+		b.run(t, dir, 0, append(build(b.URI+"/plain"), "--overwrite")...)
+		if got := b.tree(t, "plain"); len(got["train-00000.arrow"]) == 0 || len(got["train-00001.arrow"]) != 0 {
+			t.Error("overwriting left other shards")
+		}
+		b.put(t, "mine/notes.txt", []byte("mine"))
+		if out := b.run(t, dir, 2, build(b.URI+"/mine")...); !strings.Contains(out, "notes.txt") {
+			t.Errorf("a folder with other files: %s", out)
+		}
+	})
+}
+
+// stopMidway runs a build until its source stalls and its checkpoint has rows, then ends it.
+func (b *bucketTest) stopMidway(t *testing.T, srv *remotetest.Server, at int, signal syscall.Signal, machine, folder string, args []string) {
+	t.Helper()
+	stalled := make(chan struct{})
+	srv.Fail(remotetest.Fault{}, remotetest.Fault{Stall: at, Then: func() { close(stalled) }})
+	cmd := b.command(machine, args...)
+	var output strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-stalled
+	waitFor(t, func() bool {
+		paths, _ := filepath.Glob(filepath.Join(machine, "dsload", "out", "*", "data", "build.checkpoint"))
+		return slices.ContainsFunc(paths, func(path string) bool {
+			info, err := os.Stat(path)
+			return err == nil && info.Size() > 4096
+		})
+	}, "no checkpoint with rows")
+	if err := cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was ended
+	for name := range b.tree(t, folder) {
+		if name == "manifest.json" {
+			t.Fatalf("a manifest before the end: %s", output.String())
+		}
+	}
+}

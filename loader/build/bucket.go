@@ -1,0 +1,325 @@
+package build
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/shard"
+)
+
+// A build into a bucket works in a scratch folder of this machine, and a bucket keeps what another
+// machine needs to go on:
+//
+//   - Files of the dataset are uploaded as they become whole, and leave the scratch folder then. The
+//     manifest comes last, so readers never see half a dataset.
+//   - The checkpoint is uploaded every bucketInterval, and before it what the unfinished files have
+//     grown by since, each time as an object of its own. So a shard travels at most twice.
+//   - build.remote names the scratch folder that writes. A run on the same machine goes on from its
+//     own checkpoints, which are newer; any other takes the bucket's, and the first stops at its
+//     next upload.
+//
+// What the bytes are depends on the sources and settings alone, so two machines at work for a moment
+// write the same objects.
+
+const (
+	// bucketInterval is the shortest time between two uploads of a checkpoint: another machine loses
+	// at most so much work.
+	bucketInterval = 30 * time.Second
+	ownerName      = "build.remote"
+	checkpointFile = "build.checkpoint"
+	seenFile       = "build.seen"
+	maxOwnerBytes  = 4 << 10
+)
+
+// partName matches the objects that hold what an unfinished file has grown by: its name, and from
+// where to where.
+var partName = regexp.MustCompile(`^(.+)\.part-(\d{16})-(\d{16})$`)
+
+// bucketFS is the file system of a build into a bucket: a scratch folder, whose finished files lie
+// in the bucket. It belongs to one goroutine at a time.
+type bucketFS struct {
+	shard.FS // the operating system's
+	store    *remote.Store
+	uri      string // of the folder in the bucket, without a slash at its end
+	dir      string // the scratch folder
+	id       string // of the scratch folder
+	objects  map[string]remote.Object
+	grown    map[string]int64 // bytes of unfinished files that lie in the bucket
+	saved    time.Time        // of the last upload of a checkpoint
+	newer    bool             // the scratch folder has a newer one
+	notice   func(string, ...any)
+	clock    func() time.Time
+}
+
+// owner is what build.remote holds.
+type owner struct {
+	ID   string    `json:"id"`
+	Host string    `json:"host"`
+	PID  int       `json:"pid"`
+	Time time.Time `json:"time"`
+}
+
+// runInto is Run for a folder of a bucket.
+func runInto(ctx context.Context, o Options) (_ *Summary, err error) {
+	if o.Append {
+		return nil, badOut(o.Out, "what is added must be written beside the dataset; copy it to a folder, and add to it there")
+	}
+	uri := strings.TrimRight(o.Out, "/")
+	notice := func(format string, args ...any) {
+		if o.Notice != nil {
+			o.Notice(fmt.Sprintf(format, args...))
+		}
+	}
+	store := remote.NewStore(remote.Options{Notice: func(text string) { notice("%s", text) }}) // uploads outlive ctx
+	defer store.Close()
+	b, err := openBucket(ctx, store, uri, o.clock, notice)
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", uri, err)
+	}
+	inner := o
+	inner.FS, inner.Out, inner.bucket = b, b.dir, true
+	s, err := Run(ctx, inner)
+	if err != nil {
+		return nil, &bucketError{errors.Join(err, b.keep()), b.dir, uri}
+	}
+	s.Out = uri
+	if err := os.RemoveAll(filepath.Dir(b.dir)); err != nil {
+		notice("the scratch folder %s could not be removed: %v", b.dir, err)
+	}
+	return s, nil
+}
+
+// bucketError names the bucket where an error names the scratch folder.
+type bucketError struct {
+	err      error
+	dir, uri string
+}
+
+func (e *bucketError) Error() string { return strings.ReplaceAll(e.err.Error(), e.dir, e.uri) }
+func (e *bucketError) Unwrap() error { return e.err }
+
+// openBucket makes the scratch folder and brings what it lacks from the bucket.
+func openBucket(ctx context.Context, store *remote.Store, uri string, clock func() time.Time, notice func(string, ...any)) (*bucketFS, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = os.TempDir()
+	}
+	home := filepath.Join(base, "dsload", "out", scratchName(uri))
+	b := &bucketFS{FS: shard.OS(), store: store, uri: uri, dir: filepath.Join(home, "data"), objects: map[string]remote.Object{},
+		grown: map[string]int64{}, notice: notice, clock: clock}
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make a scratch folder: %w; set XDG_CACHE_HOME to a folder that can be written to", err)
+	}
+	if err := b.list(ctx); err != nil {
+		return nil, err
+	}
+	idFile := filepath.Join(home, "id")
+	id, _ := os.ReadFile(idFile) // a new folder has none
+	b.id = string(id)
+	held, err := b.owner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, finished := b.objects[shard.ManifestName]
+	if b.id != "" && (held.ID == b.id || finished) {
+		return b, nil
+	}
+	// The scratch folder is new, or another machine went on since.
+	if err := errors.Join(os.RemoveAll(b.dir), os.Mkdir(b.dir, 0o700)); err != nil {
+		return nil, err
+	}
+	if held.ID != "" && !finished {
+		notice("going on from the checkpoint of %s, of %s", cmp.Or(held.Host, "another machine"), held.Time.Format(time.RFC3339))
+		if err := b.fetchCheckpoint(ctx); err != nil {
+			return nil, err
+		}
+	}
+	random := make([]byte, 16)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	b.id = hex.EncodeToString(random)
+	if err := os.WriteFile(idFile, []byte(b.id), 0o600); err != nil {
+		return nil, err
+	}
+	if held.ID != "" && !finished {
+		return b, b.own(ctx)
+	}
+	return b, nil
+}
+
+// list reads what the bucket's folder holds.
+func (b *bucketFS) list(ctx context.Context) error {
+	parts := map[string][][2]int64{}
+	err := b.store.List(ctx, b.uri, func(name string, o remote.Object) error {
+		if strings.Contains(name, "/") {
+			return nil // of another folder
+		}
+		b.objects[name] = o
+		if m := partName.FindStringSubmatch(name); m != nil {
+			from, _ := strconv.ParseInt(m[2], 10, 64)
+			to, _ := strconv.ParseInt(m[3], 10, 64)
+			parts[m[1]] = append(parts[m[1]], [2]int64{from, to})
+		}
+		return nil
+	})
+	for name, list := range parts {
+		slices.SortFunc(list, func(x, y [2]int64) int { return cmp.Compare(x[0], y[0]) })
+		for _, p := range list {
+			if p[0] <= b.grown[name] {
+				b.grown[name] = max(b.grown[name], p[1])
+			}
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
+		return nil // nothing is there yet
+	}
+	return err
+}
+
+func isRemoteError(err error) bool {
+	var e *remote.Error
+	return errors.As(err, &e)
+}
+
+// owner reads which scratch folder writes to the bucket; the zero owner where none does.
+func (b *bucketFS) owner(ctx context.Context) (held owner, err error) {
+	if _, ok := b.objects[ownerName]; !ok {
+		return held, nil
+	}
+	data, err := b.store.ReadAll(ctx, b.object(ownerName), maxOwnerBytes)
+	if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
+		return held, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &held)
+	}
+	if err != nil {
+		return held, fmt.Errorf("read %s: %w", ownerName, err)
+	}
+	return held, nil
+}
+
+// own makes this scratch folder the one that writes.
+func (b *bucketFS) own(ctx context.Context) error {
+	host, _ := os.Hostname() // a hint for people
+	data, err := json.Marshal(owner{ID: b.id, Host: host, PID: os.Getpid(), Time: b.clock().UTC().Truncate(time.Second)})
+	if err != nil {
+		return err
+	}
+	return b.putBytes(ctx, ownerName, data)
+}
+
+// fetchCheckpoint brings the bucket's checkpoint and the unfinished files that it counts on.
+func (b *bucketFS) fetchCheckpoint(ctx context.Context) error {
+	for _, name := range []string{checkpointFile, seenFile} {
+		if _, ok := b.objects[name]; ok {
+			if err := b.download(name, name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(keysOf(b.grown)) {
+		if err := b.join(name); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (b *bucketFS) object(name string) string { return b.uri + "/" + name }
+func (b *bucketFS) local(name string) string  { return filepath.Join(b.dir, name) }
+
+// hidden reports whether an object is of the bucket's own, and nothing that a builder knows.
+func hidden(name string) bool { return name == ownerName || partName.MatchString(name) }
+
+// put uploads a stretch of a local file as an object.
+func (b *bucketFS) put(ctx context.Context, name, local string, from, to int64) error {
+	f, err := os.Open(local)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	uri := b.object(name)
+	if err := b.store.Put(ctx, uri, to-from, func() (io.Reader, error) { return io.NewSectionReader(f, from, to-from), nil }); err != nil {
+		return fmt.Errorf("upload %s: %w", uri, err)
+	}
+	b.objects[name] = remote.Object{URI: uri, Size: to - from}
+	return nil
+}
+
+func (b *bucketFS) putBytes(ctx context.Context, name string, data []byte) error {
+	uri := b.object(name)
+	if err := b.store.Put(ctx, uri, int64(len(data)), func() (io.Reader, error) { return bytes.NewReader(data), nil }); err != nil {
+		return fmt.Errorf("upload %s: %w", uri, err)
+	}
+	b.objects[name] = remote.Object{URI: uri, Size: int64(len(data))}
+	return nil
+}
+
+// download brings an object into the scratch folder.
+func (b *bucketFS) download(name, local string) error {
+	in := b.store.Open(b.objects[name])
+	defer in.Close()
+	out, err := os.Create(b.local(local))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{in}, make([]byte, 64<<10)); err != nil {
+		return fmt.Errorf("download %s: %w", b.object(name), err)
+	}
+	return errors.Join(out.Sync(), out.Close())
+}
+
+// join makes an unfinished file of its parts.
+func (b *bucketFS) join(name string) error {
+	type part struct {
+		name     string
+		from, to int64
+	}
+	var parts []part
+	for object := range b.objects {
+		if m := partName.FindStringSubmatch(object); m != nil && m[1] == name {
+			from, _ := strconv.ParseInt(m[2], 10, 64)
+			to, _ := strconv.ParseInt(m[3], 10, 64)
+			parts = append(parts, part{object, from, to})
+		}
+	}
+	slices.SortFunc(parts, func(x, y part) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(y.to, x.to)) })
+	out, err := os.Create(b.local(name))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	at := int64(0)
+	for _, p := range parts {
+		if p.from > at || p.to <= at {
+			continue
+		}
+		in := b.store.Open(b.objects[p.name])
+		_, err := io.CopyBuffer(io.NewOffsetWriter(out, p.from), struct{ io.Reader }{in}, make([]byte, 64<<10))
+		in.Close()
+		if err != nil {
+			return fmt.Errorf("download %s: %w", b.object(p.name), err)
+		}
+		at = p.to
+	}
+	return errors.Join(out.Sync(), out.Close())
+}

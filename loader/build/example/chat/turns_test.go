@@ -1,0 +1,202 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsload/dsload/loader/build/example/chat/jinja"
+	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/builtin"
+)
+
+// The templates are written for these tests, in the manner of public ones.
+const (
+	chatmlTemplate = `{%- for m in messages %}
+{{- '<|im_start|>' ~ m.role ~ '\n' ~ m.content ~ '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
+	// headers, as Llama 3 has them
+	headerTemplate = `{{- bos_token }}
+{%- for m in messages %}
+    {{- '<|start_header_id|>' + m['role'] + '<|end_header_id|>\n\n' + m['content'] | trim + '<|eot_id|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{%- endif %}`
+	// instructions in brackets, as Llama 2 and Mistral have them, without a generation prompt
+	bracketTemplate = `{%- for m in messages %}
+    {%- if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turns must alternate') }}{% endif %}
+    {%- if m.role == 'user' %}{{ bos_token ~ '[INST] ' ~ m.content ~ ' [/INST]' }}
+    {%- else %}{{ ' ' ~ m.content ~ ' ' ~ eos_token }}{% endif %}
+{%- endfor %}`
+	// the assistant is called model, as in Gemma
+	modelTemplate = `{% for m in messages %}{% set role = 'model' if m.role == 'assistant' else m.role %}{{ '<start_of_turn>' ~ role ~ '\n' ~ m.content|trim ~ '<end_of_turn>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}`
+	// thoughts are written in the last turn alone
+	thinkTemplate = `{%- for m in messages %}
+    {%- set c = m.content %}
+    {%- if m.role == 'assistant' and not loop.last %}{% set c = c.split('</think>')[-1].lstrip('\n') %}{% endif %}
+    {{- '<|im_start|>' ~ m.role ~ '\n' ~ c ~ '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
+	// the last turn ends otherwise
+	returnTemplate = `{%- for m in messages %}
+    {{- '<|start|>' ~ m.role ~ '<|message|>' ~ m.content ~ ('<|return|>' if loop.last and m.role == 'assistant' else '<|end|>') }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif %}`
+	// a system message goes before the last question, so that what comes before a turn depends on it
+	lateTemplate = `{%- for m in messages if m.role != 'system' %}
+    {%- if m.role == 'user' %}{{ '[INST] ' ~ (messages[0].content ~ '\n\n' if loop.last and messages[0].role == 'system') ~ m.content ~ '[/INST]' }}
+    {%- else %}{{ m.content ~ eos_token }}{% endif %}
+{%- endfor %}`
+	markedTemplate = `{%- for m in messages %}
+    {%- if m.role == 'assistant' %}{{ 'A: ' }}{% generation %}{{ m.content ~ eos_token }}{% endgeneration %}
+    {%- else %}{{ 'U: ' ~ m.content ~ '\n' }}{% endif %}
+{%- endfor %}`
+)
+
+const twoTurns = `{"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "First."}, {"role": "user", "content": "Two?"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nSecond."}]}`
+
+func spansOf(text *Text) string {
+	var parts []string
+	for _, s := range text.Spans {
+		parts = append(parts, string(text.Text[s.Start:s.End]))
+	}
+	return strings.Join(parts, "|")
+}
+
+func TestTurns(t *testing.T) {
+	const system = `{"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "One?"}, {"role": "assistant", "content": "First."}]}`
+	const thoughts = `{"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nFirst."}, {"role": "user", "content": "Two?"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nSecond."}]}`
+	const called = `{"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]}, {"role": "tool", "content": "1"}, {"role": "assistant", "content": "First."}]}`
+	tools := strings.Replace(chatmlTemplate, "~ '<|im_end|>\\n'", "~ (m.tool_calls|tojson if m.tool_calls else '') ~ '<|im_end|>\\n'", 1)
+	for name, c := range map[string]struct{ template, record, want string }{
+		"chatml":      {chatmlTemplate, twoTurns, "First.<|im_end|>\n|<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
+		"header":      {headerTemplate, twoTurns, "First.<|eot_id|>|<think>\nhm\n</think>\n\nSecond.<|eot_id|>"},
+		"bracket":     {bracketTemplate, twoTurns, " First. </s>| <think>\nhm\n</think>\n\nSecond. </s>"},
+		"model":       {modelTemplate, twoTurns, "First.<end_of_turn>\n|<think>\nhm\n</think>\n\nSecond.<end_of_turn>\n"},
+		"think":       {thinkTemplate, thoughts, "First.<|im_end|>\n|<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
+		"return":      {returnTemplate, twoTurns, "<|message|>First.<|end|>|<|message|><think>\nhm\n</think>\n\nSecond.<|return|>"},
+		"late system": {lateTemplate, system, "First.</s>"},
+		"marked":      {markedTemplate, twoTurns, "First.</s>|<think>\nhm\n</think>\n\nSecond.</s>"},
+		"tool calls":  {tools, called, `[{"function": {"name": "f"}}]<|im_end|>` + "\n|First.<|im_end|>\n"},
+		"no turn":     {chatmlTemplate, `{"messages": [{"role": "user", "content": "One?"}]}`, ""},
+		"not shown":   {`{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}`, twoTurns, ""},
+		"weight 0":    {chatmlTemplate, strings.Replace(twoTurns, `"First."`, `"First.", "weight": 0`, 1), "<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got Text
+			if err := newTestRenderer(t, Options{Template: c.template}).NewWorker(nil).Render(&got, []byte(c.record)); err != nil {
+				t.Fatal(err)
+			}
+			if s := spansOf(&got); s != c.want {
+				t.Errorf("of %q\n got %q\nwant %q", got.Text, s, c.want)
+			}
+		})
+	}
+}
+
+// A conversation of so many turns that they are found at once has the spans of one whose turns are
+// found one by one.
+func TestManyTurns(t *testing.T) {
+	for _, template := range []string{chatmlTemplate, headerTemplate, bracketTemplate, returnTemplate} {
+		var messages, want []string
+		for i := range 3000 {
+			messages = append(messages, fmt.Sprintf(`{"role": "user", "content": "Question %d?"}, {"role": "assistant", "content": "Answer %d, at some length."}`, i, i))
+			want = append(want, fmt.Sprintf("Answer %d, at some length.", i))
+		}
+		r := newTestRenderer(t, Options{Template: template})
+		var got Text
+		if err := r.NewWorker(nil).Render(&got, []byte(`{"messages": [`+strings.Join(messages, ",")+`]}`)); err != nil {
+			t.Fatal(err)
+		}
+		var few Text
+		if err := r.NewWorker(nil).Render(&few, []byte(`{"messages": [`+strings.Join(messages[:2], ",")+`]}`)); err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Spans) != len(want) {
+			t.Fatalf("%d spans", len(got.Spans))
+		}
+		for i, s := range got.Spans {
+			said := string(got.Text[s.Start:s.End])
+			if !strings.Contains(said, want[i]) || len(said) > len(want[i])+20 || strings.Contains(said, "Question") {
+				t.Fatalf("turn %d is %q", i, said)
+			}
+		}
+	}
+}
+
+func TestTrainOn(t *testing.T) {
+	tok, err := builtin.Open("gpt2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	special := &jinja.Dict{}
+	special.Set("eos_token", "<|endoftext|>")
+	for _, template := range []string{markedTemplate, strings.NewReplacer("{% generation %}", "", "{% endgeneration %}", "").Replace(markedTemplate) + "{% if add_generation_prompt %}A: {% endif %}"} {
+		for on, want := range map[TrainOn]string{
+			TrainAssistant: "First.<|endoftext|>|<think>\nhm\n</think>\n\nSecond.<|endoftext|>",
+			TrainLast:      "<think>\nhm\n</think>\n\nSecond.<|endoftext|>",
+			TrainAll:       "U: One?\nA: First.<|endoftext|>U: Two?\nA: <think>\nhm\n</think>\n\nSecond.<|endoftext|>",
+		} {
+			r := newTestRenderer(t, Options{Template: template, Special: special, TrainOn: on})
+			var text Text
+			if err := r.NewWorker(nil).Render(&text, []byte(twoTurns)); err != nil {
+				t.Fatal(err)
+			}
+			ids, mask, err := r.NewEncoder(tok, tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
+			if err != nil || len(ids) != len(mask) {
+				t.Fatal(err, len(ids), len(mask))
+			}
+			var got strings.Builder
+			for i, id := range ids {
+				if mask[i] && i > 0 && !mask[i-1] && got.Len() > 0 {
+					got.WriteByte('|')
+				}
+				if mask[i] {
+					got.WriteString(tok.Decode([]uint32{id}))
+				}
+			}
+			if s := strings.ReplaceAll(got.String(), "| ", "|"); strings.TrimSpace(s) != want {
+				t.Errorf("%s: got %q, want %q", on, s, want)
+			}
+		}
+	}
+}
+
+// Walking along the tokens gives the offsets that following them through all components gives.
+func TestWalkAsTraced(t *testing.T) {
+	tok, err := builtin.Open("gpt2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newTestRenderer(t, Options{Template: "x"}).NewEncoder(tok, tok.NewEncoder(tokenize.EncoderOptions{}))
+	for _, text := range []string{"Hello there", "naïve ﬁsh 日本語 😀😀\u200d x", " \n\t  spaces  ", "a<|endoftext|>b", "é\u0301\u00ad\u007f"} {
+		ids := tok.Encode(text)
+		_, want, err := tok.AppendTokensOffsets(nil, nil, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !e.walk(ids, &Text{Text: []byte(text)}) {
+			t.Errorf("%q: no walk", text)
+			continue
+		}
+		for i, o := range e.offsets {
+			if i > 0 && o.Start != e.offsets[i-1].End || o.Start < want[i].Start && strings.TrimSpace(text[o.Start:want[i].Start]) != "" || o.End > want[i].End {
+				t.Errorf("%q: token %d at %v, traced %v", text, i, o, want[i])
+			}
+		}
+	}
+}
+
+func TestDateAndLimits(t *testing.T) {
+	r := newTestRenderer(t, Options{Template: "{{ strftime_now('%d %b %Y') }}{{ messages[0].content }}", TrainOn: TrainAll,
+		Date: time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)})
+	var got Text
+	if err := r.NewWorker(nil).Render(&got, []byte(twoTurns)); err != nil || string(got.Text) != "04 Mar 2026One?" || !r.UsesDate() {
+		t.Errorf("got %q, %v", got.Text, err)
+	}
+	r = newTestRenderer(t, Options{Template: "{% for i in range(100000) %}{{ messages[0].content * 1000 }}{% endfor %}"})
+	if err := r.NewWorker(nil).Render(&got, []byte(twoTurns)); err == nil || !strings.Contains(err.Error(), "for this record") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+)
+
+// A writer is a backend that objects can be written to.
+type writer interface {
+	lister
+	// put writes an object of a known size, whole or not at all. again gives its bytes from the
+	// beginning, for each attempt.
+	put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error
+	// remove removes an object; fs.ErrNotExist where there is none.
+	remove(ctx context.Context, uri string) error
+}
+
+// Writable reports whether objects can be written below an address.
+func Writable(address string) bool {
+	scheme, ok := Scheme(address)
+	return ok && (scheme == "s3" || scheme == "gs")
+}
+
+func (s *Store) writer(uri string) (writer, error) {
+	b, err := s.backend(uri)
+	if err != nil {
+		return nil, err
+	}
+	w, ok := b.(writer)
+	if !ok {
+		return nil, &Error{Kind: ErrUsage, Text: "nothing can be written there", Hint: "name an address of s3:// or gs://"}
+	}
+	return w, nil
+}
+
+// Put writes an object of a known size, whole or not at all. again gives its bytes from the
+// beginning, for each attempt.
+func (s *Store) Put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error {
+	ctx, cancel := s.context(ctx)
+	defer cancel()
+	w, err := s.writer(uri)
+	if err != nil {
+		return err
+	}
+	return w.put(ctx, uri, size, again)
+}
+
+// Remove removes an object, if it is there.
+func (s *Store) Remove(ctx context.Context, uri string) error {
+	ctx, cancel := s.context(ctx)
+	defer cancel()
+	w, err := s.writer(uri)
+	if err != nil {
+		return err
+	}
+	var own *Error
+	if err = w.remove(ctx, uri); errors.Is(err, fs.ErrNotExist) && !errors.As(err, &own) {
+		return nil
+	}
+	return err
+}
+
+// ReadAll reads a short object.
+func (s *Store) ReadAll(ctx context.Context, uri string, limit int64) ([]byte, error) {
+	o, err := s.Describe(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	f := s.Open(o)
+	defer f.Close()
+	return readLimited(f, limit)
+}
+
+// CheckFolder returns an error if an address names no folder of a bucket.
+func CheckFolder(address string) error {
+	bucket, key, err := parseBucket(address)
+	if err != nil {
+		return err
+	}
+	if strings.Trim(key, "/") == "" || strings.ContainsAny(key, "*?[") || strings.Contains(key, "//") {
+		scheme, _ := Scheme(address)
+		return &Error{Kind: ErrUsage, Text: "it names no folder of the bucket", Hint: fmt.Sprintf("write %s://%s/FOLDER", scheme, bucket)}
+	}
+	return nil
+}
