@@ -165,6 +165,9 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 		return err
 	}
 	o.Out, o.Memory, o.Workers, o.Overwrite, o.Stdin = given.Out, given.Memory, given.Workers, given.Overwrite, given.Stdin
+	if strings.Contains(o.Out, "://") {
+		return usagef("build: --out %s: partitions are built into a folder that all machines share; merge there, and copy the dataset to the bucket", oneLine(o.Out))
+	}
 	if cmd.Flags().Changed("checkpoint-every") {
 		o.CheckpointEvery = given.CheckpointEvery
 	}
@@ -177,10 +180,8 @@ func (f *partFlags) goTo(folder string, o *build.Options) error {
 	if err != nil || folder == "" || folder == here {
 		return err
 	}
-	if !strings.Contains(o.Out, "://") {
-		if o.Out, err = filepath.Abs(o.Out); err != nil {
-			return err
-		}
+	if o.Out, err = filepath.Abs(o.Out); err != nil {
+		return err
 	}
 	if err := os.Chdir(folder); err != nil {
 		return usagef("build: the plan names sources relative to %s, which is not here; make the plan with absolute paths", folder)
