@@ -1,6 +1,6 @@
 """manifest.json: read and checked by the rules of shard/FORMAT.md, which are the server's.
 
-Every fault is a Corrupt with the file and the reason. testdata/forged.json of the shard package lists forged datasets; the tests of both
+Every fault is a Corrupt with the file and the reason. testdata/datasets/forged.json lists forged datasets; the tests of both
 readers use it.
 """
 
