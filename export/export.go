@@ -66,7 +66,8 @@ func (o Options) validate(m *shard.Manifest) error {
 		return &OptionError{"out", "", "name a folder", nil}
 	}
 	if m.Schema.Segments {
-		return &OptionError{"formats", o.Formats[0], "the dataset is packed, so its documents are no longer whole; export the dataset before packing", nil}
+		return &OptionError{"formats", o.Formats[0],
+			"the dataset is packed, so its documents are no longer whole; export the dataset before packing", nil}
 	}
 	return nil
 }

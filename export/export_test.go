@@ -30,7 +30,8 @@ func makeDataset(t *testing.T, vocab, maxRow int, docs corpus, schema shard.Sche
 	t.Helper()
 	dir := t.TempDir()
 	schema.VocabSize = vocab
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: schema, ShardBytes: 16 << 10, MaxRowTokens: maxRow, Settings: []byte("{}")})
+	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: schema, ShardBytes: 16 << 10,
+		MaxRowTokens: maxRow, Settings: []byte("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,8 @@ func readMegatron(t *testing.T, out, split string, width int) [][]uint32 {
 	idx := readFile(t, out, split+".idx")
 	le := binary.LittleEndian
 	n, borders := int(le.Uint64(idx[18:])), int(le.Uint64(idx[26:]))
-	if string(idx[:9]) != "MMIDIDX\x00\x00" || le.Uint64(idx[9:]) != 1 || int(idx[17]) != map[int]int{2: 8, 4: 4}[width] ||
+	if string(idx[:9]) != "MMIDIDX\x00\x00" || le.Uint64(idx[9:]) != 1 ||
+		int(idx[17]) != map[int]int{2: 8, 4: 4}[width] ||
 		borders != n+1 || len(idx) != 34+12*n+8*borders {
 		t.Fatalf("index of %d bytes: % x", len(idx), idx[:34])
 	}
@@ -404,7 +406,8 @@ func TestRefusals(t *testing.T) {
 		{"no decoder", plain, export.Options{Formats: []string{"jsonl"}, Out: t.TempDir()}, "tokenizer"},
 		{"another's file", plain, export.Options{Formats: []string{"megatron"}, Out: foreign}, "train.bin"},
 		{"another dataset", plain, export.Options{Formats: []string{"megatron"}, Out: used}, "another dataset"},
-		{"long row", long, export.Options{Formats: []string{"jsonl"}, Out: t.TempDir(), Decode: decodeForTest}, "document 0"},
+		{"long row", long, export.Options{Formats: []string{"jsonl"}, Out: t.TempDir(), Decode: decodeForTest},
+			"document 0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := export.Run(context.Background(), test.d, test.o)
@@ -417,7 +420,8 @@ func TestRefusals(t *testing.T) {
 	if got := string(readFile(t, foreign, "train.bin")); got != "mine" {
 		t.Errorf("another program's file became %q", got)
 	}
-	s, err := export.Run(context.Background(), plain, export.Options{Formats: []string{"olmo"}, Out: used, Overwrite: true})
+	s, err := export.Run(context.Background(), plain, export.Options{Formats: []string{"olmo"}, Out: used,
+		Overwrite: true})
 	if err != nil || len(s.Notes) == 0 || !strings.Contains(s.Notes[0], "megatron") {
 		t.Errorf("overwriting: %+v, %v; want a note about what is left of the other dataset", s, err)
 	}
@@ -435,7 +439,8 @@ func TestMoreFormatsOfTheSameDataset(t *testing.T) {
 	var record struct {
 		Formats []string `json:"formats"`
 	}
-	if err := json.Unmarshal(readFile(t, out, "export.json"), &record); err != nil || !slices.Equal(record.Formats, []string{"megatron", "olmo"}) {
+	if err := json.Unmarshal(readFile(t, out, "export.json"), &record); err != nil ||
+		!slices.Equal(record.Formats, []string{"megatron", "olmo"}) {
 		t.Errorf("export.json lists %v: %v", record.Formats, err)
 	}
 }
@@ -481,19 +486,23 @@ func TestDamagedShardGetsNoIndex(t *testing.T) {
 // A link that lies in the place of a folder is refused, and what it leads to is left alone.
 func TestLinkedFoldersAreRefused(t *testing.T) {
 	d := makeDataset(t, 300, 64, corpus{"train": {{1, 2}, {3}}}, shard.Schema{})
-	for link, format := range map[string]string{"hf": export.HF, filepath.Join("hf", "train"): export.HF, "train": export.LitData} {
+	for link, format := range map[string]string{"hf": export.HF, filepath.Join("hf", "train"): export.HF,
+		"train": export.LitData} {
 		out, elsewhere := t.TempDir(), t.TempDir()
 		mine := filepath.Join(elsewhere, "data-00000-of-00001.arrow")
-		err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(out, link)), 0o777), os.Symlink(elsewhere, filepath.Join(out, link)), os.WriteFile(mine, []byte("mine"), 0o666))
+		err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(out, link)), 0o777),
+			os.Symlink(elsewhere, filepath.Join(out, link)), os.WriteFile(mine, []byte("mine"), 0o666))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = export.Run(context.Background(), d, export.Options{Formats: []string{format}, Out: out, Overwrite: true})
+		_, err = export.Run(context.Background(), d, export.Options{Formats: []string{format}, Out: out,
+			Overwrite: true})
 		var option *export.OptionError
 		if !errors.As(err, &option) || !strings.Contains(err.Error(), "no folder") {
 			t.Errorf("%s: %v", link, err)
 		}
-		if names, _ := os.ReadDir(elsewhere); len(names) != 1 || string(readFile(t, elsewhere, filepath.Base(mine))) != "mine" {
+		if names, _ := os.ReadDir(elsewhere); len(names) != 1 ||
+			string(readFile(t, elsewhere, filepath.Base(mine))) != "mine" {
 			t.Errorf("%s: what it leads to was changed: %v", link, names)
 		}
 	}

@@ -112,7 +112,8 @@ func syncFolder(dir string) error {
 
 func makeFolder(dir string) error { return os.MkdirAll(filepath.Clean(dir), 0o777) }
 
-// makeFolders makes folders within out, each in the one before it. A link in the place of one is not followed: what it leads to is not ours to change.
+// makeFolders makes folders within out, each in the one before it. A link in the place of one is
+// not followed: what it leads to is not ours to change.
 func makeFolders(out string, names ...string) error {
 	dir := out
 	for _, name := range names {

@@ -74,7 +74,8 @@ func (s *litdataSink) ids(raw []byte, _ *rowExtras) error {
 
 func (s *litdataSink) end() error {
 	if s.bytes > 1<<31 {
-		return &OptionError{"formats", LitData, "a document of more than 2 GiB of ids does not fit a chunk; export another format", ErrTooLong}
+		return &OptionError{"formats", LitData,
+			"a document of more than 2 GiB of ids does not fit a chunk; export another format", ErrTooLong}
 	}
 	s.offsets = append(s.offsets, uint32(s.bytes))
 	if s.bytes < litdataChunkBytes && len(s.offsets) <= litdataChunkItems {
@@ -135,8 +136,10 @@ func (s *litdataSink) finish() error {
 		return err
 	}
 	config := map[string]any{
-		"chunk_bytes": litdataChunkBytes, "chunk_size": nil, "compression": nil, "encryption": nil, "item_loader": "TokensLoader",
-		"data_format": []string{fmt.Sprintf("no_header_tensor:%d", litdataTypeInt32)}, "data_spec": `[1, {"type": null, "context": null, "children_spec": []}]`,
+		"chunk_bytes": litdataChunkBytes, "chunk_size": nil, "compression": nil, "encryption": nil,
+		"item_loader": "TokensLoader",
+		"data_format": []string{fmt.Sprintf("no_header_tensor:%d", litdataTypeInt32)},
+		"data_spec":   `[1, {"type": null, "context": null, "children_spec": []}]`,
 	}
 	data, err := json.Marshal(map[string]any{"chunks": s.chunks, "config": config})
 	if err != nil {

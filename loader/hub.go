@@ -16,8 +16,10 @@ import (
 const maxTokenizerBytes = 512 << 20
 
 // besideTokenizer are the files that lie beside a tokenizer and say more of it.
-var besideTokenizer = map[string]bool{"tokenizer.json": true, "tokenizer_config.json": true, "special_tokens_map.json": true,
-	"added_tokens.json": true, "generation_config.json": true, "config.json": true, "chat_template.jinja": true, "chat_template.json": true}
+var besideTokenizer = map[string]bool{"tokenizer.json": true, "tokenizer_config.json": true,
+	"special_tokens_map.json": true,
+	"added_tokens.json":       true, "generation_config.json": true, "config.json": true, "chat_template.jinja": true,
+	"chat_template.json": true}
 
 // hubTokenizer brings the tokenizer of an hf:// address into the cache that other tools share, and
 // returns its folder there, or its file.
@@ -41,7 +43,8 @@ func hubTokenizer(address string, o TokenizerOptions) (path string, err error) {
 	var own *remote.Error
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !errors.As(err, &own):
-		return "", &OptionError{"tokenizer", address, "the repository holds no tokenizer.json, .tiktoken or .model file; name another one"}
+		return "", &OptionError{"tokenizer", address,
+			"the repository holds no tokenizer.json, .tiktoken or .model file; name another one"}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, remote.ErrUsage):
 		return "", &OptionError{"tokenizer", address, err.Error()}
 	case err != nil:

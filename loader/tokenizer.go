@@ -147,7 +147,8 @@ func missingTokenizer(name string, cause error) string {
 			repository)
 	}
 	if strings.Contains(name, "://") {
-		return "only built-in names (" + names + "), folders, files and hf://OWNER/NAME can be read; download it and give its folder"
+		return "only built-in names (" + names +
+			"), folders, files and hf://OWNER/NAME can be read; download it and give its folder"
 	}
 	var path *fs.PathError
 	if errors.As(cause, &path) {
@@ -215,7 +216,8 @@ func DatasetTokenizer(dir string, m *shard.Manifest) (*tokenize.Tokenizer, error
 		return nil, err
 	}
 	if t.Fingerprint() != m.Tokenizer.Fingerprint {
-		return nil, fmt.Errorf("load the tokenizer of %s: %s has fingerprint %.12s, the dataset was made with %.12s", dir, path, t.Fingerprint(), m.Tokenizer.Fingerprint)
+		return nil, fmt.Errorf("load the tokenizer of %s: %s has fingerprint %.12s, the dataset was made with %.12s",
+			dir, path, t.Fingerprint(), m.Tokenizer.Fingerprint)
 	}
 	return t, nil
 }

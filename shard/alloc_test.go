@@ -58,7 +58,8 @@ func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes sync.Pool forget")
 	}
-	bd, _, err := shard.OpenBuilder(shard.OS(), filepath.Join(t.TempDir(), "d"), shard.BuilderOptions{Schema: shard.Schema{VocabSize: 300}})
+	bd, _, err := shard.OpenBuilder(shard.OS(), filepath.Join(t.TempDir(), "d"),
+		shard.BuilderOptions{Schema: shard.Schema{VocabSize: 300}})
 	if err != nil {
 		t.Fatal(err)
 	}

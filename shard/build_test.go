@@ -61,14 +61,16 @@ func (c corpus) row(i int) (split string, e *shard.Example) {
 }
 
 func (c corpus) options() shard.BuilderOptions {
-	return shard.BuilderOptions{Schema: c.schema, ShardBytes: 4 << 10, MaxShards: c.shards, Settings: json.RawMessage(`{"max_length": 512, "tokenizer": {"name": "t"}}`)}
+	return shard.BuilderOptions{Schema: c.schema, ShardBytes: 4 << 10, MaxShards: c.shards,
+		Settings: json.RawMessage(`{"max_length": 512, "tokenizer": {"name": "t"}}`)}
 }
 
 var provenance = shard.Provenance{
-	Tokenizer: shard.TokenizerInfo{Name: "t", Fingerprint: "f00", VocabSize: 300, Special: map[string]int64{"eos": 2, "bos": 1}},
-	Sources:   []shard.SourceInfo{{URI: "a.txt", Bytes: 12, Checksum: "xxh3-128:00"}},
-	Counters:  map[string]int64{"b": 2, "a": 1},
-	Run:       map[string]any{"seconds": 1.5, "host": "h"},
+	Tokenizer: shard.TokenizerInfo{Name: "t", Fingerprint: "f00", VocabSize: 300,
+		Special: map[string]int64{"eos": 2, "bos": 1}},
+	Sources:  []shard.SourceInfo{{URI: "a.txt", Bytes: 12, Checksum: "xxh3-128:00"}},
+	Counters: map[string]int64{"b": 2, "a": 1},
+	Run:      map[string]any{"seconds": 1.5, "host": "h"},
 }
 
 // run builds the rest of the corpus after whatever the folder holds, with checkpoints as at says.
@@ -142,7 +144,8 @@ var (
 	wide    = corpus{schema: shard.Schema{VocabSize: 100_000, Labels: true}, n: 300, maxLen: 30}
 	chat    = corpus{schema: shard.Schema{VocabSize: 65536, LossMask: true}, n: 300, maxLen: 50}
 	packed  = corpus{schema: shard.Schema{VocabSize: 65537, Segments: true}, n: 300, maxLen: 60}
-	allCols = corpus{schema: shard.Schema{VocabSize: 1000, Labels: true, LossMask: true, Segments: true}, n: 300, maxLen: 40}
+	allCols = corpus{schema: shard.Schema{VocabSize: 1000, Labels: true, LossMask: true, Segments: true}, n: 300,
+		maxLen: 40}
 	corpora = map[string]corpus{"plain": plain, "wide": wide, "chat": chat, "packed": packed, "all": allCols}
 )
 
@@ -359,7 +362,8 @@ func TestOpenBuilder(t *testing.T) {
 			}{
 				{settings(`{"tokenizer": {"name": "u"}, "max_length": 512}`), "tokenizer.name", `"t"`, `"u"`},
 				{settings(`{"tokenizer": {"name": "t"}, "max_length": 513}`), "max_length", `512`, `513`},
-				{settings(`{"tokenizer": {"name": "t"}, "max_length": 512, "pack": "concat"}`), "pack", `unset`, `"concat"`},
+				{settings(`{"tokenizer": {"name": "t"}, "max_length": 512, "pack": "concat"}`), "pack", `unset`,
+					`"concat"`},
 				{settings(`{"max_length": 512}`), "tokenizer", `{"name":"t"}`, `unset`},
 				{func(o *shard.BuilderOptions) { o.Schema.Labels = true }, "schema.labels", "false", "true"},
 			}
@@ -368,7 +372,8 @@ func TestOpenBuilder(t *testing.T) {
 				if err := open(fsys, tc.change); !errors.As(err, &e) || !strings.Contains(err.Error(), "`overwrite`") {
 					t.Fatalf("%s: %v", tc.name, err)
 				}
-				if diff := cmp.Diff(shard.SettingsError{Dir: "/d", Name: tc.name, Have: tc.have, Want: tc.want}, *e); diff != "" {
+				if diff := cmp.Diff(shard.SettingsError{Dir: "/d", Name: tc.name, Have: tc.have, Want: tc.want},
+					*e); diff != "" {
 					t.Error(diff)
 				}
 			}
@@ -380,7 +385,8 @@ func TestOpenBuilder(t *testing.T) {
 	}
 	t.Run("nothing built", func(t *testing.T) {
 		fsys := shardtest.New()
-		for i, change := range []func(*shard.BuilderOptions){nil, settings(`{"max_length": 7}`), func(o *shard.BuilderOptions) { o.Schema.Labels = true; o.ShardBytes = 8 << 10 }} {
+		for i, change := range []func(*shard.BuilderOptions){nil, settings(`{"max_length": 7}`),
+			func(o *shard.BuilderOptions) { o.Schema.Labels = true; o.ShardBytes = 8 << 10 }} {
 			if err := open(fsys, change); err != nil {
 				t.Fatalf("options number %d: %v", i, err)
 			}
@@ -394,16 +400,21 @@ func TestOpenBuilder(t *testing.T) {
 		fsys := unfinished()
 		change := func(o *shard.BuilderOptions) {
 			o.Settings = json.RawMessage(`{"tokenizer": {"name": "t"}, "max_length": 513}`)
-			o.MayChange = func(name, have, want string) bool { return name == "max_length" && have == "512" && want == "513" }
+			o.MayChange = func(name, have, want string) bool {
+				return name == "max_length" && have == "512" &&
+					want == "513"
+			}
 		}
-		b, checkpoint, err := shard.OpenBuilder(fsys, "/d", func() shard.BuilderOptions { o := c.options(); change(&o); return o }())
+		b, checkpoint, err := shard.OpenBuilder(fsys, "/d",
+			func() shard.BuilderOptions { o := c.options(); change(&o); return o }())
 		if err != nil || checkpoint == nil || string(checkpoint.Cursor) != "here" {
 			t.Fatalf("%+v, %v", checkpoint, err)
 		}
 		if err := errors.Join(b.Checkpoint([]byte("there")), b.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if u, err := shard.ReadUnfinished(fsys, "/d"); err != nil || !strings.Contains(string(u.Settings), "513") || string(u.Cursor) != "there" {
+		if u, err := shard.ReadUnfinished(fsys, "/d"); err != nil || !strings.Contains(string(u.Settings), "513") ||
+			string(u.Cursor) != "there" {
 			t.Errorf("%+v, %v", u, err)
 		}
 		var e *shard.SettingsError
@@ -416,7 +427,8 @@ func TestOpenBuilder(t *testing.T) {
 	})
 	t.Run("shard bytes", func(t *testing.T) {
 		var e *shard.SettingsError
-		if err := open(unfinished(), func(o *shard.BuilderOptions) { o.ShardBytes = 8 << 10 }); !errors.As(err, &e) || e.Name != "shard_bytes" {
+		if err := open(unfinished(), func(o *shard.BuilderOptions) { o.ShardBytes = 8 << 10 }); !errors.As(err, &e) ||
+			e.Name != "shard_bytes" {
 			t.Error(err)
 		}
 	})
@@ -425,7 +437,8 @@ func TestOpenBuilder(t *testing.T) {
 			fsys := shardtest.New()
 			fsys.Put("/d/"+name, []byte("mine"))
 			fsys.Put("/d/.hidden", []byte("mine"))
-			if err := open(fsys, nil); !errors.Is(err, shard.ErrForeign) || !strings.Contains(err.Error(), "`overwrite`") {
+			if err := open(fsys, nil); !errors.Is(err, shard.ErrForeign) ||
+				!strings.Contains(err.Error(), "`overwrite`") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if string(fsys.Files()["/d/"+name]) != "mine" {
@@ -511,7 +524,8 @@ func TestAppendErrors(t *testing.T) {
 	}
 	defer b.Close()
 	good := func() *shard.Example {
-		return &shard.Example{InputIDs: []uint32{1, 2}, Labels: []uint32{3}, LossMask: []bool{true, false}, Segments: []int32{1, 1}}
+		return &shard.Example{InputIDs: []uint32{1, 2}, Labels: []uint32{3}, LossMask: []bool{true, false},
+			Segments: []int32{1, 1}}
 	}
 	cases := []struct {
 		name   string
@@ -550,7 +564,8 @@ func TestAppendErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	for _, e := range []shard.Example{{Document: 1, Part: 1}, {Document: 1, Part: 1}, {Document: 1}, {Document: 0, Part: 5}} {
+	for _, e := range []shard.Example{{Document: 1, Part: 1}, {Document: 1, Part: 1}, {Document: 1},
+		{Document: 0, Part: 5}} {
 		e.InputIDs = []uint32{1}
 		err = errors.Join(err, p.Append("train", &e))
 	}
@@ -579,7 +594,8 @@ func TestResumeClearsAway(t *testing.T) {
 	if open == "" {
 		t.Fatal("no open shard")
 	}
-	for _, name := range []string{"train-00050.arrow", "val-00050.arrow.tmp", "manifest.json.tmp", "build.checkpoint.tmp"} {
+	for _, name := range []string{"train-00050.arrow", "val-00050.arrow.tmp", "manifest.json.tmp",
+		"build.checkpoint.tmp"} {
 		fsys.Put("/d/"+name, []byte("x"))
 	}
 	if err := c.run(fsys, "/d", never); err != nil {
@@ -600,7 +616,8 @@ func TestResumeClearsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		fsys.Put(name, change(fsys.Files()[name]))
-		if err := c.run(fsys, "/d", never); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "`overwrite`") {
+		if err := c.run(fsys, "/d", never); err == nil || !strings.Contains(err.Error(), name) ||
+			!strings.Contains(err.Error(), "`overwrite`") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if fsys.OpenFiles() != 0 {
@@ -612,11 +629,13 @@ func TestResumeClearsAway(t *testing.T) {
 // BuilderBytes bounds what a Builder holds, with long rows, both splits, and checkpoints.
 func TestBuilderBytes(t *testing.T) {
 	for _, longest := range []int{64, 4096, 1 << 19} {
-		for _, schema := range []shard.Schema{{VocabSize: 300}, {VocabSize: 1 << 20, Labels: true, LossMask: true, Segments: true}} {
+		for _, schema := range []shard.Schema{{VocabSize: 300}, {VocabSize: 1 << 20, Labels: true, LossMask: true,
+			Segments: true}} {
 			o := shard.BuilderOptions{Schema: schema, MaxRowTokens: longest, MaxShards: 1000}
 			e := &shard.Example{InputIDs: make([]uint32, longest)}
 			if schema.Labels {
-				e.Labels, e.LossMask, e.Segments = make([]uint32, longest), make([]bool, longest), make([]int32, longest)
+				e.Labels, e.LossMask, e.Segments = make([]uint32, longest), make([]bool, longest),
+					make([]int32, longest)
 				for i := range e.Segments {
 					e.Segments[i] = 1
 				}
@@ -656,7 +675,8 @@ func TestBuilderBytes(t *testing.T) {
 			}
 			runtime.ReadMemStats(&after)
 			if took := after.TotalAlloc - before.TotalAlloc; took > limit {
-				t.Errorf("rows of %d, %+v: %d bytes allocated to resume, BuilderBytes says %d", longest, schema, took, limit)
+				t.Errorf("rows of %d, %+v: %d bytes allocated to resume, BuilderBytes says %d", longest, schema, took,
+					limit)
 			}
 			b.Close()
 		}

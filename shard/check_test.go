@@ -134,7 +134,8 @@ func (c corpus) twin(t *testing.T, fsys shard.FS, dir string) {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(b.WriteFile(shard.TokenizerName, strings.NewReader(`{"model":{}}`)), b.WriteFile(shard.RejectsName, strings.NewReader("")))
+	err = errors.Join(b.WriteFile(shard.TokenizerName, strings.NewReader(`{"model":{}}`)),
+		b.WriteFile(shard.RejectsName, strings.NewReader("")))
 	if _, ferr := b.Finish(provenance); err != nil || ferr != nil {
 		t.Fatal(err, ferr)
 	}
@@ -184,7 +185,8 @@ func TestReplacedDataset(t *testing.T) {
 		},
 	}
 	for name, replace := range replace {
-		for _, o := range []shard.ReaderOptions{{MaxOpenShards: 1}, {MaxOpenShards: 1, MaxIndexBytes: 1}, {MaxOpenShards: 3, MaxOffsetBytes: 1 << 20}, {}} {
+		for _, o := range []shard.ReaderOptions{{MaxOpenShards: 1}, {MaxOpenShards: 1, MaxIndexBytes: 1},
+			{MaxOpenShards: 3, MaxOffsetBytes: 1 << 20}, {}} {
 			t.Run(fmt.Sprintf("%s %+v", name, o), func(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "d")
@@ -223,7 +225,8 @@ func TestReplacedDataset(t *testing.T) {
 					}
 					if err != nil {
 						refused++
-						if name != "shards alone" && !errors.Is(err, shard.ErrReplaced) || name == "shards alone" && !errors.Is(err, shard.ErrCorrupt) {
+						if name != "shards alone" && !errors.Is(err, shard.ErrReplaced) || name == "shards alone" &&
+							!errors.Is(err, shard.ErrCorrupt) {
 							t.Fatalf("row %d: %v", i, err)
 						}
 					}
@@ -328,7 +331,8 @@ func TestVerifyNamesBatches(t *testing.T) {
 	if err != nil || len(damage) != 1 {
 		t.Fatal(damage, err)
 	}
-	for _, want := range []string{"record batches: ", "(rows 0 to 19, bytes 512 to 1983)", ", 1 (rows 20 to 42", "its BLAKE3 is"} {
+	for _, want := range []string{"record batches: ", "(rows 0 to 19, bytes 512 to 1983)", ", 1 (rows 20 to 42",
+		"its BLAKE3 is"} {
 		if !strings.Contains(damage[0].Err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, damage[0].Err)
 		}

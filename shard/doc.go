@@ -15,10 +15,12 @@
 //	I1  Readers trust the manifest only. It is written last, atomically; without it there is no dataset.
 //	I2  The bytes of a finished folder depend on the appended rows, the options and the Provenance only: never on when
 //	    checkpoints were taken, on crashes, or on the clock. run.json is the only exception.
-//	I3  After a crash at any operation, OpenBuilder restores the state of the last Checkpoint that returned, or of the one
-//	    in progress: no row before its cursor is lost, and none after it is kept.
+//	I3  After a crash at any operation, OpenBuilder restores the state of the last Checkpoint that
+//	    returned, or of the one in progress: no row before its cursor is lost, and none after it is
+//	    kept.
 //	I4  Where a record batch or a shard ends is a function of the rows before it.
 //	I5  A Builder holds at most BuilderBytes bytes however many rows it takes.
-//	I6  A reader accepts exactly the bytes that a writer makes for the same counts. It compares metadata with what they must
-//	    be and does not parse them, so a forged header is an error, never a length to allocate or an offset to read.
+//	I6  A reader accepts exactly the bytes that a writer makes for the same counts. It compares
+//	    metadata with what they must be and does not parse them, so a forged header is an error,
+//	    never a length to allocate or an offset to read.
 package shard

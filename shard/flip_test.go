@@ -141,7 +141,8 @@ func TestVerifyFiles(t *testing.T) {
 		t.Error(damage, err)
 	}
 	var last, total int64
-	if _, err := shard.Verify(ctx, fsys, "/d", func(d, n int64) { last, total = d, n }); err != nil || last != total || total == 0 {
+	if _, err := shard.Verify(ctx, fsys, "/d", func(d, n int64) { last, total = d, n }); err != nil ||
+		last != total || total == 0 {
 		t.Errorf("progress ended at %d of %d, %v", last, total, err)
 	}
 }
@@ -179,7 +180,8 @@ func TestVerifyInvariants(t *testing.T) {
 		fsys.Put(name, data)
 		shard.Reseal(fsys, "/d", func(m *shard.Manifest) {})
 		damage, err := shard.Verify(ctx, fsys, "/d", nil)
-		if err != nil || len(damage) != 1 || damage[0].File != "train-00000.arrow" || !errors.Is(damage[0].Err, shard.ErrCorrupt) {
+		if err != nil || len(damage) != 1 || damage[0].File != "train-00000.arrow" ||
+			!errors.Is(damage[0].Err, shard.ErrCorrupt) {
 			t.Errorf("%s: %v %v", tc.name, damage, err)
 		}
 		t.Logf("%s: %v", tc.name, damage)

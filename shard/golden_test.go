@@ -105,7 +105,8 @@ func TestLock(t *testing.T) {
 			_, _, err = shard.OpenBuilder(fsys, dir, plain.options())
 			var le *shard.LockedError
 			host, _ := os.Hostname()
-			if !errors.As(err, &le) || le.PID != os.Getpid() || le.Host != host || time.Since(le.Start) > time.Hour || !strings.Contains(err.Error(), dir) {
+			if !errors.As(err, &le) || le.PID != os.Getpid() || le.Host != host || time.Since(le.Start) > time.Hour ||
+				!strings.Contains(err.Error(), dir) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if err := b.Close(); err != nil {

@@ -149,20 +149,27 @@ func (m *Merger) part(i int) (*Manifest, error) {
 	}
 	again := fmt.Sprintf("remove it and its shards, and build partition %d/%d again", i, m.o.Partitions)
 	if name, have, want, differ := diffSettings(p.Settings, want, nil); differ {
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: it was built with %s = %s, the plan has %s; %s", ErrOtherPart, name, have, want, again)}
+		return nil, &FileError{File: path, Offset: -1, Row: -1,
+			Cause: fmt.Errorf("%w: it was built with %s = %s, the plan has %s; %s", ErrOtherPart, name, have, want,
+				again)}
 	}
 	if p.Part.Plan != m.o.Plan || p.Part.Of != m.o.Partitions {
-		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: it is part %d of %d of another plan; %s", ErrOtherPart, p.Part.Number, p.Part.Of, again)}
+		return nil, &FileError{File: path, Offset: -1, Row: -1,
+			Cause: fmt.Errorf("%w: it is part %d of %d of another plan; %s", ErrOtherPart, p.Part.Number, p.Part.Of,
+				again)}
 	}
 	if m.first != nil {
-		if p.Tokenizer.Fingerprint != m.first.Tokenizer.Fingerprint || p.Schema != m.first.Schema || p.Version != m.first.Version {
-			return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: its tokenizer or columns are not those of part 0; %s", ErrOtherPart, again)}
+		if p.Tokenizer.Fingerprint != m.first.Tokenizer.Fingerprint || p.Schema != m.first.Schema ||
+			p.Version != m.first.Version {
+			return nil, &FileError{File: path, Offset: -1, Row: -1,
+				Cause: fmt.Errorf("%w: its tokenizer or columns are not those of part 0; %s", ErrOtherPart, again)}
 		}
 	}
 	for _, s := range p.Splits {
 		for j := range s.Shards {
 			if n, ok := parsePartName(s.Shards[j].Name); !ok || n.part != i || n.index != j || n.cut {
-				return nil, corrupt(path, -1, "shard %d of split %s is named %q; %s", j, s.Name, s.Shards[j].Name, again)
+				return nil, corrupt(path, -1, "shard %d of split %s is named %q; %s", j, s.Name, s.Shards[j].Name,
+					again)
 			}
 		}
 	}
@@ -221,11 +228,13 @@ func (m *Merger) unlisted() error {
 		whole, _, _, isWhole := parseShardName(name)
 		switch {
 		case isWhole:
-			return fmt.Errorf("merge %s: %w: %s is a shard of a whole build (split %s); remove it", m.dir, ErrOtherPart, name, splitNames[whole])
+			return fmt.Errorf("merge %s: %w: %s is a shard of a whole build (split %s); remove it", m.dir,
+				ErrOtherPart, name, splitNames[whole])
 		case !ok, n.temp, n.cut:
 			return nil
 		case n.part >= len(m.parts):
-			return fmt.Errorf("merge %s: %w: %s is of a part that the plan does not have; remove it", m.dir, ErrOtherPart, name)
+			return fmt.Errorf("merge %s: %w: %s is of a part that the plan does not have; remove it", m.dir,
+				ErrOtherPart, name)
 		}
 		found[n.part]++
 		return nil

@@ -21,7 +21,8 @@ type MergeResult struct {
 
 // Finish applies the budgets and writes the manifest. provenance is called with the options whose
 // budget left rows out, and files are written beside the shards and listed with those of part 0.
-func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), files map[string][]byte) (*MergeResult, error) {
+func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), files map[string][]byte) (*MergeResult,
+	error) {
 	res := &MergeResult{}
 	var err error
 	if res.CutBy, err = m.cut(); err != nil {
@@ -86,10 +87,12 @@ func (m *Merger) compareFile(f *FileInfo) error {
 	v := &verifier{ctx: m.ctx, fs: m.fs, dir: m.dir, buf: make([]byte, 64<<10)}
 	sum, err := v.hash(f.Name, f.Bytes)
 	if err == nil && sum != f.BLAKE3 {
-		err = corrupt(filepath.Join(m.dir, f.Name), -1, "its BLAKE3 is %s, the manifest of part 0 says %s", sum, f.BLAKE3)
+		err = corrupt(filepath.Join(m.dir, f.Name), -1, "its BLAKE3 is %s, the manifest of part 0 says %s", sum,
+			f.BLAKE3)
 	}
 	if err != nil {
-		return fmt.Errorf("merge %s: %w; remove the files of part 0 and build partition 0/%d again", m.dir, err, len(m.parts))
+		return fmt.Errorf("merge %s: %w; remove the files of part 0 and build partition 0/%d again", m.dir, err,
+			len(m.parts))
 	}
 	return nil
 }

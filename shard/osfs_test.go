@@ -18,58 +18,61 @@ import (
 // Nothing is written through a link that somebody put into the folder, whether it leads to a file
 // or not, whenever it came there.
 func TestPlantedLinks(t *testing.T) {
-	names := []string{"build.lock", "build.checkpoint", "build.checkpoint.tmp", "manifest.json", "manifest.json.tmp", "run.json", "run.json.tmp",
-		"train-00000.arrow", "train-00000.arrow.tmp", "val-00000.arrow.tmp", "rejects.jsonl", "rejects.jsonl.tmp", "tokenizer.json.tmp"}
+	names := []string{"build.lock", "build.checkpoint", "build.checkpoint.tmp", "manifest.json", "manifest.json.tmp",
+		"run.json", "run.json.tmp",
+		"train-00000.arrow", "train-00000.arrow.tmp", "val-00000.arrow.tmp", "rejects.jsonl", "rejects.jsonl.tmp",
+		"tokenizer.json.tmp"}
 	c := few(plain)
 	for _, name := range names {
 		for _, dangling := range []bool{false, true} {
 			for _, when := range []string{"before", "during", "resumed"} {
-				t.Run(strings.Join([]string{name, when, map[bool]string{true: "dangling"}[dangling]}, " "), func(t *testing.T) {
-					base := t.TempDir()
-					dir, victim := filepath.Join(base, "d"), filepath.Join(base, "victim")
-					if err := os.Mkdir(dir, 0o777); err != nil {
-						t.Fatal(err)
-					}
-					plant := func() {
-						if !dangling {
-							if err := os.WriteFile(victim, []byte("mine"), 0o666); err != nil {
+				t.Run(strings.Join([]string{name, when, map[bool]string{true: "dangling"}[dangling]}, " "),
+					func(t *testing.T) {
+						base := t.TempDir()
+						dir, victim := filepath.Join(base, "d"), filepath.Join(base, "victim")
+						if err := os.Mkdir(dir, 0o777); err != nil {
+							t.Fatal(err)
+						}
+						plant := func() {
+							if !dangling {
+								if err := os.WriteFile(victim, []byte("mine"), 0o666); err != nil {
+									t.Fatal(err)
+								}
+							}
+							path := filepath.Join(dir, name)
+							if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+								t.Fatal(err)
+							}
+							if err := os.Symlink(victim, path); err != nil {
 								t.Fatal(err)
 							}
 						}
-						path := filepath.Join(dir, name)
-						if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-							t.Fatal(err)
-						}
-						if err := os.Symlink(victim, path); err != nil {
-							t.Fatal(err)
-						}
-					}
-					part := c
-					part.n, part.stop = 60, true
-					switch when {
-					case "before":
-						plant()
-					case "resumed":
-						if err := part.run(shard.OS(), dir, every(30)); err != nil {
-							t.Fatal(err)
-						}
-						plant()
-					}
-					at := func(i int) bool {
-						if i == 50 && when == "during" {
+						part := c
+						part.n, part.stop = 60, true
+						switch when {
+						case "before":
+							plant()
+						case "resumed":
+							if err := part.run(shard.OS(), dir, every(30)); err != nil {
+								t.Fatal(err)
+							}
 							plant()
 						}
-						return i%30 == 29
-					}
-					err := c.run(shard.OS(), dir, at) // it may succeed or not
-					data, verr := os.ReadFile(victim)
-					if dangling && !errors.Is(verr, os.ErrNotExist) || !dangling && string(data) != "mine" {
-						t.Errorf("written through the link: %q %v; the build ended with %v", data, verr, err)
-					}
-					if err != nil && !strings.Contains(err.Error(), dir) {
-						t.Errorf("the error names no file: %v", err)
-					}
-				})
+						at := func(i int) bool {
+							if i == 50 && when == "during" {
+								plant()
+							}
+							return i%30 == 29
+						}
+						err := c.run(shard.OS(), dir, at) // it may succeed or not
+						data, verr := os.ReadFile(victim)
+						if dangling && !errors.Is(verr, os.ErrNotExist) || !dangling && string(data) != "mine" {
+							t.Errorf("written through the link: %q %v; the build ended with %v", data, verr, err)
+						}
+						if err != nil && !strings.Contains(err.Error(), dir) {
+							t.Errorf("the error names no file: %v", err)
+						}
+					})
 			}
 		}
 	}
@@ -106,7 +109,8 @@ func TestLockLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(b.Append("train", &shard.Example{InputIDs: []uint32{1}}), b.Checkpoint(nil), fsys.Remove(filepath.Join(dir, "build.lock"))); err != nil {
+			if err := errors.Join(b.Append("train", &shard.Example{InputIDs: []uint32{1}}), b.Checkpoint(nil),
+				fsys.Remove(filepath.Join(dir, "build.lock"))); err != nil {
 				t.Fatal(err)
 			}
 			var other *shard.Builder
@@ -118,7 +122,8 @@ func TestLockLost(t *testing.T) {
 			if err := b.Checkpoint(nil); !errors.Is(err, shard.ErrLockLost) || !strings.Contains(err.Error(), dir) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if err := b.Append("train", &shard.Example{InputIDs: []uint32{1}, Document: 1}); !errors.Is(err, shard.ErrLockLost) {
+			if err := b.Append("train", &shard.Example{InputIDs: []uint32{1}, Document: 1}); !errors.Is(err,
+				shard.ErrLockLost) {
 				t.Errorf("%s, append: %v", name, err)
 			}
 			if _, err := b.Finish(shard.Provenance{}); !errors.Is(err, shard.ErrLockLost) {
@@ -152,7 +157,8 @@ func TestNotRegularFiles(t *testing.T) {
 		},
 	}
 	for kind, put := range put {
-		for _, name := range []string{"manifest.json", "train-00001.arrow", "run.json", "tokenizer.json", "build.lock", "build.checkpoint"} {
+		for _, name := range []string{"manifest.json", "train-00001.arrow", "run.json", "tokenizer.json",
+			"build.lock", "build.checkpoint"} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				base, err := os.MkdirTemp("", "d") // short enough for a socket's address
 				if err != nil {
@@ -176,12 +182,14 @@ func TestNotRegularFiles(t *testing.T) {
 				}
 				if !strings.HasPrefix(name, "build") {
 					damage, err := shard.Verify(ctx, shard.OS(), dir, nil)
-					if err != nil || len(damage) != 1 || damage[0].File != name || !errors.Is(damage[0].Err, shard.ErrNotRegular) {
+					if err != nil || len(damage) != 1 || damage[0].File != name ||
+						!errors.Is(damage[0].Err, shard.ErrNotRegular) {
 						t.Errorf("verify: %v %v", damage, err)
 					}
 				}
 				_, err = readEverything(dir, c)
-				if reads := name == "manifest.json" || strings.HasPrefix(name, "train"); reads && !errors.Is(err, shard.ErrNotRegular) {
+				if reads := name == "manifest.json" || strings.HasPrefix(name, "train"); reads &&
+					!errors.Is(err, shard.ErrNotRegular) {
 					t.Errorf("read: %v", err)
 				}
 				err = c.run(shard.OS(), dir, never)

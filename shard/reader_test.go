@@ -193,7 +193,8 @@ func TestReadErrors(t *testing.T) {
 	whole := fsys.Files()[name]
 	for what, data := range map[string][]byte{
 		"missing": nil, "cut": whole[:len(whole)-64], "longer": append(slices.Clone(whole), 0), "empty": {},
-		"another": fsys.Files()["/d/train-00003.arrow"], "another's end": slices.Concat(whole[:len(whole)-80], fsys.Files()["/d/train-00002.arrow"][len(whole)-80:]),
+		"another": fsys.Files()["/d/train-00003.arrow"], "another's end": slices.Concat(whole[:len(whole)-80],
+			fsys.Files()["/d/train-00002.arrow"][len(whole)-80:]),
 	} {
 		fsys.Put(name, whole)
 		d := openDataset(t, fsys, shard.ReaderOptions{})
@@ -203,7 +204,8 @@ func TestReadErrors(t *testing.T) {
 		bad := func(err error) {
 			t.Helper()
 			var fe *shard.FileError
-			if !errors.As(err, &fe) || fe.File != name || !errors.Is(err, shard.ErrCorrupt) && !errors.Is(err, shard.ErrTruncated) {
+			if !errors.As(err, &fe) || fe.File != name || !errors.Is(err, shard.ErrCorrupt) &&
+				!errors.Is(err, shard.ErrTruncated) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -222,8 +224,10 @@ func TestReadErrors(t *testing.T) {
 func TestRoundTripProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := shard.Schema{VocabSize: rapid.SampledFrom([]int{1, 2, 300, 65536, 65537, 1 << 31}).Draw(t, "vocab"),
-			Labels: rapid.Bool().Draw(t, "labels"), LossMask: rapid.Bool().Draw(t, "mask"), Segments: rapid.Bool().Draw(t, "segments")}
-		c := corpus{schema: s, n: rapid.IntRange(0, 60).Draw(t, "rows"), maxLen: rapid.SampledFrom([]int{1, 3, 40, 3000 / stride}).Draw(t, "length")}
+			Labels: rapid.Bool().Draw(t, "labels"), LossMask: rapid.Bool().Draw(t, "mask"),
+			Segments: rapid.Bool().Draw(t, "segments")}
+		c := corpus{schema: s, n: rapid.IntRange(0, 60).Draw(t, "rows"),
+			maxLen: rapid.SampledFrom([]int{1, 3, 40, 3000 / stride}).Draw(t, "length")}
 		fsys := shardtest.New()
 		if err := c.run(fsys, "/d", every(rapid.IntRange(1, 50).Draw(t, "every"))); err != nil {
 			t.Fatal(err)
@@ -372,7 +376,8 @@ func TestManifestCounts(t *testing.T) {
 			want.Examples++
 			want.Tokens += n
 			want.LabelTokens += int64(len(e.Labels))
-			want.MinLength, want.MaxLength, want.MaxLabels = min(want.MinLength, n), max(want.MaxLength, n), max(want.MaxLabels, int64(len(e.Labels)))
+			want.MinLength, want.MaxLength, want.MaxLabels = min(want.MinLength, n), max(want.MaxLength, n),
+				max(want.MaxLabels, int64(len(e.Labels)))
 			hist[n] = [2]int64{hist[n][0] + 1, hist[n][1] + n} // all below 128: a bucket a length
 		}
 		for n, h := range hist {

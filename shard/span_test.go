@@ -107,7 +107,8 @@ func TestSpansProperty(t *testing.T) {
 	for name, c := range corpora {
 		t.Run(name, func(t *testing.T) {
 			fsys := c.build(t)
-			for _, o := range []shard.ReaderOptions{{}, {MaxOffsetBytes: 8 << 10, MaxOpenShards: 1, MaxIndexBytes: 1}, {MaxOffsetBytes: 1 << 20}} {
+			for _, o := range []shard.ReaderOptions{{}, {MaxOffsetBytes: 8 << 10, MaxOpenShards: 1, MaxIndexBytes: 1},
+				{MaxOffsetBytes: 1 << 20}} {
 				d := openDataset(t, fsys, o)
 				for _, sp := range []string{"train", "val"} {
 					r, want := split(t, d, sp), c.rows(sp)
@@ -153,7 +154,8 @@ func TestSpansOfDamage(t *testing.T) {
 		for range 600 {
 			at, xor := rnd.Int64N(size), byte(1+rnd.IntN(255))
 			fsys.Flip(file, at, xor)
-			plain, cached := openDataset(t, fsys, shard.ReaderOptions{}), openDataset(t, fsys, shard.ReaderOptions{MaxOffsetBytes: 1 << 20})
+			plain, cached := openDataset(t, fsys, shard.ReaderOptions{}),
+				openDataset(t, fsys, shard.ReaderOptions{MaxOffsetBytes: 1 << 20})
 			r, s := split(t, plain, "train"), split(t, cached, "train")
 			var row shard.Row
 			for i := range r.NumRows() {
@@ -199,7 +201,8 @@ func TestLocateColumnErrors(t *testing.T) {
 	if _, err := all.AppendLossMask(nil, bad, []shard.Span{{Len: 2}}); !errors.Is(err, shard.ErrRange) {
 		t.Error(err)
 	}
-	if _, err := all.AppendSegments(nil, []shard.Span{{Off: 1 << 40, Len: 1}}, []shard.Span{{Len: 1}}); !errors.Is(err, shard.ErrRange) {
+	if _, err := all.AppendSegments(nil, []shard.Span{{Off: 1 << 40, Len: 1}},
+		[]shard.Span{{Len: 1}}); !errors.Is(err, shard.ErrRange) {
 		t.Error(err)
 	}
 }

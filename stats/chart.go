@@ -49,8 +49,9 @@ type drawnMark struct {
 	X, Text, Anchor, TextX, TextY, LineY string
 }
 
-// histogram puts {length, count} pairs into bins of equal width. Counts are drawn on a logarithmic axis where the largest bin is
-// 100 times the median one. The axis of lengths reaches at least to `reach`, so that charts can be compared.
+// histogram puts {length, count} pairs into bins of equal width. Counts are drawn on a logarithmic
+// axis where the largest bin is 100 times the median one. The axis of lengths reaches at least to
+// `reach`, so that charts can be compared.
 func histogram(unit string, pairs [][2]int64, marks []mark, reach int64) *chart {
 	if len(pairs) == 0 {
 		return nil
@@ -78,7 +79,8 @@ func histogram(unit string, pairs [][2]int64, marks []mark, reach int64) *chart 
 		left, right := x(float64(from)), x(float64(from+width))
 		gap := min(1, (right-left)/5)
 		h := (plotBottom - plotTop) * height(n)
-		c.Bars = append(c.Bars, bar{fixed(left), fixed(plotBottom - h), fixed(right - left - gap), fixed(h), from, from + width - 1, n})
+		c.Bars = append(c.Bars, bar{fixed(left), fixed(plotBottom - h), fixed(right - left - gap), fixed(h), from,
+			from + width - 1, n})
 	}
 	step := niceStep(float64(int64(bins)*width) / 7.5)
 	for at := int64(0); at <= int64(bins)*width; at += step {

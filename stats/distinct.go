@@ -1,8 +1,9 @@
 package stats
 
-// duplicateTable counts values that occurred before. Its memory is bounded: once mostKeys different values are held, it keeps
-// only those whose hash ends in one zero bit, then in two, and so on, and estimates the rest from them: distinct-value sampling
-// (Gibbons 2001). Which values it keeps depends on the values alone.
+// duplicateTable counts values that occurred before. Its memory is bounded: once mostKeys different
+// values are held, it keeps only those whose hash ends in one zero bit, then in two, and so on, and
+// estimates the rest from them: distinct-value sampling (Gibbons 2001). Which values it keeps
+// depends on the values alone.
 type duplicateTable struct {
 	keys     []uint64 // open addressing with linear probing; 0 is empty
 	repeats  []uint32 // how often the key occurred again
@@ -41,7 +42,8 @@ func (t *duplicateTable) add(hash uint64) {
 	}
 }
 
-// slot is the place of a key, or the empty one where it belongs. The high bits of a hash choose it, the low ones are all zero.
+// slot is the place of a key, or the empty one where it belongs. The high bits of a hash choose it,
+// the low ones are all zero.
 func (t *duplicateTable) slot(hash uint64) int {
 	mask := len(t.keys) - 1
 	i := int(hash>>33) & mask

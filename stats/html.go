@@ -70,8 +70,9 @@ type subject struct {
 func WriteHTML(w io.Writer, reports []*Report) error {
 	sum := sha256.Sum256([]byte(pageStyle))
 	d := pageData{
-		Style:    template.CSS(pageStyle),
-		Policy:   "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+		Style: template.CSS(pageStyle),
+		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'; base-uri 'none'; form-action 'none'",
 		Compared: len(reports) > 1,
 	}
 	var err error
@@ -85,7 +86,8 @@ func WriteHTML(w io.Writer, reports []*Report) error {
 		if err != nil {
 			return fmt.Errorf("settings of %s: %w", r.Dataset, err)
 		}
-		d.Datasets = append(d.Datasets, datasetData{Report: r, Name: names[i], Headline: r.Headline(), Settings: settings})
+		d.Datasets = append(d.Datasets, datasetData{Report: r, Name: names[i], Headline: r.Headline(),
+			Settings: settings})
 		shorts = append(shorts, visible(short(names[i])))
 	}
 	var splits []*Split
@@ -103,7 +105,8 @@ func WriteHTML(w io.Writer, reports []*Report) error {
 	return err
 }
 
-// scriptJSON is JSON that can stand in a script element: nothing in it ends the element or turns the direction of the text.
+// scriptJSON is JSON that can stand in a script element: nothing in it ends the element or turns
+// the direction of the text.
 func scriptJSON(reports []*Report) (template.JS, error) {
 	var value any = reports
 	if len(reports) == 1 {
@@ -124,7 +127,8 @@ func scriptJSON(reports []*Report) (template.JS, error) {
 	return template.JS(b.String()), nil
 }
 
-// subjectsOf lists the splits, those of one name side by side. Where datasets are compared, their charts have the same axes.
+// subjectsOf lists the splits, those of one name side by side. Where datasets are compared, their
+// charts have the same axes.
 func subjectsOf(reports []*Report, names []string) []subject {
 	var order []string
 	var rows, documents int64
@@ -209,8 +213,8 @@ func maxLength(raw json.RawMessage) int64 {
 	return s.MaxLength
 }
 
-// visible shows text of others without what it would do: control characters as their pictures, and what changes the direction
-// or ends a line by its number.
+// visible shows text of others without what it would do: control characters as their pictures, and
+// what changes the direction or ends a line by its number.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -232,8 +236,8 @@ func visible(text string) string {
 	return b.String()
 }
 
-// acts reports whether r changes how the text around it is shown: a control character, one that turns the direction, or a line
-// separator. None of them lies above U+FFFF.
+// acts reports whether r changes how the text around it is shown: a control character, one that
+// turns the direction, or a line separator. None of them lies above U+FFFF.
 func acts(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == 0xfeff
 }

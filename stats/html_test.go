@@ -41,7 +41,8 @@ func hostileReport(t *testing.T) *Report {
 	return r
 }
 
-// element is an element of a page as a browser has it, near enough: the page is written so that an XML parser can read it.
+// element is an element of a page as a browser has it, near enough: the page is written so that an
+// XML parser can read it.
 type element struct {
 	name  string
 	attrs map[string]string
@@ -115,7 +116,8 @@ func TestReportRunsAndAsksForNothing(t *testing.T) {
 			t.Errorf("element %s", e.name)
 		}
 		for name := range e.attrs {
-			if strings.HasPrefix(name, "on") || slices.Contains([]string{"src", "href", "srcset", "style", "action", "data"}, name) {
+			if strings.HasPrefix(name, "on") ||
+				slices.Contains([]string{"src", "href", "srcset", "style", "action", "data"}, name) {
 				t.Errorf("<%s %s>", e.name, name)
 			}
 		}
@@ -127,8 +129,10 @@ func TestReportRunsAndAsksForNothing(t *testing.T) {
 	_, rest, _ := strings.Cut(string(page), "<style>")
 	style, _, _ := strings.Cut(rest, "</style>")
 	sum := sha256.Sum256([]byte(style))
-	want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
-	if meta := find(all, "meta")[1]; meta.attrs["http-equiv"] != "Content-Security-Policy" || meta.attrs["content"] != want {
+	want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; form-action 'none'"
+	if meta := find(all, "meta")[1]; meta.attrs["http-equiv"] != "Content-Security-Policy" ||
+		meta.attrs["content"] != want {
 		t.Errorf("policy %v, want %s", meta.attrs, want)
 	}
 	if strings.Contains(style, "url(") || strings.Contains(style, "@import") {
@@ -146,7 +150,8 @@ func TestNamesAndTextsOfOthersStayText(t *testing.T) {
 		}
 	}
 	shown := visible(hostile)
-	if strings.ContainsAny(shown, "\x1b\u202e") || !strings.Contains(shown, "␛[31m") || !strings.Contains(shown, "⟨U+202E⟩") {
+	if strings.ContainsAny(shown, "\x1b\u202e") || !strings.Contains(shown, "␛[31m") ||
+		!strings.Contains(shown, "⟨U+202E⟩") {
 		t.Errorf("visible: %q", shown)
 	}
 	body := find(all, "body")[0].text
@@ -162,7 +167,8 @@ func TestNamesAndTextsOfOthersStayText(t *testing.T) {
 	if err := json.Unmarshal([]byte(find(all, "script")[0].text), &back); err != nil {
 		t.Fatalf("the data are no JSON: %v", err)
 	}
-	if back.Dataset != r.Dataset || back.Splits[0].Samples[0].Pieces[0].Text != hostile || len(back.Splits[0].Padding) != len(r.Splits[0].Padding) {
+	if back.Dataset != r.Dataset || back.Splits[0].Samples[0].Pieces[0].Text != hostile ||
+		len(back.Splits[0].Padding) != len(r.Splits[0].Padding) {
 		t.Errorf("the data differ: %q", back.Dataset)
 	}
 	script := find(all, "script")[0].text
@@ -220,7 +226,8 @@ func TestChartsShowEveryRow(t *testing.T) {
 			total += b.Count
 			x, y := number(t, b.X), number(t, b.Y)
 			right, bottom := x+number(t, b.W), y+number(t, b.H)
-			if x < plotLeft-0.1 || right > plotRight+0.1 || y < plotTop-0.1 || math.Abs(bottom-plotBottom) > 0.11 || y >= bottom {
+			if x < plotLeft-0.1 || right > plotRight+0.1 || y < plotTop-0.1 || math.Abs(bottom-plotBottom) > 0.11 ||
+				y >= bottom {
 				t.Errorf("bar %+v lies outside", b)
 			}
 			if i > 0 && b.From <= c.Bars[i-1].To {
@@ -257,8 +264,10 @@ func TestColoursCanBeTold(t *testing.T) {
 	pairs := []struct {
 		ink, ground string
 		least       float64
-	}{{"ink", "ground", 4.5}, {"ink", "card", 4.5}, {"soft", "ground", 4.5}, {"soft", "card", 4.5}, {"ink", "odd", 4.5}, {"ink", "even", 4.5},
-		{"t0", "h0", 4.5}, {"t0", "h1", 4.5}, {"t0", "h2", 4.5}, {"t0", "h3", 4.5}, {"t4", "h4", 4.5}, {"t4", "h5", 4.5}, {"bar", "card", 3}, {"mark", "card", 3}}
+	}{{"ink", "ground", 4.5}, {"ink", "card", 4.5}, {"soft", "ground", 4.5}, {"soft", "card", 4.5},
+		{"ink", "odd", 4.5}, {"ink", "even", 4.5},
+		{"t0", "h0", 4.5}, {"t0", "h1", 4.5}, {"t0", "h2", 4.5}, {"t0", "h3", 4.5}, {"t4", "h4", 4.5},
+		{"t4", "h5", 4.5}, {"bar", "card", 3}, {"mark", "card", 3}}
 	for _, block := range blocks {
 		colours := map[string]string{}
 		for _, m := range regexp.MustCompile(`--(\w+):(#[0-9a-f]+)`).FindAllStringSubmatch(block, -1) {
@@ -297,12 +306,14 @@ func luminance(t *testing.T, colour string) float64 {
 }
 
 func TestWordsForFigures(t *testing.T) {
-	for x, want := range map[float64]string{0: "0.0 %", 0.0001: "<0.1 %", 0.041: "4.1 %", 0.413: "41 %", 0.0999: "10 %", 1: "100 %"} {
+	for x, want := range map[float64]string{0: "0.0 %", 0.0001: "<0.1 %", 0.041: "4.1 %", 0.413: "41 %",
+		0.0999: "10 %", 1: "100 %"} {
 		if got := Percent(x); got != want {
 			t.Errorf("Percent(%v) = %q, want %q", x, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 k", 14_200_000: "14.2 M", 104_857_600: "105 M", 5e9: "5 G"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 k", 14_200_000: "14.2 M", 104_857_600: "105 M",
+		5e9: "5 G"} {
 		if got := compact(n); got != want {
 			t.Errorf("compact(%d) = %q, want %q", n, got, want)
 		}

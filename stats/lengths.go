@@ -6,7 +6,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// exactLengths is the length from which lengths share a bucket of the manifest's histogram, at most 1/64 wide of its lower bound.
+// exactLengths is the length from which lengths share a bucket of the manifest's histogram, at most
+// 1/64 wide of its lower bound.
 const exactLengths = 1 << 16
 
 // lengthCounts counts lengths.

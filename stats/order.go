@@ -9,12 +9,14 @@ import (
 // This file alone knows the order in which a server serves rows: full shuffle with seed 0, as it is by default.
 
 const (
-	// sampleRows is how many rows of the order are looked at: whole epochs where they fit, else windows spread over one.
+	// sampleRows is how many rows of the order are looked at: whole epochs where they fit, else
+	// windows spread over one.
 	sampleRows = 1 << 20
-	// segmentRows is the length of a window of the sample: a multiple of every bucket and batch size, so that the batches in it
-	// are those of the epoch.
+	// segmentRows is the length of a window of the sample: a multiple of every bucket and batch
+	// size, so that the batches in it are those of the epoch.
 	segmentRows = 1 << 15
-	// Small splits are looked at for several epochs, up to smallRows rows or mostEpochs epochs: one shuffle says little.
+	// Small splits are looked at for several epochs, up to smallRows rows or mostEpochs epochs: one
+	// shuffle says little.
 	smallRows  = 1 << 18
 	mostEpochs = 16
 )
@@ -61,9 +63,10 @@ func servedRows(rows int64, segments []segment) ([]int64, error) {
 	return out, nil
 }
 
-// bucketed calls visit with the lengths of rows in the order that a bucket makes, in pieces; start is the position within the
-// epoch. lengths are those of servedRows.
-func bucketed(rows int64, segments []segment, lengths []int32, bucket int, visit func(start int64, lengths []int32)) error {
+// bucketed calls visit with the lengths of rows in the order that a bucket makes, in pieces; start
+// is the position within the epoch. lengths are those of servedRows.
+func bucketed(rows int64, segments []segment, lengths []int32, bucket int,
+	visit func(start int64, lengths []int32)) error {
 	if bucket == 0 {
 		for _, s := range segments {
 			visit(s.start%rows, lengths[:s.n])

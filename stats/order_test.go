@@ -12,12 +12,13 @@ import (
 // served lists the lengths at positions start, start+1, … of the order that a server serves.
 func served(t *testing.T, lengths func(row int64) int32, rows, start, n int64, bucket int) []int32 {
 	t.Helper()
-	order, err := sampler.NewOrder(sampler.Options{Sources: []sampler.Source{{Rows: rows}}, Bucket: bucket}, func(items []sampler.Item, out []int32) error {
-		for i, it := range items {
-			out[i] = lengths(it.Row)
-		}
-		return nil
-	})
+	order, err := sampler.NewOrder(sampler.Options{Sources: []sampler.Source{{Rows: rows}}, Bucket: bucket},
+		func(items []sampler.Item, out []int32) error {
+			for i, it := range items {
+				out[i] = lengths(it.Row)
+			}
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,10 @@ func TestSampleIsOfTheServedOrder(t *testing.T) {
 	}
 	for _, bucket := range []int{0, 2048, 32768} {
 		at := map[int64][]int32{}
-		err := bucketed(rows, segments, lengths, bucket, func(start int64, run []int32) { at[start] = append([]int32(nil), run...) })
+		err := bucketed(rows, segments, lengths, bucket, func(start int64,
+			run []int32) {
+			at[start] = append([]int32(nil), run...)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

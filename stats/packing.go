@@ -21,8 +21,9 @@ func packedLengths(longest int64) []int {
 	return out
 }
 
-// packing computes the fill of each policy and length from the counts of lengths. Best fit decreasing runs over all lengths at
-// once, which is the best that packing within windows comes near to.
+// packing computes the fill of each policy and length from the counts of lengths. Best fit
+// decreasing runs over all lengths at once, which is the best that packing within windows comes
+// near to.
 func packing(c *lengthCounts) []Packing {
 	out := []Packing{}
 	for _, length := range packedLengths(c.max) {

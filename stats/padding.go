@@ -11,8 +11,8 @@ const (
 	nearBest     = 0.01 // a larger bucket is advised only where it saves more than this share
 )
 
-// padding computes the waste of each batch size and bucket from the lengths of the rows that plan chose. Buckets of all rows or
-// more are left out, but for the smallest.
+// padding computes the waste of each batch size and bucket from the lengths of the rows that plan
+// chose. Buckets of all rows or more are left out, but for the smallest.
 func padding(rows int64, segments []segment, lengths []int32) ([]Padding, error) {
 	var out []Padding
 	for i, bucket := range buckets {
@@ -45,8 +45,8 @@ type wasteMeter struct {
 	tokens, padded int64
 }
 
-// add takes rows that follow each other in the order, the first at a position within its epoch. A batch ends where a multiple of
-// the size begins; the last of an epoch may be short.
+// add takes rows that follow each other in the order, the first at a position within its epoch. A
+// batch ends where a multiple of the size begins; the last of an epoch may be short.
 func (m *wasteMeter) add(start int64, lengths []int32) {
 	left := m.size - start%m.size // rows until the batch is full
 	if left == m.size {

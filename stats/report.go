@@ -25,13 +25,14 @@ type Source struct {
 	BytesPerToken *float64 `json:"bytes_per_token"`
 }
 
-// Split describes the rows of a split. Figures that are pointers are nil where they cannot be known, as without the tokenizer.
+// Split describes the rows of a split. Figures that are pointers are nil where they cannot be
+// known, as without the tokenizer.
 type Split struct {
 	Name     string `json:"name"`
 	Examples int64  `json:"examples"`
 	Tokens   int64  `json:"tokens"`
-	// Documents is the number of documents that have rows in the split. In packed rows it counts pieces: a document that was cut
-	// between two rows is two.
+	// Documents is the number of documents that have rows in the split. In packed rows it counts
+	// pieces: a document that was cut between two rows is two.
 	Documents int64 `json:"documents"`
 
 	Length    Summary    `json:"length"`
@@ -46,7 +47,8 @@ type Split struct {
 
 	Packing []Packing `json:"packing"`
 
-	// BytesPerToken is the UTF-8 text that the rows were made of by their tokens: as the build counted it, or else as the tokens decode.
+	// BytesPerToken is the UTF-8 text that the rows were made of by their tokens: as the build
+	// counted it, or else as the tokens decode.
 	BytesPerToken *float64 `json:"bytes_per_token"`
 	Unknown       *int64   `json:"unknown"`       // unknown tokens
 	Replaced      *int64   `json:"replaced"`      // U+FFFD in the decoded rows

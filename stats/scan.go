@@ -157,8 +157,8 @@ func (s *scan) countPieces(n int) (err error) {
 	return nil
 }
 
-// readIDs reads the ids of spans, hashes each row's into s.hashes, and gives all of them to count, where it is not nil. The hash
-// of a second column is mixed with that of the first.
+// readIDs reads the ids of spans, hashes each row's into s.hashes, and gives all of them to count,
+// where it is not nil. The hash of a second column is mixed with that of the first.
 func (s *scan) readIDs(spans []shard.Span, column uint64, count func(ids []byte) error) error {
 	width := s.split.IDWidth()
 	mix := func(i int, h uint64) {

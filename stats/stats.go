@@ -13,8 +13,8 @@ import (
 
 // Options says how a dataset is described. The zero value is the default.
 type Options struct {
-	// OpenTokenizer loads the tokenizer that made the dataset; nil, or an error, leaves out what needs it. It is called after the
-	// rows were read, when the tables of that pass are gone.
+	// OpenTokenizer loads the tokenizer that made the dataset; nil, or an error, leaves out what
+	// needs it. It is called after the rows were read, when the tables of that pass are gone.
 	OpenTokenizer func() (*tokenize.Tokenizer, error)
 	// Samples is how many rows of each split are decoded: 0 is 4, negative none.
 	Samples int
@@ -23,7 +23,8 @@ type Options struct {
 // Run reads a dataset and describes it. Errors are those of reading it, or ctx's.
 func Run(ctx context.Context, d *shard.Dataset, o Options) (*Report, error) {
 	m := d.Manifest()
-	r := &Report{Dataset: d.Dir(), Tokenizer: m.Tokenizer, Settings: m.Settings, Counters: m.Counters, Notes: []string{}}
+	r := &Report{Dataset: d.Dir(), Tokenizer: m.Tokenizer, Settings: m.Settings, Counters: m.Counters,
+		Notes: []string{}}
 	counts := make([][]int64, len(m.Splits))
 	for i := range m.Splits {
 		split, err := d.Split(m.Splits[i].Name)
@@ -74,7 +75,8 @@ func describe(ctx context.Context, split *shard.SplitReader) (_ *Split, ids []in
 	}
 	info := split.Info()
 	s := &Split{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Documents: sc.documents.total,
-		Length: sc.lengths.summary(), Lengths: sc.lengths.pairs(), DocLength: sc.documents.summary(), DocCounts: sc.documents.pairs(),
+		Length: sc.lengths.summary(), Lengths: sc.lengths.pairs(), DocLength: sc.documents.summary(),
+		DocCounts:   sc.documents.pairs(),
 		PaddingRows: int64(len(sc.order)), Sampled: sc.sampled, Packing: packing(sc.pieces)}
 	s.Duplicates, s.ApproximateDuplicates = sc.duplicates.duplicates()
 	sc.duplicates = nil
@@ -86,7 +88,8 @@ func describe(ctx context.Context, split *shard.SplitReader) (_ *Split, ids []in
 }
 
 // decodeFigures fills in what the ids mean.
-func decodeFigures(ctx context.Context, s *Split, split *shard.SplitReader, counts []int64, tok *tokenize.Tokenizer, o Options) (err error) {
+func decodeFigures(ctx context.Context, s *Split, split *shard.SplitReader, counts []int64, tok *tokenize.Tokenizer,
+	o Options) (err error) {
 	s.TopTokens = topTokens(counts, s.Tokens, tok)
 	n := int64(o.Samples)
 	if n == 0 {
@@ -104,14 +107,16 @@ func decodeFigures(ctx context.Context, s *Split, split *shard.SplitReader, coun
 	return err
 }
 
-// useTextBytes takes the bytes of text from the build's own count where that is the text of the rows and of nothing else. Decoded
-// text, which is used otherwise, lacks what a tokenizer does not keep.
+// useTextBytes takes the bytes of text from the build's own count where that is the text of the
+// rows and of nothing else. Decoded text, which is used otherwise, lacks what a tokenizer does not
+// keep.
 func (r *Report) useTextBytes(m *shard.Manifest) {
 	if len(r.Splits) != 1 || m.Schema.Labels || m.Counters["text_bytes"] == 0 {
 		return
 	}
 	for name, n := range m.Counters {
-		left := []string{"dropped", "dropped_tokens", "copies", "copied_examples", "val_rest", "without_target"} // text that has no rows
+		left := []string{"dropped", "dropped_tokens", "copies", "copied_examples", "val_rest",
+			"without_target"} // text that has no rows
 		if n > 0 && (strings.HasPrefix(name, "cut_by_") || slices.Contains(left, name)) {
 			return
 		}
@@ -126,7 +131,8 @@ func (r *Report) useTextBytes(m *shard.Manifest) {
 	r.Splits[0].BytesPerToken = &x
 }
 
-// describeSources lists the sources. Rows do not say which source they came from, so that only a single source has figures.
+// describeSources lists the sources. Rows do not say which source they came from, so that only a
+// single source has figures.
 func (r *Report) describeSources(m *shard.Manifest) {
 	r.Sources = []Source{}
 	var tokens int64
@@ -158,7 +164,8 @@ func (r *Report) addNotes(m *shard.Manifest) {
 	for _, s := range r.Splits {
 		switch {
 		case s.Sampled:
-			r.note("Padding of %s is taken from %d rows in %d windows spread evenly over an epoch of %d.", s.Name, s.PaddingRows, s.PaddingRows/segmentRows, s.Examples)
+			r.note("Padding of %s is taken from %d rows in %d windows spread evenly over an epoch of %d.", s.Name,
+				s.PaddingRows, s.PaddingRows/segmentRows, s.Examples)
 		case s.PaddingRows > s.Examples:
 			r.note("Padding of %s is the mean of %d epochs.", s.Name, s.PaddingRows/s.Examples)
 		}
@@ -181,6 +188,7 @@ func (r *Report) addNotes(m *shard.Manifest) {
 		r.note("Ids from %d on are left out of the figures about tokens.", maxCountedIDs)
 	}
 	if len(m.Sources) > 1 {
-		r.note("Bytes a token by source are unknown: rows do not record which of %d sources they came from.", len(m.Sources))
+		r.note("Bytes a token by source are unknown: rows do not record which of %d sources they came from.",
+			len(m.Sources))
 	}
 }

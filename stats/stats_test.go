@@ -18,7 +18,8 @@ import (
 func dataset(t *testing.T, schema shard.Schema, rows []shard.Example) *shard.Dataset {
 	t.Helper()
 	dir := t.TempDir()
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: schema, ShardBytes: 64 << 10, Settings: []byte(`{"max-length":512}`)})
+	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: schema, ShardBytes: 64 << 10,
+		Settings: []byte(`{"max-length":512}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,8 @@ func TestRowsDocumentsAndDuplicates(t *testing.T) {
 	}
 	s := run(t, dataset(t, shard.Schema{VocabSize: 1000}, rows), Options{}).Splits[0]
 	if s.Examples != 8 || s.Documents != 7 || s.Duplicates != 3 || s.ApproximateDuplicates {
-		t.Errorf("%d rows, %d documents, %d duplicates, approximate %v", s.Examples, s.Documents, s.Duplicates, s.ApproximateDuplicates)
+		t.Errorf("%d rows, %d documents, %d duplicates, approximate %v", s.Examples, s.Documents, s.Duplicates,
+			s.ApproximateDuplicates)
 	}
 	low, _ := shard.BucketBounds(int64(len(long)))
 	if want := [][2]int64{{1, 1}, {2, 1}, {3, 3}, {low, 3}}; !slices.Equal(s.Lengths, want) {
@@ -119,7 +121,8 @@ func TestDuplicatesCompareTargetsToo(t *testing.T) {
 		{InputIDs: ids, Labels: []uint32{3}, Document: 0}, {InputIDs: ids, Labels: []uint32{4}, Document: 1},
 		{InputIDs: ids, Labels: []uint32{3}, Document: 2}, {InputIDs: []uint32{3}, Labels: ids, Document: 3},
 	}
-	if n := run(t, dataset(t, shard.Schema{VocabSize: 10, Labels: true}, rows), Options{}).Splits[0].Duplicates; n != 1 {
+	if n := run(t, dataset(t, shard.Schema{VocabSize: 10, Labels: true}, rows),
+		Options{}).Splits[0].Duplicates; n != 1 {
 		t.Errorf("%d duplicates, want 1", n)
 	}
 }
@@ -151,7 +154,8 @@ func TestSummaryIsThatOfTheSortedLengths(t *testing.T) {
 		}
 		slices.Sort(lengths)
 		at := func(q float64) int64 { return int64(lengths[int(math.Ceil(q*float64(n)-1e-9))-1]) }
-		want := Summary{Min: int64(lengths[0]), Mean: float64(sum) / float64(n), P50: at(0.5), P95: at(0.95), Max: int64(lengths[n-1])}
+		want := Summary{Min: int64(lengths[0]), Mean: float64(sum) / float64(n), P50: at(0.5), P95: at(0.95),
+			Max: int64(lengths[n-1])}
 		if got := c.summary(); got != want {
 			t.Errorf("%d lengths: %+v, want %+v", n, got, want)
 		}
@@ -279,7 +283,8 @@ func TestDuplicatesAreEstimatedInBoundedMemory(t *testing.T) {
 func TestRunStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, dataset(t, shard.Schema{VocabSize: 1000}, rowsOf([]int{1, 2})), Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, dataset(t, shard.Schema{VocabSize: 1000}, rowsOf([]int{1, 2})), Options{}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

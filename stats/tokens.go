@@ -45,7 +45,8 @@ func topTokens(counts []int64, total int64, tok *tokenize.Tokenizer) []TopToken 
 	return top
 }
 
-// textOf is what a token decodes to, special tokens by their names; what the vocabulary writes where it is a part of a character.
+// textOf is what a token decodes to, special tokens by their names; what the vocabulary writes
+// where it is a part of a character.
 func textOf(tok *tokenize.Tokenizer, id uint32) string {
 	text := string(tok.AppendText(nil, []uint32{id}, tokenize.DecodeOptions{}))
 	if name, ok := tok.Token(id); ok && (text == "" || strings.ContainsRune(text, utf8.RuneError)) {
@@ -73,11 +74,12 @@ type tokenFigures struct {
 
 func figuresOf(counts []int64, tok *tokenize.Tokenizer) tokenFigures {
 	f := tokenFigures{suspects: make([]bool, len(counts)), unknown: unknownTokens(counts, tok)}
-	// Decoders treat the first token of a text differently, such as the space that SentencePiece puts before it: tokens are decoded
-	// after another one.
+	// Decoders treat the first token of a text differently, such as the space that SentencePiece
+	// puts before it: tokens are decoded after another one.
 	anchor := uint32(0)
 	for id, n := range counts {
-		if text := tok.AppendText(nil, []uint32{uint32(id)}, tokenize.DecodeOptions{SkipSpecial: true}); n > 0 && len(text) > 0 && !bytes.ContainsRune(text, utf8.RuneError) {
+		if text := tok.AppendText(nil, []uint32{uint32(id)}, tokenize.DecodeOptions{SkipSpecial: true}); n > 0 &&
+			len(text) > 0 && !bytes.ContainsRune(text, utf8.RuneError) {
 			anchor = uint32(id)
 			break
 		}
@@ -115,7 +117,8 @@ func partBytes(tok *tokenize.Tokenizer, name string) int {
 	return len(name) // the bytes themselves, as ranks have them
 }
 
-// unknownTokens counts the unknown token. It is nil where the same token has another meaning too, so that nothing tells them apart.
+// unknownTokens counts the unknown token. It is nil where the same token has another meaning too,
+// so that nothing tells them apart.
 func unknownTokens(counts []int64, tok *tokenize.Tokenizer) *int64 {
 	n := new(int64)
 	special := tok.Special()
@@ -132,7 +135,8 @@ func unknownTokens(counts []int64, tok *tokenize.Tokenizer) *int64 {
 // countReplaced decodes the rows that hold suspects and counts U+FFFD in them: the text's own, not what a cut through a
 // character looks like. Where that is more than decodeTokens it decodes
 // blocks of rows spread evenly and estimates.
-func countReplaced(ctx context.Context, split *shard.SplitReader, tok *tokenize.Tokenizer, f tokenFigures, limit int64) (int64, bool, error) {
+func countReplaced(ctx context.Context, split *shard.SplitReader, tok *tokenize.Tokenizer, f tokenFigures,
+	limit int64) (int64, bool, error) {
 	if f.suspected == 0 {
 		return 0, false, nil
 	}
@@ -177,8 +181,8 @@ type rowDecoder struct {
 // nearIDs is how many ids on each side of a cut can belong to one character.
 const nearIDs = 8
 
-// replaced counts U+FFFD in a row. A character that is cut between this row and the one that was read before it is whole, and
-// none of its parts counts.
+// replaced counts U+FFFD in a row. A character that is cut between this row and the one that was
+// read before it is whole, and none of its parts counts.
 func (d *rowDecoder) replaced(row int64) (n int64, err error) {
 	var span [1]shard.Span
 	if err := d.split.Locate(span[:], []int64{row}); err != nil {

@@ -54,7 +54,8 @@ func TestBytesATokenAreThoseOfTheText(t *testing.T) {
 		}
 		// The parrots and the Hindi are cut through by short rows; only the text's own U+FFFD counts.
 		if *s.Replaced != 1 || s.ApproximateReplaced {
-			t.Errorf("rows of %d: %d characters replaced, approximate %v; want 1", most, *s.Replaced, s.ApproximateReplaced)
+			t.Errorf("rows of %d: %d characters replaced, approximate %v; want 1", most, *s.Replaced,
+				s.ApproximateReplaced)
 		}
 		if *s.Unknown != 0 || *s.ByteFallback != 0 {
 			t.Errorf("rows of %d: %d unknown, %d fallback", most, *s.Unknown, *s.ByteFallback)
@@ -142,7 +143,8 @@ func TestBytesATokenAreTheBuildsOwnWhereItCountedThem(t *testing.T) {
 	} {
 		decoded := 2.0
 		r := &Report{Splits: []Split{{Tokens: 100, BytesPerToken: &decoded}}}
-		m := &shard.Manifest{Settings: []byte(c.settings), Counters: c.counters, Sources: []shard.SourceInfo{{URI: "x", Bytes: -1}}}
+		m := &shard.Manifest{Settings: []byte(c.settings), Counters: c.counters,
+			Sources: []shard.SourceInfo{{URI: "x", Bytes: -1}}}
 		r.useTextBytes(m)
 		r.describeSources(m)
 		if got := *r.Splits[0].BytesPerToken; got != c.want || *r.Sources[0].BytesPerToken != c.want {

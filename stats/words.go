@@ -21,9 +21,11 @@ func (r *Report) Headline() string {
 	}
 	best := r.Splits[0].Best
 	if best.Bucket == 0 {
-		return text + fmt.Sprintf("; batch %d wastes %s, and a bucket saves next to nothing", best.BatchSize, Percent(best.Waste))
+		return text + fmt.Sprintf("; batch %d wastes %s, and a bucket saves next to nothing", best.BatchSize,
+			Percent(best.Waste))
 	}
-	return text + fmt.Sprintf("; batch %d with bucket %d wastes %s instead of %s", best.BatchSize, best.Bucket, Percent(best.Waste), Percent(best.Without))
+	return text + fmt.Sprintf("; batch %d with bucket %d wastes %s instead of %s", best.BatchSize, best.Bucket,
+		Percent(best.Waste), Percent(best.Without))
 }
 
 // Loader is the advised setting as a line of Python, and Query as a query of the feed.
@@ -166,18 +168,25 @@ func Figures(splits []*Split) []Figure {
 		{"rows", func(s *Split) string { return Count(s.Examples) }},
 		{"tokens", func(s *Split) string { return Count(s.Tokens) }},
 		{"documents", func(s *Split) string { return Count(s.Documents) }},
-	}, lengths("tokens a row", func(s *Split) Summary { return s.Length }), lengths("tokens a document", func(s *Split) Summary { return s.DocLength }), []line{
-		{"bytes of text a token", func(s *Split) string {
-			if s.BytesPerToken == nil {
-				return unknown
-			}
-			return fmt.Sprintf("%.3f", *s.BytesPerToken)
-		}},
-		{"unknown tokens", func(s *Split) string { return optional(s.Unknown, s.Tokens, false) }},
-		{"byte-fallback tokens", func(s *Split) string { return optional(s.ByteFallback, s.Tokens, false) }},
-		{"characters replaced (U+FFFD)", func(s *Split) string { return optional(s.Replaced, s.Tokens, s.ApproximateReplaced) }},
-		{"duplicate rows", func(s *Split) string { return about(Rate(s.Duplicates, s.Examples), s.ApproximateDuplicates) }},
-	})
+	}, lengths("tokens a row", func(s *Split) Summary { return s.Length }),
+		lengths("tokens a document", func(s *Split) Summary { return s.DocLength }), []line{
+			{"bytes of text a token", func(s *Split) string {
+				if s.BytesPerToken == nil {
+					return unknown
+				}
+				return fmt.Sprintf("%.3f", *s.BytesPerToken)
+			}},
+			{"unknown tokens", func(s *Split) string { return optional(s.Unknown, s.Tokens, false) }},
+			{"byte-fallback tokens", func(s *Split) string { return optional(s.ByteFallback, s.Tokens, false) }},
+			{"characters replaced (U+FFFD)", func(s *Split) string {
+				return optional(s.Replaced, s.Tokens,
+					s.ApproximateReplaced)
+			}},
+			{"duplicate rows", func(s *Split) string {
+				return about(Rate(s.Duplicates, s.Examples),
+					s.ApproximateDuplicates)
+			}},
+		})
 	var out []Figure
 	for _, row := range rows {
 		f := Figure{Name: row.name}

@@ -79,7 +79,8 @@ func simulateCommand(args []string, out io.Writer) error {
 	f.Float64Var(&s.replaceMinutes, "replace", s.replaceMinutes, "minutes until another takes its place")
 	f.Float64Var(&s.slowShare, "slow", s.slowShare, "share of nodes that are slow")
 	f.Float64Var(&s.slowFactor, "slow-factor", s.slowFactor, "how much slower")
-	f.Float64Var(&s.stragglerFactor, "stragglers", s.stragglerFactor, "start a partition again after this many medians, 0 never")
+	f.Float64Var(&s.stragglerFactor, "stragglers", s.stragglerFactor,
+		"start a partition again after this many medians, 0 never")
 	f.BoolVar(&s.resumes, "resume", s.resumes, "partitions go on from checkpoints")
 	f.Float64Var(&s.dollarsPerHour, "price", s.dollarsPerHour, "of a node-hour")
 	f.Float64Var(&s.shardBytes, "shard-bytes", s.shardBytes, "bytes of a shard")
@@ -290,7 +291,8 @@ const mergeSecondsPerShard = 4e-3 / 16
 const manifestBytesPerShard = 240
 
 func (r result) print(out io.Writer, s scenario) {
-	fmt.Fprintf(out, "%.0f TB of text, %.0f T tokens, %d partitions of %.1f GB on %d nodes of %d cores\n", s.textBytes/1e12,
+	fmt.Fprintf(out, "%.0f TB of text, %.0f T tokens, %d partitions of %.1f GB on %d nodes of %d cores\n",
+		s.textBytes/1e12,
 		s.tokens/1e12, s.partitions, s.textBytes/float64(s.partitions)/1e9, s.nodes, s.cores)
 	limit := "cores"
 	if r.store {
@@ -300,6 +302,7 @@ func (r result) print(out io.Writer, s scenario) {
 	fmt.Fprintf(out, "plan   %6.2f h, one machine\n", r.planHours)
 	fmt.Fprintf(out, "build  %6.2f h, limited by %s (%.2f h of pure work); %d preemptions, %.1f node-hours lost, %d second attempts\n",
 		r.buildHours, limit, ideal, r.preempted, r.lostHours, r.twins)
-	fmt.Fprintf(out, "merge  %6.2f h, %.0f shards, manifest of %.0f MB\n", r.mergeHours, r.shards, r.shards*manifestBytesPerShard/1e6)
+	fmt.Fprintf(out, "merge  %6.2f h, %.0f shards, manifest of %.0f MB\n", r.mergeHours, r.shards,
+		r.shards*manifestBytesPerShard/1e6)
 	fmt.Fprintf(out, "cost   %6.0f dollars for %.0f node-hours\n", cmp.Or(s.dollarsPerHour, 0)*r.nodeHours, r.nodeHours)
 }

@@ -53,16 +53,22 @@ func TestBadInput(t *testing.T) {
 		{"missing.txt", nil, nil, exitUsage, []string{"missing.txt", "no such file"}},
 		{"empty.txt", []byte{}, nil, exitCorrupt, []string{"no documents"}},
 		{"blank.txt", []byte(" \n\n\t\n"), nil, exitCorrupt, []string{"no documents"}},
-		{"binary.bin", bytes.Repeat([]byte{0, 1, 2, 0x80, 0xff, 0}, 5000), nil, exitCorrupt, []string{"binary.bin", "not text"}},
+		{"binary.bin", bytes.Repeat([]byte{0, 1, 2, 0x80, 0xff, 0}, 5000), nil, exitCorrupt,
+			[]string{"binary.bin", "not text"}},
 		{"cut.txt.gz", zip[:len(zip)/2], nil, exitCorrupt, []string{"cut.txt.gz", "byte", "ends before its end mark"}},
 		{"cut.txt.zst", frame[:len(frame)/2], nil, exitCorrupt, []string{"cut.txt.zst", "ends before its end mark"}},
 		{"broken.txt.zst", broken, nil, exitCorrupt, []string{"broken.txt.zst"}},
-		{"bad.jsonl", []byte("{\"text\": \"fine\"}\n{\"text\": \"not clo\n"), nil, exitCorrupt, []string{"bad.jsonl", "row 2", "--on-bad-record skip"}},
-		{"field.jsonl", []byte("{\"body\": \"fine\"}\n"), nil, exitCorrupt, []string{"field.jsonl", "row 1", `"text"`, "has body"}},
+		{"bad.jsonl", []byte("{\"text\": \"fine\"}\n{\"text\": \"not clo\n"), nil, exitCorrupt,
+			[]string{"bad.jsonl", "row 2", "--on-bad-record skip"}},
+		{"field.jsonl", []byte("{\"body\": \"fine\"}\n"), nil, exitCorrupt,
+			[]string{"field.jsonl", "row 1", `"text"`, "has body"}},
 		{"bad.csv", []byte("text,more\nfine,1\n\"not closed,2\n"), nil, exitCorrupt, []string{"bad.csv", "row 2"}},
-		{"field.csv", []byte("body,more\nfine,1\n"), []string{"--text-field", "nosuch"}, exitCorrupt, []string{"field.csv", `"nosuch"`, "body, more"}},
-		{"window.txt.zst", []byte("\x28\xb5\x2f\xfd\x00\x98aaaa"), []string{"--memory", "100MiB"}, exitLimit, []string{"--memory 100MiB", "zstd window of 512MiB"}},
-		{"recipe.csv", []byte("title,ingredients,directions\nSoup,\"[\"\"water\"\"]\",not a list\n"), []string{"--format", "recipes"}, exitCorrupt, []string{"recipe.csv", "row 1", "directions"}},
+		{"field.csv", []byte("body,more\nfine,1\n"), []string{"--text-field", "nosuch"}, exitCorrupt,
+			[]string{"field.csv", `"nosuch"`, "body, more"}},
+		{"window.txt.zst", []byte("\x28\xb5\x2f\xfd\x00\x98aaaa"), []string{"--memory", "100MiB"}, exitLimit,
+			[]string{"--memory 100MiB", "zstd window of 512MiB"}},
+		{"recipe.csv", []byte("title,ingredients,directions\nSoup,\"[\"\"water\"\"]\",not a list\n"),
+			[]string{"--format", "recipes"}, exitCorrupt, []string{"recipe.csv", "row 1", "directions"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -73,7 +79,8 @@ func TestBadInput(t *testing.T) {
 				}
 			}
 			var stdout, stderr bytes.Buffer
-			code := run(append([]string{"build", path, "--out", out, "--progress", "none"}, c.args...), strings.NewReader(""), &stdout, &stderr)
+			code := run(append([]string{"build", path, "--out", out, "--progress", "none"}, c.args...),
+				strings.NewReader(""), &stdout, &stderr)
 			message := stderr.String()
 			if code != c.code {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, message)
@@ -96,21 +103,25 @@ func TestBadInput(t *testing.T) {
 func TestBadRecordsAreSkippedAndListed(t *testing.T) {
 	dir := t.TempDir()
 	path, out := filepath.Join(dir, "some.jsonl"), filepath.Join(dir, "data")
-	if err := os.WriteFile(path, []byte("{\"text\": \"one\"}\nnonsense\n{\"text\": 5}\n{\"text\": \"two\"}\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("{\"text\": \"one\"}\nnonsense\n{\"text\": 5}\n{\"text\": \"two\"}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := run([]string{"build", path, "--out", out, "--on-bad-record", "skip", "--progress", "none"}, strings.NewReader(""), &stdout, &stderr); code != 0 {
+	if code := run([]string{"build", path, "--out", out, "--on-bad-record", "skip", "--progress", "none"},
+		strings.NewReader(""), &stdout, &stderr); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
-	if !strings.Contains(stdout.String(), "train: 2 examples") || !strings.Contains(stdout.String(), "2 bad records skipped") {
+	if !strings.Contains(stdout.String(), "train: 2 examples") || !strings.Contains(stdout.String(),
+		"2 bad records skipped") {
 		t.Errorf("summary: %s", stdout.String())
 	}
 	rejects, err := os.ReadFile(filepath.Join(out, shard.RejectsName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(string(rejects)), "\n"); len(lines) != 2 || !strings.Contains(lines[0], `"row":2`) || !strings.Contains(lines[1], `"row":3`) {
+	if lines := strings.Split(strings.TrimSpace(string(rejects)), "\n"); len(lines) != 2 ||
+		!strings.Contains(lines[0], `"row":2`) || !strings.Contains(lines[1], `"row":3`) {
 		t.Errorf("rejects.jsonl: %s", rejects)
 	}
 }
@@ -122,14 +133,16 @@ func TestInvalidUTF8IsReplacedAndCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := run([]string{"build", path, "--out", out, "--progress", "none"}, strings.NewReader(""), &stdout, &stderr); code != 0 {
+	if code := run([]string{"build", path, "--out", out, "--progress", "none"}, strings.NewReader(""), &stdout,
+		&stderr); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
 	if !strings.Contains(stdout.String(), "3 ill-formed UTF-8 sequences replaced") {
 		t.Errorf("summary: %s", stdout.String())
 	}
 	stdout.Reset()
-	if code := run([]string{"inspect", out}, strings.NewReader(""), &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), "caf\uFFFD \uFFFD end\uFFFD") {
+	if code := run([]string{"inspect", out}, strings.NewReader(""), &stdout, &stderr); code != 0 ||
+		!strings.Contains(stdout.String(), "caf\uFFFD \uFFFD end\uFFFD") {
 		t.Errorf("decoded: %s", stdout.String())
 	}
 }
@@ -155,7 +168,8 @@ func TestHugeLineStreams(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	summary, err := exec.Command(builtProgram(t), "build", path, "--out", out, "--memory", "64MiB", "--max-examples", "0", "--progress", "none").CombinedOutput()
+	summary, err := exec.Command(builtProgram(t), "build", path, "--out", out, "--memory", "64MiB", "--max-examples",
+		"0", "--progress", "none").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, summary)
 	}
@@ -173,7 +187,8 @@ func TestUnwritableOutput(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	// A file where the folder should be: refused for root as well, unlike a folder without
 	// permissions.
-	if code := run([]string{"build", path, "--out", filepath.Join(path, "data"), "--progress", "none"}, strings.NewReader(""), &stdout, &stderr); code != exitFailed {
+	if code := run([]string{"build", path, "--out", filepath.Join(path, "data"), "--progress", "none"},
+		strings.NewReader(""), &stdout, &stderr); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
 	if !strings.Contains(stderr.String(), "some.txt") {

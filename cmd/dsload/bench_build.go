@@ -73,8 +73,10 @@ resident memory are the kernel's figures for the whole process, start-up include
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(best)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%.1f MB of text per CPU-second, %.1f MB/s, %s tokens/s, peak memory %s (best of %d)\n",
-				best.MBPerCPUSecond, best.MBPerSecond, formatCount(int64(best.TokensPerSec)), formatSize(best.PeakRSSBytes), rounds)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(),
+				"%.1f MB of text per CPU-second, %.1f MB/s, %s tokens/s, peak memory %s (best of %d)\n",
+				best.MBPerCPUSecond, best.MBPerSecond, formatCount(int64(best.TokensPerSec)),
+				formatSize(best.PeakRSSBytes), rounds)
 			return err
 		},
 	}

@@ -124,7 +124,8 @@ func runBenchFeed(cmd *cobra.Command, f *benchFeedFlags) (err error) {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%.2f µs of server CPU a sample, %.0f MB/s, %s tokens/s, padding efficiency %.3f, peak memory %s, first batch in %.1f, %.1f and %.1f ms (first row, middle, end)\n",
-		figures.ServerMicros, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)), figures.PaddingEfficiency, formatSize(figures.PeakRSSBytes),
+		figures.ServerMicros, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)),
+		figures.PaddingEfficiency, formatSize(figures.PeakRSSBytes),
 		figures.FirstBatchMillis[0], figures.FirstBatchMillis[1], figures.FirstBatchMillis[2])
 	return err
 }
@@ -243,7 +244,8 @@ func (s *serverProcess) measure(query string, d time.Duration) (*feedFigures, er
 			return nil, fmt.Errorf("read the feed: %w", err)
 		}
 	}
-	f.ServerCPUSeconds, f.ClientCPUSeconds = processCPU(s.command.Process.Pid)-serverCPU, processCPU(os.Getpid())-clientCPU
+	f.ServerCPUSeconds, f.ClientCPUSeconds = processCPU(s.command.Process.Pid)-serverCPU,
+		processCPU(os.Getpid())-clientCPU
 	f.WallSeconds = time.Since(began).Seconds()
 	after, err := s.stats() // before the stream ends and is counted again
 	if err := errors.Join(err, resp.Body.Close()); err != nil {

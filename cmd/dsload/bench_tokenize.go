@@ -71,7 +71,8 @@ Documents are runs of whole lines of at least 2 KiB; ids go to a reused buffer.`
 	flags.IntVar(&f.rounds, "rounds", 7, "cold rounds, of which the best counts")
 	flags.StringVar(&f.documents, "documents", "runs", "runs (of whole lines, 2 KiB or more) or lines")
 	flags.Var(sizeValue{&f.cache, false}, "cache", "size of each encoder's cache")
-	flags.Var(sizeValue{&f.memory, false}, "memory", "most memory for text, tokenizer and encoders (default half of the control group's or machine's)")
+	flags.Var(sizeValue{&f.memory, false}, "memory",
+		"most memory for text, tokenizer and encoders (default half of the control group's or machine's)")
 	return cmd
 }
 
@@ -106,7 +107,8 @@ func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string)
 	figures := &tokenizeFigures{
 		LoadMillis: float64(loaded.Microseconds()) / 1000, Documents: len(b.docs), TextBytes: b.bytes,
 		Workers: f.workers, Rounds: f.rounds, CacheBytes: f.cache, ResidentBytes: t.Details().ResidentBytes(),
-		EncoderBytes: t.Details().EncoderBytes(tokenize.EncoderOptions{CacheBytes: int(f.cache)}), Tokenizer: f.tokenizer.name,
+		EncoderBytes: t.Details().EncoderBytes(tokenize.EncoderOptions{CacheBytes: int(f.cache)}),
+		Tokenizer:    f.tokenizer.name,
 	}
 	for range f.rounds {
 		if err := cmd.Context().Err(); err != nil {
@@ -126,7 +128,8 @@ func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string)
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "cold %.1f MB per CPU-second, %.1f MB/s, %s tokens/s; "+
 		"warm %.1f MB per CPU-second, %.2f allocations a document; peak memory %s (best of %d, %s)\n",
-		figures.MBPerCPUSecond, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)), figures.WarmMBPerCPU, figures.AllocsPerDoc,
+		figures.MBPerCPUSecond, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)), figures.WarmMBPerCPU,
+		figures.AllocsPerDoc,
 		formatSize(figures.PeakRSSBytes), f.rounds, plural(f.workers, "worker"))
 	return err
 }

@@ -26,7 +26,8 @@ type bucketTest struct {
 
 func (b *bucketTest) put(t *testing.T, name string, data []byte) {
 	t.Helper()
-	if err := b.store.Put(context.Background(), b.URI+"/"+name, int64(len(data)), func() (io.Reader, error) { return bytes.NewReader(data), nil }); err != nil {
+	if err := b.store.Put(context.Background(), b.URI+"/"+name, int64(len(data)),
+		func() (io.Reader, error) { return bytes.NewReader(data), nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -97,30 +98,37 @@ func eachBucket(t *testing.T, test func(t *testing.T, b *bucketTest)) {
 func TestBucketSources(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
-		for name, n := range map[string]int{"t/a.txt": 3000, "t/sub/b.txt": 500, "t/sub/README.md": 1, "t/c d é.txt": 10} {
+		for name, n := range map[string]int{"t/a.txt": 3000, "t/sub/b.txt": 500, "t/sub/README.md": 1,
+			"t/c d é.txt": 10} {
 			b.put(t, name, remoteLines(n))
 			path := filepath.Join(dir, "local", name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, remoteLines(n), 0o600)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+				os.WriteFile(path, remoteLines(n), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		local := filepath.Join(dir, "local")
 		for i, source := range []string{"/t", "/t/", "/t/**/*.txt", "/t/*.txt", "/t/sub/b.txt", "/t/c d é.txt"} {
 			want, got := filepath.Join(dir, "want"), filepath.Join(dir, "got")
-			b.run(t, dir, 0, "build", local+source, "--out", want, "--memory", "64MiB", "--overwrite", "--max-val-examples", "5")
-			b.run(t, dir, 0, "build", b.URI+source, "--out", got, "--memory", "64MiB", "--overwrite", "--max-val-examples", "5")
+			b.run(t, dir, 0, "build", local+source, "--out", want, "--memory", "64MiB", "--overwrite",
+				"--max-val-examples", "5")
+			b.run(t, dir, 0, "build", b.URI+source, "--out", got, "--memory", "64MiB", "--overwrite",
+				"--max-val-examples", "5")
 			wantFiles, gotFiles := treeOf(t, want), treeOf(t, got)
 			for _, name := range []string{"train-00000.arrow", "val-00000.arrow"} {
 				if wantFiles[name] != gotFiles[name] {
 					t.Errorf("%d: %s: %s differs", i, source, name)
 				}
 			}
-			if again := b.run(t, dir, 0, "build", b.URI+source, "--out", got, "--memory", "64MiB", "--max-val-examples", "5"); !strings.Contains(again, "already built") {
+			if again := b.run(t, dir, 0, "build", b.URI+source, "--out", got, "--memory", "64MiB",
+				"--max-val-examples", "5"); !strings.Contains(again, "already built") {
 				t.Errorf("%s: %s", source, again)
 			}
 		}
-		for source, words := range map[string]string{"/none.txt": "none.txt", "/none/": "none/", "/t/*.csv": "no file matches"} {
-			if out := b.run(t, dir, 2, "build", b.URI+source, "--out", filepath.Join(dir, "none"), "--memory", "64MiB"); !strings.Contains(out, words) {
+		for source, words := range map[string]string{"/none.txt": "none.txt", "/none/": "none/",
+			"/t/*.csv": "no file matches"} {
+			if out := b.run(t, dir, 2, "build", b.URI+source, "--out", filepath.Join(dir, "none"), "--memory",
+				"64MiB"); !strings.Contains(out, words) {
 				t.Errorf("%s: %s", source, out)
 			}
 		}
@@ -128,7 +136,8 @@ func TestBucketSources(t *testing.T) {
 			cmd := b.command(dir, "build", b.URI+"/t/a.txt", "--out", filepath.Join(dir, "none"))
 			cmd.Env = append(cmd.Env, "AWS_SECRET_ACCESS_KEY=wrong"+b.Secret)
 			out, _ := cmd.CombinedOutput()
-			if cmd.ProcessState.ExitCode() != 1 || strings.Contains(string(out), b.Secret) || !strings.Contains(string(out), "check the credentials") {
+			if cmd.ProcessState.ExitCode() != 1 || strings.Contains(string(out), b.Secret) ||
+				!strings.Contains(string(out), "check the credentials") {
 				t.Errorf("a wrong secret: %s", out)
 			}
 		}
@@ -145,7 +154,8 @@ func TestBucketOut(t *testing.T) {
 		defer srv.Close()
 		srv.Put("/corpus.txt", remotetest.File{Data: data})
 		build := func(out string) []string {
-			return []string{"build", srv.URL + "/corpus.txt", "--out", out, "--checkpoint-every", "500", "--max-val-examples", "100",
+			return []string{"build", srv.URL + "/corpus.txt", "--out", out, "--checkpoint-every", "500",
+				"--max-val-examples", "100",
 				"--shard-bytes", "256KiB", "--memory", "64MiB", "--workers", "1", "--progress", "none"}
 		}
 		b.run(t, dir, 0, build(filepath.Join(dir, "whole"))...)
@@ -161,7 +171,8 @@ func TestBucketOut(t *testing.T) {
 				b.stopMidway(t, srv, len(data)/2, c.signal, first, folder, build(out))
 			}
 			printed := b.run(t, other, 0, build(out)...)
-			if resumed := strings.Contains(printed, "resumed at example"); resumed != (c.signal != 0 && folder != "lost") {
+			if resumed := strings.Contains(printed, "resumed at example"); resumed != (c.signal != 0 &&
+				folder != "lost") {
 				t.Errorf("%s: resumed is %v: %s", folder, resumed, printed)
 			}
 			if !strings.Contains(printed, "wrote "+out) {
@@ -184,7 +195,8 @@ func TestBucketOut(t *testing.T) {
 			}
 		}
 		srv.Put("/corpus.txt", remotetest.File{Data: remoteLines(10)})
-		if out := b.run(t, dir, 2, build(b.URI+"/plain")...); !strings.Contains(out, "build "+b.URI+"/plain: ") || !strings.Contains(out, "--overwrite") {
+		if out := b.run(t, dir, 2, build(b.URI+"/plain")...); !strings.Contains(out, "build "+b.URI+"/plain: ") ||
+			!strings.Contains(out, "--overwrite") {
 			t.Errorf("another source: %s", out)
 		}
 		b.run(t, dir, 0, append(build(b.URI+"/plain"), "--overwrite")...)
@@ -199,7 +211,8 @@ func TestBucketOut(t *testing.T) {
 }
 
 // stopMidway runs a build until its source stalls and its checkpoint has rows, then ends it.
-func (b *bucketTest) stopMidway(t *testing.T, srv *remotetest.Server, at int, signal syscall.Signal, machine, folder string, args []string) {
+func (b *bucketTest) stopMidway(t *testing.T, srv *remotetest.Server, at int, signal syscall.Signal, machine,
+	folder string, args []string) {
 	t.Helper()
 	stalled := make(chan struct{})
 	srv.Fail(remotetest.Fault{}, remotetest.Fault{Stall: at, Then: func() { close(stalled) }})

@@ -89,7 +89,8 @@ readable as it was until all is added, and copies of held-out documents are left
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out, "dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH")
+	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out,
+		"dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH")
 	flags.BoolVar(&f.cached, "cached", false, "build into the user's cache, or find there what was built of unchanged sources")
 	f.addTextFlags(flags)
 	f.addShapeFlags(flags)
@@ -117,7 +118,8 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
 	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
 		"auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes")
-	flags.StringVar(&o.TextField, "text-field", "", "field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
+	flags.StringVar(&o.TextField, "text-field", "",
+		"field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
 	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
 	flags.StringVar(&o.Delimiter, "delimiter", "",
 		"what separates the fields of CSV (default the comma, semicolon or tab that its first line has most of)")
@@ -200,7 +202,8 @@ func misplacedToken(cmd *cobra.Command) error {
 				continue
 			}
 			if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
-				return usagef("build: read %s: no such file or directory; if it is the token of --%s, write --%s=%s", arg, name, name, shellQuote(arg))
+				return usagef("build: read %s: no such file or directory; if it is the token of --%s, write --%s=%s",
+					arg, name, name, shellQuote(arg))
 			}
 		}
 	}

@@ -28,7 +28,8 @@ func newNotifier(addresses []string, o *build.Options, stderr io.Writer) (*notif
 	o.Beside += notify.Bytes
 	out := o.Out
 	o.Resuming = func(c build.Counters) {
-		n.Send(message(out, "resumed", fmt.Sprintf("goes on at example %s", formatCount(c.Examples)), map[string]any{"examples": c.Examples, "tokens": c.Tokens}))
+		n.Send(message(out, "resumed", fmt.Sprintf("goes on at example %s", formatCount(c.Examples)),
+			map[string]any{"examples": c.Examples, "tokens": c.Tokens}))
 	}
 	return n, nil
 }
@@ -50,7 +51,8 @@ func tell(n *notify.Notifier, out string, s *build.Summary, err error) {
 	for _, split := range s.Splits {
 		examples, tokens = examples+split.Examples, tokens+split.Tokens
 	}
-	text := fmt.Sprintf("%s, %s in %s", plural(examples, "example"), plural(tokens, "token"), (time.Duration(s.Seconds*1000) * time.Millisecond).Round(100*time.Millisecond))
+	text := fmt.Sprintf("%s, %s in %s", plural(examples, "example"), plural(tokens, "token"),
+		(time.Duration(s.Seconds*1000) * time.Millisecond).Round(100*time.Millisecond))
 	if s.AlreadyBuilt {
 		text = fmt.Sprintf("it was built already: %s, %s", plural(examples, "example"), plural(tokens, "token"))
 	}
@@ -58,8 +60,10 @@ func tell(n *notify.Notifier, out string, s *build.Summary, err error) {
 		text += fmt.Sprintf("; %s skipped", plural(s.Rejected, "bad record"))
 	}
 	n.Send(message(out, "done", text, map[string]any{
-		"exit_code": exitDone, "examples": examples, "tokens": tokens, "documents": s.Documents, "text_bytes": s.TextBytes, "rejected": s.Rejected,
-		"seconds": s.Seconds, "mb_per_s": s.MBPerSecond, "tokens_per_s": s.TokensPerSecond, "peak_rss_bytes": s.PeakRSSBytes,
+		"exit_code": exitDone, "examples": examples, "tokens": tokens, "documents": s.Documents,
+		"text_bytes": s.TextBytes, "rejected": s.Rejected,
+		"seconds": s.Seconds, "mb_per_s": s.MBPerSecond, "tokens_per_s": s.TokensPerSecond,
+		"peak_rss_bytes":   s.PeakRSSBytes,
 		"memory_cap_bytes": s.CapBytes, "stopped": s.Stopped, "resumed": s.Resumed, "already_built": s.AlreadyBuilt,
 	}))
 }

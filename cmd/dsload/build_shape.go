@@ -15,8 +15,10 @@ func (f *buildFlags) addShapeFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.Filter.NoMatch, "no-match", nil,
 		"leave out documents in which this regular expression `RE` matches (repeatable: any does)")
 	flags.Var(sizeValue{&o.Filter.MinChars, true}, "min-chars", "leave out documents of fewer characters")
-	flags.Var(sizeValue{&o.Filter.MaxChars, true}, "max-chars", "leave out documents of more characters, 0 for no limit")
-	flags.Float64Var(&o.Filter.Sample, "sample", 1, "keep this share of the documents, chosen by content hash, as in 0.1")
+	flags.Var(sizeValue{&o.Filter.MaxChars, true}, "max-chars",
+		"leave out documents of more characters, 0 for no limit")
+	flags.Float64Var(&o.Filter.Sample, "sample", 1,
+		"keep this share of the documents, chosen by content hash, as in 0.1")
 	flags.StringVar((*string)(&o.Dedup), "dedup", string(build.Defaults().Dedup),
 		"leave out copies of earlier documents: none, exact, or near for about the same words")
 }

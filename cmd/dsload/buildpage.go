@@ -159,8 +159,10 @@ func (p *buildPage) sample(now time.Time, values []float32, _ func(int)) {
 	if !ok {
 		return
 	}
-	p.past = append(p.past, buildSample{at: now, text: d.TextBytes, tokens: d.Tokens, examples: d.Examples, fraction: d.Fraction,
-		sourceBytes: d.SourceBytes, reading: d.Stages.Reading, tokenizing: d.Stages.Tokenizing, writing: d.Stages.Writing})
+	p.past = append(p.past, buildSample{at: now, text: d.TextBytes, tokens: d.Tokens, examples: d.Examples,
+		fraction:    d.Fraction,
+		sourceBytes: d.SourceBytes, reading: d.Stages.Reading, tokenizing: d.Stages.Tokenizing,
+		writing: d.Stages.Writing})
 	if extra := len(p.past) - int(leftSpan/time.Second) - 1; extra > 0 {
 		p.past = slices.Delete(p.past, 0, extra)
 	}
@@ -170,7 +172,8 @@ func (p *buildPage) sample(now time.Time, values []float32, _ func(int)) {
 	values[figureJobs] = float32(d.Leased)
 	if from, to, ok := p.since(rateSpan); ok {
 		s := to.at.Sub(from.at).Seconds()
-		values[figureText], values[figureTokens] = float32(float64(to.text-from.text)/s), float32(float64(to.tokens-from.tokens)/s)
+		values[figureText], values[figureTokens] = float32(float64(to.text-from.text)/s),
+			float32(float64(to.tokens-from.tokens)/s)
 	}
 }
 
@@ -269,7 +272,8 @@ type rejectState struct {
 
 // state is page.Figures.State.
 func (p *buildPage) state(now time.Time) any {
-	s := &buildState{Phase: "preparing", Name: p.name, Out: p.out, MaxExamples: p.limits.MaxExamples, MaxLength: p.limits.MaxLength,
+	s := &buildState{Phase: "preparing", Name: p.name, Out: p.out, MaxExamples: p.limits.MaxExamples,
+		MaxLength: p.limits.MaxLength,
 		MemoryCap: p.limits.Memory}
 	p.mu.Lock()
 	s.Notices = slices.Clone(p.notices)
@@ -291,7 +295,8 @@ func (p *buildPage) state(now time.Time) any {
 // fill sets what a running build shows.
 func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 	seconds := d.Elapsed.Seconds()
-	s.Seconds, s.Tokenizer, s.Documents, s.Examples, s.Tokens, s.TextBytes = &seconds, d.Tokenizer, d.Documents, d.Examples, d.Tokens, d.TextBytes
+	s.Seconds, s.Tokenizer, s.Documents, s.Examples, s.Tokens, s.TextBytes = &seconds, d.Tokenizer, d.Documents,
+		d.Examples, d.Tokens, d.TextBytes
 	s.ResumedAt, s.MemoryCap = d.Resumed.Examples, cmp.Or(d.CapBytes, s.MemoryCap)
 	for i := range d.Splits {
 		s.Splits = append(s.Splits, splitState{d.Splits[i].Name, d.Splits[i].Examples, nil, d.Splits[i].Shards})
@@ -314,13 +319,15 @@ func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 		s.Sources = append(s.Sources, p.source(&d.Sources[i]))
 	}
 	if rest := d.TotalSources - len(d.Sources); rest > 0 {
-		s.SourcesMore = fmt.Sprintf("%s in all; the first of these is number %s", plural(d.TotalSources, "source"), formatCount(int64(d.FirstSource)+1))
+		s.SourcesMore = fmt.Sprintf("%s in all; the first of these is number %s", plural(d.TotalSources, "source"),
+			formatCount(int64(d.FirstSource)+1))
 	}
 	s.Checkpoints, s.CheckpointExamples = d.Checkpoints, d.Durable
 	if !d.Checkpoint.IsZero() {
 		s.CheckpointAge = max(0, now.Sub(d.Checkpoint).Seconds())
 	}
-	s.Counts = append(s.Counts, countState{"checkpoints", d.Checkpoints}, countState{"ill-formed UTF-8, replaced", d.Replaced})
+	s.Counts = append(s.Counts, countState{"checkpoints", d.Checkpoints},
+		countState{"ill-formed UTF-8, replaced", d.Replaced})
 	for _, name := range slices.Sorted(maps.Keys(d.LeftOut)) {
 		s.Counts = append(s.Counts, countState{"left out: " + name, d.LeftOut[name]})
 	}
@@ -346,7 +353,8 @@ func (p *buildPage) source(d *build.SourceProgress) sourceState {
 	if d.Bytes > 0 && d.State == build.SourceReading {
 		share := min(1, float64(d.Read)/float64(d.Bytes))
 		s.Share = &share
-		if from, to, ok := p.since(leftSpan); ok && to.sourceBytes > from.sourceBytes && to.at.Sub(from.at) >= leftAfter-time.Second {
+		if from, to, ok := p.since(leftSpan); ok && to.sourceBytes > from.sourceBytes &&
+			to.at.Sub(from.at) >= leftAfter-time.Second {
 			left := float64(max(0, d.Bytes-d.Read)) * to.at.Sub(from.at).Seconds() / float64(to.sourceBytes-from.sourceBytes)
 			s.Left = &left
 		}
@@ -366,7 +374,8 @@ func (p *buildPage) fillStages(s *buildState, d *build.Details) {
 	}
 	elapsed := to.at.Sub(from.at)
 	most := busyEnough
-	for i, busy := range []time.Duration{to.reading - from.reading, (to.tokenizing - from.tokenizing) / time.Duration(max(1, d.Stages.Workers)), to.writing - from.writing} {
+	for i, busy := range []time.Duration{to.reading - from.reading,
+		(to.tokenizing - from.tokenizing) / time.Duration(max(1, d.Stages.Workers)), to.writing - from.writing} {
 		share := math.Min(1, math.Max(0, float64(busy)/float64(elapsed)))
 		s.Stages[i].Busy = &share
 		if share > most {
@@ -401,7 +410,8 @@ func runBuildWithPage(ctx context.Context, o build.Options, p *buildPage) (*buil
 	if p == nil {
 		return summary, err
 	}
-	if closeErr := p.end(summary, err); closeErr != nil && !errors.Is(closeErr, http.ErrServerClosed) && !errors.Is(closeErr, context.DeadlineExceeded) {
+	if closeErr := p.end(summary, err); closeErr != nil && !errors.Is(closeErr, http.ErrServerClosed) &&
+		!errors.Is(closeErr, context.DeadlineExceeded) {
 		err = errors.Join(err, closeErr)
 	}
 	return summary, err

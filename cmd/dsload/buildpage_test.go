@@ -55,11 +55,14 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 			}
 			switch c.phase {
 			case "done":
-				if after.Examples != 300 || *after.Fraction != 1 || after.Splits[0].Examples != 300 || *after.Splits[0].Tokens != after.Tokens ||
-					after.Left != nil || after.Tokenizer != "gpt2" || len(after.Parts) < 5 || after.Sources[0].URI != c.source {
+				if after.Examples != 300 || *after.Fraction != 1 || after.Splits[0].Examples != 300 ||
+					*after.Splits[0].Tokens != after.Tokens ||
+					after.Left != nil || after.Tokenizer != "gpt2" || len(after.Parts) < 5 ||
+					after.Sources[0].URI != c.source {
 					t.Errorf("%+v", after)
 				}
-				if summary.Splits[0].Tokens != after.Tokens || !slices.ContainsFunc(after.Notices, func(s string) bool { return strings.HasPrefix(s, "stopped: --max-examples") }) {
+				if summary.Splits[0].Tokens != after.Tokens || !slices.ContainsFunc(after.Notices,
+					func(s string) bool { return strings.HasPrefix(s, "stopped: --max-examples") }) {
 					t.Errorf("%d tokens, %q", after.Tokens, after.Notices)
 				}
 			case "failed":
@@ -67,7 +70,8 @@ func TestBuildPageFollowsTheBuild(t *testing.T) {
 					t.Errorf("message %q", after.Message)
 				}
 			case "interrupted":
-				if !errors.Is(err, build.ErrInterrupted) || after.Examples == 0 || after.CheckpointExamples != after.Examples {
+				if !errors.Is(err, build.ErrInterrupted) || after.Examples == 0 ||
+					after.CheckpointExamples != after.Examples {
 					t.Errorf("%v: %d examples, %d durable", err, after.Examples, after.CheckpointExamples)
 				}
 			}
@@ -91,7 +95,8 @@ func TestBuildPageRates(t *testing.T) {
 	p := &buildPage{}
 	start := time.Unix(1000, 0)
 	for i := range 25 {
-		p.past = append(p.past, buildSample{at: start.Add(time.Duration(i) * time.Second), text: int64(i * i), fraction: float64(i) / 100})
+		p.past = append(p.past, buildSample{at: start.Add(time.Duration(i) * time.Second), text: int64(i * i),
+			fraction: float64(i) / 100})
 	}
 	from, to, ok := p.since(rateSpan)
 	if got := to.at.Sub(from.at); !ok || got != rateSpan || to.text-from.text != 24*24-19*19 {
@@ -107,7 +112,8 @@ func TestBuildPageRates(t *testing.T) {
 	d := &build.Details{Stages: build.Stages{Workers: 2}}
 	p.past[24].tokenizing, p.past[24].reading = 9*time.Second, time.Second
 	var s buildState
-	if p.fillStages(&s, d); s.Limited != "tokenizing" || *s.Stages[1].Busy != 0.9 || *s.Stages[0].Busy != 0.2 || *s.Stages[2].Busy != 0 {
+	if p.fillStages(&s, d); s.Limited != "tokenizing" || *s.Stages[1].Busy != 0.9 || *s.Stages[0].Busy != 0.2 ||
+		*s.Stages[2].Busy != 0 {
 		t.Errorf("limited by %q", s.Limited)
 	}
 }

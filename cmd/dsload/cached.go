@@ -57,11 +57,13 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) error {
 	if err != nil {
 		return err
 	}
-	entry, err := cache.Acquire(cmd.Context(), textcache.Key{Name: cacheName(o.Sources), Settings: id.Settings, Content: id.Content},
+	entry, err := cache.Acquire(cmd.Context(), textcache.Key{Name: cacheName(o.Sources), Settings: id.Settings,
+		Content: id.Content},
 		func(pid int) { fmt.Fprintln(stderr, waitingFor(o.Sources, pid)) })
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
-			return withCode(exitInterrupted, fmt.Errorf("wait for the build of %s: interrupted", sourcesText(o.Sources)))
+			return withCode(exitInterrupted, fmt.Errorf("wait for the build of %s: interrupted",
+				sourcesText(o.Sources)))
 		}
 		return err
 	}
@@ -184,7 +186,10 @@ func isText(arg string, asked bool) bool {
 func servable(text *pflag.FlagSet, check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		asked := len(given(text)) > 0
-		if slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "://") && isText(arg, asked) }) {
+		if slices.ContainsFunc(args, func(arg string) bool {
+			return strings.Contains(arg, "://") &&
+				isText(arg, asked)
+		}) {
 			return check(cmd, args)
 		}
 		return folders(check)(cmd, args)
@@ -202,7 +207,8 @@ func textOrDatasets(cmd *cobra.Command, args []string, text *pflag.FlagSet) ([]s
 		return args, nil
 	}
 	if len(sources) < len(args) {
-		return nil, usagef("serve: %s is text and others are datasets; build the text, and serve it as NAME=FOLDER", sources[0])
+		return nil, usagef("serve: %s is text and others are datasets; build the text, and serve it as NAME=FOLDER",
+			sources[0])
 	}
 	dir, err := buildForServing(cmd, sources, asked)
 	return []string{dir}, err

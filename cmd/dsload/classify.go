@@ -34,7 +34,8 @@ func isUsage(err error) bool {
 func isLimit(err error) bool {
 	var capped *build.CapError
 	var need *source.NeedError
-	return errors.As(err, &capped) || errors.As(err, &need) || anyOf(err, build.ErrMemory, tokenize.ErrTooLarge, syscall.ENOSPC,
+	return errors.As(err, &capped) || errors.As(err, &need) || anyOf(err, build.ErrMemory, tokenize.ErrTooLarge,
+		syscall.ENOSPC,
 		syscall.EDQUOT, syscall.EFBIG)
 }
 

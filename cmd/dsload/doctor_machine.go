@@ -62,8 +62,9 @@ type setting struct {
 }
 
 func examineMachine(ctx context.Context, w io.Writer, asJSON bool) error {
-	m := machine{Processors: runtime.GOMAXPROCS(0), DefaultMemory: loader.DefaultMemory(), SmallestCaps: map[string]int64{},
-		Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	m := machine{Processors: runtime.GOMAXPROCS(0), DefaultMemory: loader.DefaultMemory(),
+		SmallestCaps: map[string]int64{},
+		Platform:     runtime.GOOS + "/" + runtime.GOARCH}
 	for _, name := range loader.BuiltinTokenizers() {
 		plan, err := build.PlanMemory(build.Options{Tokenizer: name, Memory: 1 << 30})
 		if err != nil {
@@ -98,12 +99,14 @@ func (m *machine) text(gpuErr error) string {
 		fmt.Fprintf(&b, "memory: %s, %s of it available\n", formatSize(m.Memory), formatSize(m.Available))
 	}
 	if m.CgroupLimit > 0 {
-		fmt.Fprintf(&b, "control group: at most %s of memory for everything in this container\n", formatSize(m.CgroupLimit))
+		fmt.Fprintf(&b, "control group: at most %s of memory for everything in this container\n",
+			formatSize(m.CgroupLimit))
 	} else {
 		b.WriteString("control group: no limit of memory\n")
 	}
 	if s := m.SharedMemory; s != nil {
-		fmt.Fprintf(&b, "shared memory: %s, %s free (%s); dsload uses none of it, workers of a torch DataLoader do\n", formatSize(s.Total), formatSize(s.Free), s.Path)
+		fmt.Fprintf(&b, "shared memory: %s, %s free (%s); dsload uses none of it, workers of a torch DataLoader do\n",
+			formatSize(s.Total), formatSize(s.Free), s.Path)
 	}
 	if d := m.Disk; d != nil {
 		fmt.Fprintf(&b, "disk: %s free of %s (%s)", formatSize(d.Free), formatSize(d.Total), d.Path)
@@ -116,7 +119,8 @@ func (m *machine) text(gpuErr error) string {
 	}
 	fmt.Fprintf(&b, "default memory cap of a build: %s (256MiB, or half of the control group's or machine's limit if that is less)\n", formatSize(m.DefaultMemory))
 	for _, name := range loader.BuiltinTokenizers() {
-		fmt.Fprintf(&b, "smallest cap with tokenizer %s and %s: %dMiB\n", name, plural(m.Processors, "worker"), (m.SmallestCaps[name]+1<<20-1)>>20)
+		fmt.Fprintf(&b, "smallest cap with tokenizer %s and %s: %dMiB\n", name, plural(m.Processors, "worker"),
+			(m.SmallestCaps[name]+1<<20-1)>>20)
 	}
 	writeGPUs(&b, m.GPUs, gpuErr)
 	b.WriteString(m.Python.text())
@@ -250,16 +254,19 @@ const (
 // settings are those that fit the machine, each with its reason.
 func (m *machine) settings() []setting {
 	limit := m.CgroupLimit
-	why := fmt.Sprintf("a build needs no more to run at full speed with %s; a larger cap only allows longer records", plural(m.Processors, "worker"))
+	why := fmt.Sprintf("a build needs no more to run at full speed with %s; a larger cap only allows longer records",
+		plural(m.Processors, "worker"))
 	if limit == 0 {
 		limit = m.Memory
 	}
 	if limit > 0 && m.DefaultMemory < 256<<20 {
-		why = fmt.Sprintf("half of the %s that this process may take, so that the page cache keeps the rest", formatSize(limit))
+		why = fmt.Sprintf("half of the %s that this process may take, so that the page cache keeps the rest",
+			formatSize(limit))
 	}
 	out := []setting{
 		{"build", "--memory", formatSize(m.DefaultMemory), why},
-		{"build", "--workers", fmt.Sprint(m.Processors), "one for each processor that this process may use; more only wait for each other"},
+		{"build", "--workers", fmt.Sprint(m.Processors),
+			"one for each processor that this process may use; more only wait for each other"},
 	}
 	if m.Disk != nil {
 		if rows := roundDown(m.Disk.Free / 2 / rowBytes); rows > 0 {
@@ -267,7 +274,8 @@ func (m *machine) settings() []setting {
 				fmt.Sprintf("rows of 512 tokens that fill half of the %s free here; the rest is for checkpoints of the model", formatSize(m.Disk.Free))})
 		}
 	}
-	out = append(out, setting{"serve", "--memory", formatSize(serve.DefaultMemory), "holds 256 trainers that read 32 rows of 512 tokens each; larger batches need more"})
+	out = append(out, setting{"serve", "--memory", formatSize(serve.DefaultMemory),
+		"holds 256 trainers that read 32 rows of 512 tokens each; larger batches need more"})
 	for _, g := range m.GPUs {
 		out = append(out, g.settings()...)
 	}
@@ -283,15 +291,18 @@ func (g *gpu) settings() []setting {
 	name := fmt.Sprintf("GPU %d", g.Index)
 	rows := (int64(gpuShare*float64(free)) - gptFixed) / gptRow
 	if rows < 1 {
-		return []setting{{name, "batch_size", "1", fmt.Sprintf("%s are free of %s, too little for GPT-2 with AdamW, which takes %s for one row; end what holds the rest, or train a smaller model", formatSize(free), formatSize(g.Total), formatSize(gptFixed+gptRow))}}
+		return []setting{{name, "batch_size", "1",
+			fmt.Sprintf("%s are free of %s, too little for GPT-2 with AdamW, which takes %s for one row; end what holds the rest, or train a smaller model", formatSize(free), formatSize(g.Total), formatSize(gptFixed+gptRow))}}
 	}
 	batch := int64(1)
 	for batch*2 <= min(rows, wantedRows) {
 		batch *= 2
 	}
 	return []setting{
-		{name, "batch_size", fmt.Sprint(batch), fmt.Sprintf("of the %s free, 90%% holds %d rows of 512 tokens of GPT-2 (124 M parameters, AdamW, bfloat16 autocast); dsload.memory.find_max_batch_size measures your model", formatSize(free), rows)},
-		{name, "accumulation", fmt.Sprint(wantedRows / batch), fmt.Sprintf("with this batch makes an optimizer step of %d rows", wantedRows)},
+		{name, "batch_size", fmt.Sprint(batch),
+			fmt.Sprintf("of the %s free, 90%% holds %d rows of 512 tokens of GPT-2 (124 M parameters, AdamW, bfloat16 autocast); dsload.memory.find_max_batch_size measures your model", formatSize(free), rows)},
+		{name, "accumulation", fmt.Sprint(wantedRows / batch),
+			fmt.Sprintf("with this batch makes an optimizer step of %d rows", wantedRows)},
 	}
 }
 

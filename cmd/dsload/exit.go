@@ -84,7 +84,8 @@ const stopGrace = 4 * time.Second
 
 type ownGrace struct{}
 
-// setOwnGrace says that the command bounds by itself how long it takes to stop, as a server does that lets its streams end.
+// setOwnGrace says that the command bounds by itself how long it takes to stop, as a server does
+// that lets its streams end.
 func setOwnGrace(ctx context.Context) {
 	if own, ok := ctx.Value(ownGrace{}).(*atomic.Bool); ok {
 		own.Store(true)

@@ -35,7 +35,8 @@ func newFaultBuild(t *testing.T) *faultBuild {
 }
 
 func (b *faultBuild) command(out string) *exec.Cmd {
-	return exec.Command(b.exe, "build", b.sources[0], b.sources[1], "--format", "text", "--max-examples", "0", "--max-length", "64", "--shard-bytes", "2MiB",
+	return exec.Command(b.exe, "build", b.sources[0], b.sources[1], "--format", "text", "--max-examples", "0",
+		"--max-length", "64", "--shard-bytes", "2MiB",
 		"--checkpoint-every", "100", "--workers", "1", "--memory", "64MiB", "--out", out, "--progress", "none")
 }
 
@@ -101,7 +102,8 @@ func TestFaultsOfTheRealSystem(t *testing.T) {
 	t.Run("vanished source", func(t *testing.T) {
 		out, away := filepath.Join(b.dir, "vanished"), b.sources[1]+".away"
 		code, messages := b.run(t, out, func(*exec.Cmd) { _ = os.Rename(b.sources[1], away) })
-		if code != exitCorrupt || !strings.Contains(messages, b.sources[1]) || !strings.Contains(messages, "restore it") {
+		if code != exitCorrupt || !strings.Contains(messages, b.sources[1]) ||
+			!strings.Contains(messages, "restore it") {
 			t.Errorf("exit code %d: %s", code, messages)
 		}
 		if err := os.Rename(away, b.sources[1]); err != nil {
@@ -113,7 +115,8 @@ func TestFaultsOfTheRealSystem(t *testing.T) {
 	t.Run("second build", func(t *testing.T) {
 		out := filepath.Join(b.dir, "locked")
 		code, messages := b.run(t, out, func(*exec.Cmd) {
-			if code, second := b.run(t, out, nil); code != exitFailed || !strings.Contains(second, "in use by another build: process") {
+			if code, second := b.run(t, out, nil); code != exitFailed ||
+				!strings.Contains(second, "in use by another build: process") {
 				t.Errorf("the second build: exit code %d: %s", code, second)
 			}
 		})
@@ -125,11 +128,13 @@ func TestFaultsOfTheRealSystem(t *testing.T) {
 	// The kernel writes as much as the limit lets it and fails the rest: a short write.
 	t.Run("limit on the size of files", func(t *testing.T) {
 		out := filepath.Join(b.dir, "limited")
-		limited := exec.Command("sh", append([]string{"-c", `ulimit -f 1001 && exec "$0" "$@"`}, b.command(out).Args...)...)
+		limited := exec.Command("sh", append([]string{"-c", `ulimit -f 1001 && exec "$0" "$@"`},
+			b.command(out).Args...)...)
 		var messages bytes.Buffer
 		limited.Stderr = &messages
 		_ = limited.Run() // the exit code tells
-		if code := limited.ProcessState.ExitCode(); code != exitLimit || !strings.Contains(messages.String(), "ulimit -f") {
+		if code := limited.ProcessState.ExitCode(); code != exitLimit ||
+			!strings.Contains(messages.String(), "ulimit -f") {
 			t.Errorf("exit code %d: %s", code, messages.String())
 		}
 		b.completes(t, out, want)

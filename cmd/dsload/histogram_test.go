@@ -14,7 +14,8 @@ import (
 // A histogram has every row, no line is wider than asked for, and the longest bar is that of the most rows.
 func TestHistogram(t *testing.T) {
 	for _, lengths := range [][][3]int64{
-		{{1, 5, 5}}, {{0, 1, 0}, {7, 9, 63}, {127, 1_000_000, 127_000_000}}, {{128, 5, 640}, {4096, 12, 50_000}, {1 << 20, 1, 1 << 20}},
+		{{1, 5, 5}}, {{0, 1, 0}, {7, 9, 63}, {127, 1_000_000, 127_000_000}},
+		{{128, 5, 640}, {4096, 12, 50_000}, {1 << 20, 1, 1 << 20}},
 	} {
 		var want float64
 		for _, b := range lengths {
@@ -71,7 +72,8 @@ func TestExplainInColours(t *testing.T) {
 	if len(seen) < 3 {
 		t.Errorf("codes %v", seen)
 	}
-	if rest := sgr.ReplaceAllString(out.String(), ""); strings.IndexFunc(rest, acts) >= 0 || !strings.Contains(rest, `\x1b]0;pwned\x07`) {
+	if rest := sgr.ReplaceAllString(out.String(), ""); strings.IndexFunc(rest, acts) >= 0 ||
+		!strings.Contains(rest, `\x1b]0;pwned\x07`) {
 		t.Errorf("%q", rest)
 	}
 }

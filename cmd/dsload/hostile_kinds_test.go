@@ -59,7 +59,8 @@ func (m *hostileMaker) json() hostileCase {
 	case 0:
 		parts = []any{`{"text":"a","`, times{"k", n}, `":1}`, "\n"}
 	case 1:
-		parts = []any{`{"text":"a","n":`, times{pick(m, "1", "9", "0.0"), 1}, times{"1", n}, pick(m, "", "e5", "e-99999999"), "}\n"}
+		parts = []any{`{"text":"a","n":`, times{pick(m, "1", "9", "0.0"), 1}, times{"1", n},
+			pick(m, "", "e5", "e-99999999"), "}\n"}
 	case 2:
 		escape := pick(m, `\u0041`, `\ud83d\ude00`, `\ud800`, `\n`, `\\`, `\u0000`)
 		parts = []any{`{"text":"`, times{escape, n / len(escape)}, `"}`, "\n"}
@@ -113,8 +114,9 @@ func (m *hostileMaker) vocabulary() hostileCase {
 		for i := range min(n, 200000) {
 			vocab[fmt.Sprintf("%s%x", strings.Repeat("#", i%20), i)] = len(vocab)
 		}
-		j["model"] = map[string]any{"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": strings.Repeat("#", pick(m, 2, 5000, 1000000)),
-			"max_input_chars_per_word": pick(m, 100, 1000000, math.MaxInt32), "vocab": vocab}
+		j["model"] = map[string]any{"type": "WordPiece", "unk_token": "[UNK]",
+			"continuing_subword_prefix": strings.Repeat("#", pick(m, 2, 5000, 1000000)),
+			"max_input_chars_per_word":  pick(m, 100, 1000000, math.MaxInt32), "vocab": vocab}
 	case 2: // long merges
 		vocab, merges, piece := map[string]int{"a": 0}, []any{}, "a"
 		for range min(n/100, 2000) {
@@ -132,20 +134,27 @@ func (m *hostileMaker) vocabulary() hostileCase {
 	case 4: // steps that each make more of a text
 		steps := []any{}
 		for range pick(m, 1, 10, 1000) {
-			steps = append(steps, pick[any](m, map[string]any{"type": "NFKD"}, map[string]any{"type": "NFKC"}, map[string]any{"type": "Lowercase"}, map[string]any{"type": "StripAccents"},
-				map[string]any{"type": "Strip", "strip_left": true, "strip_right": true}, map[string]any{"type": "Prepend", "prepend": "ab"},
-				map[string]any{"type": "Replace", "pattern": map[string]string{"Regex": pick(m, "a", "", "b*", ".")}, "content": "ﷺ"}))
+			steps = append(steps, pick[any](m, map[string]any{"type": "NFKD"}, map[string]any{"type": "NFKC"},
+				map[string]any{"type": "Lowercase"}, map[string]any{"type": "StripAccents"},
+				map[string]any{"type": "Strip", "strip_left": true, "strip_right": true},
+				map[string]any{"type": "Prepend", "prepend": "ab"},
+				map[string]any{"type": "Replace", "pattern": map[string]string{"Regex": pick(m, "a", "", "b*", ".")},
+					"content": "ﷺ"}))
 		}
 		j["normalizer"] = map[string]any{"type": "Sequence", "normalizers": steps}
 	case 5: // a charsmap
 		charsmap := binary.LittleEndian.AppendUint32(nil, uint32(pick(m, 4, 1<<20, math.MaxUint32)))
 		charsmap = append(charsmap, bytes.Repeat([]byte(pick(m, "\x00", "\xff", "a\x00\x00\x80")), n)...)
-		j["normalizer"] = map[string]any{"type": "Precompiled", "precompiled_charsmap": base64.StdEncoding.EncodeToString(charsmap)}
+		j["normalizer"] = map[string]any{"type": "Precompiled",
+			"precompiled_charsmap": base64.StdEncoding.EncodeToString(charsmap)}
 	case 6: // pre-tokenizers in a row
 		steps := []any{}
 		for range pick(m, 10, 500) {
-			steps = append(steps, pick[any](m, map[string]any{"type": "Digits", "individual_digits": true}, map[string]any{"type": "Punctuation", "behavior": "Isolated"},
-				map[string]any{"type": "Split", "pattern": map[string]string{"Regex": pick(m, `(a|b)*c`, `\s+(?!\S)`, `.`)}, "behavior": "Isolated", "invert": m.rnd.IntN(2) == 0}))
+			steps = append(steps, pick[any](m, map[string]any{"type": "Digits", "individual_digits": true},
+				map[string]any{"type": "Punctuation", "behavior": "Isolated"},
+				map[string]any{"type": "Split",
+					"pattern":  map[string]string{"Regex": pick(m, `(a|b)*c`, `\s+(?!\S)`, `.`)},
+					"behavior": "Isolated", "invert": m.rnd.IntN(2) == 0}))
 		}
 		j["pre_tokenizer"] = map[string]any{"type": "Sequence", "pretokenizers": steps}
 	case 7: // ranks
@@ -177,7 +186,8 @@ func (m *hostileMaker) vocabulary() hostileCase {
 		raw = string(b)
 	}
 	if m.rnd.IntN(3) == 0 {
-		j["truncation"] = map[string]any{"direction": "Right", "max_length": pick(m, 0, 1, math.MaxInt32), "strategy": "LongestFirst", "stride": 0}
+		j["truncation"] = map[string]any{"direction": "Right", "max_length": pick(m, 0, 1, math.MaxInt32),
+			"strategy": "LongestFirst", "stride": 0}
 	}
 	if raw == "" {
 		data, err := json.Marshal(j)
@@ -186,7 +196,8 @@ func (m *hostileMaker) vocabulary() hostileCase {
 		}
 		raw = string(data)
 	}
-	args := []string{"build", m.file(".txt", "a b aa bb w1 ▁w2\n", times{m.word(), pick(m, 4000, 400000)}, "\n"), "--format", "text", "--tokenizer", m.file(ending, raw)}
+	args := []string{"build", m.file(".txt", "a b aa bb w1 ▁w2\n", times{m.word(), pick(m, 4000, 400000)}, "\n"),
+		"--format", "text", "--tokenizer", m.file(ending, raw)}
 	if ending == ".tiktoken" {
 		args = append(args, "--tokenizer-pattern", "gpt2")
 	}
@@ -210,7 +221,8 @@ func (m *hostileMaker) tree() hostileCase {
 		m.deep(root, pick(m, 10, 1000, 10000), strings.Repeat("d", pick(m, 1, 200)))
 	case 1:
 		for i := range pick(m, 10, 5000) {
-			must(os.Symlink(pick(m, ".", "..", "/dev/zero", "nowhere", root), filepath.Join(root, fmt.Sprintf("l%d.txt", i))))
+			must(os.Symlink(pick(m, ".", "..", "/dev/zero", "nowhere", root),
+				filepath.Join(root, fmt.Sprintf("l%d.txt", i))))
 		}
 	case 2:
 		must(syscall.Mkfifo(filepath.Join(root, "pipe.txt"), 0o644))
@@ -220,7 +232,8 @@ func (m *hostileMaker) tree() hostileCase {
 			w := gzip.NewWriter(&b)
 			writeParts(m.t, w, times{pick(m, "a", `{"text":"`, "a b\n"), 4 << 20})
 			must(w.Close())
-			must(os.WriteFile(filepath.Join(root, fmt.Sprintf("%d%s", i, pick(m, ".txt.gz", ".jsonl.gz", ".csv.gz"))), b.Bytes(), 0o644))
+			must(os.WriteFile(filepath.Join(root, fmt.Sprintf("%d%s", i, pick(m, ".txt.gz", ".jsonl.gz", ".csv.gz"))),
+				b.Bytes(), 0o644))
 		}
 		args = append(args, "--on-bad-record", "skip")
 	}
@@ -270,9 +283,12 @@ func (m *hostileMaker) tcp(datasets ...string) hostileCase {
 		args = append(args, "--tls-cert", cert, "--tls-key", key, "--token-file", token)
 	}
 	n := pick(m, 10, 300, 1000)
-	path := pick(m, "/healthz", "/metrics", "/", "/v1/dataset", "/v1/batches?epochs=0&batch_size=64", "/v1/batches?epochs=0&batch_size=4096&bucket=100000&shuffle=full",
-		"/v1/batches?start="+strings.Repeat("9", 8000), "/"+strings.Repeat("%41", 3000), "/v1/batches?epochs=0&max_tokens=100000000&padding=max_length")
-	request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n", pick(m, "GET", "GET", "HEAD", "POST"), path)
+	path := pick(m, "/healthz", "/metrics", "/", "/v1/dataset", "/v1/batches?epochs=0&batch_size=64",
+		"/v1/batches?epochs=0&batch_size=4096&bucket=100000&shuffle=full",
+		"/v1/batches?start="+strings.Repeat("9", 8000), "/"+strings.Repeat("%41", 3000),
+		"/v1/batches?epochs=0&max_tokens=100000000&padding=max_length")
+	request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n",
+		pick(m, "GET", "GET", "HEAD", "POST"), path)
 	pipelined, churn, slow := pick(m, 1, 50, 1000), m.rnd.IntN(4) == 0, m.rnd.IntN(2) == 0
 	return hostileCase{cap: pick[int64](m, 32, 48, 64), args: args, crowd: func(t *testing.T, _ string) {
 		var open []net.Conn
@@ -319,7 +335,8 @@ func selfSigned(t *testing.T) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(crand.Reader, of, of, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +346,8 @@ func selfSigned(t *testing.T) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "PRIVATE KEY", Bytes: secret}} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

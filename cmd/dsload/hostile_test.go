@@ -51,7 +51,8 @@ func TestHostileConfigurations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it runs the program under a control group again and again")
 	}
-	count, seed, only := countFromEnv(t, "DSLOAD_HOSTILE", 21), countFromEnv(t, "DSLOAD_HOSTILE_SEED", 1), countFromEnv(t, "DSLOAD_HOSTILE_CASE", -1)
+	count, seed, only := countFromEnv(t, "DSLOAD_HOSTILE", 21), countFromEnv(t, "DSLOAD_HOSTILE_SEED", 1),
+		countFromEnv(t, "DSLOAD_HOSTILE_CASE", -1)
 	t.Logf("DSLOAD_HOSTILE=%d DSLOAD_HOSTILE_SEED=%d", count, seed)
 	if _, err := newCgroup(t, 64<<20); err != nil {
 		if os.Getenv("DSLOAD_REQUIRE_CGROUP") != "" {
@@ -61,7 +62,8 @@ func TestHostileConfigurations(t *testing.T) {
 	}
 	exe := builtProgram(t)
 	served := filepath.Join(t.TempDir(), "served")
-	if out, err := exec.Command(exe, "build", "synth://wikitext?seed=1", "--max-examples", "2000", "--out", served, "--progress", "none").CombinedOutput(); err != nil {
+	if out, err := exec.Command(exe, "build", "synth://wikitext?seed=1", "--max-examples", "2000", "--out", served,
+		"--progress", "none").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	sources := manySources(t, exe)
@@ -69,10 +71,12 @@ func TestHostileConfigurations(t *testing.T) {
 		kind string
 		draw func(*hostileMaker) hostileCase
 	}{
-		{"template", (*hostileMaker).template}, {"tokenizer", (*hostileMaker).tokenizer}, {"folder", (*hostileMaker).folder}, {"regex", (*hostileMaker).regex},
+		{"template", (*hostileMaker).template}, {"tokenizer", (*hostileMaker).tokenizer},
+		{"folder", (*hostileMaker).folder}, {"regex", (*hostileMaker).regex},
 		{"data", (*hostileMaker).data}, {"line", (*hostileMaker).line}, {"bomb", (*hostileMaker).bomb},
 		{"server", func(m *hostileMaker) hostileCase { return m.server(served) }},
-		{"csv", (*hostileMaker).csv}, {"json", (*hostileMaker).json}, {"vocabulary", (*hostileMaker).vocabulary}, {"tree", (*hostileMaker).tree},
+		{"csv", (*hostileMaker).csv}, {"json", (*hostileMaker).json}, {"vocabulary", (*hostileMaker).vocabulary},
+		{"tree", (*hostileMaker).tree},
 		{"tcp", func(m *hostileMaker) hostileCase { return m.tcp(served, sources) }},
 	}
 	kinds := map[string]int{}
@@ -107,7 +111,8 @@ func (c *hostileCase) run(t *testing.T, exe, dir string) {
 	} else {
 		args = append(args, "--out", filepath.Join(dir, "out"), "--progress", "none")
 	}
-	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `echo $$ > "$0" && exec "$@"`, group.procs, exe}, args...)...)
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `echo $$ > "$0" && exec "$@"`, group.procs, exe},
+		args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if c.feed != nil {
@@ -140,8 +145,9 @@ func (c *hostileCase) run(t *testing.T, exe, dir string) {
 	}
 }
 
-// watchPeak looks at a process's memory until the function that it returns is called, and that tells the most it has seen. What the kernel says once a
-// process has ended counts the one it was forked from, too.
+// watchPeak looks at a process's memory until the function that it returns is called, and that
+// tells the most it has seen. What the kernel says once a process has ended counts the one it was
+// forked from, too.
 func watchPeak(pid int) func() int64 {
 	stop, result := make(chan struct{}), make(chan int64)
 	go func() {
@@ -243,7 +249,8 @@ func writeParts(t *testing.T, w io.Writer, parts ...any) {
 
 // word is a string of one of the kinds that engines find hard.
 func (m *hostileMaker) word() string {
-	return pick(m, "a", "ab ", " ", "é", "\u0301", "word number 7, ", "👩\u200d", "中文", "\xff", "<&\"'>", "0123456789", "Ａ", "{{.text}}", "\t", "İ", "zzzzzzzz")
+	return pick(m, "a", "ab ", " ", "é", "\u0301", "word number 7, ", "👩\u200d", "中文", "\xff", "<&\"'>", "0123456789",
+		"Ａ", "{{.text}}", "\t", "İ", "zzzzzzzz")
 }
 
 // template draws templates that double, pad, escape, loop, recur and print.
@@ -252,9 +259,12 @@ func (m *hostileMaker) template() hostileCase {
 	big := pick(m, `"x"`, `.text`, `.big`, `(printf "%99999d" 1)`, `(printf "%999999s" "")`)
 	fmt.Fprintf(&b, `{{$x := %s}}`, big)
 	for range 1 + m.rnd.IntN(5) {
-		step := pick(m, `{{$x = printf "%s%s" $x $x}}`, `{{$x = print $x $x $x}}`, `{{$x = println $x $x}}`, `{{$x = html $x}}`, `{{$x = js $x}}`, `{{$x = urlquery $x}}`, `{{$x = upper $x}}`,
-			`{{$x = printf "%q" $x}}`, `{{$x = printf "% #x" $x}}`, `{{$x = printf "%[1]s%[1]s%[1]s%[1]s" $x}}`, `{{$y := printf "%999999d%999999d" 1 2}}`, `{{$y := print $.map}}`, `{{$y := printf "%#v" $}}`,
-			`{{if eq $x $x}}{{end}}`, `{{range $.list}}{{range $.list}}{{end}}{{end}}`, `{{range $.map}}{{end}}`, `{{$x}}`, `{{$.map}}`)
+		step := pick(m, `{{$x = printf "%s%s" $x $x}}`, `{{$x = print $x $x $x}}`, `{{$x = println $x $x}}`,
+			`{{$x = html $x}}`, `{{$x = js $x}}`, `{{$x = urlquery $x}}`, `{{$x = upper $x}}`,
+			`{{$x = printf "%q" $x}}`, `{{$x = printf "% #x" $x}}`, `{{$x = printf "%[1]s%[1]s%[1]s%[1]s" $x}}`,
+			`{{$y := printf "%999999d%999999d" 1 2}}`, `{{$y := print $.map}}`, `{{$y := printf "%#v" $}}`,
+			`{{if eq $x $x}}{{end}}`, `{{range $.list}}{{range $.list}}{{end}}{{end}}`, `{{range $.map}}{{end}}`,
+			`{{$x}}`, `{{$.map}}`)
 		switch m.rnd.IntN(4) {
 		case 0:
 			fmt.Fprintf(&b, `{{range %d}}%s{{end}}`, pick(m, 10, 1000, 100000, 1<<62), step)
@@ -263,7 +273,8 @@ func (m *hostileMaker) template() hostileCase {
 		case 2:
 			name := pick(m, "r", "s", "t")
 			if !strings.Contains(b.String(), fmt.Sprintf("define %q", name)) {
-				fmt.Fprintf(&b, `{{define %q}}{{$x := .}}%s{{template %q $x}}{{end}}`, name, strings.ReplaceAll(step, "$.", "$x."), name)
+				fmt.Fprintf(&b, `{{define %q}}{{$x := .}}%s{{template %q $x}}{{end}}`, name,
+					strings.ReplaceAll(step, "$.", "$x."), name)
 			}
 			fmt.Fprintf(&b, `{{template %q $x}}`, name)
 		default:
@@ -272,15 +283,18 @@ func (m *hostileMaker) template() hostileCase {
 	}
 	b.WriteString(`{{len $x}} {{.text}}`)
 	n := pick(m, 1, 1000, 100000)
-	data := m.file(".jsonl", `{"text":"t","big":"`, times{"b<é", n}, `","list":[`, times{"1,", n}, `1],"map":{"":0`, times{`,"k":1`, 3}, `}}`, "\n")
-	return hostileCase{cap: m.caps(), args: []string{"build", data, "--template", m.file(".tmpl", b.String()), "--on-bad-record", pick(m, "fail", "skip")}}
+	data := m.file(".jsonl", `{"text":"t","big":"`, times{"b<é", n}, `","list":[`, times{"1,", n}, `1],"map":{"":0`,
+		times{`,"k":1`, 3}, `}}`, "\n")
+	return hostileCase{cap: m.caps(), args: []string{"build", data, "--template", m.file(".tmpl", b.String()),
+		"--on-bad-record", pick(m, "fail", "skip")}}
 }
 
 // tokenizer draws tokenizer files whose parts make text longer, and large vocabularies.
 func (m *hostileMaker) tokenizer() hostileCase {
 	j := plainTokenizer()
 	replace := func(from, to string, n int) map[string]any {
-		return map[string]any{"type": "Replace", "pattern": map[string]string{"String": from}, "content": strings.Repeat(to, n)}
+		return map[string]any{"type": "Replace", "pattern": map[string]string{"String": from},
+			"content": strings.Repeat(to, n)}
 	}
 	switch m.rnd.IntN(5) {
 	case 0:
@@ -290,11 +304,13 @@ func (m *hostileMaker) tokenizer() hostileCase {
 		}
 		j["normalizer"] = map[string]any{"type": "Sequence", "normalizers": chain}
 	case 1:
-		j["normalizer"] = map[string]any{"type": "Prepend", "prepend": strings.Repeat("b", pick(m, 100, 100000, 5000000))}
+		j["normalizer"] = map[string]any{"type": "Prepend", "prepend": strings.Repeat("b",
+			pick(m, 100, 100000, 5000000))}
 	case 2:
 		added := []any{}
 		for i := range pick(m, 100, 10000, 100000) {
-			added = append(added, map[string]any{"id": 1000 + i, "content": fmt.Sprintf("<w%d>", i), "special": i%2 == 0, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false})
+			added = append(added, map[string]any{"id": 1000 + i, "content": fmt.Sprintf("<w%d>", i),
+				"special": i%2 == 0, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false})
 		}
 		j["added_tokens"] = added
 	case 3:
@@ -310,8 +326,10 @@ func (m *hostileMaker) tokenizer() hostileCase {
 		m.t.Fatal(err)
 	}
 	padding := times{" ", pick(m, 0, 0, 1<<20, 100<<20)}
-	return hostileCase{cap: m.caps(), args: []string{"build", m.file(".txt", "a b aa bb\n", times{m.word(), pick(m, 4000, 400000)}, "\n"),
-		"--format", "text", "--tokenizer", m.file(".json", padding, string(data)), "--max-length", fmt.Sprint(pick(m, 512, 1000000))}}
+	return hostileCase{cap: m.caps(), args: []string{"build", m.file(".txt", "a b aa bb\n",
+		times{m.word(), pick(m, 4000, 400000)}, "\n"),
+		"--format", "text", "--tokenizer", m.file(".json", padding, string(data)), "--max-length",
+		fmt.Sprint(pick(m, 512, 1000000))}}
 }
 
 // plainTokenizer is a small tokenizer.json.
@@ -320,8 +338,10 @@ func plainTokenizer() map[string]any {
 	for c := '!'; c <= '~'; c++ {
 		vocab[string(c)] = len(vocab)
 	}
-	return map[string]any{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []any{}, "normalizer": nil, "pre_tokenizer": map[string]any{"type": "Whitespace"},
-		"post_processor": nil, "decoder": nil, "model": map[string]any{"type": "BPE", "dropout": nil, "unk_token": "?", "continuing_subword_prefix": nil,
+	return map[string]any{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []any{},
+		"normalizer": nil, "pre_tokenizer": map[string]any{"type": "Whitespace"},
+		"post_processor": nil, "decoder": nil, "model": map[string]any{"type": "BPE", "dropout": nil,
+			"unk_token": "?", "continuing_subword_prefix": nil,
 			"end_of_word_suffix": nil, "fuse_unk": false, "byte_fallback": false, "vocab": vocab, "merges": []any{}}}
 }
 
@@ -336,7 +356,8 @@ func (m *hostileMaker) folder() hostileCase {
 			m.t.Fatal(err)
 		}
 		for f := range files {
-			if err := os.Link(one, filepath.Join(dir, fmt.Sprintf("%d%s.txt", f, strings.Repeat("f", pad)))); err != nil {
+			if err := os.Link(one, filepath.Join(dir, fmt.Sprintf("%d%s.txt", f,
+				strings.Repeat("f", pad)))); err != nil {
 				m.t.Fatal(err)
 			}
 		}
@@ -362,12 +383,14 @@ func (m *hostileMaker) regex() hostileCase {
 		b.WriteString(strings.Repeat(pick(m, `\p{L}?`, `[a-z]*`, `(?:a|b)+`, `\s*`), min(n, 1000)))
 	}
 	j := plainTokenizer()
-	j["pre_tokenizer"] = map[string]any{"type": "Split", "pattern": map[string]string{"Regex": b.String()}, "behavior": "Isolated", "invert": false}
+	j["pre_tokenizer"] = map[string]any{"type": "Split", "pattern": map[string]string{"Regex": b.String()},
+		"behavior": "Isolated", "invert": false}
 	data, err := json.Marshal(j)
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return hostileCase{cap: m.caps(), args: []string{"build", m.file(".txt", "w1 w2 aaa\n", times{m.word(), 20000}, "\n"), "--format", "text", "--tokenizer", m.file(".json", string(data))}}
+	return hostileCase{cap: m.caps(), args: []string{"build", m.file(".txt", "w1 w2 aaa\n", times{m.word(), 20000},
+		"\n"), "--format", "text", "--tokenizer", m.file(".json", string(data))}}
 }
 
 // data draws JSON lines whose values take more decoded than written.
@@ -393,7 +416,8 @@ func (m *hostileMaker) data() hostileCase {
 // line draws one very long line, also through standard input.
 func (m *hostileMaker) line() hostileCase {
 	parts := []any{times{m.word(), pick(m, 1000, 1<<20, 4<<20)}, times{m.word(), pick(m, 1, 1<<18)}, "\n"}
-	c := hostileCase{cap: m.caps(), args: []string{"build", "--format", pick(m, "text", "document", "auto", "jsonl", "csv"), "--max-length", fmt.Sprint(pick(m, 1, 512, 1<<18))}}
+	c := hostileCase{cap: m.caps(), args: []string{"build", "--format",
+		pick(m, "text", "document", "auto", "jsonl", "csv"), "--max-length", fmt.Sprint(pick(m, 1, 512, 1<<18))}}
 	if m.rnd.IntN(2) == 0 {
 		c.args = append(c.args, "-")
 		c.feed = func(stdin io.Writer) {
@@ -402,7 +426,8 @@ func (m *hostileMaker) line() hostileCase {
 				if !ok {
 					p = times{fmt.Sprint(part), 1}
 				}
-				if _, err := io.Copy(stdin, io.LimitReader(&endless{text: p.text}, int64(p.n*len(p.text)))); err != nil {
+				if _, err := io.Copy(stdin, io.LimitReader(&endless{text: p.text},
+					int64(p.n*len(p.text)))); err != nil {
 					return // the program has ended, which is judged elsewhere
 				}
 			}
@@ -443,40 +468,46 @@ func (m *hostileMaker) bomb() hostileCase {
 	if err := w.Close(); err != nil {
 		m.t.Fatal(err)
 	}
-	return hostileCase{cap: m.caps(), args: []string{"build", m.file(".txt"+ending, b.String()), "--format", pick(m, "auto", "text", "document")}}
+	return hostileCase{cap: m.caps(), args: []string{"build", m.file(".txt"+ending, b.String()), "--format",
+		pick(m, "auto", "text", "document")}}
 }
 
 // server draws clients that ask for much and read nothing.
 func (m *hostileMaker) server(dataset string) hostileCase {
 	n := pick(m, 10, 200, 800)
-	request := pick(m, "GET /healthz HTTP/1.1\r\nHost: dsload\r\nX: "+strings.Repeat("a", 12000), "GET /v1/batches?epochs=0&batch_size=64 HTTP/1.1\r\nHost: dsload\r\n\r\n",
-		"GET /v1/dataset HTTP/1.1\r\nHost: dsload\r\n\r\n", "GET /v1/batches?epochs=0&batch_size=100000&bucket=2000 HTTP/1.1\r\nHost: dsload\r\n\r\n", "GET / HTTP/1.1\r\n"+strings.Repeat("A: b\r\n", 500),
-		"POST /v1/batches HTTP/1.1\r\nHost: dsload\r\nContent-Length: 99999999\r\n\r\n"+strings.Repeat("x", 10000), "\x16\x03\x01garbage")
+	request := pick(m, "GET /healthz HTTP/1.1\r\nHost: dsload\r\nX: "+strings.Repeat("a", 12000),
+		"GET /v1/batches?epochs=0&batch_size=64 HTTP/1.1\r\nHost: dsload\r\n\r\n",
+		"GET /v1/dataset HTTP/1.1\r\nHost: dsload\r\n\r\n",
+		"GET /v1/batches?epochs=0&batch_size=100000&bucket=2000 HTTP/1.1\r\nHost: dsload\r\n\r\n",
+		"GET / HTTP/1.1\r\n"+strings.Repeat("A: b\r\n", 500),
+		"POST /v1/batches HTTP/1.1\r\nHost: dsload\r\nContent-Length: 99999999\r\n\r\n"+strings.Repeat("x", 10000),
+		"\x16\x03\x01garbage")
 	again := m.rnd.IntN(3)
-	return hostileCase{cap: pick[int64](m, 32, 48, 64), args: []string{"serve", dataset, "--drain", "1s"}, crowd: func(t *testing.T, socket string) {
-		var open []net.Conn
-		for range n {
-			c, err := net.DialTimeout("unix", socket, time.Second)
-			if err != nil {
-				break
-			}
-			open = append(open, c)
-			for range 1 + again {
-				_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
-				if _, err := io.WriteString(c, request); err != nil {
+	return hostileCase{cap: pick[int64](m, 32, 48, 64), args: []string{"serve", dataset, "--drain", "1s"},
+		crowd: func(t *testing.T, socket string) {
+			var open []net.Conn
+			for range n {
+				c, err := net.DialTimeout("unix", socket, time.Second)
+				if err != nil {
 					break
 				}
+				open = append(open, c)
+				for range 1 + again {
+					_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+					if _, err := io.WriteString(c, request); err != nil {
+						break
+					}
+				}
 			}
-		}
-		// A stream that is served shows that the others had their turn.
-		if c, err := net.DialTimeout("unix", socket, time.Second); err == nil {
-			_ = c.SetDeadline(time.Now().Add(2 * time.Second))
-			_, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: dsload\r\nConnection: close\r\n\r\n")
-			_, _ = io.Copy(io.Discard, c)
-			c.Close()
-		}
-		for _, c := range open {
-			c.Close()
-		}
-	}}
+			// A stream that is served shows that the others had their turn.
+			if c, err := net.DialTimeout("unix", socket, time.Second); err == nil {
+				_ = c.SetDeadline(time.Now().Add(2 * time.Second))
+				_, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: dsload\r\nConnection: close\r\n\r\n")
+				_, _ = io.Copy(io.Discard, c)
+				c.Close()
+			}
+			for _, c := range open {
+				c.Close()
+			}
+		}}
 }

@@ -34,7 +34,8 @@ var injections = []injection{
 	{"renameat", "error=EACCES", false, exitFailed, "make the folder writable"},
 	{"read", "error=EIO", true, exitFailed, "once it can be read again"},
 	{"pwrite64,fsync,renameat,unlinkat", "signal=KILL", false, -1, ""},
-	{"pwrite64,fsync,renameat,unlinkat", "signal=TERM", false, exitInterrupted, "stopping at a safe point"}, // two threads may get it, and the second ends the process,
+	{"pwrite64,fsync,renameat,unlinkat", "signal=TERM", false, exitInterrupted, "stopping at a safe point"},
+	// two threads may get it, and the second ends the process,
 }
 
 // TestInjectedFaults makes system calls of the program fail, or a signal meet it there; each time
@@ -61,8 +62,10 @@ func TestInjectedFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	build := func(out string, tracer ...string) (int, string) {
-		args := append(tracer, exe, "build", source, "--format", "text", "--max-examples", "0", "--max-val-examples", "40", "--max-length", "64",
-			"--shard-bytes", "256KiB", "--checkpoint-every", "50", "--workers", "1", "--memory", "64MiB", "--out", out, "--progress", "none")
+		args := append(tracer, exe, "build", source, "--format", "text", "--max-examples", "0", "--max-val-examples",
+			"40", "--max-length", "64",
+			"--shard-bytes", "256KiB", "--checkpoint-every", "50", "--workers", "1", "--memory", "64MiB", "--out",
+			out, "--progress", "none")
 		cmd := exec.Command(args[0], args[1:]...)
 		var messages bytes.Buffer
 		cmd.Stderr = &messages

@@ -37,8 +37,10 @@ func TestKilledAdditionsEndWithTheSameBytes(t *testing.T) {
 		}
 	}
 	command := func(step int, out string, workers int) *exec.Cmd {
-		args := []string{"build", sources[step], "--out", filepath.Join(dir, out), "--dedup", "near", "--no-match", "ab c", "--max-val-examples", "50", "--shard-bytes",
-			"256KiB", "--max-length", "64", "--checkpoint-every", "200", "--memory", "64MiB", "--progress", "none", "--workers", strconv.Itoa(workers)}
+		args := []string{"build", sources[step], "--out", filepath.Join(dir, out), "--dedup", "near", "--no-match",
+			"ab c", "--max-val-examples", "50", "--shard-bytes",
+			"256KiB", "--max-length", "64", "--checkpoint-every", "200", "--memory", "64MiB", "--progress", "none",
+			"--workers", strconv.Itoa(workers)}
 		if step == 1 {
 			args = append(args, "--append")
 		}
@@ -63,7 +65,8 @@ func TestKilledAdditionsEndWithTheSameBytes(t *testing.T) {
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				timer := time.AfterFunc(time.Duration(rnd.Int64N(int64(alone[step]))), func() { _ = cmd.Process.Kill() })
+				timer := time.AfterFunc(time.Duration(rnd.Int64N(int64(alone[step]))),
+					func() { _ = cmd.Process.Kill() })
 				err := cmd.Wait()
 				timer.Stop()
 				if err == nil {

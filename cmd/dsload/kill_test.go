@@ -41,7 +41,8 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 		}
 		args = append(args, path)
 	}
-	args = append(args, "synth://recipes?seed=3", "--format", "auto", "--max-examples", "90000", "--max-val-examples", "300", "--max-length", "128",
+	args = append(args, "synth://recipes?seed=3", "--format", "auto", "--max-examples", "90000", "--max-val-examples",
+		"300", "--max-length", "128",
 		"--shard-bytes", "1MiB", "--checkpoint-every", "500", "--memory", "128MiB", "--progress", "none")
 	build := func(out string, workers int) *exec.Cmd {
 		return exec.Command(exe, append(args, "--out", filepath.Join(dir, out), "--workers", strconv.Itoa(workers))...)

@@ -43,7 +43,8 @@ func TestCapHoldsInsideACgroup(t *testing.T) {
 	}
 	exe, dir := builtProgram(t), t.TempDir()
 	args := func(out, memory, workers string) []string {
-		return []string{"build", "synth://wikitext?seed=7", "--max-bytes", "2GB", "--max-examples", "0", "--memory", memory, "--workers", workers,
+		return []string{"build", "synth://wikitext?seed=7", "--max-bytes", "2GB", "--max-examples", "0", "--memory",
+			memory, "--workers", workers,
 			"--out", filepath.Join(dir, out), "--progress", "none", "--json"}
 	}
 	capped := exec.Command(exe, args("capped", "64MiB", "2")...)
@@ -59,7 +60,8 @@ func TestCapHoldsInsideACgroup(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("peak resident set %.1f MiB under a cap of %d MiB for %d MB of text", float64(summary.PeakRSSBytes)/(1<<20), capBytes>>20, summary.TextBytes/1e6)
+	t.Logf("peak resident set %.1f MiB under a cap of %d MiB for %d MB of text",
+		float64(summary.PeakRSSBytes)/(1<<20), capBytes>>20, summary.TextBytes/1e6)
 	if summary.PeakRSSBytes > capBytes {
 		t.Errorf("peak resident set %d bytes above the cap of %d", summary.PeakRSSBytes, capBytes)
 	}
@@ -108,7 +110,8 @@ func newCgroup(t *testing.T, limit int64) (*cgroup, error) {
 	}
 	t.Cleanup(func() { _ = os.Remove(dir) }) // the kernel frees it once its processes are gone
 	for file, value := range files {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644); err != nil && !strings.HasPrefix(file, "memory.swap") {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644); err != nil &&
+			!strings.HasPrefix(file, "memory.swap") {
 			return nil, err
 		}
 	}
@@ -121,7 +124,8 @@ func newCgroup(t *testing.T, limit int64) (*cgroup, error) {
 
 // run starts cmd inside the group: a shell joins it and becomes the command.
 func (g *cgroup) run(cmd *exec.Cmd) error {
-	shell := exec.Command("sh", append([]string{"-c", `echo $$ > "$0" && exec "$@"`, g.procs, cmd.Path}, cmd.Args[1:]...)...)
+	shell := exec.Command("sh", append([]string{"-c", `echo $$ > "$0" && exec "$@"`, g.procs, cmd.Path},
+		cmd.Args[1:]...)...)
 	shell.Stdout, shell.Stderr = cmd.Stdout, cmd.Stderr
 	return shell.Run()
 }

@@ -67,7 +67,8 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		return usagef("plan: --partitions N says how many partitions to cut; see 'dsload plan -h'")
 	}
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
-		return usagef("plan: --out %s: it is a folder; name a file for the plan, such as %s", out, filepath.Join(out, "plan.json"))
+		return usagef("plan: --out %s: it is a folder; name a file for the plan, such as %s", out,
+			filepath.Join(out, "plan.json"))
 	}
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
 		return err
@@ -164,7 +165,8 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 	if *o, err = plan.PartOptions(number); err != nil {
 		return err
 	}
-	o.Out, o.Memory, o.Workers, o.Overwrite, o.Stdin = given.Out, given.Memory, given.Workers, given.Overwrite, given.Stdin
+	o.Out, o.Memory, o.Workers, o.Overwrite, o.Stdin = given.Out, given.Memory, given.Workers, given.Overwrite,
+		given.Stdin
 	if strings.Contains(o.Out, "://") {
 		return usagef("build: --out %s: partitions are built into a folder that all machines share; merge there, and copy the dataset to the bucket", oneLine(o.Out))
 	}

@@ -141,7 +141,8 @@ func TestRemoteExitCodes(t *testing.T) {
 		}}}, 3, "its ETag changed since the build began"},
 	} {
 		srv.Fail(c.faults...)
-		code, out := runProgram(t, exe, "build", c.address, "--out", filepath.Join(dir, "data"), "--memory", "64MiB", "--progress", "none")
+		code, out := runProgram(t, exe, "build", c.address, "--out", filepath.Join(dir, "data"), "--memory", "64MiB",
+			"--progress", "none")
 		if code != c.code || !strings.Contains(out, c.words) || strings.Count(out, "\n") != 1 {
 			t.Errorf("%s: exit %d, want %d: %s", c.address, code, c.code, out)
 		}

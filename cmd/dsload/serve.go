@@ -71,7 +71,8 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&f.socket, "socket", "s", "", "unix socket to listen on (default ./dsload.sock, or none with --listen)")
+	flags.StringVarP(&f.socket, "socket", "s", "",
+		"unix socket to listen on (default ./dsload.sock, or none with --listen)")
 	flags.StringVar(&f.listen, "listen", "", "also listen on this HOST:PORT")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "certificate chain (PEM) for --listen; TLS 1.2 at least")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "its private key (PEM)")
@@ -84,7 +85,8 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.DurationVar(&f.opts.IdleTimeout, "idle-timeout", f.opts.IdleTimeout,
 		"close connections without a request for this long")
 	flags.DurationVar(&f.drain, "drain", 10*time.Second, "how long running streams may go on after SIGTERM")
-	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false, "end at once when standard input ends, for programs that start their own server")
+	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false,
+		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
 	f.text = textFlags(flags)
@@ -243,7 +245,9 @@ func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners l
 		return stuck, err
 	}
 	if cut > 0 && !f.stdinLife {
-		return stuck, withCode(exitInterrupted, fmt.Errorf("shut down with %s still running; their clients can resume from their last row", plural(cut, "stream")))
+		return stuck, withCode(exitInterrupted,
+			fmt.Errorf("shut down with %s still running; their clients can resume from their last row",
+				plural(cut, "stream")))
 	}
 	return stuck, nil
 }

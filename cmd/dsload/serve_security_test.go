@@ -20,7 +20,8 @@ import (
 func TestTokens(t *testing.T) {
 	for file, want := range map[string]string{
 		"s3cret": "s3cret", "s3cret\n": "s3cret", "s3cret\r\n": "s3cret", "two words": "two words",
-		"": "", "\n": "", " \r\n": "", "a\nb": "", "a\rb": "", "a\r\nX-Evil: 1\r\n": "", "a\x00b": "", "a\tb": "", "a\x7fb": "", "\xff": "", "ä": "",
+		"": "", "\n": "", " \r\n": "", "a\nb": "", "a\rb": "", "a\r\nX-Evil: 1\r\n": "", "a\x00b": "", "a\tb": "",
+		"a\x7fb": "", "\xff": "", "ä": "",
 	} {
 		if got, err := parseToken([]byte(file)); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q %v", file, got, err)
@@ -49,7 +50,8 @@ func TestSecretsAreBounded(t *testing.T) {
 	}
 	writer.Close()
 	var coded *coded
-	if _, err := readSecret(t.Context(), io.Discard, "--token-file", "/dev/zero"); !errors.As(err, &coded) || coded.code != exitUsage {
+	if _, err := readSecret(t.Context(), io.Discard, "--token-file", "/dev/zero"); !errors.As(err, &coded) ||
+		coded.code != exitUsage {
 		t.Errorf("a file without end: %v", err)
 	}
 	f := serveFlags{listen: "127.0.0.1:0", tlsCert: "/dev/zero", tlsKey: "/dev/zero"}
@@ -76,7 +78,8 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 	}
 	exe, dir := builtProgram(t), t.TempDir()
 	data := filepath.Join(dir, "data")
-	if out, err := exec.Command(exe, "build", "synth://wikitext?seed=1", "--max-examples", "2000", "--out", data, "--progress", "none").CombinedOutput(); err != nil {
+	if out, err := exec.Command(exe, "build", "synth://wikitext?seed=1", "--max-examples", "2000", "--out", data,
+		"--progress", "none").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	requests := []string{
@@ -93,7 +96,8 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 	}
 	address := listen.Addr().String()
 	listen.Close()
-	server := exec.Command(exe, "serve", data, "--socket", socket, "--listen", address, "--memory", strconv.Itoa(capBytes), "--drain", "1ms")
+	server := exec.Command(exe, "serve", data, "--socket", socket, "--listen", address, "--memory",
+		strconv.Itoa(capBytes), "--drain", "1ms")
 	log, err := os.Create(filepath.Join(dir, "stderr")) // a file can be read while the server writes to it
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +111,8 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 	ended := make(chan error, 1)
 	pid := filepath.Join(dir, "pid")
 	go func() { ended <- group.runAs(server, pid) }()
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
 	defer client.CloseIdleConnections()
@@ -159,7 +164,9 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 
 // runAs is run, with the command's process id written into a file before it begins.
 func (g *cgroup) runAs(cmd *exec.Cmd, pid string) error {
-	shell := exec.Command("sh", append([]string{"-c", `echo $$ > "$0" && pid=$1 && shift && echo $$ > "$pid" && exec "$@"`, g.procs, pid, cmd.Path}, cmd.Args[1:]...)...)
+	shell := exec.Command("sh", append([]string{"-c",
+		`echo $$ > "$0" && pid=$1 && shift && echo $$ > "$pid" && exec "$@"`, g.procs, pid, cmd.Path},
+		cmd.Args[1:]...)...)
 	shell.Stdout, shell.Stderr = cmd.Stdout, cmd.Stderr
 	return shell.Run()
 }

@@ -8,8 +8,10 @@ func TestParseSize(t *testing.T) {
 		want int64
 		ok   bool
 	}{
-		{"0", 0, true}, {"64MiB", 64 << 20, true}, {"2GB", 2e9, true}, {"1e6", 1e6, true}, {"1.5k", 1536, true}, {"1_000", 1000, true},
-		{"512 KiB", 512 << 10, true}, {"", 0, false}, {"-1", 0, false}, {"12parsecs", 0, false}, {"1e99", 0, false}, {"nan", 0, false}, {"inf", 0, false},
+		{"0", 0, true}, {"64MiB", 64 << 20, true}, {"2GB", 2e9, true}, {"1e6", 1e6, true}, {"1.5k", 1536, true},
+		{"1_000", 1000, true},
+		{"512 KiB", 512 << 10, true}, {"", 0, false}, {"-1", 0, false}, {"12parsecs", 0, false}, {"1e99", 0, false},
+		{"nan", 0, false}, {"inf", 0, false},
 	} {
 		got, err := parseSize(c.in, true)
 		if (err == nil) != c.ok || got != c.want {

@@ -44,7 +44,8 @@ that are estimated for that say so.`,
 
 func statsArgs(cmd *cobra.Command, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
-		return usagef("%s: takes one or two dataset folders, got %s; see '%s -h'", cmd.CommandPath(), plural(len(args), "argument"), cmd.CommandPath())
+		return usagef("%s: takes one or two dataset folders, got %s; see '%s -h'", cmd.CommandPath(),
+			plural(len(args), "argument"), cmd.CommandPath())
 	}
 	return nil
 }
@@ -147,7 +148,8 @@ func statsText(reports []*stats.Report) string {
 	}
 	b.WriteString("\n" + aligned(table))
 	for i, s := range splits {
-		fmt.Fprintf(&b, "\n%s: padding in batches, when windows of the shuffled order are sorted by length\n", titles[i])
+		fmt.Fprintf(&b, "\n%s: padding in batches, when windows of the shuffled order are sorted by length\n",
+			titles[i])
 		b.WriteString(aligned(paddingTable(s)))
 	}
 	for i, s := range splits {
@@ -159,7 +161,8 @@ func statsText(reports []*stats.Report) string {
 	}
 	for i, s := range splits {
 		for _, x := range s.Samples[:min(1, len(s.Samples))] {
-			fmt.Fprintf(&b, "\n%s: row %d, %s\n%s\n", titles[i], x.Row, plural(x.Tokens, "token"), indent(sampleText(x)))
+			fmt.Fprintf(&b, "\n%s: row %d, %s\n%s\n", titles[i], x.Row, plural(x.Tokens, "token"),
+				indent(sampleText(x)))
 		}
 	}
 	b.WriteByte('\n')

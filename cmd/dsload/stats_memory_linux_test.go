@@ -33,7 +33,8 @@ func TestStatsMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "data")
-	build := exec.Command(exe, "build", source.Name(), "--out", data, "--format", "text", "--max-examples", "0", "--progress", "none")
+	build := exec.Command(exe, "build", source.Name(), "--out", data, "--format", "text", "--max-examples", "0",
+		"--progress", "none")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -61,7 +62,8 @@ func TestStatsMemory(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &seen); err != nil {
 		t.Fatal(err)
 	}
-	if s := seen.Splits[0]; s.Examples != rows || s.Documents != rows || !s.Sampled || s.Duplicates != 0 || !s.Approximate {
+	if s := seen.Splits[0]; s.Examples != rows || s.Documents != rows || !s.Sampled || s.Duplicates != 0 ||
+		!s.Approximate {
 		t.Errorf("%+v", s)
 	}
 	t.Logf("peak resident set %.1f MiB for %d rows", float64(peak)/(1<<20), rows)

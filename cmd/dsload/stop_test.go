@@ -27,9 +27,12 @@ func TestStopWhileAPipeIsAwaited(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, args := range [][]string{
-		{"build", pipe, "--out", "o"}, {"build", text, "--val", pipe, "--out", "o"}, {"build", text, "--tokenizer", pipe, "--out", "o"},
-		{"tokenizer", "inspect", pipe}, {"tokenizer", "encode", "--tokenizer", pipe}, {"tokenizer", "digest", pipe}, {"tokenizer", "train", pipe},
-		{"doctor", pipe}, {"bench", "tokenize", pipe}, {"serve", data, "--listen", "127.0.0.1:0", "--tls-cert", pipe, "--tls-key", pipe},
+		{"build", pipe, "--out", "o"}, {"build", text, "--val", pipe, "--out", "o"},
+		{"build", text, "--tokenizer", pipe, "--out", "o"},
+		{"tokenizer", "inspect", pipe}, {"tokenizer", "encode", "--tokenizer", pipe}, {"tokenizer", "digest", pipe},
+		{"tokenizer", "train", pipe},
+		{"doctor", pipe}, {"bench", "tokenize", pipe}, {"serve", data, "--listen", "127.0.0.1:0", "--tls-cert", pipe,
+			"--tls-key", pipe},
 		{"serve", data, "--listen", "127.0.0.1:0", "--token-file", pipe},
 	} {
 		t.Run(strings.ReplaceAll(strings.Join(args, " "), dir, ""), func(t *testing.T) {
@@ -69,9 +72,11 @@ func openWhenRead(t *testing.T, pipe string) *os.File {
 
 // Lines without an end are refused, not kept.
 func TestEndlessLines(t *testing.T) {
-	for _, args := range [][]string{{"tokenizer", "encode"}, {"tokenizer", "decode"}, {"tokenizer", "digest", "/dev/zero"}} {
+	for _, args := range [][]string{{"tokenizer", "encode"}, {"tokenizer", "decode"},
+		{"tokenizer", "digest", "/dev/zero"}} {
 		var stdout, stderr bytes.Buffer
-		if code := run(args, &endless{text: "\x00"}, &stdout, &stderr); code != exitLimit || !strings.Contains(stderr.String(), "more than 64MiB") {
+		if code := run(args, &endless{text: "\x00"}, &stdout, &stderr); code != exitLimit ||
+			!strings.Contains(stderr.String(), "more than 64MiB") {
 			t.Errorf("%q: exit code %d: %s", args, code, stderr.String())
 		}
 	}

@@ -74,7 +74,8 @@ func writeText(w io.Writer, text string) error {
 	return err
 }
 
-// A terminalWriter writes to a terminal what is printable of anything, also of what is data elsewhere: a decoded text, a JSON string.
+// A terminalWriter writes to a terminal what is printable of anything, also of what is data
+// elsewhere: a decoded text, a JSON string.
 type terminalWriter struct {
 	w    io.Writer
 	held []byte // the beginning of a character whose rest is still to come

@@ -82,7 +82,8 @@ func TestNothingRawIsShown(t *testing.T) {
 	}
 }
 
-// Whatever is written to a terminal, and in whatever pieces, nothing in it acts; characters that are cut by the pieces are whole.
+// Whatever is written to a terminal, and in whatever pieces, nothing in it acts; characters that
+// are cut by the pieces are whole.
 func TestTerminalWriter(t *testing.T) {
 	const text = "a\x1b]0;pwned\x07\u009b31m é中👩\n\xff\tb\xe4\xb8"
 	for size := 1; size <= len(text); size++ {
@@ -103,7 +104,8 @@ func TestTerminalWriter(t *testing.T) {
 
 // The line is never as long as the terminal is wide, and says more where there is room.
 func TestBarLine(t *testing.T) {
-	known := build.Progress{Examples: 12_345_678, Tokens: 3e9, TextBytes: 12e9, Fraction: 0.4321, Elapsed: 100 * time.Second, Memory: 123456789, CapBytes: 256 << 20}
+	known := build.Progress{Examples: 12_345_678, Tokens: 3e9, TextBytes: 12e9, Fraction: 0.4321,
+		Elapsed: 100 * time.Second, Memory: 123456789, CapBytes: 256 << 20}
 	unknown := known
 	unknown.Fraction = -1
 	for _, p := range []build.Progress{known, unknown, {}, {Fraction: 1}} {
@@ -114,7 +116,8 @@ func TestBarLine(t *testing.T) {
 		}
 	}
 	for width, want := range map[int][]string{
-		200: {"█", "░", "43%", "12,345,678 examples", "120.0 MB/s", "30,000,000 tokens/s", "2m11s left", "117.7MiB of 256MiB"},
+		200: {"█", "░", "43%", "12,345,678 examples", "120.0 MB/s", "30,000,000 tokens/s", "2m11s left",
+			"117.7MiB of 256MiB"},
 		110: {"█", "43%", "12,345,678 examples", "120.0 MB/s", "30,000,000 tokens/s", "2m11s left"},
 		60:  {"█", "43%", "12,345,678 examples", "2m11s left"},
 		40:  {"█", "43%", "12,345,678 examples"},

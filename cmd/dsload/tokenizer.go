@@ -21,7 +21,8 @@ func newTokenizerCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTokenizerEncodeCommand(), newTokenizerDecodeCommand(), newTokenizerChatCommand(), newTokenizerDigestCommand(),
+	cmd.AddCommand(newTokenizerEncodeCommand(), newTokenizerDecodeCommand(), newTokenizerChatCommand(),
+		newTokenizerDigestCommand(),
 		newTokenizerInspectCommand(), newTokenizerTrainCommand())
 	return cmd
 }

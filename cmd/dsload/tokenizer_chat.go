@@ -70,7 +70,8 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if err != nil {
 		return err
 	}
-	c := &chatter{worker: r.NewWorker(cmd.Context().Done()), encoder: r.NewEncoder(t, t.NewEncoder(tokenize.EncoderOptions{}))}
+	c := &chatter{worker: r.NewWorker(cmd.Context().Done()), encoder: r.NewEncoder(t,
+		t.NewEncoder(tokenize.EncoderOptions{}))}
 	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
 		err := c.write(out, line)
 		if errors.Is(err, chat.ErrStopped) {

@@ -51,7 +51,8 @@ to compare two tokenizers, or two versions of one, on a whole corpus.`,
 				if asJSON {
 					err = json.NewEncoder(cmd.OutOrStdout()).Encode(d)
 				} else {
-					err = writeText(cmd.OutOrStdout(), fmt.Sprintf("%s  %s  %d documents, %d bytes, %d tokens\n", d.SHA256, d.File, d.Documents, d.Bytes, d.Tokens))
+					err = writeText(cmd.OutOrStdout(), fmt.Sprintf("%s  %s  %d documents, %d bytes, %d tokens\n",
+						d.SHA256, d.File, d.Documents, d.Bytes, d.Tokens))
 				}
 				if err != nil {
 					return err

@@ -213,7 +213,9 @@ func eachLine(cmd *cobra.Command, do func(n int, line []byte, out *bufio.Writer)
 			var part []byte
 			part, err = in.ReadSlice('\n')
 			if len(line)+len(part) > maxTextBytes {
-				return errors.Join(withCode(exitLimit, fmt.Errorf("read stdin: line %d has more than %s; break it, or use 'dsload build'", n, formatSize(maxTextBytes))), out.Flush())
+				return errors.Join(withCode(exitLimit,
+					fmt.Errorf("read stdin: line %d has more than %s; break it, or use 'dsload build'", n,
+						formatSize(maxTextBytes))), out.Flush())
 			}
 			line = append(line, part...)
 			if err != bufio.ErrBufferFull {

@@ -62,7 +62,8 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 	flags.Var(sizeValue{&f.frequency, true}, "min-frequency", "occurrences that a merge needs")
 	flags.StringArrayVar(&f.opts.SpecialTokens, "special", nil,
 		"special token; the first gets id 0 (default those usual for the family)")
-	flags.StringVar(&f.opts.Split, "split", "", "how byte-level BPE cuts words: gpt2, cl100k, qwen2 or o200k (default gpt2)")
+	flags.StringVar(&f.opts.Split, "split", "",
+		"how byte-level BPE cuts words: gpt2, cl100k, qwen2 or o200k (default gpt2)")
 	flags.BoolVar(&f.opts.Lowercase, "lowercase", false, "lower case; wordpiece also strips accents")
 	flags.Var(sizeValue{&f.bytes, false}, "max-bytes", "stop after so much text, 0 for no limit")
 	flags.Var(sizeValue{&f.opts.MaxMemory, false}, "memory", "limit of the tables")
@@ -119,7 +120,8 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 		short = fmt.Sprintf("stopped at %s of --vocab-size %s: %s\n", formatCount(int64(result.VocabSize)),
 			formatCount(f.vocabSize), result.Short)
 	}
-	err = writeText(cmd.OutOrStdout(), fmt.Sprintf("%s: %s tokens, from %s documents, %s of text, %s words%s\n%s", path, formatCount(int64(result.VocabSize)),
+	err = writeText(cmd.OutOrStdout(), fmt.Sprintf("%s: %s tokens, from %s documents, %s of text, %s words%s\n%s",
+		path, formatCount(int64(result.VocabSize)),
 		formatCount(result.Documents), formatSize(result.TextBytes), formatCount(result.Words), dropped, short))
 	return err
 }

@@ -108,8 +108,10 @@ func distance(a, b string) int {
 
 // synonyms maps words that people try to commands.
 var synonyms = map[string]string{
-	"tokenize": "build", "encode": "tokenizer encode", "decode": "tokenizer decode", "train": "tokenizer train", "digest": "tokenizer digest",
-	"check": "verify", "validate": "verify", "show": "inspect", "info": "inspect", "head": "inspect", "ls": "inspect", "server": "serve", "report": "stats", "convert": "export", "run": "build", "start": "serve", "benchmark": "bench",
+	"tokenize": "build", "encode": "tokenizer encode", "decode": "tokenizer decode", "train": "tokenizer train",
+	"digest": "tokenizer digest",
+	"check":  "verify", "validate": "verify", "show": "inspect", "info": "inspect", "head": "inspect", "ls": "inspect",
+	"server": "serve", "report": "stats", "convert": "export", "run": "build", "start": "serve", "benchmark": "bench",
 }
 
 // unknownCommand returns the error for a first argument that is not a command.
@@ -225,7 +227,8 @@ func isDataset(dir string) bool {
 		if _, err := os.Lstat(filepath.Join(dir, split+"-00000.arrow")); err == nil {
 			return true
 		}
-		if parts, err := filepath.Glob(filepath.Join(globEscaper.Replace(dir), split+"-p*.arrow")); err == nil && len(parts) > 0 {
+		if parts, err := filepath.Glob(filepath.Join(globEscaper.Replace(dir), split+"-p*.arrow")); err == nil &&
+			len(parts) > 0 {
 			return true
 		}
 	}

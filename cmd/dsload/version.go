@@ -27,7 +27,8 @@ func newVersionCommand() *cobra.Command {
 			out := cmd.OutOrStdout()
 			if asJSON {
 				return json.NewEncoder(out).Encode(map[string]string{
-					"version": version, "commit": buildCommit(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+					"version": version, "commit": buildCommit(), "go": runtime.Version(), "platform": runtime.GOOS +
+						"/" + runtime.GOARCH,
 				})
 			}
 			_, err := fmt.Fprintln(out, versionLine())

@@ -116,7 +116,8 @@ func runWhich(cmd *cobra.Command, args []string, f *whichFlags) (err error) {
 	if err != nil {
 		return whichError(args, err)
 	}
-	w := whichPrinter{cmd: cmd, trace: trace, split: q.Split, asJSON: f.asJSON, parts: make([]*tracedPart, trace.Parts())}
+	w := whichPrinter{cmd: cmd, trace: trace, split: q.Split, asJSON: f.asJSON,
+		parts: make([]*tracedPart, trace.Parts())}
 	defer func() { err = errors.Join(err, w.close()) }()
 	rows, err := f.rows(flags, trace, asked)
 	if err == nil && len(rows) == 0 {
@@ -304,7 +305,8 @@ func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 	_, dir, d := w.trace.Dataset(0)
 	m := d.Manifest()
 	if n := m.Counters["documents"]; f.document >= n && len(m.Sources) > 0 && w.trace.Parts() == 1 && n > 0 {
-		return usagef("which %s: --document %d: the build read %s, which count from 0", dir, f.document, plural(n, "document"))
+		return usagef("which %s: --document %d: the build read %s, which count from 0", dir, f.document,
+			plural(n, "document"))
 	}
 	return withCode(exitFailed, fmt.Errorf("which %s: document %d has no rows in split %s from row %s on: it is in another split (see --split), was left out by the build, or comes before --start", dir, f.document, w.split, w.cmd.Flag("start").Value))
 }

@@ -15,12 +15,15 @@ const module = "github.com/dsload/dsload"
 // children. A place that ends in "!" is that package alone, without its children. The longest
 // matching place governs a package.
 var allowed = map[string][]string{
-	"cmd/dsload":                      {"loader", "shard", "export", "stats", "tokenize", "internal/page", "internal/notify"},
-	"stats":                           {"shard", "tokenize", "loader/serve/sampler", "loader/pack"},
-	"export":                          {"shard"},
-	"loader":                          {"loader/internal", "loader/origins", "tokenize", "shard", "loader/build/source/remote"},
-	"loader/pack":                     {},
-	"loader/build":                    {"loader!", "loader/internal", "loader/origins", "loader/pack", "tokenize", "shard"},
+	"cmd/dsload": {"loader", "shard", "export", "stats", "tokenize", "internal/page",
+		"internal/notify"},
+	"stats":  {"shard", "tokenize", "loader/serve/sampler", "loader/pack"},
+	"export": {"shard"},
+	"loader": {"loader/internal", "loader/origins", "tokenize", "shard",
+		"loader/build/source/remote"},
+	"loader/pack": {},
+	"loader/build": {"loader!", "loader/internal", "loader/origins", "loader/pack", "tokenize",
+		"shard"},
 	"loader/build/source":             {},
 	"loader/build/source/remote":      {},
 	"loader/build/source/synth":       {},

@@ -65,7 +65,8 @@ func TestSecurityNamesItsTests(t *testing.T) {
 		t.Fatal("no promises")
 	}
 	for line := range strings.Lines(promises) {
-		isPromise := strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| promise |") && !strings.HasPrefix(line, "| --- |")
+		isPromise := strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| promise |") &&
+			!strings.HasPrefix(line, "| --- |")
 		if isPromise && !named.MatchString(line) {
 			t.Errorf("no test holds: %s", line)
 		}

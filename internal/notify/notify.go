@@ -158,7 +158,8 @@ func (n *Notifier) Send(m Message) {
 		select {
 		case s.waiting <- m:
 		default:
-			n.warn(fmt.Sprintf("notify: %s was not told that the build is %s: it takes messages too slowly", kinds[s.kind].name, m.Event))
+			n.warn(fmt.Sprintf("notify: %s was not told that the build is %s: it takes messages too slowly",
+				kinds[s.kind].name, m.Event))
 		}
 	}
 }

@@ -107,7 +107,8 @@ func TestMessagesAreTriedAgain(t *testing.T) {
 // A service that is down or silent ends with Close, with a word that names no address.
 func TestServicesThatDoNotAnswer(t *testing.T) {
 	h := newHook(t, func(int) int { return 0 })
-	if warned := send(t, h.URL+"/"+secret, 50*time.Millisecond); len(warned) != 1 || !strings.Contains(warned[0], "did not answer in time") {
+	if warned := send(t, h.URL+"/"+secret, 50*time.Millisecond); len(warned) != 1 ||
+		!strings.Contains(warned[0], "did not answer in time") {
 		t.Errorf("silent: %q", warned)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,7 +116,8 @@ func TestServicesThatDoNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if warned := send(t, "http://"+l.Addr().String()+"/"+secret, 50*time.Millisecond); len(warned) != 1 || !strings.Contains(warned[0], "refuses connections") {
+	if warned := send(t, "http://"+l.Addr().String()+"/"+secret, 50*time.Millisecond); len(warned) != 1 ||
+		!strings.Contains(warned[0], "refuses connections") {
 		t.Errorf("down: %q", warned)
 	}
 }
@@ -127,18 +129,21 @@ func TestAddressesAreSecrets(t *testing.T) {
 	}
 	t.Setenv("HOOK", "https://ntfy.sh/"+secret)
 	for address, want := range map[string]string{
-		"https://discord.com/api/webhooks/1/" + secret: "discord", "https://canary.discord.com/api/webhooks/1/x": "discord",
-		"https://notdiscord.com/x": "json", "https://discord.com.example/x": "json",
+		"https://discord.com/api/webhooks/1/" + secret: "discord",
+		"https://canary.discord.com/api/webhooks/1/x":  "discord",
+		"https://notdiscord.com/x":                     "json", "https://discord.com.example/x": "json",
 		"https://hooks.slack.com/services/x": "slack", "@" + file: "slack", "env:HOOK": "ntfy",
-		"https://ntfy.example.org/alerts": "ntfy", "ntfy+http://127.0.0.1:1/a": "ntfy", "discord+https://proxy.example/x": "discord",
-		"json+https://discord.com/x": "json", "http://127.0.0.1:9/x": "json",
+		"https://ntfy.example.org/alerts": "ntfy", "ntfy+http://127.0.0.1:1/a": "ntfy",
+		"discord+https://proxy.example/x": "discord",
+		"json+https://discord.com/x":      "json", "http://127.0.0.1:9/x": "json",
 	} {
 		s, err := parse(address)
 		if err != nil || s.kind != want {
 			t.Errorf("%s: %v %v, want %s", address, s, err, want)
 		}
 	}
-	for _, address := range []string{"", secret, "ftp://" + secret, "https://", "https:///" + secret, "http://[" + secret, "@/nowhere", "env:NOT_SET_" + "X", "slack+" + secret} {
+	for _, address := range []string{"", secret, "ftp://" + secret, "https://", "https:///" + secret, "http://[" +
+		secret, "@/nowhere", "env:NOT_SET_" + "X", "slack+" + secret} {
 		_, err := parse(address)
 		if err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%q: %v", address, err)
@@ -152,7 +157,8 @@ func TestForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Message{Event: "failed", Title: "build <!channel> @everyone", Text: strings.Repeat("ä", 9000), Facts: map[string]any{"exit_code": 3}}
+	m := Message{Event: "failed", Title: "build <!channel> @everyone", Text: strings.Repeat("ä", 9000),
+		Facts: map[string]any{"exit_code": 3}}
 	form := func(name string) (to *url.URL, v map[string]any) {
 		to, body, err := kinds[name].request(u, m)
 		if err != nil {
@@ -164,20 +170,24 @@ func TestForms(t *testing.T) {
 		return to, v
 	}
 	_, d := form("discord")
-	if n := len([]rune(d["content"].(string))); n != maxDiscord || len(d["allowed_mentions"].(map[string]any)["parse"].([]any)) != 0 {
+	if n := len([]rune(d["content"].(string))); n != maxDiscord ||
+		len(d["allowed_mentions"].(map[string]any)["parse"].([]any)) != 0 {
 		t.Errorf("discord: %d characters, %v", n, d["allowed_mentions"])
 	}
-	if _, s := form("slack"); strings.ContainsAny(s["text"].(string), "<>") || !strings.Contains(s["text"].(string), "&lt;!channel&gt;") {
+	if _, s := form("slack"); strings.ContainsAny(s["text"].(string), "<>") ||
+		!strings.Contains(s["text"].(string), "&lt;!channel&gt;") {
 		t.Errorf("slack: %.60s", s["text"])
 	}
 	to, n := form("ntfy")
-	if to.String() != "https://example.org/base/" || n["topic"] != "topic" || n["priority"] != 4.0 || len(n["message"].(string)) > 4096 {
+	if to.String() != "https://example.org/base/" || n["topic"] != "topic" || n["priority"] != 4.0 ||
+		len(n["message"].(string)) > 4096 {
 		t.Errorf("ntfy: %s %v", to, n["topic"])
 	}
 	if _, _, err := ntfy(&url.URL{Scheme: "https", Host: "ntfy.sh", Path: "/"}, m); err == nil {
 		t.Error("ntfy without a topic")
 	}
-	if _, p := form("json"); p["event"] != "failed" || p["exit_code"] != 3.0 || p["title"] != m.Title || p["text"] != m.Text {
+	if _, p := form("json"); p["event"] != "failed" || p["exit_code"] != 3.0 || p["title"] != m.Title ||
+		p["text"] != m.Text {
 		t.Errorf("json: %v", p["event"])
 	}
 }

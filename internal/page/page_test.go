@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The latest samples are kept as they came, older ones as means; unknown values stay unknown, and memory stays what it was.
+// The latest samples are kept as they came, older ones as means; unknown values stay unknown, and
+// memory stays what it was.
 func TestHistoryKeepsTwoTiers(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	for _, n := range []int{0, 1, 9, 10, 599, 600, 601, 615, 5000, 20_000} {
@@ -149,7 +150,8 @@ func TestPagesAreWholeAndClosed(t *testing.T) {
 		rec := httptest.NewRecorder()
 		Serve(rec, name)
 		policy := rec.Header().Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'",
+			"frame-ancestors 'none'"} {
 			if !strings.Contains(policy, want) {
 				t.Errorf("%s: policy %q lacks %s", name, policy, want)
 			}
@@ -175,14 +177,16 @@ func TestPagesAreWholeAndClosed(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/page/", "/page/build.html", "/page/../doc.go", "/page/uplot/LICENSE", "/page/nothing.js", "/page/static/live.js", "/other/live.js"} {
+	for _, path := range []string{"/page/", "/page/build.html", "/page/../doc.go", "/page/uplot/LICENSE",
+		"/page/nothing.js", "/page/static/live.js", "/other/live.js"} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.URL.Path = path
 		if ServeFile(httptest.NewRecorder(), r) {
 			t.Errorf("%s is served", path)
 		}
 	}
-	if license, err := static.ReadFile("static/uplot/LICENSE"); err != nil || !strings.Contains(string(license), "MIT") {
+	if license, err := static.ReadFile("static/uplot/LICENSE"); err != nil ||
+		!strings.Contains(string(license), "MIT") {
 		t.Errorf("the chart library's licence: %v", err)
 	}
 }
@@ -263,7 +267,8 @@ func TestEndReachesThoseWhoLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := NewLive(Figures{Columns: 1, Sample: func(time.Time, []float32, func(int)) {}, State: func(time.Time) any { return "over" }})
+	live := NewLive(Figures{Columns: 1, Sample: func(time.Time, []float32, func(int)) {},
+		State: func(time.Time) any { return "over" }})
 	server := NewServer(l, "build", live, 4)
 	resp, err := http.Get("http://" + l.Addr().String() + "/v1/live")
 	if err != nil {
@@ -288,7 +293,8 @@ func TestEndReachesThoseWhoLook(t *testing.T) {
 func TestSlowAndManyViewers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var states atomic.Int64
-		live := NewLive(Figures{Columns: 1, Sample: func(time.Time, []float32, func(int)) {}, State: func(time.Time) any { states.Add(1); return nil }})
+		live := NewLive(Figures{Columns: 1, Sample: func(time.Time, []float32, func(int)) {},
+			State: func(time.Time) any { states.Add(1); return nil }})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

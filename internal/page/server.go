@@ -78,7 +78,9 @@ func guard(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close") // net/http would read the body first
 			refuse(w, http.StatusRequestEntityTooLarge, "requests have no body", "leave it out")
 		case !IsLocalHost(r.Host, local):
-			refuse(w, http.StatusMisdirectedRequest, "only requests for localhost are answered: another name may be a web page's that was pointed here", "ask for localhost or 127.0.0.1")
+			refuse(w, http.StatusMisdirectedRequest,
+				"only requests for localhost are answered: another name may be a web page's that was pointed here",
+				"ask for localhost or 127.0.0.1")
 		case IsForeign(r):
 			refuse(w, http.StatusForbidden, "another site's page asks for this", "open the page itself")
 		default:

@@ -62,7 +62,8 @@ func TestAppendedRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Sources) != 2 || m.Sources[0].URI != sources[0] || m.Sources[1].URI != sources[1] || m.Counters["documents"] != 700 {
+	if len(m.Sources) != 2 || m.Sources[0].URI != sources[0] || m.Sources[1].URI != sources[1] ||
+		m.Counters["documents"] != 700 {
 		t.Errorf("sources %v, counters %v", m.Sources, m.Counters)
 	}
 	if n := int64(len(got)); s.Added >= n || s.Added == 0 || s.Splits[0].Examples != n {
@@ -101,10 +102,13 @@ func TestAppendedCopies(t *testing.T) {
 		got, _ := splitRows(t, fsys, "data", splitTrain)
 		m, err := shard.ReadManifest(fsys, "data")
 		if err != nil || !slices.EqualFunc(want, got, slices.Equal) || !maps.Equal(m.Dropped, whole.DroppedBy) {
-			t.Errorf("%s: %d rows, left out %v; of both sources at once %d, %v; %v", dedup, len(got), m.Dropped, len(want), whole.DroppedBy, err)
+			t.Errorf("%s: %d rows, left out %v; of both sources at once %d, %v; %v", dedup, len(got), m.Dropped,
+				len(want), whole.DroppedBy, err)
 		}
 		// A third addition compares with all before it.
-		o.FS, o.Append, o.Sources = fsys, true, []string{writeDocuments(t, append(slices.Clone(first[:40]), append(second[:40:40], shapedDocument{"en", 1, "something new at last"})...))}
+		o.FS, o.Append, o.Sources = fsys, true,
+			[]string{writeDocuments(t, append(slices.Clone(first[:40]),
+				append(second[:40:40], shapedDocument{"en", 1, "something new at last"})...))}
 		if s := mustBuild(t, o); s.Added != 1 || s.DroppedBy["dedup"] != 80 {
 			t.Errorf("%s: added %d, left out %v", dedup, s.Added, s.DroppedBy)
 		}
@@ -113,7 +117,8 @@ func TestAppendedCopies(t *testing.T) {
 
 func TestAppendBudgetsCountTheAddition(t *testing.T) {
 	_, _, sources := halves(t)
-	o := Options{MaxLength: 40, LoadedTokenizer: gpt2(), Out: "data", FS: shardtest.New(), MaxExamples: 100, Sources: sources[:1]}
+	o := Options{MaxLength: 40, LoadedTokenizer: gpt2(), Out: "data", FS: shardtest.New(), MaxExamples: 100,
+		Sources: sources[:1]}
 	mustBuild(t, o)
 	o.Append, o.Sources, o.MaxExamples = true, sources[1:], 30
 	s := mustBuild(t, o)
@@ -126,7 +131,8 @@ func TestAppendBudgetsCountTheAddition(t *testing.T) {
 // Until the end the folder is the old dataset; the same addition again ends with the same bytes.
 func TestAppendCrashes(t *testing.T) {
 	_, _, sources := halves(t)
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, MaxValExamples: 10, Workers: 2, CheckpointEvery: 20,
+	base := Options{Out: "data", LoadedTokenizer: gpt2(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact,
+		MaxValExamples: 10, Workers: 2, CheckpointEvery: 20,
 		checkpointInterval: 1, Sources: sources[:1]}
 	made := shardtest.New()
 	base.FS = made
@@ -155,11 +161,14 @@ func TestAppendCrashes(t *testing.T) {
 		}
 		after := fsys.CrashImage(losses[k%len(losses)], uint64(k))
 		at := fmt.Sprintf("crash at operation %d of %d", k, ops)
-		if now := after.Files()["data/"+shard.ManifestName]; string(now) != string(oldManifest) && string(now) != string(want["data/"+shard.ManifestName]) {
+		if now := after.Files()["data/"+shard.ManifestName]; string(now) != string(oldManifest) &&
+			string(now) != string(want["data/"+shard.ManifestName]) {
 			t.Fatalf("%s: the manifest is neither the old nor the new one", at)
 		}
-		if shard.HasAddition(after, "data") && string(after.Files()["data/"+shard.ManifestName]) != string(oldManifest) {
-			third.FS = after.CrashImage(shardtest.LoseNone, 0) // another addition removes what is left of the finished one
+		if shard.HasAddition(after, "data") &&
+			string(after.Files()["data/"+shard.ManifestName]) != string(oldManifest) {
+			third.FS = after.CrashImage(shardtest.LoseNone,
+				0) // another addition removes what is left of the finished one
 			mustBuild(t, third)
 			late++
 		}
@@ -181,7 +190,8 @@ func TestAppendCrashes(t *testing.T) {
 
 func TestAppendRefusals(t *testing.T) {
 	_, _, sources := halves(t)
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), MaxLength: 40, FS: shardtest.New(), Sources: sources[:1], MaxValExamples: 10}
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), MaxLength: 40, FS: shardtest.New(), Sources: sources[:1],
+		MaxValExamples: 10}
 	added := o
 	added.Append, added.Sources = true, sources[1:]
 	if _, err := Run(context.Background(), added); err == nil || !strings.Contains(err.Error(), "no finished dataset") {
@@ -225,7 +235,8 @@ func TestAppendRefusals(t *testing.T) {
 func TestAnotherAddition(t *testing.T) {
 	_, second, sources := halves(t)
 	fsys := shardtest.New()
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, Sources: sources[:1], FS: fsys}
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact,
+		Sources: sources[:1], FS: fsys}
 	mustBuild(t, o)
 	old := files(fsys)
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
@@ -249,13 +260,15 @@ func TestAnotherAddition(t *testing.T) {
 	other := o
 	other.Sources = []string{writeDocuments(t, second)}
 	var settings *shard.SettingsError
-	if _, err := Run(context.Background(), other); !errors.As(err, &settings) || !strings.Contains(err.Error(), "additions") {
+	if _, err := Run(context.Background(), other); !errors.As(err, &settings) ||
+		!strings.Contains(err.Error(), "additions") {
 		t.Errorf("another addition beside it: %v", err)
 	}
 	image := fsys.CrashImage(shardtest.LoseNone, 0)
 	skipping := o
 	skipping.FS, skipping.OnBadRecord = image, SkipBadRecord
-	if s := mustBuild(t, skipping); !s.Resumed || s.Rejected != 1 || image.Files()["data/"+shard.AdditionName(shard.RejectsName, 1)] == nil {
+	if s := mustBuild(t, skipping); !s.Resumed || s.Rejected != 1 ||
+		image.Files()["data/"+shard.AdditionName(shard.RejectsName, 1)] == nil {
 		t.Errorf("resumed %v, %d bad records", s.Resumed, s.Rejected)
 	}
 	other.Overwrite = true
@@ -273,7 +286,8 @@ func TestAnotherAddition(t *testing.T) {
 func TestAppendNothing(t *testing.T) {
 	first, _, sources := halves(t)
 	fsys := shardtest.New()
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, Sources: sources[:1], FS: fsys, CheckpointEvery: 1, checkpointInterval: 1}
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, Sources: sources[:1], FS: fsys,
+		CheckpointEvery: 1, checkpointInterval: 1}
 	mustBuild(t, o)
 	old := fsys.Files()
 	o.Append, o.Sources = true, []string{writeDocuments(t, first)}
@@ -288,11 +302,13 @@ func TestAppendToDamaged(t *testing.T) {
 	_, _, sources := halves(t)
 	for _, name := range []string{shard.HashesName(0), shard.HeldOutName} {
 		fsys := shardtest.New()
-		o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, MaxValExamples: 20, Sources: sources[:1], FS: fsys}
+		o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, MaxValExamples: 20,
+			Sources: sources[:1], FS: fsys}
 		mustBuild(t, o)
 		fsys.Flip("data/"+name, 9, 1)
 		o.Append, o.Sources = true, sources[1:]
-		if _, err := Run(context.Background(), o); !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+		if _, err := Run(context.Background(), o); !errors.Is(err, shard.ErrCorrupt) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s with a flipped bit: %v", name, err)
 		}
 		if n := fsys.OpenFiles(); n > 0 {
@@ -308,7 +324,8 @@ func TestAppendStandardInput(t *testing.T) {
 		o.Append, o.Stdin = i > 0, strings.NewReader(text)
 		mustBuild(t, o)
 	}
-	if rows, documents := splitRows(t, o.FS, "data", splitTrain); len(rows) != 5 || !slices.Equal(documents, []int64{0, 1, 2, 3, 4}) {
+	if rows, documents := splitRows(t, o.FS, "data", splitTrain); len(rows) != 5 ||
+		!slices.Equal(documents, []int64{0, 1, 2, 3, 4}) {
 		t.Errorf("%d rows of documents %v", len(rows), documents)
 	}
 }

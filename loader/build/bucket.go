@@ -115,14 +115,16 @@ func (e *bucketError) Error() string { return strings.ReplaceAll(e.err.Error(), 
 func (e *bucketError) Unwrap() error { return e.err }
 
 // openBucket makes the scratch folder and brings what it lacks from the bucket.
-func openBucket(ctx context.Context, store *remote.Store, uri string, clock func() time.Time, notice func(string, ...any)) (*bucketFS, error) {
+func openBucket(ctx context.Context, store *remote.Store, uri string, clock func() time.Time,
+	notice func(string, ...any)) (*bucketFS, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = os.TempDir()
 	}
 	home := filepath.Join(base, "dsload", "out", scratchName(uri))
-	b := &bucketFS{FS: shard.OS(), store: store, uri: uri, dir: filepath.Join(home, "data"), objects: map[string]remote.Object{},
-		grown: map[string]int64{}, notice: notice, clock: clock}
+	b := &bucketFS{FS: shard.OS(), store: store, uri: uri, dir: filepath.Join(home, "data"),
+		objects: map[string]remote.Object{},
+		grown:   map[string]int64{}, notice: notice, clock: clock}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a scratch folder: %w; set XDG_CACHE_HOME to a folder that can be written to", err)
 	}
@@ -145,7 +147,8 @@ func openBucket(ctx context.Context, store *remote.Store, uri string, clock func
 		return nil, err
 	}
 	if held.ID != "" && !finished {
-		notice("going on from the checkpoint of %s, of %s", cmp.Or(held.Host, "another machine"), held.Time.Format(time.RFC3339))
+		notice("going on from the checkpoint of %s, of %s", cmp.Or(held.Host, "another machine"),
+			held.Time.Format(time.RFC3339))
 		if err := b.fetchCheckpoint(ctx); err != nil {
 			return nil, err
 		}
@@ -219,7 +222,8 @@ func (b *bucketFS) owner(ctx context.Context) (held owner, err error) {
 // own makes this scratch folder the one that writes.
 func (b *bucketFS) own(ctx context.Context) error {
 	host, _ := os.Hostname() // a hint for people
-	data, err := json.Marshal(owner{ID: b.id, Host: host, PID: os.Getpid(), Time: b.clock().UTC().Truncate(time.Second)})
+	data, err := json.Marshal(owner{ID: b.id, Host: host, PID: os.Getpid(),
+		Time: b.clock().UTC().Truncate(time.Second)})
 	if err != nil {
 		return err
 	}
@@ -257,7 +261,10 @@ func (b *bucketFS) put(ctx context.Context, name, local string, from, to int64) 
 	}
 	defer f.Close()
 	uri := b.object(name)
-	if err := b.store.Put(ctx, uri, to-from, func() (io.Reader, error) { return io.NewSectionReader(f, from, to-from), nil }); err != nil {
+	if err := b.store.Put(ctx, uri, to-from, func() (io.Reader, error) {
+		return io.NewSectionReader(f, from, to-from),
+			nil
+	}); err != nil {
 		return fmt.Errorf("upload %s: %w", uri, err)
 	}
 	b.objects[name] = remote.Object{URI: uri, Size: to - from}
@@ -266,7 +273,10 @@ func (b *bucketFS) put(ctx context.Context, name, local string, from, to int64) 
 
 func (b *bucketFS) putBytes(ctx context.Context, name string, data []byte) error {
 	uri := b.object(name)
-	if err := b.store.Put(ctx, uri, int64(len(data)), func() (io.Reader, error) { return bytes.NewReader(data), nil }); err != nil {
+	if err := b.store.Put(ctx, uri, int64(len(data)), func() (io.Reader, error) {
+		return bytes.NewReader(data),
+			nil
+	}); err != nil {
 		return fmt.Errorf("upload %s: %w", uri, err)
 	}
 	b.objects[name] = remote.Object{URI: uri, Size: int64(len(data))}

@@ -90,7 +90,8 @@ func (b *bucketFS) onlyManifest(path string) error {
 	}
 	here, err := os.ReadFile(path)
 	if err == nil && !bytes.Equal(here, there) {
-		err = fmt.Errorf("write %s: another build has finished there; choose another `out`, or `overwrite` it", b.object(shard.ManifestName))
+		err = fmt.Errorf("write %s: another build has finished there; choose another `out`, or `overwrite` it",
+			b.object(shard.ManifestName))
 	}
 	return err
 }

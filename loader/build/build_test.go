@@ -102,7 +102,8 @@ func wantSame(t testing.TB, what string, want, got map[string][]byte) {
 }
 
 func TestBytesDependOnOutputOptionsOnly(t *testing.T) {
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 3000, 1), writeCorpus(t, 500, 2)}, MaxValExamples: 100, ShardBytes: 100 << 10, MaxLength: 100}
+	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 3000, 1),
+		writeCorpus(t, 500, 2)}, MaxValExamples: 100, ShardBytes: 100 << 10, MaxLength: 100}
 	var want map[string][]byte
 	for _, c := range []struct {
 		name   string
@@ -128,7 +129,8 @@ func TestBytesDependOnOutputOptionsOnly(t *testing.T) {
 }
 
 func TestResumeAfterInterruptsGivesTheSameBytes(t *testing.T) {
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 8000, 3)}, MaxValExamples: 50, ShardBytes: 100 << 10, MaxLength: 64, Workers: 1, Memory: 48 << 20,
+	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 8000, 3)},
+		MaxValExamples: 50, ShardBytes: 100 << 10, MaxLength: 64, Workers: 1, Memory: 48 << 20,
 		CheckpointEvery: 100, checkpointInterval: 1}
 	whole := base
 	wholeFS := shardtest.New()
@@ -176,9 +178,11 @@ func (c *cancelling) SyncDir(name string) error {
 	return c.FS.SyncDir(name)
 }
 
-// TestCrashAtEveryOperation stops whole builds at operation after operation of the file system, loses what was not synced, and goes on.
+// TestCrashAtEveryOperation stops whole builds at operation after operation of the file system,
+// loses what was not synced, and goes on.
 func TestCrashAtEveryOperation(t *testing.T) {
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 700, 5)}, MaxValExamples: 20, ShardBytes: 24 << 10, MaxLength: 64, Workers: 2,
+	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 700, 5)},
+		MaxValExamples: 20, ShardBytes: 24 << 10, MaxLength: 64, Workers: 2,
 		CheckpointEvery: 60, checkpointInterval: 1}
 	whole := base
 	wholeFS := shardtest.New()
@@ -213,7 +217,8 @@ func TestCrashAtEveryOperation(t *testing.T) {
 
 // TestFaultsLoseNothing makes one operation fail after another; the same build afterwards completes to the same bytes.
 func TestFaultsLoseNothing(t *testing.T) {
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 700, 6)}, ShardBytes: 24 << 10, MaxLength: 64, Workers: 2,
+	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 700, 6)},
+		ShardBytes: 24 << 10, MaxLength: 64, Workers: 2,
 		CheckpointEvery: 60, checkpointInterval: 1}
 	whole := base
 	wholeFS := shardtest.New()
@@ -285,7 +290,8 @@ func TestBudgetsAreExact(t *testing.T) {
 	}
 }
 
-// TestEveryDocumentOnce compares a build with the plain reading of its source: documents in order, ids as the tokenizer gives them.
+// TestEveryDocumentOnce compares a build with the plain reading of its source: documents in order,
+// ids as the tokenizer gives them.
 func TestEveryDocumentOnce(t *testing.T) {
 	corpus := writeCorpus(t, 1500, 8)
 	fsys := shardtest.New()
@@ -358,7 +364,8 @@ func TestChangedSourceIsRefused(t *testing.T) {
 	corpus := writeCorpus(t, 8000, 10)
 	fsys := shardtest.New()
 	ctx, cancel := context.WithCancel(context.Background())
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{corpus}, MaxLength: 64, Workers: 1, Memory: 48 << 20, CheckpointEvery: 10, checkpointInterval: 1}
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{corpus}, MaxLength: 64, Workers: 1,
+		Memory: 48 << 20, CheckpointEvery: 10, checkpointInterval: 1}
 	o.FS = &cancelling{FS: fsys, after: 8, cancel: cancel}
 	if _, err := Run(ctx, o); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)

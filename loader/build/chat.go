@@ -42,7 +42,8 @@ func (o Options) checkChat() error {
 		given         bool
 	}{
 		{"template", o.Template, o.Template != ""}, {"text-field", o.TextField, o.TextField != ""},
-		{"causal-pairs", "", o.CausalPairs}, {"special-tokens", string(o.SpecialTokens), o.SpecialTokens == SpecialOfChunk},
+		{"causal-pairs", "", o.CausalPairs}, {"special-tokens", string(o.SpecialTokens),
+			o.SpecialTokens == SpecialOfChunk},
 	} {
 		if other.given {
 			return loader.BadOption(other.option, other.value, instead)
@@ -62,10 +63,12 @@ func (b *build) openChat(ctx context.Context) error {
 		return b.refuseChatOptions()
 	}
 	if inputs < all && o.Format != source.Chat {
-		return loader.BadOption("format", string(o.Format), fmt.Sprintf("%d of %d inputs hold conversations and the others do not; build them apart, or read all of them as `format` chat or `format` jsonl", inputs, all))
+		return loader.BadOption("format", string(o.Format),
+			fmt.Sprintf("%d of %d inputs hold conversations and the others do not; build them apart, or read all of them as `format` chat or `format` jsonl", inputs, all))
 	}
 	if o.CausalPairs {
-		return loader.BadOption("causal-pairs", "", "the inputs hold conversations, whose loss mask comes from their roles; leave the option out")
+		return loader.BadOption("causal-pairs", "",
+			"the inputs hold conversations, whose loss mask comes from their roles; leave the option out")
 	}
 	if o.Format != source.Chat {
 		b.notice("the records are conversations, read as `format` chat; `format` jsonl with `text-field` or `template` reads them otherwise")
@@ -90,7 +93,8 @@ func (b *build) refuseChatOptions() error {
 		{"train-on", string(o.TrainOn), o.TrainOn != chat.TrainAssistant},
 	} {
 		if option.given {
-			return loader.BadOption(option.name, option.value, "no conversations were found in the sources; if they hold some, give `format` chat")
+			return loader.BadOption(option.name, option.value,
+				"no conversations were found in the sources; if they hold some, give `format` chat")
 		}
 	}
 	return nil
@@ -105,7 +109,8 @@ func (b *build) openRenderer() error {
 	b.chat = &chats{Renderer: r, tokenizer: b.tokenizer, plain: c.Template, tools: c.ToolTemplate}
 	if r.UsesDate() {
 		if b.chat.date = o.Date; o.Date == "" {
-			return loader.BadOption("date", "", fmt.Sprintf("the chat template writes today's date, and what is built must not depend on the day; give one, such as `date` %s", o.clock().Format(time.DateOnly)))
+			return loader.BadOption("date", "",
+				fmt.Sprintf("the chat template writes today's date, and what is built must not depend on the day; give one, such as `date` %s", o.clock().Format(time.DateOnly)))
 		}
 	}
 	return nil
@@ -122,7 +127,8 @@ func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.Train
 		return nil, o, fmt.Errorf("find the chat template of %s: %w", name, err)
 	}
 	if o.Template, o.ToolTemplate, err = found.Choose(template); errors.Is(err, chat.ErrNoTemplate) {
-		return nil, o, loader.BadOption("tokenizer", name, "it has no chat template, which turns conversations into text; give one as `chat-template`, or a tokenizer whose folder has chat_template.jinja or a chat_template in tokenizer_config.json")
+		return nil, o, loader.BadOption("tokenizer", name,
+			"it has no chat template, which turns conversations into text; give one as `chat-template`, or a tokenizer whose folder has chat_template.jinja or a chat_template in tokenizer_config.json")
 	} else if err != nil {
 		return nil, o, loader.BadOption("chat-template", template, err.Error())
 	}
@@ -144,7 +150,9 @@ func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.Train
 		return nil, o, loader.BadOption("chat-template", template, err.Error())
 	}
 	if err != nil {
-		return nil, o, loader.BadOption("tokenizer", name, fmt.Sprintf("its chat template in %s does not parse: %v; give another one as `chat-template`", found.From, err))
+		return nil, o, loader.BadOption("tokenizer", name,
+			fmt.Sprintf("its chat template in %s does not parse: %v; give another one as `chat-template`", found.From,
+				err))
 	}
 	return r, o, nil
 }
@@ -184,7 +192,8 @@ func (c *chats) memoryParts(workers int64) []budget.Part {
 	n := c.ScratchBytes(pieceBytes)
 	traced := chat.TracedBytes(c.tokenizer, chat.TextFactor*pieceBytes)
 	return []budget.Part{{Name: "chat template", Bytes: c.ResidentBytes() + workers*n + traced,
-		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers, n>>10)}}
+		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers,
+			n>>10)}}
 }
 
 // chatWorker is the part of a worker that is for conversations.
@@ -234,7 +243,8 @@ func (w *chatWorker) encode(j *job, d *document) {
 	j.ids, j.mask, d.err = w.encoder.Append(j.ids, j.mask, &w.text)
 	ids.end, mask.end = len(j.ids), len(j.mask)
 	if n := ids.end - ids.start; d.err == nil && n > len(w.text.Text)+spareIDs {
-		d.err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n, len(w.text.Text))
+		d.err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n,
+			len(w.text.Text))
 	}
 	d.ids, d.mask, d.hasMask = ids, mask, w.masked
 	w.text.Text = nil // it is the worker's

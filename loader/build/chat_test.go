@@ -55,7 +55,8 @@ func writeChats(t testing.TB, n int) (chats, template string) {
 }
 
 func chatOptions(chats, template string) Options {
-	return Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{chats}, ChatTemplate: template, Format: source.Chat,
+	return Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{chats}, ChatTemplate: template,
+		Format:    source.Chat,
 		MaxLength: 100, MaxValExamples: 20, FS: shardtest.New()}
 }
 
@@ -77,7 +78,8 @@ func TestChatsDependOnOutputOptionsOnly(t *testing.T) {
 	if m.Counters["untrained"] != 40 || m.Counters["shape_messages"] != 400 || !m.Schema.LossMask {
 		t.Errorf("counters %v, schema %+v", m.Counters, m.Schema)
 	}
-	if !strings.Contains(strings.Join(Losses(m), "\n"), "conversations left out because no token of them is trained on: 40") {
+	if !strings.Contains(strings.Join(Losses(m), "\n"),
+		"conversations left out because no token of them is trained on: 40") {
 		t.Errorf("losses %q", Losses(m))
 	}
 	for _, change := range []func(*Options){

@@ -14,7 +14,8 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// jumpingClock has no monotonic reading, and every time it is asked it may have been set back or forward by up to two years, or stand still.
+// jumpingClock has no monotonic reading, and every time it is asked it may have been set back or
+// forward by up to two years, or stand still.
 type jumpingClock struct {
 	mu   sync.Mutex
 	rnd  *rand.Rand
@@ -34,14 +35,16 @@ func (c *jumpingClock) now() time.Time {
 	return c.time
 }
 
-// TestClockJumpsChangeNothing builds, is interrupted and goes on under clocks that jump, from sources whose times lie far off.
+// TestClockJumpsChangeNothing builds, is interrupted and goes on under clocks that jump, from
+// sources whose times lie far off.
 func TestClockJumpsChangeNothing(t *testing.T) {
 	corpus := writeCorpus(t, 4000, 21)
 	for _, mtime := range []time.Time{time.Unix(0, 0), time.Date(2100, 2, 29, 1, 2, 3, 999_999_999, time.UTC)} {
 		if err := os.Chtimes(corpus, time.Now(), mtime); err != nil {
 			t.Fatal(err)
 		}
-		base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{corpus}, MaxValExamples: 20, ShardBytes: 50 << 10, MaxLength: 64, Workers: 2, CheckpointEvery: 100}
+		base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{corpus}, MaxValExamples: 20,
+			ShardBytes: 50 << 10, MaxLength: 64, Workers: 2, CheckpointEvery: 100}
 		whole := base
 		wholeFS := shardtest.New()
 		whole.FS = wholeFS
@@ -78,7 +81,8 @@ func TestClockSetBackKeepsCheckpoints(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var calls int
 	fsys := &countingCheckpoints{FS: shardtest.New()}
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 4000, 22)}, FS: fsys, MaxLength: 64, Workers: 1, CheckpointEvery: 100,
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 4000, 22)}, FS: fsys,
+		MaxLength: 64, Workers: 1, CheckpointEvery: 100,
 		checkpointInterval: time.Second}
 	o.clock = func() time.Time {
 		if calls++; calls > 3 {

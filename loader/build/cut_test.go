@@ -29,12 +29,16 @@ func TestCutIsSaid(t *testing.T) {
 		left    int64 // bytes left unread, -1 where that is not told
 	}{
 		{"no budget", Options{}, nil, stoppedAtEnd, -1},
-		{"examples", Options{MaxExamples: 15}, []string{"max-examples"}, "`max-examples` 15 reached; 108 of 424 bytes", 108},
-		{"within the first", Options{MaxExamples: 5}, []string{"max-examples"}, "`max-examples` 5 reached; 320 of 424 bytes of the sources were left unread, 1 of 2 inputs untouched", 320},
+		{"examples", Options{MaxExamples: 15}, []string{"max-examples"},
+			"`max-examples` 15 reached; 108 of 424 bytes", 108},
+		{"within the first", Options{MaxExamples: 5}, []string{"max-examples"},
+			"`max-examples` 5 reached; 320 of 424 bytes of the sources were left unread, 1 of 2 inputs untouched", 320},
 		{"all examples", Options{MaxExamples: 20}, nil, "`max-examples` 20 reached, where the sources ended", -1},
 		{"more than all", Options{MaxExamples: 21}, nil, stoppedAtEnd, -1},
-		{"within a document", Options{MaxExamples: 20, MaxLength: 4}, []string{"max-examples"}, "`max-examples` 20 reached; ", 212 + 3},
-		{"the rest of the last document", Options{MaxExamples: 39, MaxLength: 4}, []string{"max-examples"}, "`max-examples` 39 reached; ", 3},
+		{"within a document", Options{MaxExamples: 20, MaxLength: 4}, []string{"max-examples"},
+			"`max-examples` 20 reached; ", 212 + 3},
+		{"the rest of the last document", Options{MaxExamples: 39, MaxLength: 4}, []string{"max-examples"},
+			"`max-examples` 39 reached; ", 3},
 		{"tokens", Options{MaxTokens: 98}, []string{"max-tokens"}, "`max-tokens` 98 reached; ", 3},
 		{"all tokens", Options{MaxTokens: 100}, nil, "`max-tokens` 100 reached, where the sources ended", -1},
 		{"bytes", Options{MaxBytes: 399}, []string{"max-bytes"}, "`max-bytes` 399 reached; ", 3},
@@ -43,7 +47,8 @@ func TestCutIsSaid(t *testing.T) {
 		for _, jobs := range []int64{1, 64} { // checkpoints end jobs elsewhere
 			t.Run(fmt.Sprint(c.name, jobs), func(t *testing.T) {
 				o := c.o
-				o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.CheckpointEvery = "data", gpt2(), []string{one, two}, shardtest.New(), jobs
+				o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.CheckpointEvery = "data", gpt2(), []string{one, two},
+					shardtest.New(), jobs
 				s := mustBuild(t, o)
 				if !slices.Equal(s.CutBy, c.cutBy) || !strings.HasPrefix(s.Stopped, c.stopped) {
 					t.Errorf("cut by %q, stopped: %s", s.CutBy, s.Stopped)
@@ -56,7 +61,8 @@ func TestCutIsSaid(t *testing.T) {
 				if !slices.Equal(CutBy(m), c.cutBy) || told != (c.left >= 0) || told && left != c.left {
 					t.Errorf("the manifest: cut by %q, %d bytes left unread (%v)", CutBy(m), left, told)
 				}
-				if text := DescribeCut(m); (text != "") != (c.cutBy != nil) || c.cutBy != nil && !strings.Contains(text, "`"+c.cutBy[0]+"`") {
+				if text := DescribeCut(m); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
+					!strings.Contains(text, "`"+c.cutBy[0]+"`") {
 					t.Errorf("described as %q", text)
 				}
 			})
@@ -68,7 +74,8 @@ func TestCutIsSaid(t *testing.T) {
 func TestEveryExampleIsAccountedFor(t *testing.T) {
 	for _, maxLength := range []int{8, 100} {
 		for seed := range uint64(5) {
-			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 600, seed)}, MaxLength: maxLength, FS: shardtest.New()}
+			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 600, seed)},
+				MaxLength: maxLength, FS: shardtest.New()}
 			all := mustBuild(t, o).Splits[0].Examples
 			o.MaxValExamples, o.FS = 20, shardtest.New()
 			s := mustBuild(t, o)
@@ -76,7 +83,8 @@ func TestEveryExampleIsAccountedFor(t *testing.T) {
 			if got != all || s.Splits[1].Examples != 20 {
 				t.Errorf("max length %d: %d examples of %d are accounted for: %+v", maxLength, got, all, s)
 			}
-			if note := slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "in neither split") }); note != (s.ValRest > 0) {
+			if note := slices.ContainsFunc(s.Notes,
+				func(n string) bool { return strings.Contains(n, "in neither split") }); note != (s.ValRest > 0) {
 				t.Errorf("notes %q", s.Notes)
 			}
 		}
@@ -85,9 +93,11 @@ func TestEveryExampleIsAccountedFor(t *testing.T) {
 
 func TestExamplesBeforeValIsFull(t *testing.T) {
 	// Twenty documents in a hundred go to val; training is full long before.
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3, MaxValExamples: 10_000, FS: shardtest.New()}
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3,
+		MaxValExamples: 10_000, FS: shardtest.New()}
 	s := mustBuild(t, o)
-	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
+	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(s.Notes,
+		func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
 		t.Errorf("cut by %q, notes %q", s.CutBy, s.Notes)
 	}
 }
@@ -108,17 +118,20 @@ func TestValFromTheSourceItself(t *testing.T) {
 		{[]string{path}, []string{dir + "/../" + filepath.Base(dir) + "/a.txt"}, true},
 		{[]string{"synth://wikitext?seed=1&max_examples=3"}, []string{"synth://wikitext?seed=2&max_examples=3"}, false},
 	} {
-		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: c.sources, ValSources: c.val, MaxExamples: 5, MaxValExamples: 5, FS: shardtest.New()}
+		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: c.sources, ValSources: c.val, MaxExamples: 5,
+			MaxValExamples: 5, FS: shardtest.New()}
 		if strings.HasPrefix(c.sources[0], "synth") {
 			o.Sources, o.ValSources = []string{"synth://wikitext?seed=1"}, []string{"synth://wikitext?seed=2"}
 		}
 		s := mustBuild(t, o)
-		if warned := slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
+		if warned := slices.ContainsFunc(s.Warnings,
+			func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
 			t.Errorf("%q and %q: warnings %q", c.sources, c.val, s.Warnings)
 		}
 	}
 	var option *loader.OptionError
-	if _, err := Run(context.Background(), Options{LoadedTokenizer: gpt2(), Sources: []string{"-"}, ValSources: []string{"-"}, Stdin: strings.NewReader("a\n"), FS: shardtest.New()}); !errors.As(err, &option) {
+	if _, err := Run(context.Background(), Options{LoadedTokenizer: gpt2(), Sources: []string{"-"},
+		ValSources: []string{"-"}, Stdin: strings.NewReader("a\n"), FS: shardtest.New()}); !errors.As(err, &option) {
 		t.Errorf("standard input twice: %v", err)
 	}
 }
@@ -129,7 +142,8 @@ func TestOutMustBeAFolder(t *testing.T) {
 	put(t, file, []byte("mine"))
 	for _, out := range []string{"s3://bucket", "gs://", "ftp://host/x", "file:///tmp/x", "https://host", file} {
 		var option *loader.OptionError
-		if _, err := Run(context.Background(), Options{LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 5, 1)}, Out: out}); !errors.As(err, &option) || option.Option != "out" {
+		if _, err := Run(context.Background(), Options{LoadedTokenizer: gpt2(),
+			Sources: []string{writeCorpus(t, 5, 1)}, Out: out}); !errors.As(err, &option) || option.Option != "out" {
 			t.Errorf("%s: %v", out, err)
 		}
 	}

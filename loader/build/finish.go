@@ -193,7 +193,8 @@ func (f *flusher) notes() (notes []string) {
 		add("held out %d of the %d examples asked for: the sources gave no more", s.Val, o.MaxValExamples)
 	}
 	if s.Ends[0].Stopped == stoppedAtEnd && slices.Contains(s.CutBy, "max-examples") {
-		add("`max-examples` %d was reached before the sources ended: what followed was read for the split val alone", o.MaxExamples)
+		add("`max-examples` %d was reached before the sources ended: what followed was read for the split val alone",
+			o.MaxExamples)
 	}
 	if len(s.Ends) > 1 && s.Ends[1].Cut {
 		add("%s: the rest of the sources of val was left unread", s.Ends[1].Stopped)

@@ -148,7 +148,8 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 	// a budget ended the build within it or before it; a list has no checksum to compare file by
 	// file
 	if checksum == "" || in.Files > 0 || source.IsRemote(in.URI) { // nor is a remote file read again
-		return &StaleError{b.opts.Out, in.URI, fmt.Sprintf("may have changed: it was modified at %s and is now of %s", then, modified)}
+		return &StaleError{b.opts.Out, in.URI, fmt.Sprintf("may have changed: it was modified at %s and is now of %s",
+			then, modified)}
 	}
 	now, err := set.Checksum(i)
 	if err != nil {
@@ -164,7 +165,8 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 // rereadable reports whether an input is the same when it is read again: generated text, or a file.
 // Of a remote file without ETag and time, the size has to do.
 func rereadable(in *source.Stat) bool {
-	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero() || source.IsRemote(in.URI) && (in.ETag != "" || in.Size >= 0)
+	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero() || source.IsRemote(in.URI) &&
+		(in.ETag != "" || in.Size >= 0)
 }
 
 // sourceName is the URI of an input for people.

@@ -339,7 +339,8 @@ func (f *flusher) reject(d *document, cause error) error {
 	if f.b.opts.OnBadRecord != SkipBadRecord {
 		var field *example.FieldError
 		if errors.As(cause, &field) && field.Likely != "" && field.Chat == "" {
-			return fmt.Errorf("%w; take it with `text-field` %s, or leave such records out with `on-bad-record` skip", located, field.Likely)
+			return fmt.Errorf("%w; take it with `text-field` %s, or leave such records out with `on-bad-record` skip",
+				located, field.Likely)
 		}
 		if f.tooLongToJudge(cause) {
 			return fmt.Errorf("%w; filters and `dedup` judge whole documents: leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)

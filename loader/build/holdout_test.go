@@ -7,7 +7,8 @@ import (
 
 func TestHoldoutIsExactAndNeverInBoth(t *testing.T) {
 	for _, c := range []struct{ want, expected, docs, distinct int64 }{
-		{100, 3000, 3000, 3000}, {100, 0, 400, 400}, {500, 120500, 120500, 60000}, {1, 1, 50, 50}, {0, 100, 100, 100}, {50, 200, 1000, 120},
+		{100, 3000, 3000, 3000}, {100, 0, 400, 400}, {500, 120500, 120500, 60000}, {1, 1, 50, 50}, {0, 100, 100, 100},
+		{50, 200, 1000, 120},
 	} {
 		h := newHoldout(c.want, c.expected)
 		rnd := rand.New(rand.NewPCG(1, uint64(c.docs)))

@@ -33,7 +33,8 @@ func Identify(ctx context.Context, o Options) (*Identity, error) {
 		whole := make([]string, len(*list))
 		for i, s := range *list {
 			if s == "-" {
-				return nil, loader.BadOption("source", s, "standard input cannot be read again, so it cannot be cached; build it into a folder")
+				return nil, loader.BadOption("source", s,
+					"standard input cannot be read again, so it cannot be cached; build it into a folder")
 			}
 			if whole[i] = s; !strings.Contains(s, "://") {
 				abs, err := filepath.Abs(s)

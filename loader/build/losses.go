@@ -10,7 +10,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// Losses are sentences about what a build cut off or left out of the documents that it read, besides bad records and what a budget cut.
+// Losses are sentences about what a build cut off or left out of the documents that it read,
+// besides bad records and what a budget cut.
 func Losses(m *shard.Manifest) []string {
 	kind := texts
 	var s struct {

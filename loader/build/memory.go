@@ -86,7 +86,8 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 
 	fixed := slices.Concat(fixedParts(o, t, phases, base, builder), filterParts(o, filter), c.memoryParts(workers))
 	if o.Beside > 0 {
-		fixed = append(fixed, budget.Part{Name: "beside", Bytes: o.Beside, Why: "a live page, messages: what the process holds besides the build"})
+		fixed = append(fixed, budget.Part{Name: "beside", Bytes: o.Beside,
+			Why: "a live page, messages: what the process holds besides the build"})
 	}
 	var need int64
 	if o.Dedup != shape.None {

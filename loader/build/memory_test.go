@@ -9,9 +9,11 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// A build whose list of shards outgrows its part of the cap stops with the reason, and goes on under a larger cap to the same bytes.
+// A build whose list of shards outgrows its part of the cap stops with the reason, and goes on
+// under a larger cap to the same bytes.
 func TestListOfShardsIsUnderTheCap(t *testing.T) {
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"synth://wikitext?seed=5"}, MaxBytes: 4 << 20, ShardBytes: 4 << 10, MaxLength: 4096, Workers: 1,
+	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"synth://wikitext?seed=5"},
+		MaxBytes: 4 << 20, ShardBytes: 4 << 10, MaxLength: 4096, Workers: 1,
 		CheckpointEvery: 100}
 	plan, err := PlanMemory(base)
 	if err != nil {
@@ -45,7 +47,8 @@ func TestPlanIsTheCap(t *testing.T) {
 	for _, o := range []Options{
 		{LoadedTokenizer: gpt2(), Memory: 64 << 20, Workers: 2},
 		{LoadedTokenizer: gpt2(), Memory: 1 << 30, Workers: 9, MaxValExamples: 100_000, MaxBytes: 1 << 30},
-		{LoadedTokenizer: gpt2(), Memory: 256 << 20, Workers: 3, Sources: []string{"synth://recipes?seed=1"}, Template: "recipe-seq2seq", MaxLength: 1 << 20},
+		{LoadedTokenizer: gpt2(), Memory: 256 << 20, Workers: 3, Sources: []string{"synth://recipes?seed=1"},
+			Template: "recipe-seq2seq", MaxLength: 1 << 20},
 	} {
 		plan, err := PlanMemory(o)
 		if err != nil {

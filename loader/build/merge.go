@@ -76,7 +76,8 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	s := &MergeSummary{Out: o.Dir, Partitions: plan.Partitions, Already: m.Merged() != nil}
 	if m.Merged() == nil {
-		res, err := m.Finish(func(cutBy []string) (shard.Provenance, error) { return g.provenance(m, cutBy, start) }, g.files())
+		res, err := m.Finish(func(cutBy []string) (shard.Provenance, error) { return g.provenance(m, cutBy, start) },
+			g.files())
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +85,8 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 		for i := range res.Splits {
 			res.Splits[i].Shards = nil
 		}
-		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counters, Splits: res.Splits})
+		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counters,
+			Splits: res.Splits})
 		for i := range s.Splits {
 			s.Splits[i].Shards = int(res.Shards[i])
 		}
@@ -129,7 +131,8 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 	g.plan = plan
 	p := &plan.Options
 	so.Partitions, so.Plan, so.Settings = plan.Partitions, plan.Seal(), plan.Settings
-	so.MaxTrain, so.MaxVal, so.MaxTokens, so.ValLast = p.MaxExamples, p.MaxValExamples, p.MaxTokens, len(p.ValSources) > 0
+	so.MaxTrain, so.MaxVal, so.MaxTokens, so.ValLast = p.MaxExamples, p.MaxValExamples, p.MaxTokens,
+		len(p.ValSources) > 0
 	so.PartSettings = func(part int) (json.RawMessage, error) { return partSettings(plan, part) }
 	return g, so, nil
 }
@@ -185,7 +188,8 @@ func (g *merged) checkOrdinals(part int, p *partState) error {
 		return nil
 	}
 	if have := p.Ordinals[phase]; have != to.Ordinal {
-		return fmt.Errorf("%w: it read documents up to %d, the plan counted %d; make the plan again", shard.ErrCorrupt, have, to.Ordinal)
+		return fmt.Errorf("%w: it read documents up to %d, the plan counted %d; make the plan again",
+			shard.ErrCorrupt, have, to.Ordinal)
 	}
 	return nil
 }
@@ -207,7 +211,8 @@ func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (s
 		g.counters[cutCounter(option)] = 1
 	}
 	host, _ := os.Hostname() // a record for people; its absence is no error
-	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counters, Dropped: g.dropped,
+	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counters,
+		Dropped: g.dropped,
 		Run: map[string]any{
 			"finished": time.Now().UTC().Format(time.RFC3339), "host": host, "partitions": g.plan.Partitions,
 			"seconds": g.seconds, "merge_seconds": time.Since(start).Seconds(), "peak_rss_bytes": resident.Peak(),

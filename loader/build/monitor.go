@@ -132,8 +132,9 @@ func (f *flusher) show() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rejects = s.Rejects
-	for name, n := range map[string]int64{"copies of held-out documents": s.Copies, "longer than the longest row": f.cutter.Dropped(),
-		"empty": f.cutter.Empty()} {
+	for name, n := range map[string]int64{"copies of held-out documents": s.Copies,
+		"longer than the longest row": f.cutter.Dropped(),
+		"empty":                       f.cutter.Empty()} {
 		w.leaveOut(name, n)
 	}
 	for reason, n := range s.DroppedBy {
@@ -154,12 +155,14 @@ func (m *Monitor) Details() (d Details, ok bool) {
 	d.Ledger, d.Leased = b.plan.Parts, max(0, b.ledger.Used()-b.ledger.Cap()+b.ledger.Free())
 	d.Formats = w.formats
 	for i, name := range []string{splitTrain, splitVal} {
-		split := SplitSummary{Name: name, Examples: [2]int64{w.train.Load(), w.val.Load()}[i], Shards: int(w.shards[i].Load())}
+		split := SplitSummary{Name: name, Examples: [2]int64{w.train.Load(), w.val.Load()}[i],
+			Shards: int(w.shards[i].Load())}
 		if i == 0 || split.Examples > 0 {
 			d.Splits = append(d.Splits, split)
 		}
 	}
-	d.Checkpoints, d.Durable, d.Rejected, d.Replaced = w.checkpoints.Load(), w.durable.Load(), w.rejected.Load(), w.replaced.Load()
+	d.Checkpoints, d.Durable, d.Rejected, d.Replaced = w.checkpoints.Load(), w.durable.Load(), w.rejected.Load(),
+		w.replaced.Load()
 	if at := w.checkpointAt.Load(); at != 0 {
 		d.Checkpoint = time.Unix(0, at)
 	}

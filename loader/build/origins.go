@@ -148,5 +148,6 @@ func (o *originFiles) finishPhase(w *origins.Writer, phase int, builder *shard.B
 	}
 	rest := *w // the state may go on after an error
 	rest.Page = bytes.Clone(w.Page)
-	return builder.WriteFile(o.b.nameIn(originNames[phase]), io.MultiReader(append(parts, bytes.NewReader(rest.Rest()))...))
+	return builder.WriteFile(o.b.nameIn(originNames[phase]),
+		io.MultiReader(append(parts, bytes.NewReader(rest.Rest()))...))
 }

@@ -60,7 +60,8 @@ func checkOrigins(t *testing.T, fsys shard.FS, dir, split string) {
 			lines[o.Source] = strings.Split(string(data), "\n")
 		}
 		text := gpt2().Decode(row.AppendInputIDs(nil))
-		if line := lines[o.Source][o.Record-1]; row.Part == 0 && !strings.HasPrefix(line, text) || !strings.Contains(line, text) {
+		if line := lines[o.Source][o.Record-1]; row.Part == 0 && !strings.HasPrefix(line, text) ||
+			!strings.Contains(line, text) {
 			t.Fatalf("document %d: record %d of %s is %q, the row has %q", row.Document, o.Record, o.Source, line, text)
 		}
 	}
@@ -76,7 +77,8 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 	}
 	val := filepath.Join(dir, "val.txt")
 	put(t, val, []byte(blankRich(6500, 7)))
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: sources, ValSources: []string{val}, MaxLength: 8, Format: "text",
+	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: sources, ValSources: []string{val}, MaxLength: 8,
+		Format:  "text",
 		Workers: 2, CheckpointEvery: 100, checkpointInterval: 1}
 	whole := base
 	wholeFS := shardtest.New()
@@ -100,7 +102,8 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 		if _, err := Run(context.Background(), o); err == nil {
 			break
 		}
-		after := fsys.CrashImage([]shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}[k%3], uint64(k))
+		after := fsys.CrashImage([]shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}[k%3],
+			uint64(k))
 		o.FS = after
 		mustBuild(t, o)
 		wantSame(t, fmt.Sprintf("crash at operation %d of %d", k, ops), want, files(after))

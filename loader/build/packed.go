@@ -36,7 +36,8 @@ func (o Options) checkPack() error {
 			pack.BFD:      "truncates longer documents; `pack` bfd_split splits them",
 			pack.BFDSplit: "splits longer documents; `pack` bfd truncates them",
 		}[o.Pack]
-		return loader.BadOption("overflow", string(o.Overflow), fmt.Sprintf("`pack` %s %s; leave `overflow` out", o.Pack, does))
+		return loader.BadOption("overflow", string(o.Overflow), fmt.Sprintf("`pack` %s %s; leave `overflow` out",
+			o.Pack, does))
 	}
 	if o.Pack == pack.Wrapped && o.SpecialTokens == SpecialOfChunk {
 		return loader.BadOption("special-tokens", string(o.SpecialTokens),

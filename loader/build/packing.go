@@ -94,7 +94,8 @@ func (b *build) newPacking() *packing {
 		return nil
 	}
 	c := b.cutterOptions()
-	p := &packing{policy: o.Pack, length: o.MaxLength, window: cmp.Or(o.packWindow, windowTokens(o.MaxLength)), width: b.shards.Schema.IDWidth(),
+	p := &packing{policy: o.Pack, length: o.MaxLength, window: cmp.Or(o.packWindow, windowTokens(o.MaxLength)),
+		width:  b.shards.Schema.IDWidth(),
 		masked: b.shards.Schema.LossMask, suffix: len(c.Suffix)}
 	if p.policy != pack.Wrapped {
 		p.packer = pack.New(p.policy, p.length)

@@ -119,10 +119,12 @@ func TestPackedDocuments(t *testing.T) {
 				t.Error("other pieces of documents")
 			}
 			p := s.Packing
-			if p == nil || p.Policy != policy || p.Length != o.MaxLength || p.DroppedTokens != dropped || p.Truncated != truncated {
+			if p == nil || p.Policy != policy || p.Length != o.MaxLength || p.DroppedTokens != dropped ||
+				p.Truncated != truncated {
 				t.Errorf("%+v; dropped %d of %d documents", p, dropped, truncated)
 			}
-			if f := s.Splits[0].Fill; f < 0.93 || f > 1 || f != float64(s.Splits[0].Tokens)/float64(s.Splits[0].Examples*int64(o.MaxLength)) {
+			if f := s.Splits[0].Fill; f < 0.93 || f > 1 ||
+				f != float64(s.Splits[0].Tokens)/float64(s.Splits[0].Examples*int64(o.MaxLength)) {
 				t.Errorf("fill %v", f)
 			}
 			if report, err := shard.Verify(t.Context(), o.FS, "data", nil); err != nil || len(report) > 0 {
@@ -242,7 +244,8 @@ func TestPackedBudgets(t *testing.T) {
 				o := base
 				o.MaxExamples = n
 				s, rows, tokens := total(o)
-				if rows != n || !slices.Equal(s.CutBy, []string{"max-examples"}) || n > 1 && tokens < n*int64(o.MaxLength)*9/10 {
+				if rows != n || !slices.Equal(s.CutBy, []string{"max-examples"}) || n > 1 &&
+					tokens < n*int64(o.MaxLength)*9/10 {
 					t.Errorf("max-examples: %d rows of %d tokens, cut by %v", rows, tokens, s.CutBy)
 				}
 				o = base
@@ -252,7 +255,8 @@ func TestPackedBudgets(t *testing.T) {
 				}
 				o = base
 				o.MaxBytes = 100 * n
-				if s, _, _ = total(o); s.TextBytes > o.MaxBytes || s.TextBytes < o.MaxBytes-3 || !strings.Contains(s.Stopped, "`max-bytes`") {
+				if s, _, _ = total(o); s.TextBytes > o.MaxBytes || s.TextBytes < o.MaxBytes-3 ||
+					!strings.Contains(s.Stopped, "`max-bytes`") {
 					t.Errorf("max-bytes: %d, stopped: %s", s.TextBytes, s.Stopped)
 				}
 				o = base
@@ -318,7 +322,11 @@ func TestPackedMasks(t *testing.T) {
 		if s.WithoutTarget == 0 {
 			t.Errorf("%s: rows of prompts alone are not counted", policy)
 		}
-		if _, err := Run(context.Background(), func() Options { o.CausalPairs, o.FS = false, shardtest.New(); return o }()); err == nil ||
+		if _, err := Run(context.Background(), func() Options {
+			o.CausalPairs, o.FS = false,
+				shardtest.New()
+			return o
+		}()); err == nil ||
 			!strings.Contains(err.Error(), "causal-pairs") {
 			t.Errorf("targets in a column of their own: %v", err)
 		}
@@ -346,7 +354,8 @@ func TestPackRefusals(t *testing.T) {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 	}
-	for _, o := range []Options{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"}, {Pack: "concat"}, {Pack: pack.None, Overflow: example.Drop}} {
+	for _, o := range []Options{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"}, {Pack: "concat"},
+		{Pack: pack.None, Overflow: example.Drop}} {
 		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", gpt2(), []string{corpus}, shardtest.New()
 		mustBuild(t, o)
 	}
@@ -360,7 +369,8 @@ func TestPackedEnds(t *testing.T) {
 	}
 	for eos, end := range map[string]int{"": endOfText, OwnToken: endOfText, NoToken: -1, "0": 0} {
 		for _, policy := range []pack.Policy{pack.BFD, pack.Wrapped} {
-			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, FS: shardtest.New(), Pack: policy, EOS: eos}
+			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, FS: shardtest.New(),
+				Pack: policy, EOS: eos}
 			mustBuild(t, o)
 			row := readRows(t, o.FS, splitTrain)[0]
 			for _, ids := range pieces([]shard.Row{row}) {
@@ -402,10 +412,12 @@ func TestPackedWindowsFillRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(6, 6))
 	for name, size := range map[string]func() int{
 		"short": func() int { return 1 + rnd.IntN(9) }, "any": func() int { return 1 + rnd.IntN(length) },
-		"around half": func() int { return length*3/10 + rnd.IntN(length*4/10) }, "alone": func() int { return length*6/10 + rnd.IntN(9) },
+		"around half": func() int { return length*3/10 + rnd.IntN(length*4/10) },
+		"alone":       func() int { return length*6/10 + rnd.IntN(9) },
 	} {
-		f := &flusher{b: &build{opts: Options{MaxLength: length}}, hold: newHoldout(0, 0), pack: &packing{policy: pack.BFD,
-			length: length, window: 256 * length, width: 2, packer: pack.New(pack.BFD, length)}}
+		f := &flusher{b: &build{opts: Options{MaxLength: length}}, hold: newHoldout(0, 0),
+			pack: &packing{policy: pack.BFD,
+				length: length, window: 256 * length, width: 2, packer: pack.New(pack.BFD, length)}}
 		var err error
 		f.b.shards = shard.BuilderOptions{Schema: shard.Schema{VocabSize: 100, Segments: true}, Settings: []byte("{}")}
 		if f.builder, _, err = shard.OpenBuilder(shardtest.New(), "data", f.b.shards); err != nil {
@@ -415,7 +427,8 @@ func TestPackedWindowsFillRows(t *testing.T) {
 		for i := range int64(20_000) {
 			n := size()
 			lengths = append(lengths, int32(n))
-			if err := f.packExample(trainWindow, &example.Example{InputIDs: make([]uint32, n), Document: i}); err != nil {
+			if err := f.packExample(trainWindow, &example.Example{InputIDs: make([]uint32, n),
+				Document: i}); err != nil {
 				t.Fatal(err)
 			}
 			if w := &f.pack.windows[trainWindow]; len(w.pieces) > maxPieces(length) || w.tokens > f.pack.window {
@@ -425,7 +438,8 @@ func TestPackedWindowsFillRows(t *testing.T) {
 		if err := f.packRest(); err != nil {
 			t.Fatal(err)
 		}
-		if got, best := float64(f.state.Examples), float64(pack.New(pack.BFD, length).Pack(lengths).Len()); got > 1.01*best {
+		if got, best := float64(f.state.Examples),
+			float64(pack.New(pack.BFD, length).Pack(lengths).Len()); got > 1.01*best {
 			t.Errorf("%s: %.0f rows, %.0f in one window", name, got, best)
 		}
 		if err := f.builder.Close(); err != nil {

@@ -80,7 +80,8 @@ type partState struct {
 func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 	s := &f.state
 	before := &f.b.opts.Partition.Plan.Parts[f.b.opts.Partition.Number].Before
-	p := partState{Counters: f.counters(), Dropped: s.DroppedBy, CutBy: s.CutBy, Rejects: s.Rejects, Seconds: sum.Seconds,
+	p := partState{Counters: f.counters(), Dropped: s.DroppedBy, CutBy: s.CutBy, Rejects: s.Rejects,
+		Seconds:  sum.Seconds,
 		Finished: f.b.opts.clock().UTC().Truncate(time.Second)}
 	p.Host, _ = os.Hostname()
 	p.Counters["text_bytes"] -= before.TextBytes
@@ -116,7 +117,8 @@ func (f *flusher) finishPart() (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := f.builder.Finish(shard.Provenance{Tokenizer: b.tokenizerInfo(), Counters: map[string]int64{}, State: state})
+	m, err := f.builder.Finish(shard.Provenance{Tokenizer: b.tokenizerInfo(), Counters: map[string]int64{},
+		State: state})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +138,8 @@ func (b *build) writePlan() error {
 	if err != nil {
 		return err
 	}
-	if err := shard.WriteFile(b.opts.FS, filepath.Join(b.opts.Out, b.shards.Part.PlanTempName()), path, data); err != nil {
+	if err := shard.WriteFile(b.opts.FS, filepath.Join(b.opts.Out, b.shards.Part.PlanTempName()), path,
+		data); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

@@ -41,14 +41,16 @@ func partitionSources(t *testing.T) []string {
 		if i%9 == 0 {
 			jsonl.WriteString("\n   \n")
 		}
-		fmt.Fprintf(&csv, "%d,\"%s\nand a second line %d\"\n", i, strings.ToValidUTF8(strings.ReplaceAll(line, `"`, ""), "?"), i)
+		fmt.Fprintf(&csv, "%d,\"%s\nand a second line %d\"\n", i,
+			strings.ToValidUTF8(strings.ReplaceAll(line, `"`, ""), "?"), i)
 	}
 	w := gzip.NewWriter(&zipped)
 	w.Write([]byte(strings.Join(lines[300:500], "\n")))
 	w.Close()
 	var wiki strings.Builder
 	for i := range 60 {
-		fmt.Fprintf(&wiki, " \n = Title %d = \n \n %s \n \n = = Part = = \n \n text %d \n", i, strings.Repeat("word ", i%40), i)
+		fmt.Fprintf(&wiki, " \n = Title %d = \n \n %s \n \n = = Part = = \n \n text %d \n", i,
+			strings.Repeat("word ", i%40), i)
 	}
 	return []string{
 		write("a.txt", []byte("\n\n"+strings.Join(lines, "\n")+"\n\n  \n")), write("b.jsonl", jsonl.Bytes()),
@@ -165,12 +167,15 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		{"val sources", Options{ValSources: sources[1:3]}, []int{1, 4}, true},
 		{"val sources, cut", Options{ValSources: sources[1:3], MaxExamples: 200, MaxValExamples: 100}, []int{3}, false},
 		{"val sources, tokens", Options{ValSources: sources[7:], MaxTokens: 60000}, []int{6}, false},
-		{"jsonl pairs", Options{Sources: sources[1:2], Template: pair, CausalPairs: true, MaxTokens: 5000}, []int{3}, false},
+		{"jsonl pairs", Options{Sources: sources[1:2], Template: pair, CausalPairs: true, MaxTokens: 5000}, []int{3},
+			false},
 		{"exact copies", Options{Dedup: shape.Exact}, []int{1, 7}, true},
 		{"near copies", Options{Dedup: shape.Near, MaxValExamples: 30}, []int{4}, true},
-		{"copies, val and a budget", Options{Dedup: shape.Exact, MaxValExamples: 50, MaxExamples: 333}, []int{5}, false},
+		{"copies, val and a budget", Options{Dedup: shape.Exact, MaxValExamples: 50, MaxExamples: 333}, []int{5},
+			false},
 		{"copies in val sources", Options{Dedup: shape.Exact, ValSources: sources[1:3]}, []int{3}, true},
-		{"filters", Options{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"}, Sample: 0.7}, MaxValExamples: 20}, []int{3}, true},
+		{"filters", Options{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"}, Sample: 0.7},
+			MaxValExamples: 20}, []int{3}, true},
 		{"two columns", Options{Sources: sources[1:2], Template: pair, MaxTokens: 5003}, []int{4}, false},
 	} {
 		o := c.o
@@ -239,20 +244,25 @@ func TestMergeRefuses(t *testing.T) {
 		cause  error
 	}{
 		{"missing part", func(dir string) error { return os.Remove(filepath.Join(dir, part)) }, "--partition 1/3", nil},
-		{"missing shard", func(dir string) error { return os.Remove(first(dir)) }, "train-p00001-00000.arrow", shard.ErrCorrupt},
+		{"missing shard", func(dir string) error { return os.Remove(first(dir)) }, "train-p00001-00000.arrow",
+			shard.ErrCorrupt},
 		{"flipped bit", func(dir string) error {
 			data := must(os.ReadFile(first(dir)))
 			data[len(data)/2] ^= 4
 			return os.WriteFile(first(dir), data, 0o600)
 		}, "train-p00001-00000.arrow", shard.ErrCorrupt},
 		{"truncated", func(dir string) error { return os.Truncate(first(dir), 999) }, "999", shard.ErrTruncated},
-		{"another build's part", func(dir string) error { return os.Link(filepath.Join(foreign, part), filepath.Join(dir, "x")) },
+		{"another build's part", func(dir string) error {
+			return os.Link(filepath.Join(foreign, part),
+				filepath.Join(dir, "x"))
+		},
 			"", nil},
 		{"another build's manifest", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, part), must(os.ReadFile(filepath.Join(foreign, part))), 0o600)
 		}, "max-length = 65", shard.ErrOtherPart},
 		{"a part twice", func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, part), must(os.ReadFile(filepath.Join(dir, "part-p00002.json"))), 0o600)
+			return os.WriteFile(filepath.Join(dir, part), must(os.ReadFile(filepath.Join(dir, "part-p00002.json"))),
+				0o600)
 		}, "not the manifest of part 1", shard.ErrCorrupt},
 		{"a shard too many", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "train-p00001-00099.arrow"), must(os.ReadFile(first(dir))), 0o600)

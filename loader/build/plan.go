@@ -113,7 +113,8 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 		}
 	}
 	o.Sources, o.ValSources = redacted(o.Sources), redacted(o.ValSources)
-	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings, Options: o}
+	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings,
+		Options: o}
 	if p.Folder, err = relativeTo(&o); err != nil {
 		return nil, err
 	}
@@ -143,7 +144,8 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 // planable refuses what partitions cannot be built of.
 func planable(o *Options, partitions int) error {
 	if partitions < 1 || partitions > shard.MaxParts {
-		return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf("must be from 1 to %d", shard.MaxParts))
+		return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf("must be from 1 to %d",
+			shard.MaxParts))
 	}
 	if slices.Contains(o.Sources, "-") || slices.Contains(o.ValSources, "-") {
 		return loader.BadOption("partitions", fmt.Sprint(partitions),
@@ -225,8 +227,9 @@ func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 		return nil, loader.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
 	}
 	if head.Version > planVersion {
-		return nil, loader.BadOption("plan", path, fmt.Sprintf("has the version %d; this dsload reads %d, use a later one",
-			head.Version, planVersion))
+		return nil, loader.BadOption("plan", path,
+			fmt.Sprintf("has the version %d; this dsload reads %d, use a later one",
+				head.Version, planVersion))
 	}
 	p := new(Plan)
 	if p.seal, err = shard.CheckSealed(path, data); err != nil {
@@ -244,12 +247,14 @@ func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 // check makes sure that no number leads outside a list.
 func (p *Plan) check() error {
 	if p.Partitions != len(p.Parts) || p.Partitions < 1 || len(p.Phases) < 1 || len(p.Phases) > 2 {
-		return fmt.Errorf("%d partitions, %d listed, %d phases: %w", p.Partitions, len(p.Parts), len(p.Phases), shard.ErrCorrupt)
+		return fmt.Errorf("%d partitions, %d listed, %d phases: %w", p.Partitions, len(p.Parts), len(p.Phases),
+			shard.ErrCorrupt)
 	}
 	for i := range p.Parts {
 		part := &p.Parts[i]
 		if part.Phase < 0 || part.Phase >= len(p.Phases) || part.From.Input < 0 ||
-			part.From.Input > len(p.Phases[part.Phase].Inputs) || part.Before.Held < 0 || part.Before.Held > len(p.Held) {
+			part.From.Input > len(p.Phases[part.Phase].Inputs) || part.Before.Held < 0 ||
+			part.Before.Held > len(p.Held) {
 			return fmt.Errorf("partition %d: %w", i, shard.ErrCorrupt)
 		}
 	}

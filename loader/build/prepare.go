@@ -206,7 +206,9 @@ func (b *build) readTemplate(context.Context) error {
 	case info.Size() == 0:
 		return loader.BadOption("template", name, "the file is empty; write a template into it")
 	case info.Size() > example.MaxTemplateBytes:
-		return loader.BadOption("template", name, fmt.Sprintf("%d bytes are too long for a template, which may have %d", info.Size(), example.MaxTemplateBytes))
+		return loader.BadOption("template", name,
+			fmt.Sprintf("%d bytes are too long for a template, which may have %d", info.Size(),
+				example.MaxTemplateBytes))
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {

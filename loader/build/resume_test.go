@@ -92,7 +92,8 @@ func TestCuresOfABadRecord(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, %d held out", kind, cure, held), func(t *testing.T) {
 					path := filepath.Join(t.TempDir(), "source"+kind)
 					put(t, path, pack(t, broken))
-					o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, MaxValExamples: held, MaxLength: 16, Workers: 2, CheckpointEvery: 100}
+					o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, MaxValExamples: held,
+						MaxLength: 16, Workers: 2, CheckpointEvery: 100}
 					fsys := stoppedAtBadRecord(t, o)
 					if strings.Contains(cure, "skip") {
 						o.OnBadRecord = "skip"
@@ -129,13 +130,15 @@ func TestCuresThatAreNone(t *testing.T) {
 		{"another beginning", 0, strings.Replace(broken, "number 7", "number 8", 1), nil, "content"},
 		{"a shorter source", 0, jsonLines(0, 20, -1), nil, "size"},
 		{"text instead", 0, strings.Repeat("plain text\n", 9000), nil, "format"},
-		{"so much more that other documents are held out", 40, broken + jsonLines(5000, 50000, -1), nil, "size, by which documents are chosen for val"},
+		{"so much more that other documents are held out", 40, broken + jsonLines(5000, 50000, -1), nil,
+			"size, by which documents are chosen for val"},
 		{"another length", 0, broken, func(o *Options) { o.MaxLength = 17 }, "max-length"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "source") // its content alone tells the format
 			put(t, path, []byte(broken))
-			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, MaxValExamples: c.held, MaxLength: 16, CheckpointEvery: 100}
+			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, MaxValExamples: c.held,
+				MaxLength: 16, CheckpointEvery: 100}
 			fsys := stoppedAtBadRecord(t, o)
 			put(t, path, []byte(c.text))
 			refused := o
@@ -143,7 +146,8 @@ func TestCuresThatAreNone(t *testing.T) {
 			if c.change != nil {
 				c.change(&refused)
 			}
-			if _, err := Run(context.Background(), refused); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "overwrite") {
+			if _, err := Run(context.Background(), refused); err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "overwrite") {
 				t.Errorf("%v, want one about %q", err, c.want)
 			}
 			// The refusal lost nothing.
@@ -166,7 +170,8 @@ func TestSkipIsNotTakenBack(t *testing.T) {
 	put(t, path, []byte(jsonLines(0, 50_000, 10)))
 	fsys := shardtest.New()
 	ctx, cancel := context.WithCancel(context.Background())
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, OnBadRecord: "skip", CheckpointEvery: 1, checkpointInterval: 1, Workers: 1, Memory: 48 << 20}
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, OnBadRecord: "skip",
+		CheckpointEvery: 1, checkpointInterval: 1, Workers: 1, Memory: 48 << 20}
 	o.FS = &cancelling{FS: fsys, after: 4, cancel: cancel}
 	if _, err := Run(ctx, o); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
@@ -184,7 +189,8 @@ func TestTrainSourcesChangeWhileValIsBuilt(t *testing.T) {
 	train, val := filepath.Join(dir, "train.jsonl"), filepath.Join(dir, "val.jsonl")
 	put(t, train, []byte(jsonLines(0, 100, -1)))
 	put(t, val, []byte(jsonLines(0, 5000, 3000)))
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{train}, ValSources: []string{val}, CheckpointEvery: 100}
+	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{train}, ValSources: []string{val},
+		CheckpointEvery: 100}
 	o.FS = stoppedAtBadRecord(t, o)
 	o.OnBadRecord = "skip"
 	put(t, train, []byte(jsonLines(1000, 1100, -1)))
@@ -194,7 +200,8 @@ func TestTrainSourcesChangeWhileValIsBuilt(t *testing.T) {
 	}
 }
 
-// TestFinishedComparesSources builds, changes something, and builds again: "already built" only where the sources are what they were.
+// TestFinishedComparesSources builds, changes something, and builds again: "already built" only
+// where the sources are what they were.
 func TestFinishedComparesSources(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	text := strings.Repeat("some words of a line\n", 50)
@@ -209,7 +216,10 @@ func TestFinishedComparesSources(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ""},
-		{"run.json lost", func(_ *testing.T, _ string, fsys *shardtest.FS, _ *Options) { fsys.Remove("data/run.json") }, ""},
+		{"run.json lost", func(_ *testing.T, _ string, fsys *shardtest.FS,
+			_ *Options) {
+			fsys.Remove("data/run.json")
+		}, ""},
 		{"size", func(t *testing.T, dir string, _ *shardtest.FS, _ *Options) {
 			put(t, filepath.Join(dir, "b.txt"), []byte(text+"more\n"))
 		}, "b.txt changed: it had 1050 bytes and has 1055"},
@@ -244,7 +254,8 @@ func TestFinishedComparesSources(t *testing.T) {
 			switch {
 			case c.stale == "" && (err != nil || !s.AlreadyBuilt):
 				t.Errorf("%+v, %v; want it built already", s, err)
-			case c.stale != "" && (!errors.As(err, &stale) || !strings.Contains(err.Error(), c.stale) || !strings.Contains(err.Error(), "`overwrite`")):
+			case c.stale != "" && (!errors.As(err, &stale) || !strings.Contains(err.Error(), c.stale) ||
+				!strings.Contains(err.Error(), "`overwrite`")):
 				t.Errorf("%v; want one with %q", err, c.stale)
 			}
 			if o.Overwrite = true; c.stale != "" {

@@ -115,8 +115,9 @@ func (s *scan) inside(p *source.Position) *mark {
 		return nil
 	}
 	s.reader.EndSpan()
-	return &mark{phase: s.phase, text: int64(text), at: source.Mark{Input: p.Input, Offset: p.Offset, Row: p.Row, Ordinal: p.Ordinal,
-		State: p.State}}
+	return &mark{phase: s.phase, text: int64(text), at: source.Mark{Input: p.Input, Offset: p.Offset, Row: p.Row,
+		Ordinal: p.Ordinal,
+		State:   p.State}}
 }
 
 func (s *scan) generated() bool { return strings.HasPrefix(s.listed.URI, "synth://") }

@@ -58,7 +58,8 @@ func (b *build) settings() (json.RawMessage, error) {
 	s := settings{
 		Sources: redacted(o.Sources), ValSources: redacted(o.ValSources), Include: o.Include, Exclude: o.Exclude,
 		Tokenizer: o.Tokenizer, Pattern: o.TokenizerPattern, Fingerprint: b.tokenizer.Fingerprint(),
-		Format: o.Format, TextField: o.TextField, Columns: o.Columns, Delimiter: o.Delimiter, Template: b.template, CausalPairs: o.CausalPairs, EOS: b.ends.eos,
+		Format: o.Format, TextField: o.TextField, Columns: o.Columns, Delimiter: o.Delimiter, Template: b.template,
+		CausalPairs: o.CausalPairs, EOS: b.ends.eos,
 		BOS:         b.ends.bos,
 		MaxExamples: o.MaxExamples, MaxValExamples: o.MaxValExamples, MaxBytes: o.MaxBytes, MaxTokens: o.MaxTokens,
 		MaxLength: o.MaxLength, Overflow: o.Overflow, ShardBytes: o.ShardBytes, OnBadRecord: o.OnBadRecord,

@@ -88,8 +88,10 @@ func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32,
 
 // shapedOptions use every filter at once.
 func shapedOptions(source string, dedup shape.Dedup) Options {
-	return Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{source}, ShardBytes: 24 << 10, MaxLength: 100, Dedup: dedup,
-		Filter: shape.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3", "meta.n=0"}, Match: []string{"word[0-9]", "ß"}, NoMatch: []string{"word77 "}, MinChars: 30,
+	return Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{source}, ShardBytes: 24 << 10,
+		MaxLength: 100, Dedup: dedup,
+		Filter: shape.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3",
+			"meta.n=0"}, Match: []string{"word[0-9]", "ß"}, NoMatch: []string{"word77 "}, MinChars: 30,
 			MaxChars: 1 << 19}}
 }
 
@@ -132,7 +134,8 @@ func TestShapingEqualsAReference(t *testing.T) {
 		t.Errorf("the manifest has %v, %v", m.Dropped, err)
 	}
 	plain := shardtest.New()
-	mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeDocuments(t, kept)}, MaxLength: 100, FS: plain})
+	mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeDocuments(t, kept)},
+		MaxLength: 100, FS: plain})
 	want, _ := splitRows(t, plain, "data", splitTrain)
 	got, of := splitRows(t, fsys, "data", splitTrain)
 	if !slices.EqualFunc(want, got, slices.Equal) {
@@ -158,7 +161,8 @@ func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
 			{"many checkpoints", func(o *Options) { o.CheckpointEvery, o.checkpointInterval = 1, 1 }},
 		} {
 			fsys := shardtest.New()
-			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, MaxLength: 100, Dedup: dedup, MaxValExamples: 60, Filter: shape.Options{Sample: 0.8}}
+			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, MaxLength: 100, Dedup: dedup,
+				MaxValExamples: 60, Filter: shape.Options{Sample: 0.8}}
 			o.FS = fsys
 			c.change(&o)
 			mustBuild(t, o)
@@ -248,7 +252,8 @@ func TestCopiesAcrossSplits(t *testing.T) {
 	other := shapedCorpus(1, 9)
 	other[0].text = "a text of val alone"
 	distinct[other[0].text] = true
-	s = check(Options{Sources: []string{path}, ValSources: []string{writeDocuments(t, append(documents[:50:50], other...))}})
+	s = check(Options{Sources: []string{path},
+		ValSources: []string{writeDocuments(t, append(documents[:50:50], other...))}})
 	if s.DroppedBy["dedup-val"] != 50 {
 		t.Errorf("left out of val: %v", s.DroppedBy)
 	}
@@ -264,13 +269,17 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 		dedup  shape.Dedup
 		want   []string
 	}{
-		{path, shape.Options{Where: []string{"lnag=en"}}, "", []string{"`where`: 50 of 50", `no record has the field "lnag"; the first has id, meta, text`}},
+		{path, shape.Options{Where: []string{"lnag=en"}}, "", []string{"`where`: 50 of 50",
+			`no record has the field "lnag"; the first has id, meta, text`}},
 		{path, shape.Options{Match: []string{"never"}, MinChars: 100}, "", []string{"`match`", "`min-chars`"}},
-		{text, shape.Options{Where: []string{"lang=en"}}, "", []string{"`where` lang=en", "format text have no fields", "plain.txt"}},
-		{text, shape.Options{}, shape.Exact, []string{"plain.txt, row 2", "judge whole documents", "`on-bad-record` skip"}},
+		{text, shape.Options{Where: []string{"lang=en"}}, "", []string{"`where` lang=en",
+			"format text have no fields", "plain.txt"}},
+		{text, shape.Options{}, shape.Exact, []string{"plain.txt, row 2", "judge whole documents",
+			"`on-bad-record` skip"}},
 	} {
 		fsys := shardtest.New()
-		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{c.source}, Filter: c.filter, Dedup: c.dedup, FS: fsys, CheckpointEvery: 1, checkpointInterval: 1}
+		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{c.source}, Filter: c.filter,
+			Dedup: c.dedup, FS: fsys, CheckpointEvery: 1, checkpointInterval: 1}
 		_, err := Run(context.Background(), o)
 		if err == nil {
 			t.Fatalf("%+v: a dataset of nothing", c.filter)
@@ -283,13 +292,15 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 		if _, err := shard.ReadManifest(fsys, "data"); !errors.Is(err, shard.ErrNotFound) {
 			t.Errorf("%+v: a manifest: %v", c.filter, err)
 		}
-		o.Filter, o.Dedup, o.OnBadRecord = shape.Options{}, shape.Exact, SkipBadRecord // other settings in the same folder
+		o.Filter, o.Dedup, o.OnBadRecord = shape.Options{}, shape.Exact,
+			SkipBadRecord // other settings in the same folder
 		if c.dedup == "" {
 			mustBuild(t, o)
 		}
 	}
 	var option *loader.OptionError
-	if _, err := Run(context.Background(), Options{Sources: []string{path}, Dedup: "some", FS: shardtest.New()}); !errors.As(err, &option) {
+	if _, err := Run(context.Background(), Options{Sources: []string{path}, Dedup: "some",
+		FS: shardtest.New()}); !errors.As(err, &option) {
 		t.Errorf("an unknown kind of dedup: %v", err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// A build from more files than are told one by one names the folder in its manifest, with a checksum over all of them, and what was passed over.
+// A build from more files than are told one by one names the folder in its manifest, with a
+// checksum over all of them, and what was passed over.
 func TestBuildFromVeryManyFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, data string) {
@@ -31,7 +32,10 @@ func TestBuildFromVeryManyFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "passed over 1 image (99999.png)") }) {
+	if !slices.ContainsFunc(s.Notes, func(n string) bool {
+		return strings.Contains(n,
+			"passed over 1 image (99999.png)")
+	}) {
 		t.Errorf("notes: %q", s.Notes)
 	}
 	m, err := shard.ReadManifest(shard.OS(), out)
@@ -41,7 +45,8 @@ func TestBuildFromVeryManyFiles(t *testing.T) {
 	if m.Counters["documents"] != files || len(m.Sources) != 1 {
 		t.Fatalf("%d documents of %+v", m.Counters["documents"], m.Sources)
 	}
-	if in := m.Sources[0]; in.URI != dir || in.Files != files+1 || in.Bytes == 0 || !strings.HasPrefix(in.Checksum, "sha256:") || len(in.Checksum) != 7+64 {
+	if in := m.Sources[0]; in.URI != dir || in.Files != files+1 || in.Bytes == 0 ||
+		!strings.HasPrefix(in.Checksum, "sha256:") || len(in.Checksum) != 7+64 {
 		t.Errorf("%+v", in)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(out)), ".dsload-list*")); len(left) > 0 {

@@ -85,11 +85,15 @@ func TestEndsOfDocuments(t *testing.T) {
 		{"eos by name", noPost, Options{EOS: "</s>"}, []string{"10 11 12", "1", "13 1"}, false},
 		{"eos by id", noPost, Options{EOS: "1"}, []string{"10 11 12", "1", "13 1"}, false},
 		{"bos", noPost, Options{BOS: OwnToken}, []string{"0 10 11", "12", "0 13"}, true},
-		{"both, truncated", noPost, Options{BOS: "0", EOS: "1", Overflow: "truncate"}, []string{"0 10 1", "0 13 1"}, false},
+		{"both, truncated", noPost, Options{BOS: "0", EOS: "1", Overflow: "truncate"}, []string{"0 10 1", "0 13 1"},
+			false},
 		{"post-processor", bertPost, Options{}, []string{"3 10 11", "12 4", "3 13 4"}, false},
-		{"each chunk", bertPost, Options{SpecialTokens: "chunk"}, []string{"3 10 4", "3 11 4", "3 12 4", "3 13 4"}, false},
-		{"each chunk and eos", bertPost, Options{SpecialTokens: "chunk", EOS: "1", MaxLength: 4}, []string{"3 10 11 4", "3 12 1 4", "3 13 1 4"}, false},
-		{"the post-processor's own eos", endPost, Options{EOS: OwnToken, BOS: OwnToken}, []string{"0 10 11", "12 1", "0 13 1"}, false},
+		{"each chunk", bertPost, Options{SpecialTokens: "chunk"}, []string{"3 10 4", "3 11 4", "3 12 4", "3 13 4"},
+			false},
+		{"each chunk and eos", bertPost, Options{SpecialTokens: "chunk", EOS: "1", MaxLength: 4},
+			[]string{"3 10 11 4", "3 12 1 4", "3 13 1 4"}, false},
+		{"the post-processor's own eos", endPost, Options{EOS: OwnToken, BOS: OwnToken},
+			[]string{"0 10 11", "12 1", "0 13 1"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "text.txt")
@@ -101,7 +105,8 @@ func TestEndsOfDocuments(t *testing.T) {
 			if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) {
 				t.Errorf("rows %q, want %q", got, c.want)
 			}
-			if note := slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "marks where a document ends") }); note != c.note {
+			if note := slices.ContainsFunc(s.Notes,
+				func(n string) bool { return strings.Contains(n, "marks where a document ends") }); note != c.note {
 				t.Errorf("notes: %q", s.Notes)
 			}
 		})
@@ -137,8 +142,10 @@ func TestTokensThatAreNone(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("no reference data")
 	}
-	_, err := Run(context.Background(), Options{Tokenizer: path, EOS: OwnToken, Sources: []string{writeCorpus(t, 5, 1)}, FS: shardtest.New()})
-	if err == nil || !strings.Contains(err.Error(), "no token of that role") || !strings.Contains(err.Error(), "[SEP] (102)") {
+	_, err := Run(context.Background(), Options{Tokenizer: path, EOS: OwnToken,
+		Sources: []string{writeCorpus(t, 5, 1)}, FS: shardtest.New()})
+	if err == nil || !strings.Contains(err.Error(), "no token of that role") ||
+		!strings.Contains(err.Error(), "[SEP] (102)") {
 		t.Errorf("a tokenizer without eos: %v", err)
 	}
 }
@@ -146,12 +153,14 @@ func TestTokensThatAreNone(t *testing.T) {
 // TestSettingsOfOldBuilds: a build that uses none of the later options has the settings that it always had.
 func TestSettingsOfOldBuilds(t *testing.T) {
 	fsys := shardtest.New()
-	mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"synth://wikitext?seed=1"}, MaxExamples: 5, FS: fsys})
+	mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"synth://wikitext?seed=1"},
+		MaxExamples: 5, FS: fsys})
 	m, err := shard.ReadManifest(fsys, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"sources":["synth://wikitext?seed=1"],"tokenizer":"gpt2","tokenizer-fingerprint":"` + gpt2().Fingerprint() + `","format":"auto","max-examples":5,"max-val-examples":0,` +
+	want := `{"sources":["synth://wikitext?seed=1"],"tokenizer":"gpt2","tokenizer-fingerprint":"` +
+		gpt2().Fingerprint() + `","format":"auto","max-examples":5,"max-val-examples":0,` +
 		`"max-bytes":0,"max-tokens":0,"max-length":512,"overflow":"chunk","shard-bytes":67108864,"on-bad-record":"fail"}`
 	if got := string(m.Settings); got != want {
 		t.Errorf("settings\n%s, want\n%s", got, want)
@@ -168,12 +177,14 @@ func TestCausalPairs(t *testing.T) {
 		left             int64 // examples left out for want of a target
 	}{
 		{"whole", noPost, "a b", "x y", Options{}, []string{"10 11 14* 15*"}, 0},
-		{"with its end", noPost, "a b", "x", Options{EOS: OwnToken, BOS: OwnToken, MaxLength: 5}, []string{"0 10 11 14* 1*"}, 0},
+		{"with its end", noPost, "a b", "x", Options{EOS: OwnToken, BOS: OwnToken, MaxLength: 5},
+			[]string{"0 10 11 14* 1*"}, 0},
 		{"a post-processor's end", endPost, "a", "x", Options{}, []string{"0 10 14* 1*"}, 0},
 		{"a separator is no end", bertPost, "a", "x", Options{}, []string{"3 10 14* 4"}, 0},
 		{"chunks", noPost, "a b c", "x y x", Options{}, []string{"10 11 12 14*", "15* 14*"}, 0},
 		{"a chunk of the prompt alone", noPost, "a b c d a b", "x y", Options{}, []string{"10 11 14* 15*"}, 1},
-		{"each chunk", endPost, "a b", "x y x", Options{SpecialTokens: "chunk"}, []string{"0 14* 15* 1", "0 14* 1*"}, 1},
+		{"each chunk", endPost, "a b", "x y x", Options{SpecialTokens: "chunk"}, []string{"0 14* 15* 1", "0 14* 1*"},
+			1},
 		{"truncated", noPost, "a b c", "x y", Options{Overflow: "truncate"}, []string{"10 11 12 14*"}, 0},
 		{"dropped", noPost, "a b c", "x y", Options{Overflow: "drop"}, nil, 0},
 		{"truncated before the target", noPost, "a b c d", "x y", Options{Overflow: "truncate"}, nil, 1},
@@ -187,7 +198,8 @@ func TestCausalPairs(t *testing.T) {
 			put(t, o.Template, []byte(pairTemplate))
 			path := filepath.Join(dir, "pairs.jsonl")
 			put(t, path, fmt.Appendf(nil, "{\"q\": %q, \"a\": %q}\n", c.q, c.a))
-			o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.CausalPairs = "data", word(t, c.post), []string{path}, shardtest.New(), true
+			o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.CausalPairs = "data", word(t, c.post), []string{path},
+				shardtest.New(), true
 			o.MaxLength = cmp.Or(o.MaxLength, 4)
 			s, err := Run(context.Background(), o)
 			if c.want == nil {
@@ -202,7 +214,8 @@ func TestCausalPairs(t *testing.T) {
 			if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) {
 				t.Errorf("rows %q, want %q", got, c.want)
 			}
-			note := slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "no token of the target") })
+			note := slices.ContainsFunc(s.Notes,
+				func(n string) bool { return strings.Contains(n, "no token of the target") })
 			if s.WithoutTarget != c.left || note != (c.left > 0) {
 				t.Errorf("%d examples left out, want %d; notes %q", s.WithoutTarget, c.left, s.Notes)
 			}
@@ -210,7 +223,8 @@ func TestCausalPairs(t *testing.T) {
 	}
 }
 
-// TestCausalPairContinuesItsPrompt: a tokenizer that puts a space before a text does not put one between prompt and target.
+// TestCausalPairContinuesItsPrompt: a tokenizer that puts a space before a text does not put one
+// between prompt and target.
 func TestCausalPairContinuesItsPrompt(t *testing.T) {
 	path := filepath.Join("..", "..", "shared", "tokenizers", "llama2.model")
 	if _, err := os.Stat(path); err != nil {
@@ -221,7 +235,8 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	o := Options{Out: "data", LoadedTokenizer: tok, Template: filepath.Join(dir, "pair.tmpl"), Sources: []string{filepath.Join(dir, "p.jsonl")}, CausalPairs: true, EOS: OwnToken, FS: shardtest.New()}
+	o := Options{Out: "data", LoadedTokenizer: tok, Template: filepath.Join(dir, "pair.tmpl"),
+		Sources: []string{filepath.Join(dir, "p.jsonl")}, CausalPairs: true, EOS: OwnToken, FS: shardtest.New()}
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "What is it?\n", "a": "A fox."}`))
 	mustBuild(t, o)
@@ -238,14 +253,16 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 	if err := rows.ReadRow(0, &row); err != nil {
 		t.Fatal(err)
 	}
-	if text := tok.AppendText(nil, row.AppendInputIDs(nil), tokenize.DecodeOptions{SkipSpecial: true}); !bytes.Equal(text, []byte("What is it?\nA fox.")) {
+	if text := tok.AppendText(nil, row.AppendInputIDs(nil),
+		tokenize.DecodeOptions{SkipSpecial: true}); !bytes.Equal(text, []byte("What is it?\nA fox.")) {
 		t.Errorf("the row says %q", text)
 	}
 }
 
 func TestPairsCarryTheirEnds(t *testing.T) {
 	dir := t.TempDir()
-	o := Options{Out: "data", LoadedTokenizer: word(t, noPost), Template: filepath.Join(dir, "pair.tmpl"), Sources: []string{filepath.Join(dir, "p.jsonl")}, EOS: OwnToken, FS: shardtest.New()}
+	o := Options{Out: "data", LoadedTokenizer: word(t, noPost), Template: filepath.Join(dir, "pair.tmpl"),
+		Sources: []string{filepath.Join(dir, "p.jsonl")}, EOS: OwnToken, FS: shardtest.New()}
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "a b", "a": "x"}`))
 	mustBuild(t, o)

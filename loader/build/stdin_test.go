@@ -13,7 +13,9 @@ import (
 
 func TestInterruptibleReadsTheSameBytes(t *testing.T) {
 	want := strings.Repeat("some words\n", 50_000)
-	for name, r := range map[string]io.Reader{"whole": strings.NewReader(want), "halves": iotest.HalfReader(strings.NewReader(want)), "data with EOF": iotest.DataErrReader(strings.NewReader(want))} {
+	for name, r := range map[string]io.Reader{"whole": strings.NewReader(want),
+		"halves":        iotest.HalfReader(strings.NewReader(want)),
+		"data with EOF": iotest.DataErrReader(strings.NewReader(want))} {
 		i := newInterruptible(context.Background(), r)
 		got, err := io.ReadAll(i)
 		i.close()
@@ -32,7 +34,8 @@ func TestInterruptWhileInputIsAwaited(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("some words\n", 200_000))
 		cancel()
 	}()
-	_, err := Run(ctx, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"-"}, Format: "text", Stdin: r, FS: shardtest.New()})
+	_, err := Run(ctx, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"-"}, Format: "text", Stdin: r,
+		FS: shardtest.New()})
 	if !errors.Is(err, ErrInterrupted) {
 		t.Errorf("the build ended with %v", err)
 	}

@@ -28,7 +28,8 @@ func TestInterruptEndsATemplate(t *testing.T) {
 	for range 2 { // afresh, and from the checkpoint
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		_, err := Run(ctx, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{records}, Template: loop, OnBadRecord: "skip", Workers: 2, FS: fsys,
+		_, err := Run(ctx, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{records}, Template: loop,
+			OnBadRecord: "skip", Workers: 2, FS: fsys,
 			Progress: func(Progress) { cancel() }})
 		if !errors.Is(err, ErrInterrupted) {
 			t.Fatal(err)
@@ -54,11 +55,13 @@ func TestTemplateIsUnderTheCap(t *testing.T) {
 	}
 	none, plain, computing := smallest(""), smallest("{{.text}}"), smallest(`{{printf "%s" .text}}`)
 	if plain < none+2<<20 || computing < plain+1<<20 {
-		t.Errorf("smallest caps: %d without a template, %d with one, %d with one that makes strings", none, plain, computing)
+		t.Errorf("smallest caps: %d without a template, %d with one, %d with one that makes strings", none, plain,
+			computing)
 	}
 	for _, path := range []string{t.TempDir(), "/dev/null"} {
 		var option *loader.OptionError
-		if _, err := PlanMemory(Options{LoadedTokenizer: gpt2(), Template: path}); !errors.As(err, &option) || option.Option != "template" {
+		if _, err := PlanMemory(Options{LoadedTokenizer: gpt2(), Template: path}); !errors.As(err, &option) ||
+			option.Option != "template" {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

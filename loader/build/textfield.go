@@ -64,7 +64,8 @@ func (o *Options) delimiter() byte {
 
 // checkCSV refuses options of CSV that cannot be meant.
 func (o Options) checkCSV() error {
-	if d := o.Delimiter; d != "" && d != `\t` && (len(d) != 1 || d[0] >= 0x80 || d[0] < ' ' && d[0] != '\t' || d[0] == '"') {
+	if d := o.Delimiter; d != "" && d != `\t` && (len(d) != 1 || d[0] >= 0x80 || d[0] < ' ' && d[0] != '\t' ||
+		d[0] == '"') {
 		return loader.BadOption("delimiter", d, `must be one ASCII character, such as ; or |, or \t for a tab`)
 	}
 	csv := []source.Format{source.Auto, source.CSV, source.Recipes, source.Tar}

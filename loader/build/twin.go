@@ -25,7 +25,8 @@ func runTwin(ctx context.Context, o Options, held *shard.LockedError) (_ *Summar
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(twin.Out)) }()
 	if o.Notice != nil {
-		o.Notice(fmt.Sprintf("process %d on %s is at work on the part; building it a second time beside that", held.PID, held.Host))
+		o.Notice(fmt.Sprintf("process %d on %s is at work on the part; building it a second time beside that",
+			held.PID, held.Host))
 	}
 	s, err := Run(ctx, twin)
 	if err != nil {

@@ -113,7 +113,8 @@ func (r *record) add(l *line) {
 		step = *l.Step
 	}
 	r.steps.add(step)
-	for i, figure := range []func(*line) float64{func(l *line) float64 { return value(l.Peak) }, func(l *line) float64 { return value(l.RSS) }} {
+	for i, figure := range []func(*line) float64{func(l *line) float64 { return value(l.Peak) },
+		func(l *line) float64 { return value(l.RSS) }} {
 		if r.extremes[i] == nil || figure(l) > figure(r.extremes[i]) {
 			r.extremes[i] = l
 		}

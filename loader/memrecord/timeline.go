@@ -22,7 +22,8 @@ var pageSource string
 var pageStyle string
 
 var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("timeline").Funcs(template.FuncMap{"visible": visible, "number": func(i int) int { return i + 1 }}).Parse(pageSource))
+	return template.Must(template.New("timeline").Funcs(template.FuncMap{"visible": visible,
+		"number": func(i int) int { return i + 1 }}).Parse(pageSource))
 })
 
 // The size of the chart, and where its plot lies.
@@ -84,9 +85,11 @@ func Timeline(w io.Writer, r io.Reader, name string) (*Analysis, error) {
 	a := rec.analyse()
 	sum := sha256.Sum256([]byte(pageStyle))
 	p := timelinePage{
-		Style:  template.CSS(pageStyle),
-		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
-		Name:   name, Headline: headline(rec, a), Device: rec.start.Device, Analysis: a, Chart: rec.chart(a), Table: rec.table(),
+		Style: template.CSS(pageStyle),
+		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'; base-uri 'none'; form-action 'none'",
+		Name: name, Headline: headline(rec, a), Device: rec.start.Device, Analysis: a, Chart: rec.chart(a),
+		Table: rec.table(),
 	}
 	var out bytes.Buffer
 	if err := page().Execute(&out, p); err != nil {
@@ -256,7 +259,8 @@ func (r *record) table() (rows []tableRow) {
 		if l.Step != nil {
 			step = thousands(float64(*l.Step))
 		}
-		rows = append(rows, tableRow{step, l.Phase, text(l.Allocated), text(l.Peak), text(l.Reserved), text(l.Free), text(l.RSS), l.Type == "oom"})
+		rows = append(rows, tableRow{step, l.Phase, text(l.Allocated), text(l.Peak), text(l.Reserved), text(l.Free),
+			text(l.RSS), l.Type == "oom"})
 	}
 	return rows
 }

@@ -14,7 +14,8 @@ const hostile = "<img src=x onerror=alert(1)>\x1b\u202e"
 // write returns a record of so many steps that leaks a MiB a step and then runs out of memory.
 func write(steps int, device string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `{"type":"start","device":%q,"device_total":17179869184,"parameter_bytes":400000000}`+"\n", strings.NewReplacer("\x1b", "", "\u202e", "").Replace(device))
+	fmt.Fprintf(&b, `{"type":"start","device":%q,"device_total":17179869184,"parameter_bytes":400000000}`+"\n",
+		strings.NewReplacer("\x1b", "", "\u202e", "").Replace(device))
 	for i := 1; i <= steps; i++ {
 		for k, phase := range []string{"load", "forward", "backward"} {
 			held := int64(1<<30) + int64(i)<<20
@@ -49,7 +50,8 @@ func TestTimelineMarksWhatHappened(t *testing.T) {
 	if !strings.Contains(text, "the device has 16 GiB") {
 		t.Error("the device's memory is not drawn")
 	}
-	if strings.Contains(text, "<img") || strings.Contains(text, "\x1b") || strings.Contains(text, "\u202e") || strings.Contains(text, "<script") {
+	if strings.Contains(text, "<img") || strings.Contains(text, "\x1b") || strings.Contains(text, "\u202e") ||
+		strings.Contains(text, "<script") {
 		t.Error("data became markup")
 	}
 	if bad := regexp.MustCompile(`https?:|url\(|@import|%!|NaN|ZgotmplZ`).FindString(text); bad != "" {
@@ -91,8 +93,10 @@ func TestLongRecordsAreThinned(t *testing.T) {
 			if i == 4711 {
 				peak = 9 << 30
 			}
-			fmt.Fprintf(w, `{"type":"snapshot","step":%d,"phase":"load","allocated":%d,"peak":%d,"rss":1}`+"\n", i, 1<<30+i<<15, peak)
-			fmt.Fprintf(w, `{"type":"snapshot","step":%d,"phase":"backward","allocated":%d,"peak":%d,"rss":1}`+"\n", i, 1<<30+i<<15, peak)
+			fmt.Fprintf(w, `{"type":"snapshot","step":%d,"phase":"load","allocated":%d,"peak":%d,"rss":1}`+"\n", i,
+				1<<30+i<<15, peak)
+			fmt.Fprintf(w, `{"type":"snapshot","step":%d,"phase":"backward","allocated":%d,"peak":%d,"rss":1}`+"\n",
+				i, 1<<30+i<<15, peak)
 		}
 		w.Close()
 	}()

@@ -33,7 +33,8 @@ func fetchPage(t *testing.T, client *http.Client, path string) (*http.Response, 
 	return resp, body
 }
 
-// rebuilt replaces the dataset in dir by rows, as build --overwrite does: the old files first, the manifest first of all.
+// rebuilt replaces the dataset in dir by rows, as build --overwrite does: the old files first, the
+// manifest first of all.
 func (rows memoryRows) rebuilt(t *testing.T, dir string, schema shard.Schema) {
 	t.Helper()
 	for _, name := range []string{shard.ManifestName, "*"} {
@@ -50,8 +51,9 @@ func (rows memoryRows) rebuilt(t *testing.T, dir string, schema shard.Schema) {
 	rows.write(t, dir, schema, 8<<10)
 }
 
-// A dataset that is built anew beneath its server, with the same shape or another: streams end with an error and not one of their rows is the new
-// dataset's; new requests are refused with the reason and what to do.
+// A dataset that is built anew beneath its server, with the same shape or another: streams end with
+// an error and not one of their rows is the new dataset's; new requests are refused with the reason
+// and what to do.
 func TestReplacedDatasetEndsStreams(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	for name, seed := range map[string]uint64{"another shape": 12, "the same shape": 0} {
@@ -91,15 +93,18 @@ func TestReplacedDatasetEndsStreams(t *testing.T) {
 			}
 			for _, path := range []string{"/v1/batches", "/v1/dataset"} {
 				resp, body := fetchPage(t, client, path)
-				if resp.StatusCode != 409 || !contains(string(body), "built anew", "start the server again") || resp.Header.Get(feed.SealHeader) != seal.Header.Get(feed.SealHeader) {
+				if resp.StatusCode != 409 || !contains(string(body), "built anew", "start the server again") ||
+					resp.Header.Get(feed.SealHeader) != seal.Header.Get(feed.SealHeader) {
 					t.Errorf("%s: %s %s", path, resp.Status, body)
 				}
 			}
-			if resp, body := fetchPage(t, client, "/healthz"); resp.StatusCode != 503 || !contains(string(body), "built anew") {
+			if resp, body := fetchPage(t, client, "/healthz"); resp.StatusCode != 503 ||
+				!contains(string(body), "built anew") {
 				t.Errorf("health: %s %s", resp.Status, body)
 			}
 			again, now := fetchPage(t, serveDir(t, dir), "/v1/dataset")
-			if again.StatusCode != 200 || bytes.Equal(now, manifest) || again.Header.Get(feed.SealHeader) == seal.Header.Get(feed.SealHeader) {
+			if again.StatusCode != 200 || bytes.Equal(now, manifest) ||
+				again.Header.Get(feed.SealHeader) == seal.Header.Get(feed.SealHeader) {
 				t.Error("a new server has the old seal")
 			}
 		})
@@ -167,19 +172,22 @@ func TestManifestIsServedByteForByte(t *testing.T) {
 		return m.BLAKE3
 	}
 	resp, body := fetchPage(t, serveDir(t, a), "/v1/dataset")
-	if !bytes.Equal(body, read(a)) || resp.Header.Get(feed.SealHeader) != sealIn(body) || resp.ContentLength != int64(len(body)) {
+	if !bytes.Equal(body, read(a)) || resp.Header.Get(feed.SealHeader) != sealIn(body) ||
+		resp.ContentLength != int64(len(body)) {
 		t.Errorf("%d bytes under the seal %s", len(body), resp.Header.Get(feed.SealHeader))
 	}
 	client := serveDir(t, "z="+a, "b="+b)
 	sum := blake3.Sum256([]byte(fmt.Sprintf("b %s\nz %s\n", sealIn(read(b)), sealIn(read(a)))))
 	for path, want := range map[string][]byte{"/v1/dataset?name=z": read(a), "/v1/dataset?name=b": read(b)} {
-		if resp, body := fetchPage(t, client, path); !bytes.Equal(body, want) || resp.Header.Get(feed.SealHeader) != hex.EncodeToString(sum[:]) {
+		if resp, body := fetchPage(t, client, path); !bytes.Equal(body, want) ||
+			resp.Header.Get(feed.SealHeader) != hex.EncodeToString(sum[:]) {
 			t.Errorf("%s: %s, seal %s", path, resp.Status, resp.Header.Get(feed.SealHeader))
 		}
 	}
 	_, body = fetchPage(t, client, "/v1/dataset")
 	var all struct{ Datasets map[string]json.RawMessage }
-	if err := json.Unmarshal(body, &all); err != nil || len(all.Datasets) != 2 || sealIn(all.Datasets["b"]) != sealIn(read(b)) {
+	if err := json.Unmarshal(body, &all); err != nil || len(all.Datasets) != 2 ||
+		sealIn(all.Datasets["b"]) != sealIn(read(b)) {
 		t.Errorf("%v: %.200s", err, body)
 	}
 	if resp, _ := fetchPage(t, client, "/v1/dataset?name=c"); resp.StatusCode != 404 {
@@ -187,7 +195,8 @@ func TestManifestIsServedByteForByte(t *testing.T) {
 	}
 }
 
-// An id that the vocabulary does not have, in the file for whatever reason, is never sent: the stream breaks before its batch and asking again says where.
+// An id that the vocabulary does not have, in the file for whatever reason, is never sent: the
+// stream breaks before its batch and asking again says where.
 func TestIDBeyondVocabularyIsNeverSent(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	rows := make(memoryRows, 200)
@@ -220,7 +229,8 @@ func TestIDBeyondVocabularyIsNeverSent(t *testing.T) {
 			}
 		}
 	}
-	if _, err := fetch(client, "shuffle=none&batch_size=10&start=150"); err == nil || !contains(err.Error(), "train-00000.arrow") {
+	if _, err := fetch(client, "shuffle=none&batch_size=10&start=150"); err == nil ||
+		!contains(err.Error(), "train-00000.arrow") {
 		t.Errorf("asking again: %v", err)
 	}
 	// The padding is an id as well.
@@ -229,7 +239,8 @@ func TestIDBeyondVocabularyIsNeverSent(t *testing.T) {
 	}
 }
 
-// Without labels= a dataset with targets sends them; one without sends the ids. Mixes as well, whose parts have the same columns.
+// Without labels= a dataset with targets sends them; one without sends the ids. Mixes as well,
+// whose parts have the same columns.
 func TestLabelsComeFromTheDataset(t *testing.T) {
 	for name, schema := range schemas {
 		rows := randomRows(50, schema, 16)
@@ -259,17 +270,21 @@ func TestQueriesThatGiveNothing(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	client := serveDir(t, randomRows(10, schema, 17).write(t, t.TempDir(), schema, 8<<10))
 	for query, says := range map[string]string{
-		"world=11&batch_size=1": "whole step of 11 ranks", "world=2&batch_size=6": "whole step", "world=2&batch_size=6&epochs=0": "whole step",
+		"world=11&batch_size=1": "whole step of 11 ranks", "world=2&batch_size=6": "whole step",
+		"world=2&batch_size=6&epochs=0":                  "whole step",
 		"world=3&rank=2&batch_size=5&tail=keep&epochs=0": "none for rank 2", "world=4&max_tokens=4000": "whole step",
-		"start=11": "start", "epochs=3&start=31": "start", "split=val": "max-val-examples", "split=test": "it has train",
+		"start=11": "start", "epochs=3&start=31": "start", "split=val": "max-val-examples",
+		"split=test": "it has train",
 	} {
 		resp, body := fetchPage(t, client, "/v1/batches?"+query)
 		var answer struct{ Error, Hint string }
-		if err := json.Unmarshal(body, &answer); err != nil || resp.StatusCode != 400 || !contains(answer.Error+" "+answer.Hint, says) || answer.Hint == "" {
+		if err := json.Unmarshal(body, &answer); err != nil || resp.StatusCode != 400 ||
+			!contains(answer.Error+" "+answer.Hint, says) || answer.Hint == "" {
 			t.Errorf("%s: %s %s", query, resp.Status, body)
 		}
 	}
-	for _, query := range []string{"start=10", "world=2&batch_size=5&start=10", "world=3&rank=2&batch_size=5&tail=keep"} {
+	for _, query := range []string{"start=10", "world=2&batch_size=5&start=10",
+		"world=3&rank=2&batch_size=5&tail=keep"} {
 		if batches, err := fetch(client, query); err != nil || len(batches) != 0 {
 			t.Errorf("%s: %d batches, %v", query, len(batches), err)
 		}

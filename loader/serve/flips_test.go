@@ -12,7 +12,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// No flipped bit of a shard leaves a server: the rows that a client gets are right, and the stream ends with an error. DSLOAD_FLIPS is how many are tried.
+// No flipped bit of a shard leaves a server: the rows that a client gets are right, and the stream
+// ends with an error. DSLOAD_FLIPS is how many are tried.
 func TestFlipsAreNotServed(t *testing.T) {
 	flips := 60
 	if text := os.Getenv("DSLOAD_FLIPS"); text != "" {
@@ -42,7 +43,8 @@ func TestFlipsAreNotServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		labels := []string{"causal", "seq2seq"}[i%2]
-		query := fmt.Sprintf("epochs=1&batch_size=16&labels=%s&shuffle=%s&bucket=%d", labels, []string{"none", "full"}[i/2%2], i/4%2*64)
+		query := fmt.Sprintf("epochs=1&batch_size=16&labels=%s&shuffle=%s&bucket=%d", labels,
+			[]string{"none", "full"}[i/2%2], i/4%2*64)
 		t.Run(fmt.Sprintf("%s byte %d bit %#x %s", filepath.Base(path), at, bit, query), func(t *testing.T) {
 			batches, err := fetch(serveDir(t, dir), query)
 			if err == nil {

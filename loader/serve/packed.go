@@ -29,7 +29,8 @@ func (o *Options) packDefault() (feed.Pack, error) {
 		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength),
 			"it is the length of packed rows; say by `pack` how they are packed, or leave it out")
 	case o.PackLength < 0 || o.PackLength > pack.MaxLength:
-		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength), fmt.Sprintf("must be 1 to %d", pack.MaxLength))
+		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength),
+			fmt.Sprintf("must be 1 to %d", pack.MaxLength))
 	}
 	return feed.Pack(slices.Index(policies[:], policy)), nil
 }
@@ -100,7 +101,8 @@ func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Opt
 }
 
 // openPacked plans a stream of packed rows.
-func (r *Reader) openPacked(q feed.Query, parts []part, collation collate.Options, steps sampler.StepOptions) (*feed.Plan, error) {
+func (r *Reader) openPacked(q feed.Query, parts []part, collation collate.Options,
+	steps sampler.StepOptions) (*feed.Plan, error) {
 	length, bound := packLength(q, parts), boundOf(parts)
 	bound.longest, bound.longestLabels = int64(length), 0
 	if err := checkLongest(steps, bound.longest); err != nil {
@@ -109,7 +111,8 @@ func (r *Reader) openPacked(q feed.Query, parts []part, collation collate.Option
 	s, err := r.newPackedStream(q, parts, collation, steps)
 	var oe *sampler.OptionError
 	if errors.As(err, &oe) {
-		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has the row numbers 0 to %d", s.numbers()-1))
+		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has the row numbers 0 to %d",
+			s.numbers()-1))
 	} else if err != nil {
 		return nil, err
 	}
@@ -182,7 +185,8 @@ func (s *packedStream) numbers() int64 {
 // bytes bounds the memory of the stream besides its batches.
 func (s *packedStream) bytes() int64 {
 	const perToken = 8 + 3*16 + 56 + 4 // pieces of one token each: row, spans, packedPiece, segment
-	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(), s.opts)*locationBytes +
+	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(),
+		s.opts)*locationBytes +
 		longestRun*(8+16) + int64(s.length)*perToken
 	if len(s.base.parts) > 1 {
 		n += 16 << 10
@@ -224,7 +228,8 @@ func (s *packedStream) units(items []sampler.Item, units []sampler.Unit) error {
 		return err
 	}
 	for _, l := range s.found.found {
-		units[l.index] = sampler.Unit{Ref: items[l.index].Ref, Rows: 1, Length: l.span.Len, Shard: l.span.Shard, Off: l.span.Off}
+		units[l.index] = sampler.Unit{Ref: items[l.index].Ref, Rows: 1, Length: l.span.Len, Shard: l.span.Shard,
+			Off: l.span.Off}
 	}
 	return nil
 }
@@ -237,8 +242,9 @@ func (s *packedStream) take(row sampler.PackedRow) error {
 		u := &row.Units[p.Item]
 		rowSpan := shard.Span{Off: u.Off, Shard: u.Shard, Len: u.Length}
 		width := int64(s.base.parts[u.Source].split.IDWidth())
-		s.pieces = append(s.pieces, packedPiece{source: u.Source, row: u.Row, from: int64(p.From), rowSpan: rowSpan, lastPart: true,
-			span: shard.Span{Off: u.Off + int64(p.From)*width, Shard: u.Shard, Len: p.Len}})
+		s.pieces = append(s.pieces, packedPiece{source: u.Source, row: u.Row, from: int64(p.From), rowSpan: rowSpan,
+			lastPart: true,
+			span:     shard.Span{Off: u.Off + int64(p.From)*width, Shard: u.Shard, Len: p.Len}})
 		n.IDs += int(p.Len)
 	}
 	if err := s.batch.Read(s.reading); err != nil {

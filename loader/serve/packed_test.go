@@ -37,8 +37,10 @@ func unpack(t *testing.T, batches []wireBatch, left bool) (rows []servedRow) {
 			for j, id := range ids {
 				at, inside := j-begin, j >= begin && j < begin+int(n)
 				position, segment := b.columns["position_ids"][i][j], b.columns["segments"][i][j]
-				if mask := b.columns["attention_mask"][i][j]; mask != 0 != inside || !inside && (position != 0 || segment != 0) {
-					t.Fatalf("row %d, element %d: mask %d, position %d, segment %d", row.Number, j, mask, position, segment)
+				if mask := b.columns["attention_mask"][i][j]; mask != 0 != inside || !inside &&
+					(position != 0 || segment != 0) {
+					t.Fatalf("row %d, element %d: mask %d, position %d, segment %d", row.Number, j, mask, position,
+						segment)
 				}
 				if !inside {
 					continue
@@ -47,7 +49,8 @@ func unpack(t *testing.T, batches []wireBatch, left bool) (rows []servedRow) {
 					row.Segments = append(row.Segments, nil)
 				}
 				last := len(row.Segments) - 1
-				if row.Segments[last] = append(row.Segments[last], id); int64(len(row.Segments[last])) != position+1 || segment != int64(last+1) {
+				if row.Segments[last] = append(row.Segments[last],
+					id); int64(len(row.Segments[last])) != position+1 || segment != int64(last+1) {
 					t.Fatalf("row %d, token %d: position %d, segment %d", row.Number, at, position, segment)
 				}
 				if labels := b.columns["labels"]; labels != nil {
@@ -100,9 +103,11 @@ func plainPack(rows memoryRows, policy pack.Policy, length int) (out [][][]int64
 	return out
 }
 
-// TestPackedIsThePacker: without shuffling, and in one window, rows are those of the packer; with it the same rows of each window in another order.
+// TestPackedIsThePacker: without shuffling, and in one window, rows are those of the packer; with
+// it the same rows of each window in another order.
 func TestPackedIsThePacker(t *testing.T) {
-	for _, schema := range []shard.Schema{{VocabSize: 500}, {VocabSize: 70_000, LossMask: true}, {VocabSize: 500, Segments: true}, {VocabSize: 500, LossMask: true, Segments: true}} {
+	for _, schema := range []shard.Schema{{VocabSize: 500}, {VocabSize: 70_000, LossMask: true},
+		{VocabSize: 500, Segments: true}, {VocabSize: 500, LossMask: true, Segments: true}} {
 		rows := randomRows(400, schema, 3)
 		client := serveDir(t, rows.write(t, t.TempDir(), schema, 16<<10))
 		for _, policy := range pack.Policies[1:] {
@@ -114,7 +119,8 @@ func TestPackedIsThePacker(t *testing.T) {
 					got = append(got, r.Segments)
 				}
 				if want := plainPack(rows, policy, length); !reflect.DeepEqual(want, got) {
-					t.Fatalf("%s: %d rows, want %d; the first is %v, want %v", name, len(got), len(want), got[0], want[0])
+					t.Fatalf("%s: %d rows, want %d; the first is %v, want %v", name, len(got), len(want), got[0],
+						want[0])
 				}
 			}
 		}
@@ -136,7 +142,8 @@ func tokensOf(rows []servedRow) (out []string) {
 	return out
 }
 
-// TestPackedLosesNothing: over shuffles, epochs, batch sizes, worlds and resume points, every row comes exactly once, with its mask.
+// TestPackedLosesNothing: over shuffles, epochs, batch sizes, worlds and resume points, every row
+// comes exactly once, with its mask.
 func TestPackedLosesNothing(t *testing.T) {
 	schema := shard.Schema{VocabSize: 500, LossMask: true}
 	rows := randomRows(6000, schema, 4) // two windows
@@ -155,7 +162,8 @@ func TestPackedLosesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, policy := range pack.Policies[1:] {
 		for _, shuffle := range []string{"full", "none"} {
-			order := fmt.Sprintf("pack=%s&max_length=41&shuffle=%s&seed=%d", policy, shuffle, rng.Uint32()) // nothing is longer
+			order := fmt.Sprintf("pack=%s&max_length=41&shuffle=%s&seed=%d", policy, shuffle,
+				rng.Uint32()) // nothing is longer
 			all := mustFetch(t, client, order+"&epochs=2&batch_size=7")
 			rowsOf := unpack(t, all, false)
 			half := slices.IndexFunc(rowsOf, func(r servedRow) bool { return r.Number >= int64(len(rows)) })
@@ -186,7 +194,8 @@ func TestPackedLosesNothing(t *testing.T) {
 				var dealt []servedRow
 				var steps [][]int64
 				for rank := range world {
-					b := mustFetch(t, client, fmt.Sprintf("%s&epochs=2&start=%d&%s&world=%d&rank=%d&tail=keep", order, next, limit, world, rank))
+					b := mustFetch(t, client, fmt.Sprintf("%s&epochs=2&start=%d&%s&world=%d&rank=%d&tail=keep", order,
+						next, limit, world, rank))
 					dealt = append(dealt, unpack(t, b, false)...)
 					var nexts []int64
 					for _, x := range b {
@@ -209,7 +218,8 @@ func TestPackedLosesNothing(t *testing.T) {
 			}
 			// Every number between two rows begins with the row after it.
 			start := rowsOf[half].Number - 1
-			if b := mustFetch(t, client, fmt.Sprintf("%s&epochs=2&start=%d&batch_size=1", order, start)); !cmp.Equal(unpack(t, b[:1], false)[0], rowsOf[half]) && rowsOf[half-1].Number < start {
+			if b := mustFetch(t, client, fmt.Sprintf("%s&epochs=2&start=%d&batch_size=1", order,
+				start)); !cmp.Equal(unpack(t, b[:1], false)[0], rowsOf[half]) && rowsOf[half-1].Number < start {
 				t.Errorf("%s: row %d of an epoch's end is not the next epoch's first", order, start)
 			}
 		}
@@ -228,9 +238,11 @@ func TestPackedTails(t *testing.T) {
 				var got []servedRow
 				counts := map[int]bool{}
 				for rank := range world {
-					b, err := fetch(client, fmt.Sprintf("%s&batch_size=%d&world=%d&rank=%d&tail=%s", order, size, world, rank, tail))
+					b, err := fetch(client, fmt.Sprintf("%s&batch_size=%d&world=%d&rank=%d&tail=%s", order, size,
+						world, rank, tail))
 					if err != nil {
-						if tail == "drop" && size*world > len(all) && strings.Contains(err.Error(), "do not make one whole step") {
+						if tail == "drop" && size*world > len(all) && strings.Contains(err.Error(),
+							"do not make one whole step") {
 							continue
 						}
 						t.Fatal(err)
@@ -244,9 +256,11 @@ func TestPackedTails(t *testing.T) {
 					got = append(got, unpack(t, b, false)...)
 				}
 				step := size * world
-				want := map[string]int{"drop": len(all) / step * step, "pad": (len(all) + step - 1) / step * step, "keep": len(all)}[tail]
+				want := map[string]int{"drop": len(all) / step * step, "pad": (len(all) + step - 1) / step * step,
+					"keep": len(all)}[tail]
 				if len(got) != want || tail != "keep" && len(counts) > 1 {
-					t.Errorf("world %d, batch %d, %s: %d rows of %d, want %d; batches %v", world, size, tail, len(got), len(all), want, counts)
+					t.Errorf("world %d, batch %d, %s: %d rows of %d, want %d; batches %v", world, size, tail,
+						len(got), len(all), want, counts)
 				}
 				seen := map[int64]bool{}
 				for _, r := range got {
@@ -265,12 +279,14 @@ func TestPackedCollation(t *testing.T) {
 	schema := shard.Schema{VocabSize: 500}
 	client := serveDir(t, randomRows(100, schema, 6).write(t, t.TempDir(), schema, 64<<10))
 	plain := unpack(t, mustFetch(t, client, "pack=bfd&max_length=50"), false)
-	for _, options := range []string{"padding_side=left", "dtype=int32", "padding=max_length", "pad_to_multiple_of=64&padding_side=left", "max_tokens=500"} {
+	for _, options := range []string{"padding_side=left", "dtype=int32", "padding=max_length",
+		"pad_to_multiple_of=64&padding_side=left", "max_tokens=500"} {
 		b := mustFetch(t, client, "pack=bestfit&max_length=50&"+options)
 		if got := unpack(t, b, strings.Contains(options, "left")); !cmp.Equal(plain, got) {
 			t.Errorf("%s: other rows", options)
 		}
-		if n := len(b[0].columns["input_ids"][0]); strings.Contains(options, "multiple") && n != 64 || strings.Contains(options, "max_length") && n != 50 {
+		if n := len(b[0].columns["input_ids"][0]); strings.Contains(options, "multiple") && n != 64 ||
+			strings.Contains(options, "max_length") && n != 50 {
 			t.Errorf("%s: a batch of length %d", options, n)
 		}
 	}
@@ -290,7 +306,8 @@ func TestPackedCollation(t *testing.T) {
 	}
 }
 
-// TestPackedMix: rows of several datasets share packed rows; every row of an epoch comes once where the weights are those of the rows.
+// TestPackedMix: rows of several datasets share packed rows; every row of an epoch comes once where
+// the weights are those of the rows.
 func TestPackedMix(t *testing.T) {
 	schema := shard.Schema{VocabSize: 500}
 	a, b := randomRows(512, schema, 7), randomRows(512, schema, 8)
@@ -336,7 +353,8 @@ func TestPackedRefusals(t *testing.T) {
 	mustFetch(t, client, "pack=bfd&labels=causal") // to the build's max-length
 	for _, o := range []Options{{Pack: "nosuch"}, {PackLength: 5}, {Pack: pack.BFD, PackLength: pack.MaxLength + 1}} {
 		o.Datasets = []string{t.TempDir()}
-		if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "pack") && !strings.Contains(err.Error(), "max-length") {
+		if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "pack") &&
+			!strings.Contains(err.Error(), "max-length") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -354,7 +372,8 @@ func TestPackedByDefault(t *testing.T) {
 	if d := r.defaults(); d != "pack=wrapped&max_length=32" {
 		t.Errorf("defaults %q", d)
 	}
-	for text, want := range map[string]string{"": "wrapped 32", "pack=none": "none 0", "max_length=8": "wrapped 8", "pack=bfd&max_length=9": "bfd 9", "pack=bfd": "bfd 0"} {
+	for text, want := range map[string]string{"": "wrapped 32", "pack=none": "none 0", "max_length=8": "wrapped 8",
+		"pack=bfd&max_length=9": "bfd 9", "pack=bfd": "bfd 0"} {
 		values, _ := url.ParseQuery(text)
 		q, err := feed.ParseQuery(values.Encode())
 		if err != nil {

@@ -66,7 +66,8 @@ func randomRows(n int, schema shard.Schema, seed uint64) (rows memoryRows) {
 // write builds the dataset folder with shards of a few rows.
 func (rows memoryRows) write(t testing.TB, dir string, schema shard.Schema, shardBytes int64) string {
 	t.Helper()
-	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: schema, ShardBytes: shardBytes, Settings: []byte(`{"max-length":64}`)})
+	b, _, err := shard.OpenBuilder(shard.OS(), dir, shard.BuilderOptions{Schema: schema, ShardBytes: shardBytes,
+		Settings: []byte(`{"max-length":64}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,8 @@ func (rows memoryRows) write(t testing.TB, dir string, schema shard.Schema, shar
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f", VocabSize: schema.VocabSize, Special: map[string]int64{"pad": 5, "eos": 6}}}); err != nil {
+	if _, err := b.Finish(shard.Provenance{Tokenizer: shard.TokenizerInfo{Name: "test", Fingerprint: "f",
+		VocabSize: schema.VocabSize, Special: map[string]int64{"pad": 5, "eos": 6}}}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -105,7 +107,8 @@ func serveDir(t testing.TB, dirs ...string) *http.Client {
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}}
 	t.Cleanup(func() {
@@ -195,7 +198,8 @@ func decode(rec arrow.RecordBatch) wireBatch {
 			}
 			b.columns[f.Name] = rows
 		case *array.Int64:
-			*map[string]*[]int64{"example": &b.example, "row": &b.order, "next": &b.next}[f.Name] = slices.Clone(col.Int64Values())
+			*map[string]*[]int64{"example": &b.example, "row": &b.order,
+				"next": &b.next}[f.Name] = slices.Clone(col.Int64Values())
 		case *array.Int32:
 			*map[string]*[]int32{"length": &b.length, "dataset": &b.dataset}[f.Name] = slices.Clone(col.Int32Values())
 		}
@@ -272,10 +276,12 @@ func (rows memoryRows) slow(q feed.Query, examples []int64, schema shard.Schema)
 
 var schemas = map[string]shard.Schema{
 	"plain": {VocabSize: 50257}, "wide": {VocabSize: 200_000}, "chat": {VocabSize: 1000, LossMask: true},
-	"targets": {VocabSize: 1000, Labels: true}, "packed": {VocabSize: 70_000, Segments: true}, "everything": {VocabSize: 300, Labels: true, LossMask: true, Segments: true},
+	"targets": {VocabSize: 1000, Labels: true}, "packed": {VocabSize: 70_000, Segments: true},
+	"everything": {VocabSize: 300, Labels: true, LossMask: true, Segments: true},
 }
 
-// What comes through shard, sampler, collate, encoder, HTTP and arrow-go equals the slow reference over the rows in memory, for every kind of row.
+// What comes through shard, sampler, collate, encoder, HTTP and arrow-go equals the slow reference
+// over the rows in memory, for every kind of row.
 func TestBatchesEqualReference(t *testing.T) {
 	for name, schema := range schemas {
 		t.Run(name, func(t *testing.T) {
@@ -287,10 +293,14 @@ func TestBatchesEqualReference(t *testing.T) {
 					labels = append(labels, "seq2seq")
 				}
 				query := fmt.Sprintf("batch_size=%d&seed=%d&shuffle=%s&bucket=%d&group=%d&labels=%s&padding_side=%s&pad_to_multiple_of=%d&padding=%s&dtype=%s&start=%d",
-					rapid.IntRange(1, 300).Draw(t, "batch"), rapid.IntRange(0, 3).Draw(t, "seed"), rapid.SampledFrom([]string{"full", "block", "none"}).Draw(t, "shuffle"),
-					rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "bucket"), rapid.IntRange(1, 50).Draw(t, "group"), rapid.SampledFrom(labels).Draw(t, "labels"),
-					rapid.SampledFrom([]string{"left", "right"}).Draw(t, "side"), rapid.SampledFrom([]int{1, 8}).Draw(t, "multiple"),
-					rapid.SampledFrom([]string{"longest", "max_length"}).Draw(t, "padding"), rapid.SampledFrom([]string{"int64", "int32"}).Draw(t, "dtype"),
+					rapid.IntRange(1, 300).Draw(t, "batch"), rapid.IntRange(0, 3).Draw(t, "seed"),
+					rapid.SampledFrom([]string{"full", "block", "none"}).Draw(t, "shuffle"),
+					rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "bucket"), rapid.IntRange(1, 50).Draw(t, "group"),
+					rapid.SampledFrom(labels).Draw(t, "labels"),
+					rapid.SampledFrom([]string{"left", "right"}).Draw(t, "side"),
+					rapid.SampledFrom([]int{1, 8}).Draw(t, "multiple"),
+					rapid.SampledFrom([]string{"longest", "max_length"}).Draw(t, "padding"),
+					rapid.SampledFrom([]string{"int64", "int32"}).Draw(t, "dtype"),
 					rapid.IntRange(0, 300).Draw(t, "start"))
 				if rapid.Bool().Draw(t, "by tokens") {
 					query += fmt.Sprintf("&max_tokens=%d", rapid.IntRange(80, 4000).Draw(t, "max_tokens"))
@@ -308,11 +318,13 @@ func TestBatchesEqualReference(t *testing.T) {
 					if want := rows.slow(q, b.example, schema); !reflect.DeepEqual(want, b.columns) {
 						t.Fatal(query, cmp.Diff(want, b.columns))
 					}
-					if longest := int64(slices.Max(b.length)); q.MaxTokens > 0 && longest*int64(len(b.length)) > q.MaxTokens {
+					if longest := int64(slices.Max(b.length)); q.MaxTokens > 0 &&
+						longest*int64(len(b.length)) > q.MaxTokens {
 						t.Fatalf("%d rows of %d tokens", len(b.length), longest)
 					}
 					for i, e := range b.example {
-						if b.order[i] != at || int(b.length[i]) != len(rows[e].InputIDs) || b.next[i] != b.order[0]+int64(len(b.order)) {
+						if b.order[i] != at || int(b.length[i]) != len(rows[e].InputIDs) ||
+							b.next[i] != b.order[0]+int64(len(b.order)) {
 							t.Fatalf("row %d: order %d length %d next %d", at, b.order[i], b.length[i], b.next[i])
 						}
 						at++
@@ -329,7 +341,8 @@ func TestBatchesEqualReference(t *testing.T) {
 func TestMixOfDatasets(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	a, b := randomRows(300, schema, 2), randomRows(900, schema, 3)
-	client := serveDir(t, "left="+a.write(t, t.TempDir(), schema, 8<<10), "right="+b.write(t, t.TempDir(), schema, 8<<10))
+	client := serveDir(t, "left="+a.write(t, t.TempDir(), schema, 8<<10),
+		"right="+b.write(t, t.TempDir(), schema, 8<<10))
 	const query = "mix=left=3,right=1&batch_size=16&epochs=2&seed=4&bucket=200"
 	all, err := fetch(client, query)
 	if err != nil {
@@ -339,7 +352,8 @@ func TestMixOfDatasets(t *testing.T) {
 	for _, batch := range all {
 		for i, d := range batch.dataset {
 			counts[d]++
-			want := memoryRows{[]memoryRows{a, b}[d][batch.example[i]]}.slow(feed.Query{Labels: feed.LabelsCausal, PadToMultipleOf: 1}, []int64{0}, schema)
+			want := memoryRows{[]memoryRows{a, b}[d][batch.example[i]]}.slow(feed.Query{Labels: feed.LabelsCausal,
+				PadToMultipleOf: 1}, []int64{0}, schema)
 			if diff := cmp.Diff(want["input_ids"][0], batch.columns["input_ids"][i][:batch.length[i]]); diff != "" {
 				t.Fatal(diff)
 			}
@@ -367,7 +381,8 @@ func TestRanksOverTheWire(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	rows := randomRows(1000, schema, 5)
 	client := serveDir(t, rows.write(t, t.TempDir(), schema, 8<<10))
-	for _, query := range []string{"batch_size=8", "max_tokens=400", "max_tokens=400&bucket=300", "batch_size=8&tail=pad", "batch_size=8&tail=keep"} {
+	for _, query := range []string{"batch_size=8", "max_tokens=400", "max_tokens=400&bucket=300",
+		"batch_size=8&tail=pad", "batch_size=8&tail=keep"} {
 		seen := map[int64]int{}
 		var nexts [3][]int64
 		for rank := range 3 {
@@ -382,7 +397,8 @@ func TestRanksOverTheWire(t *testing.T) {
 				}
 			}
 		}
-		if query != "batch_size=8&tail=keep" && !(slices.Equal(nexts[0], nexts[1]) && slices.Equal(nexts[0], nexts[2])) {
+		if query != "batch_size=8&tail=keep" && !(slices.Equal(nexts[0], nexts[1]) &&
+			slices.Equal(nexts[0], nexts[2])) {
 			t.Errorf("%s: ranks disagree", query)
 		}
 		for p, n := range seen {
@@ -390,13 +406,15 @@ func TestRanksOverTheWire(t *testing.T) {
 				t.Fatalf("%s: row %d came %d times", query, p, n)
 			}
 		}
-		if len(seen) < 1000-60 || len(seen) != 1000 && (query == "batch_size=8&tail=pad" || query == "batch_size=8&tail=keep") {
+		if len(seen) < 1000-60 || len(seen) != 1000 && (query == "batch_size=8&tail=pad" ||
+			query == "batch_size=8&tail=keep") {
 			t.Errorf("%s: %d rows", query, len(seen))
 		}
 	}
 }
 
-// A shard that is damaged under the server: the stream breaks with an error at the client, asking again tells the reason, and health is bad.
+// A shard that is damaged under the server: the stream breaks with an error at the client, asking
+// again tells the reason, and health is bad.
 func TestDamagedShardMidStream(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	dir := randomRows(3000, schema, 6).write(t, t.TempDir(), schema, 16<<10)
@@ -414,7 +432,8 @@ func TestDamagedShardMidStream(t *testing.T) {
 		t.Fatalf("%d batches, then %v", len(batches), err)
 	}
 	next := batches[len(batches)-1].next[0]
-	if _, err := fetch(client, fmt.Sprintf("shuffle=none&batch_size=10&start=%d", next)); err == nil || !contains(err.Error(), "train-00003.arrow", "truncated") {
+	if _, err := fetch(client, fmt.Sprintf("shuffle=none&batch_size=10&start=%d", next)); err == nil ||
+		!contains(err.Error(), "train-00003.arrow", "truncated") {
 		t.Errorf("asking again: %v", err)
 	}
 	resp, err := client.Get("http://dsload/healthz")
@@ -439,7 +458,8 @@ func contains(s string, parts ...string) bool {
 func TestOptionsAreChecked(t *testing.T) {
 	schema := shard.Schema{VocabSize: 100}
 	dir := randomRows(10, schema, 7).write(t, t.TempDir(), schema, 8<<10)
-	for name, o := range map[string]Options{"none": {}, "twice": {Datasets: []string{dir, dir}}, "missing": {Datasets: []string{dir + "/nothing"}}} {
+	for name, o := range map[string]Options{"none": {}, "twice": {Datasets: []string{dir, dir}},
+		"missing": {Datasets: []string{dir + "/nothing"}}} {
 		if r, err := Open(o); err == nil {
 			r.Close()
 			t.Errorf("%s: accepted", name)
@@ -465,7 +485,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// Under the default cap a stream of large batches works ahead, and 256 streams of usual ones, which nobody reads from, still fit beside it.
+// Under the default cap a stream of large batches works ahead, and 256 streams of usual ones, which
+// nobody reads from, still fit beside it.
 func TestDefaultMemoryHoldsItsStreams(t *testing.T) {
 	rows := make(memoryRows, 300)
 	for i := range rows {

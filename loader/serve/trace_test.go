@@ -72,7 +72,8 @@ func TestTraceAgreesWithTheFeed(t *testing.T) {
 		v := url.Values{"world": {fmt.Sprint(world)}, "batch_size": {fmt.Sprint(1 + rng.IntN(20))},
 			"seed": {fmt.Sprint(rng.IntN(99))}, "epochs": {fmt.Sprint(1 + rng.IntN(3))},
 			"shuffle": {pick("full", "block", "none")}, "tail": {pick("drop", "pad", "keep")},
-			"bucket": {pick("0", "0", "64", "1000")}, "group": {pick("8", "256")}, "balance": {pick("none", "none", "tokens", "quadratic")}}
+			"bucket": {pick("0", "0", "64", "1000")}, "group": {pick("8", "256")},
+			"balance": {pick("none", "none", "tokens", "quadratic")}}
 		if rng.IntN(3) == 0 {
 			v.Set("max_tokens", fmt.Sprint(64+rng.IntN(400)))
 		}

@@ -64,7 +64,8 @@ type nameOp struct {
 
 // New is an empty file system with a root folder.
 func New() *FS {
-	return &FS{dirs: map[string]bool{"/": true, ".": true}, names: map[string]*inode{}, disk: map[string]*inode{}, locks: map[string]*inode{},
+	return &FS{dirs: map[string]bool{"/": true, ".": true}, names: map[string]*inode{}, disk: map[string]*inode{},
+		locks:  map[string]*inode{},
 		failAt: map[int]fault{}, capacity: -1}
 }
 

@@ -68,8 +68,10 @@ func run(dir, query string, out io.Writer) error {
 		return err
 	}
 	steps, err := sampler.NewSteps(order, sampler.StepOptions{
-		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, Rank: q.Rank, World: q.World, Epochs: q.Epochs, Start: q.Start,
-		Tail: map[feed.Tail]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad, feed.TailKeep: sampler.Keep}[q.Tail],
+		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, Rank: q.Rank, World: q.World,
+		Epochs: q.Epochs, Start: q.Start,
+		Tail: map[feed.Tail]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad,
+			feed.TailKeep: sampler.Keep}[q.Tail],
 	})
 	if err != nil {
 		return err

@@ -339,7 +339,8 @@ func (c *Cutter) WithoutTarget() int64 { return c.prompts }
 // Dropped is the number of documents left out under Drop.
 func (c *Cutter) Dropped() int64 { return c.dropped }
 
-// Cut is the number of documents that were shortened: under Truncate, and pairs in columns of their own under Chunk too.
+// Cut is the number of documents that were shortened: under Truncate, and pairs in columns of their
+// own under Chunk too.
 func (c *Cutter) Cut() int64 { return c.cut }
 
 // Empty is the number of documents without tokens, or with a prompt or a target without any. They give no example.
@@ -355,7 +356,8 @@ func (c *Cutter) UntrainedRows() int64 { return c.untrainedRows }
 // State is a copy of everything that the Cutter knows.
 func (c *Cutter) State() State {
 	return State{Ordinal: c.ordinal, Part: c.part, Over: c.over, Dropped: c.dropped, Prompts: c.prompts,
-		Cut: c.cut, Empty: c.empty, Untrained: c.untrained, UntrainedRows: c.untrainedRows, IDs: append([]uint32(nil), c.ids...)}
+		Cut: c.cut, Empty: c.empty, Untrained: c.untrained, UntrainedRows: c.untrainedRows,
+		IDs: append([]uint32(nil), c.ids...)}
 }
 
 // Restore sets the Cutter to a state that State gave under the same options.

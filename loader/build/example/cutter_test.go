@@ -36,11 +36,13 @@ func TestCausalPairEqualsSlowCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfN(rapid.Uint32Max(9), 0, 2)
 		o := CutterOptions{
-			Prefix: ids.Draw(t, "prefix"), Suffix: ids.Draw(t, "suffix"), RowPrefix: ids.Draw(t, "row prefix"), RowSuffix: ids.Draw(t, "row suffix"),
-			Overflow: rapid.SampledFrom([]Overflow{Chunk, Truncate, Drop}).Draw(t, "overflow"),
-			Final:    func(id uint32) bool { return id == 3 },
+			Prefix: ids.Draw(t, "prefix"), Suffix: ids.Draw(t, "suffix"), RowPrefix: ids.Draw(t, "row prefix"),
+			RowSuffix: ids.Draw(t, "row suffix"),
+			Overflow:  rapid.SampledFrom([]Overflow{Chunk, Truncate, Drop}).Draw(t, "overflow"),
+			Final:     func(id uint32) bool { return id == 3 },
 		}
-		o.MaxLength = len(o.Prefix) + len(o.Suffix) + len(o.RowPrefix) + len(o.RowSuffix) + rapid.IntRange(1, 12).Draw(t, "room")
+		o.MaxLength = len(o.Prefix) + len(o.Suffix) + len(o.RowPrefix) + len(o.RowSuffix) +
+			rapid.IntRange(1, 12).Draw(t, "room")
 		prompt := rapid.SliceOfN(rapid.Uint32Range(10, 99), 1, 20).Draw(t, "prompt")
 		target := rapid.SliceOfN(rapid.Uint32Range(10, 99), 1, 20).Draw(t, "target")
 		marked := o
@@ -104,10 +106,12 @@ func TestCutterEqualsSlowCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfN(rapid.Uint32Max(9), 0, 3)
 		o := CutterOptions{
-			Prefix: ids.Draw(t, "prefix"), Suffix: ids.Draw(t, "suffix"), RowPrefix: ids.Draw(t, "row prefix"), RowSuffix: ids.Draw(t, "row suffix"),
-			Overflow: rapid.SampledFrom([]Overflow{Chunk, Truncate, Drop}).Draw(t, "overflow"),
+			Prefix: ids.Draw(t, "prefix"), Suffix: ids.Draw(t, "suffix"), RowPrefix: ids.Draw(t, "row prefix"),
+			RowSuffix: ids.Draw(t, "row suffix"),
+			Overflow:  rapid.SampledFrom([]Overflow{Chunk, Truncate, Drop}).Draw(t, "overflow"),
 		}
-		o.MaxLength = len(o.Prefix) + len(o.Suffix) + len(o.RowPrefix) + len(o.RowSuffix) + rapid.IntRange(1, 12).Draw(t, "room")
+		o.MaxLength = len(o.Prefix) + len(o.Suffix) + len(o.RowPrefix) + len(o.RowSuffix) +
+			rapid.IntRange(1, 12).Draw(t, "room")
 		c, err := NewCutter(o)
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +172,8 @@ func TestPair(t *testing.T) {
 	}
 	c.Begin(7)
 	if err := c.Pair([]uint32{10, 11, 12, 13, 14}, []uint32{20, 21}, func(e *Example) error {
-		if !slices.Equal(e.InputIDs, []uint32{10, 11, 12, 1}) || !slices.Equal(e.Labels, []uint32{20, 21, 1}) || e.Document != 7 || e.Part != 0 {
+		if !slices.Equal(e.InputIDs, []uint32{10, 11, 12, 1}) || !slices.Equal(e.Labels, []uint32{20, 21, 1}) ||
+			e.Document != 7 || e.Part != 0 {
 			t.Errorf("got %+v", e)
 		}
 		return nil
@@ -205,7 +210,8 @@ func TestCutterAllocatesNothing(t *testing.T) {
 func TestMasked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := CutterOptions{Overflow: rapid.SampledFrom([]Overflow{Chunk, Truncate, Drop}).Draw(t, "overflow"),
-			Suffix: rapid.SliceOfN(rapid.Just(uint32(7)), 0, 1).Draw(t, "suffix"), Final: func(id uint32) bool { return id == 7 }}
+			Suffix: rapid.SliceOfN(rapid.Just(uint32(7)), 0, 1).Draw(t, "suffix"),
+			Final:  func(id uint32) bool { return id == 7 }}
 		o.MaxLength = len(o.Suffix) + rapid.IntRange(1, 12).Draw(t, "room")
 		c, err := NewCutter(o)
 		if err != nil {
@@ -235,7 +241,8 @@ func TestMasked(t *testing.T) {
 			want, wantMask = ids[:room], mask[:room]
 		}
 		none := !slices.Contains(wantMask, true) || over && o.Overflow == Drop
-		if want, wantMask = slices.Concat(want, o.Suffix), append(slices.Clone(wantMask), make([]bool, len(o.Suffix))...); len(o.Suffix) > 0 {
+		if want, wantMask = slices.Concat(want, o.Suffix), append(slices.Clone(wantMask),
+			make([]bool, len(o.Suffix))...); len(o.Suffix) > 0 {
 			wantMask[len(wantMask)-1] = true
 		}
 		if none {

@@ -10,9 +10,11 @@
 // Invariants:
 //
 //	I1  Format's result depends on the record and on FormatOptions alone, and is valid UTF-8.
-//	I2  The text is not formatted twice: what a field holds reaches the tokenizer as it is, however much it looks like a template.
+//	I2  The text is not formatted twice: what a field holds reaches the tokenizer as it is, however
+//	    much it looks like a template.
 //	I3  Prompt and target together are at most 3 times the record's bytes plus Formatter.OverheadBytes.
 //	I4  A built-in template's hand-written code gives what its text/template form gives.
-//	I5  A template's execution ends: it visits a bounded number of nodes and makes a bounded number of bytes, both given by the record's size and the
-//	    template alone. Formatter.ScratchBytes is the latter.
+//	I5  A template's execution ends: it visits a bounded number of nodes and makes a bounded number
+//	    of bytes, both given by the record's size and the template alone. Formatter.ScratchBytes is
+//	    the latter.
 package example

@@ -81,12 +81,15 @@ func TestFormat(t *testing.T) {
 		err      error
 	}{
 		{"text", FormatOptions{}, text, "a {{.b}}\xff", "a {{.b}}\uFFFD", 1, nil},
-		{"text in a template", FormatOptions{Template: "<{{.text}}>"}, text, "a {{.b}}\xff", "<a {{.b}}\uFFFD>", 1, nil},
+		{"text in a template", FormatOptions{Template: "<{{.text}}>"}, text, "a {{.b}}\xff", "<a {{.b}}\uFFFD>", 1,
+			nil},
 		{"field", FormatOptions{}, jsonl, `{"id":1,"text":"a\n\"\u00e9"}`, "a\n\"é", 0, nil},
-		{"other field", FormatOptions{TextField: "b"}, jsonl, ` {"a":[{"b":"no"}],"b":"yes","c":{"b":"no"}} ` + "\r", "yes", 0, nil},
+		{"other field", FormatOptions{TextField: "b"}, jsonl, ` {"a":[{"b":"no"}],"b":"yes","c":{"b":"no"}} ` + "\r",
+			"yes", 0, nil},
 		{"the last of several", FormatOptions{}, jsonl, `{"text":1,"text":"a","text":"b"}`, "b", 0, nil},
 		{"escaped key", FormatOptions{}, jsonl, `{"te\u0078t":"a"}`, "a", 0, nil},
-		{"surrogates", FormatOptions{}, jsonl, `{"text":"\ud83d\ude00 \ud83d \ude00\ud83dx \ud83d\ud83d\ude00"}`, "😀 \uFFFD \uFFFD\uFFFDx \uFFFD😀", 4, nil},
+		{"surrogates", FormatOptions{}, jsonl, `{"text":"\ud83d\ude00 \ud83d \ude00\ud83dx \ud83d\ud83d\ude00"}`,
+			"😀 \uFFFD \uFFFD\uFFFDx \uFFFD😀", 4, nil},
 		{"ill-formed in JSON", FormatOptions{}, jsonl, "{\"text\":\"a\xe2\x82\"}", "a\uFFFD", 1, nil},
 		{"decoded", FormatOptions{}, Record{Format: "jsonl", Decoded: true}, `{"text":`, `{"text":`, 0, nil},
 		{"missing field", FormatOptions{}, jsonl, `{"body":"a","id":2}`, "", 0, ErrUnknownField},
@@ -102,7 +105,8 @@ func TestFormat(t *testing.T) {
 		{"json template", FormatOptions{Template: `{{define "prompt"}}Q: {{.q}}{{end}}{{define "target"}}{{.a.n}}{{end}}`}, jsonl, `{"q":"why","a":{"n":1e3}}`, "Q: why -> 1e3", 0, nil},
 		{"json template, missing", FormatOptions{Template: `{{.nope}}`}, jsonl, `{"q":"why"}`, "", 0, ErrTemplate},
 		{"json template, malformed", FormatOptions{Template: `{{.q}}`}, jsonl, `{"q":"why"} x`, "", 0, ErrMalformed},
-		{"template without end", FormatOptions{Template: `{{range 100000000}}{{.}}{{end}}`}, jsonl, `{}`, "", 0, ErrTooLarge},
+		{"template without end", FormatOptions{Template: `{{range 100000000}}{{.}}{{end}}`}, jsonl, `{}`, "", 0,
+			ErrTooLarge},
 		{"half a character", FormatOptions{Template: `{{slice .q 0 1}}`}, jsonl, `{"q":"é"}`, "\uFFFD", 1, nil},
 		{"csv", FormatOptions{}, table, `1,"a ""b"", c` + "\n" + `d"`, "a \"b\", c\nd", 0, nil},
 		{"csv, quote in the middle", FormatOptions{}, table, `1,a "b"`, `a "b"`, 0, nil},
@@ -130,15 +134,18 @@ func TestErrorsNameWhatThereIs(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "body, id") {
 		t.Error(err)
 	}
-	_, _, err = format(newWorker(t, FormatOptions{}), Record{Format: "csv", Columns: []string{"x", "y"}, Comma: ','}, `1,2`)
+	_, _, err = format(newWorker(t, FormatOptions{}), Record{Format: "csv", Columns: []string{"x", "y"}, Comma: ','},
+		`1,2`)
 	if err == nil || !strings.Contains(err.Error(), "x, y") {
 		t.Error(err)
 	}
-	_, _, err = format(newWorker(t, FormatOptions{Template: "{{.z}}", TemplateName: "qa.tmpl"}), Record{Format: "jsonl"}, `{"x":1}`)
+	_, _, err = format(newWorker(t, FormatOptions{Template: "{{.z}}", TemplateName: "qa.tmpl"}),
+		Record{Format: "jsonl"}, `{"x":1}`)
 	if err == nil || !strings.Contains(err.Error(), "qa.tmpl:1") || !strings.Contains(err.Error(), "the fields are x") {
 		t.Error(err)
 	}
-	for _, body := range []string{"a\n{{.x", "a\n{{nofunc .x}}", `{{define "prompt"}}{{end}}`, " \n", `{{template "gone"}}{{`} {
+	for _, body := range []string{"a\n{{.x", "a\n{{nofunc .x}}", `{{define "prompt"}}{{end}}`, " \n",
+		`{{template "gone"}}{{`} {
 		_, err := NewFormatter(FormatOptions{Template: body, TemplateName: "qa.tmpl"})
 		if !errors.Is(err, ErrTemplate) || !strings.Contains(err.Error(), "qa.tmpl:") {
 			t.Errorf("%q: %v", body, err)
@@ -146,7 +153,8 @@ func TestErrorsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-var recipeRecord = Record{Format: "recipes", Columns: []string{"", "title", "ingredients", "directions", "link", "source", "NER"}, Comma: ','}
+var recipeRecord = Record{Format: "recipes", Columns: []string{"", "title", "ingredients", "directions", "link",
+	"source", "NER"}, Comma: ','}
 
 const recipeLine = `0, Tea ,"[""1 c. water"", ""1 bag \""tea\""""]","[""Boil at 100\u00b0."", ""Steep.""]",www,Gathered,"[""tea""]"`
 
@@ -165,15 +173,19 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("%s: HasTarget is wrong", template)
 		}
 	}
-	if got, _, err := format(newWorker(t, FormatOptions{TextField: "link"}), recipeRecord, recipeLine); got != "www" || err != nil {
+	if got, _, err := format(newWorker(t, FormatOptions{TextField: "link"}), recipeRecord,
+		recipeLine); got != "www" || err != nil {
 		t.Errorf("one column: %q, %v", got, err)
 	}
-	for _, line := range []string{strings.Replace(recipeLine, `"[`, `"{`, 1), strings.Replace(recipeLine, `]"`, `"`, 1), strings.Replace(recipeLine, `""1 c. water""`, `1`, 1), strings.Replace(recipeLine, `]"`, `] x"`, 1)} {
+	for _, line := range []string{strings.Replace(recipeLine, `"[`, `"{`, 1),
+		strings.Replace(recipeLine, `]"`, `"`, 1), strings.Replace(recipeLine, `""1 c. water""`, `1`, 1),
+		strings.Replace(recipeLine, `]"`, `] x"`, 1)} {
 		if _, _, err := format(newWorker(t, FormatOptions{}), recipeRecord, line); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if _, _, err := format(newWorker(t, FormatOptions{}), Record{Format: "recipes", Columns: []string{"title", "steps"}, Comma: ','}, "a,b"); !errors.Is(err, ErrUnknownField) {
+	if _, _, err := format(newWorker(t, FormatOptions{}), Record{Format: "recipes",
+		Columns: []string{"title", "steps"}, Comma: ','}, "a,b"); !errors.Is(err, ErrUnknownField) {
 		t.Error(err)
 	}
 	if !IsBuiltin("recipe") || IsBuiltin("poem") || strings.Join(Builtins(), " ") != "recipe recipe-seq2seq" {
@@ -274,7 +286,8 @@ func TestFormatAllocatesNothing(t *testing.T) {
 func checkFormat(t *testing.T, w *Worker, rec Record, data []byte) {
 	var out, again Formatted
 	err := w.Format(&out, rec, data)
-	if err2 := w.Format(&again, rec, data); (err == nil) != (err2 == nil) || err == nil && (!bytes.Equal(out.Prompt, again.Prompt) || !bytes.Equal(out.Target, again.Target)) {
+	if err2 := w.Format(&again, rec, data); (err == nil) != (err2 == nil) || err == nil &&
+		(!bytes.Equal(out.Prompt, again.Prompt) || !bytes.Equal(out.Target, again.Target)) {
 		t.Fatalf("%q twice: %v, %v", data, err, err2)
 	}
 	if err != nil {
@@ -289,7 +302,8 @@ func checkFormat(t *testing.T, w *Worker, rec Record, data []byte) {
 }
 
 func FuzzJSONRecord(f *testing.F) {
-	for _, s := range []string{`{"text":"a"}`, `{"text":"\ud83d\ude00\u00e9","b":[1,{"c":null}]}`, `{"a":{"text":1},"text":"\ud83d"}`, "{", `{"text":"a","text":2}`} {
+	for _, s := range []string{`{"text":"a"}`, `{"text":"\ud83d\ude00\u00e9","b":[1,{"c":null}]}`,
+		`{"a":{"text":1},"text":"\ud83d"}`, "{", `{"text":"a","text":2}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -299,7 +313,8 @@ func FuzzJSONRecord(f *testing.F) {
 		var out Formatted
 		err := w.Format(&out, rec, data)
 		if utf8.Valid(data) && bytes.Count(data, []byte("[")) < 900 && bytes.Count(data, []byte("{")) < 90 {
-			if json.Valid(data) && errors.Is(err, ErrMalformed) && bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) || !json.Valid(data) && err == nil {
+			if json.Valid(data) && errors.Is(err, ErrMalformed) && bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"),
+				[]byte("{")) || !json.Valid(data) && err == nil {
 				t.Fatalf("%q: %v, encoding/json says %t", data, err, json.Valid(data))
 			}
 		}
@@ -312,7 +327,8 @@ func FuzzCSVRecord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which byte) {
 		comma := ",;\t"[which%3] // the separators that framing knows
-		checkFormat(t, newWorker(t, FormatOptions{TextField: "b"}), Record{Format: "csv", Columns: []string{"a", "b"}, Comma: comma}, data)
+		checkFormat(t, newWorker(t, FormatOptions{TextField: "b"}), Record{Format: "csv", Columns: []string{"a", "b"},
+			Comma: comma}, data)
 		checkFormat(t, newWorker(t, FormatOptions{}), recipeRecord, data)
 		checkFormat(t, newWorker(t, FormatOptions{Template: "recipe-seq2seq"}), recipeRecord, data)
 	})
@@ -358,7 +374,9 @@ func FuzzUTF8(f *testing.F) {
 
 func BenchmarkFormat(b *testing.B) {
 	recipes := sampleRecipes(b)
-	line := `{"id":"12345","url":"https://www.example.com/some/page","text":` + string(mustJSON(strings.Repeat("A plain sentence of prose with \"quotes\".\n", 30))) + `,"meta":{"lang":"en","score":0.75,"tags":["a","b"]}}`
+	line := `{"id":"12345","url":"https://www.example.com/some/page","text":` +
+		string(mustJSON(strings.Repeat("A plain sentence of prose with \"quotes\".\n", 30))) +
+		`,"meta":{"lang":"en","score":0.75,"tags":["a","b"]}}`
 	for _, c := range []struct {
 		name string
 		o    FormatOptions

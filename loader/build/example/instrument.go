@@ -40,7 +40,8 @@ type instrumented struct {
 // what is printed, ranged over or compared passes through the meter. What the body prints stays the
 // same.
 //
-//	{{range .a}}{{.}}{{end}}   becomes   {{_enter 13 2}}{{range .a | _ranged}}{{_step 6}}{{. | _shown}}{{end}}{{_leave 2}}
+//	{{range .a}}{{.}}{{end}} becomes {{_enter 13 2}}{{range .a | _ranged}}{{_step 6}}{{. |
+//	_shown}}{{end}}{{_leave 2}}
 func instrument(tree *parse.Tree) (instrumented, error) {
 	var w treeWalk
 	cost := w.list(tree.Root, 1)

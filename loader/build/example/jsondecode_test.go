@@ -131,19 +131,24 @@ func TestMissingFieldNamesTheLikelyOne(t *testing.T) {
 	}
 	f, _ := NewFormatter(FormatOptions{})
 	var dst Formatted
-	err := f.NewWorker().Format(&dst, Record{Format: "csv", Columns: []string{"id", "body"}, Comma: ','}, []byte(`1,"some words"`))
-	if err == nil || !strings.Contains(err.Error(), `no column "text"; the columns are id, body; "body" looks like the text`) {
+	err := f.NewWorker().Format(&dst, Record{Format: "csv", Columns: []string{"id", "body"}, Comma: ','},
+		[]byte(`1,"some words"`))
+	if err == nil || !strings.Contains(err.Error(),
+		`no column "text"; the columns are id, body; "body" looks like the text`) {
 		t.Error(err)
 	}
 }
 
-// A template is given the columns that it names; what all of a wide record, or a long list of a recipe, would take is bounded as JSON is.
+// A template is given the columns that it names; what all of a wide record, or a long list of a
+// recipe, would take is bounded as JSON is.
 func TestCSVFieldsAreBounded(t *testing.T) {
-	columns, row := []string{"text", "ingredients"}, `a,"[`+strings.Repeat(`"""",`, 500_000)+`""""]"`+strings.Repeat(",", 15_000)
+	columns, row := []string{"text", "ingredients"}, `a,"[`+strings.Repeat(`"""",`,
+		500_000)+`""""]"`+strings.Repeat(",", 15_000)
 	for i := range 15_000 {
 		columns = append(columns, fmt.Sprint("c", i))
 	}
-	for body, want := range map[string]error{"{{.text}}": nil, "{{.ingredients}}": ErrTooLarge, "{{.}}": ErrTooLarge, "{{.nosuch}}": ErrTemplate} {
+	for body, want := range map[string]error{"{{.text}}": nil, "{{.ingredients}}": ErrTooLarge, "{{.}}": ErrTooLarge,
+		"{{.nosuch}}": ErrTemplate} {
 		f, err := NewFormatter(FormatOptions{Template: body})
 		if err != nil {
 			t.Fatal(err)
@@ -168,11 +173,13 @@ func TestCSVFieldsAreBounded(t *testing.T) {
 	}
 }
 
-// What a message repeats of a record is short, and nothing is computed again and again with a number of a million digits.
+// What a message repeats of a record is short, and nothing is computed again and again with a
+// number of a million digits.
 func TestHugeNumbers(t *testing.T) {
 	data := []byte(`{"text":"a","short":1.5,"n":` + strings.Repeat("1", 1<<20) + `}`)
 	for body, want := range map[string]error{
-		"{{.text}}{{len .n}}": nil, "{{.short.Float64}}": nil, "{{.n.Int64}}": ErrTemplate, "{{range 100000}}{{$x := $.n.Float64}}{{end}}": ErrTemplate, "{{.n.x}}": ErrTemplate,
+		"{{.text}}{{len .n}}": nil, "{{.short.Float64}}": nil, "{{.n.Int64}}": ErrTemplate,
+		"{{range 100000}}{{$x := $.n.Float64}}{{end}}": ErrTemplate, "{{.n.x}}": ErrTemplate,
 	} {
 		f, err := NewFormatter(FormatOptions{Template: body})
 		if err != nil {

@@ -157,7 +157,8 @@ func nullFields(fields map[string]any) string {
 	if len(null) == 0 {
 		return "; test for it with {{if …}}"
 	}
-	return fmt.Sprintf(" (null in this record: %s); test for it with {{if .%s}}…{{end}}", strings.Join(null, ", "), null[0])
+	return fmt.Sprintf(" (null in this record: %s); test for it with {{if .%s}}…{{end}}", strings.Join(null, ", "),
+		null[0])
 }
 
 // validate repairs UTF-8 that a template made ill-formed by slicing within a character.

@@ -15,7 +15,8 @@ import (
 // I5: a template that would run, or grow, without an end is a bad record, and what it took until then is bounded.
 func TestHostileTemplatesEnd(t *testing.T) {
 	doubling := `{{$x := printf "%99999d" 1}}` + strings.Repeat(`{{$x = printf "%s%s" $x $x}}`, 12) + "{{len $x}}"
-	text := `{"text":"a","big":"` + strings.Repeat("<é ", 20000) + `","list":[` + strings.Repeat(`"x",`, 5000) + `"x"],"map":{` + keys(5000) + `}}`
+	text := `{"text":"a","big":"` + strings.Repeat("<é ", 20000) + `","list":[` + strings.Repeat(`"x",`, 5000) +
+		`"x"],"map":{` + keys(5000) + `}}`
 	for _, c := range []struct {
 		name, body string
 		says       string
@@ -25,7 +26,8 @@ func TestHostileTemplatesEnd(t *testing.T) {
 		{"width by argument", `{{range 9}}{{len (printf "%*d" 999999 1)}}{{end}}`, "makes strings of more than"},
 		{"precision by argument", `{{range 9}}{{len (printf "%.*d" 999999 1)}}{{end}}`, "makes strings of more than"},
 		{"width of a list", `{{len (printf "%9999v" .list)}}`, "makes strings of more than"},
-		{"argument by index", `{{len (printf "` + strings.Repeat("%[1]s", 500) + `" .big)}}`, "makes strings of more than"},
+		{"argument by index", `{{len (printf "` + strings.Repeat("%[1]s", 500) + `" .big)}}`,
+			"makes strings of more than"},
 		{"print", `{{range 100000}}{{$x := print $.big $.big}}{{end}}`, "makes strings of more than"},
 		{"println", `{{range 100000}}{{$x := println $.big}}{{end}}`, "makes strings of more than"},
 		{"print a map", `{{range 100000}}{{$x := print $.map}}{{end}}`, "for this record"},
@@ -33,7 +35,8 @@ func TestHostileTemplatesEnd(t *testing.T) {
 		{"html by a pipe", `{{range 100000}}{{$x := $.big | html}}{{end}}`, "makes strings of more than"},
 		{"html of html", `{{$x := .big}}` + strings.Repeat(`{{$x = html $x}}`, 40), "makes strings of more than"},
 		{"js of js", `{{$x := .big}}` + strings.Repeat(`{{$x = js $x}}`, 40), "makes strings of more than"},
-		{"urlquery of urlquery", `{{$x := .big}}` + strings.Repeat(`{{$x = urlquery $x}}`, 40), "makes strings of more than"},
+		{"urlquery of urlquery", `{{$x := .big}}` + strings.Repeat(`{{$x = urlquery $x}}`, 40),
+			"makes strings of more than"},
 		{"upper", `{{range 100000}}{{$x := upper $.big}}{{end}}`, "makes strings of more than"},
 		{"lower", `{{range 100000}}{{$x := lower $.big}}{{end}}`, "makes strings of more than"},
 		{"output", `{{range 100000000}}aaaaaaaaaaaaaaaa{{end}}`, "writes more than"},
@@ -42,7 +45,8 @@ func TestHostileTemplatesEnd(t *testing.T) {
 		{"loop", `{{range $i := 4611686018427387904}}{{end}}`, "more than"},
 		{"loop in a loop", `{{range 1000000}}{{range 1000000}}{{end}}{{end}}`, "more than"},
 		{"loop that goes on", `{{range 4611686018427387904}}{{continue}}{{end}}`, "more than"},
-		{"long body", `{{range 4611686018427387904}}` + strings.Repeat(`{{$x := len $.text}}`, 1000) + `{{end}}`, "steps"},
+		{"long body", `{{range 4611686018427387904}}` + strings.Repeat(`{{$x := len $.text}}`, 1000) + `{{end}}`,
+			"steps"},
 		{"loop over a map", `{{range 100000}}{{range $.map}}{{break}}{{end}}{{end}}`, "for this record"},
 		{"comparison", `{{range 100000000}}{{if eq $.big $.big}}{{end}}{{end}}`, "steps"},
 		{"white space", `{{range 100000000}}{{$x := trim $.big}}{{end}}`, "steps"},
@@ -86,10 +90,14 @@ func doublingTemplates(n int) string {
 func TestTemplateStringsAreWithinScratch(t *testing.T) {
 	big := strings.Repeat("<é \x01", 50000)
 	for _, body := range []string{
-		`{{range 1000}}{{$x := printf "%s" $.text}}{{end}}`, `{{range 1000}}{{$x := printf "%q" $.text}}{{end}}`, `{{range 1000}}{{$x := printf "%999999d" 1}}{{end}}`,
-		`{{range 1000}}{{$x := print $.text $.text}}{{end}}`, `{{range 1000}}{{$x := html $.text}}{{end}}`, `{{range 1000}}{{$x := js $.text}}{{end}}`,
-		`{{range 1000}}{{$x := urlquery $.text}}{{end}}`, `{{range 1000}}{{$x := upper $.text}}{{end}}`, `{{range 1000}}{{$x := lower $.text}}{{end}}`,
-		`{{$x := .text}}{{range 1000}}{{$x = html $x}}{{end}}`, `{{$x := .text}}{{range 1000}}{{$x = printf "%s%s" $x $x}}{{end}}`,
+		`{{range 1000}}{{$x := printf "%s" $.text}}{{end}}`, `{{range 1000}}{{$x := printf "%q" $.text}}{{end}}`,
+		`{{range 1000}}{{$x := printf "%999999d" 1}}{{end}}`,
+		`{{range 1000}}{{$x := print $.text $.text}}{{end}}`, `{{range 1000}}{{$x := html $.text}}{{end}}`,
+		`{{range 1000}}{{$x := js $.text}}{{end}}`,
+		`{{range 1000}}{{$x := urlquery $.text}}{{end}}`, `{{range 1000}}{{$x := upper $.text}}{{end}}`,
+		`{{range 1000}}{{$x := lower $.text}}{{end}}`,
+		`{{$x := .text}}{{range 1000}}{{$x = html $x}}{{end}}`,
+		`{{$x := .text}}{{range 1000}}{{$x = printf "%s%s" $x $x}}{{end}}`,
 	} {
 		w := newWorker(t, FormatOptions{Template: body})
 		var out Formatted
@@ -118,7 +126,8 @@ func TestStoppedTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out Formatted
-	if err := f.NewWorker().StopAt(done).Format(&out, Record{Format: "text"}, []byte("a")); !errors.Is(err, ErrStopped) {
+	if err := f.NewWorker().StopAt(done).Format(&out, Record{Format: "text"}, []byte("a")); !errors.Is(err,
+		ErrStopped) {
 		t.Error(err)
 	}
 }
@@ -133,12 +142,15 @@ func TestTemplatesAreBounded(t *testing.T) {
 		{"nesting", strings.Repeat("{{if .text}}", 200) + "x" + strings.Repeat("{{end}}", 200), "levels deep"},
 		{"else", "{{if .text}}" + strings.Repeat("{{else if .text}}", 200) + "{{end}}", "levels deep"},
 	} {
-		if _, err := NewFormatter(FormatOptions{Template: c.body}); !errors.Is(err, ErrTemplate) || !strings.Contains(err.Error(), c.says) {
+		if _, err := NewFormatter(FormatOptions{Template: c.body}); !errors.Is(err, ErrTemplate) ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want an error with %q", c.name, err, c.says)
 		}
 	}
-	long := strings.Repeat("Words of an instruction (with parentheses), as long as they come. ", 10000) + `{{/* a comment's quote */}}{{.text}}`
-	if out, _, err := format(newWorker(t, FormatOptions{Template: long}), Record{Format: "text"}, "x"); err != nil || !strings.HasSuffix(out, "x") {
+	long := strings.Repeat("Words of an instruction (with parentheses), as long as they come. ", 10000) +
+		`{{/* a comment's quote */}}{{.text}}`
+	if out, _, err := format(newWorker(t, FormatOptions{Template: long}), Record{Format: "text"}, "x"); err != nil ||
+		!strings.HasSuffix(out, "x") {
 		t.Errorf("a long template of few actions: %v", err)
 	}
 }
@@ -151,19 +163,32 @@ func TestInstrumentedTemplatesEqualPlainOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, body := range []string{
-		`{{.s}}`, `{{.n}} {{.yes}} {{.list}} {{.deep}} {{.map}} {{.empty}}`, `{{.}}`, `{{1}} {{1.5}} {{"a"}} {{'b'}} {{true}} {{1e3}}`,
-		`{{range .list}}{{.}},{{end}}`, `{{range $i, $x := .list}}{{$i}}{{$x}}{{else}}none{{end}}`, `{{range .null}}x{{else}}none{{end}}`, `{{range 3}}{{.}}{{end}}`,
-		`{{range $k, $v := .map}}{{$k}}={{$v}};{{end}}`, `{{range .list}}{{if eq . "y"}}{{continue}}{{end}}{{.}}{{end}}`, `{{range .list}}{{if eq . "y"}}{{break}}{{end}}{{.}}{{end}}`,
-		`{{$x := "1"}}{{range $x = .list}}{{end}}{{$x}}`, `{{with .deep}}{{with .k}}{{.v}}{{end}}{{end}}`, `{{with $x := .empty}}a{{else}}b{{end}}`, `{{with .null}}a{{else with .s}}{{.}}{{end}}`,
-		`{{if and .yes (not .empty)}}a{{else}}b{{end}}`, `{{if or .empty .null}}a{{else if .yes}}c{{end}}`, `{{if eq .s "a" "b"}}a{{else}}b{{end}}`, `{{if eq .empty ""}}a{{end}}`,
-		`{{if ne (len .list) 3}}a{{else}}b{{end}}`, `{{if lt 1 2}}a{{end}}{{if ge (len .s) 2}}b{{end}}`, `{{"a" | eq "a"}} {{.s | ne "a"}}`, `{{index .list 1}} {{index .deep "k" "v" 1 1}}`,
+		`{{.s}}`, `{{.n}} {{.yes}} {{.list}} {{.deep}} {{.map}} {{.empty}}`, `{{.}}`,
+		`{{1}} {{1.5}} {{"a"}} {{'b'}} {{true}} {{1e3}}`,
+		`{{range .list}}{{.}},{{end}}`, `{{range $i, $x := .list}}{{$i}}{{$x}}{{else}}none{{end}}`,
+		`{{range .null}}x{{else}}none{{end}}`, `{{range 3}}{{.}}{{end}}`,
+		`{{range $k, $v := .map}}{{$k}}={{$v}};{{end}}`,
+		`{{range .list}}{{if eq . "y"}}{{continue}}{{end}}{{.}}{{end}}`,
+		`{{range .list}}{{if eq . "y"}}{{break}}{{end}}{{.}}{{end}}`,
+		`{{$x := "1"}}{{range $x = .list}}{{end}}{{$x}}`, `{{with .deep}}{{with .k}}{{.v}}{{end}}{{end}}`,
+		`{{with $x := .empty}}a{{else}}b{{end}}`, `{{with .null}}a{{else with .s}}{{.}}{{end}}`,
+		`{{if and .yes (not .empty)}}a{{else}}b{{end}}`, `{{if or .empty .null}}a{{else if .yes}}c{{end}}`,
+		`{{if eq .s "a" "b"}}a{{else}}b{{end}}`, `{{if eq .empty ""}}a{{end}}`,
+		`{{if ne (len .list) 3}}a{{else}}b{{end}}`, `{{if lt 1 2}}a{{end}}{{if ge (len .s) 2}}b{{end}}`,
+		`{{"a" | eq "a"}} {{.s | ne "a"}}`, `{{index .list 1}} {{index .deep "k" "v" 1 1}}`,
 		`{{(index .list 0)}} {{(.deep).k.v}} {{slice .s 0 3}} {{slice .list 1}} {{len .map}}`, `{{1 | index .list}}`,
-		`{{print .s 1 2 "a"}}|{{println .list .map}}|{{print}}|{{println}}`, `{{printf "%s|%q|%v|%d|%5.2f|%-5s|%05d|%x|% x|%+v|%#v|%T|%%|%t" .s .s .list 3 1.5 "a" 7 "hi" "hi" .map .deep .n .yes}}`,
+		`{{print .s 1 2 "a"}}|{{println .list .map}}|{{print}}|{{println}}`,
+		`{{printf "%s|%q|%v|%d|%5.2f|%-5s|%05d|%x|% x|%+v|%#v|%T|%%|%t" .s .s .list 3 1.5 "a" 7 "hi" "hi" .map .deep .n .yes}}`,
 		`{{printf "%[2]s %[1]s" "a" "b"}} {{printf "%*d|%-*d|%.*f" 5 1 4 2 1 2.5}} {{printf "%d %s"}} {{printf "%z %d" 1 "x"}} {{printf "%" }} {{printf "a" 1}}`,
-		`{{html .s}} {{.s | html}} {{html .list}} {{html 1 "a"}}`, `{{js .s}} {{js .list}}`, `{{urlquery .s}} {{urlquery .n}}`, `{{join (slice .names 0) "+"}}`,
-		`{{upper .s}} {{lower "ÀB"}} {{trim "  a "}} {{inc 3}}`, `{{define "t"}}[{{.}}]{{end}}{{template "t" .s}}{{range .list}}{{template "t" .}}{{end}}`,
-		`{{block "b" .list}}{{len .}}{{end}}`, `{{define "tree"}}{{if .}}({{template "tree" (slice . 1)}}){{end}}{{end}}{{template "tree" .list}}`, `{{- .s -}} x {{- /* no */ -}} y`,
-		`{{$x := 1}}{{$x = 2}}{{$x}}{{$}}`, `{{.missing}}`, `{{.s.t}}`, `{{index .list 9}}`, `{{range .s}}{{end}}`, `{{eq .list .list}}`, `{{nil}}`, `{{slice .s 9 1}}`, `{{.n.Float64}} {{.n.String}}`,
+		`{{html .s}} {{.s | html}} {{html .list}} {{html 1 "a"}}`, `{{js .s}} {{js .list}}`,
+		`{{urlquery .s}} {{urlquery .n}}`, `{{join (slice .names 0) "+"}}`,
+		`{{upper .s}} {{lower "ÀB"}} {{trim "  a "}} {{inc 3}}`,
+		`{{define "t"}}[{{.}}]{{end}}{{template "t" .s}}{{range .list}}{{template "t" .}}{{end}}`,
+		`{{block "b" .list}}{{len .}}{{end}}`,
+		`{{define "tree"}}{{if .}}({{template "tree" (slice . 1)}}){{end}}{{end}}{{template "tree" .list}}`,
+		`{{- .s -}} x {{- /* no */ -}} y`,
+		`{{$x := 1}}{{$x = 2}}{{$x}}{{$}}`, `{{.missing}}`, `{{.s.t}}`, `{{index .list 9}}`, `{{range .s}}{{end}}`,
+		`{{eq .list .list}}`, `{{nil}}`, `{{slice .s 9 1}}`, `{{.n.Float64}} {{.n.String}}`,
 	} {
 		fields["names"] = []string{"p", "q"}
 		var want strings.Builder
@@ -199,7 +224,8 @@ func TestTemplatesPrintNoNull(t *testing.T) {
 		{body: `{{.in.x}}`, says: "prints a null"},
 		{body: `{{define "t"}}[{{.}}]{{end}}{{template "t"}}`, says: "prints a null"},
 		{body: `{{define "prompt"}}{{.b}}{{end}}{{define "target"}}{{.a}}{{end}}`, says: "{{if .a}}"},
-		{body: `{{.b}}{{if .a}}{{.a}}{{end}}{{with .in.x}}{{.}}{{end}}{{or .a "none"}}{{eq .a nil}}`, want: "textnonetrue"},
+		{body: `{{.b}}{{if .a}}{{.a}}{{end}}{{with .in.x}}{{.}}{{end}}{{or .a "none"}}{{eq .a nil}}`,
+			want: "textnonetrue"},
 	} {
 		f, err := NewFormatter(FormatOptions{Template: c.body})
 		if err != nil {
@@ -218,15 +244,22 @@ func TestTemplatesPrintNoNull(t *testing.T) {
 
 // No format and arguments give more than printfBound says.
 func TestPrintfBound(t *testing.T) {
-	pieces := []string{"%", "%", "%", "s", "d", "v", "q", "x", "X", "T", "U", "c", "f", "e", "g", "b", "o", "t", "z", "w", "p", "#", "+", "-", " ", "0", "5", "30", "999", "*", ".", "[1]", "[2]", "[", "]", "[9]", "é", "ab", "\xff", "1000001"}
+	pieces := []string{"%", "%", "%", "s", "d", "v", "q", "x", "X", "T", "U", "c", "f", "e", "g", "b", "o", "t", "z",
+		"w", "p", "#", "+", "-", " ", "0", "5", "30", "999", "*", ".", "[1]", "[2]", "[", "]", "[9]", "é", "ab",
+		"\xff", "1000001"}
 	m := &meter{}
 	rapid.Check(t, func(t *rapid.T) {
 		format := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 14).Draw(t, "format"), "")
 		value := rapid.OneOf(
-			rapid.Map(rapid.String(), func(s string) any { return s }), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) any { return string(b) }),
-			rapid.Map(rapid.Int(), func(n int) any { return n }), rapid.Map(rapid.IntRange(-2000, 2000), func(n int) any { return n }),
-			rapid.Map(rapid.Float64(), func(x float64) any { return x }), rapid.SampledFrom([]any{nil, true, 1e308, complex(1e308, -1e308), []any{"a", nil, []any{1.5, "\U000e0001"}}, []string{"a", "\x00"},
-				map[string]any{"k": "v", "\ufeff": nil, "m": map[string]any{"": true}}, uint8(7), []any{}, map[string]any{}}),
+			rapid.Map(rapid.String(), func(s string) any { return s }),
+			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) any { return string(b) }),
+			rapid.Map(rapid.Int(), func(n int) any { return n }), rapid.Map(rapid.IntRange(-2000, 2000),
+				func(n int) any { return n }),
+			rapid.Map(rapid.Float64(), func(x float64) any { return x }),
+			rapid.SampledFrom([]any{nil, true, 1e308, complex(1e308, -1e308),
+				[]any{"a", nil, []any{1.5, "\U000e0001"}}, []string{"a", "\x00"},
+				map[string]any{"k": "v", "\ufeff": nil, "m": map[string]any{"": true}}, uint8(7), []any{},
+				map[string]any{}}),
 		)
 		args := rapid.SliceOfN(value, 0, 5).Draw(t, "args")
 		parts := make([]extent, len(args))

@@ -84,11 +84,14 @@ func TestWhere(t *testing.T) {
 	}{
 		{"lang=en", true}, {"lang=EN", false}, {"lang=e", false}, {"lang==en", true},
 		{"n=1.5", true}, {"n=15e-1", true}, {"n=1.51", false}, {"n=one", false},
-		{"big=123456789012345678901", true}, {"big=123456789012345678902", false}, {"big=1.23456789012345678901e20", true},
+		{"big=123456789012345678901", true}, {"big=123456789012345678902", false},
+		{"big=1.23456789012345678901e20", true},
 		{"ok=true", true}, {"ok=True", true}, {"ok=false", false}, {"ok=1", false},
 		{"none=null", true}, {"none=", false}, {"none=0", false}, {"empty=", true}, {"empty=null", false},
-		{"tags=a", true}, {"tags=2", true}, {"tags=bé", true}, {"tags=c", false}, {"tags=deep", false}, {"tags[0]=a", true}, {"tags[1]=a", false},
-		{"meta.lang=de", true}, {"meta.list[0].x=7", true}, {"meta.list[1].x=7", false}, {"meta=de", false}, {"a.b=literal", true},
+		{"tags=a", true}, {"tags=2", true}, {"tags=bé", true}, {"tags=c", false}, {"tags=deep", false},
+		{"tags[0]=a", true}, {"tags[1]=a", false},
+		{"meta.lang=de", true}, {"meta.list[0].x=7", true}, {"meta.list[1].x=7", false}, {"meta=de", false},
+		{"a.b=literal", true},
 		{"missing=null", false}, {"missing=", false}, {"text=1", false}, {"text=1.0", true}, {"eq=a=b", true},
 		{"nan=NaN", true}, {"nan=0", false},
 		{"lang=de;lang=en", true}, {"lang=de;lang=fr", false}, {"lang=en;ok=true", true}, {"lang=en;ok=false", false},
@@ -120,7 +123,8 @@ func TestWhereInColumns(t *testing.T) {
 		where string
 		want  bool
 	}{
-		{"id=007", true}, {"id=7", false}, {"ok=true", true}, {"ok=false", false}, {"n=2.5", true}, {"n=2.50", true}, {"n=2", false},
+		{"id=007", true}, {"id=7", false}, {"ok=true", true}, {"ok=false", false}, {"n=2.5", true}, {"n=2.50", true},
+		{"n=2", false},
 		{"empty=", true}, {"empty=null", false}, {"none=1", false},
 	} {
 		f, err := NewFilter(Options{Where: []string{c.where}})

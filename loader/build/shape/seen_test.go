@@ -157,11 +157,13 @@ func TestRestoreRefusesAnotherLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	fsys.Flip("log", 700, 4)
-	if err := NewSeen(Exact, fsys, "log", "log.tmp", pageBytes).Restore(mark); err == nil || !strings.Contains(err.Error(), "not those of the checkpoint") {
+	if err := NewSeen(Exact, fsys, "log", "log.tmp", pageBytes).Restore(mark); err == nil ||
+		!strings.Contains(err.Error(), "not those of the checkpoint") {
 		t.Errorf("a flipped bit: %v", err)
 	}
 	fsys.Put("log", make([]byte, 800))
-	if err := NewSeen(Exact, fsys, "log", "log.tmp", pageBytes).Restore(mark); err == nil || !strings.Contains(err.Error(), "byte 800") {
+	if err := NewSeen(Exact, fsys, "log", "log.tmp", pageBytes).Restore(mark); err == nil ||
+		!strings.Contains(err.Error(), "byte 800") {
 		t.Errorf("half of the log: %v", err)
 	}
 }
@@ -222,7 +224,8 @@ func TestNearAgainstJaccard(t *testing.T) {
 		t.Errorf("of %d pairs above 0.9 only %d were found", high.pairs, high.dropped)
 	}
 	if low.pairs < 300 || 100*low.dropped > low.pairs || far.dropped > 0 {
-		t.Errorf("of %d pairs below 0.7 %d were dropped, of %d below 0.5 %d", low.pairs, low.dropped, far.pairs, far.dropped)
+		t.Errorf("of %d pairs below 0.7 %d were dropped, of %d below 0.5 %d", low.pairs, low.dropped, far.pairs,
+			far.dropped)
 	}
 }
 

@@ -63,10 +63,14 @@ func zipped(t testing.TB, method uint16, files ...file) string {
 // webdataset is what archives in the tests hold, and the documents of it.
 func webdataset() (files []file, want []string) {
 	long := strings.Repeat("long name/", 30) + "c.txt"
-	files = []file{{"d/", ""}, {"d/a.txt", "one\ntwo\n"}, {"README.md", "no"}, {"d/img.png", pngHead + "data"}, {"b.json", "{\"text\":\n\"three\"}"},
-		{".hidden.txt", "no"}, {"e.jsonl", "{\"text\":\"four\"}\n\n{\"text\":\"five\"}\n"}, {long, "\ufeffsix"}, {"t.csv", "id,text\n1,seven\n"},
-		{"u.tsv", "text\tid\neight\t1\n"}, {"x.gz", gzipped("no")}, {"empty.txt", ""}, {"blob", strings.Repeat("\x01\x00", 50)}, {"link.txt", "->"}, {"z.json", "[{\"text\":\"nine\"},\"ten\"]"}}
-	return files, []string{"one\ntwo\n", "{\"text\":\n\"three\"}", `{"text":"four"}`, `{"text":"five"}`, "six", "1,seven", "eight\t1", `{"text":"nine"}`, "ten"}
+	files = []file{{"d/", ""}, {"d/a.txt", "one\ntwo\n"}, {"README.md", "no"}, {"d/img.png", pngHead + "data"},
+		{"b.json", "{\"text\":\n\"three\"}"},
+		{".hidden.txt", "no"}, {"e.jsonl", "{\"text\":\"four\"}\n\n{\"text\":\"five\"}\n"}, {long, "\ufeffsix"},
+		{"t.csv", "id,text\n1,seven\n"},
+		{"u.tsv", "text\tid\neight\t1\n"}, {"x.gz", gzipped("no")}, {"empty.txt", ""},
+		{"blob", strings.Repeat("\x01\x00", 50)}, {"link.txt", "->"}, {"z.json", "[{\"text\":\"nine\"},\"ten\"]"}}
+	return files, []string{"one\ntwo\n", "{\"text\":\n\"three\"}", `{"text":"four"}`, `{"text":"five"}`, "six",
+		"1,seven", "eight\t1", `{"text":"nine"}`, "ten"}
 }
 
 func dataOf(records []piece) (out []string) {
@@ -86,7 +90,8 @@ func TestArchives(t *testing.T) {
 	files, want := webdataset()
 	noLink := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return f.data == "->" })
 	joined := tarred(t, files[:4]...) + tarred(t, files[4:]...)
-	for name, data := range map[string]string{"a.tar": tarred(t, files...), "a.tgz": gzipped(tarred(t, files...)), "noname": zstded(t, tarred(t, files...), 1<<20),
+	for name, data := range map[string]string{"a.tar": tarred(t, files...), "a.tgz": gzipped(tarred(t, files...)),
+		"noname":     zstded(t, tarred(t, files...), 1<<20),
 		"joined.tar": joined, "a.zip": zipped(t, zip.Deflate, noLink...), "stored": zipped(t, zip.Store, noLink...)} {
 		o := Options{Args: []string{write(t, dir, name, data)}, TextField: "text"}
 		all, err := readFrom(t, openSet(t, o), Position{})
@@ -142,10 +147,13 @@ func TestArchivesOfOneFormat(t *testing.T) {
 		format Format
 		want   []string
 	}{
-		"one.zip":  {zipped(t, zip.Deflate, file{"notes.txt", "one\ntwo\n"}), Auto, []string{"one", "two"}},
-		"json.zip": {zipped(t, zip.Deflate, file{"docs.json", "[{\"a\":1}]"}, file{"LICENSE", "no"}), Auto, []string{`{"a":1}`}},
-		"txt.tar":  {tarred(t, file{"a.txt", "one\ntwo\n"}, file{"b.txt", "three"}), Text, []string{"one", "two", "three"}},
-		"txt.zip":  {zipped(t, zip.Deflate, file{"a.txt", "one\ntwo\n"}, file{"b.txt", "three"}), Text, []string{"one", "two", "three"}},
+		"one.zip": {zipped(t, zip.Deflate, file{"notes.txt", "one\ntwo\n"}), Auto, []string{"one", "two"}},
+		"json.zip": {zipped(t, zip.Deflate, file{"docs.json", "[{\"a\":1}]"}, file{"LICENSE", "no"}), Auto,
+			[]string{`{"a":1}`}},
+		"txt.tar": {tarred(t, file{"a.txt", "one\ntwo\n"}, file{"b.txt", "three"}), Text,
+			[]string{"one", "two", "three"}},
+		"txt.zip": {zipped(t, zip.Deflate, file{"a.txt", "one\ntwo\n"}, file{"b.txt", "three"}), Text,
+			[]string{"one", "two", "three"}},
 	} {
 		o := Options{Args: []string{write(t, dir, name, c.data)}, Format: c.format}
 		if got := dataOf(readAll(t, o)); !slices.Equal(got, c.want) {
@@ -208,7 +216,8 @@ func TestTarKinds(t *testing.T) {
 		sum += int(b)
 	}
 	copy(old[148:], fmt.Sprintf("%06o\x00 ", sum))
-	if got := dataOf(readAll(t, Options{Args: []string{write(t, dir, "old", string(old))}})); !slices.Equal(got, []string{"text"}) {
+	if got := dataOf(readAll(t, Options{Args: []string{write(t, dir, "old", string(old))}})); !slices.Equal(got,
+		[]string{"text"}) {
 		t.Errorf("the old format: %q", got)
 	}
 	for name, c := range map[string]struct {

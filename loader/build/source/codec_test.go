@@ -64,13 +64,15 @@ func TestCompressions(t *testing.T) {
 		padding bool // zeros after it are padding
 		open    bool // it has no end mark
 	}{
-		"lz4":        {lz4ed(t, text, lz4.ChecksumOption(true)), true, false},
-		"lz4 blocks": {lz4ed(t, text, lz4.BlockSizeOption(lz4.Block64Kb), lz4.BlockChecksumOption(true), lz4.ChecksumOption(true)), true, false},
-		"lz4 twice":  {lz4ed(t, text[:half], lz4.ChecksumOption(true)) + lz4ed(t, text[half:], lz4.ChecksumOption(true)), true, false},
-		"lz4 old":    {lz4ed(t, text, lz4.LegacyOption(true)), false, true},
-		"snappy":     {snappied(text), false, true},
-		"xz":         {xzed(t, text), true, false},
-		"xz twice":   {xzed(t, text[:half]) + xzed(t, text[half:], "-1", "--check=sha256"), true, false},
+		"lz4": {lz4ed(t, text, lz4.ChecksumOption(true)), true, false},
+		"lz4 blocks": {lz4ed(t, text, lz4.BlockSizeOption(lz4.Block64Kb), lz4.BlockChecksumOption(true),
+			lz4.ChecksumOption(true)), true, false},
+		"lz4 twice": {lz4ed(t, text[:half], lz4.ChecksumOption(true)) +
+			lz4ed(t, text[half:], lz4.ChecksumOption(true)), true, false},
+		"lz4 old":  {lz4ed(t, text, lz4.LegacyOption(true)), false, true},
+		"snappy":   {snappied(text), false, true},
+		"xz":       {xzed(t, text), true, false},
+		"xz twice": {xzed(t, text[:half]) + xzed(t, text[half:], "-1", "--check=sha256"), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -83,7 +85,8 @@ func TestCompressions(t *testing.T) {
 				t.Fatalf("from a pipe: %d lines of %d", len(got), len(want))
 			}
 			try := func(what, data string) error {
-				set, err := Open(t.Context(), Options{Args: []string{"-"}, Stdin: strings.NewReader(data), Format: Text})
+				set, err := Open(t.Context(), Options{Args: []string{"-"}, Stdin: strings.NewReader(data),
+					Format: Text})
 				if err != nil {
 					return err
 				}
@@ -95,7 +98,8 @@ func TestCompressions(t *testing.T) {
 			}
 			for n := 32; n < len(c.data); n += max(1, len(c.data)/31) {
 				err := try(fmt.Sprint("cut at ", n), c.data[:n])
-				if err != nil && !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrBinary) &&
+				if err != nil && !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrCorrupt) &&
+					!errors.Is(err, ErrBinary) &&
 					!errors.Is(err, ErrNoDocuments) {
 					t.Errorf("cut at %d: %v", n, err)
 				}
@@ -137,8 +141,9 @@ func formatOfName(name string) Format {
 // Text in UTF-16 gives what its UTF-8 gives, in every text format, whatever is around it.
 func TestUTF16(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a.txt": "héllo\n日本 𝄞 text\n", "a.csv": "id,text\n1,\"é\n𝄞\"\n", "a.jsonl": "{\"text\":\"é𝄞\"}\n{\"text\":\"b\"}\n",
-		"a.json": "[{\"text\":\"é\"}]", "long.txt": strings.Repeat("𝄞é\n", 40_000)} {
+	for name, text := range map[string]string{"a.txt": "héllo\n日本 𝄞 text\n", "a.csv": "id,text\n1,\"é\n𝄞\"\n",
+		"a.jsonl": "{\"text\":\"é𝄞\"}\n{\"text\":\"b\"}\n",
+		"a.json":  "[{\"text\":\"é\"}]", "long.txt": strings.Repeat("𝄞é\n", 40_000)} {
 		want := dataOf(readAll(t, Options{Args: []string{write(t, dir, name, text)}}))
 		for order, encode := range map[string]func(u uint16) []byte{"le": func(u uint16) []byte { return []byte{byte(u), byte(u >> 8)} },
 			"be": func(u uint16) []byte { return []byte{byte(u >> 8), byte(u)} }} {

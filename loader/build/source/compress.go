@@ -332,7 +332,8 @@ func explain(c Compression, err error, src *countingReader, window int64) error 
 		return problemf(ErrUnsupported, "a later zstd frame has a window larger than %s, which the first does not tell; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -", mebibytes(window))
 	case errors.Is(err, xz.ErrMemlimit):
 		return problemf(ErrUnsupported, "a later xz block has a dictionary larger than %s, which the first does not tell; pipe `xz -dc FILE` to the source -", mebibytes(window))
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.err == io.EOF, src.err == io.EOF && src.n == 0:
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.err == io.EOF, src.err == io.EOF &&
+		src.n == 0:
 		return problemf(ErrTruncated, "the %s data ends before its end mark; copy the file again", c)
 	}
 	return problemf(ErrCorrupt, "the %s data is damaged (%v); copy the file again", c, err)

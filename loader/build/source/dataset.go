@@ -123,7 +123,8 @@ func (s *Set) chooseSplit(dir string) (string, error) {
 			Err: problemf(ErrCorrupt, "it names a folder outside: %q", split)}
 	}
 	if len(others) > 0 {
-		s.note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to `val`", dir, split,
+		s.note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to `val`",
+			dir, split,
 			strings.Join(others, ", "))
 	}
 	return filepath.Join(dir, split), nil

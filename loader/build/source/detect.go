@@ -42,12 +42,14 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 	text, whole := head, len(head) < sniffBytes
 	if in.Format = tableFormat(head); in.Format != "" && in.Compression == Plain {
 		if o.Format != Auto && o.Format != Chat && o.Format != in.Format {
-			return refuse(dataset, problemf(ErrUsage, "this is a file of the format %s, not %s; leave `format` out", in.Format, o.Format))
+			return refuse(dataset, problemf(ErrUsage, "this is a file of the format %s, not %s; leave `format` out",
+				in.Format, o.Format))
 		}
 		return in.detectTable(o, refuse)
 	}
 	if o.Format.isColumnar() {
-		return refuse(dataset, problemf(ErrUnsupported, "this is no file of the format %s, which begins in another way", o.Format))
+		return refuse(dataset, problemf(ErrUnsupported,
+			"this is no file of the format %s, which begins in another way", o.Format))
 	}
 	switch {
 	case in.Compression == Zipped:
@@ -94,11 +96,13 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	switch filepath.Ext(in.URI) {
 	case ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst":
 		if len(text) > 0 && o.Format == Auto {
-			return refuse(readable, problemf(ErrCorrupt, "this is a tar archive by its name, and does not begin with a header; copy the file again, or give its own `format`"))
+			return refuse(readable, problemf(ErrCorrupt,
+				"this is a tar archive by its name, and does not begin with a header; copy the file again, or give its own `format`"))
 		}
 	}
 	if o.Format == Tar {
-		return refuse(archive, problemf(ErrUnsupported, "this is no tar archive: it does not begin with a header; give its own `format`"))
+		return refuse(archive, problemf(ErrUnsupported,
+			"this is no tar archive: it does not begin with a header; give its own `format`"))
 	}
 	if err := checkText(text); err != nil {
 		return refuse(binaryFile, err)
@@ -202,7 +206,8 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 	if inside, what, err := identify(name, text); err != nil {
 		return refuse(what, err)
 	} else if inside != Plain {
-		return refuse(archive, problemf(ErrUnsupported, "this is %s data within a zip archive; unpack it with `unzip`", inside))
+		return refuse(archive, problemf(ErrUnsupported,
+			"this is %s data within a zip archive; unpack it with `unzip`", inside))
 	}
 	uri := in.URI
 	in.URI = name

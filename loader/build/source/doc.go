@@ -18,11 +18,14 @@
 //
 // Invariants:
 //
-//	I1  Records, pieces and positions depend on the content of the inputs and on Options alone, never on how many bytes a read returns,
-//	    on buffer sizes or on where an earlier reader stopped.
-//	I2  For every position p that a reader gives, Set.Reader(p) yields exactly the records that the first reader yields after p.
-//	I3  A set and a reader of it hold at most Set.MemoryBytes() bytes, whatever the input says and however many inputs there are: beyond maxListed of them,
-//	    the list lies in a scratch file, and positions and parts list folders and globs instead of files.
+//	I1  Records, pieces and positions depend on the content of the inputs and on Options alone,
+//	    never on how many bytes a read returns, on buffer sizes or on where an earlier reader
+//	    stopped.
+//	I2  For every position p that a reader gives, Set.Reader(p) yields exactly the records that the
+//	    first reader yields after p.
+//	I3  A set and a reader of it hold at most Set.MemoryBytes() bytes, whatever the input says and
+//	    however many inputs there are: beyond maxListed of them, the list lies in a scratch file,
+//	    and positions and parts list folders and globs instead of files.
 //	I4  A document ordinal is never used twice. Bad records use one up, so that skipping them renumbers nothing.
 //	I5  An input that changed since the position was taken is an error, never other records.
 package source

@@ -81,7 +81,8 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
 		return false, false, &InputError{URI: name, Offset: -1, Err: problemf(ErrUsage,
 			"this is no folder that datasets' save_to_disk wrote: it has no %s", datasetState)}
-	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset || s.opts.Format == Chat):
+	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset ||
+		s.opts.Format == Chat):
 		hasText, err = s.expandDataset(name, look)
 		return true, hasText, err
 	case err == nil && !info.IsDir():

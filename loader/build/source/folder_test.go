@@ -64,9 +64,12 @@ func TestPatterns(t *testing.T) {
 func mixed(t *testing.T) string {
 	dir := t.TempDir()
 	for name, data := range map[string]string{
-		"a.txt": "a\n", "b.txt": "b\n", "sub/c.md": "c\n", "sub/deep/d.txt": "d\n", "zero.txt": "one\x00zero byte among text\n",
-		"p.png": pngHead, "sub/x.jpg": "\xff\xd8\xff\xe0\x00\x10JFIF", "t.rar": "Rar!\x1a\x07 and more", "z.7z": "7z\xbc\xaf\x27\x1c....", "z.gz": gzipped("7z\xbc\xaf\x27\x1c"),
-		"d.pdf": "%PDF-1.7 some text in it\n", "prog": "\x7fELF\x02\x01", "q.h5": "\x89HDF\r\n\x1a\n", "blob": strings.Repeat("\x01\x00ab", 50),
+		"a.txt": "a\n", "b.txt": "b\n", "sub/c.md": "c\n", "sub/deep/d.txt": "d\n",
+		"zero.txt": "one\x00zero byte among text\n",
+		"p.png":    pngHead, "sub/x.jpg": "\xff\xd8\xff\xe0\x00\x10JFIF", "t.rar": "Rar!\x1a\x07 and more",
+		"z.7z": "7z\xbc\xaf\x27\x1c....", "z.gz": gzipped("7z\xbc\xaf\x27\x1c"),
+		"d.pdf": "%PDF-1.7 some text in it\n", "prog": "\x7fELF\x02\x01", "q.h5": "\x89HDF\r\n\x1a\n",
+		"blob":      strings.Repeat("\x01\x00ab", 50),
 		"README.md": "read me\n", "LICENSE": "license\n", ".hidden.txt": "h\n", ".git/config": "x\n", "_SUCCESS": "",
 		"a.txt.md5": "0\n",
 	} {
@@ -91,7 +94,8 @@ func TestMixedFolder(t *testing.T) {
 	}{
 		{[]string{""}, nil, nil, plain},
 		{[]string{"**"}, nil, nil, plain},
-		{[]string{"*"}, nil, nil, "a.txt b.txt sub/c.md sub/deep/d.txt zero.txt"}, // a folder among what matches gives its files
+		{[]string{"*"}, nil, nil, "a.txt b.txt sub/c.md sub/deep/d.txt zero.txt"},
+		// a folder among what matches gives its files
 		{[]string{"**/*.txt"}, nil, nil, "a.txt b.txt sub/deep/d.txt zero.txt"},
 		{[]string{"{a,b}.txt"}, nil, nil, "a.txt b.txt"},
 		{[]string{"sub/**/*.txt"}, nil, nil, "sub/deep/d.txt"},
@@ -124,18 +128,22 @@ func TestMixedFolder(t *testing.T) {
 func TestPassedOverIsTold(t *testing.T) {
 	dir := mixed(t)
 	notes := strings.Join(openSet(t, Options{Args: []string{dir}}).Notes(), "\n")
-	for _, want := range []string{"2 images (p.png, …)", "3 archives (t.rar, …)", "1 program (prog)", "1 PDF (d.pdf)", "1 file of a format that is not read (q.h5)",
-		"1 binary file (blob)", "3 files that describe the data (", "3 hidden ones (", "1 device, socket or pipe (fifo)", "1 link to a folder (round)"} {
+	for _, want := range []string{"2 images (p.png, …)", "3 archives (t.rar, …)", "1 program (prog)", "1 PDF (d.pdf)",
+		"1 file of a format that is not read (q.h5)",
+		"1 binary file (blob)", "3 files that describe the data (", "3 hidden ones (",
+		"1 device, socket or pipe (fifo)", "1 link to a folder (round)"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("%q is missing in: %s", want, notes)
 		}
 	}
 	for _, o := range []Options{
-		{Args: []string{dir}, Include: []string{"*.png"}}, {Args: []string{dir}, Exclude: []string{"*"}}, {Args: []string{filepath.Join(dir, "*.7z")}},
+		{Args: []string{dir}, Include: []string{"*.png"}}, {Args: []string{dir}, Exclude: []string{"*"}},
+		{Args: []string{filepath.Join(dir, "*.7z")}},
 		{Args: []string{t.TempDir()}},
 	} {
 		_, err := Open(context.Background(), o)
-		if !errors.Is(err, ErrNoDocuments) || !errors.Is(err, ErrUsage) || len(o.Include) > 0 && !strings.Contains(err.Error(), "1 image (p.png)") {
+		if !errors.Is(err, ErrNoDocuments) || !errors.Is(err, ErrUsage) || len(o.Include) > 0 &&
+			!strings.Contains(err.Error(), "1 image (p.png)") {
 			t.Errorf("%v: %v", o.Args, err)
 		}
 	}
@@ -180,8 +188,10 @@ func TestGivenTwice(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{a, a}, "given twice"}, {[]string{dir, a}, "lies in " + dir}, {[]string{a, dir}, "lies in " + dir}, {[]string{dir, dir + "/"}, "given twice"},
-		{[]string{"synth://wikitext?docs=1", "synth://wikitext?docs=1"}, "given twice"}, {[]string{a}, ""}, {[]string{a, write(t, dir, "b.txt", "b\n")}, ""},
+		{[]string{a, a}, "given twice"}, {[]string{dir, a}, "lies in " + dir}, {[]string{a, dir}, "lies in " + dir},
+		{[]string{dir, dir + "/"}, "given twice"},
+		{[]string{"synth://wikitext?docs=1", "synth://wikitext?docs=1"}, "given twice"}, {[]string{a}, ""},
+		{[]string{a, write(t, dir, "b.txt", "b\n")}, ""},
 	} {
 		notes := strings.Join(openSet(t, Options{Args: c.args}).Notes(), "\n")
 		if (c.want == "") != (notes == "") || !strings.Contains(notes, c.want) {

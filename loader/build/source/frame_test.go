@@ -62,35 +62,50 @@ func TestFraming(t *testing.T) {
 		{"pieces", Text, Options{PieceBytes: 16}, long + "\nx\n", []string{long[:16] + "|" + long[16:], "x"}},
 		{"a piece is as long as a line", Text, Options{PieceBytes: 26}, long + "\r\n" + long, []string{long, long}},
 		{"pieces do not cut characters", Text, Options{PieceBytes: 16}, "aéééééééééééé\n", []string{"aééééééé|ééééé"}},
-		{"long white space", Text, Options{PieceBytes: 16}, strings.Repeat(" ", 99) + "\n" + strings.Repeat(" ", 35) + "a\n", []string{"   a"}},
-		{"cut at spaces", Text, Options{PieceBytes: 16, Cut: atSpaces}, "one two three four five six\n", []string{"one two three| four five six"}},
-		{"cut nowhere", Text, Options{PieceBytes: 16, MaxPieceBytes: 20, Cut: func([]byte) int { return 0 }}, long, []string{long[:20] + "|" + long[20:]}},
+		{"long white space", Text, Options{PieceBytes: 16}, strings.Repeat(" ", 99) + "\n" + strings.Repeat(" ", 35) +
+			"a\n", []string{"   a"}},
+		{"cut at spaces", Text, Options{PieceBytes: 16, Cut: atSpaces}, "one two three four five six\n",
+			[]string{"one two three| four five six"}},
+		{"cut nowhere", Text, Options{PieceBytes: 16, MaxPieceBytes: 20, Cut: func([]byte) int { return 0 }}, long,
+			[]string{long[:20] + "|" + long[20:]}},
 		{"whole lines only", Text, Options{MaxRecordBytes: 16, Whole: true}, long + "\nx\n", []string{"!", "x"}},
 		{"file", Document, Options{}, "a\nb\n", []string{"a\nb\n"}},
 		{"file in pieces", Document, Options{PieceBytes: 16}, long, []string{long[:16] + "|" + long[16:]}},
 		{"file of exactly a piece", Document, Options{PieceBytes: 26}, long, []string{long}},
 		{"blank file", Document, Options{}, " \n\n", nil},
-		{"articles", WikiText, Options{}, " \n = A = \n \n text \n \n = = B = = \n \n more \n \n = C = \n \n end", []string{
-			" = A = \n \n text \n \n = = B = = \n \n more \n \n", " = C = \n \n end"}},
+		{"articles", WikiText, Options{}, " \n = A = \n \n text \n \n = = B = = \n \n more \n \n = C = \n \n end",
+			[]string{
+				" = A = \n \n text \n \n = = B = = \n \n more \n \n", " = C = \n \n end"}},
 		{"formula", WikiText, Options{}, " \n = A = \n \n x \n = 1 and k = \n 2 \n \n = 3 . 14 = \n y \n = B = \n \n z", []string{
 			" = A = \n \n x \n = 1 and k = \n 2 \n \n = 3 . 14 = \n y \n = B = \n \n z"}},
-		{"before the first heading", WikiText, Options{}, " intro \n \n = A = \n \n x \n", []string{" intro \n \n", " = A = \n \n x \n"}},
-		{"stripped layout", WikiText, Options{}, "= A =\ntext\n== s ==\n= B =\ntext", []string{"= A =\ntext\n== s ==\n", "= B =\ntext"}},
-		{"no blank line before", WikiText, Options{}, " = A = \n\nx\n = B = \n\ny\n = 1 = \nz", []string{" = A = \n\nx\n", " = B = \n\ny\n = 1 = \nz"}},
+		{"before the first heading", WikiText, Options{}, " intro \n \n = A = \n \n x \n",
+			[]string{" intro \n \n", " = A = \n \n x \n"}},
+		{"stripped layout", WikiText, Options{}, "= A =\ntext\n== s ==\n= B =\ntext",
+			[]string{"= A =\ntext\n== s ==\n", "= B =\ntext"}},
+		{"no blank line before", WikiText, Options{}, " = A = \n\nx\n = B = \n\ny\n = 1 = \nz",
+			[]string{" = A = \n\nx\n", " = B = \n\ny\n = 1 = \nz"}},
 		{"heading at the end", WikiText, Options{}, " \n = A = \n \n = B = \n", []string{" = A = \n \n", " = B = \n"}},
-		{"article in pieces", WikiText, Options{PieceBytes: 16}, " \n = A = \n \n 0123456789 \n \n = B = \n \n", []string{" = A = \n \n 01234|56789 \n \n", " = B = \n \n"}},
+		{"article in pieces", WikiText, Options{PieceBytes: 16}, " \n = A = \n \n 0123456789 \n \n = B = \n \n",
+			[]string{" = A = \n \n 01234|56789 \n \n", " = B = \n \n"}},
 		{"json lines", JSONL, Options{}, "{\"a\":1}\n\n {} \r\n{", []string{`{"a":1}`, " {} \r", "{"}},
 		{"long json line", JSONL, Options{MaxRecordBytes: 16}, `{"text":"0123456789"}` + "\n{}\n", []string{"!", "{}"}},
-		{"streamed json", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}, `{"x":[1,{"y":null}],"text":"0123456789abc\n\u00e9\ud83d\ude00fghijklmnop","z":-1.5e3}` + "\n{}\n",
+		{"streamed json", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"},
+			`{"x":[1,{"y":null}],"text":"0123456789abc\n\u00e9\ud83d\ude00fghijklmnop","z":-1.5e3}` + "\n{}\n",
 			[]string{"0123456789abc\n|é|😀fghi|jklmnop", "{}"}},
-		{"streamed json without the field", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}, `{"a":"0123456789abcdefghij"}` + "\n{}\n", []string{"!", "{}"}},
-		{"streamed json is bad after the text", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}, `{"text":"0123456789abcdefghij",}` + "\n{}\n", []string{"0123456789abcdef|!", "{}"}},
-		{"streamed json ends in the text", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"}, `{"text":"0123456789abcdefghij` + "\n{}\n", []string{"0123456789abcdef|!", "{}"}},
-		{"csv", CSV, Options{}, "a,b\n1,2\n\"x\ny\",\"q\"\"q\"\r\n\n3,\"\"", []string{"1,2", "\"x\ny\",\"q\"\"q\"", `3,""`}},
+		{"streamed json without the field", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"},
+			`{"a":"0123456789abcdefghij"}` + "\n{}\n", []string{"!", "{}"}},
+		{"streamed json is bad after the text", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"},
+			`{"text":"0123456789abcdefghij",}` + "\n{}\n", []string{"0123456789abcdef|!", "{}"}},
+		{"streamed json ends in the text", JSONL, Options{PieceBytes: 16, MaxPieceBytes: 16, TextField: "text"},
+			`{"text":"0123456789abcdefghij` + "\n{}\n", []string{"0123456789abcdef|!", "{}"}},
+		{"csv", CSV, Options{}, "a,b\n1,2\n\"x\ny\",\"q\"\"q\"\r\n\n3,\"\"",
+			[]string{"1,2", "\"x\ny\",\"q\"\"q\"", `3,""`}},
 		{"csv with a bad quote", CSV, Options{}, "a,b\n\"x\"y,2\n3,4\n", []string{"!", "3,4"}},
 		{"csv with an open quote", CSV, Options{}, "a,b\n\"x,2\n3,4\n", []string{"!", "3,4"}},
-		{"csv with an open quote before another", CSV, Options{}, "a,b\n1,\"x\n3,\"y\"\n5,6\n", []string{"!", `3,"y"`, "5,6"}},
-		{"long csv record", CSV, Options{MaxRecordBytes: 16}, "a,b\n1,\"0123456789\n\n0123456789\"\n3,4\n", []string{"!", "3,4"}},
+		{"csv with an open quote before another", CSV, Options{}, "a,b\n1,\"x\n3,\"y\"\n5,6\n",
+			[]string{"!", `3,"y"`, "5,6"}},
+		{"long csv record", CSV, Options{MaxRecordBytes: 16}, "a,b\n1,\"0123456789\n\n0123456789\"\n3,4\n",
+			[]string{"!", "3,4"}},
 		{"semicolons", CSV, Options{}, "\"a\";b\n\"1;\n\";2\n", []string{"\"1;\n\";2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,8 +142,10 @@ func TestRowsAndOffsets(t *testing.T) {
 }
 
 // pieces of text that framing has to deal with.
-var fragments = []string{"a", "é", "😀", "\xff", "\xe2\x82", " ", "\n", "\r\n", " \n", "\n\n", "=", " = A = \n", " \n = B = \n \n", " = = C = = \n", `"`, `""`, ",", ";", "\t",
-	`{"text":"`, `"}`, `\u00e9`, `\ud83d\ude00`, `\n`, `\`, `{"a":[1,{"b":null}],"text":"x`, "}\n{", "\u2003", "word ", "0123456789", "title,ingredients,directions\n", "\ufeff"}
+var fragments = []string{"a", "é", "😀", "\xff", "\xe2\x82", " ", "\n", "\r\n", " \n", "\n\n", "=", " = A = \n",
+	" \n = B = \n \n", " = = C = = \n", `"`, `""`, ",", ";", "\t",
+	`{"text":"`, `"}`, `\u00e9`, `\ud83d\ude00`, `\n`, `\`, `{"a":[1,{"b":null}],"text":"x`, "}\n{", "\u2003",
+	"word ", "0123456789", "title,ingredients,directions\n", "\ufeff"}
 
 func drawText(t *rapid.T) string {
 	var b strings.Builder
@@ -161,7 +178,8 @@ func isEmpty(text string) bool { return strings.TrimPrefix(text, "\ufeff") == ""
 func outcome(records []piece, err error) []string {
 	out := []string{fmt.Sprint(err)}
 	for _, r := range records {
-		out = append(out, fmt.Sprintf("%d %d %d %t %t %t %t %q %v", r.Offset, r.Row, r.Ordinal, r.First, r.Last, r.Decoded, r.Forced, r.data, r.Err))
+		out = append(out, fmt.Sprintf("%d %d %d %t %t %t %t %q %v", r.Offset, r.Row, r.Ordinal, r.First, r.Last,
+			r.Decoded, r.Forced, r.data, r.Err))
 	}
 	return out
 }
@@ -204,7 +222,8 @@ func TestChunksAndResuming(t *testing.T) {
 			}
 		}
 		for i, r := range first {
-			if o.PieceBytes < len(r.data) && !r.Forced && len(r.data) > o.MaxPieceBytes && len(r.data) > o.MaxRecordBytes {
+			if o.PieceBytes < len(r.data) && !r.Forced && len(r.data) > o.MaxPieceBytes &&
+				len(r.data) > o.MaxRecordBytes {
 				rt.Fatalf("record %d has %d bytes", i, len(r.data))
 			}
 		}
@@ -233,7 +252,8 @@ func TestPiecesJoin(t *testing.T) {
 		if isEmpty(text) || strings.Contains(text, strings.Repeat(" ", 8)) {
 			return // white space longer than a piece is dropped a piece at a time
 		}
-		if diff := cmp.Diff(joined(Options{Format: o.Format}), joined(o)); diff != "" && !longBlank(text, o.PieceBytes) {
+		if diff := cmp.Diff(joined(Options{Format: o.Format}), joined(o)); diff != "" &&
+			!longBlank(text, o.PieceBytes) {
 			rt.Fatalf("%s\n%q", diff, text)
 		}
 	})
@@ -263,7 +283,8 @@ func TestStreamedJSONEqualsDecoded(t *testing.T) {
 		for range rng.IntN(400) {
 			b.WriteString([]string{"x", "é", "😀", "\n", "\"", "\\", "\t", "<", "日本"}[rng.IntN(9)])
 		}
-		line, err := json.Marshal(map[string]any{"before": []any{1, nil, "}"}, "text": b.String(), "zz": map[string]any{"text": 1}})
+		line, err := json.Marshal(map[string]any{"before": []any{1, nil, "}"}, "text": b.String(),
+			"zz": map[string]any{"text": 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +292,8 @@ func TestStreamedJSONEqualsDecoded(t *testing.T) {
 			continue
 		}
 		var got strings.Builder
-		for _, r := range frame(t, string(line)+"\n", Options{Format: JSONL, PieceBytes: 16 + rng.IntN(40), MaxPieceBytes: 64, TextField: "text"}) {
+		for _, r := range frame(t, string(line)+"\n", Options{Format: JSONL, PieceBytes: 16 + rng.IntN(40),
+			MaxPieceBytes: 64, TextField: "text"}) {
 			if r.Err != nil || !r.Decoded {
 				t.Fatalf("decoded %t, error %v", r.Decoded, r.Err)
 			}

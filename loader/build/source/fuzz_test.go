@@ -18,7 +18,8 @@ func fuzzFraming(f *testing.F, formats []Format, seeds ...string) {
 		f.Add([]byte(s), uint8(16+i), uint8(40), uint16(i))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, pieceBytes, more uint8, at uint16) {
-		o := Options{Args: []string{"-"}, Format: formats[int(at)%len(formats)], PieceBytes: max(16, int(pieceBytes)), MaxRecordBytes: 16 + int(more), Whole: more%5 == 0}
+		o := Options{Args: []string{"-"}, Format: formats[int(at)%len(formats)], PieceBytes: max(16, int(pieceBytes)),
+			MaxRecordBytes: 16 + int(more), Whole: more%5 == 0}
 		o.MaxPieceBytes = o.PieceBytes + int(more)
 		if more%3 == 0 {
 			o.TextField = "text"
@@ -46,25 +47,30 @@ func fuzzFraming(f *testing.F, formats []Format, seeds ...string) {
 		i := int(at) % len(first)
 		rest, err := readFrom(t, open(bytes.NewReader(data), 5), first[i].next)
 		if want, got := outcome(first[i+1:], firstErr), outcome(rest, err); !slices.Equal(got, want) {
-			t.Fatalf("%q resumed after record %d\nwant %s\ngot %s", data, i, strings.Join(want, "\n"), strings.Join(got, "\n"))
+			t.Fatalf("%q resumed after record %d\nwant %s\ngot %s", data, i, strings.Join(want, "\n"),
+				strings.Join(got, "\n"))
 		}
 	})
 }
 
 func FuzzLines(f *testing.F) {
-	fuzzFraming(f, []Format{Text, Document}, "a\nb\r\n\n \nc", "\ufeffé\u2003\n"+strings.Repeat("long ", 30)+"\n", strings.Repeat(" ", 90)+"x")
+	fuzzFraming(f, []Format{Text, Document}, "a\nb\r\n\n \nc", "\ufeffé\u2003\n"+strings.Repeat("long ", 30)+"\n",
+		strings.Repeat(" ", 90)+"x")
 }
 
 func FuzzWikiText(f *testing.F) {
-	fuzzFraming(f, []Format{WikiText}, " \n = A = \n \n text \n \n = = B = = \n \n = C = \n", "= A =\nx\n= B =\ny", " = 1 = \n", "x\n\n = A = \n\n"+strings.Repeat("word ", 40))
+	fuzzFraming(f, []Format{WikiText}, " \n = A = \n \n text \n \n = = B = = \n \n = C = \n", "= A =\nx\n= B =\ny",
+		" = 1 = \n", "x\n\n = A = \n\n"+strings.Repeat("word ", 40))
 }
 
 func FuzzCSV(f *testing.F) {
-	fuzzFraming(f, []Format{CSV, Recipes}, "a,b\n1,\"x\ny\"\n\"q\"\"q\",\n", "a;b\n\"x\"y;\n3;4\n", "\"a\tb\"\tc\n\"open", "a\n\""+strings.Repeat("x\n", 40)+"\"\nb")
+	fuzzFraming(f, []Format{CSV, Recipes}, "a,b\n1,\"x\ny\"\n\"q\"\"q\",\n", "a;b\n\"x\"y;\n3;4\n",
+		"\"a\tb\"\tc\n\"open", "a\n\""+strings.Repeat("x\n", 40)+"\"\nb")
 }
 
 func FuzzJSONLines(f *testing.F) {
-	fuzzFraming(f, []Format{JSONL}, `{"text":"a"}`+"\n\n{}", `{"b":[1,{"c":null}],"text":"`+strings.Repeat(`\u00e9\ud83d\ude00 x`, 20)+`","d":-1.5e3}`+"\n{}",
+	fuzzFraming(f, []Format{JSONL}, `{"text":"a"}`+"\n\n{}",
+		`{"b":[1,{"c":null}],"text":"`+strings.Repeat(`\u00e9\ud83d\ude00 x`, 20)+`","d":-1.5e3}`+"\n{}",
 		`{"text":"`+strings.Repeat("x", 99), `{"`+strings.Repeat("k", 99)+`":1}`)
 }
 
@@ -76,7 +82,8 @@ func FuzzCompressed(f *testing.F) {
 		f.Add([]byte(s[:len(s)/2]))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		set, err := Open(context.Background(), Options{Args: []string{"-"}, Stdin: bytes.NewReader(data), Format: Text, WindowBytes: 1 << 20})
+		set, err := Open(context.Background(), Options{Args: []string{"-"}, Stdin: bytes.NewReader(data),
+			Format: Text, WindowBytes: 1 << 20})
 		if err != nil {
 			return
 		}
@@ -94,7 +101,8 @@ func FuzzCompressed(f *testing.F) {
 }
 
 func FuzzArguments(f *testing.F) {
-	for _, s := range []string{"synth://wikitext?seed=1&bytes=1MB", "synth://recipes?docs=3", "file:///tmp", "s3://a/b", "a/**/*.txt", "[", "-", "x*", "hf://datasets/a/b"} {
+	for _, s := range []string{"synth://wikitext?seed=1&bytes=1MB", "synth://recipes?docs=3", "file:///tmp",
+		"s3://a/b", "a/**/*.txt", "[", "-", "x*", "hf://datasets/a/b"} {
 		f.Add(s)
 	}
 	dir := f.TempDir()
@@ -105,7 +113,9 @@ func FuzzArguments(f *testing.F) {
 	f.Setenv("HF_HUB_OFFLINE", "1") // no test leaves the machine
 	f.Setenv("HF_HOME", dir)
 	f.Fuzz(func(t *testing.T, arg string) {
-		if strings.Contains(arg, "..") || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "file:") || slices.ContainsFunc([]string{"http", "s3", "gs", "hf"}, func(s string) bool { return strings.HasPrefix(strings.ToLower(arg), s) }) {
+		if strings.Contains(arg, "..") || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "file:") ||
+			slices.ContainsFunc([]string{"http", "s3", "gs", "hf"},
+				func(s string) bool { return strings.HasPrefix(strings.ToLower(arg), s) }) {
 			return // stay in the folder
 		}
 		set, err := Open(context.Background(), Options{Args: []string{arg}})

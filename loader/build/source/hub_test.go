@@ -49,12 +49,15 @@ func TestHubChoosesFiles(t *testing.T) {
 	defer h.Close()
 	setHubEnv(t, h)
 	repos := map[string][]string{
-		"plain":    {"README.md", ".gitattributes", "data/train-00000-of-00002.jsonl", "data/train-00001-of-00002.jsonl", "data/validation-00000-of-00001.jsonl", "data/test-00000-of-00001.jsonl"},
+		"plain": {"README.md", ".gitattributes", "data/train-00000-of-00002.jsonl",
+			"data/train-00001-of-00002.jsonl", "data/validation-00000-of-00001.jsonl",
+			"data/test-00000-of-00001.jsonl"},
 		"folders":  {"en/train/0.jsonl", "en/test/0.jsonl", "de/train/0.jsonl", "de/dev/0.jsonl"},
 		"nosplits": {"en/a.jsonl", "en/b.jsonl", "latest.jsonl"},
 		"kinds":    {"a.jsonl", "b.jsonl", "script.py", "table.csv"},
 		"tests":    {"test.jsonl", "dev.jsonl"},
-		"card":     {"raw/test-0.jsonl", "raw/train-0.jsonl", "parts/00.jsonl", "parts/01.jsonl", "parts/10.jsonl", "parts/a.jsonl", "parts/b.jsonl"},
+		"card": {"raw/test-0.jsonl", "raw/train-0.jsonl", "parts/00.jsonl", "parts/01.jsonl", "parts/10.jsonl",
+			"parts/a.jsonl", "parts/b.jsonl"},
 	}
 	for name, files := range repos {
 		tree := map[string]string{}
@@ -72,8 +75,10 @@ func TestHubChoosesFiles(t *testing.T) {
 		want    string
 		note    string
 	}{
-		{"plain", "", "data/train-00000-of-00002.jsonl data/train-00001-of-00002.jsonl", "left out 1 of test, 1 of validation"},
-		{"plain/data", "", "data/train-00000-of-00002.jsonl data/train-00001-of-00002.jsonl", "left out 1 of test, 1 of validation"},
+		{"plain", "", "data/train-00000-of-00002.jsonl data/train-00001-of-00002.jsonl",
+			"left out 1 of test, 1 of validation"},
+		{"plain/data", "", "data/train-00000-of-00002.jsonl data/train-00001-of-00002.jsonl",
+			"left out 1 of test, 1 of validation"},
 		{"plain/data/test*", "", "data/test-00000-of-00001.jsonl", ""},
 		{"plain", "*validation*", "data/validation-00000-of-00001.jsonl", ""},
 		{"plain/data/test-00000-of-00001.jsonl", "", "data/test-00000-of-00001.jsonl", ""},
@@ -106,14 +111,17 @@ func TestHubChoosesFiles(t *testing.T) {
 			}
 		}
 		notes := strings.Join(set.Notes(), "\n")
-		if strings.Join(got, " ") != c.want || !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "split") {
+		if strings.Join(got, " ") != c.want || !strings.Contains(notes, c.note) || c.note == "" &&
+			strings.Contains(notes, "split") {
 			t.Errorf("%s: %v, want %s; notes: %s", c.args, got, c.want, notes)
 		}
 		set.Close()
 	}
-	for arg, want := range map[string]error{"hf://datasets/acme/none": fs.ErrNotExist, "hf://datasets/acme/plain/none": fs.ErrNotExist, "hf://datasets/acme/plain/none*": fs.ErrNotExist,
+	for arg, want := range map[string]error{"hf://datasets/acme/none": fs.ErrNotExist,
+		"hf://datasets/acme/plain/none": fs.ErrNotExist, "hf://datasets/acme/plain/none*": fs.ErrNotExist,
 		"hf://datasets/acme/plain@v1": fs.ErrNotExist, "hf://spaces/a/b": ErrUsage} {
-		if _, err := Open(context.Background(), Options{Args: []string{arg}}); !errors.Is(err, want) || !strings.Contains(err.Error(), arg) {
+		if _, err := Open(context.Background(), Options{Args: []string{arg}}); !errors.Is(err, want) ||
+			!strings.Contains(err.Error(), arg) {
 			t.Errorf("%s: %v, want %v", arg, err, want)
 		}
 	}
@@ -143,7 +151,8 @@ func TestHubManyFiles(t *testing.T) {
 		t.Errorf("%+v, %v", in, err)
 	}
 	records, err := readFrom(t, set, Position{Input: maxListed + 190, Ordinal: 1})
-	if err != nil || len(records) != 10 || records[9].data != strings.TrimSuffix(tree[fmt.Sprintf("part-%05d.jsonl", maxListed+199)], "\n") {
+	if err != nil || len(records) != 10 || records[9].data != strings.TrimSuffix(tree[fmt.Sprintf("part-%05d.jsonl",
+		maxListed+199)], "\n") {
 		t.Errorf("%d records, %v", len(records), err)
 	}
 }
@@ -186,7 +195,8 @@ func TestHubHashes(t *testing.T) {
 
 func TestConfigsOf(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "# no head\n": "", "---\nlicense: mit\n---\n": "", card: card[strings.Index(card, "configs:"):strings.Index(card, "dataset_info:")],
+		"": "", "# no head\n": "", "---\nlicense: mit\n---\n": "",
+		card: card[strings.Index(card, "configs:"):strings.Index(card, "dataset_info:")],
 		"---\r\nconfigs:\r\n- config_name: a\r\n---\r\n": "configs:\r\n- config_name: a\r\n",
 	} {
 		if got := string(configsOf([]byte(text))); got != want {
@@ -196,8 +206,10 @@ func TestConfigsOf(t *testing.T) {
 }
 
 func TestSplitOf(t *testing.T) {
-	for name, want := range map[string]string{"train.jsonl": "train", "my_train_file.txt": "train", "training-00000-of-00001.parquet": "train", "train_sft-0.parquet": "train",
-		"latest.jsonl": "", "strain.txt": "", "val.csv": "validation", "dev_2.csv": "validation", "evaluation.csv": "test", "testing.txt": "test", "medieval.txt": "", "x": ""} {
+	for name, want := range map[string]string{"train.jsonl": "train", "my_train_file.txt": "train",
+		"training-00000-of-00001.parquet": "train", "train_sft-0.parquet": "train",
+		"latest.jsonl": "", "strain.txt": "", "val.csv": "validation", "dev_2.csv": "validation",
+		"evaluation.csv": "test", "testing.txt": "test", "medieval.txt": "", "x": ""} {
 		if got := splitOf(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}

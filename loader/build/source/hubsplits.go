@@ -91,7 +91,8 @@ func (c *splitChoice) wants(name string) bool {
 }
 
 // dataKinds are the extensions of files of data, before that of a compression.
-var dataKinds = []string{".parquet", ".jsonl", ".json", ".csv", ".ndjson", ".tsv", ".txt", ".arrow", ".jl", ".ldjson", ".tokens", ".text"}
+var dataKinds = []string{".parquet", ".jsonl", ".json", ".csv", ".ndjson", ".tsv", ".txt", ".arrow", ".jl", ".ldjson",
+	".tokens", ".text"}
 
 func (c *splitChoice) decide() {
 	c.decided, c.left = true, map[string]int{}
@@ -157,7 +158,8 @@ func (c *splitChoice) tell(s *Set, arg string) {
 			strings.Join(left, ", "))
 	}
 	if c.others > 0 {
-		s.note("%s: read its files of the kind %s, left out %d of other kinds: name them by a pattern to read them", arg, c.kind, c.others)
+		s.note("%s: read its files of the kind %s, left out %d of other kinds: name them by a pattern to read them",
+			arg, c.kind, c.others)
 	}
 }
 
@@ -231,14 +233,16 @@ func (l *remoteListing) useConfig(c *hubConfig, repository string) error {
 		for _, split := range slices.Sorted(maps.Keys(splits)) {
 			if patterns == nil {
 				patterns = splits[split]
-				l.splits.notes = append(l.splits.notes, fmt.Sprintf("%s: there is no split train; read %s", repository, split))
+				l.splits.notes = append(l.splits.notes, fmt.Sprintf("%s: there is no split train; read %s",
+					repository, split))
 			} else if split != splitTrain {
 				left = append(left, split)
 			}
 		}
 		if splits[splitTrain] != nil {
-			l.splits.notes = append(l.splits.notes, fmt.Sprintf("%s: read the split train; left out %s: name their files to read them", repository,
-				strings.Join(left, ", ")))
+			l.splits.notes = append(l.splits.notes,
+				fmt.Sprintf("%s: read the split train; left out %s: name their files to read them", repository,
+					strings.Join(left, ", ")))
 		}
 	} else if patterns == nil {
 		for _, patterns = range splits {
@@ -254,7 +258,8 @@ func (l *remoteListing) useConfig(c *hubConfig, repository string) error {
 		for _, choice := range expandBraces(strings.Trim(strings.TrimPrefix(pattern, "./"), "/")) {
 			g, err := splitPattern(choice)
 			if err != nil {
-				return &remote.Error{Kind: ErrUsage, Text: fmt.Sprintf("its README.md names files by %q: %v", pattern, err), Hint: "name the files in the address"}
+				return &remote.Error{Kind: ErrUsage, Text: fmt.Sprintf("its README.md names files by %q: %v", pattern,
+					err), Hint: "name the files in the address"}
 			}
 			if g[len(g)-1] == "**" {
 				g = append(g, "*")

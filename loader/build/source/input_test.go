@@ -74,7 +74,8 @@ func numbered(lines int) string {
 
 func TestOpenExpands(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"b.txt", "a/2.txt", "a/1.jsonl", "a/deep/x.csv", ".hidden/y.txt", "_SUCCESS", "README.md", "a/.z", "a/dataset_info.json", "c.txt.sha256", "SHA256SUMS", "a/z.tmp"} {
+	for _, name := range []string{"b.txt", "a/2.txt", "a/1.jsonl", "a/deep/x.csv", ".hidden/y.txt", "_SUCCESS",
+		"README.md", "a/.z", "a/dataset_info.json", "c.txt.sha256", "SHA256SUMS", "a/z.tmp"} {
 		write(t, dir, name, "{\"text\": 1}\n")
 	}
 	if err := os.Symlink(filepath.Join(dir, "b.txt"), filepath.Join(dir, "link.txt")); err != nil {
@@ -107,7 +108,8 @@ func TestOpenExpands(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.args, s, c.want)
 		}
 	}
-	if in := inputsOf(t, openSet(t, Options{Args: []string{"file://" + dir + "/b.txt"}}))[0]; in.Size != 12 || in.ModTime.IsZero() {
+	if in := inputsOf(t, openSet(t, Options{Args: []string{"file://" + dir + "/b.txt"}}))[0]; in.Size != 12 ||
+		in.ModTime.IsZero() {
 		t.Errorf("file address: %+v", in)
 	}
 }
@@ -155,26 +157,27 @@ func TestBadInput(t *testing.T) {
 		want error
 		says string
 	}{
-		"empty.txt":       {"", ErrNoDocuments, "empty"},
-		"blank.txt":       {" \n\n\t\n", ErrNoDocuments, "blank"},
-		"header.csv":      {"a,b\n", ErrNoDocuments, "no documents"},
-		"binary.txt":      {"\x01\x02\x00\x00abcdef\x00", ErrBinary, "zero byte"},
-		"program":         {"\x7fELF\x02\x01\x00\x00", ErrUnsupported, "a program"},
-		"controls":        {strings.Repeat("ab\x01\x02", 99), ErrBinary, "control characters"},
-		"utf16.txt":       {"\xff\xfea\x00b\x00c", ErrTruncated, "UTF-16"},
-		"utf32.txt":       {"\xff\xfe\x00\x00a\x00\x00\x00", ErrUnsupported, "iconv"},
-		"a.parquet":       {"PAR1\x15xxxxxxxxxx", ErrCorrupt, "without its footer"},
-		"a.xz":            {"\xfd7zXZ\x00", ErrTruncated, "xz"},
-		"a.zip":           {"PK\x03\x04", ErrTruncated, "directory"},
-		"a.json":          {"[{}{}]", ErrMalformed, "after an element"},
-		"truncated.gz":    {zipped[:len(zipped)/2], ErrTruncated, "copy the file again"},
-		"noend.gz":        {zipped[:len(zipped)-5], ErrTruncated, "gzip"},
-		"header.gz":       {zipped[:5], ErrTruncated, "gzip"},
-		"corrupt.gz":      {flip(zipped, len(zipped)-6), ErrCorrupt, "gzip"},
-		"truncated.zst":   {zstd1[:len(zstd1)/2], ErrTruncated, "zstd"},
-		"corrupt.zst":     {flip(zstd1, len(zstd1)-2), ErrCorrupt, "zstd"},
-		"corrupt2.zst":    {flip(zstd1, 5) + "x", ErrCorrupt, "zstd"},
-		"window.zst":      {zstded(t, "x\n", 1<<20) + zstded(t, strings.Repeat("x", 9<<20), 16<<20), ErrUnsupported, "--long"},
+		"empty.txt":     {"", ErrNoDocuments, "empty"},
+		"blank.txt":     {" \n\n\t\n", ErrNoDocuments, "blank"},
+		"header.csv":    {"a,b\n", ErrNoDocuments, "no documents"},
+		"binary.txt":    {"\x01\x02\x00\x00abcdef\x00", ErrBinary, "zero byte"},
+		"program":       {"\x7fELF\x02\x01\x00\x00", ErrUnsupported, "a program"},
+		"controls":      {strings.Repeat("ab\x01\x02", 99), ErrBinary, "control characters"},
+		"utf16.txt":     {"\xff\xfea\x00b\x00c", ErrTruncated, "UTF-16"},
+		"utf32.txt":     {"\xff\xfe\x00\x00a\x00\x00\x00", ErrUnsupported, "iconv"},
+		"a.parquet":     {"PAR1\x15xxxxxxxxxx", ErrCorrupt, "without its footer"},
+		"a.xz":          {"\xfd7zXZ\x00", ErrTruncated, "xz"},
+		"a.zip":         {"PK\x03\x04", ErrTruncated, "directory"},
+		"a.json":        {"[{}{}]", ErrMalformed, "after an element"},
+		"truncated.gz":  {zipped[:len(zipped)/2], ErrTruncated, "copy the file again"},
+		"noend.gz":      {zipped[:len(zipped)-5], ErrTruncated, "gzip"},
+		"header.gz":     {zipped[:5], ErrTruncated, "gzip"},
+		"corrupt.gz":    {flip(zipped, len(zipped)-6), ErrCorrupt, "gzip"},
+		"truncated.zst": {zstd1[:len(zstd1)/2], ErrTruncated, "zstd"},
+		"corrupt.zst":   {flip(zstd1, len(zstd1)-2), ErrCorrupt, "zstd"},
+		"corrupt2.zst":  {flip(zstd1, 5) + "x", ErrCorrupt, "zstd"},
+		"window.zst": {zstded(t, "x\n", 1<<20) + zstded(t, strings.Repeat("x", 9<<20), 16<<20), ErrUnsupported,
+			"--long"},
 		"forged.zst":      {"\x28\xb5\x2f\xfd\x00\xff", ErrUnsupported, "2048 MiB"},
 		"truncated.bz2":   {bzipped(t)[:20], ErrTruncated, "bzip2"},
 		"unterminated.gz": {gzipped("ab\n") + "garbage garbage", ErrCorrupt, "gzip"},
@@ -186,7 +189,8 @@ func TestBadInput(t *testing.T) {
 				_, err = readFrom(t, set, Position{})
 			}
 			var located *InputError
-			if !errors.Is(err, c.want) || !errors.As(err, &located) || located.URI != file || !strings.Contains(err.Error(), c.says) {
+			if !errors.Is(err, c.want) || !errors.As(err, &located) || located.URI != file ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v; want %v, saying %q", err, c.want, c.says)
 			}
 		})
@@ -221,7 +225,8 @@ func TestBadArguments(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.args, err, c.want)
 		}
 	}
-	if _, err := Open(context.Background(), Options{Args: []string{"-", "-"}, Stdin: strings.NewReader("a")}); !errors.Is(err, ErrUsage) {
+	if _, err := Open(context.Background(), Options{Args: []string{"-", "-"},
+		Stdin: strings.NewReader("a")}); !errors.Is(err, ErrUsage) {
 		t.Errorf("stdin twice: %v", err)
 	}
 	if _, err := ParseFormat("parkett"); !errors.Is(err, ErrUsage) {
@@ -237,7 +242,8 @@ func TestBadArguments(t *testing.T) {
 // An empty file among others is fine.
 func TestEmptyAmongOthers(t *testing.T) {
 	dir := t.TempDir()
-	records := readAll(t, Options{Args: []string{write(t, dir, "a", ""), write(t, dir, "b", "x\n"), write(t, dir, "c", "")}})
+	records := readAll(t, Options{Args: []string{write(t, dir, "a", ""), write(t, dir, "b", "x\n"),
+		write(t, dir, "c", "")}})
 	if len(records) != 1 || records[0].Input != 1 || records[0].Ordinal != 0 {
 		t.Errorf("%+v", records)
 	}
@@ -246,7 +252,8 @@ func TestEmptyAmongOthers(t *testing.T) {
 func TestReadErrorMidway(t *testing.T) {
 	broken := errors.New("input/output error")
 	text := numbered(20_000)
-	set := openSet(t, Options{Args: []string{"-"}, Stdin: io.MultiReader(strings.NewReader(text+"half a li"), iotest.ErrReader(broken))})
+	set := openSet(t, Options{Args: []string{"-"}, Stdin: io.MultiReader(strings.NewReader(text+"half a li"),
+		iotest.ErrReader(broken))})
 	records, err := readFrom(t, set, Position{})
 	var located *InputError
 	if !errors.Is(err, broken) || !errors.As(err, &located) || located.Offset != int64(len(text)) {
@@ -276,7 +283,8 @@ func TestCompressionAndResuming(t *testing.T) {
 	sum := want[len(want)-1].next.Sum
 	for name, data := range map[string]string{
 		"plain": text, "gz": gzipped(text), "gz.members": gzipped(text[:half]) + gzipped(text[half:]),
-		"zst": zstded(t, text, 1<<20), "zst.frames": zstded(t, text[:half], 1<<10) + "\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + zstded(t, text[half:], 1<<20),
+		"zst": zstded(t, text, 1<<20), "zst.frames": zstded(t, text[:half], 1<<10) +
+			"\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + zstded(t, text[half:], 1<<20),
 	} {
 		set := openSet(t, Options{Args: []string{write(t, dir, name, data)}})
 		got, err := readFrom(t, set, Position{})
@@ -340,12 +348,24 @@ func TestSourceChanges(t *testing.T) {
 		change          func(args []string) []string
 	}{
 		{"nothing", "", "", func(a []string) []string { return a }},
-		{"time of one read", "", "", func(a []string) []string { os.Chtimes(files[0], now, now.Add(time.Second)); return a }},
-		{"content and time of one read", "modification time", files[0], func(a []string) []string { write(t, dir, "a", "L"+text[1:]); return a }},
+		{"time of one read", "", "", func(a []string) []string {
+			os.Chtimes(files[0], now,
+				now.Add(time.Second))
+			return a
+		}},
+		{"content and time of one read", "modification time", files[0],
+			func(a []string) []string { write(t, dir, "a", "L"+text[1:]); return a }},
 		{"size of one read", "size", files[0], func(a []string) []string { write(t, dir, "a", text+"x"); return a }},
-		{"size after the position", "", "", func(a []string) []string { write(t, dir, "b", text+"x"); os.Chtimes(files[1], now, now); return a }},
-		{"size, up to before the position", "size", files[1], func(a []string) []string { write(t, dir, "b", text[:100]); return a }},
-		{"size and content read", "content", files[1], func(a []string) []string { write(t, dir, "b", "L"+text[1:]+"x"); return a }},
+		{"size after the position", "", "", func(a []string) []string {
+			write(t, dir, "b",
+				text+"x")
+			os.Chtimes(files[1], now, now)
+			return a
+		}},
+		{"size, up to before the position", "size", files[1],
+			func(a []string) []string { write(t, dir, "b", text[:100]); return a }},
+		{"size and content read", "content", files[1],
+			func(a []string) []string { write(t, dir, "b", "L"+text[1:]+"x"); return a }},
 		{"size of one unread", "", "", func(a []string) []string {
 			write(t, dir, "c", text+"x")
 			os.Chtimes(files[2], now, now)
@@ -367,7 +387,8 @@ func TestSourceChanges(t *testing.T) {
 		}},
 		{"one more", "missing", files[0], func(a []string) []string { return append(a, files[0]) }},
 		{"one less", "list of inputs", files[2], func(a []string) []string { return a[:2] }},
-		{"another order", "list of inputs", files[0], func(a []string) []string { return []string{files[1], files[0], files[2]} }},
+		{"another order", "list of inputs", files[0],
+			func(a []string) []string { return []string{files[1], files[0], files[2]} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i, name := range []string{"a", "b", "c"} {
@@ -383,7 +404,8 @@ func TestSourceChanges(t *testing.T) {
 			switch {
 			case c.what == "" && err != nil:
 				t.Errorf("%v, want none", err)
-			case c.what != "" && (!errors.As(err, &changed) || !strings.Contains(err.Error(), c.what) || changed.URI != c.uri):
+			case c.what != "" && (!errors.As(err, &changed) || !strings.Contains(err.Error(), c.what) ||
+				changed.URI != c.uri):
 				t.Errorf("%v; want one about %s of %s", err, c.what, c.uri)
 			}
 		})
@@ -437,7 +459,8 @@ func TestSourceChangesWhileRead(t *testing.T) {
 
 func TestForgedPositions(t *testing.T) {
 	set := openSet(t, Options{Args: []string{write(t, t.TempDir(), "a", "a\nb\n")}})
-	for _, p := range []Position{{Input: -1}, {Input: 2}, {Input: 1}, {Offset: -1}, {Row: -1}, {Offset: 1 << 60}, {Offset: 2}, {Ordinal: -3}} {
+	for _, p := range []Position{{Input: -1}, {Input: 2}, {Input: 1}, {Offset: -1}, {Row: -1}, {Offset: 1 << 60},
+		{Offset: 2}, {Ordinal: -3}} {
 		if _, err := set.Reader(p); err == nil {
 			t.Errorf("%+v is taken", p)
 		}

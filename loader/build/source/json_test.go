@@ -49,7 +49,8 @@ func TestJSONValues(t *testing.T) {
 func TestJSONArrayEqualsDecoded(t *testing.T) {
 	var values []map[string]any
 	for i := range 300 {
-		values = append(values, map[string]any{"text": fmt.Sprintf("text %d \"quoted\" \\ %s", i, strings.Repeat("{[\n", i%7)), "n": []any{i, map[string]any{"k": nil}}})
+		values = append(values, map[string]any{"text": fmt.Sprintf("text %d \"quoted\" \\ %s", i,
+			strings.Repeat("{[\n", i%7)), "n": []any{i, map[string]any{"k": nil}}})
 	}
 	plain, err := json.Marshal(values)
 	if err != nil {
@@ -74,7 +75,8 @@ func TestJSONArrayEqualsDecoded(t *testing.T) {
 }
 
 func TestCSVWithoutHeader(t *testing.T) {
-	for text, comma := range map[string]byte{"1,a\n2,\"b, c\"\n": ',', "1\ta, b\n2\tc\n": '\t', "1;a,b\n2;c\n": ';', "1|a\n2|b\n": '|'} {
+	for text, comma := range map[string]byte{"1,a\n2,\"b, c\"\n": ',', "1\ta, b\n2\tc\n": '\t', "1;a,b\n2;c\n": ';',
+		"1|a\n2|b\n": '|'} {
 		o := Options{Format: CSV, Columns: []string{"id", "text"}}
 		if comma == '|' {
 			o.Delimiter = comma
@@ -84,16 +86,19 @@ func TestCSVWithoutHeader(t *testing.T) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	if got := frame(t, "id;te,xt\n1;a\n", Options{Format: CSV, Delimiter: ','}); len(got) != 1 || len(got[0].Columns) != 2 || got[0].Columns[0] != "id;te" {
+	if got := frame(t, "id;te,xt\n1;a\n", Options{Format: CSV, Delimiter: ','}); len(got) != 1 ||
+		len(got[0].Columns) != 2 || got[0].Columns[0] != "id;te" {
 		t.Errorf("a delimiter that is given: %+v", got)
 	}
 }
 
 func FuzzJSONValues(f *testing.F) {
-	fuzzFraming(f, []Format{JSON}, `[{"text":"a"},{"b":[1,{"c":"]}"}]}]`, `{"a":1} {"b":"\u00e9\\"}`, `["one","two`, "[\n1,null,true]")
+	fuzzFraming(f, []Format{JSON}, `[{"text":"a"},{"b":[1,{"c":"]}"}]}]`, `{"a":1} {"b":"\u00e9\\"}`, `["one","two`,
+		"[\n1,null,true]")
 }
 
 func FuzzTar(f *testing.F) {
 	files, _ := webdataset()
-	fuzzFraming(f, []Format{Auto, Tar, Text}, tarred(f, files[:6]...), tarred(f, files[6:]...), tarred(f, files...)[:1700])
+	fuzzFraming(f, []Format{Auto, Tar, Text}, tarred(f, files[:6]...), tarred(f, files[6:]...),
+		tarred(f, files...)[:1700])
 }

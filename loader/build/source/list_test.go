@@ -93,7 +93,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// The list of a large folder takes the same memory whatever its size, nothing of it stays on disk, and its position and parts do not grow.
+// The list of a large folder takes the same memory whatever its size, nothing of it stays on disk,
+// and its position and parts do not grow.
 func TestLongListsAreBounded(t *testing.T) {
 	dir, scratch := manyFiles(t, 5*maxListed), t.TempDir()
 	set := openSet(t, Options{Args: []string{dir}, ScratchDir: scratch})
@@ -139,7 +140,8 @@ func TestLongListsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts := set.PartsAt(r.Position())
-	if want := fmt.Sprintf("sha256:%x", sum.Sum(nil)); len(parts) != 1 || parts[0].Checksum != want || parts[0].Read != set.TotalBytes() {
+	if want := fmt.Sprintf("sha256:%x", sum.Sum(nil)); len(parts) != 1 || parts[0].Checksum != want ||
+		parts[0].Read != set.TotalBytes() {
 		t.Errorf("%+v, want %s", parts, want)
 	}
 	if parts := set.PartsAt(records[3000].next); parts[0].Checksum != "" {
@@ -155,7 +157,8 @@ func sumOf(text []byte) Sum {
 	return w.sum()
 }
 
-// A long list is gone on with from any position, in this process and, through JSON, in another one; and a changed file among those that were read is found.
+// A long list is gone on with from any position, in this process and, through JSON, in another one;
+// and a changed file among those that were read is found.
 func TestLongListsResume(t *testing.T) {
 	dir := manyFiles(t, maxListed+500)
 	one := write(t, t.TempDir(), "one.txt", "a\nb\nc\n")
@@ -208,7 +211,8 @@ func TestLongListsResume(t *testing.T) {
 		name, file string
 		text       string
 		want       string
-	}{{"read", early, "x\n", "content"}, {"unread", late, "another line\n", ""}, {"just read", current, "another text\n", "content"}} {
+	}{{"read", early, "x\n", "content"}, {"unread", late, "another line\n", ""},
+		{"just read", current, "another text\n", "content"}} {
 		old, err := os.ReadFile(c.file)
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +223,8 @@ func TestLongListsResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = readFrom(t, openSet(t, o), at)
-		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &changed) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &changed) ||
+			!strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v; want one about %q", c.name, err, c.want)
 		}
 		os.WriteFile(c.file, old, 0o600)

@@ -24,8 +24,10 @@ func TestReadersHoldWhatMemoryBytesSays(t *testing.T) {
 	dir := t.TempDir()
 	text := numbered(700_000) // longer than any window
 	files := map[string]string{
-		"plain": write(t, dir, "plain", text), "gzip": write(t, dir, "gz", gzipped(text)), "bzip2": write(t, dir, "bz2", bzipped(t)),
-		"zstd": write(t, dir, "zst", zstded(t, text, 8<<20)), "zstd --long": write(t, dir, "long", "\x50\x2a\x4d\x18\x03\x00\x00\x00abc"+zstded(t, text, 16<<20)),
+		"plain": write(t, dir, "plain", text), "gzip": write(t, dir, "gz", gzipped(text)),
+		"bzip2": write(t, dir, "bz2", bzipped(t)),
+		"zstd":  write(t, dir, "zst", zstded(t, text, 8<<20)), "zstd --long": write(t, dir, "long",
+			"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"+zstded(t, text, 16<<20)),
 	}
 	size := len(text)
 	text = ""

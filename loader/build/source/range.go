@@ -93,7 +93,8 @@ func (s *Set) openRange(r *Range) error {
 		} else {
 			info, err := os.Stat(l.URI)
 			if errors.Is(err, fs.ErrNotExist) {
-				return &SourceChangedError{URI: l.URI, What: "existence since the plan was made", Was: "a file", Is: "gone"}
+				return &SourceChangedError{URI: l.URI, What: "existence since the plan was made", Was: "a file",
+					Is: "gone"}
 			}
 			if err != nil {
 				return &InputError{URI: l.URI, Offset: -1, Err: pathCause(err)}

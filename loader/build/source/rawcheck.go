@@ -51,7 +51,9 @@ func (c *rawCheck) finish(r *rawFile) error {
 		return err
 	}
 	if got := hex.EncodeToString(c.hash.Sum(nil)); got != c.want {
-		return &remote.Error{Kind: remote.ErrMismatch, Text: fmt.Sprintf("its %s is %s, and its server announced %s: the bytes were damaged on the way or there", c.name, got, c.want),
+		return &remote.Error{Kind: remote.ErrMismatch,
+			Text: fmt.Sprintf("its %s is %s, and its server announced %s: the bytes were damaged on the way or there",
+				c.name, got, c.want),
 			Hint: "start afresh with `overwrite`"}
 	}
 	return nil

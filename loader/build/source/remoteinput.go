@@ -109,7 +109,8 @@ type sumState struct {
 // the bytes before: a remote one, uncompressed, whose version is known to be the one that was read.
 func (r *Reader) resumesInPlace() bool {
 	in, at := &r.in, &r.at
-	if in.store == nil || in.Compression != Plain || in.archive != "" || at.Offset == 0 || at.Sums == nil || !in.identified() {
+	if in.store == nil || in.Compression != Plain || in.archive != "" || at.Offset == 0 || at.Sums == nil ||
+		!in.identified() {
 		return false
 	}
 	switch in.Format {

@@ -34,7 +34,8 @@ func remoteFiles(t *testing.T) map[string]string {
 	}
 	return map[string]string{
 		"a.txt": numbered(20_000), "b.jsonl": lines.String(), "c.csv": table.String(), "d.tokens": wikiArticles(2000),
-		"e.txt.gz": gzipped(numbered(20_000)), "f.txt.zst": zstded(t, numbered(20_000), 1<<20), "g.txt": "", "h.txt": "\ufeffone\ntwo",
+		"e.txt.gz": gzipped(numbered(20_000)), "f.txt.zst": zstded(t, numbered(20_000), 1<<20), "g.txt": "",
+		"h.txt": "\ufeffone\ntwo",
 	}
 }
 
@@ -78,7 +79,8 @@ func TestRemoteInputs(t *testing.T) {
 					t.Fatalf("%s, %s: from record %d: %s", name, kind, i, diff)
 				}
 				for j := range rest {
-					if rest[j].data != got[i+1+j].data || rest[j].Ordinal != got[i+1+j].Ordinal || rest[j].next.Sum != got[i+1+j].next.Sum {
+					if rest[j].data != got[i+1+j].data || rest[j].Ordinal != got[i+1+j].Ordinal ||
+						rest[j].next.Sum != got[i+1+j].next.Sum {
 						t.Fatalf("%s, %s: from record %d: record %d differs", name, kind, i, j)
 					}
 				}
@@ -143,7 +145,8 @@ func TestRemoteInputsThatChange(t *testing.T) {
 	srv.Put("/a.txt", remotetest.File{Data: []byte(text)})
 	o := Options{Args: []string{srv.URL + "/a.txt"}}
 	set := openSet(t, o)
-	srv.Fail(remotetest.Fault{Drop: len(text) / 2, Then: func() { srv.Put("/a.txt", remotetest.File{Data: []byte(other)}) }})
+	srv.Fail(remotetest.Fault{Drop: len(text) / 2,
+		Then: func() { srv.Put("/a.txt", remotetest.File{Data: []byte(other)}) }})
 	records, err := readFrom(t, set, Position{})
 	var changed *SourceChangedError
 	if !errors.As(err, &changed) || changed.What != "ETag" || len(records) == 0 {
@@ -163,14 +166,17 @@ func TestRemoteRefusals(t *testing.T) {
 	srv.Put("/empty.txt", remotetest.File{})
 	gone := remotetest.New()
 	gone.Close()
-	for path, want := range map[string]error{srv.URL + "/b.txt": fs.ErrNotExist, srv.URL + "/a.png": ErrUnsupported, srv.URL + "/cut.txt.gz": ErrTruncated,
-		srv.URL + "/empty.txt": ErrNoDocuments, gone.URL + "/a.txt": ErrUnreachable, "https://joe:secret@/a": ErrUsage} {
+	for path, want := range map[string]error{srv.URL + "/b.txt": fs.ErrNotExist, srv.URL + "/a.png": ErrUnsupported,
+		srv.URL + "/cut.txt.gz": ErrTruncated,
+		srv.URL + "/empty.txt":  ErrNoDocuments, gone.URL + "/a.txt": ErrUnreachable,
+		"https://joe:secret@/a": ErrUsage} {
 		set, err := Open(context.Background(), Options{Args: []string{path}})
 		if err == nil {
 			_, err = readFrom(t, set, Position{})
 			set.Close()
 		}
-		if !errors.Is(err, want) || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), Redact(path)) {
+		if !errors.Is(err, want) || strings.Contains(err.Error(), "secret") ||
+			!strings.Contains(err.Error(), Redact(path)) {
 			t.Errorf("%s: %v, want %v", path, err, want)
 		}
 	}
@@ -182,14 +188,16 @@ func TestRemoteCredentials(t *testing.T) {
 	defer srv.Close()
 	srv.User = "joe:pa55word"
 	srv.Put("/a.txt", remotetest.File{Data: []byte("one\ntwo\n")})
-	address := strings.Replace(srv.URL, "://", "://joe:pa55word@", 1) + "/a.txt?X-Amz-Signature=pa55word&part=" + strconv.Itoa(1)
+	address := strings.Replace(srv.URL, "://", "://joe:pa55word@", 1) + "/a.txt?X-Amz-Signature=pa55word&part=" +
+		strconv.Itoa(1)
 	set := openSet(t, Options{Args: []string{address, address}})
 	records, err := readFrom(t, set, Position{})
 	if err != nil || len(records) != 4 {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
 	shown := fmt.Sprint(set.Known(), set.Notes(), set.URI(0), set.PartsAt(records[3].next), records)
-	if strings.Contains(shown, "pa55word") || !strings.Contains(shown, "part=1") || !strings.Contains(shown, "given twice") {
+	if strings.Contains(shown, "pa55word") || !strings.Contains(shown, "part=1") ||
+		!strings.Contains(shown, "given twice") {
 		t.Errorf("shown: %s", shown)
 	}
 	srv.Fail(remotetest.Fault{Status: http.StatusForbidden})

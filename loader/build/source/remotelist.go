@@ -184,7 +184,8 @@ func nameKind(name string) string {
 func (in *Input) detectLike(s *Set, kind *looked, look []byte) (hasText bool, what kind, err error) {
 	if kind.same && kind.n >= maxLooked {
 		like := kind.as
-		like.URI, like.Size, like.ModTime, like.ETag, like.Revision, like.Hash = in.URI, in.Size, in.ModTime, in.ETag, in.Revision, in.Hash
+		like.URI, like.Size, like.ModTime, like.ETag, like.Revision, like.Hash = in.URI, in.Size, in.ModTime, in.ETag,
+			in.Revision, in.Hash
 		like.textBytes = estimate(like.Compression, in.Size)
 		*in = like
 		return in.Size > 0, readable, nil
@@ -193,7 +194,8 @@ func (in *Input) detectLike(s *Set, kind *looked, look []byte) (hasText bool, wh
 	if err != nil || what != readable || in.Size == 0 {
 		return hasText, what, err
 	}
-	if kind.n > 0 && (kind.as.Format != in.Format || kind.as.Compression != in.Compression || kind.as.window != in.window) {
+	if kind.n > 0 && (kind.as.Format != in.Format || kind.as.Compression != in.Compression ||
+		kind.as.window != in.window) {
 		kind.same = false
 	}
 	kind.n++

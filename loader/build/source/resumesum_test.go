@@ -14,7 +14,8 @@ func TestResumableSum(t *testing.T) {
 	for i := range data {
 		data[i] = byte(rnd.Uint32())
 	}
-	lengths := []int{0, 1, 16, 63, 64, 128, 129, 239, 240, 241, 255, 256, 1023, 1024, 1025, 1087, 1088, 2047, 2048, 2049, 9999}
+	lengths := []int{0, 1, 16, 63, 64, 128, 129, 239, 240, 241, 255, 256, 1023, 1024, 1025, 1087, 1088, 2047, 2048,
+		2049, 9999}
 	for range 200 {
 		lengths = append(lengths, rnd.IntN(len(data)))
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// The bytes of generated text are part of what users rely on: these checksums change with nothing but a new major version.
+// The bytes of generated text are part of what users rely on: these checksums change with nothing
+// but a new major version.
 func TestSynthBytes(t *testing.T) {
 	for address, want := range map[string]uint64{
 		"synth://wikitext?docs=300":        0xafe0936646555765,
@@ -47,7 +48,8 @@ func TestSynthSeeks(t *testing.T) {
 			}
 		}
 	}
-	far := Position{Row: 1 << 40, Offset: 1 << 54, Ordinal: 1 << 40, Known: openSet(t, Options{Args: []string{"synth://wikitext"}}).known}
+	far := Position{Row: 1 << 40, Offset: 1 << 54, Ordinal: 1 << 40, Known: openSet(t,
+		Options{Args: []string{"synth://wikitext"}}).known}
 	r, err := openSet(t, Options{Args: []string{"synth://wikitext"}}).Reader(far)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +126,9 @@ func TestSynthStatistics(t *testing.T) {
 				words++
 				letters += utf8.RuneCountInString(w)
 				counts[strings.ToLower(w)]++
-				for name, table := range map[string]*unicode.RangeTable{"Cyrillic": unicode.Cyrillic, "Greek": unicode.Greek, "Han": unicode.Han, "Arabic": unicode.Arabic, "Hiragana": unicode.Hiragana} {
+				for name, table := range map[string]*unicode.RangeTable{"Cyrillic": unicode.Cyrillic,
+					"Greek": unicode.Greek, "Han": unicode.Han, "Arabic": unicode.Arabic,
+					"Hiragana": unicode.Hiragana} {
 					if unicode.Is(table, first) {
 						scripts[name]++
 					}
@@ -148,11 +152,12 @@ func TestSynthStatistics(t *testing.T) {
 		t.Errorf("the hundredth word is %.1f times as frequent as the 10,000th", ratio)
 	}
 	for name, c := range map[string]struct{ got, low, high float64 }{
-		"letters a word":     {float64(letters) / float64(words), 4, 6},
-		"bytes a document":   {float64(size) / float64(documents), 10_000, 15_000},
-		"numbers a word":     {float64(numbers) / float64(words), 0.02, 0.06},
-		"scripts":            {float64(len(scripts)), 5, 5},
-		"foreign words, all": {float64(scripts["Cyrillic"] + scripts["Greek"] + scripts["Han"] + scripts["Arabic"] + scripts["Hiragana"]), float64(words) / 200, float64(words) / 40},
+		"letters a word":   {float64(letters) / float64(words), 4, 6},
+		"bytes a document": {float64(size) / float64(documents), 10_000, 15_000},
+		"numbers a word":   {float64(numbers) / float64(words), 0.02, 0.06},
+		"scripts":          {float64(len(scripts)), 5, 5},
+		"foreign words, all": {float64(scripts["Cyrillic"] + scripts["Greek"] + scripts["Han"] + scripts["Arabic"] +
+			scripts["Hiragana"]), float64(words) / 200, float64(words) / 40},
 	} {
 		if c.got < c.low || c.got > c.high {
 			t.Errorf("%s: %.3f, want %g to %g", name, c.got, c.low, c.high)
@@ -161,7 +166,8 @@ func TestSynthStatistics(t *testing.T) {
 }
 
 func TestNextAllocatesNothing(t *testing.T) {
-	for _, args := range []string{"synth://wikitext", "synth://recipes", synthFile(t, WikiText, Plain, 4e6), synthFile(t, Recipes, Plain, 1e6), synthFile(t, JSONL, Plain, 1e6)} {
+	for _, args := range []string{"synth://wikitext", "synth://recipes", synthFile(t, WikiText, Plain, 4e6),
+		synthFile(t, Recipes, Plain, 1e6), synthFile(t, JSONL, Plain, 1e6)} {
 		r, err := openSet(t, Options{Args: []string{args}}).Reader(Position{})
 		if err != nil {
 			t.Fatal(err)
@@ -195,13 +201,21 @@ func TestHugeRecordsInBoundedMemory(t *testing.T) {
 	}{
 		{"line", Options{Format: Text}, fill("lorem ipsum "), size, 0},
 		{"file", Options{Format: Document}, fill("lorem ipsum\n"), size, 0},
-		{"article", Options{Format: WikiText}, io.MultiReader(strings.NewReader(" = A = \n \n"), fill("lorem ipsum\n")), size + 10, 0},
-		{"json", Options{Format: JSONL, TextField: "text"}, io.MultiReader(strings.NewReader(`{"n":1,"text":"`), fill(`lorem ipsum `), strings.NewReader(`"}`)), size, 0},
-		{"json field beside", Options{Format: JSONL, TextField: "text"}, io.MultiReader(strings.NewReader(`{"n":"`), fill(`lorem ipsum `), strings.NewReader(`","text":"x"}`)), 1, 0},
-		{"json, whole", Options{Format: JSONL}, io.MultiReader(strings.NewReader(`{"text":"`), fill(`lorem ipsum `), strings.NewReader("\"}\n{}")), 2, 1},
-		{"csv", Options{Format: CSV}, io.MultiReader(strings.NewReader("a\n\""), fill("lorem, ipsum\n"), strings.NewReader("\"\nx\n")), 1, 1},
-		{"white space", Options{Format: Text}, io.MultiReader(strings.NewReader("a\n"), fill("    "), strings.NewReader("\nx\n")), 2, 0},
-		{"whole lines", Options{Format: Text, Whole: true}, io.MultiReader(fill("lorem ipsum "), strings.NewReader("\nx\n")), 1, 1},
+		{"article", Options{Format: WikiText}, io.MultiReader(strings.NewReader(" = A = \n \n"),
+			fill("lorem ipsum\n")), size + 10, 0},
+		{"json", Options{Format: JSONL, TextField: "text"}, io.MultiReader(strings.NewReader(`{"n":1,"text":"`),
+			fill(`lorem ipsum `), strings.NewReader(`"}`)), size, 0},
+		{"json field beside", Options{Format: JSONL, TextField: "text"},
+			io.MultiReader(strings.NewReader(`{"n":"`), fill(`lorem ipsum `), strings.NewReader(`","text":"x"}`)), 1,
+			0},
+		{"json, whole", Options{Format: JSONL}, io.MultiReader(strings.NewReader(`{"text":"`), fill(`lorem ipsum `),
+			strings.NewReader("\"}\n{}")), 2, 1},
+		{"csv", Options{Format: CSV}, io.MultiReader(strings.NewReader("a\n\""), fill("lorem, ipsum\n"),
+			strings.NewReader("\"\nx\n")), 1, 1},
+		{"white space", Options{Format: Text}, io.MultiReader(strings.NewReader("a\n"), fill("    "),
+			strings.NewReader("\nx\n")), 2, 0},
+		{"whole lines", Options{Format: Text, Whole: true}, io.MultiReader(fill("lorem ipsum "),
+			strings.NewReader("\nx\n")), 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.o.Args, c.o.Stdin = []string{"-"}, c.src

@@ -290,7 +290,8 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 	}
 	if in.once != nil {
 		in.once.taken.Store(false)
-		return refuse(dataset, problemf(ErrUnsupported, "%s is read at many places, and a pipe has one; save it to a file and name that", in.Format))
+		return refuse(dataset, problemf(ErrUnsupported,
+			"%s is read at many places, and a pipe has one; save it to a file and name that", in.Format))
 	}
 	defer raw.Close()
 	file, err := openTable(in, o, raw)
@@ -329,7 +330,8 @@ func tableChecksum(in *Input, o *Options, raw *rawFile) (f Finished, err error) 
 // tableFormat is the format of a file of columns that begins like this, "" for other files.
 func tableFormat(head []byte) Format {
 	switch {
-	case len(head) >= 12 && string(head[:4]) == "PAR1" && (len(head) <= 64 || checkText(head) != nil || head[4] == 0x15):
+	case len(head) >= 12 && string(head[:4]) == "PAR1" && (len(head) <= 64 || checkText(head) != nil ||
+		head[4] == 0x15):
 		return Parquet
 	case len(head) >= 8 && string(head[:8]) == "ARROW1\x00\x00", columnar.IsArrowStream(head):
 		return Arrow

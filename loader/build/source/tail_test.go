@@ -121,10 +121,13 @@ func TestDetectionSeesTextWhateverItsForm(t *testing.T) {
 		fmt.Fprintf(&csv, "%d,\"%s, and more\"\n", i, noise(900))
 	}
 	dir := t.TempDir()
-	for want, text := range map[Format]string{JSONL: jsonl.String(), WikiText: wiki.String(), CSV: csv.String(), Text: numbered(8_000)} {
+	for want, text := range map[Format]string{JSONL: jsonl.String(), WikiText: wiki.String(), CSV: csv.String(),
+		Text: numbered(8_000)} {
 		var first []string
-		for c, data := range map[string]string{"plain": text, "gzip": gzipped(text), "zstd": zstded(t, text, 8<<20), "bzip2": bzip2ed(t, text)} {
-			for _, o := range []Options{{Args: []string{write(t, dir, c, data)}}, {Args: []string{"-"}, Stdin: strings.NewReader(data)}} {
+		for c, data := range map[string]string{"plain": text, "gzip": gzipped(text), "zstd": zstded(t, text, 8<<20),
+			"bzip2": bzip2ed(t, text)} {
+			for _, o := range []Options{{Args: []string{write(t, dir, c, data)}},
+				{Args: []string{"-"}, Stdin: strings.NewReader(data)}} {
 				o.TextField = "text"
 				set := openSet(t, o)
 				if got := inputsOf(t, set)[0].Format; got != want {
@@ -174,7 +177,8 @@ func TestKindsNamedDirectly(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ data, says string }{
 		"a.pdf": {"%PDF-1.4\n", "pdftotext"}, "a.png": {pngHead, "an image"}, "a.7z": {"7z\xbc\xaf\x27\x1c", "7z x"},
-		"lfs.jsonl": {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"}, "twice.gz": {gzipped(gzipped("text\n")), "decompress it once"},
+		"lfs.jsonl": {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"},
+		"twice.gz":  {gzipped(gzipped("text\n")), "decompress it once"},
 	} {
 		_, err := Open(context.Background(), Options{Args: []string{write(t, dir, name, c.data)}})
 		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), c.says) {

@@ -124,7 +124,8 @@ func (t *tarMembers) next(w *window) (m member, err error) {
 				length = 0 // links have a size and no content
 			}
 		case 'S':
-			return m, problemf(ErrUnsupported, "%s is stored as a sparse file; unpack the archive with `tar -xf` and name the folder", m.name)
+			return m, problemf(ErrUnsupported,
+				"%s is stored as a sparse file; unpack the archive with `tar -xf` and name the folder", m.name)
 		default:
 			m.special = true
 		}
@@ -152,7 +153,8 @@ func (t *tarMembers) header(w *window) ([]byte, error) {
 			case t.ended:
 				return nil, tarCorrupt(w, "something follows its end")
 			}
-			return nil, problemf(ErrTruncated, "the tar archive ends without its end mark, two blocks of zeros; copy the file again")
+			return nil, problemf(ErrTruncated,
+				"the tar archive ends without its end mark, two blocks of zeros; copy the file again")
 		}
 		h := w.unread()[:tarBlock]
 		if len(bytes.Trim(h, "\x00")) > 0 {

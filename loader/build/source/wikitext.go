@@ -8,10 +8,13 @@ import (
 // Title = = ", stay inside. A paragraph can contain lines that look like a heading (a formula set
 // over three lines), so what surrounds a line counts too:
 //
-//   - A candidate is a line of at most maxHeadingBytes whose text, without white space around it, begins with "= ", ends with " =", and has something
+//   - A candidate is a line of at most maxHeadingBytes whose text, without white space around it,
+//   begins with "= ", ends with " =", and has something
 //     between that neither begins nor ends with "=".
-//   - It is a heading if the line before it and the line after it are blank (white space only, or the input's beginning or end).
-//   - The first line of an input that is not blank decides how the file is laid out, if it is a candidate: where no blank line stands before it, headings
+//   - It is a heading if the line before it and the line after it are blank (white space only, or
+//   the input's beginning or end).
+//   - The first line of an input that is not blank decides how the file is laid out, if it is a
+//   candidate: where no blank line stands before it, headings
 //     need none before them, and where none follows it, they need none after them.
 //
 // An article is the bytes from its heading to the next, unchanged. What comes before the first

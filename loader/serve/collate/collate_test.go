@@ -59,7 +59,8 @@ func slowCollate(o Options, rows []slowRow) map[Column][][]int64 {
 		if o.Labels == Seq2Seq {
 			l = r.labels
 		}
-		ids, mask, labels, positions, segments = append(ids, r.ids), append(mask, m), append(labels, l), append(positions, p), append(segments, s)
+		ids, mask, labels, positions, segments = append(ids, r.ids), append(mask, m), append(labels, l),
+			append(positions, p), append(segments, s)
 	}
 	out := map[Column][][]int64{InputIDs: pad(ids, int64(o.PadID)), AttentionMask: pad(mask, 0)}
 	if o.Labels != NoLabels {
@@ -120,7 +121,8 @@ func drawBatch(t *rapid.T) (Options, []slowRow) {
 func addAll(t interface{ Fatal(...any) }, b *Batch, o Options, rows []slowRow, atOnce bool) {
 	raws := make([]testRow, len(rows))
 	for i, r := range rows {
-		raws[i] = testRow{IDs: encodeIDs(r.ids, o.TokenBytes), Labels: encodeIDs(r.labels, o.TokenBytes), LossMask: r.lossMask, Segments: r.segments,
+		raws[i] = testRow{IDs: encodeIDs(r.ids, o.TokenBytes), Labels: encodeIDs(r.labels, o.TokenBytes),
+			LossMask: r.lossMask, Segments: r.segments,
 			Row: Row{Example: int64(100 + i), Position: int64(i)}}
 	}
 	if atOnce {
@@ -137,7 +139,8 @@ func addAll(t interface{ Fatal(...any) }, b *Batch, o Options, rows []slowRow, a
 	for i, r := range raws {
 		var err error
 		if atOnce {
-			err = b.Take(Counts{IDs: len(rows[i].ids), Labels: len(rows[i].labels), Segments: len(r.Segments), LossMask: r.LossMask != nil}, r.Row)
+			err = b.Take(Counts{IDs: len(rows[i].ids), Labels: len(rows[i].labels), Segments: len(r.Segments),
+				LossMask: r.LossMask != nil}, r.Row)
 		} else {
 			err = add(b, r)
 		}

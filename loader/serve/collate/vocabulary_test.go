@@ -7,10 +7,12 @@ import (
 	"testing"
 )
 
-// One id outside the vocabulary, wherever it is among ids or labels of either width, is found by Close with its row; without it the batch is accepted.
+// One id outside the vocabulary, wherever it is among ids or labels of either width, is found by
+// Close with its row; without it the batch is accepted.
 func TestIDsOutsideTheVocabulary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for width, sizes := range map[int][]int{2: {1, 2, 255, 256, 50257, 65535, 65536}, 4: {1, 300, 65536, 65537, 151_936, 1<<31 - 1}} {
+	for width, sizes := range map[int][]int{2: {1, 2, 255, 256, 50257, 65535, 65536},
+		4: {1, 300, 65536, 65537, 151_936, 1<<31 - 1}} {
 		put := func(dst []byte, id uint32) []byte {
 			if width == 2 {
 				return binary.LittleEndian.AppendUint16(dst, uint16(id))
@@ -55,7 +57,8 @@ func TestIDsOutsideTheVocabulary(t *testing.T) {
 				switch {
 				case bad < 0 && err != nil:
 					t.Fatalf("%d bytes, vocabulary %d: %v", width, size, err)
-				case bad >= 0 && (!errors.As(err, &found) || found.ID != outside || found.Example != int64(100+bad) || found.Vocabulary != size):
+				case bad >= 0 && (!errors.As(err, &found) || found.ID != outside || found.Example != int64(100+bad) ||
+					found.Vocabulary != size):
 					t.Fatalf("%d bytes, vocabulary %d, id %d in row %d: %v", width, size, outside, bad, err)
 				}
 			}
@@ -66,7 +69,11 @@ func TestIDsOutsideTheVocabulary(t *testing.T) {
 // Ids that no row took are not compared: they are what a failed read left behind.
 func TestOnlyTakenIDsAreCompared(t *testing.T) {
 	b := New(Options{TokenBytes: 2, Vocabulary: 10})
-	if err := b.Read(func(dst *Buffers) error { dst.IDs = append(dst.IDs, 1, 0, 2, 0, 0xff, 0xff); return nil }); err != nil {
+	if err := b.Read(func(dst *Buffers) error {
+		dst.IDs = append(dst.IDs, 1, 0, 2, 0, 0xff,
+			0xff)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Take(Counts{IDs: 2}, Row{}); err != nil {

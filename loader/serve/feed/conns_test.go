@@ -36,8 +36,9 @@ func TestNumberOfPlaces(t *testing.T) {
 	}
 }
 
-// Ten times as many connections as there are places, none of which ever ends its request: no more than the places are held at any time, and a client
-// that asks properly is still answered, because the quiet ones make room.
+// Ten times as many connections as there are places, none of which ever ends its request: no more
+// than the places are held at any time, and a client that asks properly is still answered, because
+// the quiet ones make room.
 func TestQuietConnectionsMakeRoom(t *testing.T) {
 	s, client, path := start(t, Options{Backend: &fakeBackend{rows: 10}})
 	header := "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 6000)
@@ -239,7 +240,8 @@ func TestShutdownGivesUpStuckStreams(t *testing.T) {
 	}
 }
 
-// The lock beside a socket is gone as soon as the server listens, so that one that is killed leaves the socket alone, and the next one takes that over.
+// The lock beside a socket is gone as soon as the server listens, so that one that is killed leaves
+// the socket alone, and the next one takes that over.
 func TestNoLockIsLeft(t *testing.T) {
 	path := t.TempDir() + "/s"
 	absent := func(when string) {
@@ -306,14 +308,18 @@ func TestParametersAreDescribed(t *testing.T) {
 		if p.Default == "" {
 			continue
 		}
-		if q, err := ParseQuery(p.Name + "=" + p.Default); err != nil || q.Labels != plain.Labels || q.BatchSize != plain.BatchSize ||
-			q.Shuffle != plain.Shuffle || q.Group != plain.Group || q.Epochs != plain.Epochs || q.Split != plain.Split || q.World != plain.World {
+		if q, err := ParseQuery(p.Name + "=" + p.Default); err != nil || q.Labels != plain.Labels ||
+			q.BatchSize != plain.BatchSize ||
+			q.Shuffle != plain.Shuffle || q.Group != plain.Group || q.Epochs != plain.Epochs ||
+			q.Split != plain.Split || q.World != plain.World {
 			t.Errorf("%s=%s: %+v %v", p.Name, p.Default, q, err)
 		}
 	}
-	for name, want := range map[string]string{"batchsize": "batch_size", "batch-size": "batch_size", "suffle": "shuffle", "Seed": "seed", "epoch": "epochs", "zebra": "", "pad_to_multiple": "pad_to_multiple_of"} {
+	for name, want := range map[string]string{"batchsize": "batch_size", "batch-size": "batch_size",
+		"suffle": "shuffle", "Seed": "seed", "epoch": "epochs", "zebra": "", "pad_to_multiple": "pad_to_multiple_of"} {
 		_, err := ParseQuery(name + "=1")
-		if err == nil || strings.Contains(err.Error(), "did you mean") != (want != "") || !strings.Contains(err.Error(), want) {
+		if err == nil || strings.Contains(err.Error(), "did you mean") != (want != "") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

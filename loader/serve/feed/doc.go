@@ -25,15 +25,17 @@
 // A batch has these columns, none of them null:
 //
 //	input_ids, attention_mask          list<int64>, or list<int32> with dtype=int32; every row has the batch's length
-//	labels                             the same; for a dataset with targets, unless labels=causal, its rows have their own common length; absent with
+//	labels the same; for a dataset with targets, unless labels=causal, its rows have their own
+//	common length; absent with
 //	                                   labels=none
-//	position_ids, segments             the same as input_ids, for packed rows only: index within the document; number of the document in its row from 1 on,
+//	position_ids, segments the same as input_ids, for packed rows only: index within the document;
+//	number of the document in its row from 1 on,
 //	                                   0 on padding
 //	length int32                       tokens before padding
 //	example int64                      number in the split
-//	row int64                          position in the order; under tail=pad, rows that were repeated show their first position
-//	next int64                         the `start` that follows this step
-//	dataset int32                      for a mix only: the number of its dataset, in the order of the mix parameter
+//	row int64 position in the order; under tail=pad, rows that were repeated show their first
+//	position next int64 the `start` that follows this step dataset int32 for a mix only: the number
+//	of its dataset, in the order of the mix parameter
 //
 // Buffers begin at multiples of 64 bytes within a message, and so does the body.
 //

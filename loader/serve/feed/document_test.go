@@ -101,7 +101,8 @@ func TestDocumentedColumns(t *testing.T) {
 	}
 }
 
-// TestDocumentedErrors finds every RequestError and BadParam in the sources: the documentation has its status and its words.
+// TestDocumentedErrors finds every RequestError and BadParam in the sources: the documentation has
+// its status and its words.
 func TestDocumentedErrors(t *testing.T) {
 	doc := document(t)
 	byStatus := map[string]string{}

@@ -45,7 +45,8 @@ func (f *fakeBackend) Open(q Query) (*Plan, error) {
 		return nil, BadParam("split", "no split "+q.Split, "there is train")
 	}
 	return &Plan{
-		Collate:   collate.Options{PadID: 7, Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, Labels: map[Labels]collate.Labels{LabelsNone: collate.NoLabels}[q.Labels]},
+		Collate: collate.Options{PadID: 7, Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32,
+			Labels: map[Labels]collate.Labels{LabelsNone: collate.NoLabels}[q.Labels]},
 		BatchRows: q.BatchSize, BatchTokens: int64(q.BatchSize) * 37,
 		Metadata: map[string]string{"dsload.rows": fmt.Sprint(f.rows)},
 		Stream:   &fakeStream{f: f, q: q, at: q.Start},
@@ -56,8 +57,9 @@ func (f *fakeBackend) Dataset(string) ([][]byte, error) {
 	return [][]byte{[]byte(`{"format":"dsload",`), []byte(`"name":"fake"}`)}, nil
 }
 func (f *fakeBackend) About() []About {
-	return []About{{Name: "fake", Tokenizer: "none", Splits: []AboutSplit{{Name: "train", Rows: f.rows, Tokens: 19 * f.rows,
-		Longest: 37, Lengths: [][3]int64{{1, 1, f.rows / 2}, {2, 37, f.rows - f.rows/2}}}}}}
+	return []About{{Name: "fake", Tokenizer: "none",
+		Splits: []AboutSplit{{Name: "train", Rows: f.rows, Tokens: 19 * f.rows,
+			Longest: 37, Lengths: [][3]int64{{1, 1, f.rows / 2}, {2, 37, f.rows - f.rows/2}}}}}}
 }
 func (f *fakeBackend) Seal() string { return "5ea1" }
 func (f *fakeBackend) Check() error { return f.sick }
@@ -83,7 +85,8 @@ func (s *fakeStream) Next(_ context.Context, b *collate.Batch) error {
 		if s.f.damagedAt > 0 && row == s.f.damagedAt {
 			return errDamaged
 		}
-		if err := addRow(b, collate.Options{TokenBytes: 4}, collate.Buffers{IDs: s.f.ids(row)}, collate.Row{Example: row, Position: s.at}); err != nil {
+		if err := addRow(b, collate.Options{TokenBytes: 4}, collate.Buffers{IDs: s.f.ids(row)},
+			collate.Row{Example: row, Position: s.at}); err != nil {
 			return err
 		}
 		s.at++
@@ -147,7 +150,8 @@ func start(t testing.TB, o Options) (*Server, *http.Client, string) {
 }
 
 func unixClient(path string) *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}}
 }

@@ -52,20 +52,25 @@ func exchange(t *testing.T, network, address, request string) *http.Response {
 	return resp
 }
 
-// Without a token, only a request that names this machine is answered: a page whose name was pointed at the loopback address (DNS rebinding) would read
-// the corpus otherwise.
+// Without a token, only a request that names this machine is answered: a page whose name was
+// pointed at the loopback address (DNS rebinding) would read the corpus otherwise.
 func TestForeignHostsAreRefused(t *testing.T) {
 	address := startTCP(t, Options{Backend: &fakeBackend{rows: 10}})
 	_, port, _ := net.SplitHostPort(address)
 	for _, path := range []string{"/", "/metrics", "/healthz", "/v1/stats", "/v1/dataset", "/v1/batches", "/nothing"} {
 		for host, served := range map[string]bool{
-			"127.0.0.1:" + port: true, "localhost:" + port: true, "localhost": true, "LOCALHOST.": true, "[::1]:" + port: true, "[::1]": true, "127.0.0.1": true,
+			"127.0.0.1:" + port: true, "localhost:" + port: true, "localhost": true, "LOCALHOST.": true, "[::1]:" +
+				port: true, "[::1]": true, "127.0.0.1": true,
 			"localhost:9999": true, "127.9.9.9": true, "[::ffff:127.0.0.1]": true, // by way of a forwarded port
-			"evil.example": false, "evil.example:" + port: false, "127.0.0.1.evil.example:" + port: false, "localhost.evil.example": false, "10.0.0.1": false,
-			"0.0.0.0": false, "[::]": false, "127.1": false, "127.0.0.1@evil.example": false, "localhost.localdomain": false, "x": false, "[::1": false,
+			"evil.example": false, "evil.example:" + port: false, "127.0.0.1.evil.example:" + port: false,
+			"localhost.evil.example": false, "10.0.0.1": false,
+			"0.0.0.0": false, "[::]": false, "127.1": false, "127.0.0.1@evil.example": false,
+			"localhost.localdomain": false, "x": false, "[::1": false,
 		} {
-			resp := exchange(t, "tcp", address, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host))
-			if ok := resp.StatusCode == 200 || resp.StatusCode == 404; ok != served || !served && resp.StatusCode != 421 && resp.StatusCode != 400 {
+			resp := exchange(t, "tcp", address,
+				fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host))
+			if ok := resp.StatusCode == 200 || resp.StatusCode == 404; ok != served || !served &&
+				resp.StatusCode != 421 && resp.StatusCode != 400 {
 				t.Errorf("%s for Host %s: %s", path, host, resp.Status)
 			}
 		}
@@ -80,7 +85,8 @@ func TestForeignHostsAreRefused(t *testing.T) {
 	}
 }
 
-// A page of another site gets nothing, whether or not the server asks for a token; the dashboard's own requests and links to it work.
+// A page of another site gets nothing, whether or not the server asks for a token; the dashboard's
+// own requests and links to it work.
 func TestOtherSitesPagesAreRefused(t *testing.T) {
 	for _, token := range []string{"", "secret"} {
 		address := startTCP(t, Options{Backend: &fakeBackend{rows: 10}, Token: token})
@@ -88,7 +94,8 @@ func TestOtherSitesPagesAreRefused(t *testing.T) {
 			headers string
 			status  int
 		}{
-			{"", 200}, {"Sec-Fetch-Site: none", 200}, {"Sec-Fetch-Site: same-origin", 200}, {"Origin: http://" + address, 200},
+			{"", 200}, {"Sec-Fetch-Site: none", 200}, {"Sec-Fetch-Site: same-origin", 200},
+			{"Origin: http://" + address, 200},
 			{"Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: navigate", 200},
 			{"Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: cors", 403}, {"Sec-Fetch-Site: cross-site", 403},
 			{"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate", 403}, {"Sec-Fetch-Site: whatever", 403},
@@ -112,7 +119,8 @@ func TestOtherSitesPagesAreRefused(t *testing.T) {
 // The socket's mode guards it: any Host will do there, and clients of HTTP/1.0 need none.
 func TestAnyHostOverTheSocket(t *testing.T) {
 	_, _, path := start(t, Options{Backend: &fakeBackend{rows: 10}})
-	for _, request := range []string{"GET /v1/dataset HTTP/1.1\r\nHost: whatever.example\r\n\r\n", "GET /v1/dataset HTTP/1.0\r\n\r\n"} {
+	for _, request := range []string{"GET /v1/dataset HTTP/1.1\r\nHost: whatever.example\r\n\r\n",
+		"GET /v1/dataset HTTP/1.0\r\n\r\n"} {
 		if resp := exchange(t, "unix", path, request); resp.StatusCode != 200 {
 			t.Errorf("%q: %s", request, resp.Status)
 		}
@@ -132,8 +140,10 @@ func TestSealComesWithEveryResponse(t *testing.T) {
 		}
 	}
 	for target, status := range map[string]int{
-		"/": 200, "/healthz": 200, "/metrics": 200, "/v1/stats": 200, "/v1/dataset": 200, "/v1/batches": 200, "/v1/batches?epochs=2&batch_size=3": 200,
-		"/v1/batches?batch_size=0": 400, "/v1/batches?split=val": 400, "/nothing": 404, "/v1/batches?" + strings.Repeat("b", 8200): 414,
+		"/": 200, "/healthz": 200, "/metrics": 200, "/v1/stats": 200, "/v1/dataset": 200, "/v1/batches": 200,
+		"/v1/batches?epochs=2&batch_size=3": 200,
+		"/v1/batches?batch_size=0":          400, "/v1/batches?split=val": 400, "/nothing": 404, "/v1/batches?" +
+			strings.Repeat("b", 8200): 414,
 	} {
 		check("unix", path, "GET "+target+" HTTP/1.1\r\nHost: x\r\n\r\n", status)
 	}

@@ -20,8 +20,10 @@ import (
 func drawPlan(t *rapid.T) (*Plan, []*collate.Batch) {
 	p := &Plan{
 		Collate: collate.Options{
-			PadID: 9, Left: rapid.Bool().Draw(t, "left"), Multiple: rapid.SampledFrom([]int{1, 8}).Draw(t, "multiple"), TokenBytes: 2,
-			Labels: collate.Labels(rapid.IntRange(0, 2).Draw(t, "labels")), Narrow: rapid.Bool().Draw(t, "narrow"), Packed: rapid.Bool().Draw(t, "packed"),
+			PadID: 9, Left: rapid.Bool().Draw(t, "left"), Multiple: rapid.SampledFrom([]int{1, 8}).Draw(t,
+				"multiple"), TokenBytes: 2,
+			Labels: collate.Labels(rapid.IntRange(0, 2).Draw(t, "labels")), Narrow: rapid.Bool().Draw(t, "narrow"),
+			Packed: rapid.Bool().Draw(t, "packed"),
 		},
 		Mixed:    rapid.Bool().Draw(t, "mixed"),
 		Metadata: map[string]string{"dsload.rows": "17", "a": "ü"},
@@ -33,7 +35,8 @@ func drawPlan(t *rapid.T) (*Plan, []*collate.Batch) {
 		for i := range rapid.IntRange(1, 20).Draw(t, "rows") {
 			ids, labels := tokens.Draw(t, "ids"), tokens.Draw(t, "labels")
 			ids, labels = ids[:len(ids)/2*2], labels[:len(labels)/2*2]
-			if err := addRow(b, p.Collate, collate.Buffers{IDs: ids, Labels: labels, Segments: slices.Repeat([]int32{int32(len(ids) / 2)}, min(1, len(ids)))},
+			if err := addRow(b, p.Collate, collate.Buffers{IDs: ids, Labels: labels,
+				Segments: slices.Repeat([]int32{int32(len(ids) / 2)}, min(1, len(ids)))},
 				collate.Row{Example: int64(i) << 33, Position: int64(i) - 1, Source: int32(i)}); err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +126,8 @@ func slowRecord(p *Plan, b *collate.Batch) arrow.RecordBatch {
 	return rb.NewRecordBatch()
 }
 
-// What the hand-made encoder writes, arrow-go reads as the records that arrow-go would have made, and its own writer agrees on every value.
+// What the hand-made encoder writes, arrow-go reads as the records that arrow-go would have made,
+// and its own writer agrees on every value.
 func TestMessagesAreWhatArrowMakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, batches := drawPlan(t)
@@ -223,7 +227,8 @@ func BenchmarkWriter(b *testing.B) {
 			p := &Plan{Collate: collate.Options{TokenBytes: 2}}
 			batch := collate.New(p.Collate)
 			for range shape[0] {
-				if err := addRow(batch, p.Collate, collate.Buffers{IDs: make([]byte, 2*shape[1])}, collate.Row{}); err != nil {
+				if err := addRow(batch, p.Collate, collate.Buffers{IDs: make([]byte, 2*shape[1])},
+					collate.Row{}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -253,7 +258,8 @@ func TestSchemaIsAsDocumented(t *testing.T) {
 		got = append(got, f.Name+" "+f.Type.String())
 	}
 	want := []string{
-		"input_ids list<item: int32>", "attention_mask list<item: int32>", "labels list<item: int32>", "position_ids list<item: int32>",
+		"input_ids list<item: int32>", "attention_mask list<item: int32>", "labels list<item: int32>",
+		"position_ids list<item: int32>",
 		"segments list<item: int32>", "length int32", "example int64", "row int64", "next int64", "dataset int32",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

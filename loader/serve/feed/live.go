@@ -350,7 +350,8 @@ func (l *live) state(now time.Time) any {
 
 func (l *live) client(st *stream, now time.Time) liveClient {
 	c := liveClient{ID: st.id, Rank: st.query.Rank, World: st.query.World, From: st.from,
-		Query: st.raw[:min(len(st.raw), maxQueryShown)], Next: st.stats.next.Load(), Epochs: st.query.Epochs, Lane: -1, State: "begins"}
+		Query: st.raw[:min(len(st.raw), maxQueryShown)], Next: st.stats.next.Load(), Epochs: st.query.Epochs,
+		Lane: -1, State: "begins"}
 	if st.stats.batches.Load() == 0 {
 		c.Next = st.query.Start
 	}
@@ -500,7 +501,8 @@ func (s *Server) servePageFile(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) {
 	lease, ok := s.opts.Ledger.TryAcquire(liveViewerBytes)
 	if !ok {
-		writeError(w, &RequestError{503, "memory is taken by the streams that run", "open the page again later, or serve with a larger memory cap"})
+		writeError(w, &RequestError{503, "memory is taken by the streams that run",
+			"open the page again later, or serve with a larger memory cap"})
 		return
 	}
 	defer lease.Release()

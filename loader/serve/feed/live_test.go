@@ -55,12 +55,14 @@ func TestLiveShowsClients(t *testing.T) {
 			t.Fatalf("%d clients, %d streams", len(s.Clients), s.Streams)
 		}
 		seen = s.Clients[0]
-		if len(s.Datasets) != 1 || s.Datasets[0].Name != "fake" || s.Datasets[0].Splits[0].Rows != 100 || len(s.Lengths) != 38 {
+		if len(s.Datasets) != 1 || s.Datasets[0].Name != "fake" || s.Datasets[0].Splits[0].Rows != 100 ||
+			len(s.Lengths) != 38 {
 			t.Fatalf("datasets %+v, %d bars", s.Datasets, len(s.Lengths))
 		}
 		return seen.State == "busy" // its client reads nothing, so data wait for it
 	})
-	if seen.Rank != 3 || seen.World != 4 || seen.Epoch == nil || *seen.Epoch != seen.Next/100 && *seen.Share != 1 || seen.Next <= 250 || seen.Lane != 0 {
+	if seen.Rank != 3 || seen.World != 4 || seen.Epoch == nil || *seen.Epoch != seen.Next/100 && *seen.Share != 1 ||
+		seen.Next <= 250 || seen.Lane != 0 {
 		t.Errorf("client %+v", seen)
 	}
 	ctxDone.Body.Close()

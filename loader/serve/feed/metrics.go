@@ -52,7 +52,8 @@ func newMetrics(s *Server) *metrics {
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dsload_feed_requests_total",
 		Help: "Requests by path."}, []string{"path"})
 	m.ended = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "dsload_feed_streams_ended_total", Help: "Streams that ended, by how: complete, left (the client), timeout, shutdown, failed (data).",
+		Name: "dsload_feed_streams_ended_total",
+		Help: "Streams that ended, by how: complete, left (the client), timeout, shutdown, failed (data).",
 	}, []string{"how"})
 	m.refused = prometheus.NewCounter(prometheus.CounterOpts{Name: "dsload_feed_streams_refused_total",
 		Help: "Requests for batches that were refused."})

@@ -200,7 +200,8 @@ var params = []param{
 		choice(func(q *Query) *Pack { return &q.Pack }, packWords)},
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
 		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
-	{Parameter{"borders", "keep, mask", "keep", "labels at the first token of each document in packed rows; mask makes them −100"},
+	{Parameter{"borders", "keep, mask", "keep",
+		"labels at the first token of each document in packed rows; mask makes them −100"},
 		flag(func(q *Query) *bool { return &q.MaskBorders }, "keep", "mask")},
 	{Parameter{"mix", "NAME=W,…", "", "weights, where several datasets are served (by their rows); " +
 		"temperature:T weighs by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},

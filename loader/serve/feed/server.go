@@ -310,7 +310,8 @@ const contentType = "application/vnd.apache.arrow.stream"
 // responseHead is the head of every stream. The connection closes after it, so that nothing but the
 // body's own end can look like one.
 func responseHead(seal string) []byte {
-	return []byte("HTTP/1.1 200 OK\r\nContent-Type: " + contentType + "\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nCache-Control: no-store" +
+	return []byte("HTTP/1.1 200 OK\r\nContent-Type: " + contentType +
+		"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nCache-Control: no-store" +
 		"\r\nServer: dsload\r\n" + SealHeader + ": " + seal + "\r\n\r\n")
 }
 

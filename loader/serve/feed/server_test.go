@@ -31,7 +31,8 @@ func checkRows(t *testing.T, rows []row, first, n int64) {
 	for i, r := range rows {
 		pos := first + int64(i)
 		want := 1 + r.example%37
-		if r.pos != pos || int64(r.length) != want || r.ids[0] != r.example || r.ids[want-1] != r.example+want-1 || r.next <= pos {
+		if r.pos != pos || int64(r.length) != want || r.ids[0] != r.example || r.ids[want-1] != r.example+want-1 ||
+			r.next <= pos {
 			t.Fatalf("row %d is %+v", pos, r)
 		}
 		for j := range r.ids {
@@ -49,7 +50,8 @@ func TestStreamOverSocket(t *testing.T) {
 		query    string
 		first, n int64
 	}{
-		{"", 0, 1000}, {"batch_size=7&epochs=2", 0, 2000}, {"start=990", 990, 10}, {"start=1000", 1000, 0}, {"batch_size=5000", 0, 1000},
+		{"", 0, 1000}, {"batch_size=7&epochs=2", 0, 2000}, {"start=990", 990, 10}, {"start=1000", 1000, 0},
+		{"batch_size=5000", 0, 1000},
 	} {
 		resp := get(t, client, c.query)
 		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != contentType {
@@ -97,12 +99,18 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"/v1/batches?batch_size=0", 400, "batch_size"}, {"/v1/batches?batch_size=x", 400, "batch_size"}, {"/v1/batches?batch_size=99999999", 400, "65536"},
-		{"/v1/batches?batchsize=3", 400, "no such parameter"}, {"/v1/batches?seed=1&seed=2", 400, "more than once"}, {"/v1/batches?seed=1.5", 400, "seed"},
-		{"/v1/batches?rank=2&world=2", 400, "rank"}, {"/v1/batches?shuffle=yes", 400, "full, block, none"}, {"/v1/batches?split=test", 400, "no split"},
-		{"/v1/batches?%zz", 400, "cannot be read"}, {"/v1/batches?a=" + strings.Repeat("b", 9000), 414, "8 KiB"}, {"/v1/batches?start=-1", 400, "start"},
-		{"/v1/batches?mix=a", 400, "name=weight"}, {"/v1/batches?mix=a=1,a=2", 400, "twice"}, {"/v1/batches?mix=a=-1", 400, "above 0"},
-		{"/v1/batches?batch_size=50000", 503, "memory cap"}, {"/v1/batches", 500, "checksum differs"}, {"/nothing", 404, "nothing is served"},
+		{"/v1/batches?batch_size=0", 400, "batch_size"}, {"/v1/batches?batch_size=x", 400, "batch_size"},
+		{"/v1/batches?batch_size=99999999", 400, "65536"},
+		{"/v1/batches?batchsize=3", 400, "no such parameter"}, {"/v1/batches?seed=1&seed=2", 400, "more than once"},
+		{"/v1/batches?seed=1.5", 400, "seed"},
+		{"/v1/batches?rank=2&world=2", 400, "rank"}, {"/v1/batches?shuffle=yes", 400, "full, block, none"},
+		{"/v1/batches?split=test", 400, "no split"},
+		{"/v1/batches?%zz", 400, "cannot be read"}, {"/v1/batches?a=" + strings.Repeat("b", 9000), 414, "8 KiB"},
+		{"/v1/batches?start=-1", 400, "start"},
+		{"/v1/batches?mix=a", 400, "name=weight"}, {"/v1/batches?mix=a=1,a=2", 400, "twice"},
+		{"/v1/batches?mix=a=-1", 400, "above 0"},
+		{"/v1/batches?batch_size=50000", 503, "memory cap"}, {"/v1/batches", 500, "checksum differs"},
+		{"/nothing", 404, "nothing is served"},
 		{"/v1/batches/", 404, "nothing is served"},
 	} {
 		resp, err := client.Get("http://dsload" + c.target)
@@ -137,7 +145,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A row that cannot be read in the middle of a stream: what came before arrives, then the client gets an error, never an end.
+// A row that cannot be read in the middle of a stream: what came before arrives, then the client
+// gets an error, never an end.
 func TestDamageMidwayIsAnError(t *testing.T) {
 	for name, query := range map[string]string{"small batches": "batch_size=10", "ahead": "batch_size=400"} {
 		_, client, _ := start(t, Options{Backend: &fakeBackend{rows: 5000, damagedAt: 4000}})
@@ -171,7 +180,8 @@ func TestShutdownLetsStreamsEndAndCutsTheRest(t *testing.T) {
 	}
 }
 
-// 256 clients at once, each reading at its own pace, all get exactly their rows, and never more memory is leased than the cap.
+// 256 clients at once, each reading at its own pace, all get exactly their rows, and never more
+// memory is leased than the cap.
 func TestManyClients(t *testing.T) {
 	const clients = 256
 	ledger := budget.New(24 << 20)
@@ -184,7 +194,8 @@ func TestManyClients(t *testing.T) {
 		go func() {
 			defer done.Done()
 			errs <- func() error {
-				resp, err := client.Get(fmt.Sprintf("http://dsload/v1/batches?batch_size=%d&start=%d&epochs=3", 1+i%40, i))
+				resp, err := client.Get(fmt.Sprintf("http://dsload/v1/batches?batch_size=%d&start=%d&epochs=3",
+					1+i%40, i))
 				if err == nil && resp.StatusCode != 200 {
 					err = errors.New(resp.Status)
 				}
@@ -220,7 +231,8 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// Clients that stall, and clients that leave, neither stop others nor leave anything behind (goleak and start check that).
+// Clients that stall, and clients that leave, neither stop others nor leave anything behind (goleak
+// and start check that).
 func TestStalledAndVanishedClients(t *testing.T) {
 	_, client, path := start(t, Options{Backend: &fakeBackend{rows: 1000}, Ledger: budget.New(16 << 20)})
 	for i := range 60 {
@@ -245,7 +257,8 @@ func TestStalledAndVanishedClients(t *testing.T) {
 // Time stands still but for timers: a client that takes nothing is cut after exactly the timeout.
 func TestWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(Options{Backend: &fakeBackend{rows: 100}, Ledger: budget.New(16 << 20), WriteTimeout: time.Hour, Log: slog.New(slog.DiscardHandler)})
+		s := NewServer(Options{Backend: &fakeBackend{rows: 100}, Ledger: budget.New(16 << 20),
+			WriteTimeout: time.Hour, Log: slog.New(slog.DiscardHandler)})
 		ours, theirs := net.Pipe()
 		defer ours.Close()
 		l := &oneConn{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
@@ -289,7 +302,8 @@ func (l *oneConn) Close() error   { l.once.Do(func() { close(l.closed) }); retur
 func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 func TestTokenGuardsTCP(t *testing.T) {
-	s := NewServer(Options{Backend: &fakeBackend{rows: 10}, Ledger: budget.New(16 << 20), Token: "secret", Log: slog.New(slog.DiscardHandler)})
+	s := NewServer(Options{Backend: &fakeBackend{rows: 10}, Ledger: budget.New(16 << 20), Token: "secret",
+		Log: slog.New(slog.DiscardHandler)})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -308,8 +322,10 @@ func TestTokenGuardsTCP(t *testing.T) {
 		path, header string
 		status       int
 	}{
-		{"/v1/batches", "", 401}, {"/v1/batches", "Bearer wrong", 401}, {"/v1/batches", "Bearer ", 401}, {"/v1/batches", "secret", 401},
-		{"/v1/batches", "Bearer secret", 200}, {"/", "Basic OnNlY3JldA==", 200}, {"/metrics", "", 401}, {"/healthz", "", 200}, {"/v1/stats", "Bearer secret2", 401},
+		{"/v1/batches", "", 401}, {"/v1/batches", "Bearer wrong", 401}, {"/v1/batches", "Bearer ", 401},
+		{"/v1/batches", "secret", 401},
+		{"/v1/batches", "Bearer secret", 200}, {"/", "Basic OnNlY3JldA==", 200}, {"/metrics", "", 401},
+		{"/healthz", "", 200}, {"/v1/stats", "Bearer secret2", 401},
 	} {
 		req, err := http.NewRequest("GET", "http://"+l.Addr().String()+c.path, nil)
 		if err != nil {
@@ -483,7 +499,8 @@ func FuzzParseQuery(f *testing.F) {
 			}
 			return
 		}
-		if q.BatchSize < 1 || q.BatchSize > MaxBatchRows || q.World < 1 || q.Rank < 0 || q.Rank >= q.World || q.Start < 0 || q.Group < 1 {
+		if q.BatchSize < 1 || q.BatchSize > MaxBatchRows || q.World < 1 || q.Rank < 0 || q.Rank >= q.World ||
+			q.Start < 0 || q.Group < 1 {
 			t.Fatalf("%q: %+v", raw, q)
 		}
 	})

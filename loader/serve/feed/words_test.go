@@ -44,9 +44,12 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 			t.Fatalf("%s=%s: %v", p.Name, p.Default, err)
 		}
 		q.Mix = nil
-		if got, want := q, bare; got.Split != want.Split || got.BatchSize != want.BatchSize || got.PadToMultipleOf != want.PadToMultipleOf ||
-			got.MaxLength != want.MaxLength || got.Left != want.Left || got.Shuffle != want.Shuffle || got.Seed != want.Seed ||
-			got.Epochs != want.Epochs || got.Bucket != want.Bucket || got.Group != want.Group || got.Rank != want.Rank ||
+		if got, want := q, bare; got.Split != want.Split || got.BatchSize != want.BatchSize ||
+			got.PadToMultipleOf != want.PadToMultipleOf ||
+			got.MaxLength != want.MaxLength || got.Left != want.Left || got.Shuffle != want.Shuffle ||
+			got.Seed != want.Seed ||
+			got.Epochs != want.Epochs || got.Bucket != want.Bucket || got.Group != want.Group ||
+			got.Rank != want.Rank ||
 			got.World != want.World || got.Start != want.Start || got.Int32 != want.Int32 || got.Labels != want.Labels {
 			t.Errorf("%s=%s: %+v, without it %+v", p.Name, p.Default, got, want)
 		}

@@ -66,7 +66,8 @@ func TestBalancedStepsHaveTheSameRows(t *testing.T) {
 		order := mustOrder(t, drawOptions(t, 400))
 		o := StepOptions{
 			BatchRows: rapid.IntRange(1, 40).Draw(t, "batch"), World: rapid.IntRange(2, 9).Draw(t, "world"),
-			Multiple: rapid.SampledFrom([]int{0, 8}).Draw(t, "multiple"), Tail: Tail(rapid.IntRange(0, 2).Draw(t, "tail")),
+			Multiple:    rapid.SampledFrom([]int{0, 8}).Draw(t, "multiple"),
+			Tail:        Tail(rapid.IntRange(0, 2).Draw(t, "tail")),
 			FixedLength: rapid.SampledFrom([]int{0, 0, 0, 120}).Draw(t, "fixed"),
 			Balance:     Balance(rapid.IntRange(1, 2).Draw(t, "balance")), Epochs: 2,
 		}
@@ -104,7 +105,8 @@ func checkBalanced(t *rapid.T, o StepOptions, want, got []Batch) {
 		tokens := o
 		tokens.Balance = ByTokens
 		if o.MaxTokens > 0 && (len(b.Items) > o.BatchRows || tokens.costOf(b) > o.MaxTokens) {
-			t.Fatalf("rank %d: %d rows and %d tokens under %d and %d", rank, len(b.Items), tokens.costOf(b), o.BatchRows, o.MaxTokens)
+			t.Fatalf("rank %d: %d rows and %d tokens under %d and %d", rank, len(b.Items), tokens.costOf(b),
+				o.BatchRows, o.MaxTokens)
 		}
 	}
 	if o.Balance == ByTokens && dearest > dearestBefore {
@@ -120,7 +122,8 @@ func TestRunsAreOptimal(t *testing.T) {
 		for i := range items {
 			items[i].Length = int32(1 + rng.IntN(30))
 		}
-		o := StepOptions{BatchRows: 100, World: 1 + rng.IntN(len(items)), Multiple: 1, Balance: Balance(1 + rng.IntN(2)),
+		o := StepOptions{BatchRows: 100, World: 1 + rng.IntN(len(items)), Multiple: 1,
+			Balance:   Balance(1 + rng.IntN(2)),
 			MaxTokens: int64(1e6)}
 		d := dealer{o: &o, groups: o.World, rankOf: make([]int32, len(items))}
 		d.deal(items)
@@ -140,7 +143,8 @@ func TestRunsAreOptimal(t *testing.T) {
 		}
 		got := slices.Max(cost)
 		if want := bestCut(&d, 0, o.World); got != want {
-			t.Fatalf("seed %d: the costliest of %d runs of %v costs %d, the best cut %d", seed, o.World, d.length, got, want)
+			t.Fatalf("seed %d: the costliest of %d runs of %v costs %d, the best cut %d", seed, o.World, d.length,
+				got, want)
 		}
 	}
 }
@@ -180,10 +184,12 @@ func TestBalanceEvensCosts(t *testing.T) {
 				dearest, dearestBefore = dearest+slices.Max(a), dearestBefore+slices.Max(b)
 				p = even[0].Next
 			}
-			t.Logf("mode %d, world %d: ranks %d apart, %d without; the costliest %d, %d without", mode, world, with, without,
+			t.Logf("mode %d, world %d: ranks %d apart, %d without; the costliest %d, %d without", mode, world, with,
+				without,
 				dearest, dearestBefore)
 			if with*3 > without*2 || dearest >= dearestBefore {
-				t.Errorf("mode %d, world %d: ranks are %d apart, %d without balance; the costliest %d, %d", mode, world, with,
+				t.Errorf("mode %d, world %d: ranks are %d apart, %d without balance; the costliest %d, %d", mode,
+					world, with,
 					without, dearest, dearestBefore)
 			}
 		}

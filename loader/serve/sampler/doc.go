@@ -104,7 +104,8 @@
 //
 //	I1  within an epoch of one source every row comes exactly once;
 //	I2  the order of rows does not depend on batch size, token budget, rank, world, tail or start;
-//	I3  balanced or not, over all ranks of a step, the rows are those from the step's position up to Next, each once (rows repeated by Pad apart);
+//	I3  balanced or not, over all ranks of a step, the rows are those from the step's position up to
+//	    Next, each once (rows repeated by Pad apart);
 //	I4  Next is the same on every rank; under Drop and Pad every rank gets the same number of batches.
 //
 // An Order and a Steps belong to one goroutine. Memory: O(bucket) for a window, 12 KiB for a mix.

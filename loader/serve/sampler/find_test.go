@@ -94,7 +94,8 @@ func TestChangedMixesAreExact(t *testing.T) {
 			}
 			ref := order.shuffled(p)
 			if want := seen[ref.Source] % o.Sources[ref.Source].Rows; ref.Row != want {
-				t.Fatalf("seed %d: position %d has row %d of source %d, whose next is %d", seed, p, ref.Row, ref.Source, want)
+				t.Fatalf("seed %d: position %d has row %d of source %d, whose next is %d", seed, p, ref.Row,
+					ref.Source, want)
 			}
 			seen[ref.Source]++
 			counts[ref.Source]++
@@ -117,7 +118,8 @@ func checkShares(t *testing.T, counts []int64, weights []float64, n int64) {
 	}
 	for i, w := range weights {
 		want := w / total * float64(n)
-		if d := float64(counts[i]) - want; d < -1-float64(n/mixWindow) || d > 1+float64(n/mixWindow) || w == 0 && counts[i] > 0 {
+		if d := float64(counts[i]) - want; d < -1-float64(n/mixWindow) || d > 1+float64(n/mixWindow) || w == 0 &&
+			counts[i] > 0 {
 			t.Fatalf("source %d has %d of %d rows under weights %v", i, counts[i], n, weights)
 		}
 	}

@@ -33,7 +33,8 @@ func drawOptions(t *rapid.T, maxRows int64) Options {
 		Group:   rapid.IntRange(0, 70).Draw(t, "group"),
 	}
 	for range rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "sources") {
-		o.Sources = append(o.Sources, Source{rapid.Int64Range(1, maxRows).Draw(t, "rows"), rapid.Float64Range(0.01, 100).Draw(t, "weight")})
+		o.Sources = append(o.Sources, Source{rapid.Int64Range(1, maxRows).Draw(t, "rows"),
+			rapid.Float64Range(0.01, 100).Draw(t, "weight")})
 	}
 	return o
 }
@@ -205,7 +206,8 @@ func TestMixKeepsWeightsAndEpochs(t *testing.T) {
 }
 
 func TestSharesSumUp(t *testing.T) {
-	for _, weights := range [][]float64{{1, 1}, {1, 1, 1}, {1e-300, 1e300}, {1e308, 1e308, 1e308}, {1, 2, 3, 4, 5, 6, 7}, {1e-9, 1e-9, 1}} {
+	for _, weights := range [][]float64{{1, 1}, {1, 1, 1}, {1e-300, 1e300}, {1e308, 1e308, 1e308},
+		{1, 2, 3, 4, 5, 6, 7}, {1e-9, 1e-9, 1}} {
 		var sum int64
 		for _, s := range shares(weights, mixWindow) {
 			if s < 1 {
@@ -222,7 +224,8 @@ func TestSharesSumUp(t *testing.T) {
 func TestOrdersDifferBySeedAndEpoch(t *testing.T) {
 	first := func(seed uint64, epoch int64) string {
 		o := mustOrder(t, Options{Sources: []Source{{Rows: 1000}}, Seed: seed})
-		return fmt.Sprint(mustItems(t, o, epoch*1000, 1000)[0].Row, mustItems(t, o, epoch*1000, 1000)[1].Row, mustItems(t, o, epoch*1000, 1000)[2].Row)
+		return fmt.Sprint(mustItems(t, o, epoch*1000, 1000)[0].Row, mustItems(t, o, epoch*1000, 1000)[1].Row,
+			mustItems(t, o, epoch*1000, 1000)[2].Row)
 	}
 	seen := map[string]bool{}
 	for seed := range uint64(5) {
@@ -240,7 +243,8 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	one := []Source{{Rows: 10}}
 	for name, o := range map[string]Options{
 		"no source": {}, "no rows": {Sources: []Source{{}}}, "too many rows": {Sources: []Source{{Rows: MaxPosition}}},
-		"bucket": {Sources: one, Bucket: MaxBucket + 1}, "negative bucket": {Sources: one, Bucket: -1}, "group": {Sources: one, Group: -1},
+		"bucket": {Sources: one, Bucket: MaxBucket + 1}, "negative bucket": {Sources: one, Bucket: -1},
+		"group":   {Sources: one, Group: -1},
 		"shuffle": {Sources: one, Shuffle: 9}, "weight": {Sources: []Source{{10, 1}, {10, 0}}},
 	} {
 		if _, err := NewOrder(o, lengthsOf); err == nil {
@@ -267,16 +271,20 @@ func TestOrderIsGolden(t *testing.T) {
 	const rule = "1 + mix64(row<<8 | source) % 97"
 	var cases []goldenOrder
 	for _, c := range []goldenOrder{
-		{Rows: []int64{1}, Shuffle: "full"}, {Rows: []int64{2}, Shuffle: "full", Seed: 3}, {Rows: []int64{10}, Shuffle: "full", Start: 25},
-		{Rows: []int64{1000}, Shuffle: "full", Seed: 1<<64 - 1, Start: 990}, {Rows: []int64{3_000_000}, Shuffle: "full", Seed: 5, Start: 2_999_990},
+		{Rows: []int64{1}, Shuffle: "full"}, {Rows: []int64{2}, Shuffle: "full", Seed: 3},
+		{Rows: []int64{10}, Shuffle: "full", Start: 25},
+		{Rows: []int64{1000}, Shuffle: "full", Seed: 1<<64 - 1, Start: 990},
+		{Rows: []int64{3_000_000}, Shuffle: "full", Seed: 5, Start: 2_999_990},
 		{Rows: []int64{10_000_000_000}, Shuffle: "full", Seed: 5, Start: 79_999_999_990},
 		{Rows: []int64{1100}, Shuffle: "block", Seed: 2}, {Rows: []int64{1100}, Shuffle: "none", Start: 1095},
 		{Rows: []int64{500}, Shuffle: "full", Seed: 7, Bucket: 64, Group: 10, Start: 480},
 		{Rows: []int64{300}, Shuffle: "none", Bucket: 128, Group: 256, Start: 250},
 		{Rows: []int64{100, 1000, 7}, Weights: []float64{1, 2.5, 0.001}, Shuffle: "full", Seed: 11, Start: 2000},
-		{Rows: []int64{100, 1000}, Weights: []float64{1, 3}, Shuffle: "block", Seed: 11, Bucket: 100, Group: 8, Start: 1050},
+		{Rows: []int64{100, 1000}, Weights: []float64{1, 3}, Shuffle: "block", Seed: 11, Bucket: 100, Group: 8,
+			Start: 1050},
 	} {
-		o := Options{Seed: c.Seed, Bucket: c.Bucket, Group: c.Group, Shuffle: map[string]Shuffle{"full": Full, "block": Block, "none": None}[c.Shuffle]}
+		o := Options{Seed: c.Seed, Bucket: c.Bucket, Group: c.Group, Shuffle: map[string]Shuffle{"full": Full,
+			"block": Block, "none": None}[c.Shuffle]}
 		for i, r := range c.Rows {
 			s := Source{Rows: r, Weight: 1}
 			if c.Weights != nil {
@@ -305,6 +313,7 @@ func TestOrderIsGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(want) != string(got)+"\n" {
-		t.Errorf("the order changed: every saved position of every run now means other rows\ngot  %s\nwant %s", got, want)
+		t.Errorf("the order changed: every saved position of every run now means other rows\ngot  %s\nwant %s", got,
+			want)
 	}
 }

@@ -115,7 +115,8 @@ func (s *PackedSteps) step(take func(PackedRow) error, epochEnd int64) (mine int
 // batch takes the rows of one batch from *at on, as many as the budget of tokens allows and limit
 // at most, and moves *at to the row that follows them. whole is false where the epoch ended the
 // batch.
-func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int64, limit int) (n int, whole bool, err error) {
+func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int64, limit int) (n int, whole bool,
+	err error) {
 	p, w := s.packed, &s.packed.now
 	var longest int64
 	for n < limit {

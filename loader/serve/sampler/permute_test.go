@@ -57,7 +57,8 @@ func TestCeilSqrt(t *testing.T) {
 	}
 }
 
-// chiSquareZ is how many standard deviations the statistic of equally likely cells lies from its mean (Wilson and Hilferty's approximation).
+// chiSquareZ is how many standard deviations the statistic of equally likely cells lies from its
+// mean (Wilson and Hilferty's approximation).
 func chiSquareZ(counts []int, samples int) float64 {
 	expected := float64(samples) / float64(len(counts))
 	var x float64
@@ -68,8 +69,9 @@ func chiSquareZ(counts []int, samples int) float64 {
 	return (math.Cbrt(x/df) - (1 - 2/(9*df))) / math.Sqrt(2/(9*df))
 }
 
-// Where do two positions land, over many seeds? Every ordered pair of rows must be as likely as any other: for neighbours, for the first and last,
-// and for one position in two epochs. Keys are fixed, so a pass is a pass on every run.
+// Where do two positions land, over many seeds? Every ordered pair of rows must be as likely as any
+// other: for neighbours, for the first and last, and for one position in two epochs. Keys are
+// fixed, so a pass is a pass on every run.
 func TestFullIsUniformOnPairsOfPositions(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 5, 7, 10, 16, 23, 50} {
 		samples := 60 * n * n

@@ -24,7 +24,8 @@ func stepsOf(t *rapid.T, o Options, so StepOptions) []Batch {
 		if err == io.EOF {
 			return out
 		}
-		if empty := (*EmptyEpochError)(nil); errors.As(err, &empty) && len(out) == 0 && so.Tail == Drop && (so.MaxTokens > 0 || empty.Rows < int64(so.BatchRows*so.World)) {
+		if empty := (*EmptyEpochError)(nil); errors.As(err, &empty) && len(out) == 0 && so.Tail == Drop &&
+			(so.MaxTokens > 0 || empty.Rows < int64(so.BatchRows*so.World)) {
 			return nil // as it says: nothing is left of the epochs
 		}
 		if err != nil {
@@ -57,7 +58,8 @@ func longestOf(items []Item) (n int64) {
 	return n
 }
 
-// checkStep holds the batches of one step, one a rank, against what a step from position p may be. It returns the rows that the step took.
+// checkStep holds the batches of one step, one a rank, against what a step from position p may be.
+// It returns the rows that the step took.
 func checkStep(t *rapid.T, order *Order, so StepOptions, p int64, ranks []Batch) (taken []Item, next int64) {
 	next = ranks[0].Next
 	epochEnd := (p/order.Rows() + 1) * order.Rows()
@@ -70,7 +72,8 @@ func checkStep(t *rapid.T, order *Order, so StepOptions, p int64, ranks []Batch)
 		}
 		if so.MaxTokens > 0 {
 			if so.PaddedLength(longestOf(b.Items))*int64(len(b.Items)) > so.MaxTokens || len(b.Items) > so.BatchRows {
-				t.Fatalf("rank %d: %d rows of %d tokens break the budget %d", r, len(b.Items), longestOf(b.Items), so.MaxTokens)
+				t.Fatalf("rank %d: %d rows of %d tokens break the budget %d", r, len(b.Items), longestOf(b.Items),
+					so.MaxTokens)
 			}
 		} else if so.Tail != Keep && len(b.Items) != so.BatchRows {
 			t.Fatalf("rank %d has %d rows of %d", r, len(b.Items), so.BatchRows)
@@ -99,7 +102,8 @@ func checkStep(t *rapid.T, order *Order, so StepOptions, p int64, ranks []Batch)
 	return taken[:next-p], next
 }
 
-// The central property: over all ranks, steps are exactly the order, each row once, whatever batch size, budget, world, tail and start.
+// The central property: over all ranks, steps are exactly the order, each row once, whatever batch
+// size, budget, world, tail and start.
 func TestRanksShareTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, so := drawOptions(t, 250), drawSteps(t)
@@ -247,8 +251,10 @@ func TestLengthErrorsArePassedOn(t *testing.T) {
 func TestBadStepsAreRefused(t *testing.T) {
 	order := mustOrder(t, Options{Sources: []Source{{Rows: 10}}})
 	for name, so := range map[string]StepOptions{
-		"batch_size": {}, "rank": {BatchRows: 1, Rank: 1}, "negative rank": {BatchRows: 1, Rank: -1, World: 2}, "tail": {BatchRows: 1, Tail: 3},
-		"start": {BatchRows: 1, Epochs: 2, Start: 21}, "negative start": {BatchRows: 1, Start: -1}, "epochs": {BatchRows: 1, Epochs: -1}, "max_tokens": {BatchRows: 1, MaxTokens: -1},
+		"batch_size": {}, "rank": {BatchRows: 1, Rank: 1}, "negative rank": {BatchRows: 1, Rank: -1, World: 2},
+		"tail":  {BatchRows: 1, Tail: 3},
+		"start": {BatchRows: 1, Epochs: 2, Start: 21}, "negative start": {BatchRows: 1, Start: -1},
+		"epochs": {BatchRows: 1, Epochs: -1}, "max_tokens": {BatchRows: 1, MaxTokens: -1},
 	} {
 		if _, err := NewSteps(order, so); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -121,7 +121,8 @@ func TestTemplatesTooDeepToParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := long.Render(nil, &jinja.Dict{}, jinja.Options{Limits: testLimits}); !errors.Is(err, jinja.ErrLimit) {
+	if _, _, _, err := long.Render(nil, &jinja.Dict{}, jinja.Options{Limits: testLimits}); !errors.Is(err,
+		jinja.ErrLimit) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -183,16 +184,20 @@ func TestStopAnExecution(t *testing.T) {
 	}
 	done := make(chan struct{})
 	close(done)
-	_, _, _, err = tmpl.Render(nil, &jinja.Dict{}, jinja.Options{Limits: jinja.Limits{Steps: 1 << 60, Bytes: 1 << 60, Output: 1 << 60}, Done: done})
+	_, _, _, err = tmpl.Render(nil, &jinja.Dict{},
+		jinja.Options{Limits: jinja.Limits{Steps: 1 << 60, Bytes: 1 << 60, Output: 1 << 60}, Done: done})
 	if !errors.Is(err, jinja.ErrStopped) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func FuzzTemplate(f *testing.F) {
-	for _, s := range []string{"{% for m in messages %}{{ m.role ~ m['content'] }}{% endfor %}", "{{ [1,2][::-1]|tojson(indent=2) }}",
-		"{%- if a -%} b {%- else -%} c {%- endif -%}", "{% set ns = namespace(a=1) %}{{ ns.a ** 3 // 2 }}", "{# x #}{% raw %}{{{% endraw %}",
-		"{% macro f(a, b=1) %}{{ varargs }}{% endmacro %}{{ f(*[1,2,3], **{}) }}", "{{ '%5.2f|{:>3}' % 1.5 }}{{ '{:>3}'.format(1) }}"} {
+	for _, s := range []string{"{% for m in messages %}{{ m.role ~ m['content'] }}{% endfor %}",
+		"{{ [1,2][::-1]|tojson(indent=2) }}",
+		"{%- if a -%} b {%- else -%} c {%- endif -%}", "{% set ns = namespace(a=1) %}{{ ns.a ** 3 // 2 }}",
+		"{# x #}{% raw %}{{{% endraw %}",
+		"{% macro f(a, b=1) %}{{ varargs }}{% endmacro %}{{ f(*[1,2,3], **{}) }}",
+		"{{ '%5.2f|{:>3}' % 1.5 }}{{ '{:>3}'.format(1) }}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {

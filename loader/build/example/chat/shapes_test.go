@@ -60,7 +60,8 @@ func TestShapes(t *testing.T) {
 		`{"messages": [{"role": "user", "content": "Hi"}], "tools": []}`:                                                                                           `messages user=Hi;`,
 	} {
 		var got Text
-		if err := newTestRenderer(t, Options{Template: show, TrainOn: TrainAll}).NewWorker(nil).Render(&got, []byte(record)); err != nil {
+		if err := newTestRenderer(t, Options{Template: show, TrainOn: TrainAll}).NewWorker(nil).Render(&got,
+			[]byte(record)); err != nil {
 			t.Errorf("%s\n%v", record, err)
 		} else if text := string(got.Shape) + " " + string(got.Text); text != want {
 			t.Errorf("%s\n got %s\nwant %s", record, text, want)

@@ -118,7 +118,8 @@ func (t *Templates) readNamed(raw json.RawMessage) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, &t.Named); err != nil {
-		return problemf(ErrTemplate, "read %s: its chat_template is neither a string nor a list of named templates", t.From)
+		return problemf(ErrTemplate, "read %s: its chat_template is neither a string nor a list of named templates",
+			t.From)
 	}
 	return nil
 }
@@ -197,7 +198,8 @@ func (t *Templates) Choose(given string) (plain, tools string, err error) {
 		case err != nil:
 			return "", "", err
 		case data == nil:
-			return "", "", problemf(ErrTemplate, "there is no such file, and the tokenizer has no template of that name%s", t.names())
+			return "", "", problemf(ErrTemplate,
+				"there is no such file, and the tokenizer has no template of that name%s", t.names())
 		case len(data) == 0:
 			return "", "", problemf(ErrTemplate, "the file is empty")
 		}
@@ -212,7 +214,8 @@ func (t *Templates) Choose(given string) (plain, tools string, err error) {
 	case ok:
 		return plain, tools, nil
 	case len(t.Named) > 0:
-		return "", "", problemf(ErrTemplate, "%s has several chat templates and none named %q%s", t.From, defaultName, t.names())
+		return "", "", problemf(ErrTemplate, "%s has several chat templates and none named %q%s", t.From, defaultName,
+			t.names())
 	}
 	return "", "", ErrNoTemplate
 }

@@ -209,7 +209,8 @@ func (j *rendering) allTurns(dst []Span, text []byte, turns []int) ([]Span, erro
 	rest, at := string(other), 0
 	first := len(dst)
 	fail := func() ([]Span, error) {
-		return dst[:first], problemf(ErrTooLarge, "the turns of the assistant, %d in a text of %d bytes, are too many to be found one by one, and the chat template writes them otherwise once others follow", len(turns), len(text))
+		return dst[:first], problemf(ErrTooLarge,
+			"the turns of the assistant, %d in a text of %d bytes, are too many to be found one by one, and the chat template writes them otherwise once others follow", len(turns), len(text))
 	}
 	if !ok {
 		return fail()

@@ -68,24 +68,29 @@ func TestTurns(t *testing.T) {
 	const system = `{"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "One?"}, {"role": "assistant", "content": "First."}]}`
 	const thoughts = `{"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nFirst."}, {"role": "user", "content": "Two?"}, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nSecond."}]}`
 	const called = `{"messages": [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]}, {"role": "tool", "content": "1"}, {"role": "assistant", "content": "First."}]}`
-	tools := strings.Replace(chatmlTemplate, "~ '<|im_end|>\\n'", "~ (m.tool_calls|tojson if m.tool_calls else '') ~ '<|im_end|>\\n'", 1)
+	tools := strings.Replace(chatmlTemplate, "~ '<|im_end|>\\n'",
+		"~ (m.tool_calls|tojson if m.tool_calls else '') ~ '<|im_end|>\\n'", 1)
 	for name, c := range map[string]struct{ template, record, want string }{
-		"chatml":      {chatmlTemplate, twoTurns, "First.<|im_end|>\n|<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
-		"header":      {headerTemplate, twoTurns, "First.<|eot_id|>|<think>\nhm\n</think>\n\nSecond.<|eot_id|>"},
-		"bracket":     {bracketTemplate, twoTurns, " First. </s>| <think>\nhm\n</think>\n\nSecond. </s>"},
-		"model":       {modelTemplate, twoTurns, "First.<end_of_turn>\n|<think>\nhm\n</think>\n\nSecond.<end_of_turn>\n"},
-		"think":       {thinkTemplate, thoughts, "First.<|im_end|>\n|<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
-		"return":      {returnTemplate, twoTurns, "<|message|>First.<|end|>|<|message|><think>\nhm\n</think>\n\nSecond.<|return|>"},
+		"chatml":  {chatmlTemplate, twoTurns, "First.<|im_end|>\n|<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
+		"header":  {headerTemplate, twoTurns, "First.<|eot_id|>|<think>\nhm\n</think>\n\nSecond.<|eot_id|>"},
+		"bracket": {bracketTemplate, twoTurns, " First. </s>| <think>\nhm\n</think>\n\nSecond. </s>"},
+		"model": {modelTemplate, twoTurns,
+			"First.<end_of_turn>\n|<think>\nhm\n</think>\n\nSecond.<end_of_turn>\n"},
+		"think": {thinkTemplate, thoughts, "First.<|im_end|>\n|<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
+		"return": {returnTemplate, twoTurns,
+			"<|message|>First.<|end|>|<|message|><think>\nhm\n</think>\n\nSecond.<|return|>"},
 		"late system": {lateTemplate, system, "First.</s>"},
 		"marked":      {markedTemplate, twoTurns, "First.</s>|<think>\nhm\n</think>\n\nSecond.</s>"},
 		"tool calls":  {tools, called, `[{"function": {"name": "f"}}]<|im_end|>` + "\n|First.<|im_end|>\n"},
 		"no turn":     {chatmlTemplate, `{"messages": [{"role": "user", "content": "One?"}]}`, ""},
 		"not shown":   {`{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}`, twoTurns, ""},
-		"weight 0":    {chatmlTemplate, strings.Replace(twoTurns, `"First."`, `"First.", "weight": 0`, 1), "<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
+		"weight 0": {chatmlTemplate, strings.Replace(twoTurns, `"First."`, `"First.", "weight": 0`, 1),
+			"<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got Text
-			if err := newTestRenderer(t, Options{Template: c.template}).NewWorker(nil).Render(&got, []byte(c.record)); err != nil {
+			if err := newTestRenderer(t, Options{Template: c.template}).NewWorker(nil).Render(&got,
+				[]byte(c.record)); err != nil {
 				t.Fatal(err)
 			}
 			if s := spansOf(&got); s != c.want {
@@ -110,7 +115,8 @@ func TestManyTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		var few Text
-		if err := r.NewWorker(nil).Render(&few, []byte(`{"messages": [`+strings.Join(messages[:2], ",")+`]}`)); err != nil {
+		if err := r.NewWorker(nil).Render(&few,
+			[]byte(`{"messages": [`+strings.Join(messages[:2], ",")+`]}`)); err != nil {
 			t.Fatal(err)
 		}
 		if len(got.Spans) != len(want) {
@@ -132,7 +138,8 @@ func TestTrainOn(t *testing.T) {
 	}
 	special := &jinja.Dict{}
 	special.Set("eos_token", "<|endoftext|>")
-	for _, template := range []string{markedTemplate, strings.NewReplacer("{% generation %}", "", "{% endgeneration %}", "").Replace(markedTemplate) + "{% if add_generation_prompt %}A: {% endif %}"} {
+	for _, template := range []string{markedTemplate, strings.NewReplacer("{% generation %}", "",
+		"{% endgeneration %}", "").Replace(markedTemplate) + "{% if add_generation_prompt %}A: {% endif %}"} {
 		for on, want := range map[TrainOn]string{
 			TrainAssistant: "First.<|endoftext|>|<think>\nhm\n</think>\n\nSecond.<|endoftext|>",
 			TrainLast:      "<think>\nhm\n</think>\n\nSecond.<|endoftext|>",
@@ -170,7 +177,8 @@ func TestWalkAsTraced(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := newTestRenderer(t, Options{Template: "x"}).NewEncoder(tok, tok.NewEncoder(tokenize.EncoderOptions{}))
-	for _, text := range []string{"Hello there", "naïve ﬁsh 日本語 😀😀\u200d x", " \n\t  spaces  ", "a<|endoftext|>b", "é\u0301\u00ad\u007f"} {
+	for _, text := range []string{"Hello there", "naïve ﬁsh 日本語 😀😀\u200d x", " \n\t  spaces  ", "a<|endoftext|>b",
+		"é\u0301\u00ad\u007f"} {
 		ids := tok.Encode(text)
 		_, want, err := tok.AppendTokensOffsets(nil, nil, []byte(text))
 		if err != nil {
@@ -181,7 +189,8 @@ func TestWalkAsTraced(t *testing.T) {
 			continue
 		}
 		for i, o := range e.offsets {
-			if i > 0 && o.Start != e.offsets[i-1].End || o.Start < want[i].Start && strings.TrimSpace(text[o.Start:want[i].Start]) != "" || o.End > want[i].End {
+			if i > 0 && o.Start != e.offsets[i-1].End || o.Start < want[i].Start &&
+				strings.TrimSpace(text[o.Start:want[i].Start]) != "" || o.End > want[i].End {
 				t.Errorf("%q: token %d at %v, traced %v", text, i, o, want[i])
 			}
 		}
@@ -189,14 +198,17 @@ func TestWalkAsTraced(t *testing.T) {
 }
 
 func TestDateAndLimits(t *testing.T) {
-	r := newTestRenderer(t, Options{Template: "{{ strftime_now('%d %b %Y') }}{{ messages[0].content }}", TrainOn: TrainAll,
-		Date: time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)})
+	r := newTestRenderer(t, Options{Template: "{{ strftime_now('%d %b %Y') }}{{ messages[0].content }}",
+		TrainOn: TrainAll,
+		Date:    time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)})
 	var got Text
-	if err := r.NewWorker(nil).Render(&got, []byte(twoTurns)); err != nil || string(got.Text) != "04 Mar 2026One?" || !r.UsesDate() {
+	if err := r.NewWorker(nil).Render(&got, []byte(twoTurns)); err != nil || string(got.Text) != "04 Mar 2026One?" ||
+		!r.UsesDate() {
 		t.Errorf("got %q, %v", got.Text, err)
 	}
 	r = newTestRenderer(t, Options{Template: "{% for i in range(100000) %}{{ messages[0].content * 1000 }}{% endfor %}"})
-	if err := r.NewWorker(nil).Render(&got, []byte(twoTurns)); err == nil || !strings.Contains(err.Error(), "for this record") {
+	if err := r.NewWorker(nil).Render(&got, []byte(twoTurns)); err == nil ||
+		!strings.Contains(err.Error(), "for this record") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -186,7 +186,8 @@ func attempt(name string, data []byte, o Options, rows int) error {
 	switch {
 	case err == nil && rows >= 0 && len(got) != rows:
 		return fmt.Errorf("%d rows of %d and no error", len(got), rows)
-	case err == nil, errors.Is(err, ErrCorrupt), errors.Is(err, ErrUnsupported), errors.As(err, &size), errors.As(err, &column):
+	case err == nil, errors.Is(err, ErrCorrupt), errors.Is(err, ErrUnsupported), errors.As(err, &size),
+		errors.As(err, &column):
 		return nil
 	}
 	return err

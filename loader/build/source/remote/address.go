@@ -85,7 +85,8 @@ func parseHTTP(address string) (*url.URL, error) {
 	switch {
 	case err != nil:
 		// its error quotes the address
-		return nil, &Error{Kind: ErrUsage, Text: "the address cannot be parsed", Hint: "write https://HOST/PATH, with spaces as %20"}
+		return nil, &Error{Kind: ErrUsage, Text: "the address cannot be parsed",
+			Hint: "write https://HOST/PATH, with spaces as %20"}
 	case u.Hostname() == "":
 		return nil, &Error{Kind: ErrUsage, Text: "the address has no host", Hint: "write https://HOST/PATH"}
 	}

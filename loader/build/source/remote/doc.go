@@ -17,7 +17,7 @@
 // Invariants:
 //
 //	I1  The bytes of a File are those of one version of its object, or there is an error.
-//	I2  No message, URI or other string that leaves the package holds a credential: neither the name and password of an address,
-//	    nor the signature of a signed one.
+//	I2  No message, URI or other string that leaves the package holds a credential: neither the name
+//	    and password of an address, nor the signature of a signed one.
 //	I3  A File holds at most FileBytes bytes, and a Store at most StoreBytes, whatever a server sends.
 package remote

@@ -45,7 +45,8 @@ func newGS(s *Store) (*gs, error) {
 	}
 	var err error
 	if g.base, err = url.Parse(strings.TrimRight(text, "/")); err != nil || g.base.Host == "" {
-		return nil, &Error{Kind: ErrUsage, Text: "STORAGE_EMULATOR_HOST is no address of a server", Hint: "set it to one such as http://127.0.0.1:4443"}
+		return nil, &Error{Kind: ErrUsage, Text: "STORAGE_EMULATOR_HOST is no address of a server",
+			Hint: "set it to one such as http://127.0.0.1:4443"}
 	}
 	return g, nil
 }
@@ -69,7 +70,8 @@ func (g *gs) authorize(req *http.Request) error {
 	token, err := g.tokens.Token()
 	if err != nil {
 		// the library quotes the answer, which may hold what was sent
-		return &Error{Kind: ErrDenied, Text: "the application-default credentials give no token", Hint: "run gcloud auth application-default login, or check GOOGLE_APPLICATION_CREDENTIALS"}
+		return &Error{Kind: ErrDenied, Text: "the application-default credentials give no token",
+			Hint: "run gcloud auth application-default login, or check GOOGLE_APPLICATION_CREDENTIALS"}
 	}
 	token.SetAuthHeader(req)
 	return nil
@@ -207,7 +209,8 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 	if prefix != "" {
 		prefix += "/"
 	}
-	query := url.Values{"prefix": {prefix}, "maxResults": {"1000"}, "fields": {"items(name,size,generation,updated),nextPageToken"}}
+	query := url.Values{"prefix": {prefix}, "maxResults": {"1000"},
+		"fields": {"items(name,size,generation,updated),nextPageToken"}}
 	for {
 		var page struct {
 			Items []gsObject `json:"items"`
@@ -223,7 +226,8 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 			}
 			o, err := page.Items[i].object(bucket)
 			if err != nil {
-				return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s gives no size of %s", g.base.Host, oneLine(name))}
+				return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s gives no size of %s", g.base.Host,
+					oneLine(name))}
 			}
 			if err := add(name, o); err != nil {
 				return err
@@ -247,7 +251,8 @@ func (g *gs) put(ctx context.Context, uri string, size int64, again func() (io.R
 		if err != nil {
 			return nil, err
 		}
-		req, err := g.request(ctx, http.MethodPost, "/upload/storage/v1", bucket, "", url.Values{"uploadType": {"media"}, "name": {name}})
+		req, err := g.request(ctx, http.MethodPost, "/upload/storage/v1", bucket, "",
+			url.Values{"uploadType": {"media"}, "name": {name}})
 		if err != nil {
 			return nil, err
 		}

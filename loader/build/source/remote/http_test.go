@@ -77,15 +77,20 @@ func TestFaults(t *testing.T) {
 	}{
 		{name: "none"},
 		{name: "drops", faults: []remotetest.Fault{{Drop: 1}, {Drop: megabyte}, {Drop: 100_000}}},
-		{name: "many drops, each after some bytes", faults: []remotetest.Fault{{Drop: 1000}, {Drop: 1000}, {Drop: 1000}, {Drop: 1000},
+		{name: "many drops, each after some bytes", faults: []remotetest.Fault{{Drop: 1000}, {Drop: 1000},
+			{Drop: 1000}, {Drop: 1000},
 			{Drop: 1000}, {Drop: 1000}, {Drop: 1000}}},
 		{name: "errors", faults: []remotetest.Fault{{Status: 500}, {Status: 502}, {Status: 503}}},
 		{name: "busy", faults: []remotetest.Fault{{Status: 429, Header: busy}}},
 		{name: "a stall", faults: []remotetest.Fault{{Stall: 300_000}}},
-		{name: "all of it", faults: []remotetest.Fault{{Drop: 5}, {Status: 504}, {Stall: 10}, {Status: 408}, {Drop: 2 * megabyte}}},
-		{name: "no ranges", set: func(s *remotetest.Server) { s.NoRanges = true }, faults: []remotetest.Fault{{Drop: megabyte}, {Drop: 2 * megabyte}}},
-		{name: "no size", set: func(s *remotetest.Server) { s.Chunked, s.NoRanges = true, true }, faults: []remotetest.Fault{{Drop: megabyte}}},
-		{name: "no size, ranges", set: func(s *remotetest.Server) { s.Chunked = true }, faults: []remotetest.Fault{{Drop: megabyte}}},
+		{name: "all of it", faults: []remotetest.Fault{{Drop: 5}, {Status: 504}, {Stall: 10}, {Status: 408},
+			{Drop: 2 * megabyte}}},
+		{name: "no ranges", set: func(s *remotetest.Server) { s.NoRanges = true },
+			faults: []remotetest.Fault{{Drop: megabyte}, {Drop: 2 * megabyte}}},
+		{name: "no size", set: func(s *remotetest.Server) { s.Chunked, s.NoRanges = true, true },
+			faults: []remotetest.Fault{{Drop: megabyte}}},
+		{name: "no size, ranges", set: func(s *remotetest.Server) { s.Chunked = true },
+			faults: []remotetest.Fault{{Drop: megabyte}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv := remotetest.NewTLS()
@@ -187,9 +192,12 @@ func TestChanged(t *testing.T) {
 	}{
 		{"ETag", remotetest.File{Data: data}, remotetest.File{Data: other}, false, "ETag"},
 		{"ETag, no ranges", remotetest.File{Data: data}, remotetest.File{Data: other}, true, "ETag"},
-		{"time", remotetest.File{Data: data, ETag: "-", Modified: then}, remotetest.File{Data: other, ETag: "-", Modified: then.Add(time.Hour)}, false, "modification time"},
-		{"size", remotetest.File{Data: data, ETag: "-"}, remotetest.File{Data: data[:megabyte/2+5], ETag: "-"}, false, "size"},
-		{"size below what was read", remotetest.File{Data: data, ETag: "-"}, remotetest.File{Data: data[:5], ETag: "-"}, false, "size"},
+		{"time", remotetest.File{Data: data, ETag: "-", Modified: then},
+			remotetest.File{Data: other, ETag: "-", Modified: then.Add(time.Hour)}, false, "modification time"},
+		{"size", remotetest.File{Data: data, ETag: "-"}, remotetest.File{Data: data[:megabyte/2+5], ETag: "-"}, false,
+			"size"},
+		{"size below what was read", remotetest.File{Data: data, ETag: "-"},
+			remotetest.File{Data: data[:5], ETag: "-"}, false, "size"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv := remotetest.New()
@@ -242,7 +250,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		before := len(srv.Requests())
 		_, _, err := s.Stat(context.Background(), c.address, make([]byte, 10))
-		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "wrongSecret") {
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words) ||
+			strings.Contains(err.Error(), "wrongSecret") {
 			t.Errorf("%s: %v", c.address, err)
 		}
 		if n := len(srv.Requests()) - before; n > 1 {
@@ -250,12 +259,15 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	srv.Put("/g", remotetest.File{Data: content(10)})
-	srv.Fail(remotetest.Fault{Status: 503}, remotetest.Fault{Status: 503}, remotetest.Fault{Status: 503}, remotetest.Fault{Status: 503})
-	if _, _, err := s.Stat(context.Background(), at("joe:pa55word@", "/g"), make([]byte, 10)); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "4 times") {
+	srv.Fail(remotetest.Fault{Status: 503}, remotetest.Fault{Status: 503}, remotetest.Fault{Status: 503},
+		remotetest.Fault{Status: 503})
+	if _, _, err := s.Stat(context.Background(), at("joe:pa55word@", "/g"), make([]byte, 10)); !errors.Is(err,
+		ErrUnreachable) || !strings.Contains(err.Error(), "4 times") {
 		t.Errorf("after all attempts: %v", err)
 	}
 	srv.Fail(remotetest.Fault{Status: 429, Header: http.Header{"Retry-After": {"4000"}}})
-	if _, _, err := s.Stat(context.Background(), at("joe:pa55word@", "/g"), make([]byte, 10)); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "1h6m40s") {
+	if _, _, err := s.Stat(context.Background(), at("joe:pa55word@", "/g"), make([]byte, 10)); !errors.Is(err,
+		ErrUnreachable) || !strings.Contains(err.Error(), "1h6m40s") {
 		t.Errorf("asked to wait for long: %v", err)
 	}
 }
@@ -269,7 +281,8 @@ func TestRedirects(t *testing.T) {
 	srv.Put("/f", remotetest.File{Data: data})
 	other.Put("/f", remotetest.File{Data: data})
 	redirect := func(w http.ResponseWriter, r *http.Request) bool {
-		to := map[string]string{"/own": "/f", "/other": other.URL + "/f", "/loop": "/loop", "/plain": srv.URL + "/f"}[r.URL.Path]
+		to := map[string]string{"/own": "/f", "/other": other.URL + "/f", "/loop": "/loop", "/plain": srv.URL +
+			"/f"}[r.URL.Path]
 		if to != "" {
 			http.Redirect(w, r, to, http.StatusFound)
 		}
@@ -279,7 +292,8 @@ func TestRedirects(t *testing.T) {
 	s := newStore(t, srv)
 	s.client.Transport.(*http.Transport).TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
 	for _, path := range []string{"/own", "/other"} {
-		o, _, err := s.Stat(context.Background(), strings.Replace(srv.URL, "://", "://joe:pa55word@", 1)+path, make([]byte, 10))
+		o, _, err := s.Stat(context.Background(), strings.Replace(srv.URL, "://", "://joe:pa55word@", 1)+path,
+			make([]byte, 10))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,8 +311,10 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("the other host got credentials")
 		}
 	}
-	for address, words := range map[string]string{srv.URL + "/loop": "redirects 10 times", secure.URL + "/plain": "without TLS"} {
-		if _, _, err := s.Stat(context.Background(), address, make([]byte, 10)); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), words) {
+	for address, words := range map[string]string{srv.URL + "/loop": "redirects 10 times", secure.URL +
+		"/plain": "without TLS"} {
+		if _, _, err := s.Stat(context.Background(), address, make([]byte, 10)); !errors.Is(err, ErrUnreachable) ||
+			!strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -349,7 +365,8 @@ func TestPause(t *testing.T) {
 	p := defaultPolicy
 	for n := range 40 {
 		d := p.pause(n, 0)
-		if low, high := min(p.longest, p.first<<min(n, 16))/2, min(p.longest, p.first<<min(n, 16)); d < low || d > high {
+		if low, high := min(p.longest, p.first<<min(n, 16))/2, min(p.longest, p.first<<min(n, 16)); d < low ||
+			d > high {
 			t.Errorf("pause %d is %s, not from %s to %s", n, d, low, high)
 		}
 	}
@@ -359,12 +376,14 @@ func TestPause(t *testing.T) {
 }
 
 func TestContentRange(t *testing.T) {
-	for text, want := range map[string][2]int64{"bytes 5-9/20": {5, 20}, "bytes 0-0/*": {0, -1}, "bytes */20": {0, 20}, " bytes=5-9/20": {5, 20}} {
+	for text, want := range map[string][2]int64{"bytes 5-9/20": {5, 20}, "bytes 0-0/*": {0, -1},
+		"bytes */20": {0, 20}, " bytes=5-9/20": {5, 20}} {
 		if start, size, ok := contentRange(text); !ok || start != want[0] || size != want[1] {
 			t.Errorf("%q: %d, %d, %v", text, start, size, ok)
 		}
 	}
-	for _, text := range []string{"", "bytes", "bytes 5-9", "bytes x-9/20", "bytes 5-9/x", "bytes */*", "rows 5-9/20", "bytes 5-9/-1"} {
+	for _, text := range []string{"", "bytes", "bytes 5-9", "bytes x-9/20", "bytes 5-9/x", "bytes */*", "rows 5-9/20",
+		"bytes 5-9/-1"} {
 		if _, _, ok := contentRange(text); ok {
 			t.Errorf("%q was read", text)
 		}

@@ -38,9 +38,11 @@ func newHub(s *Store) (*hub, error) {
 	settings := hubFromEnvironment()
 	u, err := url.Parse(settings.endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, &Error{Kind: ErrUsage, Text: "HF_ENDPOINT is no http address", Hint: "set it to one such as https://huggingface.co"}
+		return nil, &Error{Kind: ErrUsage, Text: "HF_ENDPOINT is no http address",
+			Hint: "set it to one such as https://huggingface.co"}
 	}
-	return &hub{store: s, settings: settings, endpoint: u, commits: map[string]string{}, signed: map[string]*url.URL{}}, nil
+	return &hub{store: s, settings: settings, endpoint: u, commits: map[string]string{},
+		signed: map[string]*url.URL{}}, nil
 }
 
 // A hubPath is what an address names on the Hub.
@@ -89,12 +91,14 @@ func parseHub(address string) (p hubPath, err error) {
 		}
 		rest = after[len(p.revision):]
 		if p.revision, err = url.PathUnescape(p.revision); err != nil || p.revision == "" {
-			return p, &Error{Kind: ErrUsage, Text: "there is no revision after the @", Hint: "write hf://datasets/OWNER/NAME@REVISION"}
+			return p, &Error{Kind: ErrUsage, Text: "there is no revision after the @",
+				Hint: "write hf://datasets/OWNER/NAME@REVISION"}
 		}
 	}
 	p.path = strings.Trim(rest, "/")
 	if !repoName.MatchString(p.repo) || strings.Contains(p.repo, "..") {
-		return p, &Error{Kind: ErrUsage, Text: "this names no repository of the Hub", Hint: "write hf://datasets/OWNER/NAME[@REVISION][/PATH], or hf://OWNER/NAME for a model"}
+		return p, &Error{Kind: ErrUsage, Text: "this names no repository of the Hub",
+			Hint: "write hf://datasets/OWNER/NAME[@REVISION][/PATH], or hf://OWNER/NAME for a model"}
 	}
 	return p, nil
 }
@@ -213,7 +217,8 @@ func (h *hub) ask(ctx context.Context, p *hubPath, make func() (*http.Request, e
 }
 
 func (h *hub) offline() error {
-	return &Error{Kind: ErrUnreachable, Text: "it is not in the cache " + h.settings.cache + ", and HF_HUB_OFFLINE is set",
+	return &Error{Kind: ErrUnreachable, Text: "it is not in the cache " + h.settings.cache +
+		", and HF_HUB_OFFLINE is set",
 		Hint: "unset HF_HUB_OFFLINE, or download it first"}
 }
 
@@ -231,7 +236,8 @@ func (h *hub) refusal(resp *http.Response, p *hubPath) error {
 	switch resp.Header.Get("X-Error-Code") {
 	case "GatedRepo":
 		e.Kind, e.Hint = ErrDenied, fmt.Sprintf("the repository is gated: accept its conditions on %s/%s%s, and %s",
-			strings.TrimSuffix(h.settings.endpoint, "/"), map[string]string{"datasets": "datasets/"}[p.kind], p.repo, login)
+			strings.TrimSuffix(h.settings.endpoint, "/"), map[string]string{"datasets": "datasets/"}[p.kind], p.repo,
+			login)
 	case "RepoNotFound":
 		e.Kind, e.Hint = fs.ErrNotExist, "check the name; a private repository needs a token in HF_TOKEN"
 	case "RevisionNotFound":
@@ -255,7 +261,8 @@ func decodeJSON(resp *http.Response, v any) error {
 		err = json.Unmarshal(data, v)
 	}
 	if err != nil {
-		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s answers what is no JSON: %v", resp.Request.URL.Host, err)}
+		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s answers what is no JSON: %v", resp.Request.URL.Host,
+			err)}
 	}
 	return nil
 }
@@ -370,7 +377,8 @@ func (h *hub) list(ctx context.Context, folder string, add func(string, Object) 
 func eachEntry(resp *http.Response, do func(*hubEntry) error) error {
 	dec := json.NewDecoder(io.LimitReader(resp.Body, 64<<20))
 	bad := func(err error) error {
-		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("the list of files from %s cannot be read: %v", resp.Request.URL.Host, err),
+		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("the list of files from %s cannot be read: %v",
+			resp.Request.URL.Host, err),
 			Hint: "run the same command again"}
 	}
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
@@ -399,7 +407,8 @@ func (h *hub) nextPage(resp *http.Response) (*url.URL, error) {
 		if m := nextLink.FindStringSubmatch(link); m != nil {
 			u, err := resp.Request.URL.Parse(m[1])
 			if err != nil || u.Host != h.endpoint.Host {
-				return nil, &Error{Kind: ErrUnreachable, Text: h.endpoint.Host + " continues its list of files elsewhere"}
+				return nil, &Error{Kind: ErrUnreachable, Text: h.endpoint.Host +
+					" continues its list of files elsewhere"}
 			}
 			return u, nil
 		}

@@ -37,7 +37,8 @@ func TestHub(t *testing.T) {
 	h := remotetest.NewHub()
 	defer h.Close()
 	data := string(content(2*megabyte + 3))
-	h.Add("datasets/acme/docs", "main", 1, map[string]string{"a/b.jsonl": data, "a/small.csv": "x\n1\n", "c d/é.txt": "text\n", "README.md": "no"})
+	h.Add("datasets/acme/docs", "main", 1, map[string]string{"a/b.jsonl": data, "a/small.csv": "x\n1\n",
+		"c d/é.txt": "text\n", "README.md": "no"})
 	h.Add("datasets/acme/docs", "refs/convert/parquet", 2, map[string]string{"default/train/0.txt": "converted\n"})
 	s := newHubStore(t, h)
 	o := describe1(t, s, "hf://datasets/acme/docs/a/b.jsonl")
@@ -45,8 +46,10 @@ func TestHub(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	// everything that can happen to a file, on the Hub and at its store
-	h.Fail(remotetest.Fault{Status: 500}, remotetest.Fault{Status: 429, Header: http.Header{"Ratelimit": {`"resolvers";r=0;t=0`}}})
-	h.Store.Fail(remotetest.Fault{Drop: megabyte, Then: h.Expire}, remotetest.Fault{Status: 503}, remotetest.Fault{Drop: 1000})
+	h.Fail(remotetest.Fault{Status: 500}, remotetest.Fault{Status: 429,
+		Header: http.Header{"Ratelimit": {`"resolvers";r=0;t=0`}}})
+	h.Store.Fail(remotetest.Fault{Drop: megabyte, Then: h.Expire}, remotetest.Fault{Status: 503},
+		remotetest.Fault{Drop: 1000})
 	if got, err := readFile(t, s, o, 0); err != nil || string(got) != data {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
@@ -54,10 +57,12 @@ func TestHub(t *testing.T) {
 		t.Errorf("%d faults never came", n)
 	}
 	small := describe1(t, s, "hf://datasets/acme/docs/a/small.csv")
-	if got, err := readFile(t, s, small, 2); err != nil || string(got) != "1\n" || !strings.HasPrefix(small.Hash, "git-sha1:") {
+	if got, err := readFile(t, s, small, 2); err != nil || string(got) != "1\n" ||
+		!strings.HasPrefix(small.Hash, "git-sha1:") {
 		t.Errorf("%q, %+v, %v", got, small, err)
 	}
-	if got, err := readFile(t, s, describe1(t, s, "hf://datasets/acme/docs/c d/é.txt"), 0); err != nil || string(got) != "text\n" {
+	if got, err := readFile(t, s, describe1(t, s, "hf://datasets/acme/docs/c d/é.txt"), 0); err != nil ||
+		string(got) != "text\n" {
 		t.Errorf("%q, %v", got, err)
 	}
 	// a branch that moves changes nothing
@@ -66,7 +71,8 @@ func TestHub(t *testing.T) {
 		t.Errorf("%+v after the branch moved, want %+v", again, o)
 	}
 	for folder, want := range map[string]string{"hf://datasets/acme/docs": "README.md a/b.jsonl a/small.csv c d/é.txt", "hf://datasets/acme/docs/a/": "b.jsonl small.csv",
-		"hf://datasets/acme/docs@refs/convert/parquet": "default/train/0.txt", "hf://datasets/acme/docs@" + remotetest.Commit(3): "a/b.jsonl"} {
+		"hf://datasets/acme/docs@refs/convert/parquet": "default/train/0.txt", "hf://datasets/acme/docs@" +
+			remotetest.Commit(3): "a/b.jsonl"} {
 		var names []string
 		if err := s.List(context.Background(), folder, func(name string, o Object) error {
 			names = append(names, name)
@@ -98,7 +104,8 @@ func TestHubRefusals(t *testing.T) {
 	} {
 		s := newHubStore(t, h, "HF_TOKEN="+c.token)
 		_, err := s.Describe(context.Background(), c.uri)
-		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "ecret") {
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words) ||
+			strings.Contains(err.Error(), "ecret") {
 			t.Errorf("%s with %q: %v", c.uri, c.token, err)
 		}
 	}
@@ -131,7 +138,8 @@ func TestHubCache(t *testing.T) {
 	h := remotetest.NewHub()
 	defer h.Close()
 	tokenizer := string(content(300_000))
-	h.Add("models/acme/tok", "main", 7, map[string]string{"tokenizer.json": tokenizer, "config.json": "{}", "model.safetensors": "large"})
+	h.Add("models/acme/tok", "main", 7, map[string]string{"tokenizer.json": tokenizer, "config.json": "{}",
+		"model.safetensors": "large"})
 	s := newHubStore(t, h)
 	wanted := func(name string, _ int64) bool { return strings.HasSuffix(name, ".json") }
 	h.Store.Fail(remotetest.Fault{Drop: 100_000})
@@ -151,7 +159,8 @@ func TestHubCache(t *testing.T) {
 	ref, err := os.ReadFile(filepath.Join(repo, "refs", "main"))
 	blobs, _ := filepath.Glob(filepath.Join(repo, "blobs", "*"))
 	link, linkErr := os.Readlink(filepath.Join(dir, "config.json"))
-	if err != nil || string(ref) != remotetest.Commit(7) || len(blobs) != 2 || linkErr != nil || !strings.HasPrefix(link, "../../blobs/") {
+	if err != nil || string(ref) != remotetest.Commit(7) || len(blobs) != 2 || linkErr != nil ||
+		!strings.HasPrefix(link, "../../blobs/") {
 		t.Errorf("ref %q, %v; blobs %v; link %q, %v", ref, err, blobs, link, linkErr)
 	}
 	// what is there is not fetched again, with a network or without
@@ -160,7 +169,8 @@ func TestHubCache(t *testing.T) {
 		t.Errorf("%v; %d bytes sent again", err, h.Store.Sent()-sent)
 	}
 	o := describe1(t, s, "hf://acme/tok/tokenizer.json")
-	if got, err := readFile(t, s, o, 5); err != nil || !bytes.Equal(got, []byte(tokenizer[5:])) || h.Store.Sent() != sent {
+	if got, err := readFile(t, s, o, 5); err != nil || !bytes.Equal(got, []byte(tokenizer[5:])) ||
+		h.Store.Sent() != sent {
 		t.Errorf("%d bytes, %v; %d bytes sent", len(got), err, h.Store.Sent()-sent)
 	}
 	t.Setenv("HF_HUB_OFFLINE", "1")
@@ -178,7 +188,8 @@ func TestHubCache(t *testing.T) {
 	h.Close()
 	gone, notice := newStore(t, nil), ""
 	gone.opts.Notice = func(text string) { notice += text }
-	if again, err := gone.Download(context.Background(), "hf://acme/tok", wanted); err != nil || again != dir || !strings.Contains(notice, "the copy in") {
+	if again, err := gone.Download(context.Background(), "hf://acme/tok", wanted); err != nil || again != dir ||
+		!strings.Contains(notice, "the copy in") {
 		t.Errorf("without a network: %s, %v, %q", again, err, notice)
 	}
 }
@@ -197,7 +208,8 @@ func TestHubDownloadIsChecked(t *testing.T) {
 	h.Show("tokenizer.json", "right")
 	h.Expire()
 	dir, err := s.Download(context.Background(), "hf://acme/tok", func(string, int64) bool { return true })
-	if got, readErr := os.ReadFile(filepath.Join(dir, "tokenizer.json")); err != nil || readErr != nil || string(got) != "right" {
+	if got, readErr := os.ReadFile(filepath.Join(dir, "tokenizer.json")); err != nil || readErr != nil ||
+		string(got) != "right" {
 		t.Errorf("%q, %v, %v", got, err, readErr)
 	}
 }
@@ -219,7 +231,8 @@ func TestParseHub(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", address, got, err, want)
 		}
 	}
-	for _, address := range []string{"hf://", "hf://datasets/", "hf://a b/c", "hf://datasets/a/b@", "hf://datasets/a/b@/c", "hf://buckets/a/b", "hf://a/../b"} {
+	for _, address := range []string{"hf://", "hf://datasets/", "hf://a b/c", "hf://datasets/a/b@",
+		"hf://datasets/a/b@/c", "hf://buckets/a/b", "hf://a/../b"} {
 		if got, err := parseHub(address); !errors.Is(err, ErrUsage) {
 			t.Errorf("%s: %+v, %v", address, got, err)
 		}

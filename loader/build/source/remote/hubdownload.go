@@ -35,7 +35,8 @@ func (o *Object) NewHash() (h hash.Hash, want string) {
 // huggingface_hub, in its layout, and returns the folder they lie in. What is there already is not
 // fetched again. Without a network, what the cache has of the revision is taken, and a notice says
 // so. The error is fs.ErrNotExist where no file is wanted.
-func (s *Store) Download(ctx context.Context, address string, wanted func(path string, size int64) bool) (dir string, err error) {
+func (s *Store) Download(ctx context.Context, address string, wanted func(path string, size int64) bool) (dir string,
+	err error) {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
 	b, err := s.backend(address)
@@ -134,7 +135,8 @@ func (h *hub) cacheFile(ctx context.Context, o *Object) error {
 		return &Error{Kind: ErrUnreachable, Text: "the Hub gives no hash of " + path.Base(p.path)}
 	}
 	name := filepath.Join(folder, "blobs", blob)
-	for _, dir := range []string{filepath.Dir(name), filepath.Dir(link), filepath.Join(h.settings.cache, ".locks", filepath.Base(folder))} {
+	for _, dir := range []string{filepath.Dir(name), filepath.Dir(link),
+		filepath.Join(h.settings.cache, ".locks", filepath.Base(folder))} {
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return cacheError(err)
 		}
@@ -190,7 +192,8 @@ func (h *hub) fetch(ctx context.Context, o *Object, blob string) error {
 		}
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
-		return &Error{Kind: ErrMismatch, Text: fmt.Sprintf("the hash of %s is %s, and the Hub announced %s", path.Base(o.URI), got, want),
+		return &Error{Kind: ErrMismatch, Text: fmt.Sprintf("the hash of %s is %s, and the Hub announced %s",
+			path.Base(o.URI), got, want),
 			Hint: "run the same command again"}
 	}
 	if err := errors.Join(out.Sync(), out.Close(), os.Rename(temp, blob)); err != nil {

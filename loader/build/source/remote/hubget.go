@@ -42,7 +42,9 @@ func (h *hub) get(ctx context.Context, o *Object, from, end int64) (*body, error
 			if attempt == 0 {
 				continue
 			}
-			return nil, &Error{Kind: ErrDenied, Status: code, Text: fmt.Sprintf("%s denies access (%s), also by a link that was just signed", at.Host, statusText(resp))}
+			return nil, &Error{Kind: ErrDenied, Status: code,
+				Text: fmt.Sprintf("%s denies access (%s), also by a link that was just signed", at.Host,
+					statusText(resp))}
 		}
 		if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 			resp.Body.Close()
@@ -104,7 +106,8 @@ func (h *hub) resolve(ctx context.Context, p *hubPath, o *Object) (*url.URL, err
 			return nil, &Error{Kind: ErrUnreachable, Text: at.Host + " redirects to nowhere"}
 		}
 		if at.Scheme == "https" && to.Scheme != "https" {
-			return nil, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s redirects to %s without TLS", at.Host, to.Host)}
+			return nil, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s redirects to %s without TLS", at.Host,
+				to.Host)}
 		}
 		at = to
 		if to.Host != h.endpoint.Host {

@@ -41,9 +41,11 @@ func newS3(s *Store) (*s3, error) {
 		lookup = minio.BucketLookupDNS
 	}
 	client, err := minio.NewCore(endpoint, &minio.Options{Creds: creds, Secure: secure, Transport: s.client.Transport,
-		Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), awsConfig(profile, "region")), BucketLookup: lookup, MaxRetries: 1})
+		Region:       cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), awsConfig(profile, "region")),
+		BucketLookup: lookup, MaxRetries: 1})
 	if err != nil {
-		return nil, &Error{Kind: ErrUsage, Text: "the endpoint of S3 cannot be used: " + err.Error(), Hint: "check AWS_ENDPOINT_URL"}
+		return nil, &Error{Kind: ErrUsage, Text: "the endpoint of S3 cannot be used: " + err.Error(),
+			Hint: "check AWS_ENDPOINT_URL"}
 	}
 	client.SetAppInfo(userAgent, "1")
 	value, err := creds.GetWithContext(&credentials.CredContext{Client: s.client, Endpoint: endpoint})
@@ -58,7 +60,8 @@ func s3Endpoint() (host string, secure bool, err error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
-		return "", false, &Error{Kind: ErrUsage, Text: "AWS_ENDPOINT_URL is no address of a server", Hint: "set it to one such as https://s3.example.org"}
+		return "", false, &Error{Kind: ErrUsage, Text: "AWS_ENDPOINT_URL is no address of a server",
+			Hint: "set it to one such as https://s3.example.org"}
 	}
 	return u.Host, u.Scheme == "https", nil
 }
@@ -76,7 +79,8 @@ func s3Credentials(profile string) *credentials.Credentials {
 // hasRole reports whether there can be a service that gives out the credentials of a role: asking in
 // vain takes seconds.
 func hasRole() bool {
-	for _, name := range []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
+	for _, name := range []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
 		if os.Getenv(name) != "" {
 			return true
 		}
@@ -117,7 +121,8 @@ func parseBucket(uri string) (bucket, key string, err error) {
 	bucket, key, _ = strings.Cut(rest, "/")
 	if bucket == "" || strings.ContainsAny(bucket, "@:?#*[ ") {
 		scheme, _ := Scheme(uri)
-		return "", "", &Error{Kind: ErrUsage, Text: "there is no bucket in the address", Hint: "write " + scheme + "://BUCKET/PATH; credentials come from the environment"}
+		return "", "", &Error{Kind: ErrUsage, Text: "there is no bucket in the address", Hint: "write " + scheme +
+			"://BUCKET/PATH; credentials come from the environment"}
 	}
 	return bucket, key, nil
 }
@@ -152,7 +157,8 @@ func (c *s3) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 		start, size, ok := contentRange(text)
 		if !ok || start != from {
 			in.Close()
-			return nil, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s was asked for the bytes from %d on and answers with others", c.endpoint, from)}
+			return nil, &Error{Kind: ErrUnreachable,
+				Text: fmt.Sprintf("%s was asked for the bytes from %d on and answers with others", c.endpoint, from)}
 		}
 		b.from, b.object.Size = from, size
 	}
@@ -204,7 +210,8 @@ func (c *s3) list(ctx context.Context, folder string, add func(string, Object) e
 	return errors.Join(failed, c.try(ctx, &failed, func() error {
 		ctx, cancel := context.WithCancel(ctx) // ends the listing's goroutine
 		defer cancel()
-		for info := range c.client.Client.ListObjects(ctx, bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true, StartAfter: after}) {
+		for info := range c.client.Client.ListObjects(ctx, bucket, minio.ListObjectsOptions{Prefix: prefix,
+			Recursive: true, StartAfter: after}) {
 			if info.Err != nil {
 				return info.Err
 			}
@@ -247,22 +254,26 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 		return transportError(err, c.endpoint)
 	}
 	c.store.noteAnswer(c.endpoint)
-	e := &Error{Kind: ErrUnreachable, Status: answer.StatusCode, Text: fmt.Sprintf("%s answers %s", c.endpoint, oneLine(cmp.Or(answer.Code, http.StatusText(answer.StatusCode))))}
+	e := &Error{Kind: ErrUnreachable, Status: answer.StatusCode, Text: fmt.Sprintf("%s answers %s", c.endpoint,
+		oneLine(cmp.Or(answer.Code, http.StatusText(answer.StatusCode))))}
 	switch code := answer.StatusCode; {
 	case answer.Code == "InvalidBucketName", answer.Code == "InvalidArgument" && code == http.StatusBadRequest:
-		e.Kind, e.Text, e.Hint = ErrUsage, "the bucket or the path is none that S3 can have ("+answer.Code+")", "write s3://BUCKET/PATH"
+		e.Kind, e.Text, e.Hint = ErrUsage, "the bucket or the path is none that S3 can have ("+answer.Code+")",
+			"write s3://BUCKET/PATH"
 	case answer.Code == "NoSuchBucket":
 		e.Kind, e.Hint = fs.ErrNotExist, "check the bucket's name"
 	case code == http.StatusNotFound:
 		return fs.ErrNotExist
 	case code == http.StatusPreconditionFailed && o != nil:
 		return &ChangedError{"ETag", o.ETag, "another"}
-	case code == http.StatusForbidden, code == http.StatusUnauthorized, answer.Code == "InvalidAccessKeyId", answer.Code == "SignatureDoesNotMatch":
+	case code == http.StatusForbidden, code == http.StatusUnauthorized, answer.Code == "InvalidAccessKeyId",
+		answer.Code == "SignatureDoesNotMatch":
 		e.Kind = ErrDenied
 		if e.Hint = "check the credentials in the environment or the file of AWS_PROFILE, and the bucket's policy"; !c.signed {
 			e.Hint = "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 		}
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500, answer.Code == "SlowDown", answer.Code == "RequestTimeout":
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500,
+		answer.Code == "SlowDown", answer.Code == "RequestTimeout":
 		e.retry = code != http.StatusNotImplemented
 	}
 	return e

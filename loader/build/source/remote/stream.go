@@ -128,7 +128,8 @@ func (s *stream) idleRead(ctx context.Context, p []byte) (int, error) {
 		stalled = true
 	}
 	if err != nil && stalled && n == 0 && ctx.Err() == nil {
-		return 0, &Error{Kind: ErrUnreachable, retry: true, Text: fmt.Sprintf("%s has sent nothing for %s", s.tries.host, idle)}
+		return 0, &Error{Kind: ErrUnreachable, retry: true, Text: fmt.Sprintf("%s has sent nothing for %s",
+			s.tries.host, idle)}
 	}
 	return n, err
 }

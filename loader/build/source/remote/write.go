@@ -32,7 +32,8 @@ func (s *Store) writer(uri string) (writer, error) {
 	}
 	w, ok := b.(writer)
 	if !ok {
-		return nil, &Error{Kind: ErrUsage, Text: "nothing can be written there", Hint: "name an address of s3:// or gs://"}
+		return nil, &Error{Kind: ErrUsage, Text: "nothing can be written there",
+			Hint: "name an address of s3:// or gs://"}
 	}
 	return w, nil
 }
@@ -83,7 +84,8 @@ func CheckFolder(address string) error {
 	}
 	if strings.Trim(key, "/") == "" || strings.ContainsAny(key, "*?[") || strings.Contains(key, "//") {
 		scheme, _ := Scheme(address)
-		return &Error{Kind: ErrUsage, Text: "it names no folder of the bucket", Hint: fmt.Sprintf("write %s://%s/FOLDER", scheme, bucket)}
+		return &Error{Kind: ErrUsage, Text: "it names no folder of the bucket",
+			Hint: fmt.Sprintf("write %s://%s/FOLDER", scheme, bucket)}
 	}
 	return nil
 }

@@ -6,7 +6,8 @@ import (
 )
 
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]int64{"7": 7, "1e6": 1e6, "64MiB": 64 << 20, "2GB": 2e9, "3e2kB": 0, "0": 0, "-1": 0, "1e30": 0, "x": 0, "": 0, "9e18": 9e18, "10e18": 0, "9999999TiB": 0} {
+	for text, want := range map[string]int64{"7": 7, "1e6": 1e6, "64MiB": 64 << 20, "2GB": 2e9, "3e2kB": 0, "0": 0,
+		"-1": 0, "1e30": 0, "x": 0, "": 0, "9e18": 9e18, "10e18": 0, "9999999TiB": 0} {
 		if got, ok := parseSize(text); ok != (want > 0) || ok && got != want {
 			t.Errorf("size %q: %d, %t", text, got, ok)
 		}
@@ -50,7 +51,8 @@ func TestTablesHoldWhatTableBytesSays(t *testing.T) {
 // The first wrong parameter by name is reported, whatever the order of a map.
 func TestParseReportsOneMistake(t *testing.T) {
 	for range 20 {
-		if _, err := Parse("synth://wikitext?seeds=1&docs=0&bytes=x"); err == nil || err.Error() != "bytes=x is not one number above 0" {
+		if _, err := Parse("synth://wikitext?seeds=1&docs=0&bytes=x"); err == nil ||
+			err.Error() != "bytes=x is not one number above 0" {
 			t.Fatal(err)
 		}
 	}

@@ -18,12 +18,18 @@ func init() {
 		"abs": filterAbs, "attr": filterAttr, "batch": filterBatch, "capitalize": textFilter(capitalize),
 		"center": filterCenter, "count": filterLength, "d": filterDefault, "default": filterDefault,
 		"dictsort": filterDictsort, "e": filterEscape, "escape": filterEscape, "first": filterFirst,
-		"float": filterFloat, "forceescape": func(e *execution, v any, _ *arguments) any { return markup(e.escape(e.str(v))) },
+		"float": filterFloat, "forceescape": func(e *execution, v any,
+			_ *arguments) any {
+			return markup(e.escape(e.str(v)))
+		},
 		"format": filterFormat, "groupby": filterGroupby, "indent": filterIndent, "int": filterInt,
 		"items": filterItems, "join": filterJoin, "last": filterLast, "length": filterLength, "list": filterList,
 		"lower": textFilter(lower), "map": filterMap, "max": extreme("max", 1), "min": extreme("min", -1),
 		"reject": selecting(false, false), "rejectattr": selecting(false, true), "replace": filterReplace,
-		"reverse": filterReverse, "round": filterRound, "safe": func(e *execution, v any, _ *arguments) any { return markup(e.str(v)) },
+		"reverse": filterReverse, "round": filterRound, "safe": func(e *execution, v any,
+			_ *arguments) any {
+			return markup(e.str(v))
+		},
 		"select": selecting(true, false), "selectattr": selecting(true, true), "slice": filterSlice, "sort": filterSort,
 		"string": filterString, "sum": filterSum, "title": textFilter(titleWords), "tojson": filterTojson,
 		"trim": filterTrim, "truncate": filterTruncate, "unique": filterUnique, "upper": textFilter(upper),
@@ -199,7 +205,8 @@ func filterIndent(e *execution, v any, a *arguments) any {
 		if i > 0 {
 			out.write("\n")
 		}
-		if l := line.(string); i == 0 && isTrue(a.get(1, "first", false)) || i > 0 && (l != "" || isTrue(a.get(2, "blank", false))) {
+		if l := line.(string); i == 0 && isTrue(a.get(1, "first", false)) || i > 0 &&
+			(l != "" || isTrue(a.get(2, "blank", false))) {
 			out.write(indent)
 		}
 		out.write(line.(string))
@@ -325,7 +332,8 @@ func filterInt(e *execution, v any, a *arguments) any {
 		return absent
 	}
 	s = strings.TrimFunc(s, isSpace)
-	if prefix := map[int64]string{16: "0x", 8: "0o", 2: "0b"}[base]; prefix != "" && len(s) > 2 && strings.EqualFold(s[:2], prefix) {
+	if prefix := map[int64]string{16: "0x", 8: "0o", 2: "0b"}[base]; prefix != "" && len(s) > 2 &&
+		strings.EqualFold(s[:2], prefix) {
 		s = s[2:]
 	}
 	if len(s) <= 4300 && !strings.HasPrefix(s, "_") {

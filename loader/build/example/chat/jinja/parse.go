@@ -27,7 +27,8 @@ type Template struct {
 // Parse parses a template. An error is a *SyntaxError.
 func Parse(source string) (t *Template, err error) {
 	if len(source) > MaxTemplateBytes {
-		return nil, &SyntaxError{1, fmt.Sprintf("%d bytes are too long for a template, which may have %d", len(source), MaxTemplateBytes)}
+		return nil, &SyntaxError{1, fmt.Sprintf("%d bytes are too long for a template, which may have %d",
+			len(source), MaxTemplateBytes)}
 	}
 	defer func() {
 		if r := recover(); r != nil {

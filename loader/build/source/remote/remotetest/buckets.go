@@ -40,7 +40,8 @@ func Buckets(t *testing.T) map[string]Bucket {
 func program(t *testing.T, name string) string {
 	t.Helper()
 	home, _ := os.UserHomeDir() // without one there is no such folder
-	for _, dir := range []string{os.Getenv("GOBIN"), filepath.Join(os.Getenv("GOPATH"), "bin"), filepath.Join(home, "go", "bin")} {
+	for _, dir := range []string{os.Getenv("GOBIN"), filepath.Join(os.Getenv("GOPATH"), "bin"),
+		filepath.Join(home, "go", "bin")} {
 		if path := filepath.Join(dir, name); filepath.IsAbs(path) && exec.Command(path, "-h").Run() == nil {
 			return path
 		}
@@ -94,22 +95,26 @@ func startS3(t *testing.T) Bucket {
 	t.Helper()
 	const key, secret = "AKIATESTOFDSLOAD0001", "s3cretOfThe/Test+0123456789"
 	port := freePort(t)
-	start(t, port, program(t, "versitygw"), "--port", "127.0.0.1:"+port, "--access", key, "--secret", secret, "--quiet", "posix", t.TempDir())
-	client, err := minio.New("127.0.0.1:"+port, &minio.Options{Creds: credentials.NewStaticV4(key, secret, ""), Region: "us-east-1"})
+	start(t, port, program(t, "versitygw"), "--port", "127.0.0.1:"+port, "--access", key, "--secret", secret,
+		"--quiet", "posix", t.TempDir())
+	client, err := minio.New("127.0.0.1:"+port, &minio.Options{Creds: credentials.NewStaticV4(key, secret, ""),
+		Region: "us-east-1"})
 	if err == nil {
 		err = client.MakeBucket(context.Background(), "bucket", minio.MakeBucketOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Bucket{URI: "s3://bucket", Secret: secret, Env: []string{"AWS_ENDPOINT_URL=http://127.0.0.1:" + port, "AWS_ACCESS_KEY_ID=" + key,
+	return Bucket{URI: "s3://bucket", Secret: secret, Env: []string{"AWS_ENDPOINT_URL=http://127.0.0.1:" + port,
+		"AWS_ACCESS_KEY_ID=" + key,
 		"AWS_SECRET_ACCESS_KEY=" + secret, "AWS_REGION=us-east-1", "AWS_SESSION_TOKEN=", "AWS_PROFILE="}}
 }
 
 func startGS(t *testing.T) Bucket {
 	t.Helper()
 	port := freePort(t)
-	start(t, port, program(t, "fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory", "-public-host", "127.0.0.1:"+port, "-log-level", "error")
+	start(t, port, program(t, "fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend",
+		"memory", "-public-host", "127.0.0.1:"+port, "-log-level", "error")
 	base := "http://127.0.0.1:" + port
 	resp, err := http.Post(base+"/storage/v1/b?project=p", "application/json", strings.NewReader(`{"name": "bucket"}`))
 	if err != nil || resp.StatusCode != http.StatusOK {

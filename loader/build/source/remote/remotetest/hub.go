@@ -80,7 +80,8 @@ func (h *Hub) Expire() {
 
 // Env is the environment for the Hub's clients, with a home of their own.
 func (h *Hub) Env(home string) []string {
-	return []string{"HF_ENDPOINT=" + h.URL, "HF_HOME=" + home, "HF_HUB_OFFLINE=", "TRANSFORMERS_OFFLINE=", "HF_TOKEN=", "HUGGING_FACE_HUB_TOKEN=", "HF_TOKEN_PATH=",
+	return []string{"HF_ENDPOINT=" + h.URL, "HF_HOME=" + home, "HF_HUB_OFFLINE=", "TRANSFORMERS_OFFLINE=",
+		"HF_TOKEN=", "HUGGING_FACE_HUB_TOKEN=", "HF_TOKEN_PATH=",
 		"HF_HUB_CACHE=", "HUGGINGFACE_HUB_CACHE=", "HTTP_PROXY=", "http_proxy="}
 }
 
@@ -97,7 +98,8 @@ func (h *Hub) refuseExpired(w http.ResponseWriter, r *http.Request) bool {
 
 // IsLarge reports whether a file lies in the store.
 func IsLarge(name string) bool {
-	return slices.ContainsFunc([]string{".jsonl", ".txt", ".gz", ".zip", "tokenizer.json"}, func(s string) bool { return strings.HasSuffix(name, s) })
+	return slices.ContainsFunc([]string{".jsonl", ".txt", ".gz", ".zip", "tokenizer.json"},
+		func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
 func entryOf(name string, data []byte) map[string]any {
