@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -134,11 +133,11 @@ func (m *Manifest) encode() ([]byte, error) {
 // ReadManifest reads and checks the manifest of a folder. The error is ErrNotFound if there is
 // none.
 func ReadManifest(fsys FS, dir string) (*Manifest, error) {
-	path := filepath.Join(dir, ManifestName)
+	path := Join(dir, ManifestName)
 	data, err := readSmallFile(fsys, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		cause := ErrNotFound
-		if _, err := fsys.Stat(filepath.Join(dir, checkpointName)); err == nil {
+		if _, err := fsys.Stat(Join(dir, checkpointName)); err == nil {
 			cause = errUnfinished
 		}
 		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: cause}
