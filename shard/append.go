@@ -138,7 +138,7 @@ func (b *Builder) extends(m *Manifest) bool {
 			continue
 		}
 		for j := range info.Shards {
-			if j >= len(s.shards) || s.shards[j].info(s.name, j) != info.Shards[j] {
+			if j >= len(s.shards) || s.shards[j].info(s.name, Part{}, j) != info.Shards[j] {
 				return false
 			}
 		}

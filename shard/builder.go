@@ -34,6 +34,10 @@ type BuilderOptions struct {
 	// Overwrite removes what an earlier build left in the folder, finished or not. With Append it
 	// removes an unfinished addition alone.
 	Overwrite bool
+	// Part, where set, makes this the builder of one partition. Plan identifies what cut the build,
+	// and is part of what must be the same when the part is resumed or merged.
+	Part Part
+	Plan string
 	// Append adds to the finished dataset in the folder. Its documents begin with FirstDocument.
 	Append        bool
 	FirstDocument int64
@@ -57,6 +61,9 @@ func (o BuilderOptions) withDefaults() BuilderOptions {
 
 func (o BuilderOptions) validate() error {
 	if err := o.Schema.validate(); err != nil {
+		return err
+	}
+	if err := o.Part.validate(); err != nil {
 		return err
 	}
 	if o.ShardBytes < minShardBytes || o.ShardBytes > maxShardBytes {
@@ -229,7 +236,7 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		if err := b.holdsLock(); err != nil {
 			return err
 		}
-		open := newShard(b.fs, b.path(ShardName(s.name, len(s.shards))), s.stage, s.hash)
+		open := newShard(b.fs, b.path(b.opts.Part.ShardName(s.name, len(s.shards))), s.stage, s.hash)
 		if err := open.create(b.layout); err != nil {
 			return err
 		}

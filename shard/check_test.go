@@ -17,7 +17,7 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// fixtures are corpora that lie in testdata as folders, by the version of their format.
+// fixtures are corpora that lie in testdata/datasets as folders, by the version of their format.
 var fixtures = map[string]corpus{"all": few(allCols), "plain": few(plain)}
 
 func few(c corpus) corpus {
@@ -260,7 +260,7 @@ func loadFolder(t testing.TB, dir string) *shardtest.FS {
 // In version 1 the shards say nothing of whose they are; the manifest does.
 func TestReplacedVersion1(t *testing.T) {
 	load := func(flip byte) *shardtest.FS {
-		fsys := loadFolder(t, "testdata/v1/plain")
+		fsys := loadFolder(t, "../testdata/datasets/v1/plain")
 		if flip != 0 {
 			for _, n := range []string{"train-00000.arrow", "train-00001.arrow"} {
 				fsys.Flip("/d/"+n, 1600, flip)

@@ -61,7 +61,7 @@ func (b *Builder) checkpointName() string {
 	if b.opts.Append {
 		return additionCheckpointName
 	}
-	return checkpointName
+	return b.opts.Part.checkpointName()
 }
 
 // writeCheckpoint replaces the checkpoint file. begun is false for the first one, which only claims

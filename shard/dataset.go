@@ -63,6 +63,11 @@ func (o ReaderOptions) Open(fsys FS, dir string) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
+	return o.openManifest(fsys, dir, m)
+}
+
+// openManifest opens the shards that a manifest lists.
+func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset, error) {
 	o = o.withDefaults()
 	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema, m.Version),
 		checks: make(chan []byte, maxChecks)}

@@ -24,6 +24,8 @@ var (
 	ErrRange     = errors.New("out of range")                  // a row number or token id that does not exist
 	ErrClosed    = errors.New("closed")                        // use after Close
 	ErrNoSplit   = errors.New("no such split")                 // neither in the dataset nor a name of one
+	ErrOtherPart = errors.New("not a part of this plan")       // Merge: a part or shard of another build
+	ErrNoRows    = errors.New("no example was made")           // Merge: nothing to write a manifest of
 	ErrSchema    = errors.New("row does not match the schema") // columns missing, not asked for, or of the wrong length
 )
 

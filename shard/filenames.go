@@ -99,8 +99,11 @@ func ownName(name string) bool {
 	if _, _, _, ok := parseShardName(name); ok {
 		return true
 	}
+	if _, ok := ofPart(name); ok {
+		return true
+	}
 	switch strings.TrimSuffix(name, tempSuffix) {
-	case ManifestName, RunName, RejectsName, lockName, checkpointName, additionCheckpointName, seenLogName,
+	case ManifestName, RunName, RejectsName, lockName, checkpointName, additionCheckpointName, seenLogName, PlanName,
 		OriginsName, ValOriginsName, OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix:
 		return true
 	}

@@ -25,6 +25,8 @@ type Provenance struct {
 	// Run is marshalled to JSON, which must be an object, and becomes run.json: times, host, speed.
 	// nil writes none.
 	Run any
+	// State is what the builder of a part leaves to the merge.
+	State json.RawMessage
 }
 
 // WriteFile writes a file beside the shards, such as TokenizerName or RejectsName, durably and
@@ -119,6 +121,9 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 	m := &Manifest{Format: "dsload", Version: FormatVersion, Schema: b.opts.Schema, Settings: b.opts.Settings,
 		Tokenizer: p.Tokenizer,
 		Sources:   p.Sources, Counters: p.Counters, Dropped: p.Dropped, Splits: []SplitInfo{}, Files: b.files}
+	if b.opts.Part.isPart() {
+		m.Part = &PartInfo{Number: b.opts.Part.Number, Of: b.opts.Part.Of, Plan: b.opts.Plan, State: p.State}
+	}
 	if m.Counters == nil {
 		m.Counters = map[string]int64{}
 	}
@@ -152,10 +157,10 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 		return nil, fmt.Errorf("encode %s: %w", ManifestName, err)
 	}
 	// Write only what a reader accepts.
-	if m, err = parseManifest(b.path(ManifestName), data); err != nil {
+	if m, err = parseManifest(b.path(b.opts.Part.ManifestName()), data); err != nil {
 		return nil, err
 	}
-	if _, err := b.writeAtomic(ManifestName, bytes.NewReader(data)); err != nil {
+	if _, err := b.writeAtomic(b.opts.Part.ManifestName(), bytes.NewReader(data)); err != nil {
 		return nil, err
 	}
 	if err := b.syncNames(); err != nil {
@@ -169,6 +174,9 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 // removeCheckpoint removes what only an unfinished build needs, the checkpoint last.
 func (b *Builder) removeCheckpoint() error {
 	for _, name := range [...]string{OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix, seenLogName} {
+		if b.opts.Part.isPart() {
+			break
+		}
 		if err := b.fs.Remove(b.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -195,7 +203,7 @@ func (b *Builder) finishSplit(s *buildSplit) (SplitInfo, error) {
 	info := s.stats.info()
 	info.Name = s.name
 	for j := range s.shards {
-		info.Shards = append(info.Shards, s.shards[j].info(s.name, j))
+		info.Shards = append(info.Shards, s.shards[j].info(s.name, b.opts.Part, j))
 	}
 	return info, nil
 }

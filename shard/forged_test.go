@@ -18,13 +18,13 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-var update = flag.Bool("update", false, "write testdata/v2 anew")
+var update = flag.Bool("update", false, "write testdata/datasets/v2 anew")
 
-// The folders in testdata are those that this package writes, and each version of them is read, by
+// The folders in testdata/datasets are those that this package writes, and each version of them is read, by
 // all ways of reading, and verified.
 func TestFixtures(t *testing.T) {
 	for name, c := range fixtures {
-		dir := filepath.Join("testdata", "v2", name)
+		dir := filepath.Join("..", "testdata", "datasets", "v2", name)
 		if *update {
 			if err := errors.Join(os.RemoveAll(dir), c.run(shard.OS(), dir, never)); err != nil {
 				t.Fatal(err)
@@ -37,7 +37,7 @@ func TestFixtures(t *testing.T) {
 			}
 		}
 		for version := 1; version <= shard.FormatVersion; version++ {
-			dir := filepath.Join("testdata", fmt.Sprintf("v%d", version), name)
+			dir := filepath.Join("..", "testdata", "datasets", fmt.Sprintf("v%d", version), name)
 			t.Run(dir, func(t *testing.T) {
 				if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
 					t.Error(damage, err)
@@ -100,11 +100,11 @@ func readEverything(dir string, c corpus) (n int, err error) {
 	return n, nil
 }
 
-// forged is a case of testdata/forged.json, which the tests of the Python package run too: a change
+// forged is a case of testdata/datasets/forged.json, which the tests of the Python package run too: a change
 // to a dataset folder.
 type forged struct {
 	Name string
-	Base string // the folder in testdata
+	Base string // the folder in testdata/datasets
 	File string // what is changed, manifest.json by default
 	Do   string // replace (the default), truncate, append, flip, remove, copy, link, pipe, folder, text
 
@@ -178,7 +178,7 @@ func (f forged) apply(t *testing.T, dir string) {
 // No forged or damaged folder gives a row that is not the dataset's, and none is read to its end
 // without an error. Verify names a file.
 func TestForgedDatasets(t *testing.T) {
-	data, err := os.ReadFile("testdata/forged.json")
+	data, err := os.ReadFile("../testdata/datasets/forged.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestForgedDatasets(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "d")
-			if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", f.Base))); err != nil {
+			if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "testdata", "datasets", f.Base))); err != nil {
 				t.Fatal(err)
 			}
 			f.apply(t, dir)

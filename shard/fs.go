@@ -164,6 +164,29 @@ func (osFS) ReadDir(name string) ([]string, error) {
 	return names, err
 }
 
+// WalkNames calls visit for every name in a folder, in no order.
+func (osFS) WalkNames(dir string, visit func(name string) error) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for {
+		names, err := d.Readdirnames(1024)
+		for _, name := range names {
+			if err := visit(name); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func (osFS) SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
@@ -186,13 +209,13 @@ type lockHolder struct {
 }
 
 // lockDir takes the folder's lock. If another process has it, the error is a *LockedError.
-func lockDir(fsys FS, dir string) (Lock, error) {
+func lockDir(fsys FS, dir, name string) (Lock, error) {
 	host, _ := os.Hostname() // "" if unknown
 	me, err := json.Marshal(lockHolder{PID: os.Getpid(), Host: host, Start: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return nil, err
 	}
-	l, err := fsys.Lock(filepath.Join(dir, lockName), append(me, '\n'))
+	l, err := fsys.Lock(filepath.Join(dir, name), append(me, '\n'))
 	var held *HeldError
 	if errors.As(err, &held) {
 		var h lockHolder

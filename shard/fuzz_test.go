@@ -90,7 +90,7 @@ func FuzzShard(f *testing.F) {
 		images = append(images, small(corpora[k]).build(f))
 	}
 	for k := range fixtures {
-		images = append(images, loadFolder(f, "testdata/v1/"+k))
+		images = append(images, loadFolder(f, "../testdata/datasets/v1/"+k))
 	}
 	for i, image := range images {
 		f.Add(byte(i), image.Files()[name])

@@ -29,6 +29,8 @@ type Manifest struct {
 	Dropped   map[string]int64 `json:"dropped,omitempty"` // documents that filters left out, by the option
 	Splits    []SplitInfo      `json:"splits"`            // those with rows, in the order train, val
 	Files     []FileInfo       `json:"files"`             // other files of the folder, run.json apart
+	Part      *PartInfo        `json:"part,omitempty"`
+	Merged    *MergeInfo       `json:"merged,omitempty"`
 
 	seal string // see Seal
 }
@@ -67,7 +69,8 @@ type SplitInfo struct {
 	Shards  []ShardInfo `json:"shards"`
 }
 
-// ShardInfo describes a shard. The i-th of a split is the file ShardName(split, i).
+// ShardInfo describes a shard. The i-th of a split is the file ShardName(split, i); those of a part
+// or of a merged dataset are named by Part.ShardName, ascending.
 type ShardInfo struct {
 	Name   string `json:"name"`
 	Rows   int64  `json:"rows"`
@@ -114,26 +117,52 @@ func (m *Manifest) encode() ([]byte, error) {
 	for i := range m.Splits {
 		s := &m.Splits[i]
 		w.element(i == 0)
-		w.field("name", s.Name)
-		w.field("examples", s.Examples)
-		w.field("tokens", s.Tokens)
-		w.field("label_tokens", s.LabelTokens)
-		w.field("min_length", s.MinLength)
-		w.field("max_length", s.MaxLength)
-		w.field("max_labels", s.MaxLabels)
-		w.field("lengths", s.Lengths)
+		w.splitHead(s)
 		w.fieldLines("shards", len(s.Shards), func(i int) any { return s.Shards[i] })
 		w.endElement()
 	}
 	w.close()
 	w.lines("files", len(m.Files), func(i int) any { return m.Files[i] })
+	if m.Part != nil {
+		w.member("part", m.Part)
+	}
+	if m.Merged != nil {
+		w.member("merged", m.Merged)
+	}
 	return w.seal()
+}
+
+// splitHead writes the members of a split before its shards.
+func (w *sealedWriter) splitHead(s *SplitInfo) {
+	w.field("name", s.Name)
+	w.field("examples", s.Examples)
+	w.field("tokens", s.Tokens)
+	w.field("label_tokens", s.LabelTokens)
+	w.field("min_length", s.MinLength)
+	w.field("max_length", s.MaxLength)
+	w.field("max_labels", s.MaxLabels)
+	w.field("lengths", s.Lengths)
 }
 
 // ReadManifest reads and checks the manifest of a folder. The error is ErrNotFound if there is
 // none.
 func ReadManifest(fsys FS, dir string) (*Manifest, error) {
-	path := Join(dir, ManifestName)
+	return readManifestFile(fsys, dir, ManifestName)
+}
+
+// ReadPartManifest reads and checks the manifest of a part. The error is ErrNotFound if the part is
+// not finished.
+func ReadPartManifest(fsys FS, dir string, number int) (*Manifest, error) {
+	name := Part{Number: number, Of: MaxParts}.ManifestName()
+	m, err := readManifestFile(fsys, dir, name)
+	if err == nil && (m.Part == nil || m.Part.Number != number) {
+		return nil, corrupt(Join(dir, name), -1, "not the manifest of part %d", number)
+	}
+	return m, err
+}
+
+func readManifestFile(fsys FS, dir, name string) (*Manifest, error) {
+	path := Join(dir, name)
 	data, err := readSmallFile(fsys, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		cause := ErrNotFound
@@ -202,7 +231,7 @@ func (m *Manifest) validate() error {
 			return fmt.Errorf("split %q unknown or out of order", s.Name)
 		}
 		last = n
-		if err := s.validate(m.Version); err != nil {
+		if err := s.validate(m.Version, m.partitions()); err != nil {
 			return fmt.Errorf("split %s: %w", s.Name, err)
 		}
 	}
@@ -216,14 +245,27 @@ func (m *Manifest) validate() error {
 	return nil
 }
 
-func (s *SplitInfo) validate(version int) error {
-	if len(s.Shards) == 0 || len(s.Shards) > maxShardIndex+1 {
+// partitions returns how many parts the shards may be of, 0 for a whole build.
+func (m *Manifest) partitions() int {
+	switch {
+	case m.Part != nil:
+		return m.Part.Of
+	case m.Merged != nil:
+		return m.Merged.Partitions
+	}
+	return 0
+}
+
+func (s *SplitInfo) validate(version, partitions int) error {
+	if len(s.Shards) == 0 || partitions == 0 && len(s.Shards) > maxShardIndex+1 {
 		return fmt.Errorf("%d shards", len(s.Shards))
 	}
 	var rows, tokens int64
+	last := partName{part: -1}
 	for i, sh := range s.Shards {
 		switch {
-		case sh.Name != ShardName(s.Name, i):
+		case partitions > 0 && !validPartName(s.Name, sh.Name, partitions, &last),
+			partitions == 0 && sh.Name != ShardName(s.Name, i):
 			return fmt.Errorf("shard %d is named %q", i, sh.Name)
 		case sh.Rows < 1 || sh.Rows > sh.Bytes || sh.Tokens < sh.Rows ||
 			sh.Tokens > sh.Bytes, sh.Bytes > 2*maxShardBytes:
@@ -244,6 +286,16 @@ func (s *SplitInfo) validate(version int) error {
 		return fmt.Errorf("lengths %d to %d, labels to %d", s.MinLength, s.MaxLength, s.MaxLabels)
 	}
 	return checkLengths(s)
+}
+
+// validPartName checks that a shard has the name of one of a part's, after the last one.
+func validPartName(split, name string, partitions int, last *partName) bool {
+	n, ok := parsePartName(name)
+	if !ok || n.temp || splitNames[n.split] != split || n.part >= partitions || !n.after(*last) {
+		return false
+	}
+	*last = n
+	return true
 }
 
 func validHash(s string) bool {

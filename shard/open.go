@@ -34,7 +34,7 @@ func OpenBuilder(fsys FS, dir string, o BuilderOptions) (_ *Builder, _ *Checkpoi
 	} else if err != nil {
 		return nil, nil, err
 	}
-	lock, err := lockDir(fsys, dir)
+	lock, err := lockDir(fsys, dir, o.Part.lockName())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,6 +55,9 @@ func (b *Builder) restore() (*Checkpoint, error) {
 	names, err := b.fs.ReadDir(b.dir)
 	if err != nil {
 		return nil, err
+	}
+	if b.opts.Part.isPart() {
+		return b.restorePart(names)
 	}
 	has := map[string]bool{}
 	for _, n := range names {
@@ -190,7 +193,13 @@ func (b *Builder) removeStrays(names []string, fresh bool) error {
 // stray reports whether a name was made after the restored checkpoint, or is a left-over temporary
 // file.
 func (b *Builder) stray(name string) bool {
-	if i, index, temp, ok := parseShardName(name); ok {
+	i, index, temp, ok := parseShardName(name)
+	if b.opts.Part.isPart() {
+		var n partName
+		n, ok = parsePartName(name)
+		i, index, temp = n.split, n.index, n.temp
+	}
+	if ok {
 		s := &b.splits[i]
 		if temp {
 			return s.open == nil || index != len(s.shards)
@@ -204,7 +213,7 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 	b.splits[i] = saved.buildSplit
 	s := &b.splits[i]
 	for j := range s.shards {
-		info := s.shards[j].info(s.name, j)
+		info := s.shards[j].info(s.name, b.opts.Part, j)
 		st, err := b.fs.Stat(b.path(info.Name))
 		if err != nil {
 			return err
@@ -217,7 +226,7 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 		return nil
 	}
 	s.prepare(b.layout)
-	open := newShard(b.fs, b.path(ShardName(s.name, len(s.shards))), s.stage, s.hash)
+	open := newShard(b.fs, b.path(b.opts.Part.ShardName(s.name, len(s.shards))), s.stage, s.hash)
 	open.pos, open.tokens, open.blocks = saved.openPos, saved.openTokens, saved.openBlocks
 	for _, k := range open.blocks {
 		open.rows += int64(k.rows)

@@ -118,3 +118,21 @@ func (w *sealedWriter) seal() ([]byte, error) {
 	w.b.WriteString(sealOf(w.b.Bytes()))
 	return w.b.Bytes(), nil
 }
+
+// EncodeSealed returns a sealed file with these members, sorted by name, each on a line.
+func EncodeSealed(members map[string]json.RawMessage) ([]byte, error) {
+	w := newSealedWriter()
+	for _, name := range sortedKeys(members) {
+		w.member(name, members[name])
+	}
+	return w.seal()
+}
+
+// CheckSealed checks a sealed file and returns its seal, 64 hexadecimal digits; file is for
+// messages.
+func CheckSealed(file string, data []byte) (string, error) {
+	if err := checkSeal(file, data); err != nil {
+		return "", err
+	}
+	return string(data[len(data)-len(sealAfter)-sealDigits : len(data)-len(sealAfter)]), nil
+}

@@ -78,3 +78,18 @@ func sameBuild(dir string, have, want BuilderOptions) error {
 	}
 	return nil
 }
+
+// DiffSettings returns the first setting, in sorted order, in which two JSON objects differ.
+func DiffSettings(have, want json.RawMessage) (name, haveValue, wantValue string, differ bool) {
+	return diffSettings(have, want, nil)
+}
+
+// WithSettings returns settings with more members, in sorted order.
+func WithSettings(settings json.RawMessage, more map[string]any) (json.RawMessage, error) {
+	members := map[string]any{}
+	if err := json.Unmarshal(settings, &members); err != nil {
+		return nil, err
+	}
+	maps.Copy(members, more)
+	return json.Marshal(members)
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/zeebo/blake3"
 )
@@ -91,12 +92,18 @@ func (v *verifier) unlisted(m *Manifest) error {
 	adding := slices.Contains(names, additionCheckpointName)
 	for _, n := range names {
 		i, index, temp, ok := parseShardName(n)
+		if p, isPart := parsePartName(n); isPart {
+			if !listed(m, p, n) {
+				v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
+			}
+			continue
+		}
 		if !ok {
 			continue
 		}
 		if s := m.Split(splitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
 			continue // of an addition that is not finished
-		} else if temp || s == nil || index >= len(s.Shards) {
+		} else if temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
 			v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
 		}
 	}
@@ -182,4 +189,16 @@ func (v *verifier) split(info *SplitInfo) {
 		}
 		return nil
 	})
+}
+
+// listed reports whether a manifest lists the shard of a part.
+func listed(m *Manifest, p partName, name string) bool {
+	s := m.Split(splitNames[p.split])
+	if s == nil {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(s.Shards, name, func(sh ShardInfo, name string) int {
+		return strings.Compare(sh.Name, name)
+	})
+	return found
 }

@@ -332,8 +332,8 @@ type committedShard struct {
 	sum, footer         [32]byte
 }
 
-func (c *committedShard) info(split string, i int) ShardInfo {
-	return ShardInfo{Name: ShardName(split, i), Rows: c.rows, Tokens: c.tokens, Bytes: c.bytes,
+func (c *committedShard) info(split string, p Part, i int) ShardInfo {
+	return ShardInfo{Name: p.ShardName(split, i), Rows: c.rows, Tokens: c.tokens, Bytes: c.bytes,
 		BLAKE3: hex.EncodeToString(c.sum[:]),
 		Footer: hex.EncodeToString(c.footer[:])}
 }

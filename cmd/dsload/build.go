@@ -27,6 +27,7 @@ type buildFlags struct {
 	progress string
 	asJSON   bool
 	explain  bool
+	part     partFlags
 	cached   bool
 	http     string
 	notify   []string
@@ -96,6 +97,7 @@ readable as it was until all is added, and copies of held-out documents are left
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
+	f.part.add(flags)
 	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
 	flags.StringArrayVar(&f.notify, "notify", nil,
 		"tell a `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed, resumed; @FILE or env:NAME keeps it secret (repeatable)")
@@ -214,6 +216,12 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	}
 	if !cmd.Flags().Changed("overflow") {
 		o.Overflow = "" // what --pack does
+	}
+	if f.part.given(cmd) {
+		if err := f.part.apply(cmd, args, &o); err != nil {
+			return err
+		}
+		args = o.Sources
 	}
 	if len(args) == 0 && !o.Append && !cmd.Flags().Changed("max-examples") {
 		o.MaxExamples = defaultMaxExamples
@@ -339,9 +347,16 @@ func printPlan(w io.Writer, plan *build.MemoryPlan, asJSON bool) error {
 // describe formats a summary: what was built, what stopped it, what was left out.
 func describe(s *build.Summary) string {
 	var b strings.Builder
+	if s.Partition != "" {
+		fmt.Fprintf(&b, "partition %s\n", s.Partition)
+	}
 	for _, split := range s.Splits {
 		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
 			plural(split.Tokens, "token"), plural(split.Shards, "shard"))
+	}
+	if s.AlreadyBuilt && s.Partition != "" {
+		fmt.Fprintf(&b, "already built: %s: %s\n", s.Out, s.Stopped)
+		return b.String()
 	}
 	if p := s.Packing; p != nil {
 		b.WriteString(describePacking(p))

@@ -20,13 +20,14 @@ func isUsage(err error) bool {
 	var option *loader.OptionError
 	var settings *shard.SettingsError
 	var stale *build.StaleError
+	var plan *build.PlanError
 	var addition *build.AppendError
 	var input *source.InputError
 	if errors.As(err, &input) && input.Offset < 0 && errors.Is(err, fs.ErrNotExist) {
 		return true // the command names a missing file; a source that vanishes later is not wrong usage
 	}
 	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) ||
-		errors.As(err, &addition) ||
+		errors.As(err, &addition) || errors.As(err, &plan) ||
 		anyOf(err, source.ErrUsage, tokenize.ErrFolder, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 
@@ -53,7 +54,7 @@ func isCorrupt(err error) bool {
 		errors.As(err, &file) && errors.Is(err, shard.ErrTooLarge) ||
 		anyOf(err, source.ErrBinary, source.ErrCorrupt, source.ErrTruncated, source.ErrMalformed, source.ErrTooLarge,
 			source.ErrNoDocuments, source.ErrUnsupported, source.ErrUnknownField,
-			tokenize.ErrFormat, shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion)
+			tokenize.ErrFormat, shard.ErrOtherPart, shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion)
 }
 
 func isInterrupted(err error) bool {

@@ -6,6 +6,8 @@ import "github.com/spf13/cobra"
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newBuildCommand(),
+		newPlanCommand(),
+		newMergeCommand(),
 		newServeCommand(),
 		newInspectCommand(),
 		newVerifyCommand(),
@@ -15,6 +17,7 @@ func commands() []*cobra.Command {
 		newTokenizerCommand(),
 		newBenchCommand(),
 		newDoctorCommand(),
+		newHealthCommand(),
 		newVersionCommand(),
 	}
 }

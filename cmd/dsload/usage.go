@@ -212,6 +212,9 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// globEscaper makes a pattern that matches a name alone.
+var globEscaper = strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "\\", "\\\\")
+
 // isDataset reports whether dir looks like a finished dataset.
 func isDataset(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, shard.ManifestName))
@@ -220,6 +223,9 @@ func isDataset(dir string) bool {
 	}
 	for _, split := range []string{"train", "val"} {
 		if _, err := os.Lstat(filepath.Join(dir, split+"-00000.arrow")); err == nil {
+			return true
+		}
+		if parts, err := filepath.Glob(filepath.Join(globEscaper.Replace(dir), split+"-p*.arrow")); err == nil && len(parts) > 0 {
 			return true
 		}
 	}

@@ -57,6 +57,10 @@ func (b *build) openBase(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if m.Merged != nil {
+		return loader.BadOption("append", "", fmt.Sprintf(
+			"%s was built in partitions and keeps nothing that additions could be compared with; build the new sources into a folder of their own, and serve both", o.Out))
+	}
 	b.base = &base{manifest: m, number: 1}
 	rendered, err := b.additionSettings(m.Settings)
 	if err != nil {

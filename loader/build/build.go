@@ -62,6 +62,7 @@ type build struct {
 	idle          chan *job
 	readErr       error // of the sources; set before ordered is closed
 	ended         bool  // the sources were read to their end; likewise
+	scan          *scan // where a plan is made instead of a dataset
 	workers       []*worker
 }
 
@@ -100,12 +101,27 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	if err := b.checkEnds(); err != nil {
 		return nil, err
 	}
+	if o.Partition != nil {
+		if err := b.checkPlan(); err != nil {
+			return nil, err
+		}
+	}
 	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.shards)
+	if errors.Is(err, shard.ErrFinished) && o.Partition != nil {
+		return b.finishedPart()
+	}
 	if errors.Is(err, shard.ErrFinished) {
 		if b.base != nil {
 			return b.appended()
 		}
 		return b.finished()
+	}
+	var locked *shard.LockedError
+	if o.Partition != nil && errors.As(err, &locked) {
+		if err := b.close(); err != nil {
+			return nil, err
+		}
+		return runTwin(ctx, o, locked)
 	}
 	if err != nil {
 		return nil, advise(err)
@@ -131,6 +147,7 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	}
 	textBytes, _ := b.phases[0].set.EstimateBytes()
 	f.hold = newHoldout(held, expectedExamples(o, textBytes))
+	f.beginPart()
 	f.openSeen()
 	if err := f.loadBase(); err != nil {
 		return nil, errors.Join(err, f.closeSeen())

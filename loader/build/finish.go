@@ -38,11 +38,14 @@ func (f *flusher) endPhase() {
 // finish commits the dataset and returns its summary.
 func (f *flusher) finish() (*Summary, error) {
 	s, b := &f.state, f.b
+	if b.opts.Partition != nil {
+		return f.finishPart()
+	}
 	if s.Examples == 0 {
 		return nil, errors.Join(f.noExamples(), f.builder.Forget())
 	}
-	if name, data := b.tokenizer.Details().File(); data != nil && b.base == nil {
-		if err := f.builder.WriteFile(name, bytes.NewReader(data)); err != nil {
+	if b.base == nil {
+		if err := f.writeTokenizer(); err != nil {
 			return nil, err
 		}
 	}
@@ -63,14 +66,8 @@ func (f *flusher) finish() (*Summary, error) {
 	}
 	sum := f.summary()
 	provenance := shard.Provenance{
-		Tokenizer: shard.TokenizerInfo{
-			Name: b.tokenizer.Name(), Fingerprint: b.tokenizer.Fingerprint(), VocabSize: b.tokenizer.VocabSize(),
-			Special: roles(b.tokenizer.Special()),
-		},
-		Sources:  f.sources(),
-		Counters: f.counters(),
-		Dropped:  s.DroppedBy,
-		Run:      f.runRecord(sum),
+		Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: f.counters(), Dropped: s.DroppedBy,
+		Run: f.runRecord(sum),
 	}
 	if b.base != nil {
 		b.base.addTo(&provenance)
@@ -82,6 +79,23 @@ func (f *flusher) finish() (*Summary, error) {
 	sum.addSplits(manifest)
 	sum.Packing = Packed(manifest)
 	return sum, nil
+}
+
+// writeTokenizer puts the tokenizer's file beside the shards. Of the parts of a plan the first does.
+func (f *flusher) writeTokenizer() error {
+	if p := f.b.opts.Partition; p != nil && p.Number > 0 {
+		return nil
+	}
+	name, data := f.b.tokenizer.Details().File()
+	if data == nil {
+		return nil
+	}
+	return f.builder.WriteFile(name, bytes.NewReader(data))
+}
+
+func (b *build) tokenizerInfo() shard.TokenizerInfo {
+	return shard.TokenizerInfo{Name: b.tokenizer.Name(), Fingerprint: b.tokenizer.Fingerprint(),
+		VocabSize: b.tokenizer.VocabSize(), Special: roles(b.tokenizer.Special())}
 }
 
 // sources lists what was read, phase by phase. An input that a budget left in the middle has no
@@ -175,7 +189,7 @@ func (f *flusher) notes() (notes []string) {
 			notes = append(notes, membersNote(m))
 		}
 	}
-	if short := o.MaxValExamples - s.Val; short > 0 {
+	if short := o.MaxValExamples - s.Val; short > 0 && o.Partition == nil {
 		add("held out %d of the %d examples asked for: the sources gave no more", s.Val, o.MaxValExamples)
 	}
 	if s.Ends[0].Stopped == stoppedAtEnd && slices.Contains(s.CutBy, "max-examples") {

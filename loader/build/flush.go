@@ -28,6 +28,7 @@ type flusher struct {
 	pack    *packing // nil where rows are not packed
 	state   cursor   // what a checkpoint saves besides the open shards
 	origins originFiles
+	copies  copyReader // of a partition
 
 	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
 	// reached when the last rows were packed.
@@ -69,6 +70,7 @@ func (f *flusher) run(ctx context.Context) error {
 		}
 		err := f.flush(j)
 		f.state.Position, f.state.SourceBytes = j.next, j.read
+		mark := j.mark
 		f.b.recycle(j)
 		switch {
 		case err != nil:
@@ -77,6 +79,9 @@ func (f *flusher) run(ctx context.Context) error {
 			return errStopped
 		}
 		f.b.meter.publish(&f.state)
+		if mark != nil {
+			f.b.scan.border(f, mark)
+		}
 		f.show()
 		if f.due() {
 			if err := f.checkpoint(); err != nil {
@@ -172,6 +177,9 @@ func (f *flusher) document(j *job, d *document) error {
 	if d.Forced {
 		s.Forced++
 	}
+	if f.b.scan != nil && f.b.scan.skips(s) {
+		return nil
+	}
 	if s.Verdict == toTrain && s.TrainFull {
 		f.cutBy("max-examples")
 		return nil
@@ -246,8 +254,10 @@ func (f *flusher) write(split string, row *shard.Example) error {
 	case o.MaxTokens > 0 && f.cutTokens(row):
 		return nil
 	}
-	if err := f.builder.Append(split, row); err != nil {
-		return err
+	if f.b.scan == nil {
+		if err := f.builder.Append(split, row); err != nil {
+			return err
+		}
 	}
 	f.since++
 	s.Tokens += int64(len(row.InputIDs) + len(row.Labels))
@@ -364,6 +374,9 @@ func (f *flusher) due() bool {
 
 // checkpoint makes everything up to the end of the last job durable.
 func (f *flusher) checkpoint() error {
+	if f.b.scan != nil {
+		return nil
+	}
 	f.state.Cutter = f.cutter.State()
 	if err := f.saveSeen(); err != nil {
 		return err

@@ -54,12 +54,18 @@ func (b *build) formats() map[string]int {
 
 // describeInputs names the inputs and their formats.
 func (b *build) describeInputs() string {
-	n := 0
+	n, set := 0, b.phases[0].set
 	for i := range b.phases {
+		if b.phases[i].set.Len() > 0 {
+			set = b.phases[i].set
+		}
 		n += b.phases[i].set.Len()
 	}
+	if n == 0 {
+		return "nothing: what is left for this partition is empty"
+	}
 	if n == 1 {
-		if in, err := b.phases[0].set.Input(0); err == nil {
+		if in, err := set.Input(0); err == nil {
 			only := sourceName(in.URI) + " as " + string(in.Format)
 			if in.Compression != source.Plain && string(in.Compression) != string(in.Format) {
 				only += ", " + string(in.Compression)

@@ -53,6 +53,7 @@ type job struct {
 	next      source.Position // where reading goes on after this job
 	read      int64           // bytes of the sources read up to here
 	last      bool            // the sources end after it
+	mark      *mark           // of a plan: a partition ends with this job
 
 	// Filled by the worker.
 	ids     []uint32 // of all documents of the job, back to back
@@ -112,7 +113,7 @@ func (j *job) reset() {
 	}
 	clear(j.documents) // errors must not outlive their job
 	j.raw, j.ids, j.mask, j.keys, j.documents = j.raw[:0], j.ids[:0], j.mask[:0], j.keys[:0], j.documents[:0]
-	j.stopped = false
+	j.stopped, j.mark = false, nil
 }
 
 // record describes the document's bytes to package example, which does not know package source.

@@ -35,7 +35,7 @@ type Options struct {
 	ValSources []string
 	// Out is the dataset folder, or that of a bucket: s3://BUCKET/PATH or gs://BUCKET/PATH. Default
 	// "./dsload-data".
-	Out string
+	Out string `json:"-"`
 	// Tokenizer is a built-in name, a folder or a file. Output. Default "gpt2".
 	Tokenizer string
 	// TokenizerPattern is the split of a .tiktoken file that does not say its own: a name of
@@ -43,7 +43,7 @@ type Options struct {
 	TokenizerPattern string
 	// LoadedTokenizer, where set, is used instead of loading Tokenizer, which then only names it.
 	// Output.
-	LoadedTokenizer *tokenize.Tokenizer
+	LoadedTokenizer *tokenize.Tokenizer `json:"-"`
 
 	// Format of the sources. Output. Default source.Auto.
 	Format source.Format
@@ -106,38 +106,41 @@ type Options struct {
 	// ShardBytes is the size at which a shard is closed. Output. Default 64 MiB.
 	ShardBytes int64
 	// Memory caps the whole process in bytes. Default: DefaultMemory.
-	Memory int64
+	Memory int64 `json:"-"`
 	// Workers is the number of tokenizing goroutines. Default: the CPU quota.
-	Workers int
+	Workers int `json:"-"`
 	// CheckpointEvery is the number of examples after which a checkpoint is due. Default 1000.
 	CheckpointEvery int64
 	// OnBadRecord is what happens at a bad record. A build that failed at one may be resumed with
 	// SkipBadRecord. Output. Default FailAtBadRecord.
 	OnBadRecord OnBadRecord
 	// Overwrite starts afresh in a folder that holds another build.
-	Overwrite bool
+	Overwrite bool `json:"-"`
 	// Append adds the sources to the finished dataset in Out, with the settings that it was built
 	// with. Budgets are of the addition alone. With it, Overwrite gives up an unfinished addition
 	// and nothing else. Output.
 	Append bool
+	// Partition, where set, is the one of a plan that is built; the options marked "Output" are then
+	// those of the plan.
+	Partition *Partition `json:"-"`
 
 	// Stdin is what the source "-" reads.
-	Stdin io.Reader
+	Stdin io.Reader `json:"-"`
 	// FS is the file system that the dataset is written to. Default: the operating system's.
-	FS shard.FS
+	FS shard.FS `json:"-"`
 	// Progress, where set, is called a few times a second from one goroutine while a build runs.
-	Progress func(Progress)
+	Progress func(Progress) `json:"-"`
 	// Notice, where set, is called with what a user wants to know while the build runs: the format
 	// that was found, where an earlier run is resumed.
-	Notice func(string)
+	Notice func(string) `json:"-"`
 	// Resuming, where set, is called once where an earlier run of the same build is resumed, with what
 	// it had done.
-	Resuming func(Counters)
+	Resuming func(Counters) `json:"-"`
 	// Monitor, where set, shows the build while it runs.
-	Monitor *Monitor
+	Monitor *Monitor `json:"-"`
 	// Beside is what the process holds besides the build, such as a page that shows it, in bytes. It
 	// is taken from Memory.
-	Beside int64
+	Beside int64 `json:"-"`
 	// checkpointInterval is the shortest time between checkpoints. Default
 	// defaultCheckpointInterval; tests set it to a nanosecond.
 	checkpointInterval time.Duration

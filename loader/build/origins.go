@@ -32,6 +32,9 @@ func (o *originFiles) path(phase int) string {
 
 // note takes a record, in the order of reading. Only the first of a document counts.
 func (o *originFiles) note(s *cursor, r *source.Record) error {
+	if o.b.scan != nil || o.b.opts.Partition != nil {
+		return nil
+	}
 	for len(s.Origins) <= s.Phase {
 		// A checkpoint of a version that noted no origins knows nothing of the documents before.
 		s.Origins = append(s.Origins, origins.Writer{Failed: s.Documents > 0 && s.Phase == phaseTrain})

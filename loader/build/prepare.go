@@ -105,6 +105,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
+		Only: o.Partition.rangeOf(len(b.phases)),
 	}}
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
@@ -157,7 +158,10 @@ func (b *build) renderSettings(context.Context) error {
 	if b.base != nil {
 		b.shards.Append, b.shards.FirstDocument = true, b.base.first
 	}
-	return err
+	if err != nil || o.Partition == nil {
+		return err
+	}
+	return b.renderPart()
 }
 
 func (b *build) planMemory(context.Context) (err error) {

@@ -40,8 +40,12 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 			j.raw = append(j.raw, staged...)
 			j.documents = append(j.documents, document{Record: record, raw: span{start, len(j.raw)}})
 			j.next = reader.Position()
+			j.mark = b.scan.inside(&j.next)
 			next()
-			if err != nil || len(j.raw) >= jobTextBytes || len(j.documents) == b.plan.maxRecords ||
+			if err == nil && j.mark == nil {
+				j.mark = b.scan.between(&record)
+			}
+			if err != nil || j.mark != nil || len(j.raw) >= jobTextBytes || len(j.documents) == b.plan.maxRecords ||
 				len(staged) > pieceBytes {
 				break // a record longer than a piece travels alone, under a lease of its own
 			}

@@ -173,8 +173,8 @@ func (f *flusher) shape(j *job, d *document) (dropped bool, err error) {
 		s.Names = d.names
 	}
 	reason := d.dropped
-	if reason == shape.Kept && f.seen != nil {
-		isCopy, err := f.seen.Add(j.keys[d.key.start:d.key.end])
+	if reason == shape.Kept && f.b.opts.Dedup != shape.None {
+		isCopy, err := f.isCopy(j, d)
 		switch {
 		case err != nil || !isCopy:
 			return false, err
@@ -198,13 +198,30 @@ func (f *flusher) shape(j *job, d *document) (dropped bool, err error) {
 	return true, nil
 }
 
+// isCopy reports whether a document is a copy of one before it.
+func (f *flusher) isCopy(j *job, d *document) (bool, error) {
+	if p := f.b.opts.Partition; p != nil {
+		return f.copies.has(p.Plan, p.Number, f.state.Phase, d.Ordinal)
+	}
+	isCopy, err := f.seen.Add(j.keys[d.key.start:d.key.end])
+	if isCopy && f.b.scan != nil {
+		f.b.scan.copy(f.state.Phase, d.Ordinal)
+	}
+	return isCopy, err
+}
+
 // openSeen makes the record of documents that were seen, empty.
 func (f *flusher) openSeen() {
 	o := &f.b.opts
-	if o.Dedup == shape.None {
-		return
+	if o.Dedup == shape.None || o.Partition != nil {
+		return // a plan says which documents are copies
 	}
-	log, scratch := f.builder.SeenPaths()
+	var log, scratch string
+	if f.b.scan != nil {
+		log, scratch = f.b.scan.seenPaths()
+	} else {
+		log, scratch = f.builder.SeenPaths()
+	}
 	f.seen = shape.NewSeen(o.Dedup, o.FS, log, scratch, f.b.plan.seenPool)
 }
 

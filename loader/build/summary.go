@@ -36,6 +36,7 @@ type Summary struct {
 	AlreadyBuilt    bool     `json:"already_built,omitempty"`
 	Resumed         bool     `json:"resumed,omitempty"`
 	ResumedAt       int64    `json:"resumed_at,omitempty"` // examples that earlier runs had written
+	Partition       string   `json:"partition,omitempty"`  // where only one of a plan was built, such as "3/16"
 	Seconds         float64  `json:"seconds"`              // of this run
 	MBPerSecond     float64  `json:"mb_per_s"`
 	TokensPerSecond float64  `json:"tokens_per_s"`

@@ -21,6 +21,10 @@ type worker struct {
 	chat      *chatWorker // nil where no input holds conversations
 	filter    *shape.Filter
 	sketcher  *shape.Sketcher
+	// of a plan: counts reports that the content of documents is of no interest, skip that their ids
+	// are of none
+	counts bool
+	skip   func(*document) bool
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
@@ -53,6 +57,9 @@ func (w *worker) trim() {
 // run formats and tokenizes a job. It reports false where a template had to stop: the job is
 // unfinished.
 func (w *worker) run(j *job) bool {
+	if w.counts {
+		return true
+	}
 	for i := range j.documents {
 		d := &j.documents[i]
 		if d.Err != nil || !w.judgeFields(j, d) {
@@ -77,6 +84,9 @@ func (w *worker) run(j *job) bool {
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
 		d.replaced = int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)
+		if w.skip != nil && w.skip(d) {
+			continue
+		}
 		if isChat {
 			w.chat.encode(j, d)
 			continue

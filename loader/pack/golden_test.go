@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write testdata/pack.json")
+var update = flag.Bool("update", false, "write testdata/pack.json at the root")
 
 // goldenCase is a packing that readers in other languages are held against.
 type goldenCase struct {
@@ -54,7 +54,7 @@ func TestGolden(t *testing.T) {
 			c.Rows = append(c.Rows, row)
 		}
 	}
-	const path = "testdata/pack.json"
+	const path = "../../testdata/pack.json"
 	if *update {
 		data, err := json.Marshal(got)
 		if err != nil {

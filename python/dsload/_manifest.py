@@ -1,6 +1,6 @@
 """manifest.json: read and checked by the rules of shard/FORMAT.md, which are the server's.
 
-Every fault is a Corrupt with the file and the reason. testdata/forged.json of the shard package lists forged datasets; the tests of both
+Every fault is a Corrupt with the file and the reason. testdata/datasets/forged.json lists forged datasets; the tests of both
 readers use it.
 """
 
@@ -24,7 +24,8 @@ _SEAL = re.compile(rb'  "blake3": "([0-9a-f]{64})"\n}\n\Z')
 _SEAL_BYTES = 81
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}\Z")
-_OWN = re.compile(r"(?:(?:manifest|run)\.json|build\.lock|build\.checkpoint)\Z|.*\.(?:tmp|arrow)\Z")
+_OWN = re.compile(r"(?:(?:manifest|run|plan|part-p\d{5})\.json|part-p\d{5}\.(?:checkpoint|lock|plan)|build\.lock|build\.checkpoint)\Z|.*\.(?:tmp|arrow)\Z")
+_PART = re.compile(r"(train|val)-p(\d{5})-(\d{5})(?:-cut)?\.arrow\Z", re.ASCII)
 _SPLITS = ("train", "val")
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -143,13 +144,16 @@ class _Rules:
         special = self._object(tokenizer.get("special") or {}, "special tokens")
         for role in special:
             self._int(special, role, 0, vocabulary - 1, "special tokens")
+        merged = 0
+        if m.get("merged") is not None:
+            merged = self._int(self._object(m["merged"], "merged"), "partitions", 1, _MAX_SHARDS, "merged")
         last = -1
         for split in self._list(m.get("splits"), "splits"):
             number = _SPLITS.index(split["name"]) if isinstance(split, dict) and split.get("name") in _SPLITS else -1
             if number <= last:
                 self._bad(f"split {_short(split)} unknown or out of order")
             last = number
-            self._split(split, version)
+            self._split(split, version, merged)
         seen = set()
         for file in self._list(m.get("files") or [], "files"):
             name = self._object(file, "file").get("name")
@@ -158,14 +162,24 @@ class _Rules:
             self._int(file, "bytes", 0, (1 << 63) - 1, f"file {name}")
             seen.add(name)
 
-    def _split(self, s: dict[str, Any], version: int) -> None:
+    def _part_name(self, name: object, split: str, merged: int, last: tuple[int, int]) -> tuple[str, tuple[int, int]]:
+        """The name of a shard of a merged dataset, with its place; "" where it cannot follow the last one."""
+        found = _PART.match(name) if isinstance(name, str) else None
+        if found is None or found[1] != split or int(found[2]) >= merged or (int(found[2]), int(found[3])) <= last:
+            return "", last
+        return found[0], (int(found[2]), int(found[3]))
+
+    def _split(self, s: dict[str, Any], version: int, merged: int) -> None:
         where = f"split {s['name']}"
         shards = self._list(s.get("shards"), f"{where}: shards")
-        if not 1 <= len(shards) <= _MAX_SHARDS:
+        if not 1 <= len(shards) <= (_MAX_SHARDS if not merged else 1 << 31):
             self._bad(f"{where}: {len(shards)} shards")
         rows = tokens = 0
+        last = (-1, -1)
         for i, shard in enumerate(shards):
             name = f"{s['name']}-{i:05d}.arrow"
+            if merged:
+                name, last = self._part_name(self._object(shard, f"{where}: shard {i}").get("name"), s["name"], merged, last)
             if self._object(shard, f"{where}: shard {i}").get("name") != name:
                 self._bad(f"{where}: shard {i} is named {_short(shard.get('name'))}")
             size = self._int(shard, "bytes", 1, _MAX_SHARD_BYTES, name)

@@ -26,7 +26,7 @@ TORCH = "torch==2.15.0"
 PURE = ["filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "setuptools"]
 TRAINERS = ["transformers==5.23.0", "tqdm", "psutil"]
 # These name torch as a dependency, and pip would then bring what this script leaves out.
-NO_DEPS = ["accelerate", "pytorch-lightning", "torchmetrics", "lightning-utilities", "torchdata"]
+NO_DEPS = ["accelerate", "pytorch-lightning", "torchmetrics", "lightning-utilities", "torchdata", "trl"]
 SYMBOL = re.compile(r"^(cu|nv|nccl|Nv)[A-Za-z0-9_]*$")
 
 

@@ -20,7 +20,7 @@ import pytest
 import dsload
 from dsload import RandomAccess
 
-TESTDATA = pathlib.Path(__file__).resolve().parent.parent.parent / "shard" / "testdata"
+TESTDATA = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets"
 FOLDERS = ["v1/all", "v1/plain", "v2/all", "v2/plain"]
 LISTS = ("input_ids", "labels", "loss_mask", "segments")
 

@@ -19,7 +19,7 @@ from dsload._inprocess import InProcess
 from dsload._query import Query
 from dsload.errors import Corrupt, DsloadError
 
-TESTDATA = pathlib.Path(__file__).resolve().parent.parent.parent / "shard" / "testdata"
+TESTDATA = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets"
 FORGED = json.loads((TESTDATA / "forged.json").read_text())
 FOLDERS = ["v1/all", "v1/plain", "v2/all", "v2/plain"]
 

@@ -11,7 +11,7 @@ from conftest import REPOSITORY
 
 from dsload import _order
 
-GOLDEN = REPOSITORY / "loader" / "serve" / "sampler" / "testdata" / "order.json"
+GOLDEN = REPOSITORY / "testdata" / "order.json"
 
 
 def made_up_lengths(sources: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -16,7 +16,7 @@ import dsload
 from dsload import Loader
 from dsload._packing import POLICIES, cut_segments, pack, varlen
 
-GOLDEN = pathlib.Path(__file__).resolve().parent.parent.parent / "loader" / "pack" / "testdata" / "pack.json"
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "pack.json"
 PACKED = POLICIES[1:]
 
 

@@ -115,6 +115,9 @@ type Options struct {
 	// ScratchDir is where lists of files go that are too long for memory. Default: the system's
 	// folder for temporary files.
 	ScratchDir string
+	// Only, where set, is what the set has instead of what Args lead to: a range of the inputs of a
+	// plan. Output.
+	Only *Range
 	// Stdin is what "-" reads.
 	Stdin io.Reader
 	// Done, where not nil, ends the reading of remote files once it is closed.

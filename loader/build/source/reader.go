@@ -21,6 +21,8 @@ type Reader struct {
 	read int64    // bytes on disk of the inputs before it
 	list hash.Hash
 	err  error // sticky
+
+	spans spans
 }
 
 // A stream is an open input.
@@ -44,6 +46,8 @@ func (s *Set) Reader(at Position) (*Reader, error) {
 		if err := s.compare(&at); err != nil {
 			return nil, err
 		}
+	} else if s.only != nil {
+		at = s.begin()
 	}
 	if at.Input < 0 || at.Input > s.Len() || len(at.Done) != s.partOf(at.Input) || at.Offset < 0 || at.Row < 0 ||
 		at.Ordinal < 0 {
@@ -72,6 +76,7 @@ func (s *Set) Reader(at Position) (*Reader, error) {
 // countRead adds up what the inputs before the position hold on disk.
 func (r *Reader) countRead() error {
 	done := len(r.at.Done)
+	r.read = -r.set.origin(0)
 	for i := range done {
 		r.read += max(0, r.set.known[i].Size)
 	}
@@ -100,7 +105,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 		if r.open == nil {
 			if r.at.Input == r.set.Len() {
 				r.err = io.EOF
-				if r.at.Ordinal == 0 {
+				if r.at.Ordinal == 0 && r.set.only == nil {
 					r.err = r.set.noDocuments()
 				}
 				return dst, r.err
@@ -110,6 +115,12 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 		}
 		s := r.open
+		if r.rangeEnded() {
+			if r.err = r.finishInput(); r.err != nil {
+				return dst, r.err
+			}
+			continue
+		}
 		*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format}
 		out, err := s.next(dst, rec)
 		if err == io.EOF {
@@ -301,6 +312,12 @@ func (r *Reader) goOn() error {
 		return nil
 	}
 	in := &r.in
+	origin := r.set.origin(at.Input)
+	if r.win.offset() < origin {
+		if err := r.seekRange(origin); err != nil {
+			return r.inputError(err)
+		}
+	}
 	if r.win.offset() > at.Offset {
 		return &SourceChangedError{URI: in.URI, What: "content",
 			Was: fmt.Sprintf("a header of at most %d bytes", at.Offset), Is: "a longer one"}
@@ -316,7 +333,7 @@ func (r *Reader) goOn() error {
 		return &SourceChangedError{URI: in.URI, What: "size",
 			Was: fmt.Sprintf("at least %d bytes of text", at.Offset), Is: fmt.Sprint(r.win.offset())}
 	}
-	if sum := r.win.sum(); sum != at.Sum {
+	if sum := r.win.sum(); sum != at.Sum && at.Offset > origin {
 		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
 			Is: sum.String() + fmt.Sprintf(" over the first %d bytes", at.Offset)}
 	}
@@ -340,6 +357,11 @@ func (r *Reader) finishInput() error {
 			return r.inputError(err)
 		}
 		done = Finished{Bytes: r.win.offset(), Sum: r.win.sum()}
+		if err := r.checkRange(done.Sum); err != nil {
+			return err
+		}
+		r.endSpan(r.win.offset())
+		r.spans.from = 0
 	}
 	r.read += s.consumed(&r.win)
 	if s.raw != nil {

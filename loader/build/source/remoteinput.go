@@ -131,7 +131,7 @@ func hasHeader(f Format) bool { return f == CSV || f == Recipes }
 // position.
 func (r *Reader) jump() error {
 	at := &r.at
-	if !r.win.sums.restoreState(at.Sums.XXH3) || r.win.sums.size != uint64(at.Offset) ||
+	if !r.win.sums.restoreState(at.Sums.XXH3) || r.win.sums.size != uint64(at.Offset-r.set.origin(at.Input)) ||
 		r.win.sums.Sum() != at.Sum {
 		return problemf(ErrCorrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
 	}

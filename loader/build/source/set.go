@@ -60,6 +60,7 @@ type Set struct {
 	total     int64 // bytes on disk, -1 where unknown
 	needs     needs
 	formats   map[Format]int
+	only      *Range // of a partition; nil for all
 	notes     []string
 }
 
@@ -92,6 +93,9 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	}()
 	if s.filter, err = newFilter(o.Include, o.Exclude); err != nil {
 		return nil, err
+	}
+	if o.Only != nil {
+		return s, s.openRange(o.Only)
 	}
 	for i, arg := range o.Args { // all are looked at before the first is read
 		if err := s.check(i, arg); err != nil {

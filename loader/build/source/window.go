@@ -21,13 +21,19 @@ type window struct {
 	limit  int64 // the offset at which the window ends, as if the input did; noLimit for none
 	ahead  int   // bytes in buf from w on that were read and lie after the limit
 	hasher xxh3.Hasher
-	sums   *resumableSum // in its place, where the state of the checksum is kept
+	// of a plan's reader: over what was consumed since the last mark
+	span     xxh3.Hasher
+	spanning bool
+	sums     *resumableSum // in its place, where the state of the checksum is kept
 }
 
 func (w *window) reset(src io.Reader, limit int) {
 	w.src, w.r, w.w, w.hashed, w.base, w.max, w.err = src, 0, 0, 0, 0, limit, nil
 	w.limit, w.ahead = noLimit, 0
 	w.hasher.Reset()
+	if w.spanning {
+		w.span.Reset()
+	}
 	w.sums = nil
 }
 
@@ -133,6 +139,9 @@ func (w *window) hash() {
 		} else {
 			w.hasher.Write(p) // neither
 		}
+		if w.spanning {
+			w.span.Write(w.buf[w.hashed:w.r])
+		}
 		w.hashed = w.r
 	}
 }
@@ -143,7 +152,11 @@ func (w *window) sum() Sum {
 	if w.sums != nil {
 		return w.sums.Sum()
 	}
-	h := w.hasher.Sum128()
+	return hasherSum(&w.hasher)
+}
+
+func hasherSum(hasher *xxh3.Hasher) Sum {
+	h := hasher.Sum128()
 	var s Sum
 	binary.BigEndian.PutUint64(s[:8], h.Hi)
 	binary.BigEndian.PutUint64(s[8:], h.Lo)

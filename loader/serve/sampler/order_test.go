@@ -294,7 +294,7 @@ func TestOrderIsGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const file = "testdata/order.json"
+	const file = "../../../testdata/order.json"
 	if *update {
 		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build"
+	"github.com/spf13/cobra"
+)
+
+func newMergeCommand() *cobra.Command {
+	var o build.MergeOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "merge DIR",
+		Short: "Check the partitions of a plan in a folder and join them into a dataset",
+		Long: `Checks that every partition of the plan is there, that all have the settings, the
+tokenizer and the columns of the plan, and that each shard has its checksums; then writes the
+manifest. No row is moved, except where --max-examples, --max-val-examples or --max-tokens
+ends the dataset inside a shard: that one is copied up to there, and what follows is removed.`,
+		Example: "  dsload merge data\n  dsload merge data --quick    # sizes and footers, for very large datasets",
+		Args:    folders(exactArgs(1, "one folder of partitions")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Dir = args[0]
+			setRuntimeLimit(loader.DefaultMemory())
+			s, err := build.Merge(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
+			}
+			return writeText(cmd.OutOrStdout(), describeMerge(s))
+		},
+	}
+	cmd.Flags().BoolVar(&o.Quick, "quick", false, "compare sizes and footers of the shards, and do not read their rows")
+	cmd.Flags().IntVar(&o.Workers, "workers", 0, "shards compared at once (default the CPU quota)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as one JSON object")
+	return cmd
+}
+
+func describeMerge(s *build.MergeSummary) string {
+	var b strings.Builder
+	for _, split := range s.Splits {
+		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"), plural(split.Tokens, "token"),
+			plural(split.Shards, "shard"))
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(&b, "note: %s\n", flagNames(note))
+	}
+	if s.Removed > 0 {
+		fmt.Fprintf(&b, "removed: %s that a budget left out\n", plural(s.Removed, "shard"))
+	}
+	if s.Already {
+		fmt.Fprintf(&b, "already merged: %s\n", s.Out)
+		return b.String()
+	}
+	fmt.Fprintf(&b, "merged %s into %s in %.1f s, peak memory %s\n", plural(s.Partitions, "partition"), s.Out, s.Seconds,
+		formatSize(s.PeakRSS))
+	return b.String()
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/shard"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func newPlanCommand() *cobra.Command {
+	var f buildFlags
+	var partitions int
+	var out string
+	cmd := &cobra.Command{
+		Use:   "plan --partitions N [build flags] SOURCE...",
+		Short: "Cut a build into partitions that other machines build",
+		Long: `Reads the sources once, without tokenizing them, and writes a plan: where each of N
+partitions begins, with which document, and what the documents before it decide. Each
+partition is then built anywhere with 'dsload build --plan', into the same folder, and
+'dsload merge' writes the manifest. The dataset has the rows of the single build, in its order.
+
+Plain text, WikiText, JSON lines and CSV are cut between records; compressed files stay whole.
+Partitions have about the same bytes. The plan holds the flags of the build: what the sources,
+the tokenizer and the files named by flags hold must be the same wherever a partition is built,
+under the same paths.`,
+		Example: `  dsload plan --partitions 16 --out plan.json --max-length 1024 'corpus/*.jsonl'
+  dsload build --plan plan.json --partition 0/16 --out data    # and 1/16 … 15/16, anywhere
+  dsload merge data`,
+		Args: minArgs(1, "one or more sources"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runPlan(cmd, args, &f, partitions, out)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVarP(&partitions, "partitions", "n", 0, "how many partitions to cut")
+	flags.StringVarP(&out, "out", "o", "plan.json", "file of the plan")
+	f.addTextFlags(flags)
+	f.addShapeFlags(flags)
+	f.addLimitFlags(flags)
+	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
+		"fail, or skip and list the first 100 in rejects.jsonl")
+	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
+	flags.BoolVar(&f.asJSON, "json", false, "print a summary as one JSON object")
+	completeTokenizers(cmd)
+	return cmd
+}
+
+func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, out string) error {
+	o := f.opts
+	o.Sources, o.ValSources = args, f.val
+	if err := checkBuildFlags(cmd, o); err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("overflow") {
+		o.Overflow = "" // as for build
+	}
+	if partitions == 0 {
+		return usagef("plan: --partitions N says how many partitions to cut; see 'dsload plan -h'")
+	}
+	if info, err := os.Stat(out); err == nil && info.IsDir() {
+		return usagef("plan: --out %s: it is a folder; name a file for the plan, such as %s", out, filepath.Join(out, "plan.json"))
+	}
+	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
+		return err
+	}
+	setRuntimeLimit(o.Memory)
+	show, err := newProgress(f.progress, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	o.Progress, o.Notice = show.update, notices(f.progress, cmd.ErrOrStderr())
+	p, err := build.MakePlan(cmd.Context(), o, partitions)
+	show.finish()
+	if err != nil {
+		return err
+	}
+	if err := p.Write(out); err != nil {
+		return err
+	}
+	return printPlanned(cmd, p, out, f.asJSON)
+}
+
+func printPlanned(cmd *cobra.Command, p *build.Plan, out string, asJSON bool) error {
+	var documents, inputs, largest int64
+	for _, phase := range p.Phases {
+		documents += phase.Documents
+		inputs += int64(len(phase.Inputs))
+	}
+	least := int64(-1)
+	for i := range p.Parts {
+		n := p.Parts[i].TextBytes
+		largest = max(largest, n)
+		if least < 0 || n < least {
+			least = n
+		}
+	}
+	stdout := cmd.OutOrStdout()
+	if asJSON {
+		return json.NewEncoder(stdout).Encode(map[string]any{"plan": out, "partitions": p.Partitions, "inputs": inputs,
+			"documents": documents, "largest_bytes": largest, "smallest_bytes": least, "seal": p.Seal()})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s of %s, %s; partitions of %s to %s of text\n", out, plural(p.Partitions, "partition"),
+		plural(inputs, "input"), plural(documents, "document"), formatSize(least), formatSize(largest))
+	for _, note := range p.Notes {
+		fmt.Fprintf(&b, "note: %s\n", flagNames(note))
+	}
+	fmt.Fprintf(&b, "next: dsload build --plan %s --partition 0/%d --out DIR, and so on to %d/%d; then dsload merge DIR\n",
+		shellQuote(out), p.Partitions, p.Partitions-1, p.Partitions)
+	return writeText(stdout, b.String())
+}
+
+// partFlags are the flags of build for one partition of a plan.
+type partFlags struct{ plan, partition string }
+
+func (f *partFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.plan, "plan", "", "build only one partition of this plan, see 'dsload plan -h'")
+	flags.StringVar(&f.partition, "partition", "", "which one, as `I/N` with I from 0 to N-1")
+}
+
+func (f *partFlags) given(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("plan") || cmd.Flags().Changed("partition")
+}
+
+// besidePlan are the flags that may be given with --plan: the others are those of the plan.
+var besidePlan = []string{"plan", "partition", "out", "memory", "workers", "checkpoint-every", "overwrite", "progress",
+	"json", "explain-memory", "http", "notify"}
+
+// apply replaces the options by those of the plan.
+func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) error {
+	if f.plan == "" || f.partition == "" {
+		return usagef("build: --plan FILE and --partition I/N go together; see 'dsload plan -h'")
+	}
+	if len(args) > 0 {
+		return usagef("build: --plan names the sources; leave %s out, or make another plan", oneLine(args[0]))
+	}
+	var err error
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if err == nil && !slices.Contains(besidePlan, flag.Name) {
+			err = usagef("build: --%s is part of the plan; leave it out, or make another plan with it", flag.Name)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	plan, err := build.ReadPlan(shard.OS(), f.plan)
+	if err != nil {
+		return err
+	}
+	number, err := parsePartition(f.partition, plan.Partitions)
+	if err != nil {
+		return err
+	}
+	given := *o
+	if *o, err = plan.PartOptions(number); err != nil {
+		return err
+	}
+	o.Out, o.Memory, o.Workers, o.Overwrite, o.Stdin = given.Out, given.Memory, given.Workers, given.Overwrite, given.Stdin
+	if strings.Contains(o.Out, "://") {
+		return usagef("build: --out %s: partitions are built into a folder that all machines share; merge there, and copy the dataset to the bucket", oneLine(o.Out))
+	}
+	if cmd.Flags().Changed("checkpoint-every") {
+		o.CheckpointEvery = given.CheckpointEvery
+	}
+	return f.goTo(plan.Folder, o)
+}
+
+// goTo makes the relative names of a plan lead where they led when it was made.
+func (f *partFlags) goTo(folder string, o *build.Options) error {
+	here, err := os.Getwd()
+	if err != nil || folder == "" || folder == here {
+		return err
+	}
+	if o.Out, err = filepath.Abs(o.Out); err != nil {
+		return err
+	}
+	if err := os.Chdir(folder); err != nil {
+		return usagef("build: the plan names sources relative to %s, which is not here; make the plan with absolute paths", folder)
+	}
+	return nil
+}
+
+// parsePartition reads I/N and compares N with the plan.
+func parsePartition(text string, partitions int) (int, error) {
+	before, after, found := strings.Cut(text, "/")
+	i, err1 := strconv.Atoi(before)
+	n, err2 := strconv.Atoi(after)
+	switch {
+	case !found || err1 != nil || err2 != nil:
+		return 0, usagef("--partition %s: write it as I/N, such as 0/%d", text, partitions)
+	case n != partitions:
+		return 0, usagef("--partition %s: the plan has %s, not %d", text, plural(partitions, "partition"), n)
+	case i < 0 || i >= n:
+		return 0, usagef("--partition %s: partitions are numbered from 0 to %d", text, n-1)
+	}
+	return i, nil
+}

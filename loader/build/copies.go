@@ -1,0 +1,85 @@
+package build
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+
+	"github.com/dsload/dsload/shard"
+)
+
+// A plan lists the documents of each partition that are copies of earlier ones, whichever partition
+// has these: for each phase the ordinals, as varints of the distance from the one before.
+
+// copyWriter gathers the copies of the partition that is scanned.
+type copyWriter struct {
+	lists [2][]byte
+	last  [2]int64 // ordinal + 1
+}
+
+// copy notes that a document is a copy.
+func (s *scan) copy(phase int, ordinal int64) {
+	w := &s.copies
+	w.lists[phase] = binary.AppendUvarint(w.lists[phase], uint64(ordinal+1-w.last[phase]))
+	w.last[phase] = ordinal + 1
+}
+
+// endCopies gives the partition that ends its list.
+func (s *scan) endCopies() {
+	w := &s.copies
+	part := &s.plan.Parts[len(s.plan.Parts)-1]
+	for phase, list := range w.lists {
+		if len(list) > 0 {
+			for len(part.Copies) <= phase {
+				part.Copies = append(part.Copies, nil)
+			}
+			part.Copies[phase] = list
+		}
+	}
+	s.copies = copyWriter{}
+}
+
+// seenPaths are the files in which a plan keeps the hashes of the documents.
+func (s *scan) seenPaths() (log, scratch string) {
+	return filepath.Join(s.temp, "seen"), filepath.Join(s.temp, "seen.tmp")
+}
+
+// copyReader goes through a partition's list of copies as its documents come.
+type copyReader struct {
+	phase int
+	begun bool
+	rest  []byte
+	next  int64 // the ordinal of the next copy; -1 after the last
+}
+
+// has reports whether a document is listed. Ordinals must not fall within a phase.
+func (r *copyReader) has(p *Plan, number, phase int, ordinal int64) (bool, error) {
+	if !r.begun || r.phase != phase {
+		*r = copyReader{phase: phase, begun: true, next: -1}
+		if lists := p.Parts[number].Copies; phase < len(lists) {
+			r.rest, r.next = lists[phase], 0
+			if err := r.advance(-1); err != nil {
+				return false, err
+			}
+		}
+	}
+	for r.next >= 0 && r.next < ordinal {
+		if err := r.advance(r.next); err != nil {
+			return false, err
+		}
+	}
+	return r.next == ordinal, nil
+}
+
+func (r *copyReader) advance(last int64) error {
+	if len(r.rest) == 0 {
+		r.next = -1
+		return nil
+	}
+	step, n := binary.Uvarint(r.rest)
+	if n <= 0 || step == 0 || step > 1<<62 {
+		return fmt.Errorf("the plan's list of copies: %w", shard.ErrCorrupt)
+	}
+	r.rest, r.next = r.rest[n:], last+int64(step)
+	return nil
+}

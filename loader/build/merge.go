@@ -1,0 +1,215 @@
+package build
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/internal/resident"
+	"github.com/dsload/dsload/shard"
+)
+
+// MergeOptions configures Merge.
+type MergeOptions struct {
+	// Dir is the folder that holds the parts.
+	Dir string
+	// Quick compares sizes and footers of the shards, and does not read their rows.
+	Quick bool
+	// Workers is how many shards are compared at once. Default: the CPU quota.
+	Workers int
+	// FS is the file system of Dir. Default: the operating system's.
+	FS shard.FS
+	// Progress, where set, is called with the bytes that were compared and the total.
+	Progress func(done, total int64)
+}
+
+// MergeSummary is what a merge made.
+type MergeSummary struct {
+	Out        string         `json:"out"`
+	Partitions int            `json:"partitions"`
+	Splits     []SplitSummary `json:"splits"`
+	Documents  int64          `json:"documents"`
+	CutBy      []string       `json:"cut_by,omitempty"`
+	Removed    int            `json:"removed_shards,omitempty"` // that budgets left out
+	Notes      []string       `json:"notes,omitempty"`
+	Already    bool           `json:"already_merged,omitempty"`
+	Seconds    float64        `json:"seconds"`
+	PeakRSS    int64          `json:"peak_rss_bytes"`
+}
+
+// merged gathers what the parts left.
+type merged struct {
+	plan     *Plan
+	counters map[string]int64
+	dropped  map[string]int64
+	cutBy    []string
+	rejects  []reject
+	notes    []string
+	seconds  float64
+}
+
+// Merge checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
+// but for those of one shard of each split in which a budget ends the build.
+func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
+	start := time.Now()
+	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
+	if o.FS == nil {
+		o.FS = shard.OS()
+	}
+	g, plan, err := openParts(o)
+	if err != nil {
+		return nil, err
+	}
+	m, err := shard.OpenMerger(ctx, o.FS, o.Dir, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	s := &MergeSummary{Out: o.Dir, Partitions: plan.Partitions, Already: m.Merged() != nil}
+	if m.Merged() == nil {
+		res, err := m.Finish(func(cutBy []string) (shard.Provenance, error) { return g.provenance(m, cutBy, start) }, g.files())
+		if err != nil {
+			return nil, err
+		}
+		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes)
+		for i := range res.Splits {
+			res.Splits[i].Shards = nil
+		}
+		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counters, Splits: res.Splits})
+		for i := range s.Splits {
+			s.Splits[i].Shards = int(res.Shards[i])
+		}
+	} else {
+		s.add(m.Merged())
+	}
+	if s.Removed, err = m.Tidy(); err != nil {
+		return nil, err
+	}
+	s.Seconds, s.PeakRSS = time.Since(start).Seconds(), resident.Peak()
+	return s, nil
+}
+
+// add describes the dataset that a manifest is of.
+func (s *MergeSummary) add(m *shard.Manifest) {
+	full := &Summary{}
+	full.addSplits(m)
+	s.Splits, s.Documents = full.Splits, m.Counters["documents"]
+	s.Notes = append(s.Notes, Losses(m)...)
+	if cut := DescribeCut(m); cut != "" {
+		s.Notes = append(s.Notes, cut)
+	}
+}
+
+// openParts reads the plan of a folder of parts; of a merged one, its manifest stands for it.
+func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
+	g := &merged{counters: map[string]int64{}, dropped: map[string]int64{}}
+	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
+	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
+		g.plan = &Plan{}
+		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions
+		return g, so, nil
+	}
+	plan, err := ReadPlan(o.FS, filepath.Join(o.Dir, shard.PlanName))
+	var option *loader.OptionError
+	if errors.As(err, &option) {
+		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, o.Dir)
+	}
+	if err != nil {
+		return nil, so, err
+	}
+	g.plan = plan
+	p := &plan.Options
+	so.Partitions, so.Plan, so.Settings = plan.Partitions, plan.Seal(), plan.Settings
+	so.MaxTrain, so.MaxVal, so.MaxTokens, so.ValLast = p.MaxExamples, p.MaxValExamples, p.MaxTokens, len(p.ValSources) > 0
+	so.PartSettings = func(part int) (json.RawMessage, error) { return partSettings(plan, part) }
+	return g, so, nil
+}
+
+var errNoParts = errors.New("there are no parts")
+
+// partSettings are the settings of one part: those of the whole, and which part it is.
+func partSettings(p *Plan, number int) (json.RawMessage, error) {
+	return shard.WithSettings(p.Settings, map[string]any{
+		"partition": fmt.Sprintf("%d/%d", number, p.Partitions), "plan": p.Seal()})
+}
+
+// visit takes what a part left. Parts come in order.
+func (g *merged) visit(part int, m *shard.Manifest) error {
+	var p partState
+	if err := json.Unmarshal(m.Part.State, &p); err != nil {
+		return err
+	}
+	if err := g.checkOrdinals(part, &p); err != nil {
+		return err
+	}
+	for name, n := range p.Counters {
+		if strings.HasPrefix(name, "cut_by_") {
+			g.counters[name] = max(g.counters[name], n)
+		} else {
+			g.counters[name] += n
+		}
+	}
+	for name, n := range p.Dropped {
+		g.dropped[name] += n
+	}
+	for _, option := range p.CutBy {
+		if !slices.Contains(g.cutBy, option) {
+			g.cutBy = append(g.cutBy, option)
+		}
+	}
+	g.rejects = append(g.rejects, p.Rejects...)
+	g.rejects = g.rejects[:min(len(g.rejects), maxRejectsListed)]
+	g.notes = append(g.notes, p.Notes...)
+	g.seconds += p.Seconds
+	return nil
+}
+
+// checkOrdinals compares the documents that a part read with those that the plan counted: a part
+// that was stopped by no budget ends with the number that the next begins with.
+func (g *merged) checkOrdinals(part int, p *partState) error {
+	phase, to := g.plan.start(part + 1)
+	if len(p.CutBy) > 0 || phase >= len(p.Ordinals) {
+		return nil
+	}
+	first, from := g.plan.start(part)
+	if first == phase && from == to || p.Stopped != "" {
+		return nil
+	}
+	if have := p.Ordinals[phase]; have != to.Ordinal {
+		return fmt.Errorf("%w: it read documents up to %d, the plan counted %d; make the plan again", shard.ErrCorrupt, have, to.Ordinal)
+	}
+	return nil
+}
+
+// files are those that the merge itself writes.
+func (g *merged) files() map[string][]byte {
+	if len(g.rejects) == 0 {
+		return nil
+	}
+	lines, err := rejectLines(g.rejects)
+	if err != nil {
+		return nil // strings and numbers can be encoded
+	}
+	return map[string][]byte{shard.RejectsName: lines}
+}
+
+func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (shard.Provenance, error) {
+	for _, option := range cutBy {
+		g.counters[cutCounter(option)] = 1
+	}
+	host, _ := os.Hostname() // a record for people; its absence is no error
+	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counters, Dropped: g.dropped,
+		Run: map[string]any{
+			"finished": time.Now().UTC().Format(time.RFC3339), "host": host, "partitions": g.plan.Partitions,
+			"seconds": g.seconds, "merge_seconds": time.Since(start).Seconds(), "peak_rss_bytes": resident.Peak(),
+		}}, nil
+}

@@ -1,0 +1,183 @@
+package build
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/shard"
+)
+
+// PartOptions returns the options of a plan for building one of its partitions, which only Out,
+// Memory, Workers, CheckpointEvery and what observes the build may be changed of.
+func (p *Plan) PartOptions(number int) (Options, error) {
+	if number < 0 || number >= p.Partitions {
+		return Options{}, loader.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
+			fmt.Sprintf("partitions are numbered from 0 to %d", p.Partitions-1))
+	}
+	o := p.Options
+	o.Partition = &Partition{Plan: p, Number: number}
+	return o, nil
+}
+
+// rangeOf returns what the partition reads of a phase, nil for a whole build.
+func (p *Partition) rangeOf(phase int) *source.Range {
+	if p == nil {
+		return nil
+	}
+	return p.Plan.ranges(p.Number)[phase]
+}
+
+// renderPart sets what makes the builder one of a part, and checks that this program and what it
+// finds here make of the plan's options what the plan was made with.
+func (b *build) renderPart() error {
+	p := b.opts.Partition
+	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.shards.Settings); differ {
+		return &PlanError{fmt.Sprintf("build partition %d/%d: the plan was made with %s = %s, and here it is %s; give this machine what the plan was made with, or make the plan again",
+			p.Number, p.Plan.Partitions, name, have, want)}
+	}
+	b.shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
+	b.shards.Plan = p.Plan.Seal()
+	var err error
+	b.shards.Settings, err = partSettings(p.Plan, p.Number)
+	return err
+}
+
+// beginPart gives the flusher of a partition what the documents before it decided.
+func (f *flusher) beginPart() {
+	p := f.b.opts.Partition
+	if p == nil {
+		return
+	}
+	before := &p.Plan.Parts[p.Number].Before
+	f.hold.share = p.Plan.Share
+	f.hold.restore(before.Val, p.Plan.Held[:before.Held])
+	f.state.Val, f.state.TextBytes = before.Val, before.TextBytes
+}
+
+// partState is what a part leaves to the merge.
+type partState struct {
+	Counters map[string]int64 `json:"counters"` // of this part alone
+	Dropped  map[string]int64 `json:"dropped,omitempty"`
+	CutBy    []string         `json:"cut_by,omitempty"`
+	Rejects  []reject         `json:"rejects,omitempty"`
+	Notes    []string         `json:"notes,omitempty"`
+	// Ordinals are those of the next document of each phase.
+	Ordinals []int64   `json:"ordinals"`
+	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part
+	Seconds  float64   `json:"seconds"`
+	Finished time.Time `json:"finished"`
+	Host     string    `json:"host"`
+}
+
+// partState renders the state of a finished part.
+func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
+	s := &f.state
+	before := &f.b.opts.Partition.Plan.Parts[f.b.opts.Partition.Number].Before
+	p := partState{Counters: f.counters(), Dropped: s.DroppedBy, CutBy: s.CutBy, Rejects: s.Rejects, Seconds: sum.Seconds,
+		Finished: f.b.opts.clock().UTC().Truncate(time.Second)}
+	p.Host, _ = os.Hostname()
+	p.Counters["text_bytes"] -= before.TextBytes
+	for _, name := range []string{"unread_inputs", "unread_bytes"} {
+		delete(p.Counters, name) // of the range, which says nothing of the sources
+	}
+	for _, end := range s.Ends {
+		if end.Stopped != stoppedAtEnd {
+			p.Stopped = end.Stopped
+		}
+		p.Ordinals = append(p.Ordinals, end.Position.Ordinal)
+		if t := end.Position.Trailing; t != nil {
+			p.Notes = append(p.Notes, trailingNote(t))
+		}
+	}
+	return json.Marshal(p)
+}
+
+// finishPart commits the part and returns its summary.
+func (f *flusher) finishPart() (*Summary, error) {
+	b := f.b
+	if committed(b.opts) {
+		return f.yield()
+	}
+	if err := b.writePlan(); err != nil {
+		return nil, err
+	}
+	if err := f.writeTokenizer(); err != nil {
+		return nil, err
+	}
+	sum := f.summary()
+	state, err := f.partState(sum)
+	if err != nil {
+		return nil, err
+	}
+	m, err := f.builder.Finish(shard.Provenance{Tokenizer: b.tokenizerInfo(), Counters: map[string]int64{}, State: state})
+	if err != nil {
+		return nil, err
+	}
+	sum.addSplits(m)
+	sum.Partition = fmt.Sprintf("%d/%d", b.opts.Partition.Number, b.opts.Partition.Plan.Partitions)
+	return sum, nil
+}
+
+// writePlan puts a copy of the plan into the folder, for the merge, unless it is there.
+func (b *build) writePlan() error {
+	p := b.opts.Partition.Plan
+	path := filepath.Join(b.opts.Out, shard.PlanName)
+	if have, err := ReadPlan(b.opts.FS, path); err == nil && have.Seal() == p.Seal() {
+		return nil
+	}
+	data, err := p.encode()
+	if err != nil {
+		return err
+	}
+	if err := shard.WriteFile(b.opts.FS, filepath.Join(b.opts.Out, b.shards.Part.PlanTempName()), path, data); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// checkPlan refuses a folder whose parts are of another plan.
+func (b *build) checkPlan() error {
+	p := b.opts.Partition.Plan
+	have, err := ReadPlan(b.opts.FS, filepath.Join(b.opts.Out, shard.PlanName))
+	var option *loader.OptionError
+	switch {
+	case errors.As(err, &option):
+		return nil // none is there yet
+	case err != nil:
+		return err
+	case have.Seal() == p.Seal():
+		return nil
+	}
+	name, a, w, differ := shard.DiffSettings(have.Settings, p.Settings)
+	if !differ {
+		name, a, w = "partitions", fmt.Sprint(have.Partitions), fmt.Sprint(p.Partitions)
+		if reflect.DeepEqual(have.Partitions, p.Partitions) {
+			name, a, w = "plan", have.Seal()[:16], p.Seal()[:16]
+		}
+	}
+	return &shard.SettingsError{Dir: b.opts.Out, Name: name, Have: a, Want: w}
+}
+
+// finishedPart returns the summary of a part that another run built.
+func (b *build) finishedPart() (*Summary, error) {
+	o := &b.opts
+	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Stopped: "nothing to do, the part is there",
+		Partition: fmt.Sprintf("%d/%d", o.Partition.Number, o.Partition.Plan.Partitions)}
+	m, err := shard.ReadPartManifest(o.FS, o.Out, o.Partition.Number)
+	if errors.Is(err, shard.ErrNotFound) { // merged, and tidied up
+		s.Stopped = "nothing to do, the parts are merged"
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.addSplits(m)
+	return s, nil
+}

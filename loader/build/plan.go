@@ -1,0 +1,366 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/shard"
+	"golang.org/x/sync/errgroup"
+)
+
+// A Plan cuts a build into partitions that can be built anywhere, in any order, and give together
+// the rows of the single build. It is made by reading the sources once: it notes at which record
+// each partition begins, with which document number, and what the documents before it decide about
+// its own.
+type Plan struct {
+	Format     string `json:"format"`
+	Version    int    `json:"version"`
+	Partitions int    `json:"partitions"`
+	// Folder is where the relative names among the options begin; "" where all are absolute.
+	Folder   string          `json:"folder,omitempty"`
+	Settings json.RawMessage `json:"settings"`
+	Options  Options         `json:"options"`
+	Share    float64         `json:"share,omitempty"` // holdout.share
+	Phases   []PlanPhase     `json:"phases"`
+	// Held are the hashes of the documents held out, in the order of their choice.
+	Held []uint64 `json:"held,omitempty"`
+	// Documents counts those of each phase.
+	Sources []shard.SourceInfo `json:"sources"`
+	Notes   []string           `json:"notes,omitempty"`
+	Parts   []PlanPart         `json:"parts"`
+
+	seal string
+}
+
+// PlanPhase lists the inputs of one phase: of the sources, or of those of the split val.
+type PlanPhase struct {
+	Inputs    []source.Listed `json:"inputs"`
+	Documents int64           `json:"documents"` // the ordinal after the last
+}
+
+// PlanPart is where one partition begins; it ends where the next does.
+type PlanPart struct {
+	Phase int         `json:"phase"`
+	From  source.Mark `json:"from"`
+	// FirstSum and LastSum are over what the partition has of its first and last input, where it
+	// does not have all. They are equal where both are one.
+	FirstSum  source.Sum `json:"first_sum,omitzero"`
+	LastSum   source.Sum `json:"last_sum,omitzero"`
+	TextBytes int64      `json:"text_bytes"` // estimate of what it reads
+	// Copies are the documents of each phase that `dedup` leaves out, see copies.go.
+	Copies [][]byte `json:"copies,omitempty"`
+	// What the partitions before decide.
+	Before PlanState `json:"before"`
+}
+
+// PlanState is what the documents before a partition decide about those in it.
+type PlanState struct {
+	Val       int64 `json:"val,omitempty"`        // examples held out
+	Held      int   `json:"held,omitempty"`       // how many of Plan.Held
+	TextBytes int64 `json:"text_bytes,omitempty"` // counted for `max-bytes`
+}
+
+const (
+	planFormat  = "dsload-plan"
+	planVersion = 1
+	// maxPlanBytes bounds what ReadPlan reads.
+	maxPlanBytes = 1 << 30
+)
+
+// Partition is what Options say of the one that is built.
+type Partition struct {
+	Plan   *Plan
+	Number int // from 0
+}
+
+// A PlanError is about a plan that cannot be made or used.
+type PlanError struct{ What string }
+
+func (e *PlanError) Error() string { return e.What }
+
+// MakePlan reads the sources once and cuts the build into partitions of about equal size.
+func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if err := planable(&o, partitions); err != nil {
+		return nil, err
+	}
+	b, err := prepare(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.checkEnds(); err != nil {
+		return nil, err
+	}
+	for i := range b.phases {
+		if size, known := b.phases[i].set.EstimateBytes(); !known {
+			return nil, loader.BadOption("partitions", fmt.Sprint(partitions),
+				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
+		}
+	}
+	o.Sources, o.ValSources = redacted(o.Sources), redacted(o.ValSources)
+	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings, Options: o}
+	if p.Folder, err = relativeTo(&o); err != nil {
+		return nil, err
+	}
+	b.scan = &scan{}
+	if b.scan.temp, err = os.MkdirTemp("", "dsload-plan-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.scan.temp)) }()
+	f, err := b.newFlusher(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.closeSeen()) }()
+	p.Share = f.hold.share
+	b.scan.init(b, p, f.hold)
+	if err := b.scanAll(ctx, f); err != nil {
+		return nil, err
+	}
+	p.Sources = f.sources()
+	for i := range b.phases {
+		p.Notes = append(p.Notes, b.phases[i].set.Notes()...)
+	}
+	b.scan.finish()
+	return p, nil
+}
+
+// planable refuses what partitions cannot be built of.
+func planable(o *Options, partitions int) error {
+	if partitions < 1 || partitions > shard.MaxParts {
+		return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf("must be from 1 to %d", shard.MaxParts))
+	}
+	if slices.Contains(o.Sources, "-") || slices.Contains(o.ValSources, "-") {
+		return loader.BadOption("partitions", fmt.Sprint(partitions),
+			"standard input can be read only once, and partitions read for themselves; write it to a file first")
+	}
+	if o.Append {
+		return loader.BadOption("append", "", "a plan builds a dataset of its own; build the new sources into another folder")
+	}
+	if o.Pack != pack.None {
+		return loader.BadOption("pack", string(o.Pack),
+			"rows that are packed while partitions are built cannot be those of the single build; leave it out, and pack while serving")
+	}
+	return nil
+}
+
+// relativeTo returns the working folder if any name among the options depends on it.
+func relativeTo(o *Options) (string, error) {
+	relative := func(name string) bool { return !filepath.IsAbs(name) && !strings.Contains(name, "://") }
+	names := slices.Concat(o.Sources, o.ValSources)
+	for _, name := range []string{o.Tokenizer, o.Template} {
+		if _, err := os.Stat(name); err == nil {
+			names = append(names, name)
+		}
+	}
+	if !slices.ContainsFunc(names, relative) {
+		return "", nil
+	}
+	return os.Getwd()
+}
+
+// Write writes the plan to a file, atomically.
+func (p *Plan) Write(path string) error {
+	data, err := p.encode()
+	if err == nil {
+		err = shard.WriteFile(shard.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	return nil
+}
+
+// encode returns the plan's file, sealed like a manifest.
+func (p *Plan) encode() ([]byte, error) {
+	var members map[string]json.RawMessage
+	data, err := json.Marshal(p)
+	if err == nil {
+		err = json.Unmarshal(data, &members)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode the plan: %w", err)
+	}
+	data, err = shard.EncodeSealed(members)
+	if err == nil {
+		p.seal, err = shard.CheckSealed("plan", data)
+	}
+	return data, err
+}
+
+// Seal is the checksum of the plan's file, by which parts know that they are of one plan.
+func (p *Plan) Seal() string { return p.seal }
+
+// ReadPlan reads a plan and checks it.
+func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
+	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, loader.BadOption("plan", path, "there is no such file; make it with 'dsload plan'")
+	case errors.Is(err, shard.ErrNotRegular), errors.Is(err, shard.ErrTooLarge):
+		return nil, loader.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
+	case err != nil:
+		return nil, err
+	}
+	var head struct {
+		Format  string `json:"format"`
+		Version int    `json:"version"`
+	}
+	if json.Unmarshal(data, &head) == nil && head.Format != planFormat || !bytes.Contains(data, []byte(planFormat)) {
+		return nil, loader.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
+	}
+	if head.Version > planVersion {
+		return nil, loader.BadOption("plan", path, fmt.Sprintf("has the version %d; this dsload reads %d, use a later one",
+			head.Version, planVersion))
+	}
+	p := new(Plan)
+	if p.seal, err = shard.CheckSealed(path, data); err != nil {
+		return nil, fmt.Errorf("read plan %w; make it again", err)
+	}
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(p); err != nil {
+		return nil, fmt.Errorf("read plan %s: %w", path, err)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("read plan %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// check makes sure that no number leads outside a list.
+func (p *Plan) check() error {
+	if p.Partitions != len(p.Parts) || p.Partitions < 1 || len(p.Phases) < 1 || len(p.Phases) > 2 {
+		return fmt.Errorf("%d partitions, %d listed, %d phases: %w", p.Partitions, len(p.Parts), len(p.Phases), shard.ErrCorrupt)
+	}
+	for i := range p.Parts {
+		part := &p.Parts[i]
+		if part.Phase < 0 || part.Phase >= len(p.Phases) || part.From.Input < 0 ||
+			part.From.Input > len(p.Phases[part.Phase].Inputs) || part.Before.Held < 0 || part.Before.Held > len(p.Held) {
+			return fmt.Errorf("partition %d: %w", i, shard.ErrCorrupt)
+		}
+	}
+	return nil
+}
+
+// start is where partition i begins; of the one after the last, the end of everything.
+func (p *Plan) start(i int) (phase int, from source.Mark) {
+	if i < len(p.Parts) {
+		return p.Parts[i].Phase, p.Parts[i].From
+	}
+	last := len(p.Phases) - 1
+	return last, source.Mark{Input: len(p.Phases[last].Inputs), Ordinal: p.Phases[last].Documents}
+}
+
+// ranges returns what partition i reads of each phase.
+func (p *Plan) ranges(i int) []*source.Range {
+	first, from := p.start(i)
+	last, to := p.start(i + 1)
+	out := make([]*source.Range, len(p.Phases))
+	for phase := range p.Phases {
+		inputs := p.Phases[phase].Inputs
+		r := &source.Range{}
+		out[phase] = r
+		if phase < first || phase > last {
+			continue
+		}
+		end := source.Mark{Input: len(inputs)}
+		if phase == first {
+			r.From = from
+		}
+		if phase == last {
+			end = to
+		}
+		stop := end.Input
+		if end.Offset > 0 {
+			stop++
+		}
+		start := r.From.Input
+		r.From.Input = 0
+		if stop <= start {
+			r.From = source.Mark{Ordinal: r.From.Ordinal}
+			continue
+		}
+		r.Inputs = slices.Clone(inputs[start:stop])
+		if r.From.Offset > 0 {
+			r.Inputs[0].Sum = p.Parts[i].FirstSum
+		}
+		if end.Offset > 0 {
+			r.Inputs[len(r.Inputs)-1].Sum = p.Parts[i].LastSum
+			r.To = source.Mark{Input: len(r.Inputs) - 1, Offset: end.Offset, Row: end.Row}
+		}
+	}
+	return out
+}
+
+// scanAll drives the phases of a plan: a build that writes nothing and tokenizes only what decides
+// about later documents.
+func (b *build) scanAll(ctx context.Context, f *flusher) error {
+	stopReport := b.report(b.opts.Progress)
+	defer stopReport()
+	for f.state.Phase < len(b.phases) {
+		if err := b.scanPhase(ctx, f); err != nil {
+			return err
+		}
+		f.endPhase()
+	}
+	return nil
+}
+
+func (b *build) scanPhase(ctx context.Context, f *flusher) error {
+	p := &b.phases[f.state.Phase]
+	b.current = p
+	reader, err := p.set.Reader(source.Position{})
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	reader.NoteSpans()
+	_, total := reader.Progress()
+	b.meter.totalBytes.Store(max(0, total))
+	if err := b.scan.begin(f.state.Phase, p.set, reader); err != nil {
+		return err
+	}
+	inFlight := int(b.plan.jobs)
+	b.ordered, b.work, b.idle = make(chan *job, inFlight), make(chan *job, inFlight), make(chan *job, inFlight)
+	b.readErr, b.ended = nil, false
+	f.stopped = ""
+	group, pipeline := errgroup.WithContext(ctx)
+	group.Go(func() error { return b.read(pipeline, ctx, reader) })
+	for i := range b.opts.Workers {
+		if i == len(b.workers) {
+			b.workers = append(b.workers, b.newWorker(b.plan.cacheBytes))
+		}
+		w := b.workers[i]
+		w.formatter, w.skip, w.counts = p.formatter.NewWorker().StopAt(ctx.Done()), b.scan.skip, b.scan.onlyCounts()
+		group.Go(func() error { return b.tokenize(pipeline, w) })
+	}
+	group.Go(func() error { return f.run(pipeline) })
+	err = group.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)
+	case errors.Is(err, errStopped):
+	case err != nil:
+		return err
+	case b.readErr != nil:
+		return b.readErr
+	default:
+		f.state.Position = reader.Position()
+	}
+	b.scan.end(f.state.Phase, reader, f.stopped == "")
+	return nil
+}

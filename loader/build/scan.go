@@ -1,0 +1,245 @@
+package build
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/dsload/dsload/loader/build/shape"
+	"github.com/dsload/dsload/loader/build/source"
+)
+
+// A scan is the reading of the sources for a plan. The reader finds the borders of partitions, by
+// bytes; the flusher notes at each border what the documents before it decided.
+type scan struct {
+	b    *build
+	plan *Plan
+
+	// Of the reader.
+	reader *source.Reader
+	phase  int
+	open   int           // the input that base is the beginning of
+	listed source.Listed // the same
+	base   float64       // estimated text before it
+	target float64       // estimated text at which the next partition begins
+	total  float64       // of all phases
+	marks  int           // borders found
+
+	// Of the flusher.
+	held map[uint64]struct{} // noted in the plan
+
+	threshold uint64      // documents whose hash is not below it go to training
+	decided   atomic.Bool // nothing is held out any more
+	temp      string      // the folder of what Dedup keeps
+	copies    copyWriter
+	needText  bool // the content of documents decides something
+}
+
+// A mark is a border between partitions, on its way from the reader to the flusher.
+type mark struct {
+	phase int
+	at    source.Mark
+	text  int64 // estimate of the text before it
+}
+
+// init prepares the scan for a plan.
+func (s *scan) init(b *build, p *Plan, h *holdout) {
+	s.b, s.plan, s.held, s.open = b, p, map[uint64]struct{}{}, -1
+	for i := range b.phases {
+		n, _ := b.phases[i].set.EstimateBytes()
+		s.total += float64(n)
+	}
+	if m := float64(b.opts.MaxBytes); m > 0 {
+		s.total = min(s.total, m)
+	}
+	s.target = s.total / float64(p.Partitions)
+	if h.want > 0 {
+		s.threshold = h.threshold()
+	} else {
+		s.decided.Store(true)
+	}
+	s.needText = h.want > 0 || b.opts.MaxBytes > 0 || decidesByContent(&b.opts)
+	p.Parts = append(p.Parts, PlanPart{})
+}
+
+// decidesByContent reports whether what a document holds decides about later ones.
+func decidesByContent(o *Options) bool { return o.Dedup != shape.None }
+
+// begin lists the inputs of a phase.
+func (s *scan) begin(phase int, set *source.Set, reader *source.Reader) error {
+	s.reader, s.phase, s.open = reader, phase, -1
+	list := make([]source.Listed, set.Len())
+	for i := range list {
+		var err error
+		if list[i], err = set.PlanInput(i); err != nil {
+			return err
+		}
+	}
+	s.plan.Phases = append(s.plan.Phases, PlanPhase{Inputs: list})
+	s.goTo(0)
+	return nil
+}
+
+// goTo makes input i the open one.
+func (s *scan) goTo(i int) {
+	inputs := s.plan.Phases[s.phase].Inputs
+	for ; s.open < i; s.open++ {
+		if s.open >= 0 {
+			s.base += float64(inputs[s.open].TextBytes)
+		}
+	}
+	if i < len(inputs) {
+		s.listed = inputs[i]
+	}
+}
+
+// due reports whether a partition may end at text, and if so sets where the next one does: what is
+// left is divided evenly among those that are left.
+func (s *scan) due(text float64) bool {
+	if s.marks+1 >= s.plan.Partitions || text < s.target {
+		return false
+	}
+	s.marks++
+	s.target = text + (s.total-text)/float64(s.plan.Partitions-s.marks)
+	return true
+}
+
+// inside returns the border at a position after a record, nil where there is none. It is called
+// before the next record is read.
+func (s *scan) inside(p *source.Position) *mark {
+	if s == nil || p.Inside || p.Input != s.open || !s.listed.Cuttable() && !s.generated() {
+		return nil
+	}
+	text := s.base + min(float64(p.Offset), float64(s.listed.TextBytes))
+	if !s.due(text) {
+		return nil
+	}
+	s.reader.EndSpan()
+	return &mark{phase: s.phase, text: int64(text), at: source.Mark{Input: p.Input, Offset: p.Offset, Row: p.Row, Ordinal: p.Ordinal,
+		State: p.State}}
+}
+
+func (s *scan) generated() bool { return strings.HasPrefix(s.listed.URI, "synth://") }
+
+// between returns the border between the input of the last record and that of the next, nil where
+// there is none.
+func (s *scan) between(next *source.Record) *mark {
+	if s == nil || next.Input == s.open {
+		return nil
+	}
+	last := s.open
+	s.goTo(next.Input)
+	if !s.due(s.base) {
+		return nil
+	}
+	return &mark{phase: s.phase, text: int64(s.base), at: source.Mark{Input: last + 1, Ordinal: next.Ordinal}}
+}
+
+// skip reports whether the ids of a document decide nothing.
+func (s *scan) skip(d *document) bool {
+	return s.decided.Load() || s.phase == phaseVal || d.First && d.hash >= s.threshold
+}
+
+// skips reports whether a document that was routed is of no further interest.
+func (s *scan) skips(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != toVal }
+
+// onlyCounts reports whether the plan needs nothing of a document but that it is there.
+func (s *scan) onlyCounts() bool { return !s.needText }
+
+// border notes the beginning of a partition, after the documents before it.
+func (s *scan) border(f *flusher, m *mark) {
+	s.noteHeld(f)
+	s.endCopies()
+	s.plan.Parts = append(s.plan.Parts, PlanPart{Phase: m.phase, From: m.at, TextBytes: m.text, Before: s.state(f)})
+}
+
+func (s *scan) state(f *flusher) PlanState {
+	p := PlanState{Val: f.hold.have, Held: len(s.plan.Held)}
+	if s.b.opts.MaxBytes > 0 {
+		p.TextBytes = f.state.TextBytes
+	}
+	return p
+}
+
+func (s *scan) noteHeld(f *flusher) {
+	if len(f.hold.documents) == len(s.held) {
+		return
+	}
+	noted := len(s.plan.Held)
+	for h := range f.hold.documents {
+		if _, known := s.held[h]; !known {
+			s.held[h] = struct{}{}
+			s.plan.Held = append(s.plan.Held, h)
+		}
+	}
+	slices.Sort(s.plan.Held[noted:])
+}
+
+// end notes the checksums of a phase's inputs. whole is false where a budget ended it.
+func (s *scan) end(phase int, reader *source.Reader, whole bool) {
+	p := &s.plan.Phases[phase]
+	p.Documents = reader.Position().Ordinal
+	if !whole {
+		s.marks = s.plan.Partitions // no later phase is cut
+	}
+	s.base += float64(s.listed.TextBytes)
+	sums := map[[2]int64]source.Sum{} // by input and beginning
+	for _, span := range reader.Spans() {
+		sums[[2]int64{int64(span.Input), span.From}] = span.Sum
+	}
+	for i := range p.Inputs {
+		if _, cut := sums[[2]int64{int64(i), 0}]; cut {
+			p.Inputs[i].Sum = sums[[2]int64{int64(i), 0}]
+		}
+	}
+	for i := range s.plan.Parts {
+		part := &s.plan.Parts[i]
+		if part.Phase == phase && part.From.Offset > 0 {
+			part.FirstSum = sums[[2]int64{int64(part.From.Input), part.From.Offset}]
+		}
+		if i+1 >= len(s.plan.Parts) {
+			continue
+		}
+		next := &s.plan.Parts[i+1]
+		if next.Phase != phase || next.From.Offset == 0 {
+			continue
+		}
+		from := int64(0)
+		if part.Phase == phase && part.From.Input == next.From.Input {
+			from = part.From.Offset
+		}
+		part.LastSum = sums[[2]int64{int64(next.From.Input), from}]
+	}
+}
+
+// finish fills the partitions for which nothing was left, and turns positions into sizes.
+func (s *scan) finish() {
+	p := s.plan
+	s.endCopies()
+	phase, end := len(p.Phases)-1, source.Mark{}
+	end.Input, end.Ordinal = len(p.Phases[phase].Inputs), p.Phases[phase].Documents
+	last := p.Parts[len(p.Parts)-1].Before
+	for len(p.Parts) < p.Partitions {
+		p.Parts = append(p.Parts, PlanPart{Phase: phase, From: end, TextBytes: int64(s.total), Before: last})
+	}
+	for i := range p.Parts {
+		next := int64(s.total)
+		if i+1 < len(p.Parts) {
+			next = p.Parts[i+1].TextBytes
+		}
+		p.Parts[i].TextBytes = max(0, next-p.Parts[i].TextBytes)
+	}
+	cut := map[[2]int]bool{}
+	for i := range p.Parts {
+		if part := &p.Parts[i]; part.From.Offset > 0 {
+			cut[[2]int{part.Phase, part.From.Input}] = true
+		}
+	}
+	for i := range p.Phases { // what is listed for a whole input is the sum of all of it
+		for j := range p.Phases[i].Inputs {
+			if cut[[2]int{i, j}] {
+				p.Phases[i].Inputs[j].Sum = source.Sum{}
+			}
+		}
+	}
+}

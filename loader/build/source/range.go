@@ -1,0 +1,242 @@
+package source
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+)
+
+// A Mark is a place between two documents of a set: where one partition of a build ends and the
+// next begins.
+type Mark struct {
+	Input   int    `json:"input"`
+	Offset  int64  `json:"offset,omitempty"` // 0 for the beginning of the input
+	Row     int64  `json:"row,omitempty"`
+	Ordinal int64  `json:"ordinal"` // of the next document of the set
+	State   uint32 `json:"state,omitempty"`
+}
+
+// A Listed is an input as a plan lists it: all that Open would find out by looking at it.
+type Listed struct {
+	URI         string      `json:"uri"`
+	Bytes       int64       `json:"bytes"` // as stored
+	Format      Format      `json:"format"`
+	Compression Compression `json:"compression,omitempty"`
+	Window      int64       `json:"window,omitempty"`
+	TextBytes   int64       `json:"text_bytes"` // estimated
+	Archive     Format      `json:"archive,omitempty"`
+	ETag        string      `json:"etag,omitempty"`     // of a remote file
+	Modified    time.Time   `json:"modified,omitzero"`  // likewise
+	Revision    string      `json:"revision,omitempty"` // likewise
+	Hash        string      `json:"hash,omitempty"`     // likewise
+	Sum         Sum         `json:"sum,omitzero"`       // over its text; zero where it is not known
+}
+
+// A Range is the part of a set that one partition reads: some inputs, the first from From on, the
+// last up to To.
+type Range struct {
+	// Inputs are those of the range, each with the checksum of what the range has of it, if known.
+	Inputs []Listed
+	// From is where the first input begins, with Input 0.
+	From Mark
+	// To is where the last input ends; Offset is 0 where all of it is read.
+	To Mark
+}
+
+// PlanInput describes the i-th input for a plan.
+func (s *Set) PlanInput(i int) (Listed, error) {
+	in, err := s.list.at(i)
+	if err != nil {
+		return Listed{}, err
+	}
+	if in.once != nil {
+		return Listed{}, problemf(ErrUsage, "source %s: it can be read only once, and the partitions of a build read for themselves; write it to a file first", in.URI)
+	}
+	l := Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
+		TextBytes: in.textBytes, Archive: in.archive}
+	if in.store != nil {
+		l.ETag, l.Modified, l.Revision, l.Hash = in.ETag, in.ModTime, in.Revision, in.Hash
+	}
+	return l, nil
+}
+
+// Cuttable reports whether a partition may begin inside the input: its records can be read from any
+// offset.
+func (l *Listed) Cuttable() bool {
+	switch l.Format {
+	case Text, JSONL, WikiText, CSV, Recipes:
+		return l.Compression == Plain && l.Archive == ""
+	}
+	return false
+}
+
+// openRange makes the set of a range. Nothing is looked at but whether the files are there and have
+// the size that they had.
+func (s *Set) openRange(r *Range) error {
+	s.only = r
+	for i := range r.Inputs {
+		l := &r.Inputs[i]
+		in := Input{URI: l.URI, Format: l.Format, Compression: l.Compression, Size: l.Bytes, window: l.Window,
+			textBytes: l.TextBytes, archive: l.Archive}
+		if IsRemote(l.URI) {
+			in.store, in.ETag, in.ModTime = s.remoteStore(), l.ETag, l.Modified
+			in.Revision, in.Hash = l.Revision, l.Hash
+		} else if strings.HasPrefix(l.URI, "synth://") {
+			spec, err := parseGenerated(l.URI)
+			if err != nil {
+				return err
+			}
+			in.synth = spec
+		} else {
+			info, err := os.Stat(l.URI)
+			if errors.Is(err, fs.ErrNotExist) {
+				return &SourceChangedError{URI: l.URI, What: "existence since the plan was made", Was: "a file", Is: "gone"}
+			}
+			if err != nil {
+				return &InputError{URI: l.URI, Offset: -1, Err: pathCause(err)}
+			}
+			in.path, in.ModTime = l.URI, info.ModTime().UTC()
+			if info.Size() != l.Bytes {
+				return &SourceChangedError{URI: l.URI, What: "size since the plan was made", Was: sizeText(l.Bytes),
+					Is: sizeText(info.Size())}
+			}
+		}
+		if err := s.append(in); err != nil {
+			return err
+		}
+	}
+	listings := make([]listing, len(r.Inputs))
+	for i := range listings {
+		listings[i] = listing{uri: r.Inputs[i].URI, first: i, n: 1}
+	}
+	if s.total >= 0 { // for progress
+		s.total -= s.outside()
+	}
+	return s.makeParts(listings)
+}
+
+// outside is how many bytes of its first and last input a range leaves out.
+func (s *Set) outside() (n int64) {
+	n = s.only.From.Offset
+	if last := len(s.only.Inputs) - 1; last >= 0 && s.only.To.Offset > 0 {
+		n += max(0, s.only.Inputs[last].Bytes-s.only.To.Offset)
+	}
+	return n
+}
+
+// begin is the position at which a range begins.
+func (s *Set) begin() Position {
+	if s.only == nil {
+		return Position{}
+	}
+	f := &s.only.From
+	return Position{Offset: f.Offset, Row: f.Row, Ordinal: f.Ordinal, State: f.State}
+}
+
+// origin is the offset at which reading of an input begins.
+func (s *Set) origin(input int) int64 {
+	if s.only == nil || input > 0 {
+		return 0
+	}
+	return s.only.From.Offset
+}
+
+// rangeEnded reports whether the open input is read up to where the range ends in it.
+func (r *Reader) rangeEnded() bool {
+	only, s := r.set.only, r.open
+	if only == nil || only.To.Offset == 0 || r.at.Input != len(only.Inputs)-1 || s.inside {
+		return false
+	}
+	at := r.win.offset()
+	if s.synth != nil {
+		at = s.synth.offset
+	}
+	return at >= only.To.Offset
+}
+
+// checkRange compares what was read of an input with what the plan saw.
+func (r *Reader) checkRange(sum Sum) error {
+	if r.set.only == nil {
+		return nil
+	}
+	want := r.set.only.Inputs[r.at.Input].Sum
+	if want.IsZero() || want == sum {
+		return nil
+	}
+	return &SourceChangedError{URI: r.in.URI, What: "content since the plan was made", Was: "checksum " + want.String(),
+		Is: sum.String()}
+}
+
+// seekRange moves the open input to where the range begins in it, without reading what comes
+// before.
+func (r *Reader) seekRange(origin int64) error {
+	raw := r.open.raw
+	if raw.c != Plain {
+		return problemf(ErrUnsupported, "compressed data cannot be read from the middle")
+	}
+	if raw.remote != nil {
+		raw.remote.SeekTo(origin)
+	} else if file, ok := raw.file.(io.ReadSeeker); ok {
+		if _, err := file.Seek(origin, io.SeekStart); err != nil {
+			return pathCause(err)
+		}
+		raw.counted.src = io.LimitReader(file, r.in.Size-origin)
+	} else {
+		return problemf(ErrUnsupported, "it cannot be read from the middle")
+	}
+	raw.counted.n, raw.counted.err = origin, nil
+	// What was read of the beginning goes, and what is in the middle has no mark of its encoding.
+	raw.out, raw.ahead, raw.binary = nil, nil, true
+	sums := r.win.sums != nil
+	r.win.reset(raw, r.win.max)
+	r.win.moveTo(origin)
+	if sums {
+		r.win.sums = newResumableSum()
+	}
+	return nil
+}
+
+// A Span is a stretch of an input with its checksum.
+type Span struct {
+	Input    int
+	From, To int64
+	Sum      Sum
+}
+
+// spans notes the checksums of what lies between marks and the borders of inputs.
+type spans struct {
+	on   bool
+	from int64 // in the open input
+	list []Span
+}
+
+// NoteSpans makes the reader note the checksum of each stretch between two calls of EndSpan, or the
+// borders of an input. It must be called before the first Next.
+func (r *Reader) NoteSpans() {
+	r.spans.on, r.win.spanning = true, true
+	r.win.span.Reset()
+}
+
+// EndSpan ends a stretch after the record that Next returned last.
+func (r *Reader) EndSpan() {
+	if s := r.open; s != nil && s.synth == nil {
+		r.endSpan(r.win.offset())
+	}
+}
+
+func (r *Reader) endSpan(to int64) {
+	if !r.spans.on {
+		return
+	}
+	r.win.hash()
+	s := Span{Input: r.at.Input, From: r.spans.from, To: to}
+	s.Sum = hasherSum(&r.win.span)
+	r.spans.list, r.spans.from = append(r.spans.list, s), to
+	r.win.span.Reset()
+}
+
+// Spans returns the stretches that were noted, in order.
+func (r *Reader) Spans() []Span { return r.spans.list }

@@ -1,0 +1,96 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dsload/dsload/shard"
+)
+
+// A part that another process is at work on is built a second time in a folder of its own, and
+// moved into place when it is whole: the other process may be slow, or hang on a machine that is
+// gone. Both make the same bytes, so whichever is whole first commits the part; the other finds the
+// part's manifest and stops.
+
+// runTwin builds a part beside the process that holds its lock.
+func runTwin(ctx context.Context, o Options, held *shard.LockedError) (_ *Summary, err error) {
+	number := o.Partition.Number
+	twin := o
+	twin.Out, err = os.MkdirTemp(o.Out, fmt.Sprintf("%sp%05d-", shard.TwinPrefix, number))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(twin.Out)) }()
+	if o.Notice != nil {
+		o.Notice(fmt.Sprintf("process %d on %s is at work on the part; building it a second time beside that", held.PID, held.Host))
+	}
+	s, err := Run(ctx, twin)
+	if err != nil {
+		return nil, err
+	}
+	s.Out = o.Out
+	lost, err := publishTwin(o, twin.Out)
+	if err == nil && lost {
+		s.AlreadyBuilt, s.Stopped = true, "another process committed the part first"
+	}
+	return s, err
+}
+
+// publishTwin moves a whole part into the folder, its manifest last. It reports whether the part was
+// there before.
+func publishTwin(o Options, from string) (lost bool, err error) {
+	number := o.Partition.Number
+	if committed(o) {
+		return true, nil
+	}
+	m, err := shard.ReadPartManifest(o.FS, from, number)
+	if err != nil {
+		return false, err
+	}
+	names := []string{}
+	for _, s := range m.Splits {
+		for i := range s.Shards {
+			names = append(names, s.Shards[i].Name)
+		}
+	}
+	for _, f := range m.Files {
+		names = append(names, f.Name)
+	}
+	manifest := m.Part.ManifestNameOf()
+	for _, name := range append(names, shard.PlanName, manifest) {
+		if name == manifest {
+			if err := o.FS.SyncDir(o.Out); err != nil {
+				return false, err
+			}
+		}
+		if err := o.FS.Rename(filepath.Join(from, name), filepath.Join(o.Out, name)); err != nil {
+			return false, err
+		}
+	}
+	return false, o.FS.SyncDir(o.Out)
+}
+
+// committed reports whether the part has a manifest, or was merged.
+func committed(o Options) bool {
+	m, err := shard.ReadPartManifest(o.FS, o.Out, o.Partition.Number)
+	if err == nil {
+		return m.Part.Plan == o.Partition.Plan.Seal()
+	}
+	have, err := shard.ReadManifest(o.FS, o.Out)
+	return err == nil && have.Merged != nil && have.Merged.Plan == o.Partition.Plan.Seal()
+}
+
+// yield ends the build of a part that another process has committed meanwhile.
+func (f *flusher) yield() (*Summary, error) {
+	if err := f.builder.Discard(); err != nil {
+		return nil, err
+	}
+	s, err := f.b.finishedPart()
+	if err == nil {
+		s.Stopped = "another process committed the part first"
+	}
+	return s, err
+}

@@ -1,0 +1,104 @@
+"""The files in deploy/: the Slurm array as it runs, with the variables of a task; health checks and the example trainer against a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
+DEPLOY = REPOSITORY / "deploy"
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(not DEPLOY.is_dir(), reason="the deploy files are not beside the package"),
+]
+
+
+def binary() -> str:
+    from dsload._binary import find_binary
+
+    return str(find_binary())
+
+
+def write_lines(path: pathlib.Path, lines: int) -> pathlib.Path:
+    with open(path, "w") as f:
+        f.writelines(f"{i} " + "words of a line " * (i % 13) + "\n" for i in range(lines))
+    return path
+
+
+def dsload(*args: Any) -> str:
+    result = subprocess.run([binary(), *map(str, args)], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def task(script: str, number: int, count: int, **env: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a script as Slurm runs task `number` of an array."""
+    slurm = {"SLURM_ARRAY_TASK_ID": number, "SLURM_ARRAY_TASK_MIN": 0, "SLURM_ARRAY_TASK_COUNT": count, "SLURM_CPUS_PER_TASK": 1, "DSLOAD": binary()}
+    variables = {**os.environ, **{k: str(v) for k, v in {**slurm, **env}.items()}}
+    return subprocess.run(["bash", str(DEPLOY / "slurm" / script)], env=variables, capture_output=True, text=True)
+
+
+def test_slurm_array(tmp_path: pathlib.Path) -> None:
+    corpus, plan, out = write_lines(tmp_path / "corpus.txt", 4000), tmp_path / "plan.json", tmp_path / "out"
+    dsload("plan", "--partitions", 5, "--out", plan, "--max-length", 64, "--progress", "none", corpus)
+    paths = {"PLAN": plan, "OUT": out}
+    assert task("build.sbatch", 0, 2, **paths).returncode == 0
+    early = task("merge.sbatch", 0, 1, **paths)
+    assert early.returncode == 1 and "2 of 5 parts are not built: 1, 3" in early.stderr
+    for number in (1, 0, 1):  # submitted again as it is
+        again = task("build.sbatch", number, 2, **paths)
+        assert again.returncode == 0, again.stderr
+    assert task("merge.sbatch", 0, 1, **paths).returncode == 0
+    assert task("merge.sbatch", 0, 1, **paths).returncode == 0
+    dsload("verify", out)
+    dsload("build", corpus, "--out", tmp_path / "whole", "--max-length", 64, "--progress", "none")
+    counts = [json.loads((folder / "manifest.json").read_text())["splits"][0]["tokens"] for folder in (out, tmp_path / "whole")]
+    assert counts[0] == counts[1]
+
+
+def test_slurm_stops_at_a_checkpoint(tmp_path: pathlib.Path) -> None:
+    corpus, plan, out = write_lines(tmp_path / "corpus.txt", 150_000), tmp_path / "plan.json", tmp_path / "out"
+    dsload("plan", "--partitions", 1, "--out", plan, "--progress", "none", corpus)
+    env = {**os.environ, "PLAN": str(plan), "OUT": str(out), "DSLOAD": binary(), "SLURM_ARRAY_TASK_ID": "0"}
+    job = subprocess.Popen(["bash", str(DEPLOY / "slurm" / "build.sbatch")], env=env, stderr=subprocess.PIPE, text=True)
+    try:
+        while job.poll() is None and not list(out.glob("train-p00000-*.arrow*")):
+            time.sleep(0.01)
+        job.terminate()
+        _, said = job.communicate(timeout=60)
+    finally:
+        job.kill()
+    # It may have been done a moment before.
+    assert job.returncode == 0 or (job.returncode == 5 and "submit the job again" in said), said
+    assert task("build.sbatch", 0, 1, PLAN=plan, OUT=out).returncode == 0
+    dsload("merge", out)
+    dsload("verify", out)
+
+
+def test_slurm_names_a_partition_that_fails(tmp_path: pathlib.Path) -> None:
+    corpus, plan = write_lines(tmp_path / "corpus.txt", 100), tmp_path / "plan.json"
+    dsload("plan", "--partitions", 2, "--out", plan, "--progress", "none", corpus)
+    write_lines(corpus, 101)
+    result = task("build.sbatch", 0, 1, PLAN=plan, OUT=tmp_path / "out")
+    assert result.returncode == 1 and "partition 1/2 failed with exit code 3" in result.stderr
+
+
+def test_health_and_trainer(tmp_path: pathlib.Path) -> None:
+    corpus, out, socket = write_lines(tmp_path / "corpus.txt", 300), tmp_path / "out", tmp_path / "s"
+    dsload("build", corpus, "--out", out, "--progress", "none")
+    with subprocess.Popen([binary(), "serve", str(out), "--socket", str(socket), "--exit-with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert str(socket) in server.stdout.readline()
+        assert dsload("health", socket).strip()
+        env = {**os.environ, "DSLOAD_SOCKET": str(socket), "PYTHONPATH": str(REPOSITORY / "python")}
+        trainer = subprocess.run([sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=120)
+        assert trainer.returncode == 0 and " steps, " in trainer.stdout, trainer.stderr
+    assert subprocess.run([binary(), "health", str(socket)], capture_output=True).returncode == 6

@@ -1,0 +1,91 @@
+package shard
+
+import (
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/zeebo/blake3"
+	"golang.org/x/sync/errgroup"
+)
+
+// compareShards compares every shard of every part with what the part's manifest says of it.
+func (m *Merger) compareShards() error {
+	group, ctx := errgroup.WithContext(m.ctx)
+	type work struct {
+		part int
+		info ShardInfo
+	}
+	todo := make(chan work)
+	var mu sync.Mutex
+	var done, total int64
+	l := newLayout(m.first.Schema, m.first.Version)
+	group.Go(func() error {
+		defer close(todo)
+		for i := range m.parts {
+			if m.parts[i].shards == 0 {
+				continue
+			}
+			p, err := m.part(i)
+			if err != nil {
+				return fmt.Errorf("merge %s: %w", m.dir, err)
+			}
+			for _, s := range p.Splits {
+				for _, info := range s.Shards {
+					mu.Lock()
+					total += info.Bytes
+					mu.Unlock()
+					select {
+					case todo <- work{i, info}:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+			}
+		}
+		return nil
+	})
+	for range max(1, m.o.Workers) {
+		group.Go(func() error {
+			buf := make([]byte, 256<<10)
+			for w := range todo {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := m.compareShard(l, &w.info, buf); err != nil {
+					return fmt.Errorf("merge %s: %w; remove the shards of part %d and build partition %d/%d again", m.dir,
+						err, w.part, w.part, len(m.parts))
+				}
+				mu.Lock()
+				done += w.info.Bytes
+				if m.o.Progress != nil {
+					m.o.Progress(done, total)
+				}
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (m *Merger) compareShard(l *layout, info *ShardInfo, buf []byte) error {
+	path := filepath.Join(m.dir, info.Name)
+	f, err := openForReading(m.fs, path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := l.readBlocks(f, path, info); err != nil || m.o.Quick {
+		return err
+	}
+	h := blake3.New()
+	if err := rehash(f, path, info.Bytes, h, buf); err != nil {
+		return err
+	}
+	if sum := hex.EncodeToString(h.Sum(nil)); sum != info.BLAKE3 {
+		return corrupt(path, -1, "its BLAKE3 is %s, its part's manifest says %s", sum, info.BLAKE3)
+	}
+	return nil
+}

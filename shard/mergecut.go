@@ -1,0 +1,339 @@
+package shard
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+)
+
+// A budget of the whole build leaves a prefix of the rows of each split. Parts that end before it
+// stay as they are; those that begin after it are left out; in the one part where it ends, whole
+// shards are kept or left out, and one shard of each split at most is copied up to its last row.
+
+// cut finds how many rows of each part the budgets leave, and adds up the totals of what is kept.
+// It reports the options whose budget left rows out.
+func (m *Merger) cut() (cutBy []string, err error) {
+	left := [numSplits]int64{limitOf(m.o.MaxTrain), limitOf(m.o.MaxVal)}
+	tokens := limitOf(m.o.MaxTokens)
+	for i := range m.parts {
+		t := &m.parts[i]
+		whole, sum := true, int64(0)
+		for n := range t.rows {
+			t.keep[n] = min(t.rows[n], left[n])
+			whole = whole && t.keep[n] == t.rows[n]
+			sum += t.tokens[n]
+		}
+		note := func(name string, is bool) {
+			for _, c := range cutBy {
+				is = is && c != name
+			}
+			if is {
+				cutBy = append(cutBy, name)
+			}
+		}
+		note("max-examples", t.keep[0] < t.rows[0] && tokens > 0)
+		note("max-val-examples", t.keep[1] < t.rows[1] && tokens > 0)
+		switch {
+		case tokens == 0:
+			note("max-tokens", t.keep[0]+t.keep[1] > 0)
+			t.keep = [numSplits]int64{}
+		case whole && sum <= tokens:
+			tokens -= sum
+			if err := m.addPart(i); err != nil {
+				return nil, err
+			}
+		case t.keep != [numSplits]int64{}:
+			full, err := m.cutPart(i, &tokens)
+			if err != nil {
+				return nil, err
+			}
+			note("max-tokens", full)
+		}
+		for n := range left {
+			left[n] -= t.keep[n]
+		}
+	}
+	return cutBy, nil
+}
+
+// limitOf is a limit as a number, without 0 for none.
+func limitOf(n int64) int64 {
+	if n == 0 {
+		return math.MaxInt64
+	}
+	return n
+}
+
+// addPart adds the totals of a part that is kept whole.
+func (m *Merger) addPart(i int) error {
+	if m.parts[i].shards == 0 {
+		return nil
+	}
+	p, err := m.part(i)
+	if err != nil {
+		return err
+	}
+	for _, s := range p.Splits {
+		m.splits[splitIndex(s.Name)].add(&s)
+	}
+	return nil
+}
+
+// add adds the totals of a part's split.
+func (t *mergedSplit) add(s *SplitInfo) {
+	st := &t.stats
+	if st.rows == 0 || s.MinLength < st.minLength {
+		st.minLength = s.MinLength
+	}
+	st.maxLength, st.maxLabels = max(st.maxLength, s.MaxLength), max(st.maxLabels, s.MaxLabels)
+	st.rows += s.Examples
+	st.tokens += s.Tokens
+	st.labelTokens += s.LabelTokens
+	for _, h := range s.Lengths {
+		b := &st.hist[lengthBucket(int(h[0]))]
+		b[0] += h[1]
+		b[1] += h[2]
+	}
+	t.shards += int64(len(s.Shards))
+}
+
+// cutPart counts the rows of a part in the order of their documents until a budget is reached. It
+// takes what it keeps off tokens, and reports whether that budget left rows out.
+func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
+	p, err := m.part(i)
+	if err != nil {
+		return false, err
+	}
+	d, err := ReaderOptions{}.openManifest(m.fs, m.dir, p)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	t := &m.parts[i]
+	var walks [numSplits]rowWalk
+	for n := range walks {
+		walks[n] = rowWalk{left: t.keep[n]}
+		if t.keep[n] > 0 {
+			if walks[n].r, err = d.Split(splitNames[n]); err != nil {
+				return false, err
+			}
+		}
+		if err := walks[n].fill(); err != nil {
+			return false, err
+		}
+	}
+	t.keep = [numSplits]int64{}
+	short := -1 // tokens to which the last row is shortened
+	last := 0
+	for !full {
+		n := m.next(&walks)
+		if n < 0 {
+			break
+		}
+		length, labels := walks[n].row()
+		size := int64(length + labels)
+		if size > *tokens {
+			full = true
+			if labels > 0 || *tokens == 0 || !m.keepsLoss(&walks[n], *tokens) {
+				break
+			}
+			length, size, short, last = int(*tokens), *tokens, int(*tokens), n
+		}
+		t.keep[n]++
+		*tokens -= size
+		m.splits[n].stats.add(length, labels)
+		if err := walks[n].advance(); err != nil {
+			return false, err
+		}
+	}
+	if full {
+		*tokens = 0
+	}
+	for n := range walks {
+		shorten := -1
+		if n == last {
+			shorten = short
+		}
+		if err := m.cutSplit(i, n, walks[n].r, shorten); err != nil {
+			return false, err
+		}
+	}
+	return full, nil
+}
+
+// next is the split whose next row comes first, -1 where none is left.
+func (m *Merger) next(walks *[numSplits]rowWalk) int {
+	train, val := &walks[0], &walks[1]
+	switch {
+	case train.ended() && val.ended():
+		return -1
+	case val.ended(), !train.ended() && (m.o.ValLast || train.document() < val.document()):
+		return 0
+	}
+	return 1
+}
+
+// keepsLoss reports whether a row that is shortened still has a token that the loss counts.
+func (m *Merger) keepsLoss(w *rowWalk, tokens int64) bool {
+	if !w.r.Schema().LossMask {
+		return true
+	}
+	var row Row
+	if w.r.ReadRow(w.at, &row) != nil {
+		return false
+	}
+	for _, on := range row.LossMask[:tokens] {
+		if on {
+			return true
+		}
+	}
+	return false
+}
+
+// rowWalk reads lengths and documents of a split's rows, in order.
+type rowWalk struct {
+	r         *SplitReader
+	at, left  int64 // of all rows; those that may be kept
+	pos       int
+	documents []int64
+	lengths   []int32
+	labels    []Span
+	rows      []int64
+}
+
+func (w *rowWalk) ended() bool { return w.left == 0 }
+
+func (w *rowWalk) document() int64 { return w.documents[w.pos] }
+
+func (w *rowWalk) row() (length, labels int) {
+	if len(w.labels) > 0 {
+		labels = int(w.labels[w.pos].Len)
+	}
+	return int(w.lengths[w.pos]), labels
+}
+
+func (w *rowWalk) advance() error {
+	w.at++
+	w.left--
+	if w.pos++; w.pos < len(w.rows) {
+		return nil
+	}
+	return w.fill()
+}
+
+// fill reads the next rows.
+func (w *rowWalk) fill() error {
+	n := int(min(w.left, maxBatchRows))
+	w.pos = 0
+	w.rows = w.rows[:0]
+	for i := range n {
+		w.rows = append(w.rows, w.at+int64(i))
+	}
+	if n == 0 {
+		return nil
+	}
+	w.documents, w.lengths = make([]int64, n), make([]int32, n)
+	if err := w.r.Documents(w.documents, w.at); err != nil {
+		return err
+	}
+	if err := w.r.Lengths(w.lengths, w.rows); err != nil {
+		return err
+	}
+	if !w.r.Schema().Labels {
+		return nil
+	}
+	w.labels = make([]Span, n)
+	return w.r.LocateColumn(ColumnLabels, w.labels, w.rows)
+}
+
+// cutSplit makes the shard that ends where the part's kept rows do, if they end inside one or if
+// its last row is shortened to some tokens.
+func (m *Merger) cutSplit(i, n int, r *SplitReader, shorten int) error {
+	keep := m.parts[i].keep[n]
+	if keep == 0 {
+		return nil
+	}
+	first := int64(0)
+	for j := range r.info.Shards {
+		sh := &r.info.Shards[j]
+		m.splits[n].shards++
+		if first+sh.Rows < keep || first+sh.Rows == keep && shorten < 0 {
+			if first += sh.Rows; first == keep {
+				return nil
+			}
+			continue
+		}
+		c, err := m.copyRows(i, n, r, j, first, keep, shorten)
+		if err != nil {
+			return fmt.Errorf("merge %s: cut %s: %w", m.dir, sh.Name, err)
+		}
+		m.parts[i].cut[n] = c
+		return nil
+	}
+	return nil
+}
+
+// copyRows writes rows first to end of a shard into a new one.
+func (m *Merger) copyRows(i, n int, r *SplitReader, index int, first, end int64, shorten int) (*ShardInfo, error) {
+	o := BuilderOptions{Schema: r.Schema(), ShardBytes: maxShardBytes}.withDefaults()
+	l := newLayout(o.Schema, FormatVersion)
+	s := &buildSplit{name: splitNames[n]}
+	s.prepare(l)
+	part := Part{i, m.o.Partitions}
+	open := newShard(m.fs, filepath.Join(m.dir, part.CutShardName(s.name, index)), s.stage, s.hash)
+	if err := open.create(l); err != nil {
+		return nil, err
+	}
+	var row Row
+	var e Example
+	var scratch batchScratch
+	for at := first; at < end; at++ {
+		if err := m.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := r.ReadRow(at, &row); err != nil {
+			return nil, err
+		}
+		fillExample(&e, &row, o.Schema)
+		if at == end-1 && shorten >= 0 {
+			e.InputIDs = e.InputIDs[:shorten]
+			if e.LossMask != nil {
+				e.LossMask = e.LossMask[:shorten]
+			}
+		}
+		if s.pending.rows == maxBatchRows || s.pending.rows > 0 && s.pending.bytes+rowBytes(o.Schema, &e) > o.batchBytes() {
+			if err := open.writeBatch(l, s.pending, &scratch); err != nil {
+				return nil, err
+			}
+			s.pending.reset(l)
+		}
+		if err := s.pending.add(l, &e); err != nil {
+			return nil, err
+		}
+	}
+	if err := open.writeBatch(l, s.pending, &scratch); err != nil {
+		return nil, err
+	}
+	c, err := open.commit(l)
+	if err != nil {
+		return nil, err
+	}
+	info := c.info(s.name, part, index)
+	info.Name = part.CutShardName(s.name, index)
+	return &info, nil
+}
+
+// fillExample makes a row of what was read.
+func fillExample(e *Example, row *Row, s Schema) {
+	e.InputIDs = row.AppendInputIDs(e.InputIDs[:0])
+	e.Document, e.Part = row.Document, row.Part
+	if s.Labels {
+		e.Labels = row.AppendLabels(e.Labels[:0])
+	}
+	if s.LossMask {
+		e.LossMask = row.LossMask
+	}
+	if s.Segments {
+		e.Segments = row.Segments
+	}
+}

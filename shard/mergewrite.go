@@ -1,0 +1,199 @@
+package shard
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/zeebo/blake3"
+)
+
+// MergeResult is what Finish made.
+type MergeResult struct {
+	CutBy  []string    // options whose budget left rows out
+	Splits []SplitInfo // without their shards
+	Shards []int64     // of each split
+	Seal   string
+}
+
+// Finish applies the budgets and writes the manifest. provenance is called with the options whose
+// budget left rows out, and files are written beside the shards and listed with those of part 0.
+func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), files map[string][]byte) (*MergeResult, error) {
+	res := &MergeResult{}
+	var err error
+	if res.CutBy, err = m.cut(); err != nil {
+		return nil, err
+	}
+	if m.splits[0].stats.rows+m.splits[1].stats.rows == 0 {
+		return nil, fmt.Errorf("merge %s: the parts hold no rows: %w", m.dir, ErrNoRows)
+	}
+	p, err := provenance(res.CutBy)
+	if err != nil {
+		return nil, err
+	}
+	b := &Builder{fs: m.fs, dir: m.dir, lock: m.lock, files: append([]FileInfo{}, m.first.Files...)}
+	for _, name := range sortedKeys(files) {
+		if err := b.WriteFile(name, bytes.NewReader(files[name])); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range m.first.Files {
+		if err := m.compareFile(&f); err != nil {
+			return nil, err
+		}
+	}
+	if p.Run != nil {
+		run, err := encodeRun(p.Run)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := b.writeAtomic(RunName, bytes.NewReader(run)); err != nil {
+			return nil, err
+		}
+	}
+	b.namesNew = true
+	if err := b.syncNames(); err != nil {
+		return nil, err
+	}
+	for n := range m.splits {
+		if m.splits[n].stats.rows > 0 {
+			info := m.splits[n].stats.info()
+			info.Name = splitNames[n]
+			res.Splits, res.Shards = append(res.Splits, info), append(res.Shards, m.splits[n].shards)
+		}
+	}
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(m.write(w, p, b.files, res)) }()
+	_, err = b.writeAtomic(ManifestName, r)
+	r.Close() // ends the writer where the file could not be written
+	if err != nil {
+		return nil, err
+	}
+	if err := b.syncNames(); err != nil {
+		return nil, err
+	}
+	if res.Seal, err = readSeal(m.fs, filepath.Join(m.dir, ManifestName)); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// compareFile checks a file that part 0 wrote.
+func (m *Merger) compareFile(f *FileInfo) error {
+	v := &verifier{ctx: m.ctx, fs: m.fs, dir: m.dir, buf: make([]byte, 64<<10)}
+	sum, err := v.hash(f.Name, f.Bytes)
+	if err == nil && sum != f.BLAKE3 {
+		err = corrupt(filepath.Join(m.dir, f.Name), -1, "its BLAKE3 is %s, the manifest of part 0 says %s", sum, f.BLAKE3)
+	}
+	if err != nil {
+		return fmt.Errorf("merge %s: %w; remove the files of part 0 and build partition 0/%d again", m.dir, err, len(m.parts))
+	}
+	return nil
+}
+
+// manifestWriter hashes and writes a manifest piece by piece, in the layout of sealedWriter.
+type manifestWriter struct {
+	sealedWriter
+	to   io.Writer
+	hash *blake3.Hasher
+	left int64 // bytes that it may still have
+}
+
+// flush passes on what was written.
+func (w *manifestWriter) flush() {
+	if w.err != nil {
+		return
+	}
+	w.hash.Write(w.b.Bytes()) // never fails
+	if w.left -= int64(w.b.Len()); w.left < 0 {
+		w.err = fmt.Errorf("%w: the manifest of so many shards is larger than readers accept; build with larger `shard-bytes`", ErrTooLarge)
+		return
+	}
+	_, w.err = w.to.Write(w.b.Bytes())
+	w.b.Reset()
+}
+
+// write streams the manifest: the parts' manifests are read once more for each split.
+func (m *Merger) write(to io.Writer, p Provenance, files []FileInfo, res *MergeResult) error {
+	w := &manifestWriter{sealedWriter: *newSealedWriter(), to: to, hash: blake3.New(),
+		left: cmp.Or(m.o.MaxManifestBytes, maxManifestBytes)}
+	head := *m.first
+	w.member("format", head.Format)
+	w.member("version", head.Version)
+	w.member("schema", head.Schema)
+	w.member("settings", m.o.Settings)
+	w.member("tokenizer", head.Tokenizer)
+	w.lines("sources", len(p.Sources), func(i int) any { return p.Sources[i] })
+	w.member("counters", p.Counters)
+	if len(p.Dropped) > 0 {
+		w.member("dropped", p.Dropped)
+	}
+	w.open("splits")
+	for i := range res.Splits {
+		s := &res.Splits[i]
+		w.element(i == 0)
+		w.splitHead(s)
+		fmt.Fprintf(&w.b, "%q: [", "shards")
+		if err := m.writeShards(w, splitIndex(s.Name)); err != nil {
+			return err
+		}
+		w.b.WriteString("]")
+		w.endElement()
+	}
+	w.close()
+	w.lines("files", len(files), func(i int) any { return files[i] })
+	w.member("merged", MergeInfo{Partitions: m.o.Partitions, Plan: m.o.Plan})
+	w.flush()
+	fmt.Fprintf(&w.b, "%s%s%s", sealBefore, hex.EncodeToString(w.hash.Sum(nil)), sealAfter)
+	if w.err != nil {
+		return w.err
+	}
+	_, err := to.Write(w.b.Bytes())
+	return err
+}
+
+// writeShards writes the lines of a split's shards, part by part.
+func (m *Merger) writeShards(w *manifestWriter, split int) error {
+	first := true
+	line := func(info *ShardInfo) {
+		if !first {
+			w.b.WriteString(",")
+		}
+		first = false
+		w.b.WriteString("\n      ")
+		w.value(info)
+		if w.b.Len() > stageBytes {
+			w.flush()
+		}
+	}
+	for i := range m.parts {
+		left := m.parts[i].keep[split]
+		if left == 0 {
+			continue
+		}
+		p, err := m.part(i)
+		if err != nil {
+			return err
+		}
+		s := p.Split(splitNames[split])
+		for j := range s.Shards {
+			info := &s.Shards[j]
+			if cut := m.parts[i].cut[split]; cut != nil && left <= info.Rows {
+				line(cut)
+				break
+			}
+			line(info)
+			m.parts[i].listed[split] = j + 1
+			if left -= info.Rows; left <= 0 {
+				break
+			}
+		}
+	}
+	return w.err
+}
+
+// Encode returns the bytes of a manifest's file.
+func (m *Manifest) Encode() ([]byte, error) { return m.encode() }

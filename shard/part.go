@@ -1,0 +1,318 @@
+package shard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A Part is one partition of a build. The builders of all parts write into one folder at the same
+// time, each its own shards, checkpoint, lock and manifest; a merge then writes the folder's
+// manifest. The zero Part is a whole build.
+type Part struct {
+	Number int // from 0
+	Of     int // partitions; 0 for a whole build
+}
+
+// MaxParts is the number of names that parts can have.
+const MaxParts = maxShardIndex + 1
+
+// PlanName is the copy of the plan that lies in a folder of parts.
+const PlanName = "plan.json"
+
+const (
+	partPrefix           = "part-"
+	partManifestSuffix   = ".json"
+	partCheckpointSuffix = ".checkpoint"
+	partLockSuffix       = ".lock"
+	partPlanSuffix       = ".plan" // of the plan on its way to PlanName
+)
+
+// isPart reports whether p is one partition of several.
+func (p Part) isPart() bool { return p.Of > 0 }
+
+func (p Part) validate() error {
+	if p.isPart() && (p.Number < 0 || p.Number >= p.Of || p.Of > MaxParts) || !p.isPart() && p != (Part{}) {
+		return fmt.Errorf("part %d of %d: %w: numbers go from 0 to one below the number of parts, at most %d", p.Number,
+			p.Of, ErrRange, MaxParts)
+	}
+	return nil
+}
+
+// ShardName returns the file name of the part's i-th shard of a split, such as
+// "train-p00001-00000.arrow".
+func (p Part) ShardName(split string, i int) string {
+	if !p.isPart() {
+		return ShardName(split, i)
+	}
+	return fmt.Sprintf("%s-p%05d-%05d%s", split, p.Number, i, shardSuffix)
+}
+
+// CutShardName returns the name of the copy of the part's i-th shard that ends where a budget of
+// the whole build does.
+func (p Part) CutShardName(split string, i int) string {
+	return fmt.Sprintf("%s-p%05d-%05d%s%s", split, p.Number, i, cutSuffix, shardSuffix)
+}
+
+const cutSuffix = "-cut"
+
+func (p Part) file(suffix string) string {
+	return fmt.Sprintf("%sp%05d%s", partPrefix, p.Number, suffix)
+}
+
+// ManifestName returns the name of the part's own manifest.
+func (p Part) ManifestName() string {
+	if !p.isPart() {
+		return ManifestName
+	}
+	return p.file(partManifestSuffix)
+}
+
+func (p Part) checkpointName() string {
+	if !p.isPart() {
+		return checkpointName
+	}
+	return p.file(partCheckpointSuffix)
+}
+
+func (p Part) lockName() string {
+	if !p.isPart() {
+		return lockName
+	}
+	return p.file(partLockSuffix)
+}
+
+// PlanTempName returns the name under which the part writes its copy of the plan before it renames
+// it to PlanName.
+func (p Part) PlanTempName() string { return p.file(partPlanSuffix + tempSuffix) }
+
+// PartInfo is what the manifest of a part holds besides that of a dataset.
+type PartInfo struct {
+	Number int    `json:"number"`
+	Of     int    `json:"of"`
+	Plan   string `json:"plan"` // the seal of the plan
+	// State is what the build noted for the merge.
+	State json.RawMessage `json:"state"`
+}
+
+// MergeInfo is what the manifest of a merged dataset holds besides.
+type MergeInfo struct {
+	Partitions int    `json:"partitions"`
+	Plan       string `json:"plan"` // the seal of the plan
+}
+
+// partName is what the name of a part's shard says.
+type partName struct {
+	split, part, index int
+	cut, temp          bool
+}
+
+var partNamePattern = regexp.MustCompile(`^(train|val)-p(\d{5})-(\d{5})(-cut)?\.arrow(\.tmp)?$`)
+
+// parsePartName is the inverse of Part.ShardName and Part.CutShardName. The name may end in
+// tempSuffix.
+func parsePartName(name string) (n partName, ok bool) {
+	m := partNamePattern.FindStringSubmatch(name)
+	if m == nil {
+		return n, false
+	}
+	n = partName{split: splitIndex(m[1]), cut: m[4] != "", temp: m[5] != ""}
+	n.part, _ = strconv.Atoi(m[2]) // five digits
+	n.index, _ = strconv.Atoi(m[3])
+	return n, true
+}
+
+// after reports whether a shard of this name may follow one of the other in a merged manifest.
+func (n partName) after(last partName) bool {
+	return n.part > last.part || n.part == last.part && n.index > last.index
+}
+
+var partFilePattern = regexp.MustCompile(`^part-p(\d{5})\.(json|checkpoint|lock|plan)(\.tmp)?$`)
+
+// parsePartFile returns the part that a file other than a shard belongs to.
+func parsePartFile(name string) (part int, ok bool) {
+	m := partFilePattern.FindStringSubmatch(name)
+	if m == nil {
+		return 0, false
+	}
+	part, _ = strconv.Atoi(m[1])
+	return part, true
+}
+
+// ofPart returns the part whose builder made a file of this name.
+func ofPart(name string) (part int, ok bool) {
+	if n, ok := parsePartName(name); ok {
+		return n.part, true
+	}
+	return parsePartFile(name)
+}
+
+// restorePart is restore for a part. The files of other parts are none of its business.
+func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
+	has := map[string]bool{}
+	var mine []string
+	for _, n := range names {
+		part, isPart := ofPart(n)
+		switch {
+		case isPart && part == b.opts.Part.Number:
+			mine = append(mine, n)
+			has[n] = true
+		case isPart, n == PlanName, n == ManifestName, n == RunName, n == RejectsName, ignoredName(n),
+			isTokenizerName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
+		default:
+			return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`", b.dir, ErrForeign, n)
+		}
+		has[n] = true
+	}
+	switch {
+	case has[ManifestName]:
+		return nil, b.merged()
+	case b.opts.Overwrite:
+		if err := b.clearPart(mine); err != nil {
+			return nil, err
+		}
+	case has[b.opts.Part.ManifestName()]:
+		if err := b.finishedPart(has[b.opts.Part.checkpointName()]); !errors.Is(err, errPartDamaged) {
+			return nil, err
+		}
+		if err := b.clearPart(mine); err != nil {
+			return nil, err
+		}
+	case has[b.opts.Part.checkpointName()]:
+		return b.resume(mine)
+	default:
+		if err := b.clearPart(mine); err != nil { // without a checkpoint they are left-overs
+			return nil, err
+		}
+	}
+	return nil, b.writeCheckpoint(false)
+}
+
+// merged returns the error for a folder with a manifest: ErrFinished if it was merged from this
+// plan.
+func (b *Builder) merged() error {
+	m, err := ReadManifest(b.fs, b.dir)
+	if err != nil {
+		return err
+	}
+	if m.Merged != nil && m.Merged.Plan == b.opts.Plan {
+		return fmt.Errorf("%s: %w", b.dir, ErrFinished)
+	}
+	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan; choose another `out`", b.dir, ErrForeign)
+}
+
+// errPartDamaged means that a finished part's shards are no longer there: it is built again.
+var errPartDamaged = errors.New("shards of the part are missing")
+
+// finishedPart returns the error for a part with a manifest.
+func (b *Builder) finishedPart(checkpoint bool) error {
+	m, err := ReadPartManifest(b.fs, b.dir, b.opts.Part.Number)
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) {
+		return errPartDamaged
+	}
+	if err != nil {
+		return err
+	}
+	if err := sameBuild(b.dir, BuilderOptions{Settings: m.Settings, Schema: m.Schema}, b.opts); err != nil {
+		return err
+	}
+	for _, s := range m.Splits {
+		for i := range s.Shards {
+			if st, err := b.fs.Stat(b.path(s.Shards[i].Name)); errors.Is(err, fs.ErrNotExist) || err == nil &&
+				st.Size() != s.Shards[i].Bytes {
+				return errPartDamaged
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	if checkpoint {
+		if err := b.fs.Remove(b.path(b.opts.Part.checkpointName())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: %w", b.dir, ErrFinished)
+}
+
+// clearPart removes what earlier builds of the part left, its manifest and checkpoint first.
+func (b *Builder) clearPart(mine []string) error {
+	last := func(name string) bool {
+		return name != b.opts.Part.ManifestName() && name != b.opts.Part.checkpointName()
+	}
+	for _, late := range []bool{false, true} {
+		for _, n := range mine {
+			if n == b.opts.Part.lockName() || last(n) != late {
+				continue
+			}
+			if err := b.fs.Remove(b.path(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			b.namesNew = true
+		}
+		if err := b.syncNames(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isTokenizerName(name string) bool {
+	for _, n := range TokenizerNames() {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// TwinPrefix begins the name of the folder in which a second process builds a part that another
+// one is at work on.
+const TwinPrefix = "twin-"
+
+func isTwin(name string) bool { return strings.HasPrefix(name, TwinPrefix) }
+
+// ManifestNameOf returns the name of the manifest that holds the info.
+func (p *PartInfo) ManifestNameOf() string { return Part{p.Number, p.Of}.ManifestName() }
+
+// Discard gives up the build of a part that another process has committed: what this one wrote and
+// did not commit goes.
+func (b *Builder) Discard() error {
+	dir, part := b.dir, b.opts.Part
+	temps := []string{b.path(part.checkpointName())}
+	for i := range b.splits {
+		if open := b.splits[i].open; open != nil {
+			temps = append(temps, open.temp)
+		}
+	}
+	var errs []error
+	for _, name := range temps {
+		if err := b.fs.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, b.fs.SyncDir(dir), b.Close())...)
+}
+
+// ReadFile reads a whole file of at most limit bytes.
+func ReadFile(fsys FS, path string, limit int64) ([]byte, error) {
+	return readSmallFile(fsys, path, limit)
+}
+
+// WriteFile writes a file under a temporary name, syncs it and renames it to path.
+func WriteFile(fsys FS, temp, path string, data []byte) error {
+	f, err := createNew(fsys, temp)
+	if err != nil {
+		return err
+	}
+	if err = writeAt(f, temp, data, 0); err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return fsys.Rename(temp, path)
+}
