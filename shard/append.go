@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -182,7 +181,7 @@ func (b *Builder) sideFile(name string) bool {
 
 // HasAddition reports whether a folder holds an addition that is not finished.
 func HasAddition(fsys FS, dir string) bool {
-	_, err := fsys.Stat(filepath.Join(dir, additionCheckpointName))
+	_, err := fsys.Stat(Join(dir, additionCheckpointName))
 	return err == nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"math"
-	"path/filepath"
 	"sort"
 	"sync/atomic"
 
@@ -119,7 +118,7 @@ func (d *Dataset) crcOf(f File, path string, at, end int64) (crc uint32, err err
 // Unchanged returns nil while the folder's manifest is the one that was opened. Once it is another
 // or gone, as during a build with Overwrite, the error is ErrReplaced. Unchanged reads a few bytes.
 func (d *Dataset) Unchanged() error {
-	path := filepath.Join(d.dir, ManifestName)
+	path := Join(d.dir, ManifestName)
 	seal, err := readSeal(d.fs, path)
 	if err == nil && seal == d.manifest.seal {
 		return nil
@@ -229,7 +228,7 @@ func (r *SplitReader) checkIDs(shard int, raw []byte, off int64) error {
 		return nil
 	}
 	row := Row{Width: int(r.width), InputIDs: raw[i*int(r.width) : (i+1)*int(r.width)]}
-	path := filepath.Join(r.d.dir, r.info.Shards[shard].Name)
+	path := Join(r.d.dir, r.info.Shards[shard].Name)
 	return corrupt(path, off+int64(i)*r.width, "id %d with a vocabulary of %d", row.AppendInputIDs(nil)[0],
 		r.d.manifest.Schema.VocabSize)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -84,7 +83,7 @@ func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset,
 		for j := range info.Shards {
 			sh := &info.Shards[j]
 			r.starts[j+1] = r.starts[j] + sh.Rows
-			if err := checkPresent(fsys, filepath.Join(dir, sh.Name), sh); err != nil {
+			if err := checkPresent(fsys, Join(dir, sh.Name), sh); err != nil {
 				return nil, d.explain(err)
 			}
 		}
@@ -263,7 +262,7 @@ func (r *SplitReader) open(i int) error {
 		return nil
 	}
 	info := &r.info.Shards[i]
-	path := filepath.Join(r.d.dir, info.Name)
+	path := Join(r.d.dir, info.Name)
 	f, err := openForReading(r.d.fs, path)
 	if err != nil {
 		return r.d.explain(err)
@@ -294,7 +293,7 @@ func (r *SplitReader) adopt(s *readShard, f File, path string, info *ShardInfo) 
 			return err
 		}
 	}
-	id := idOf(st)
+	id := identityOf(st)
 	same := id != fileID{} && id == s.id
 	if same && s.index != nil {
 		return nil
@@ -315,6 +314,14 @@ func (r *SplitReader) adopt(s *readShard, f File, path string, info *ShardInfo) 
 type fileID struct {
 	device, inode uint64
 	modified      int64
+}
+
+// identityOf is idOf, also for files of other file systems that number their versions.
+func identityOf(info fs.FileInfo) fileID {
+	if v, ok := info.(Versioned); ok {
+		return fileID{inode: v.Version()}
+	}
+	return idOf(info)
 }
 
 // indexOf returns the index of a shard.

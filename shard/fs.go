@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -33,6 +34,18 @@ type FS interface {
 	// and writes holder into it. The lock dies with the process. While another process holds it,
 	// the error is a *HeldError. The name must not be a symbolic link.
 	Lock(name string, holder []byte) (Lock, error)
+}
+
+// Versioned is an fs.FileInfo of a file system whose files never change once they are opened, such as
+// one of objects in a bucket. Equal numbers of one FS mean equal bytes.
+type Versioned interface{ Version() uint64 }
+
+// Join returns the path of a file in a folder, which may be an address such as s3://bucket/folder.
+func Join(dir, name string) string {
+	if strings.Contains(dir, "://") {
+		return strings.TrimRight(dir, "/") + "/" + name
+	}
+	return filepath.Join(dir, name)
 }
 
 // Lock is a lock that is held.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -148,25 +147,26 @@ func (w *sealedWriter) splitHead(s *SplitInfo) {
 // ReadManifest reads and checks the manifest of a folder. The error is ErrNotFound if there is
 // none.
 func ReadManifest(fsys FS, dir string) (*Manifest, error) {
-	return readManifestFile(fsys, filepath.Join(dir, ManifestName))
+	return readManifestFile(fsys, dir, ManifestName)
 }
 
 // ReadPartManifest reads and checks the manifest of a part. The error is ErrNotFound if the part is
 // not finished.
 func ReadPartManifest(fsys FS, dir string, number int) (*Manifest, error) {
-	path := filepath.Join(dir, Part{Number: number, Of: MaxParts}.ManifestName())
-	m, err := readManifestFile(fsys, path)
+	name := Part{Number: number, Of: MaxParts}.ManifestName()
+	m, err := readManifestFile(fsys, dir, name)
 	if err == nil && (m.Part == nil || m.Part.Number != number) {
-		return nil, corrupt(path, -1, "not the manifest of part %d", number)
+		return nil, corrupt(Join(dir, name), -1, "not the manifest of part %d", number)
 	}
 	return m, err
 }
 
-func readManifestFile(fsys FS, path string) (*Manifest, error) {
+func readManifestFile(fsys FS, dir, name string) (*Manifest, error) {
+	path := Join(dir, name)
 	data, err := readSmallFile(fsys, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		cause := ErrNotFound
-		if _, err := fsys.Stat(filepath.Join(filepath.Dir(path), checkpointName)); err == nil {
+		if _, err := fsys.Stat(Join(dir, checkpointName)); err == nil {
 			cause = errUnfinished
 		}
 		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: cause}

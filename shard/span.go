@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"path/filepath"
 	"slices"
 )
 
@@ -272,5 +271,5 @@ func (r *SplitReader) damagedSpan(s Span, perByte int64, format string, args ...
 	if s.Shard < 0 || int(s.Shard) >= len(r.shards) {
 		return fmt.Errorf("span of shard %d: %w", s.Shard, ErrRange)
 	}
-	return corrupt(filepath.Join(r.d.dir, r.info.Shards[s.Shard].Name), s.Off/perByte, format, args...)
+	return corrupt(Join(r.d.dir, r.info.Shards[s.Shard].Name), s.Off/perByte, format, args...)
 }

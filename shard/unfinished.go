@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"path/filepath"
 )
 
 // Unfinished describes a build that has not finished.
@@ -16,7 +15,7 @@ type Unfinished struct {
 // ReadUnfinished reads the checkpoint of a folder, whatever its options. It takes no lock: the
 // build may be running. The error is ErrNotFound if there is no checkpoint.
 func ReadUnfinished(fsys FS, dir string) (*Unfinished, error) {
-	path := filepath.Join(dir, checkpointName)
+	path := Join(dir, checkpointName)
 	r, err := openCheckpoint(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: ErrNotFound}
@@ -39,7 +38,7 @@ func ReadUnfinished(fsys FS, dir string) (*Unfinished, error) {
 // ReadRun returns run.json of a finished dataset: Provenance.Run as a sealed JSON object. The error
 // is ErrNotFound if there is none.
 func ReadRun(fsys FS, dir string) (json.RawMessage, error) {
-	path := filepath.Join(dir, RunName)
+	path := Join(dir, RunName)
 	data, err := readSmallFile(fsys, path, maxRunBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &FileError{File: path, Offset: -1, Row: -1, Cause: ErrNotFound}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -52,7 +51,7 @@ func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total 
 		v.check(f.Name, func() error {
 			sum, err := v.hash(f.Name, f.Bytes)
 			if err == nil && sum != f.BLAKE3 {
-				err = corrupt(filepath.Join(v.dir, f.Name), -1, "its BLAKE3 is %s, the manifest says %s", sum, f.BLAKE3)
+				err = corrupt(Join(v.dir, f.Name), -1, "its BLAKE3 is %s, the manifest says %s", sum, f.BLAKE3)
 			}
 			return err
 		})
@@ -95,7 +94,7 @@ func (v *verifier) unlisted(m *Manifest) error {
 		i, index, temp, ok := parseShardName(n)
 		if p, isPart := parsePartName(n); isPart {
 			if !listed(m, p, n) {
-				v.damage = append(v.damage, Damage{n, corrupt(filepath.Join(v.dir, n), -1, "not in the manifest")})
+				v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
 			}
 			continue
 		}
@@ -105,14 +104,14 @@ func (v *verifier) unlisted(m *Manifest) error {
 		if s := m.Split(splitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
 			continue // of an addition that is not finished
 		} else if temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
-			v.damage = append(v.damage, Damage{n, corrupt(filepath.Join(v.dir, n), -1, "not in the manifest")})
+			v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
 		}
 	}
 	return nil
 }
 
 func (v *verifier) run() error {
-	path := filepath.Join(v.dir, RunName)
+	path := Join(v.dir, RunName)
 	data, err := readSmallFile(v.fs, path, maxRunBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // run.json is optional
@@ -125,7 +124,7 @@ func (v *verifier) run() error {
 
 // hash returns the BLAKE3 of a file that must have the given size.
 func (v *verifier) hash(name string, size int64) (sum string, err error) {
-	path := filepath.Join(v.dir, name)
+	path := Join(v.dir, name)
 	f, err := openForReading(v.fs, path)
 	if err != nil {
 		return "", err
@@ -185,7 +184,7 @@ func (v *verifier) split(info *SplitInfo) {
 		want := *info
 		want.Name, want.Shards = "", nil
 		if fmt.Sprint(have) != fmt.Sprint(want) {
-			return corrupt(filepath.Join(v.dir, ManifestName), -1,
+			return corrupt(Join(v.dir, ManifestName), -1,
 				"split %s: counts or lengths differ from those of its rows", info.Name)
 		}
 		return nil

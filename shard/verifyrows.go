@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"path/filepath"
 	"strings"
 
 	"github.com/zeebo/blake3"
@@ -21,7 +20,7 @@ type splitChecker struct {
 }
 
 func (c *splitChecker) shard(info *ShardInfo) error {
-	path := filepath.Join(c.dir, info.Name)
+	path := Join(c.dir, info.Name)
 	f, err := openForReading(c.fs, path)
 	if err != nil {
 		return err
@@ -81,7 +80,7 @@ const maxBlamed = 3
 // blame returns the error for a shard with the wrong checksum sum. It names the record batches
 // whose own checksums are wrong.
 func (c *splitChecker) blame(info *ShardInfo, sum string) error {
-	path := filepath.Join(c.dir, info.Name)
+	path := Join(c.dir, info.Name)
 	whole := fmt.Sprintf("its BLAKE3 is %s, the manifest says %s", sum, info.BLAKE3)
 	f, err := openForReading(c.fs, path)
 	if err != nil {

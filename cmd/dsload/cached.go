@@ -192,14 +192,20 @@ func servable(text *pflag.FlagSet, check cobra.PositionalArgs) cobra.PositionalA
 		}) {
 			return check(cmd, args)
 		}
-		return folders(check)(cmd, args)
+		rest := slices.DeleteFunc(slices.Clone(args), inBucket)
+		if err := folders(cobra.ArbitraryArgs)(cmd, rest); err != nil {
+			return err
+		}
+		return check(cmd, args)
 	}
 }
 
 // textOrDatasets replaces arguments that are text by the dataset that is built of them.
 func textOrDatasets(cmd *cobra.Command, args []string, text *pflag.FlagSet) ([]string, error) {
 	asked := given(text)
-	sources := slices.DeleteFunc(slices.Clone(args), isServedFolder)
+	sources := slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		return isServedFolder(arg) || len(asked) == 0 && inBucket(arg)
+	})
 	if !slices.ContainsFunc(sources, func(arg string) bool { return isText(arg, len(asked) > 0) }) {
 		if len(asked) > 0 {
 			return nil, usagef("serve: %s is about text, and %s was built already; leave the flag out, or give the text", strings.SplitN(asked[0], "=", 2)[0], args[0])

@@ -12,7 +12,7 @@ var optionName = regexp.MustCompile("`([a-z]+(?:-[a-z]+)*)`")
 
 // optionFlags are the options that packages speak of. All are flags.
 var optionFlags = []string{
-	"append", "bos", "causal-pairs", "chat-template", "checkpoint-every", "columns", "dataset",
+	"append", "bos", "cache", "causal-pairs", "chat-template", "checkpoint-every", "columns", "dataset",
 	"date", "dedup", "delimiter", "eos", "exclude", "format", "include", "match", "max-bytes",
 	"max-chars", "max-examples", "max-length", "max-tokens", "max-val-examples", "memory",
 	"min-chars", "no-match", "on-bad-record", "out", "overflow", "overwrite", "pack", "sample",

@@ -32,6 +32,7 @@ type serveFlags struct {
 	socket, listen    string
 	tlsCert, tlsKey   string
 	tokenFile         string
+	cache             int64
 	drain             time.Duration
 	verify            bool
 	asJSON, stdinLife bool
@@ -46,7 +47,9 @@ func newServeCommand() *cobra.Command {
 		Short: "Serve padded batches over a unix socket, and TCP on request",
 		Long: `Serves datasets to any number of trainers as padded batches: HTTP/1.1 with Arrow IPC
 bodies over a unix socket of mode 0600, and over TCP on request. A DATASET is a folder,
-or NAME=FOLDER to mix several. Text is served as well: files, and with any of the flags
+or NAME=FOLDER to mix several. A folder may be that of a bucket, s3://BUCKET/PATH or
+gs://BUCKET/PATH: what is read of it is kept on this disk while the server runs, up to
+--cache. Text is served as well: files, and with any of the flags
 about text whatever a build takes. It is built into the user's cache first, and again only
 where it changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. SIGTERM ends the server once its streams have ended or
 --drain is over; a second one ends it at once. A stream that is cut is an error for its
@@ -60,6 +63,7 @@ Without a token, TCP answers only requests for localhost, and none from other si
 		Example: `  dsload serve data --socket /tmp/feed.sock
   dsload serve corpus.jsonl --tokenizer gpt2 --max-length 1024
   dsload serve wiki=data/wiki code=data/code          # ?mix=wiki=0.7,code=0.3
+  dsload serve s3://bucket/data --cache 20GiB
   curl --unix-socket dsload.sock 'http://dsload/v1/batches?shuffle=block&bucket=4096' -o b.arrows
   dsload serve data --pack bfd --max-length 4096      # several documents a row, nothing written
   dsload serve data --listen 127.0.0.1:8080           # dashboard at http://127.0.0.1:8080/
@@ -78,6 +82,7 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.StringVar(&f.tlsKey, "tls-key", "", "its private key (PEM)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests over --listen must carry")
 	flags.Var(sizeValue{&f.opts.Memory, false}, "memory", "hard cap on the whole process")
+	flags.Var(sizeValue{&f.cache, false}, "cache", "disk that blocks of datasets in buckets may take (default 4GiB, or half of what is free)")
 	flags.BoolVar(&f.verify, "verify", false, "check every checksum before serving")
 	flags.IntVar(&f.opts.MaxStreams, "max-streams", f.opts.MaxStreams, "maximum concurrent streams")
 	flags.DurationVar(&f.opts.WriteTimeout, "write-timeout", f.opts.WriteTimeout,
@@ -122,19 +127,24 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if f.opts.Datasets, err = textOrDatasets(cmd, f.opts.Datasets, f.text); err != nil {
 		return err
 	}
+	closeBuckets, err := f.openBuckets(logs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeBuckets()) }()
 	release, err := holdAll(f.opts.Datasets)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	if f.verify {
-		if err := verifyAll(cmd, f.opts.Datasets); err != nil {
+		if err := verifyAll(cmd, &f.opts); err != nil {
 			return err
 		}
 	}
 	reader, err := serve.Open(f.opts)
 	if err != nil {
-		return err
+		return adviseBuckets(err, f.opts.Datasets)
 	}
 	server, err := serve.NewServer(reader, f.opts)
 	if err != nil {
@@ -155,7 +165,7 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if stuck > 0 {
 		return err // closing would wait for reads that do not return; the end of the process closes everything
 	}
-	return errors.Join(err, reader.Close())
+	return errors.Join(err, closeBuckets(), reader.Close()) // in this order: a read may wait for a bucket
 }
 
 // parameterHelp lists the feed's parameters, one a line.
@@ -175,7 +185,8 @@ func parameterHelp() string {
 // already. They are flags about text else.
 func (f *serveFlags) takePacking() error {
 	how, length := f.text.Lookup("pack"), f.text.Lookup("max-length")
-	if !how.Changed || slices.ContainsFunc(f.opts.Datasets, func(arg string) bool { return !isServedFolder(arg) }) {
+	built := func(arg string) bool { return isServedFolder(arg) || inBucket(arg) && !f.asksForText() }
+	if !how.Changed || slices.ContainsFunc(f.opts.Datasets, func(arg string) bool { return !built(arg) }) {
 		return nil
 	}
 	f.opts.Pack, how.Changed = pack.Policy(how.Value.String()), false
@@ -261,12 +272,21 @@ func isLoopback(host string) bool {
 }
 
 // verifyAll verifies the datasets before serving.
-func verifyAll(cmd *cobra.Command, datasets []string) error {
-	for _, arg := range datasets {
+func verifyAll(cmd *cobra.Command, o *serve.Options) error {
+	fsys := o.FS
+	if fsys == nil {
+		fsys = shard.OS()
+	}
+	for _, arg := range o.Datasets {
 		dir := serve.DatasetDir(arg)
-		damage, err := shard.Verify(cmd.Context(), shard.OS(), dir, nil)
+		damage, err := shard.Verify(cmd.Context(), fsys, dir, nil)
 		if err != nil {
-			return err
+			return adviseBuckets(err, o.Datasets)
+		}
+		for _, d := range damage {
+			if isUnreachable(d.Err) {
+				return fmt.Errorf("verify %s: %w", dir, d.Err)
+			}
 		}
 		if len(damage) > 0 {
 			return withCode(exitCorrupt, fmt.Errorf("verify %s: %s is damaged (%w); 'dsload verify %s' lists all damage", dir, damage[0].File, damage[0].Err, dir))

@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"loader/build/example":            {"tokenize"},
 	"loader/build/shape":              {"loader/build/example", "shard"},
 	"loader/serve":                    {"loader!", "loader/internal", "loader/pack", "shard"},
+	"loader/serve/bucket":             {"loader/build/source/remote", "shard"},
 	"loader/serve/sampler":            {"loader/pack"},
 	"loader/serve/collate":            {},
 	"loader/serve/feed":               {"loader/serve/collate", "loader/internal", "internal/page"},

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +34,7 @@ type manifestFile struct {
 
 // readManifestFile reads the manifest, which must have the given seal.
 func readManifestFile(fsys shard.FS, dir, seal string) (manifestFile, error) {
-	path := filepath.Join(dir, shard.ManifestName)
+	path := shard.Join(dir, shard.ManifestName)
 	info, err := fsys.Stat(path)
 	if err != nil {
 		return manifestFile{}, err
@@ -69,7 +68,7 @@ func readWhole(fsys shard.FS, path string, info fs.FileInfo) ([]byte, error) {
 
 // isStill returns an error unless the manifest in the folder is the one that was opened.
 func (m *manifestFile) isStill(fsys shard.FS, dir string) error {
-	path := filepath.Join(dir, shard.ManifestName)
+	path := shard.Join(dir, shard.ManifestName)
 	info, err := fsys.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is gone: the dataset was removed, or is being built anew", path)
@@ -95,6 +94,10 @@ func (m *manifestFile) isStill(fsys shard.FS, dir string) error {
 // sameFile reports whether two states of a file have equal size, modification time and, where the
 // system has one, identity.
 func sameFile(a, b fs.FileInfo) bool {
+	if v, ok := a.(shard.Versioned); ok {
+		w, ok := b.(shard.Versioned)
+		return ok && v.Version() == w.Version()
+	}
 	if a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) {
 		return false
 	}
@@ -157,6 +160,9 @@ func (r *Reader) explain(err error) error {
 	if now := r.current.refresh(r.compareManifests); errors.As(now, &replacement) {
 		return now
 	}
+	if errors.Is(err, shard.ErrReplaced) {
+		return replaced(err)
+	}
 	return err
 }
 
@@ -176,7 +182,7 @@ func (r *Reader) check() error {
 	for _, d := range r.datasets {
 		for _, s := range d.shards.Manifest().Splits {
 			for _, sh := range s.Shards {
-				path := filepath.Join(d.dir, sh.Name)
+				path := shard.Join(d.dir, sh.Name)
 				info, err := r.fs.Stat(path)
 				if err != nil {
 					return fmt.Errorf("check %s: %w", path, err)

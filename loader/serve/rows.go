@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"path/filepath"
 	"slices"
 
 	"github.com/dsload/dsload/loader/serve/collate"
@@ -126,7 +125,7 @@ func (s *rowStream) locateError(err error) error {
 	split, row := s.parts[outside.Source].split, outside.Example
 	for _, sh := range split.Info().Shards {
 		if row < sh.Rows {
-			path := filepath.Join(s.parts[outside.Source].dataset.dir, sh.Name)
+			path := shard.Join(s.parts[outside.Source].dataset.dir, sh.Name)
 			return &shard.FileError{File: path, Offset: -1, Row: row,
 				Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}
 		}

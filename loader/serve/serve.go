@@ -196,6 +196,7 @@ func NewServer(r *Reader, o Options) (*feed.Server, error) {
 		{Name: "indexes", Bytes: indexBytes + r.manifestEntryBytes(),
 			Why: "12 bytes a record batch of open shards, and what manifests say"},
 		{Name: "manifests", Bytes: r.manifestBytes(), Why: "as they are sent to clients, which share them"},
+		{Name: "buckets", Bytes: r.bucketBytes(), Why: "connections, blocks in flight, what is known of each object"},
 	} {
 		if err := ledger.Reserve(p); err != nil {
 			return nil, loader.BadOption("memory", fmt.Sprint(o.Memory),
@@ -221,6 +222,14 @@ func (r *Reader) manifestEntryBytes() (n int64) {
 		}
 	}
 	return n
+}
+
+// bucketBytes is what a file system holds that says so itself, as that of buckets does.
+func (r *Reader) bucketBytes() int64 {
+	if f, ok := r.fs.(interface{ MemoryBytes() int64 }); ok {
+		return f.MemoryBytes()
+	}
+	return 0
 }
 
 func (r *Reader) names() string {

@@ -112,6 +112,32 @@ func (s *Store) Head(ctx context.Context, o Object, head []byte) (n int, err err
 	return n, nil
 }
 
+// ReadRange calls write with the bytes of an object from an offset to end, piece by piece. It returns
+// io.ErrUnexpectedEOF where the object ends before. The pieces are valid until write returns; its
+// error ends the reading.
+func (s *Store) ReadRange(ctx context.Context, o Object, from, end int64, write func([]byte) error) error {
+	ctx, cancel := s.context(ctx)
+	defer cancel()
+	f := &stream{store: s, object: &o, at: from, end: end}
+	defer f.close()
+	for buf := make([]byte, min(rangeBytes, end-from)); f.at < end; {
+		n, err := f.read(ctx, buf)
+		if isEOF(err) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err == nil {
+			err = write(buf[:n])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rangeBytes is the buffer of ReadRange.
+const rangeBytes = 64 << 10
+
 // ask sends a request until an answer comes that is no passing failure. accept returns the error of
 // an answer that is not wanted; the body of any other is the caller's to close.
 func (s *Store) ask(ctx context.Context, host string, make func() (*http.Request, error),

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/loader/serve/bucket"
+	"github.com/dsload/dsload/shard"
+)
+
+// inBucket reports whether an argument of serve is an address in a bucket.
+func inBucket(arg string) bool { return bucket.Is(serve.DatasetDir(arg)) }
+
+// asksForText reports whether a flag was given that makes an address one of text to build.
+func (f *serveFlags) asksForText() bool {
+	packing := 0
+	for _, name := range []string{"pack", "max-length"} {
+		if f.text.Lookup(name).Changed {
+			packing++
+		}
+	}
+	return len(given(f.text)) > packing
+}
+
+// openBuckets sets the file system where a dataset lies in a bucket. The returned function closes it
+// and may be called twice.
+func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err error) {
+	nothing := func() error { return nil }
+	if f.cache != 0 && f.cache < bucket.MinCacheBytes {
+		return nil, usagef("--cache %s: must be at least %s", formatSize(f.cache), formatSize(bucket.MinCacheBytes))
+	}
+	if !slices.ContainsFunc(f.opts.Datasets, inBucket) {
+		return nothing, nil
+	}
+	for _, arg := range f.opts.Datasets {
+		if dir := serve.DatasetDir(arg); bucket.Is(dir) {
+			if err := remote.CheckFolder(dir); err != nil {
+				return nil, usagef("serve %s: %w", arg, err)
+			}
+		}
+	}
+	fsys, err := bucket.New(bucket.Options{CacheBytes: f.cache,
+		Notice: func(text string) { fmt.Fprintln(logs, "note: "+oneLine(text)) }})
+	if err != nil {
+		return nil, err
+	}
+	f.opts.FS = fsys
+	return fsys.Close, nil
+}
+
+// adviseBuckets adds what to do where there is no dataset in a bucket.
+func adviseBuckets(err error, datasets []string) error {
+	if errors.Is(err, shard.ErrNotFound) && slices.ContainsFunc(datasets, inBucket) {
+		return fmt.Errorf("%w; check the address, 'dsload build SOURCE --out ADDRESS' writes a dataset there, and with a flag such as --tokenizer the text that lies there is served", err)
+	}
+	return err
+}

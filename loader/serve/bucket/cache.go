@@ -1,0 +1,254 @@
+package bucket
+
+import (
+	"cmp"
+	"container/list"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+const (
+	// maxFetches is how many blocks are fetched at once.
+	maxFetches = 8
+	// fetchBytes is the memory of a fetch: the store's buffer, and those of its connection.
+	fetchBytes = 192 << 10
+	// slotBytes is the memory of a block in the cache: its entry in the map and in the list.
+	slotBytes = 256
+)
+
+// cache keeps blocks in a file, at most limit of them.
+type cache struct {
+	file   *os.File
+	remove string // the file's name, where it could not be removed at once
+	block  int64
+	fetch  func(v *version, from, end int64, write func([]byte) error) error
+	turns  chan struct{} // holds one element for each running fetch
+	ahead  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	room   *sync.Cond // a block may have become evictable
+	blocks map[blockKey]*block
+	recent list.List // of *block that are ready, the latest first
+	slots  int64     // of the file in use
+	limit  int64
+	most   int64 // limit at the beginning
+	free   []int64
+}
+
+type blockKey struct{ version, index uint64 }
+
+// block is a block that is in the cache or on its way there.
+type block struct {
+	key     blockKey
+	slot    int64
+	readers int           // that read it or wait for it
+	ready   chan struct{} // closed once err is known
+	err     error
+	place   *list.Element // in recent
+}
+
+func newCache(o Options, fetch func(*version, int64, int64, func([]byte) error) error) (*cache, error) {
+	if o.Dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			base = os.TempDir()
+		}
+		o.Dir = filepath.Join(base, "dsload", "serve")
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make a folder for the cache: %w; set XDG_CACHE_HOME to a folder that can be written to", err)
+	}
+	f, err := os.CreateTemp(o.Dir, "blocks-*")
+	if err != nil {
+		return nil, fmt.Errorf("make the cache: %w; set XDG_CACHE_HOME to a folder that can be written to", err)
+	}
+	size := cmp.Or(o.CacheBytes, DefaultCacheBytes)
+	if left := diskLeft(f); o.CacheBytes == 0 && left >= 0 {
+		size = min(size, left/2)
+	}
+	c := &cache{file: f, block: o.BlockBytes, fetch: fetch, turns: make(chan struct{}, maxFetches),
+		blocks: map[blockKey]*block{}, limit: max(minBlocks, size/o.BlockBytes)}
+	c.most = c.limit
+	c.room = sync.NewCond(&c.mu)
+	if os.Remove(f.Name()) != nil {
+		c.remove = f.Name() // some systems keep the name of an open file
+	}
+	return c, nil
+}
+
+func (c *cache) memoryBytes() int64 { return maxFetches*fetchBytes + c.most*slotBytes }
+
+func (c *cache) close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.room.Broadcast()
+	c.mu.Unlock()
+	c.ahead.Wait()
+	err := c.file.Close()
+	if c.remove != "" {
+		err = errors.Join(err, os.Remove(c.remove))
+	}
+	return err
+}
+
+// readAt reads some bytes of an object, at least one.
+func (c *cache) readAt(v *version, p []byte, off int64) (int, error) {
+	index := off / c.block
+	b, mine, err := c.take(blockKey{v.number, uint64(index)}, true)
+	if err != nil {
+		return 0, err
+	}
+	if mine {
+		c.readAhead(v, index)
+		c.fill(v, b)
+	}
+	defer c.release(b)
+	<-b.ready
+	if b.err != nil {
+		return 0, b.err
+	}
+	from := off - index*c.block
+	n := min(int64(len(p)), c.block-from, v.Size-off)
+	if _, err := c.file.ReadAt(p[:n], b.slot*c.block+from); err != nil {
+		return 0, fmt.Errorf("read the cache: %w", err)
+	}
+	return int(n), nil
+}
+
+// readAhead fetches the block after one that is missing, where the one before is there: the file is
+// read in order, it seems. It does nothing while all turns are taken.
+func (c *cache) readAhead(v *version, index int64) {
+	if (index+1)*c.block >= v.Size || index == 0 {
+		return
+	}
+	c.mu.Lock()
+	before := c.blocks[blockKey{v.number, uint64(index - 1)}]
+	c.mu.Unlock()
+	if before == nil || len(c.turns) >= maxFetches/2 {
+		return
+	}
+	b, mine, err := c.take(blockKey{v.number, uint64(index + 1)}, false)
+	if err != nil || b == nil {
+		return
+	}
+	if !mine {
+		c.release(b)
+		return
+	}
+	fill := func() {
+		c.fill(v, b)
+		c.release(b)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		go fill() // it fails at once; close does not wait for it
+		return
+	}
+	c.ahead.Go(fill)
+}
+
+var errClosed = fmt.Errorf("the cache is %w", fs.ErrClosed)
+
+// take returns a block, for which the caller calls release. mine reports that the caller must fill
+// it. Without room, it waits, or returns nil.
+func (c *cache) take(key blockKey, wait bool) (b *block, mine bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		if c.closed {
+			return nil, false, errClosed
+		}
+		if b := c.blocks[key]; b != nil {
+			b.readers++
+			if b.place != nil {
+				c.recent.MoveToFront(b.place)
+			}
+			return b, false, nil
+		}
+		if slot, ok := c.slot(); ok {
+			b := &block{key: key, slot: slot, readers: 1, ready: make(chan struct{})}
+			c.blocks[key] = b
+			return b, true, nil
+		}
+		if !wait {
+			return nil, false, nil
+		}
+		c.room.Wait()
+	}
+}
+
+// slot returns a place in the file for a block: an unused one, or that of the block that was not
+// used for longest and that nobody reads.
+func (c *cache) slot() (slot int64, ok bool) {
+	if n := len(c.free); n > 0 {
+		slot, c.free = c.free[n-1], c.free[:n-1]
+		return slot, true
+	}
+	if c.slots < c.limit {
+		c.slots++
+		return c.slots - 1, true
+	}
+	for e := c.recent.Back(); e != nil; e = e.Prev() {
+		if b := e.Value.(*block); b.readers == 0 {
+			c.recent.Remove(e)
+			delete(c.blocks, b.key)
+			return b.slot, true
+		}
+	}
+	return 0, false
+}
+
+func (c *cache) release(b *block) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.readers--; b.readers == 0 {
+		c.room.Broadcast()
+	}
+}
+
+// fill fetches a block, and lets those go on that wait for it.
+func (c *cache) fill(v *version, b *block) {
+	c.turns <- struct{}{}
+	err := c.fetchInto(v, b)
+	<-c.turns
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.err = err; err == nil {
+		b.place = c.recent.PushFront(b)
+	} else {
+		delete(c.blocks, b.key)
+		c.drop(b.slot, err)
+	}
+	close(b.ready)
+}
+
+// drop gives the slot of a block back that could not be filled. If the disk is full, the cache keeps
+// the size that it has.
+func (c *cache) drop(slot int64, err error) {
+	if errors.Is(err, syscall.ENOSPC) && slot == c.slots-1 && c.slots > minBlocks {
+		c.slots--
+		c.limit = c.slots
+	} else {
+		c.free = append(c.free, slot)
+	}
+	c.room.Broadcast()
+}
+
+func (c *cache) fetchInto(v *version, b *block) error {
+	from := int64(b.key.index) * c.block
+	end, at := min(v.Size, from+c.block), b.slot*c.block
+	return c.fetch(v, from, end, func(p []byte) error {
+		if _, err := c.file.WriteAt(p, at); err != nil {
+			return fmt.Errorf("write the cache: %w; make room there, or a smaller `cache`", err)
+		}
+		at += int64(len(p))
+		return nil
+	})
+}

@@ -1,0 +1,356 @@
+package bucket
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/shard"
+)
+
+// Options configures an FS. The zero value of a field is its default. None changes what is read.
+type Options struct {
+	// CacheBytes limits the cache. Default DefaultCacheBytes, or half of what the disk has left if
+	// that is less; at least MinCacheBytes.
+	CacheBytes int64
+	// Dir is the folder of the cache. Default: dsload/serve in the user's cache folder, or the folder
+	// for temporary files.
+	Dir string
+	// BlockBytes is the size of a block. Default 1 MiB.
+	BlockBytes int64
+	// Interval is the shortest time between two looks at a manifest. Default 15 seconds.
+	Interval time.Duration
+	// Notice, where not nil, is called with what a user wants to know while a request waits.
+	Notice func(string)
+}
+
+const (
+	// DefaultCacheBytes is the size of the cache where none is given.
+	DefaultCacheBytes = 4 << 30
+	// MinCacheBytes is the least.
+	MinCacheBytes = minBlocks * blockBytes
+
+	blockBytes      = 1 << 20
+	minBlocks       = 16
+	defaultInterval = 15 * time.Second
+)
+
+// Is reports whether a name is the address of something in a bucket.
+func Is(name string) bool { return remote.Writable(name) }
+
+// FS is a read-only shard.FS for names in buckets. Other names are the operating system's.
+type FS struct {
+	shard.FS // the operating system's
+	store    *remote.Store
+	cache    *cache
+	interval time.Duration
+	done     chan struct{}
+	ctx      context.Context // for requests; the store ends them with done
+	looks    sync.WaitGroup  // background looks at manifests
+
+	mu       sync.Mutex
+	closed   bool
+	versions uint64
+	objects  map[string]*version // pinned, by address
+	listed   map[string]bool     // folders
+	seen     map[string]*look    // manifests
+}
+
+// version is one version of an object. It never changes.
+type version struct {
+	remote.Object
+	number uint64 // counts from 1
+}
+
+// look is what is known of a manifest.
+type look struct {
+	mu      sync.Mutex // held by who looks
+	now     *version   // nil: it is gone
+	at      time.Time  // of the last answer; zero for none
+	stale   bool       // a read has met another version of a file beside it
+	running bool       // somebody looks in the background
+}
+
+// New returns an FS with an empty cache.
+func New(o Options) (*FS, error) {
+	o.BlockBytes, o.Interval = cmp.Or(o.BlockBytes, blockBytes), cmp.Or(o.Interval, defaultInterval)
+	f := &FS{FS: shard.OS(), interval: o.Interval, done: make(chan struct{}), ctx: context.Background(),
+		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*look{}}
+	f.store = remote.NewStore(remote.Options{Done: f.done, Notice: o.Notice})
+	var err error
+	f.cache, err = newCache(o, f.fetch)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// MemoryBytes is the most that the FS holds in memory, for the objects that it knows now.
+func (f *FS) MemoryBytes() int64 {
+	const perObject = 320 // its description, and the map's share
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := remote.StoreBytes + f.cache.memoryBytes()
+	for uri := range f.objects {
+		n += perObject + 2*int64(len(uri))
+	}
+	return n
+}
+
+// Close ends all requests, waits for those in the background, and removes the cache.
+func (f *FS) Close() error {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return nil
+	}
+	f.closed = true
+	close(f.done)
+	f.mu.Unlock()
+	f.looks.Wait()
+	return errors.Join(f.cache.close(), f.store.Close())
+}
+
+// OpenFile implements shard.FS. What is in a bucket opens for reading only.
+func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
+	if !Is(name) {
+		return f.FS.OpenFile(name, flag)
+	}
+	if flag != os.O_RDONLY {
+		return nil, readOnly("open", name)
+	}
+	v, err := f.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return &file{f, v}, nil
+}
+
+// Stat implements shard.FS.
+func (f *FS) Stat(name string) (fs.FileInfo, error) {
+	if !Is(name) {
+		return f.FS.Stat(name)
+	}
+	v, err := f.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return info{v}, nil
+}
+
+// ReadDir implements shard.FS.
+func (f *FS) ReadDir(name string) (names []string, err error) {
+	if !Is(name) {
+		return f.FS.ReadDir(name)
+	}
+	err = f.store.List(f.ctx, strings.TrimRight(name, "/"), func(at string, _ remote.Object) error {
+		if !strings.Contains(at, "/") {
+			names = append(names, at)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, explain("list", name, err)
+}
+
+func readOnly(op, name string) error {
+	return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("%w: what lies in a bucket is only read", fs.ErrPermission)}
+}
+
+// Rename implements shard.FS, as the methods below do.
+func (f *FS) Rename(oldName, newName string) error {
+	if Is(oldName) || Is(newName) {
+		return readOnly("rename", oldName)
+	}
+	return f.FS.Rename(oldName, newName)
+}
+
+// Remove removes no object.
+func (f *FS) Remove(name string) error {
+	if Is(name) {
+		return readOnly("remove", name)
+	}
+	return f.FS.Remove(name)
+}
+
+// MkdirAll makes no folder in a bucket.
+func (f *FS) MkdirAll(name string) error {
+	if Is(name) {
+		return readOnly("mkdir", name)
+	}
+	return f.FS.MkdirAll(name)
+}
+
+// Lock locks nothing in a bucket.
+func (f *FS) Lock(name string, holder []byte) (shard.Lock, error) {
+	if Is(name) {
+		return nil, readOnly("lock", name)
+	}
+	return f.FS.Lock(name, holder)
+}
+
+// find returns the version of an object that is read.
+func (f *FS) find(uri string) (*version, error) {
+	if path.Base(uri) == shard.ManifestName {
+		return f.findManifest(uri)
+	}
+	f.mu.Lock()
+	v, list := f.objects[uri], !f.listed[path.Dir(uri)] && strings.HasSuffix(uri, shardSuffix)
+	f.mu.Unlock()
+	if v != nil {
+		return v, nil
+	}
+	if list {
+		if err := f.list(uri[:strings.LastIndexByte(uri, '/')]); err != nil {
+			return nil, err
+		}
+		f.mu.Lock()
+		v = f.objects[uri]
+		f.mu.Unlock()
+		if v != nil {
+			return v, nil
+		}
+	}
+	o, err := f.store.Describe(f.ctx, uri)
+	if err != nil {
+		return nil, explain("open", uri, err)
+	}
+	return f.pin(o), nil
+}
+
+const shardSuffix = ".arrow"
+
+// list pins the shards of a folder, of which there may be thousands: one request describes many.
+func (f *FS) list(folder string) error {
+	err := f.store.List(f.ctx, folder, func(name string, o remote.Object) error {
+		if !strings.Contains(name, "/") && strings.HasSuffix(name, shardSuffix) {
+			f.pin(o)
+		}
+		return nil
+	})
+	if errors.Is(err, remote.ErrDenied) || errors.Is(err, fs.ErrNotExist) {
+		err = nil // who may not list may still read
+	}
+	if err != nil {
+		return explain("list", folder, err)
+	}
+	f.mu.Lock()
+	f.listed[path.Dir(folder+"/x")] = true
+	f.mu.Unlock()
+	return nil
+}
+
+// pin keeps the first version of an object that was seen, and returns it.
+func (f *FS) pin(o remote.Object) *version {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.objects[o.URI] == nil {
+		f.objects[o.URI] = f.number(o)
+	}
+	return f.objects[o.URI]
+}
+
+func (f *FS) number(o remote.Object) *version {
+	f.versions++
+	return &version{o, f.versions}
+}
+
+// findManifest returns the version of a manifest that was seen last. It looks for a later one in the
+// background, and waits for the answer only where there is no earlier one or a read has met another
+// version of a file.
+func (f *FS) findManifest(uri string) (*version, error) {
+	f.mu.Lock()
+	l := f.seen[uri]
+	if l == nil {
+		l = &look{}
+		f.seen[uri] = l
+	}
+	wait := l.at.IsZero() || l.stale
+	if now := time.Now(); !wait && now.Sub(l.at) >= f.interval && !l.running && !f.closed {
+		l.running = true
+		f.looks.Go(func() { _ = f.lookAt(uri, l) }) // a bucket that cannot be reached tells nothing new
+	}
+	v := l.now
+	f.mu.Unlock()
+	if wait {
+		if err := f.lookAt(uri, l); err != nil {
+			return nil, err
+		}
+		f.mu.Lock()
+		v = l.now
+		f.mu.Unlock()
+	}
+	if v == nil {
+		return nil, &fs.PathError{Op: "open", Path: uri, Err: fs.ErrNotExist}
+	}
+	return v, nil
+}
+
+// lookAt asks the bucket for the version of a manifest.
+func (f *FS) lookAt(uri string, l *look) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o, err := f.store.Describe(f.ctx, uri)
+	err = explain("open", uri, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l.running, l.at = false, time.Now()
+	switch {
+	case err == nil:
+		l.stale = false
+		if l.now == nil || l.now.Object != o {
+			l.now = f.number(o)
+		}
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		l.now, l.stale = nil, false
+		return nil
+	}
+	if l.now == nil {
+		l.at = time.Time{} // nothing is known yet
+	}
+	return err
+}
+
+// fetch reads a stretch of an object into a file.
+func (f *FS) fetch(v *version, from, end int64, write func([]byte) error) error {
+	err := f.store.ReadRange(f.ctx, v.Object, from, end, write)
+	var change *remote.ChangedError
+	var own *remote.Error
+	gone := errors.Is(err, fs.ErrNotExist)
+	if !gone && !errors.As(err, &change) {
+		return explain("read", v.URI, err)
+	}
+	f.mu.Lock()
+	if l := f.seen[v.URI[:strings.LastIndexByte(v.URI, '/')+1]+shard.ManifestName]; l != nil {
+		l.stale = true
+	}
+	f.mu.Unlock()
+	if gone && !errors.As(err, &own) {
+		err = errors.New("the object is gone")
+	}
+	return &shard.FileError{File: v.URI, Offset: -1, Row: -1,
+		Cause: fmt.Errorf("%w since it was opened (%w)", shard.ErrReplaced, err)}
+}
+
+// explain names the object of an error.
+func explain(op, uri string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	var own *remote.Error
+	if errors.As(err, &own) && errors.Is(own.Kind, fs.ErrNotExist) {
+		// The bucket is missing, not a file in it.
+		err = &remote.Error{Kind: remote.ErrUsage, Text: own.Text, Hint: own.Hint, Status: own.Status}
+	}
+	return &fs.PathError{Op: op, Path: uri, Err: err}
+}
