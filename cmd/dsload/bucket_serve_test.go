@@ -47,9 +47,14 @@ func (b *bucketTest) served(t *testing.T, machine, query string, args ...string)
 	if started != nil {
 		return ""
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
+	client := &http.Client{
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", socket)
+			},
+		},
+	}
 	resp, err := client.Get("http://dsload/v1/batches?" + query)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +74,21 @@ func TestBucketServe(t *testing.T) {
 		dir := t.TempDir()
 		local, far := filepath.Join(dir, "data"), b.URI+"/serve/data"
 		for _, out := range []string{local, far} {
-			b.run(t, dir, 0, "build", "synth://wikitext?seed=4", "--out", out, "--max-examples", "2000", "--memory", "64MiB", "--progress", "none")
+			b.run(
+				t,
+				dir,
+				0,
+				"build",
+				"synth://wikitext?seed=4",
+				"--out",
+				out,
+				"--max-examples",
+				"2000",
+				"--memory",
+				"64MiB",
+				"--progress",
+				"none",
+			)
 		}
 		for _, c := range []struct {
 			query       string
@@ -94,7 +113,8 @@ func TestBucketServe(t *testing.T) {
 			b.URI:                     "names no folder",
 			"x=" + b.URI + "/serve/*": "names no folder",
 		} {
-			if out := b.run(t, dir, 2, "serve", address); !strings.Contains(out, words) || strings.Count(out, "\n") != 1 {
+			if out := b.run(t, dir, 2, "serve", address); !strings.Contains(out, words) ||
+				strings.Count(out, "\n") != 1 {
 				t.Errorf("%s: %s", address, out)
 			}
 		}

@@ -55,7 +55,10 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 // adviseBuckets adds what to do where there is no dataset in a bucket.
 func adviseBuckets(err error, datasets []string) error {
 	if errors.Is(err, shard.ErrNotFound) && slices.ContainsFunc(datasets, inBucket) {
-		return fmt.Errorf("%w; check the address, 'dsload build SOURCE --out ADDRESS' writes a dataset there, and with a flag such as --tokenizer the text that lies there is served", err)
+		return fmt.Errorf(
+			"%w; check the address, 'dsload build SOURCE --out ADDRESS' writes a dataset there, and with a flag such as --tokenizer the text that lies there is served",
+			err,
+		)
 	}
 	return err
 }

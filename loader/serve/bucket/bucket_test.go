@@ -64,7 +64,12 @@ func upload(t *testing.T, dir, uri string) {
 	put := func(name string) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
-			err = store.Put(context.Background(), uri+"/"+name, int64(len(data)), func() (io.Reader, error) { return bytes.NewReader(data), nil })
+			err = store.Put(
+				context.Background(),
+				uri+"/"+name,
+				int64(len(data)),
+				func() (io.Reader, error) { return bytes.NewReader(data), nil },
+			)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -216,8 +221,17 @@ func TestServedFromABucket(t *testing.T) {
 			group.Go(func() {
 				_, want, err := get(local + "/v1/batches?" + query)
 				status, got, err2 := get(far + "/v1/batches?" + query)
-				if err := errors.Join(err, err2); err != nil || status != http.StatusOK || !bytes.Equal(got, want) || len(want) < 10_000 {
-					t.Errorf("%s: %v, status %d, %d bytes, want %d: %.300s", query, err, status, len(got), len(want), got)
+				if err := errors.Join(err, err2); err != nil || status != http.StatusOK || !bytes.Equal(got, want) ||
+					len(want) < 10_000 {
+					t.Errorf(
+						"%s: %v, status %d, %d bytes, want %d: %.300s",
+						query,
+						err,
+						status,
+						len(got),
+						len(want),
+						got,
+					)
 				}
 			})
 		}
@@ -239,7 +253,13 @@ func TestReplacedInTheBucket(t *testing.T) {
 		dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 3000, 1), b.URI+"/data"
 		other := build(t, filepath.Join(t.TempDir(), "data"), 3000, 2)
 		upload(t, dir, uri)
-		often, seldom := open(t, bucket.Options{Interval: time.Millisecond}), open(t, bucket.Options{Interval: time.Hour})
+		often, seldom := open(
+			t,
+			bucket.Options{Interval: time.Millisecond},
+		), open(
+			t,
+			bucket.Options{Interval: time.Hour},
+		)
 		watching, reading := start(t, often, uri), start(t, seldom, uri)
 		for _, server := range []string{watching, reading} {
 			if status, body, err := get(server + "/v1/dataset"); err != nil || status != http.StatusOK {

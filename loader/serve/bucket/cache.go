@@ -62,7 +62,10 @@ func newCache(o Options, fetch func(*version, int64, int64, func([]byte) error) 
 		o.Dir = filepath.Join(base, "dsload", "serve")
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for the cache: %w; set XDG_CACHE_HOME to a folder that can be written to", err)
+		return nil, fmt.Errorf(
+			"make a folder for the cache: %w; set XDG_CACHE_HOME to a folder that can be written to",
+			err,
+		)
 	}
 	f, err := os.CreateTemp(o.Dir, "blocks-*")
 	if err != nil {

@@ -163,7 +163,11 @@ func (f *FS) ReadDir(name string) (names []string, err error) {
 }
 
 func readOnly(op, name string) error {
-	return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("%w: what lies in a bucket is only read", fs.ErrPermission)}
+	return &fs.PathError{
+		Op:   op,
+		Path: name,
+		Err:  fmt.Errorf("%w: what lies in a bucket is only read", fs.ErrPermission),
+	}
 }
 
 // Rename implements shard.FS, as the methods below do.
