@@ -167,6 +167,9 @@ func TestShutdownLetsStreamsEndAndCutsTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, rows, 0, 3000)
+	for s.numStreams() > 1 { // the client has all of the short one before the server is through with it
+		runtime.Gosched()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // no patience
 	if cut, stuck := s.Shutdown(ctx); cut != 1 || stuck != 0 {
@@ -194,8 +197,14 @@ func TestManyClients(t *testing.T) {
 		go func() {
 			defer done.Done()
 			errs <- func() error {
-				resp, err := client.Get(fmt.Sprintf("http://dsload/v1/batches?batch_size=%d&start=%d&epochs=3",
-					1+i%40, i))
+				url := fmt.Sprintf("http://dsload/v1/batches?batch_size=%d&start=%d&epochs=3", 1+i%40, i)
+				resp, err := client.Get(url)
+				for range 20 { // one that is slow to ask on a busy machine loses its place, and asks again
+					if !errors.Is(err, io.EOF) {
+						break
+					}
+					resp, err = client.Get(url)
+				}
 				if err == nil && resp.StatusCode != 200 {
 					err = errors.New(resp.Status)
 				}
