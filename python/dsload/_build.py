@@ -51,11 +51,14 @@ def build(
             flag; None and False are left out.
 
     Options:
-        tokenizer: built-in name, folder, tokenizer.json, .tiktoken or .model.
+        tokenizer: built-in name, folder, tokenizer.json, .tiktoken, .model or hf://OWNER/NAME.
         tokenizer_pattern: how a .tiktoken or tiktoken.model file splits text.
         format: the format of the sources; "auto" detects it.
         include, exclude: which files of folders and globs to read.
-        text_field: the field of a record that holds the text.
+        text_field: the field of a record that holds the text; "a.b[0]" reaches inside, and "a,b" joins two.
+        columns, delimiter: names for the columns of CSV without a header, and what separates its fields.
+        chat_template, train_on, date: for format="chat": a template in place of the tokenizer's own; "assistant", "last" or "all", whose turns
+            carry loss; the day that a template writes as today's.
         template: a built-in or a Go text/template file that makes the prompt, and the target.
         causal_pairs: prompt and target in one row, with the loss on the target only.
         where: conditions on fields, as in "lang=en"; a list for several.
@@ -79,6 +82,10 @@ def build(
         checkpoint_every: maximum number of examples that are repeated after a kill.
         on_bad_record: "fail" or "skip".
         overwrite: start afresh in a folder that holds another build.
+        cached: build into the cache of text that `serve` and Loader share, instead of `out`.
+        plan, partition: build one part of a plan, as in partition="0/64" (dsload.ray.build does it for all).
+        http: show a live page at this address of the machine.
+        notify: URLs that are told when the build is done, failed or resumed.
 
     Returns:
         The command's result: examples and tokens of each split, why the build stopped, and so on.
