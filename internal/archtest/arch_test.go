@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"tokenize/train":                  {"tokenize"},
 	"tokenize/internal/ucd":           {},
 	"tokenize/internal/regex":         {},
-	"loader/build/example/chat":       {"tokenize"},
+	"loader/build/example/chat":       {"loader/build/example", "tokenize"},
 	"loader/build/example/chat/jinja": {},
 	"internal/page":                   {},
 	"internal/notify":                 {},

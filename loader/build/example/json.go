@@ -331,7 +331,7 @@ func (s *jsonScanner) skipScalar() error {
 			return nil
 		}
 	}
-	n := numberLen(rest)
+	n, _ := NumberLen(rest)
 	if n == 0 {
 		return s.malformed("no value")
 	}
@@ -339,9 +339,9 @@ func (s *jsonScanner) skipScalar() error {
 	return nil
 }
 
-// numberLen is the length of the number that data begins with, 0 where it is none.
-func numberLen(data []byte) int {
-	n := 0
+// NumberLen is the length of the JSON number that data begins with, 0 where it is none. isFloat
+// reports whether it has a fraction or an exponent.
+func NumberLen(data []byte) (n int, isFloat bool) {
 	digits := func() bool {
 		start := n
 		for n < len(data) && '0' <= data[n] && data[n] <= '9' {
@@ -355,20 +355,22 @@ func numberLen(data []byte) int {
 	if n < len(data) && data[n] == '0' {
 		n++
 	} else if !digits() {
-		return 0
+		return 0, false
 	}
 	if n < len(data) && data[n] == '.' {
+		isFloat = true
 		if n++; !digits() {
-			return 0
+			return 0, false
 		}
 	}
 	if n < len(data) && data[n]|0x20 == 'e' {
+		isFloat = true
 		if n++; n < len(data) && (data[n] == '+' || data[n] == '-') {
 			n++
 		}
 		if !digits() {
-			return 0
+			return 0, false
 		}
 	}
-	return n
+	return n, isFloat
 }

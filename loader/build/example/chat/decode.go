@@ -7,6 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
@@ -278,7 +279,7 @@ func (d *decoder) number() any {
 		f, _ := strconv.ParseFloat("-Inf", 64)
 		return f
 	}
-	n, isFloat := numberLen(rest)
+	n, isFloat := example.NumberLen(rest)
 	if n == 0 {
 		d.malformed("no value")
 	}
@@ -297,39 +298,4 @@ func (d *decoder) number() any {
 	}
 	f, _ := strconv.ParseFloat(text, 64) // infinite where it is too large, as in Python
 	return f
-}
-
-// numberLen is the length of the number that data begins with, 0 where it is none.
-func numberLen(data []byte) (n int, isFloat bool) {
-	digits := func() bool {
-		start := n
-		for n < len(data) && '0' <= data[n] && data[n] <= '9' {
-			n++
-		}
-		return n > start
-	}
-	if n < len(data) && data[n] == '-' {
-		n++
-	}
-	if n < len(data) && data[n] == '0' {
-		n++
-	} else if !digits() {
-		return 0, false
-	}
-	if n < len(data) && data[n] == '.' {
-		isFloat = true
-		if n++; !digits() {
-			return 0, false
-		}
-	}
-	if n < len(data) && data[n]|0x20 == 'e' {
-		isFloat = true
-		if n++; n < len(data) && (data[n] == '+' || data[n] == '-') {
-			n++
-		}
-		if !digits() {
-			return 0, false
-		}
-	}
-	return n, isFloat
 }
