@@ -34,6 +34,9 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 		return nil, usagef("--cache %s: must be at least %s", formatSize(f.cache), formatSize(bucket.MinCacheBytes))
 	}
 	if !slices.ContainsFunc(f.opts.Datasets, inBucket) {
+		if f.cache != 0 {
+			warn(logs, "--cache has no effect: no dataset lies in a bucket")
+		}
 		return nothing, nil
 	}
 	for _, arg := range f.opts.Datasets {
