@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
-	"github.com/dsload/dsload/loader/build/source/remote/remotetest"
+	"github.com/dsload/dsload/loader/remote"
+	"github.com/dsload/dsload/loader/remote/remotetest"
 )
 
 // bucketTest is a bucket, and the program with its environment.

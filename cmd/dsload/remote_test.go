@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/loader/build/source/remote/remotetest"
+	"github.com/dsload/dsload/loader/remote/remotetest"
 )
 
 // remoteLines is text of some lines, a few tokens each.

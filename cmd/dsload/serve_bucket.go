@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
-	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/origins"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )

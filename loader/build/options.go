@@ -14,8 +14,8 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
-	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )

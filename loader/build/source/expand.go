@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 )
 
 // check refuses an argument that cannot be read, before any other is.

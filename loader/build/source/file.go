@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 )
 
 // A rawFile reads an input: the file, and its text through the decompressor.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/loader/build/source/remote/remotetest"
+	"github.com/dsload/dsload/loader/remote/remotetest"
 )
 
 func setHubEnv(t *testing.T, h *remotetest.Hub) {

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 	"go.yaml.in/yaml/v3"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/zeebo/xxh3"
 )
 

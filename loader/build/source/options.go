@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/build/source/synth"
+	"github.com/dsload/dsload/loader/remote"
 )
 
 // Format is how the records of an input are framed.

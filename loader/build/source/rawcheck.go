@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 )
 
 // A rawCheck compares the bytes of a file, as stored, with the hash that its server announced. What

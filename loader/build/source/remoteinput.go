@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 )
 
 // ErrUnreachable is the cause where a remote source cannot be reached.

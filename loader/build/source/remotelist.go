@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 )
 
 // beforeRow stands between the key of a remote file and its description. No name has it.

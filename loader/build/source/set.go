@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
 	"github.com/dsload/dsload/loader/build/source/synth"
+	"github.com/dsload/dsload/loader/remote"
 )
 
 // An Input is one file, pipe or generator of a Set.

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
-	"github.com/dsload/dsload/loader/build/source/remote/remotetest"
+	"github.com/dsload/dsload/loader/remote"
+	"github.com/dsload/dsload/loader/remote/remotetest"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/loader/serve/feed"

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dsload/dsload/loader/build/source/remote"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsload/dsload/loader/build/source/remote/remotetest"
+	"github.com/dsload/dsload/loader/remote/remotetest"
 )
 
 func content(n int) []byte {

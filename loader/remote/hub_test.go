@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/loader/build/source/remote/remotetest"
+	"github.com/dsload/dsload/loader/remote/remotetest"
 )
 
 // newHubStore returns a store whose Hub is a server of the test.
