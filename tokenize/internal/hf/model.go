@@ -248,7 +248,7 @@ func (m *model) readOptions(known map[string]bool) error {
 				return err
 			}
 			if len(b) > maxText {
-				return spec.TooLargef("field %q of the %s model has %d bytes; the most is %d", f.name, m.kind, len(b),
+				return spec.TooLargef("field %q of the %s model has %d bytes; the limit is %d", f.name, m.kind, len(b),
 					maxText)
 			}
 			*f.to = string(b)

@@ -38,7 +38,7 @@ func readComponent(s *jsonx.Scanner, mem *spec.Meter, what string) (jsonx.Value,
 	}
 	size := s.Offset() - from
 	if size > maxComponent {
-		return jsonx.Value{}, spec.TooLargef("the %s has %d bytes; the most is %d", what, size, maxComponent)
+		return jsonx.Value{}, spec.TooLargef("the %s has %d bytes; the limit is %d", what, size, maxComponent)
 	}
 	if err := mem.Take(4*int64(size), "the "+what); err != nil {
 		return jsonx.Value{}, err
@@ -106,7 +106,7 @@ func (c component) get(name string, kind byte, what string) jsonx.Value {
 func (c component) str(name string) string {
 	text := c.get(name, '"', "a string").Text
 	if len(text) > maxText {
-		c.tooLarge("%s: field %q has %d bytes; the most is %d", c.kind, name, len(text), maxText)
+		c.tooLarge("%s: field %q has %d bytes; the limit is %d", c.kind, name, len(text), maxText)
 		return ""
 	}
 	return text
@@ -162,7 +162,7 @@ func (c component) pattern() normalize.Pattern {
 		switch v.Members[0].Key {
 		case "String":
 			if len(text) > maxText {
-				c.tooLarge("%s: a pattern of %d bytes; the most is %d", c.kind, len(text), maxText)
+				c.tooLarge("%s: a pattern of %d bytes; the limit is %d", c.kind, len(text), maxText)
 			}
 			return normalize.String(text)
 		case "Regex":
