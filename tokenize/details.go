@@ -16,7 +16,7 @@ func (t *Tokenizer) Details() Details { return Details{t} }
 
 // source is where a tokenizer came from.
 type source struct {
-	fsys fs.FS // nil where there is no file
+	fsys fs.FS // nil if there is no file
 	name string
 	sum  [sha256.Size]byte // of a .tiktoken file
 	data []byte            // the file itself where it was given in memory
@@ -27,7 +27,7 @@ type source struct {
 
 // File returns the file that the tokenizer was read from, so that it can be kept next to its
 // output, and the name under which Load finds it in a folder: tokenizer.json, tokenizer.tiktoken or
-// tokenizer.model. data is nil where there is no file or where it has changed since.
+// tokenizer.model. data is nil if there is no file or where it has changed since.
 func (d Details) File() (name string, data []byte) {
 	s := &d.t.source
 	if s.data != nil {

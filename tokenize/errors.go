@@ -28,7 +28,7 @@ var (
 // FileError is a problem in a tokenizer file: where it is and what it is.
 type FileError struct {
 	File   string // path, or "" for data in memory
-	Offset int64  // byte offset, -1 where none is known
+	Offset int64  // byte offset, -1 if none is known
 	Err    error
 }
 

@@ -14,7 +14,7 @@ type Ranks struct {
 	// Pattern is the split: one of PatternNames, or a regular expression in Oniguruma's syntax, in
 	// which text between matches forms pieces too. If empty, it is found by the number of ranks.
 	Pattern string
-	// Tokens holds the bytes of each rank; nil where a rank is not used. FromRanks does not keep it.
+	// Tokens holds the bytes of each rank; nil if a rank is not used. FromRanks does not keep it.
 	Tokens [][]byte
 	// Special maps special tokens to their ids. If nil, those of the pattern's known vocabularies
 	// are taken.

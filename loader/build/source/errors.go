@@ -31,7 +31,7 @@ var (
 // InputError is a failure that ends the reading of an input.
 type InputError struct {
 	URI    string
-	Offset int64 // bytes of text (after decompression) read before it; -1 where none was attempted
+	Offset int64 // bytes of text (after decompression) read before it; -1 if none was attempted
 	Hint   string
 	Err    error
 }

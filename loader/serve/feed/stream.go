@@ -88,7 +88,7 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 			tooLarge.Limit),
 			"ask for a smaller batch_size, max_tokens, bucket or max_length, or serve with a larger memory cap"}
 	case err != nil && ctx.Err() == nil:
-		return &RequestError{503, "memory is taken by the streams that run",
+		return &RequestError{503, "the running streams take all memory",
 			"ask again later, for a smaller batch_size, or serve with a larger memory cap"}
 	case err != nil:
 		return err

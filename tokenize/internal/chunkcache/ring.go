@@ -40,7 +40,7 @@ func (r *ring[T]) put(n int) (pos uint32, dst []T, ok bool) {
 // full reports whether positions are about to overflow.
 func (r *ring[T]) full() bool { return r.head > 1<<32-1-2*r.size }
 
-// get returns the n items put at pos, or false where they have been overwritten.
+// get returns the n items put at pos, or false if they have been overwritten.
 func (r *ring[T]) get(pos uint32, n int) ([]T, bool) {
 	if r.head-pos > r.size {
 		return nil, false

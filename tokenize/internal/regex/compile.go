@@ -45,7 +45,7 @@ type program struct {
 	counted  int      // number of loops with a large upper bound
 	first    *charSet // the characters with which a match can begin, nil if unknown
 	word     *charSet
-	// Grapheme clusters; nil where the program has no opGrapheme.
+	// Grapheme clusters; nil if the program has no opGrapheme.
 	clusters *clusterSets
 }
 

@@ -93,7 +93,7 @@ func (m *memo) grow() {
 	}
 }
 
-// loopKey is the key for the end of the possessive loop at pc from pos; no state has the same key.
+// loopKey returns the key for the end of the possessive loop at pc from pos; no state has the same key.
 func loopKey(pc int32, pos int) uint64 {
 	return 1<<63 | uint64(pos)<<31 | uint64(pc)
 }

@@ -31,7 +31,7 @@ type leafReader struct {
 
 	have     bool // the current entry was read
 	rep, def int
-	value    []byte // nil where it is null or not there
+	value    []byte // nil if it is null or not there
 }
 
 const (

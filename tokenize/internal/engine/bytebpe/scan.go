@@ -224,7 +224,7 @@ func (m *Model) endO200K(s []byte, i int) int {
 	return m.endRest(s, i, 3, true)
 }
 
-// endCased: U*W+C? or, as alternative 1, U+W*C?; 0 where it does not match.
+// endCased: U*W+C? or, as alternative 1, U+W*C?; 0 if it does not match.
 func (m *Model) endCased(s []byte, i, alternative int) int {
 	e, both := i, 0 // both: the end of the last character in U that is also in W
 	for e < len(s) {

@@ -21,7 +21,7 @@ type Encoder struct {
 
 const scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepItems*(6*4+8)
 
-// cacheBudget is what remains of an Encoder's bytes for the cache itself.
+// cacheBudget returns what remains of an Encoder's bytes for the cache itself.
 func cacheBudget(cacheBytes int) int {
 	if cacheBytes <= 0 {
 		cacheBytes = chunkcache.DefaultBytes

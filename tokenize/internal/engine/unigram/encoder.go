@@ -30,7 +30,7 @@ const (
 	scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepScratch*(3+16)
 )
 
-// cacheBudget is what remains of an Encoder's bytes for the cache itself.
+// cacheBudget returns what remains of an Encoder's bytes for the cache itself.
 func cacheBudget(cacheBytes int) int {
 	if cacheBytes <= 0 {
 		cacheBytes = chunkcache.DefaultBytes

@@ -24,7 +24,7 @@ const (
 	scratchBytes = int(unsafe.Sizeof(Encoder{})) + 2*keepScratch
 )
 
-// cacheBudget is what remains of an Encoder's bytes for the cache itself.
+// cacheBudget returns what remains of an Encoder's bytes for the cache itself.
 func cacheBudget(cacheBytes int) int {
 	if cacheBytes <= 0 {
 		cacheBytes = chunkcache.DefaultBytes
