@@ -281,7 +281,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 	}
 	if b.readErr != nil && ctx.Err() == nil {
-		return b.readErr
+		return b.adviseSkip(b.readErr)
 	}
 	if !f.begun() {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
