@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -199,13 +200,13 @@ func nearestFile(name string) string {
 
 // DatasetTokenizer loads the tokenizer that made a dataset: the copy in its folder, or the built-in
 // one of that name. It must have the manifest's fingerprint.
-func DatasetTokenizer(dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
+func DatasetTokenizer(fsys shard.FS, dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
 	path := m.Tokenizer.Name
 	var t *tokenize.Tokenizer
 	var err error
-	if name := tokenizerCopy(dir, m); name != "" {
-		path = filepath.Join(dir, name)
-		t, err = tokenize.LoadWith(path, tokenize.Options{Pattern: patternOf(m)})
+	if name := tokenizerCopy(fsys, dir, m); name != "" {
+		path = shard.Join(dir, name)
+		t, err = loadCopy(fsys, path, tokenize.Options{Pattern: patternOf(m)})
 	} else if builtin.Has(m.Tokenizer.Name) {
 		t, err = builtin.Open(m.Tokenizer.Name)
 	} else {
@@ -222,9 +223,37 @@ func DatasetTokenizer(dir string, m *shard.Manifest) (*tokenize.Tokenizer, error
 	return t, nil
 }
 
+// loadCopy loads a tokenizer from a file of this machine, or of a file system that has others.
+func loadCopy(fsys shard.FS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
+	if !strings.Contains(path, "://") {
+		return tokenize.LoadWith(path, o)
+	}
+	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxTokenizerBytes {
+		return nil, fmt.Errorf("load %s: %w: %d bytes", path, tokenize.ErrTooLarge, info.Size())
+	}
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(io.NewSectionReader(f, 0, info.Size()), data); err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	t, err := tokenize.Parse(data, o)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return t, nil
+}
+
 // tokenizerCopy returns the name of the copy of its tokenizer in a dataset's folder, "" where there
 // is none.
-func tokenizerCopy(dir string, m *shard.Manifest) string {
+func tokenizerCopy(fsys shard.FS, dir string, m *shard.Manifest) string {
 	names := shard.TokenizerNames()
 	for _, f := range m.Files {
 		if slices.Contains(names, f.Name) {
@@ -233,7 +262,7 @@ func tokenizerCopy(dir string, m *shard.Manifest) string {
 	}
 	// One that was put there by hand does as well, where the fingerprint agrees.
 	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+		if _, err := fsys.Stat(shard.Join(dir, name)); err == nil {
 			return name
 		}
 	}
