@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/dsload/dsload/loader/origins"
@@ -47,7 +46,7 @@ func OpenOrigins(fsys shard.FS, dir string, m *shard.Manifest, split string) (_ 
 	}
 	o := &Origins{}
 	for _, name := range names {
-		if err := o.open(fsys, filepath.Join(dir, name)); err != nil {
+		if err := o.open(fsys, shard.Join(dir, name)); err != nil {
 			return nil, errors.Join(err, o.Close())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -198,13 +199,13 @@ func nearestFile(name string) string {
 
 // DatasetTokenizer loads the tokenizer that made a dataset: the copy in its folder, or the built-in
 // one of that name. Its fingerprint must be the manifest's.
-func DatasetTokenizer(dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
+func DatasetTokenizer(fsys shard.FS, dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
 	path := m.Tokenizer.Name
 	var t *tokenize.Tokenizer
 	var err error
-	if name := tokenizerCopy(dir, m); name != "" {
-		path = filepath.Join(dir, name)
-		t, err = tokenize.LoadWith(path, tokenize.Options{Pattern: patternOf(m)})
+	if name := tokenizerCopy(fsys, dir, m); name != "" {
+		path = shard.Join(dir, name)
+		t, err = loadCopy(fsys, path, tokenize.Options{Pattern: patternOf(m)})
 	} else if builtin.Has(m.Tokenizer.Name) {
 		t, err = builtin.Open(m.Tokenizer.Name)
 	} else {
@@ -221,9 +222,37 @@ func DatasetTokenizer(dir string, m *shard.Manifest) (*tokenize.Tokenizer, error
 	return t, nil
 }
 
+// loadCopy loads a tokenizer from a file on this machine, or from an address through fsys.
+func loadCopy(fsys shard.FS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
+	if !strings.Contains(path, "://") {
+		return tokenize.LoadWith(path, o)
+	}
+	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxTokenizerBytes {
+		return nil, fmt.Errorf("load %s: %w: %d bytes", path, tokenize.ErrTooLarge, info.Size())
+	}
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(io.NewSectionReader(f, 0, info.Size()), data); err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	t, err := tokenize.Parse(data, o)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return t, nil
+}
+
 // tokenizerCopy returns the name of the tokenizer's copy in a dataset's folder, "" if there is
 // none.
-func tokenizerCopy(dir string, m *shard.Manifest) string {
+func tokenizerCopy(fsys shard.FS, dir string, m *shard.Manifest) string {
 	names := shard.TokenizerNames()
 	for _, f := range m.Files {
 		if slices.Contains(names, f.Name) {
@@ -232,7 +261,7 @@ func tokenizerCopy(dir string, m *shard.Manifest) string {
 	}
 	// A copy that was put there by hand works too, if its fingerprint agrees.
 	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+		if _, err := fsys.Stat(shard.Join(dir, name)); err == nil {
 			return name
 		}
 	}

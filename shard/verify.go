@@ -151,29 +151,47 @@ func (v *verifier) hash(name string, size int64) (sum string, err error) {
 		}
 		h.Write(p)
 		pos += int64(len(p))
-		v.done += int64(len(p))
-		if v.progress != nil {
-			v.progress(v.done, v.total)
-		}
+		v.count(len(p))
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// count reports that n more bytes were checked.
+func (v *verifier) count(n int) {
+	v.done += int64(n)
+	if v.progress != nil {
+		v.progress(v.done, v.total)
+	}
+}
+
+// isDamage reports whether an error says that a file is not what it must be, rather than that it
+// could not be read.
+func isDamage(err error) bool {
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated)
+}
+
 // split checks the shards of a split one by one, and then their totals.
 func (v *verifier) split(info *SplitInfo) {
-	c := &splitChecker{verifier: v, document: -1}
+	c := &splitChecker{verifier: v, splitState: splitState{document: -1}, whole: blake3.New()}
 	before := len(v.damage)
 	for i := range info.Shards {
 		sh := &info.Shards[i]
 		v.check(sh.Name, func() error {
-			sum, err := v.hash(sh.Name, sh.Bytes)
-			if err != nil {
+			before, done := c.splitState, v.done
+			sum, err := c.shard(sh)
+			if err == nil && sum == sh.BLAKE3 || err != nil && !isDamage(err) {
+				return err
+			}
+			// What is damaged is read again, to name all of it.
+			c.splitState, v.done = before, done
+			if sum, err = v.hash(sh.Name, sh.Bytes); err != nil {
 				return err
 			}
 			if sum != sh.BLAKE3 {
 				return c.blame(sh, sum)
 			}
-			return c.shard(sh)
+			_, err = c.shard(sh)
+			return err
 		})
 	}
 	if len(v.damage) > before {

@@ -85,6 +85,9 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if remote.Writable(o.Out) && o.Partition != nil {
+		return runPartInto(ctx, o)
+	}
 	if remote.Writable(o.Out) {
 		return runInto(ctx, o)
 	}
@@ -281,7 +284,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 	}
 	if b.readErr != nil && ctx.Err() == nil {
-		return b.readErr
+		return b.adviseSkip(b.readErr)
 	}
 	if !f.begun() {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,

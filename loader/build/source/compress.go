@@ -118,7 +118,7 @@ func decompress(c Compression, src *countingReader, window int64) (io.Reader, fu
 		return &bzip2Reader{z: bzip2.NewReader(tail), tail: tail}, nothing, nil
 	case XZ:
 		z, err := xz.NewReader(src, uint32(min(window, math.MaxUint32)))
-		return z, nothing, err
+		return &steadyReader{src: z}, nothing, err
 	case LZ4:
 		return &lz4Reader{src: bufio.NewReader(src), counted: src, limit: int(window)}, nothing, nil
 	case Snappy:

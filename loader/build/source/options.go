@@ -105,6 +105,9 @@ type Options struct {
 	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
 	// semicolon or tab that the first line has most of.
 	Delimiter byte
+	// SkipDamaged makes bad records of what cannot be read of damaged inputs. Output. Default: damage
+	// ends reading.
+	SkipDamaged bool
 	// Include and Exclude are globs that choose among the files of folders and globs: by the name
 	// of a file or folder, or, where they hold a slash, by the path from the folder on. What
 	// Exclude matches is left out, all of a folder too. Output. Default: all files that hold text.

@@ -16,6 +16,7 @@ type Position struct {
 	State   uint32 `json:"state,omitempty"`  // the framer's own
 	Sum     Sum    `json:"sum"`              // over the Offset bytes before
 	Base    Sum    `json:"base,omitzero"`    // of a file of columns: over the groups of rows before the current one
+	Group   int    `json:"group,omitempty"`  // likewise: the number of the current one, from 1 on
 	// of a remote input that can be gone on with in place
 	Sums *sumState `json:"sums,omitempty"`
 
@@ -98,6 +99,9 @@ type Record struct {
 	// document of the input
 	Row     int64
 	Ordinal int64 // of its document in the whole set, counted from 0
+	// rows that it stands for: 1, but of a bad record the number of those that were lost, 0 where that
+	// is none
+	Rows int64
 
 	First, Last bool // first and last piece of its document
 	Decoded     bool // the bytes are already the text of the field Options.TextField, not a JSON object

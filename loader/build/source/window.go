@@ -39,7 +39,7 @@ func (w *window) reset(src io.Reader, limit int) {
 
 // moveTo makes the source's next byte the one at an offset; what was read before is dropped.
 func (w *window) moveTo(offset int64) {
-	w.r, w.w, w.hashed, w.base, w.err = 0, 0, 0, offset, nil
+	w.r, w.w, w.hashed, w.base, w.ahead, w.err = 0, 0, 0, offset, 0, nil
 }
 
 // noLimit is the limit of a window that ends where its input does.

@@ -16,6 +16,8 @@ type Options struct {
 	// Remote is set where reading at many places is slow: sizes are then found out by the first row
 	// group alone.
 	Remote bool
+	// Lenient opens a damaged file as far as it can be read. What cannot is an error of the rows.
+	Lenient bool
 }
 
 // A File is an open file of columns.
@@ -37,6 +39,10 @@ type Rows interface {
 	Seek(group int) error
 	// Next goes to the next row: io.EOF at the end of the group.
 	Next() error
+	// Skip passes over what cannot be read after an error of Seek, Next or AppendJSON that matches
+	// ErrCorrupt or ErrUnsupported: Next goes on after it. It returns the number of rows that are lost
+	// from the one of the error on, 0 where no row is. An error is one that cannot be passed over.
+	Skip() (lost int64, err error)
 	// Text is the text of the row, valid until Next. null reports that there is none.
 	Text() (text []byte, null bool)
 	// AppendJSON appends the row as a JSON object. over reports that it would be longer than limit;
@@ -226,6 +232,9 @@ type parquetRows struct {
 	start  int
 	over   bool
 	values int // of the row
+
+	bad   int64 // where the last error was: rows of the group before it
+	ended bool  // the rest of the group cannot be read
 }
 
 func (f *parquetFile) NewRows() Rows {
@@ -249,7 +258,7 @@ func (f *parquetFile) NewRows() Rows {
 func (r *parquetRows) Close() { r.codec.close() }
 
 func (r *parquetRows) Seek(group int) error {
-	r.group, r.row, r.began = group, 0, false
+	r.group, r.row, r.began, r.ended = group, 0, false, false
 	for slot, l := range r.leaves {
 		l.seek(group, slot)
 	}
@@ -257,14 +266,20 @@ func (r *parquetRows) Seek(group int) error {
 }
 
 func (r *parquetRows) where(l *leafReader, err error) error {
+	r.bad = max(0, r.row-1)
 	return fmt.Errorf("row group %d, column %s, row %d of the group: %w", r.group+1, l.n.path, r.row, err)
 }
 
 func (r *parquetRows) Next() error {
 	if r.row == r.f.groups[r.group].rows {
+		if r.ended {
+			return io.EOF
+		}
 		for _, l := range r.leaves {
 			if err := l.finish(); err != nil {
-				return r.where(l, err)
+				err = r.where(l, err)
+				r.bad = r.row
+				return err
 			}
 		}
 		return io.EOF
