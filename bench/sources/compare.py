@@ -151,7 +151,7 @@ def through(codec: str) -> Callable[[BinaryIO, int], None]:
         elif codec == "xz":
             packed = lzma.LZMAFile(out, "wb", preset=3)  # noqa: SIM115
         elif codec == "bz2":
-            packed = bz2.BZ2File(out, "wb")  # noqa: SIM115
+            packed = bz2.BZ2File(out, "wb")
         else:
             packed = pa.CompressedOutputStream(pa.PythonFile(out, "w"), codec)
         jsonl(packed, size)

@@ -262,7 +262,7 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 	return Text, nil
 }
 
-// extension is the name's extension in lower case, without that of a compression.
+// extension returns the name's extension in lower case, without that of a compression.
 func extension(name string) string {
 	name = strings.ToLower(name)
 	ext := filepath.Ext(name)

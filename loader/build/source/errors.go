@@ -31,8 +31,8 @@ var (
 // InputError is a failure that ends the reading of an input.
 type InputError struct {
 	URI    string
-	Offset int64 // bytes of text (after decompression) read before it; -1 where none was attempted
-	Row    int64 // that reading failed at, as Record.Row; 0 where none was attempted
+	Offset int64 // bytes of text (after decompression) read before it; -1 if none was attempted
+	Row    int64 // that reading failed at, as Record.Row; 0 if none was attempted
 	Hint   string
 	Err    error
 }

@@ -58,7 +58,7 @@ type Trailing struct {
 // Stat identifies an input, or a list of files, without reading it.
 type Stat struct {
 	URI     string    `json:"uri"`
-	Size    int64     `json:"size"`           // bytes on disk, of a list of all its files; -1 where unknown
+	Size    int64     `json:"size"`           // bytes on disk, of a list of all its files; -1 if unknown
 	ModTime time.Time `json:"mtime,omitzero"` // of a list the latest
 	ETag    string    `json:"etag,omitempty"` // of a remote file, where its server gives one
 	// of the repository that a remote file, or a list of them, lies in: a commit
@@ -72,7 +72,7 @@ type Stat struct {
 // Sum is an XXH3-128 checksum in its canonical (big-endian) byte order.
 type Sum [16]byte
 
-// String is the checksum as xxhsum prints it.
+// String returns the checksum as xxhsum prints it.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
 // IsZero reports whether there is no checksum.

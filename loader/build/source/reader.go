@@ -173,7 +173,7 @@ func (r *Reader) Position() Position {
 }
 
 // Progress returns how many bytes of the inputs, as they lie on disk, were read, and how many there
-// are: -1 where that is not known.
+// are: -1 if that is not known.
 func (r *Reader) Progress() (read, total int64) {
 	read = r.read
 	if s := r.open; s != nil {
@@ -182,7 +182,7 @@ func (r *Reader) Progress() (read, total int64) {
 	return read, r.set.total
 }
 
-// consumed is how far into the file reading is; of an uncompressed one exactly what became records.
+// consumed returns how far into the file reading is; of an uncompressed one exactly what became records.
 func (s *stream) consumed(w *window) int64 {
 	switch {
 	case s.synth != nil:

@@ -110,7 +110,7 @@ func newTableFramer(in *Input, f framing, raw *rawFile) (*tableFramer, error) {
 func (t *tableFramer) state() uint32  { return uint32(t.given) }
 func (t *tableFramer) restore(uint32) {}
 
-// sum is the checksum over the records before the position.
+// sum returns the checksum over the records before the position.
 func (t *tableFramer) sum() Sum {
 	if !t.hashed {
 		return t.base
@@ -373,7 +373,7 @@ func tableChecksum(in *Input, o *Options, raw *rawFile) (f Finished, err error) 
 	}
 }
 
-// tableFormat is the format of a file of columns that begins like this, "" for other files.
+// tableFormat returns the format of a file of columns that begins like this, "" for other files.
 func tableFormat(head []byte) Format {
 	switch {
 	case len(head) >= 12 && string(head[:4]) == "PAR1" && (len(head) <= 64 || checkText(head) != nil ||

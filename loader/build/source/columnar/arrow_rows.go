@@ -552,7 +552,7 @@ func (r *arrowReader) appendNext(dst []byte, rows *arrowRows) ([]byte, error) {
 	return dst, nil
 }
 
-// perSecond is how many units of time a second has.
+// perSecond returns how many units of time a second has.
 func (a *arrowField) perSecond() int64 { return []int64{1, 1e3, 1e6, 1e9}[min(max(0, a.unit), 3)] }
 
 func (a *arrowField) appendFixed(dst, b []byte) []byte {
@@ -592,7 +592,7 @@ func (a *arrowField) appendFixed(dst, b []byte) []byte {
 	return strconv.AppendInt(dst, signed, 10)
 }
 
-// littleEndian is the number in two's complement, the lowest byte first.
+// littleEndian returns the number in two's complement, the lowest byte first.
 func littleEndian(b []byte) *big.Int {
 	turned := make([]byte, len(b))
 	for i := range b {

@@ -158,7 +158,7 @@ func (s *stream) skip(n int64) error {
 	return nil
 }
 
-// streamWindow is what decompressing a buffer takes, by the header of its frame.
+// streamWindow returns what decompressing a buffer takes, by the header of its frame.
 func (f *arrowFile) streamWindow(b *batch, buf buffer, compression int) (int64, error) {
 	var head [32]byte
 	n := min(int64(len(head)), buf.length)

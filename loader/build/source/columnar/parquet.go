@@ -54,7 +54,7 @@ type Rows interface {
 // A ColumnError means that a file has no such column, or none of text.
 type ColumnError struct {
 	Column string
-	Kind   string   // what the column is instead of text, "" where there is none
+	Kind   string   // what the column is instead of text, "" if there is none
 	Has    []string // the columns of text
 }
 
@@ -193,7 +193,7 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 	return n, why
 }
 
-// chunkBytes is what reading a column takes at once, in the row group where that is most.
+// chunkBytes returns what reading a column takes at once, in the row group where that is most.
 func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
 	l := leafReader{f: f, n: f.wanted[slot]}
 	for i := range f.groups {
@@ -326,7 +326,7 @@ func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
 	return dst, false, nil
 }
 
-// first returns the reader of the first leaf below a node, nil where there is none.
+// first returns the reader of the first leaf below a node, nil if there is none.
 func (r *parquetRows) first(n *node) *leafReader {
 	if n.leaf >= 0 {
 		return r.byLeaf[n.leaf]

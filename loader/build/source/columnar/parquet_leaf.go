@@ -32,7 +32,7 @@ type leafReader struct {
 
 	have     bool // the current entry was read
 	rep, def int
-	value    []byte // nil where it is null or not there
+	value    []byte // nil if it is null or not there
 
 	begun   int64 // rows of which an entry was taken
 	broken  bool  // the last error was of this column
@@ -40,7 +40,7 @@ type leafReader struct {
 }
 
 // A pageSpan is a page that may have to be passed over: where the next one begins, and its entries.
-// next is 0 where that is not known.
+// next is 0 if that is not known.
 type pageSpan struct{ next, entries int64 }
 
 const (
