@@ -59,6 +59,15 @@ func IsDamage(err error) bool {
 		errors.Is(err, ErrTooLarge)
 }
 
+// markDamaged notes in an error that the input is damaged, where it may be read on with SkipDamaged.
+func markDamaged(err error, may bool) error {
+	var input *InputError
+	if may && errors.As(err, &input) {
+		input.Damaged = IsDamage(err)
+	}
+	return err
+}
+
 // skips reports whether what an error is about is left out.
 func (o *Options) skips(err error) bool { return o.SkipDamaged && IsDamage(err) }
 

@@ -334,5 +334,8 @@ func FuzzColumns(f *testing.F) {
 		if err := attempt(name, data, Options{}, -1); err != nil {
 			t.Fatal(err)
 		}
+		if err := salvage(name, data, Options{}); err != nil {
+			t.Fatal(err)
+		}
 	})
 }
