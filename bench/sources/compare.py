@@ -33,6 +33,9 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 BATCH = 2000  # documents
+# A larger file of these formats is a piece of this size several times: joined, they are such a file again.
+PIECE = 250_000_000
+JOINED = {"text", "jsonl", "gz", "zst", "lz4", "bz2", "xz"}
 
 
 def words(seed: int = 7) -> np.ndarray:
@@ -271,8 +274,16 @@ def build(dsload: str, path: str, cap: str, folder: str) -> tuple[float, float, 
 def row(name: str, a: argparse.Namespace, reader: str, folder: str) -> tuple[list[str], bool]:
     file, make, peer, count = FORMATS[name]
     path = os.path.join(folder, file)
+    size, copies = bytes_of(a.size), 1
+    if name in JOINED and size > PIECE:
+        copies = -(-size // PIECE)
+        size //= copies
     with open(path, "wb", buffering=1 << 20) as out:
-        make(out, bytes_of(a.size))
+        make(out, size)
+    if copies > 1:
+        os.rename(path, path + ".piece")
+        subprocess.run(f"cat {' '.join([path + '.piece'] * copies)} > {path}", shell=True, check=True)
+        os.unlink(path + ".piece")
     ours, theirs, text = [], [], 0
     for _ in range(a.rounds):
         r = json.loads(subprocess.run([reader, path], check=True, capture_output=True).stdout)

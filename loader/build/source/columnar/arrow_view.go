@@ -145,6 +145,7 @@ func (v *viewData) unpack(i int) error {
 	if _, err := io.ReadFull(v.src.r, data); err != nil {
 		return damagedStream(err)
 	}
+	v.src.left = 0
 	v.room, v.buffers[i].data = v.room[:used+n], data
 	return nil
 }
