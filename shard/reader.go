@@ -34,7 +34,7 @@ func (r *SplitReader) NumRows() int64 { return r.info.Examples }
 // IDWidth returns the number of bytes of an id: 2 or 4.
 func (r *SplitReader) IDWidth() int { return int(r.width) }
 
-// Schema returns the schema, which tells which columns rows have.
+// Schema returns the schema, which says which columns rows have.
 func (r *SplitReader) Schema() Schema { return r.d.manifest.Schema }
 
 // Row is a row in its form on disk. The next read into it reuses its slices. Columns that the

@@ -23,9 +23,9 @@ const maxRunBytes = 1 << 20
 
 // Verify reads every byte of a dataset and checks every checksum and invariant of FORMAT.md. It
 // returns the damaged files: first manifest and shards, then other files, then shards that the
-// manifest does not list, which other programs would read all the same. If progress is not nil, it
-// is called with the bytes read so far and the total. The error is not nil if there is no dataset
-// or ctx ended. A file that cannot be read counts as damaged.
+// manifest does not list, which other programs would still read. If progress is not nil, it is
+// called with the bytes read so far and the total. The error is not nil if there is no dataset or
+// ctx ended. A file that cannot be read counts as damaged.
 func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total int64)) ([]Damage, error) {
 	m, err := ReadManifest(fsys, dir)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrVersion) {
@@ -102,7 +102,7 @@ func (v *verifier) unlisted(m *Manifest) error {
 			continue
 		}
 		if s := m.Split(splitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
-			continue // of an addition that is not finished
+			continue // of an unfinished addition
 		} else if temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
 			v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
 		}
@@ -195,7 +195,7 @@ func (v *verifier) split(info *SplitInfo) {
 		})
 	}
 	if len(v.damage) > before {
-		return // the totals of the other shards say nothing
+		return // the totals of the other shards mean nothing
 	}
 	v.check(ManifestName, func() error {
 		have := c.stats.info()

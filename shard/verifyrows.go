@@ -252,7 +252,7 @@ func (b *batchChecker) batch(k block) error {
 	return b.values(body, rows)
 }
 
-// offsets reads a list column's offsets into lists, and checks that they rise from 0 to n.
+// offsets reads a list column's offsets into lists, and checks that they increase from 0 to n.
 func (b *batchChecker) offsets(id int, at, rows, n int64) error {
 	raw := b.sc.take(int(4 * (rows + 1)))
 	if err := readFull(b.f, b.path, raw, at); err != nil {

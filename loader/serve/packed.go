@@ -19,7 +19,7 @@ import (
 var policies = [...]pack.Policy{feed.PackNone: pack.None, feed.PackWrapped: pack.Wrapped, feed.PackBFD: pack.BFD,
 	feed.PackBFDSplit: pack.BFDSplit}
 
-// packDefault is how requests are packed that do not say it.
+// packDefault returns how requests are packed that do not say it.
 func (o *Options) packDefault() (feed.Pack, error) {
 	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
 	switch {
@@ -35,7 +35,7 @@ func (o *Options) packDefault() (feed.Pack, error) {
 	return feed.Pack(slices.Index(policies[:], policy)), nil
 }
 
-// defaults is what packing fills in, as a query.
+// defaults returns what packing fills in, as a query.
 func (r *Reader) defaults() string {
 	if r.pack == feed.PackNone {
 		return ""
@@ -70,7 +70,7 @@ func (r *Reader) packing(q feed.Query) (feed.Query, error) {
 	return q, nil
 }
 
-// packLength is the length of packed rows: as asked for, else the build's.
+// packLength returns the length of packed rows: as asked for, else the build's.
 func packLength(q feed.Query, parts []part) int {
 	length := q.PackLength
 	if length == 0 {
@@ -176,7 +176,7 @@ func (r *Reader) newPackedStream(q feed.Query, parts []part, collation collate.O
 	return s, err
 }
 
-// numbers is how many row numbers an epoch has.
+// numbers returns how many row numbers an epoch has.
 func (s *packedStream) numbers() int64 {
 	if s.packed == nil {
 		return 0

@@ -59,7 +59,7 @@ func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
 	return c
 }
 
-// bytes is the memory of the stream for steps of the given number of rows: the sampler's windows,
+// bytes returns the memory of the stream for steps of the given number of rows: the sampler's windows,
 // and the spans of a step's rows. balanced is the rows of all ranks where their lengths decide.
 func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64 {
 	const item, span, rowAndSpan = 32, 16, 8 + 16

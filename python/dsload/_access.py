@@ -53,7 +53,7 @@ class RandomAccess:
 
     def __init__(self, dataset: Union[str, os.PathLike[str]], split: str = "train", *, dtype: str = "int64") -> None:
         if dtype not in _DTYPES:
-            raise ValueError(f"dtype: {dtype!r} is none of {', '.join(_DTYPES)}")
+            raise ValueError(f"dtype: {dtype!r} is not one of {', '.join(_DTYPES)}")
         folder: str = os.fspath(dataset)
         if is_address(folder):
             raise ValueError(

@@ -146,7 +146,7 @@ class Loader:
         self._closed = False
         self._start = SharedStart()
         if output not in ("auto", "torch", "numpy"):
-            raise ValueError(f"output: {output!r} is none of auto, torch, numpy")
+            raise ValueError(f"output: {output!r} is not one of auto, torch, numpy")
         self._held: Optional[Held] = None
         named: Any = dataset
         built = {**text, **of_text(named, pack=pack, max_length=max_length)}
