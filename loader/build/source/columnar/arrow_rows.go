@@ -172,6 +172,10 @@ func (h *batchHeader) buffer(i int) buffer {
 	return buffer{i64(h.t.b, h.bufs+16*i), i64(h.t.b, h.bufs+16*i+8)}
 }
 
+// lz4Garbage is what the decoder of linked lz4 blocks leaves between two collections: it makes its
+// window anew for each block.
+const lz4Garbage = 6 << 20
+
 // measure finds out what the decompressors take: at most as much as in the batch that takes most.
 func (f *arrowFile) measure() error {
 	var streams int64
@@ -229,6 +233,9 @@ func (f *arrowFile) measure() error {
 			if err := add(a); err != nil {
 				return err
 			}
+		}
+		if h.compression == compressionLZ4 {
+			sum += lz4Garbage
 		}
 		f.window = max(f.window, sum)
 	}
