@@ -114,7 +114,6 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
 		}
 	}
-	o.Sources, o.ValSources = redacted(o.Sources), redacted(o.ValSources)
 	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings,
 		Options: o}
 	if p.Folder, err = relativeTo(&o); err != nil {
@@ -152,6 +151,13 @@ func planable(o *Options, partitions int) error {
 	if slices.Contains(o.Sources, "-") || slices.Contains(o.ValSources, "-") {
 		return loader.BadOption("partitions", fmt.Sprint(partitions),
 			"standard input can be read only once, and partitions read for themselves; write it to a file first")
+	}
+	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
+		if safe := source.Redact(arg); safe != arg {
+			return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf(
+				"the address of %s grants access by itself, and a plan keeps no secrets; name it by an s3://, gs:// or hf:// address, whose credentials come from the environment, or download it",
+				safe))
+		}
 	}
 	if o.Append {
 		return loader.BadOption("append", "", "a plan builds a dataset of its own; build the new sources into another folder")

@@ -93,16 +93,15 @@ func (s *Set) openRange(r *Range) error {
 		} else {
 			info, err := os.Stat(l.URI)
 			if errors.Is(err, fs.ErrNotExist) {
-				return &SourceChangedError{URI: l.URI, What: "existence since the plan was made", Was: "a file",
-					Is: "gone"}
+				return &SourceChangedError{URI: l.URI, What: "existence", Was: "a file", Is: "gone", Planned: true}
 			}
 			if err != nil {
 				return &InputError{URI: l.URI, Offset: -1, Err: pathCause(err)}
 			}
 			in.path, in.ModTime = l.URI, info.ModTime().UTC()
 			if info.Size() != l.Bytes {
-				return &SourceChangedError{URI: l.URI, What: "size since the plan was made", Was: sizeText(l.Bytes),
-					Is: sizeText(info.Size())}
+				return &SourceChangedError{URI: l.URI, What: "size", Was: sizeText(l.Bytes),
+					Is: sizeText(info.Size()), Planned: true}
 			}
 		}
 		if err := s.append(in); err != nil {
@@ -145,6 +144,11 @@ func (s *Set) origin(input int) int64 {
 	return s.only.From.Offset
 }
 
+// cuts reports whether the range has a part of an input only.
+func (s *Set) cuts(input int) bool {
+	return s.origin(input) > 0 || s.only != nil && s.only.To.Offset > 0 && input == len(s.only.Inputs)-1
+}
+
 // rangeEnded reports whether the open input is read up to where the range ends in it.
 func (r *Reader) rangeEnded() bool {
 	only, s := r.set.only, r.open
@@ -167,8 +171,8 @@ func (r *Reader) checkRange(sum Sum) error {
 	if want.IsZero() || want == sum {
 		return nil
 	}
-	return &SourceChangedError{URI: r.in.URI, What: "content since the plan was made", Was: "checksum " + want.String(),
-		Is: sum.String()}
+	return &SourceChangedError{URI: r.in.URI, What: "content", Was: "checksum " + want.String(),
+		Is: sum.String(), Planned: true}
 }
 
 // seekRange moves the open input to where the range begins in it, without reading what comes

@@ -234,10 +234,17 @@ func (r *Reader) openInput() error {
 	if in.store != nil && in.Compression == Plain && in.archive == "" {
 		r.win.sums = newResumableSum()
 	}
+	if r.set.cuts(r.at.Input) {
+		raw.counted.sum = nil // the hash that a server announces is over all of it
+	}
 	s := &stream{raw: raw}
 	r.open = s
 	inPlace := r.resumesInPlace()
-	if inPlace && !hasHeader(in.Format) {
+	if origin := r.set.origin(r.at.Input); origin > 0 && !inPlace && !hasHeader(in.Format) {
+		if err := r.seekRange(origin); err != nil {
+			return r.inputError(err)
+		}
+	} else if inPlace && !hasHeader(in.Format) {
 		raw.binary = true // what is in the middle of a text cannot begin with a mark of its encoding
 		if err := r.jump(); err != nil {
 			return r.inputError(err)
@@ -437,6 +444,9 @@ func (r *Reader) inputError(err error) error {
 	}
 	if r.in.store != nil {
 		err = remoteError(r.in.URI, offset, err)
+	}
+	if errors.As(err, &changed) && r.set.only != nil && r.in.store != nil {
+		changed.Planned = true
 	}
 	if errors.As(err, &changed) || errors.As(err, &already) {
 		return err
