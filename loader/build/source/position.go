@@ -16,6 +16,8 @@ type Position struct {
 	State   uint32 `json:"state,omitempty"`  // the framer's own
 	Sum     Sum    `json:"sum"`              // over the Offset bytes before
 	Base    Sum    `json:"base,omitzero"`    // of a file of columns: over the groups of rows before the current one
+	// of a file of columns in whose middle a range begins: of the groups before the current one
+	Groups []Sum `json:"groups,omitempty"`
 	// of a remote input that can be gone on with in place
 	Sums *sumState `json:"sums,omitempty"`
 
@@ -37,6 +39,8 @@ type Finished struct {
 	Seen  Sum   `json:"seen,omitzero"` // of a list: over names, sizes and times of its files
 	// of a list: the SHA-256 over the checksums and names of its files, in hexadecimal
 	List string `json:"list,omitempty"`
+	// of a file of columns in whose middle a range begins: the checksums of the groups that it has
+	Groups []Sum `json:"groups,omitempty"`
 }
 
 // List is how far a list of files was read.

@@ -33,6 +33,7 @@ type Listed struct {
 	Revision    string      `json:"revision,omitempty"` // likewise
 	Hash        string      `json:"hash,omitempty"`     // likewise
 	Sum         Sum         `json:"sum,omitzero"`       // over its text; zero where it is not known
+	Tail        Sum         `json:"tail,omitzero"`      // of a file of columns: over its end
 }
 
 // A Range is the part of a set that one partition reads: some inputs, the first from From on, the
@@ -66,11 +67,30 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 // Cuttable reports whether a partition may begin inside the input: its records can be read from any
 // offset.
 func (l *Listed) Cuttable() bool {
+	if strings.HasPrefix(l.URI, "synth://") {
+		return true
+	}
 	switch l.Format {
-	case Text, JSONL, WikiText, CSV, Recipes:
+	case Text, JSONL, Chat, WikiText, CSV, Recipes, Parquet, Arrow:
 		return l.Compression == Plain && l.Archive == ""
 	}
 	return false
+}
+
+// TextAt estimates how much of the input's text lies before an offset of a Mark.
+func (l *Listed) TextAt(offset int64) float64 {
+	if l.Format.isColumnar() && l.Bytes > 0 {
+		return float64(l.TextBytes) * min(1, float64(offset)/float64(l.Bytes))
+	}
+	return min(float64(offset), float64(l.TextBytes))
+}
+
+// OffsetOf is the inverse of TextAt: the offset after so much text.
+func (l *Listed) OffsetOf(text float64) int64 {
+	if l.Format.isColumnar() && l.TextBytes > 0 {
+		return int64(text / float64(l.TextBytes) * float64(l.Bytes))
+	}
+	return int64(text)
 }
 
 // openRange makes the set of a range. Nothing is looked at but whether the files are there and have
@@ -156,8 +176,11 @@ func (r *Reader) rangeEnded() bool {
 		return false
 	}
 	at := r.win.offset()
-	if s.synth != nil {
+	switch {
+	case s.synth != nil:
 		at = s.synth.offset
+	case s.table != nil:
+		return s.row >= only.To.Row
 	}
 	return at >= only.To.Offset
 }
@@ -173,6 +196,20 @@ func (r *Reader) checkRange(sum Sum) error {
 	}
 	return &SourceChangedError{URI: r.in.URI, What: "content", Was: "checksum " + want.String(),
 		Is: sum.String(), Planned: true}
+}
+
+// checkTail compares the end of a file of columns with what the plan saw.
+func (r *Reader) checkTail(raw *rawFile) error {
+	if r.set.only == nil || r.set.only.Inputs[r.at.Input].Tail.IsZero() {
+		return nil
+	}
+	want := r.set.only.Inputs[r.at.Input].Tail
+	have, err := tailSum(raw)
+	if err == nil && have != want {
+		err = &SourceChangedError{URI: r.in.URI, What: "content", Was: "checksum of its end " + want.String(),
+			Is: have.String(), Planned: true}
+	}
+	return err
 }
 
 // seekRange moves the open input to where the range begins in it, without reading what comes
@@ -204,6 +241,20 @@ func (r *Reader) seekRange(origin int64) error {
 	return nil
 }
 
+// Border reports whether a range may end after the record that Next returned last, and where that is
+// in the file.
+func (r *Reader) Border() (offset int64, ok bool) {
+	switch s := r.open; {
+	case s == nil || s.inside:
+		return 0, false
+	case s.table != nil:
+		return s.table.border()
+	case s.synth != nil:
+		return s.synth.offset, true
+	}
+	return r.win.offset(), true
+}
+
 // A Span is a stretch of an input with its checksum.
 type Span struct {
 	Input    int
@@ -228,7 +279,8 @@ func (r *Reader) NoteSpans() {
 // EndSpan ends a stretch after the record that Next returned last.
 func (r *Reader) EndSpan() {
 	if s := r.open; s != nil && s.synth == nil {
-		r.endSpan(r.win.offset())
+		to, _ := r.Border()
+		r.endSpan(to)
 	}
 }
 
@@ -236,9 +288,13 @@ func (r *Reader) endSpan(to int64) {
 	if !r.spans.on {
 		return
 	}
-	r.win.hash()
 	s := Span{Input: r.at.Input, From: r.spans.from, To: to}
-	s.Sum = hasherSum(&r.win.span)
+	if t := r.open.table; t != nil {
+		s.Sum = t.endSpan()
+	} else {
+		r.win.hash()
+		s.Sum = hasherSum(&r.win.span)
+	}
 	r.spans.list, r.spans.from = append(r.spans.list, s), to
 	r.win.span.Reset()
 }

@@ -158,6 +158,7 @@ func (r *Reader) Position() Position {
 			p.Offset = s.synth.offset
 		} else if s.table != nil {
 			p.Offset, p.Sum, p.Base = s.table.bytes, s.table.sum(), s.table.base
+			p.Groups = slices.Clip(s.table.cut.sums)
 		} else {
 			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), s.raw.sumState(&r.win)
 		}
@@ -274,7 +275,17 @@ func (r *Reader) openTable(raw *rawFile) error {
 		return r.inputError(err)
 	}
 	s.framer, s.framing, s.table = t, &t.framing, t
+	t.cut.keep, t.cut.sums = r.set.origin(r.at.Input) > 0, r.at.Groups
+	if err := r.checkTail(raw); err != nil {
+		return r.inputError(err)
+	}
 	if r.at.Offset == 0 {
+		return nil
+	}
+	if origin := r.set.origin(r.at.Input); origin > 0 && r.at.Row == r.set.only.From.Row {
+		if err := t.seekRange(&r.in, &r.set.only.From, &r.at); err != nil {
+			return r.inputError(err)
+		}
 		return nil
 	}
 	if err := t.goOn(&r.in, &r.at); err != nil {
@@ -359,6 +370,13 @@ func (r *Reader) finishInput() error {
 			return err
 		}
 		done = Finished{Bytes: s.table.bytes, Sum: s.table.sum()}
+		if err := r.checkRange(done.Sum); err != nil {
+			return err
+		}
+		r.endSpan(s.table.bytesBefore(s.table.file.Groups()))
+		r.spans.from = 0
+		s.table.endGroup()
+		done.Groups = s.table.cut.sums
 	} else if s.synth == nil {
 		if err := s.raw.unchanged(); err != nil {
 			return r.inputError(err)
@@ -378,6 +396,11 @@ func (r *Reader) finishInput() error {
 	if archive, ok := s.framer.(*archiveFramer); ok {
 		members = members.note(r.in.URI, &archive.passed)
 	}
+	return r.leaveInput(done, members)
+}
+
+// leaveInput closes the input and goes to the next one.
+func (r *Reader) leaveInput(done Finished, members *Members) error {
 	r.closeInput()
 	next := Position{Input: r.at.Input + 1, Ordinal: r.at.Ordinal, Known: r.at.Known, Done: r.at.Done,
 		Trailing: r.at.Trailing, Members: members}
