@@ -86,8 +86,7 @@ func (s *scan) countPhase(ctx context.Context, phase, readers int, cutter *partC
 					}
 				}
 				c, err := set.Count(ctx, i, source.CountOptions{Cuts: offsets, Buffer: buf,
-					SkipDamaged: s.b.opts.OnBadRecord == SkipBadRecord,
-					Progress:    func(n int64) { s.b.meter.sourceBytes.Add(n) }})
+					Progress: func(n int64) { s.b.meter.sourceBytes.Add(n) }})
 				if err != nil {
 					return err
 				}

@@ -30,9 +30,6 @@ type Counted struct {
 type CountOptions struct {
 	// Cuts are the offsets near which marks are wanted. They rise.
 	Cuts []int64
-	// SkipDamaged reports that damage is passed over, so that the records of a file of columns are
-	// not known before they are read.
-	SkipDamaged bool
 	// Buffer has CountBytes.
 	Buffer []byte
 	// Progress is called with numbers of stored bytes that were read, or need not be.
@@ -47,7 +44,7 @@ func (s *Set) Count(ctx context.Context, i int, o CountOptions) (*Counted, error
 		return nil, err
 	}
 	switch {
-	case in.Format.isColumnar() && !o.SkipDamaged:
+	case in.Format.isColumnar() && !s.opts.SkipDamaged: // where damage is a record, rows must be read
 		c, err := s.countTable(&in, newCutting(&in, o.Cuts))
 		o.Progress(max(0, in.Size))
 		return c, err
@@ -209,6 +206,7 @@ type lineCount struct {
 	limit            int64 // longest line that may be counted
 	length           int64 // of the line that goes on
 	filled           bool  // it holds more than white space
+	filledLast       bool  // the line before did
 	held             [4]byte
 	nHeld            int // bytes of a character at the end of the last block
 	long             bool
@@ -224,17 +222,17 @@ func (c *lineCount) add(p []byte) {
 		}
 		if c.length == 0 {
 			// The usual line: whole in the block, and with a letter at its beginning.
-			if n > 0 && p[0] > ' ' && p[0] < 0x80 || !isBlank(p[:n]) {
-				c.documents++
-			}
+			c.filledLast = n > 0 && p[0] > ' ' && p[0] < 0x80 || !isBlank(p[:n])
 			c.long = c.long || int64(n) > c.limit
 		} else {
 			c.more(p[:n])
-			if c.end(); c.filled {
-				c.documents++
-			}
+			c.end()
+			c.filledLast = c.filled
 		}
 		c.lines++
+		if c.filledLast {
+			c.documents++
+		}
 		c.length, c.filled, c.nHeld = 0, false, 0
 		p = p[n+1:]
 	}
@@ -334,7 +332,7 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 		// The block is counted up to each mark, and then what is left of it.
 		from := 0
 		for len(cuts.cuts) > 0 {
-			cut := max(cuts.cuts[0]-at, int64(from), int64(skipped), 1)
+			cut := max(cuts.cuts[0]-at, int64(from)+1, int64(skipped))
 			if cut > int64(len(block)) {
 				break
 			}
@@ -345,7 +343,9 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 			to := int(cut) + n
 			count.add(block[max(from, skipped):to])
 			span.Write(block[from:to])
-			from = to
+			if from = to; !count.filledLast {
+				continue // a reader would pass over a blank line to the next document
+			}
 			c.Marks = append(c.Marks, Mark{Offset: at + int64(to), Row: count.lines, Ordinal: count.documents})
 			cuts.taken(at + int64(to))
 			endSpan(at + int64(to))

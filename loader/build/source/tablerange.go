@@ -85,7 +85,7 @@ func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 	row := int64(0)
 	for g := range t.file.Groups() {
 		if row == from.Row {
-			t.group, t.row, t.bytes = g, row, at.Offset
+			t.group, t.over, t.row, t.bytes = g, false, row, at.Offset
 			if err := t.rows.Seek(g); err != nil || !at.Inside {
 				return tableError(err)
 			}
