@@ -509,6 +509,8 @@ func (f *arrowFile) Columns() (names []string) {
 func (f *arrowFile) Groups() int          { return len(f.batches) }
 func (f *arrowFile) Rows(group int) int64 { return f.batches[group].rows }
 
+func (f *arrowFile) GroupBytes(group int) int64 { return f.batches[group].bodySize }
+
 func (f *arrowFile) MemoryBytes() (n int64, why string) {
 	if f.window > usualPages {
 		why = fmt.Sprintf("decompressing its buffers takes %d bytes at once", f.window)
