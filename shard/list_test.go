@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -151,6 +152,36 @@ func TestShardList(t *testing.T) {
 	}
 	if err := m.Close(); err != nil || long.OpenFiles() > 0 {
 		t.Error(err, long.OpenFiles(), "open files")
+	}
+}
+
+// TestListFixture reads a folder of version 3 in testdata, which other readers read too.
+func TestListFixture(t *testing.T) {
+	dir, c := filepath.Join("..", "testdata", "datasets", "v3", "all"), fixtures["all"]
+	fsys := shardtest.New()
+	c.buildParts(t, fsys, "/d", 3)
+	merge(t, fsys, "/d", 3, 3, c.options().Settings)
+	if *update {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, data := range fsys.Files() {
+		name := filepath.Join(dir, filepath.Base(path))
+		if *update {
+			if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(name, data, 0o666)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if have, err := os.ReadFile(name); err != nil || !bytes.Equal(have, data) {
+			t.Errorf("%s: %v, or it differs; -update writes it anew", name, err)
+		}
+	}
+	if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
+		t.Error(damage, err)
+	}
+	if rows, err := readEverything(dir, c); err != nil || rows != c.n {
+		t.Errorf("%d rows, %v", rows, err)
 	}
 }
 

@@ -237,7 +237,7 @@ func (m *Manifest) validate() error {
 	if m.Splits == nil {
 		return errors.New("no splits")
 	}
-	last := -1
+	last, lists := -1, 0
 	for i := range m.Splits {
 		s := &m.Splits[i]
 		n := splitIndex(s.Name)
@@ -247,11 +247,15 @@ func (m *Manifest) validate() error {
 		last = n
 		err := s.validate(m.shardVersion(), m.partitions())
 		if s.List != nil && err == nil {
+			lists++
 			err = m.validateList(s)
 		}
 		if err != nil {
 			return fmt.Errorf("split %s: %w", s.Name, err)
 		}
+	}
+	if m.Version == listVersion && lists == 0 {
+		return fmt.Errorf("version %d without a list of shards", m.Version)
 	}
 	seen := map[string]bool{}
 	for _, f := range m.Files {
