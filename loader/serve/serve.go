@@ -84,7 +84,7 @@ type dataset struct {
 	dir       string
 	shards    *shard.Dataset
 	manifest  manifestFile
-	maxLength int            // of the build's examples, in tokens; 0 where the settings do not say
+	maxLength int            // of the build's examples, in tokens; 0 if the settings do not say
 	checked   map[string]int // of a split with very many shards, where the next check begins
 }
 
@@ -143,7 +143,7 @@ func (r *Reader) open(o *Options, arg string) (*dataset, error) {
 	return &dataset{name, dir, shards, manifest, settings.MaxLength, map[string]int{}}, nil
 }
 
-// locationBytes is the memory for the cache of where rows lie.
+// locationBytes returns the memory for the cache of where rows lie.
 func (o Options) locationBytes() int64 {
 	return max(0, cmp.Or(o.Memory, DefaultMemory)-MinMemory) / locationShare
 }
@@ -210,7 +210,7 @@ func NewServer(r *Reader, o Options) (*feed.Server, error) {
 	}), nil
 }
 
-// manifestEntryBytes is what the open datasets hold in memory for the entries of their manifests.
+// manifestEntryBytes returns what the open datasets hold in memory for the entries of their manifests.
 func (r *Reader) manifestEntryBytes() (n int64) {
 	const perSource = 200 // an entry of the manifest with its strings
 	for _, d := range r.datasets {
@@ -225,7 +225,7 @@ func (r *Reader) manifestEntryBytes() (n int64) {
 	return n
 }
 
-// bucketBytes is what a file system holds that says so itself, as that of buckets does.
+// bucketBytes returns what a file system holds that says so itself, as that of buckets does.
 func (r *Reader) bucketBytes() int64 {
 	if f, ok := r.fs.(interface{ MemoryBytes() int64 }); ok {
 		return f.MemoryBytes()
@@ -241,7 +241,7 @@ func (r *Reader) names() string {
 	return strings.Join(names, ", ")
 }
 
-// DatasetDir is the folder of an argument DIR or NAME=DIR.
+// DatasetDir returns the folder of an argument DIR or NAME=DIR.
 func DatasetDir(arg string) string {
 	_, dir := splitName(shard.OS(), arg)
 	return dir
