@@ -45,6 +45,7 @@ type Dataset struct {
 	cache    offsetCache
 	checks   chan []byte // buffers for maxChecks checks, nil until first used
 	closed   atomic.Bool
+	building bool // opened by OpenUnfinished
 }
 
 // OpenDataset reads and checks the manifest of a folder, and checks that every shard is present
@@ -68,6 +69,20 @@ func (o ReaderOptions) Open(fsys FS, dir string) (*Dataset, error) {
 
 // openManifest opens the shards that a manifest lists.
 func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset, error) {
+	d := o.newDataset(fsys, dir, m)
+	for _, r := range d.splits {
+		for j := range r.info.Shards {
+			sh := &r.info.Shards[j]
+			if err := checkPresent(fsys, Join(dir, sh.Name), sh); err != nil {
+				return nil, d.explain(err)
+			}
+		}
+	}
+	return d, nil
+}
+
+// newDataset returns the dataset of a manifest, whose shards it does not look at.
+func (o ReaderOptions) newDataset(fsys FS, dir string, m *Manifest) *Dataset {
 	o = o.withDefaults()
 	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema, m.Version),
 		checks: make(chan []byte, maxChecks)}
@@ -81,15 +96,11 @@ func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset,
 			starts: make([]int64, len(info.Shards)+1),
 			shards: make([]readShard, len(info.Shards))}
 		for j := range info.Shards {
-			sh := &info.Shards[j]
-			r.starts[j+1] = r.starts[j] + sh.Rows
-			if err := checkPresent(fsys, Join(dir, sh.Name), sh); err != nil {
-				return nil, d.explain(err)
-			}
+			r.starts[j+1] = r.starts[j] + info.Shards[j].Rows
 		}
 		d.splits = append(d.splits, r)
 	}
-	return d, nil
+	return d
 }
 
 // checkPresent checks that a shard is a file of the manifest's size.
@@ -155,7 +166,8 @@ func (d *Dataset) Close() error {
 // readShard is a reader's state for a shard. A read holds mu shared while it uses file and index.
 type readShard struct {
 	mu      sync.RWMutex
-	path    string // set once opened
+	path    string  // set once opened
+	blocks  []block // of a shard that is still being written; nil for all others
 	file    File
 	id      fileID      // of file when it was last opened; zero if unknown
 	index   []batchRef  // the last one marks the end; nil until read, and again once dropped
@@ -263,7 +275,11 @@ func (r *SplitReader) open(i int) error {
 	}
 	info := &r.info.Shards[i]
 	path := Join(r.d.dir, info.Name)
-	f, err := openForReading(r.d.fs, path)
+	open := openForReading
+	if s.blocks != nil {
+		open = openUnfinished
+	}
+	f, err := open(r.d.fs, path)
 	if err != nil {
 		return r.d.explain(err)
 	}
@@ -279,6 +295,9 @@ func (r *SplitReader) open(i int) error {
 // adopt checks a newly opened file against the shard's entry in the manifest, and reads its index
 // into s. A file that was open before and has not changed since is not checked again.
 func (r *SplitReader) adopt(s *readShard, f File, path string, info *ShardInfo) error {
+	if s.blocks != nil {
+		return r.adoptUnfinished(s, f, path, info)
+	}
 	st, err := f.Stat()
 	if err != nil {
 		return err

@@ -124,48 +124,83 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err := f.takePacking(); err != nil {
 		return err
 	}
-	if f.opts.Datasets, err = textOrDatasets(cmd, f.opts.Datasets, f.text); err != nil {
-		return err
-	}
-	closeBuckets, err := f.openBuckets(logs)
+	cmd.SetContext(ctx)
+	opened, err := f.open(cmd, logs)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeBuckets()) }()
-	release, err := holdAll(f.opts.Datasets)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	if f.verify {
-		if err := verifyAll(cmd, &f.opts); err != nil {
-			return err
+	keep := false
+	defer func() {
+		if !keep {
+			err = errors.Join(err, opened.close())
 		}
-	}
-	reader, err := serve.Open(f.opts)
-	if err != nil {
-		return adviseBuckets(err, f.opts.Datasets)
-	}
-	server, err := serve.NewServer(reader, f.opts)
+	}()
+	server, err := serve.NewServer(opened.backend, f.opts)
 	if err != nil {
 		var option *loader.OptionError
 		if errors.As(err, &option) && option.Option == "memory" {
 			err = withCode(exitLimit, err) // as for a build that its cap does not allow
 		}
-		return errors.Join(err, reader.Close())
+		return err
 	}
 	listeners, where, err := f.listeners()
 	if err != nil {
-		return errors.Join(err, reader.Close())
+		return err
 	}
 	if err := where.print(cmd.OutOrStdout(), f.asJSON); err != nil {
-		return errors.Join(err, listeners.close(), reader.Close())
+		return errors.Join(err, listeners.close())
 	}
-	stuck, err := f.serve(ctx, server, listeners, tlsConfig)
-	if stuck > 0 {
-		return err // closing would wait for reads that do not return; the end of the process closes everything
+	stuck, err := f.serve(ctx, server, listeners, tlsConfig, opened.text)
+	keep = stuck > 0 // closing would wait for reads that do not return; the end of the process closes everything
+	return err
+}
+
+// servedData is what a server serves, open.
+type servedData struct {
+	backend serve.Backend
+	text    *textBuild // of a server of text
+	close   func() error
+}
+
+// open opens what the arguments name.
+func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, error) {
+	sources, flags, err := textSources(f.opts.Datasets, f.text)
+	if err != nil {
+		return nil, err
 	}
-	return errors.Join(err, closeBuckets(), reader.Close()) // in this order: a read may wait for a bucket
+	if len(sources) > 0 {
+		reader, text, err := f.openText(cmd, sources, flags)
+		if err != nil {
+			return nil, err
+		}
+		if f.cache != 0 {
+			warn(logs, "--cache has no effect: no dataset lies in a bucket")
+		}
+		return &servedData{reader, text, func() error { return errors.Join(reader.Close(), text.stop()) }}, nil
+	}
+	closeBuckets, err := f.openBuckets(logs)
+	if err != nil {
+		return nil, err
+	}
+	release, err := holdAll(f.opts.Datasets)
+	if err != nil {
+		return nil, errors.Join(err, closeBuckets())
+	}
+	if f.verify {
+		err = verifyAll(cmd, &f.opts)
+	}
+	var reader *serve.Reader
+	if err == nil {
+		if reader, err = serve.Open(f.opts); err != nil {
+			err = adviseBuckets(err, f.opts.Datasets)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, release(), closeBuckets())
+	}
+	return &servedData{reader, nil, func() error { // in this order: a read may wait for a bucket
+		return errors.Join(closeBuckets(), reader.Close(), release())
+	}}, nil
 }
 
 // parameterHelp lists the feed's parameters, one a line.
@@ -226,13 +261,16 @@ func (f *serveFlags) leaveWith(input io.Reader, owned context.CancelFunc) func()
 // serve serves requests until the context ends, then drains. It returns how many streams could not
 // be ended.
 func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners listenerSet,
-	tlsConfig *tls.Config) (stuck int, err error) {
+	tlsConfig *tls.Config, text *textBuild) (stuck int, err error) {
 	setOwnGrace(ctx)
 	drain := f.drain
 	if f.stdinLife {
 		drain = 0 // the owner is gone, and with it its readers
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
+	if text != nil {
+		group.Go(func() error { return f.endWithText(groupCtx, text) })
+	}
 	if listeners.unix != nil {
 		group.Go(func() error { return server.Serve(listeners.unix) })
 	}
