@@ -212,6 +212,9 @@ func (b *textBuild) stop() error {
 // openText opens the dataset that is built of text. It returns as soon as there are rows to serve, or
 // the build has ended.
 func (f *serveFlags) openText(cmd *cobra.Command, sources, flags []string) (*serve.Building, *textBuild, error) {
+	if f.stdinLife {
+		flags = append(flags, "--progress=none") // a program reads what the build says
+	}
 	b, err := startTextBuild(cmd, sources, flags)
 	if err != nil {
 		return nil, nil, err
