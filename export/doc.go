@@ -10,7 +10,8 @@
 // Invariants:
 //
 //	I1  Every id of the dataset is in every format exactly once, in the dataset's order.
-//	I2  The bytes depend on the dataset and the format alone, never on the other formats, interruptions or the clock.
+//	I2  The bytes depend only on the dataset and the format, never on the other formats,
+//	    interruptions or the clock.
 //	I3  A file gets its name only when it is complete: it is written under a temporary name, synced, and renamed. Indexes
 //	    are written last, so that damaged data never gets one.
 //	I4  Memory does not grow with the number of documents: lengths are spooled to a file. A format that holds whole rows

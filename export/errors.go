@@ -6,13 +6,13 @@ import (
 )
 
 var (
-	// ErrTooLong is the cause if a document is longer than a format can hold.
+	// ErrTooLong means that a document is longer than a format can hold.
 	ErrTooLong = errors.New("document too long for the format")
-	// ErrForeign is the cause if the folder holds files that this export did not make.
+	// ErrForeign means that the folder holds files that this export did not make.
 	ErrForeign = errors.New("folder holds other files")
 )
 
-// OptionError reports an option that cannot be used with this dataset or folder.
+// OptionError reports an option that does not work with this dataset or folder.
 type OptionError struct {
 	Option string // "formats" or "out"
 	Value  string

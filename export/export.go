@@ -21,7 +21,7 @@ const (
 	Nanotron = "nanotron" // SPLIT.ds, SPLIT.ds.index, SPLIT.ds.metadata; datatrove's
 	OLMo     = "olmo"     // SPLIT.npy without a header, SPLIT.csv.gz
 	HF       = "hf"       // hf/, for datasets.load_from_disk
-	LitData  = "litdata"  // SPLIT/, litgpt's too
+	LitData  = "litdata"  // SPLIT/, also for litgpt
 	JSONL    = "jsonl"    // SPLIT.jsonl
 	Parquet  = "parquet"  // SPLIT.parquet
 )
@@ -224,7 +224,7 @@ func claim(m *shard.Manifest, o *Options) error {
 		}
 	case o.Overwrite:
 		if err == nil && len(old.Formats) > 0 {
-			o.stale = fmt.Sprintf("files of another dataset's export (%s) may lie beside the new ones in %s",
+			o.stale = fmt.Sprintf("files of another dataset's export (%s) may be next to the new ones in %s",
 				strings.Join(old.Formats, ", "), o.Out)
 		}
 	case err == nil:

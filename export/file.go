@@ -49,8 +49,8 @@ func (f *file) discard() {
 	os.Remove(f.path + tmpSuffix)
 }
 
-// link gives the committed file from another name: a hard link, or a copy if the file system has no
-// links.
+// link gives the committed file from another name: by a hard link, or by a copy if the file system
+// has no links.
 func link(from, to string) error {
 	tmp := to + tmpSuffix
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -112,8 +112,8 @@ func syncFolder(dir string) error {
 
 func makeFolder(dir string) error { return os.MkdirAll(filepath.Clean(dir), 0o777) }
 
-// makeFolders makes folders within out, each in the one before it. A link in the place of one is
-// not followed: what it leads to is not ours to change.
+// makeFolders creates nested folders in out. It does not follow a link with the name of one, since
+// its target is not ours to change.
 func makeFolders(out string, names ...string) error {
 	dir := out
 	for _, name := range names {

@@ -8,8 +8,8 @@ import (
 )
 
 // parquetSink writes SPLIT.parquet, a row a document: input_ids, and labels and loss_mask where the
-// dataset has them, as lists. Pages are plain and compressed by zstd. It is written here and not by
-// a library, since those that write parquet make every process heavier by megabytes.
+// dataset has them, as lists. Pages are plain and compressed by zstd. No library is used, since
+// those that write parquet add megabytes to the memory of every process.
 type parquetSink struct {
 	rows
 	out     *file
@@ -22,21 +22,21 @@ type parquetSink struct {
 	bytes   int // of the values of the open row group
 }
 
-// A parquetColumn gathers the pages of one column of a row group.
+// A parquetColumn collects the pages of one column of a row group.
 type parquetColumn struct {
 	name   string
 	kind   int // physical type
 	values []byte
 	reps   []byte
 	defs   []byte
-	bit    int // of the last byte of values, for truth values
+	bit    int // of the last byte of values, for booleans
 
 	entries int // of the open page
 	pages   []byte
 	chunk   parquetChunk
 }
 
-// A parquetChunk is what the footer says of a column of a row group.
+// A parquetChunk is what the footer says about a column of a row group.
 type parquetChunk struct{ offset, entries, plain, stored int64 }
 
 type parquetGroup struct {
@@ -217,7 +217,7 @@ func (s *parquetSink) finish() error {
 
 func (s *parquetSink) discard() { s.out.discard() }
 
-// footer is the metadata of the file.
+// footer returns the metadata of the file.
 func (s *parquetSink) footer() []byte {
 	var w thriftWriter
 	w.begin()
@@ -291,7 +291,7 @@ func (s *parquetSink) group(w *thriftWriter, g *parquetGroup) {
 // A thriftWriter writes Thrift's compact protocol, in which parquet has its metadata.
 type thriftWriter struct {
 	out  []byte
-	last []int // field that was written last, of each open struct
+	last []int // the field written last in each open struct
 }
 
 const (
@@ -309,7 +309,7 @@ func (w *thriftWriter) end() {
 	w.last = w.last[:len(w.last)-1]
 }
 
-// field writes the head of a field; ids rise by less than 16.
+// field writes the header of a field; ids increase by less than 16.
 func (w *thriftWriter) field(id, kind int) {
 	last := &w.last[len(w.last)-1]
 	w.out = append(w.out, byte((id-*last)<<4|kind))

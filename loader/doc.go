@@ -1,8 +1,8 @@
-// Package loader holds what both paths of dsload share; each path is a package of its own.
+// Package loader holds what dsload's two paths share. Each path is a separate package.
 //
 //	build:  source -> example -> tokenize -> shard -> manifest
 //	serve:  manifest -> shard -> sampler -> collate -> feed
 //
-// Shared are the opening of tokenizers, the error of an option that cannot be used, and the limits
-// of memory of a process.
+// They share the opening of tokenizers, the error of an invalid option, and the memory limits of a
+// process.
 package loader

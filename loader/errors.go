@@ -2,13 +2,13 @@ package loader
 
 import "fmt"
 
-// OptionError is an option that cannot be used.
+// OptionError is an invalid option.
 //
-// Messages of this package and those below it write the name of an option in backquotes, under the
-// name that a dataset's settings have it: `max-length` for MaxLength. A program may put its own
-// names of the options there, as cmd/dsload puts those of its flags.
+// Messages of this package and those below it write the name of an option in backquotes, as a
+// dataset's settings spell it: `max-length` for MaxLength. A program may replace it with its own
+// name, as cmd/dsload does with the names of its flags.
 type OptionError struct {
-	Option string // its name in a dataset's settings, as in "max-length"
+	Option string // its name in a dataset's settings, such as "max-length"
 	Value  string
 	Reason string // what is wrong and what to write instead
 }

@@ -15,14 +15,14 @@ import (
 // maxTokenizerBytes bounds a file that is downloaded with a tokenizer.
 const maxTokenizerBytes = 512 << 20
 
-// besideTokenizer are the files that lie beside a tokenizer and say more of it.
+// besideTokenizer lists the files that accompany a tokenizer.
 var besideTokenizer = map[string]bool{"tokenizer.json": true, "tokenizer_config.json": true,
 	"special_tokens_map.json": true,
 	"added_tokens.json":       true, "generation_config.json": true, "config.json": true, "chat_template.jinja": true,
 	"chat_template.json": true}
 
-// hubTokenizer brings the tokenizer of an hf:// address into the cache that other tools share, and
-// returns its folder there, or its file.
+// hubTokenizer downloads the tokenizer of an hf:// address into the cache that other tools share,
+// and returns its folder or file there.
 func hubTokenizer(address string, o TokenizerOptions) (path string, err error) {
 	store := remote.NewStore(remote.Options{Done: o.Done, Notice: o.Notice})
 	defer store.Close()
@@ -53,7 +53,7 @@ func hubTokenizer(address string, o TokenizerOptions) (path string, err error) {
 	return filepath.Join(dir, only), nil
 }
 
-// tokenizerExtension is the extension of a name that a tokenizer's file may have, "" for any other.
+// tokenizerExtension returns the extension of a name if a tokenizer's file may have it, else "".
 func tokenizerExtension(name string) string {
 	switch ext := path.Ext(name); ext {
 	case ".json", ".tiktoken", ".model":
@@ -62,7 +62,7 @@ func tokenizerExtension(name string) string {
 	return ""
 }
 
-// hubTokenizerName is what the tokenizer of an hf:// address is called.
+// hubTokenizerName returns the name of the tokenizer of an hf:// address.
 func hubTokenizerName(address string) string {
 	return strings.TrimPrefix(address, "hf://")
 }

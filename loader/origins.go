@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/dsload/dsload/loader/origins"
@@ -25,8 +24,8 @@ type originFile struct {
 	find *origins.File
 }
 
-// OpenOrigins opens what a dataset has noted of where the documents of a split came from. The error
-// is ErrNoOrigins where there is nothing, as in datasets of earlier versions.
+// OpenOrigins opens the origins of the documents of a split. The error is ErrNoOrigins if the
+// dataset has none, as datasets of earlier versions.
 func OpenOrigins(fsys shard.FS, dir string, m *shard.Manifest, split string) (_ *Origins, err error) {
 	listed := func(name string) bool {
 		return slices.ContainsFunc(m.Files, func(f shard.FileInfo) bool { return f.Name == name })
@@ -39,7 +38,7 @@ func OpenOrigins(fsys shard.FS, dir string, m *shard.Manifest, split string) (_ 
 	}
 	for _, f := range m.Files {
 		if len(names) > 0 && names[0] == shard.OriginsName && shard.IsAddition(f.Name, shard.OriginsName) {
-			names = append(names, f.Name) // in order: files are sorted by name
+			names = append(names, f.Name) // in order, since files are sorted by name
 		}
 	}
 	if len(names) == 0 {
@@ -47,7 +46,7 @@ func OpenOrigins(fsys shard.FS, dir string, m *shard.Manifest, split string) (_ 
 	}
 	o := &Origins{}
 	for _, name := range names {
-		if err := o.open(fsys, filepath.Join(dir, name)); err != nil {
+		if err := o.open(fsys, shard.Join(dir, name)); err != nil {
 			return nil, errors.Join(err, o.Close())
 		}
 	}
@@ -70,7 +69,7 @@ func (o *Origins) open(fsys shard.FS, path string) (err error) {
 	return nil
 }
 
-// Find returns where a document came from; ok is false where that was not noted.
+// Find returns where a document came from; ok is false if that was not recorded.
 func (o *Origins) Find(document int64) (found origins.Origin, ok bool, err error) {
 	if o == nil {
 		return found, false, nil
@@ -83,7 +82,7 @@ func (o *Origins) Find(document int64) (found origins.Origin, ok bool, err error
 	return found, ok, err
 }
 
-// explain makes a damaged file a *shard.FileError.
+// explain turns the error of a damaged file into a *shard.FileError.
 func (o *originFile) explain(err error) error {
 	if errors.Is(err, origins.ErrCorrupt) {
 		return &shard.FileError{File: o.path, Offset: -1, Row: -1, Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}

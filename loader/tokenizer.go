@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,29 +20,29 @@ import (
 // TokenizerOptions configures the opening of a tokenizer. The zero value sets no bounds.
 type TokenizerOptions struct {
 	// Pattern is the split of a .tiktoken file: a name of tokenize.PatternNames or a regular
-	// expression. Empty: that of the file.
+	// expression. If empty, the file's own.
 	Pattern string
 	// Memory is the cap in bytes of the process that loads the tokenizer, 0 for none.
 	Memory int64
-	// Done, where not nil, ends a download once it is closed.
+	// Done, if not nil, ends a download when it is closed.
 	Done <-chan struct{}
-	// Notice, where not nil, is called with what a user wants to know of a download.
+	// Notice, if not nil, is called with messages about a download for the user.
 	Notice func(string)
 }
 
 const (
-	// loadingBytes is what the process takes while it loads a tokenizer, besides what the tokenizer
-	// does.
+	// loadingBytes is the memory of the process while it loads a tokenizer, without the
+	// tokenizer's.
 	loadingBytes = 20 << 20
-	// leastLoading is what loading may take under the smallest caps, which are refused later by
-	// their sum.
+	// leastLoading is what loading may take under the smallest caps. Those are refused later, when
+	// all needs are summed.
 	leastLoading = 12 << 20
 )
 
 // OpenTokenizer loads a tokenizer by its built-in name (no network, no files), or from a folder or
 // file: tokenizer.json, .tiktoken ranks or a SentencePiece .model; or from a repository of the
-// Hugging Face Hub, by hf://OWNER/NAME[@REVISION]. A path wins over a built-in name
-// only where it contains a separator, so that a folder named gpt2 changes nothing by accident.
+// Hugging Face Hub, by hf://OWNER/NAME[@REVISION]. A path takes precedence over a built-in name
+// only if it contains a separator, so that a folder named gpt2 changes nothing by accident.
 func OpenTokenizer(name string) (*tokenize.Tokenizer, error) {
 	return OpenTokenizerWith(name, TokenizerOptions{})
 }
@@ -80,7 +81,7 @@ func OpenTokenizerWith(name string, o TokenizerOptions) (*tokenize.Tokenizer, er
 	return t, nil
 }
 
-// maxLoading is the memory that loading may take under the cap, 0 for any.
+// maxLoading returns the memory that loading may take under the cap, 0 for any.
 func (o TokenizerOptions) maxLoading() int64 {
 	if o.Memory <= 0 {
 		return 0
@@ -88,7 +89,7 @@ func (o TokenizerOptions) maxLoading() int64 {
 	return max(o.Memory-loadingBytes, leastLoading)
 }
 
-// adviseLoading adds what to do about a tokenizer that is too large.
+// adviseLoading adds to an error what to do about a tokenizer that is too large.
 func adviseLoading(err error) error {
 	switch {
 	case errors.Is(err, tokenize.ErrMemory):
@@ -99,7 +100,7 @@ func adviseLoading(err error) error {
 	return err
 }
 
-// otherNames are what people call the built-in tokenizers.
+// otherNames maps common names to the built-in tokenizers.
 var otherNames = map[string]string{
 	"openaigpt2": "gpt2", "openaicommunitygpt2": "gpt2", "gpt2medium": "gpt2", "gpt2large": "gpt2",
 	"gpt2xl": "gpt2", "r50k": "gpt2", "gpt3": "gpt2",
@@ -109,7 +110,7 @@ var otherNames = map[string]string{
 	"tiktoken": "cl100k",
 }
 
-// plainName is a name as it is compared with others: small letters and digits.
+// plainName returns a name in the form for comparisons: only lower-case letters and digits.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -119,14 +120,13 @@ func plainName(name string) string {
 	}, strings.ToLower(strings.TrimSuffix(name, "_base")))
 }
 
-// nearestTokenizer returns the built-in tokenizer that a name probably means, "" where it means
-// none.
+// nearestTokenizer returns the built-in tokenizer that a name probably means, "" if none is near.
 func nearestTokenizer(name string) string {
 	plain := plainName(name)
 	if near, ok := otherNames[plain]; ok {
 		return near
 	}
-	best, least := "", 2 // one letter more, fewer or other
+	best, least := "", 2 // at most one letter more, fewer or different
 	for _, known := range builtin.Names() {
 		if d := spelling.Distance(plain, known); d < least {
 			best, least = known, d
@@ -141,9 +141,9 @@ func missingTokenizer(name string, cause error) string {
 	names := strings.Join(builtin.Names(), ", ")
 	if repository, ok := hubName(name); ok {
 		if near := nearestTokenizer(repository); near != "" {
-			return fmt.Sprintf("is no built-in tokenizer (%s); did you mean %s?", names, near)
+			return fmt.Sprintf("is not a built-in tokenizer (%s); did you mean %s?", names, near)
 		}
-		return fmt.Sprintf("is no built-in tokenizer (%s) and no file here; for that of a model on the Hugging Face Hub give `tokenizer` hf://%s", names,
+		return fmt.Sprintf("is not a built-in tokenizer (%s) and not a file here; for that of a model on the Hugging Face Hub give `tokenizer` hf://%s", names,
 			repository)
 	}
 	if strings.Contains(name, "://") {
@@ -179,7 +179,7 @@ func hubName(name string) (repository string, ok bool) {
 	return repository, strings.Count(repository, "/") <= 1
 }
 
-// nearestFile returns what lies beside a missing file under nearly its name, "" where nothing does.
+// nearestFile returns a neighbour of a missing file with nearly its name, "" if there is none.
 func nearestFile(name string) string {
 	entries, err := os.ReadDir(filepath.Dir(name))
 	if err != nil || len(entries) > 10000 {
@@ -198,14 +198,14 @@ func nearestFile(name string) string {
 }
 
 // DatasetTokenizer loads the tokenizer that made a dataset: the copy in its folder, or the built-in
-// one of that name. It must have the manifest's fingerprint.
-func DatasetTokenizer(dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
+// one of that name. Its fingerprint must be the manifest's.
+func DatasetTokenizer(fsys shard.FS, dir string, m *shard.Manifest) (*tokenize.Tokenizer, error) {
 	path := m.Tokenizer.Name
 	var t *tokenize.Tokenizer
 	var err error
-	if name := tokenizerCopy(dir, m); name != "" {
-		path = filepath.Join(dir, name)
-		t, err = tokenize.LoadWith(path, tokenize.Options{Pattern: patternOf(m)})
+	if name := tokenizerCopy(fsys, dir, m); name != "" {
+		path = shard.Join(dir, name)
+		t, err = loadCopy(fsys, path, tokenize.Options{Pattern: patternOf(m)})
 	} else if builtin.Has(m.Tokenizer.Name) {
 		t, err = builtin.Open(m.Tokenizer.Name)
 	} else {
@@ -222,31 +222,59 @@ func DatasetTokenizer(dir string, m *shard.Manifest) (*tokenize.Tokenizer, error
 	return t, nil
 }
 
-// tokenizerCopy returns the name of the copy of its tokenizer in a dataset's folder, "" where there
-// is none.
-func tokenizerCopy(dir string, m *shard.Manifest) string {
+// loadCopy loads a tokenizer from a file on this machine, or from an address through fsys.
+func loadCopy(fsys shard.FS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
+	if !strings.Contains(path, "://") {
+		return tokenize.LoadWith(path, o)
+	}
+	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxTokenizerBytes {
+		return nil, fmt.Errorf("load %s: %w: %d bytes", path, tokenize.ErrTooLarge, info.Size())
+	}
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(io.NewSectionReader(f, 0, info.Size()), data); err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	t, err := tokenize.Parse(data, o)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// tokenizerCopy returns the name of the tokenizer's copy in a dataset's folder, "" if there is
+// none.
+func tokenizerCopy(fsys shard.FS, dir string, m *shard.Manifest) string {
 	names := shard.TokenizerNames()
 	for _, f := range m.Files {
 		if slices.Contains(names, f.Name) {
 			return f.Name
 		}
 	}
-	// One that was put there by hand does as well, where the fingerprint agrees.
+	// A copy that was put there by hand works too, if its fingerprint agrees.
 	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+		if _, err := fsys.Stat(shard.Join(dir, name)); err == nil {
 			return name
 		}
 	}
 	return ""
 }
 
-// patternOf is the split pattern that a dataset's build was given for its ranks, "" for none.
+// patternOf returns the split pattern that a dataset's build was given for its ranks, "" for none.
 func patternOf(m *shard.Manifest) string {
 	var s struct {
 		Pattern string `json:"tokenizer-pattern"`
 	}
 	if json.Unmarshal(m.Settings, &s) != nil {
-		return "" // another program's settings
+		return "" // the settings of another program
 	}
 	return s.Pattern
 }

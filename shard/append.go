@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// An addition is a build into a folder that holds a finished dataset. Its shards follow those of the
-// dataset, under names that the manifest does not know, and its checkpoint has a name of its own.
-// Until the new manifest takes the place of the old one, the folder is the old dataset, to every
-// reader and after every crash. Files that the old manifest lists are never written.
+// An addition is a build into a folder that holds a finished dataset. Its shards follow those of
+// the dataset, under names that the manifest does not list, and its checkpoint has its own name.
+// Until the new manifest replaces the old one, the folder is the old dataset, for every reader and
+// after every crash. Files that the old manifest lists are never written.
 
 // errNotOfBase reports a checkpoint of an addition to another dataset than the folder holds.
 var errNotOfBase = fmt.Errorf("%w: it belongs to an addition to another dataset", ErrCorrupt)
@@ -21,7 +21,7 @@ var errNotOfBase = fmt.Errorf("%w: it belongs to an addition to another dataset"
 // Base returns the manifest of the dataset that is added to, or nil.
 func (b *Builder) Base() *Manifest { return b.base }
 
-// openBase makes the Builder one that adds to the dataset in the folder.
+// openBase makes the Builder add to the dataset in the folder.
 func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, error) {
 	m, err := ReadManifest(b.fs, b.dir)
 	if err != nil {
@@ -78,12 +78,12 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	if err := b.removeStrays(names, true); err != nil {
 		return nil, err
 	}
-	// The first checkpoint says that shards which the manifest does not know are of an addition.
+	// The first checkpoint says that shards which the manifest does not list belong to an addition.
 	return nil, b.writeCheckpoint(false)
 }
 
-// additionEnded reports whether the checkpoint is of an addition that the manifest has: a crash left
-// it at the end.
+// additionEnded reports whether the checkpoint belongs to an addition that the manifest includes: a
+// crash at the end left it.
 func (b *Builder) additionEnded(m *Manifest) (bool, error) {
 	r, err := openCheckpoint(b.fs, b.path(b.checkpointName()))
 	if err != nil {
@@ -166,8 +166,8 @@ func statsOf(info *SplitInfo) splitStats {
 	return st
 }
 
-// sideFile reports whether a name is one that an unfinished addition, or one that was given up, may
-// have left beside its shards.
+// sideFile reports whether an unfinished or abandoned addition may have left a file of this name
+// next to its shards.
 func (b *Builder) sideFile(name string) bool {
 	switch name {
 	case ManifestName, RunName, lockName, checkpointName, b.checkpointName():
@@ -185,8 +185,8 @@ func HasAddition(fsys FS, dir string) bool {
 	return err == nil
 }
 
-// AdditionName returns the name that a file of a build, RejectsName or OriginsName, has in the i-th
-// addition, from 1 on: "rejects-00001.jsonl".
+// AdditionName returns the name of a build's file, RejectsName or OriginsName, in the i-th
+// addition, counted from 1: "rejects-00001.jsonl".
 func AdditionName(name string, i int) string {
 	stem, suffix, _ := strings.Cut(name, ".")
 	return fmt.Sprintf("%s-%05d.%s", stem, i, suffix)

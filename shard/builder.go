@@ -27,15 +27,15 @@ type BuilderOptions struct {
 	// goes into the manifest as is, and is compared, in any order of its members, when a folder is
 	// opened again.
 	Settings json.RawMessage
-	// MayChange reports whether an unfinished build may go on with another value of a setting,
+	// MayChange reports whether an unfinished build may continue with another value of a setting,
 	// because it would have made the same rows so far. Values are JSON. nil means no setting may
 	// change.
 	MayChange func(name, have, want string) bool
 	// Overwrite removes what an earlier build left in the folder, finished or not. With Append it
 	// removes an unfinished addition alone.
 	Overwrite bool
-	// Part, where set, makes this the builder of one partition. Plan identifies what cut the build,
-	// and is part of what must be the same when the part is resumed or merged.
+	// Part, if set, makes this the builder of one partition. Its Plan identifies the plan of the
+	// build and must be the same when the part is resumed or merged.
 	Part Part
 	Plan string
 	// Append adds to the finished dataset in the folder. Its documents begin with FirstDocument.
@@ -94,7 +94,7 @@ const MaxShards = numSplits * (maxShardIndex + 1)
 // Memory for the list of shards, in bytes for each committed shard.
 const (
 	ListBytes   = 112    // while the build runs: a committedShard, with the slack of the slice
-	FinishBytes = 5 << 8 // while Finish writes the manifest: two copies of its lines, and what they are parsed into
+	FinishBytes = 5 << 8 // while Finish writes the manifest: two copies of its lines, and their parsed form
 	// leastBatchBytes is the size of the smallest full record batch, with rows of one token.
 	leastBatchBytes = maxBatchRows * (4 + 2 + 8 + 4)
 	openBatchBytes  = 96 // of a record batch of an open shard: its block, with the slice's slack, and its part of the footer
@@ -102,7 +102,7 @@ const (
 
 func (o BuilderOptions) checkShards(dir string, n int) error {
 	if n > o.MaxShards {
-		return fmt.Errorf("build %s: %w: %d shards where there is room for %d", dir, ErrShardList, n, o.MaxShards)
+		return fmt.Errorf("build %s: %w: %d shards and room for %d", dir, ErrShardList, n, o.MaxShards)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ type buildSplit struct {
 }
 
 // Append adds a copy of a row to a split, "train" or "val". The (document, part) of a split's rows
-// must rise, unless they are packed. Errors about the row (ErrSchema, ErrRange, ErrTooLarge,
+// must increase, unless they are packed. Errors about the row (ErrSchema, ErrRange, ErrTooLarge,
 // ErrOrder, ErrNoSplit) leave the Builder unchanged; any other error is final.
 func (b *Builder) Append(split string, e *Example) error {
 	if b.err != nil {
@@ -297,9 +297,9 @@ func (b *Builder) syncNames() error {
 	return nil
 }
 
-// SeenPaths returns the paths of two files for a record of the documents that were seen: a log,
-// which the caller syncs before a Checkpoint that relies on it, and scratch. Finish removes the
-// log, as it does the checkpoint. OpenBuilder removes the scratch.
+// SeenPaths returns the paths of two files for the record of seen documents: a log, which the
+// caller syncs before a Checkpoint that relies on it, and scratch. Finish removes the log, as it
+// does the checkpoint. OpenBuilder removes the scratch.
 func (b *Builder) SeenPaths() (log, scratch string) {
 	return b.path(seenLogName), b.path(seenLogName + tempSuffix)
 }
@@ -323,7 +323,7 @@ func (b *Builder) Close() error {
 	return errors.Join(errs...)
 }
 
-// NumShards returns the number of shards of a split that were begun.
+// NumShards returns the number of started shards of a split.
 func (b *Builder) NumShards(split string) int {
 	i := splitIndex(split)
 	if i < 0 {

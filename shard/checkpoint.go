@@ -45,8 +45,8 @@ func (b *Builder) Checkpoint(cursor ...[]byte) error {
 	return nil
 }
 
-// Forget takes back the checkpoints of a build without rows: the folder is open to other options
-// again, or, after an addition without rows, the dataset that it was. Only Close may follow.
+// Forget removes the checkpoints of a build without rows, so that the folder accepts other options
+// again or, after an addition, is the old dataset again. Only Close may follow.
 func (b *Builder) Forget() error {
 	switch {
 	case b.err != nil:
@@ -179,7 +179,7 @@ func (s *buildSplit) encode(w *checkpointWriter) {
 	}
 }
 
-// checkpointWriter writes through a small buffer and a hash; the first error sticks.
+// checkpointWriter writes through a small buffer and a hash. It keeps the first error.
 type checkpointWriter struct {
 	f    File
 	path string

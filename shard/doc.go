@@ -1,12 +1,12 @@
 // Package shard keeps a dataset on disk: Arrow IPC shards, the manifest that makes them a dataset,
-// and the checkpoint that lets an unfinished build go on. FORMAT.md is the normative description of
-// every byte.
+// and the checkpoint that lets an unfinished build continue. FORMAT.md is the normative description
+// of every byte.
 //
 //	Builder: Append(row) -> record batch -> open shard -> committed shard -> manifest.json
 //	Dataset: manifest.json -> Split -> row by position
 //
-// A Builder owns its folder from OpenBuilder to Close or Finish, by a lock that dies with its
-// process. It is used by one goroutine. A Dataset and its SplitReaders are safe for concurrent use.
+// A Builder owns its folder from OpenBuilder to Close or Finish, by a lock that ends with its
+// process. It belongs to one goroutine. A Dataset and its SplitReaders are safe for concurrent use.
 // All access goes through an FS, so that tests can stop a build at every operation (package
 // shardtest).
 //

@@ -110,5 +110,5 @@ func (e *LockedError) Error() string {
 		e.Dir, e.PID, e.Host, e.Start.Format(time.RFC3339))
 }
 
-// errUnfinished is ErrNotFound of a folder whose build has not come to its end.
+// errUnfinished is the ErrNotFound of a folder whose build is unfinished.
 var errUnfinished = fmt.Errorf("%w yet: its build is unfinished; run the same build again to go on, 'dsload inspect' shows how far it came", ErrNotFound)

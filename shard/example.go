@@ -9,7 +9,7 @@ import (
 const (
 	maxBatchRows   = 1024      // rows of a record batch
 	maxBatchBytes  = 256 << 10 // bytes of values of a record batch of more than one row
-	maxRowTokens   = 1 << 28   // the longest row, whatever BuilderOptions say
+	maxRowTokens   = 1 << 28   // tokens of the longest row, whatever BuilderOptions say
 	maxVocabSize   = 1 << 31   // ids are int32 on disk
 	maxShardBytes  = 64 << 30
 	minShardBytes  = 4 << 10
@@ -26,7 +26,7 @@ type Example struct {
 	Part     int32    // which chunk of the document
 }
 
-// Schema tells which columns rows have; FORMAT.md describes them. input_ids, document and part are
+// Schema says which columns rows have; FORMAT.md describes them. input_ids, document and part are
 // always present.
 type Schema struct {
 	VocabSize int  `json:"vocab_size"` // ids are below it; they are uint16 up to 65536, else int32
@@ -119,7 +119,7 @@ func (t valueType) bytes(n int64) int64 {
 	}
 }
 
-// All columns there are. columns() leaves out the optional ones that a schema lacks.
+// All columns. columns() omits the optional ones that a schema lacks.
 const (
 	colInputIDs = iota
 	colLabels

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Every name that dsload puts into a dataset folder is made here.
+// This file makes every name that dsload puts into a dataset folder.
 const (
 	ManifestName  = "manifest.json"
 	TokenizerName = "tokenizer.json"
 	RunName       = "run.json"
 	RejectsName   = "rejects.jsonl"
-	// OriginsName leads from documents to the records they came from (package origins); where the
-	// split val has sources of its own, ValOriginsName does for its documents.
+	// OriginsName maps documents to the records they came from (package origins). If the split val
+	// has its own sources, ValOriginsName does so for its documents.
 	OriginsName    = "origins.bin"
 	ValOriginsName = "origins-val.bin"
 	// HeldOutName has the hashes of the documents that were held out for the split val: 64 bits
 	// each, ascending.
 	HeldOutName = "held-out.bin"
 
-	// OriginsSuffix is that of what an unfinished build has of these files.
+	// OriginsSuffix is the suffix of these files while the build is unfinished.
 	OriginsSuffix = ".pages"
 
 	lockName       = "build.lock"
@@ -31,13 +31,13 @@ const (
 	seenLogName            = "build.seen"
 
 	shardSuffix = ".arrow"
-	tempSuffix  = ".tmp" // of every file that is not yet what its name says
+	tempSuffix  = ".tmp" // of every unfinished file
 )
 
 // maxShardIndex keeps shard names sorted: with six digits they would not be.
 const maxShardIndex = 99_999
 
-// The splits a dataset may have, in the order in which they stand in manifests and checkpoints.
+// The splits a dataset may have, in the order of manifests and checkpoints.
 var splitNames = [...]string{"train", "val"}
 
 const numSplits = len(splitNames)
@@ -88,13 +88,12 @@ const hashesName = "dedup.bin"
 // of the build, then one of each addition.
 func HashesName(i int) string { return AdditionName(hashesName, i) }
 
-// isNumberedName reports whether a name is of a file of hashes, or of a file of an addition.
+// isNumberedName reports whether a name is that of a file of hashes or of an addition.
 func isNumberedName(name string) bool {
 	return IsAddition(name, hashesName) || IsAddition(name, RejectsName) || IsAddition(name, OriginsName)
 }
 
-// ownName reports whether a build may have made a file of this name, and so whether one may remove
-// it.
+// ownName reports whether a build may have made a file of this name, and so may remove it.
 func ownName(name string) bool {
 	if _, _, _, ok := parseShardName(name); ok {
 		return true

@@ -19,13 +19,13 @@ type Provenance struct {
 	Tokenizer TokenizerInfo
 	Sources   []SourceInfo
 	Counters  map[string]int64 // of the build, such as skipped records; equal for equal builds
-	// Dropped counts documents that filters left out, by reason. Without any the manifest has no
-	// such member.
+	// Dropped counts the documents that filters dropped, by reason. If it is empty, the manifest
+	// has no such member.
 	Dropped map[string]int64
 	// Run is marshalled to JSON, which must be an object, and becomes run.json: times, host, speed.
 	// nil writes none.
 	Run any
-	// State is what the builder of a part leaves to the merge.
+	// State is what the builder of a part passes to the merge.
 	State json.RawMessage
 }
 

@@ -31,13 +31,13 @@ type FS interface {
 	MkdirAll(name string) error
 	SyncDir(name string) error
 	// Lock takes the exclusive lock on a file without waiting. It creates the file if it is missing
-	// and writes holder into it. The lock dies with the process. While another process holds it,
+	// and writes holder into it. The lock ends with the process. While another process holds it,
 	// the error is a *HeldError. The name must not be a symbolic link.
 	Lock(name string, holder []byte) (Lock, error)
 }
 
-// Versioned is an fs.FileInfo of a file system whose files never change once they are opened, such as
-// one of objects in a bucket. Equal numbers of one FS mean equal bytes.
+// Versioned is an fs.FileInfo of a file system whose files never change once opened, such as
+// objects in a bucket. Equal numbers of one FS mean equal bytes.
 type Versioned interface{ Version() uint64 }
 
 // Join returns the path of a file in a folder, which may be an address such as s3://bucket/folder.
@@ -48,7 +48,7 @@ func Join(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Lock is a lock that is held.
+// Lock is a held lock.
 type Lock interface {
 	// Held returns an error, usually ErrLockLost, once the name no longer refers to this lock.
 	Held() error

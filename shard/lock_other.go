@@ -15,8 +15,8 @@ const noWait, noFollow = 0, 0
 // idOf returns zero: a file that is opened again is checked again.
 func idOf(fs.FileInfo) fileID { return fileID{} }
 
-// Lock works without flock: the existence of the file is the lock. It does not die with the
-// process, so the file has to be removed by hand after a crash. The error names the holder.
+// Lock works without flock: the existence of the file is the lock. It does not end with the
+// process, so the file must be removed by hand after a crash. The error names the holder.
 func (osFS) Lock(name string, holder []byte) (Lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {

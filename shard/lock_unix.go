@@ -43,8 +43,7 @@ func (osFS) Lock(name string, holder []byte) (Lock, error) {
 		// name is void: another process may already hold its successor.
 		err = l.Held()
 		if err == nil && l.shared() {
-			// The file has other names, which what is written here must not reach. The next one has
-			// none.
+			// The file has other names, and writing here must not change it. A new file has none.
 			if err = os.Remove(name); err == nil {
 				err = ErrLockLost
 			}

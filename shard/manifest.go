@@ -26,9 +26,9 @@ type Manifest struct {
 	Tokenizer TokenizerInfo    `json:"tokenizer"`
 	Sources   []SourceInfo     `json:"sources"`
 	Counters  map[string]int64 `json:"counters"`
-	Dropped   map[string]int64 `json:"dropped,omitempty"` // documents that filters left out, by the option
+	Dropped   map[string]int64 `json:"dropped,omitempty"` // documents that filters dropped, by option
 	Splits    []SplitInfo      `json:"splits"`            // those with rows, in the order train, val
-	Files     []FileInfo       `json:"files"`             // other files of the folder, run.json apart
+	Files     []FileInfo       `json:"files"`             // other files of the folder, without run.json
 	Part      *PartInfo        `json:"part,omitempty"`
 	Merged    *MergeInfo       `json:"merged,omitempty"`
 
@@ -47,9 +47,9 @@ type TokenizerInfo struct {
 type SourceInfo struct {
 	URI      string `json:"uri"`
 	Files    int64  `json:"files,omitempty"` // of a folder or glob that stands for all its files; 0 for a single input
-	Bytes    int64  `json:"bytes"`           // as read, before decompression, of all files; -1 where unknown
+	Bytes    int64  `json:"bytes"`           // as read, before decompression, of all files; -1 if unknown
 	Checksum string `json:"checksum"`        // "algorithm:hex"
-	ETag     string `json:"etag,omitempty"`  // of a remote file, as its server gave it
+	ETag     string `json:"etag,omitempty"`  // of a remote file, as sent by its server
 	// Revision is the commit of the repository that it was read from.
 	Revision string `json:"revision,omitempty"`
 }

@@ -10,17 +10,16 @@ import (
 	"strings"
 )
 
-// MergeOptions say what a folder of parts must hold and where the budgets of the whole build end
-// it.
+// MergeOptions says what a folder of parts must hold and what the budgets of the whole build are.
 type MergeOptions struct {
 	Partitions int
 	Plan       string          // its seal
 	Settings   json.RawMessage // of the whole build; goes into the manifest
 	// PartSettings returns what a part's manifest has as settings.
 	PartSettings func(part int) (json.RawMessage, error)
-	// MaxTrain and MaxVal are the most rows of each split, MaxTokens the most tokens of both
-	// together, labels included, in the order of their documents; 0 sets no limit. ValLast means
-	// that the documents of val come after all of train.
+	// MaxTrain and MaxVal bound the rows of each split, MaxTokens the tokens of both together,
+	// labels included, in the order of their documents; 0 means no limit. ValLast means that the
+	// documents of val come after all of train.
 	MaxTrain, MaxVal, MaxTokens int64
 	ValLast                     bool
 	// Quick compares sizes and footers of the shards, and does not read their rows.
@@ -29,9 +28,9 @@ type MergeOptions struct {
 	MaxManifestBytes int64
 	// Workers is how many shards are read at once. 0 means 1.
 	Workers int
-	// Visit, where set, is called with the manifest of each part, in order.
+	// Visit, if set, is called with the manifest of each part, in order.
 	Visit func(part int, m *Manifest) error
-	// Progress, where set, is called with the bytes that were compared and the total.
+	// Progress, if set, is called with the number of compared bytes and the total.
 	Progress func(done, total int64)
 }
 
@@ -59,8 +58,8 @@ func (e *MissingPartsError) Error() string {
 // maxMissingListed is how many missing parts an error names.
 const maxMissingListed = 20
 
-// Merger joins the parts of a folder into a dataset. It holds no more than the numbers of each
-// part; the lists of shards pass through it.
+// Merger joins the parts of a folder into a dataset. It holds only totals of each part; the lists
+// of shards pass through it.
 type Merger struct {
 	ctx    context.Context
 	fs     FS
@@ -70,26 +69,26 @@ type Merger struct {
 	first  *Manifest // of part 0
 	parts  []partTotals
 	splits [numSplits]mergedSplit
-	before *Manifest // of a folder that is merged already
+	before *Manifest // of a folder that has already been merged
 }
 
 // partTotals is what a merge remembers of a part.
 type partTotals struct {
 	rows, tokens [numSplits]int64 // tokens with labels
-	keep         [numSplits]int64 // rows that the budgets leave
+	keep         [numSplits]int64 // rows that the budgets keep
 	cut          [numSplits]*ShardInfo
-	listed       [numSplits]int // shards of the part that the manifest lists as they are
+	listed       [numSplits]int // whole shards of the part that the manifest lists
 	shards       int
 }
 
-// mergedSplit are the totals of a split over the rows that are kept.
+// mergedSplit holds the totals of a split's kept rows.
 type mergedSplit struct {
 	stats  splitStats
 	shards int64
 }
 
-// OpenMerger takes the folder's lock and checks every part: that it is there, that it is one of
-// the plan, that its shards are those that its manifest lists. A *MissingPartsError says which
+// OpenMerger takes the folder's lock and checks every part: that it exists, that it belongs to the
+// plan, and that its shards are those that its manifest lists. A *MissingPartsError says which
 // parts are not built.
 func OpenMerger(ctx context.Context, fsys FS, dir string, o MergeOptions) (_ *Merger, err error) {
 	m := &Merger{ctx: ctx, fs: fsys, dir: dir, o: o, parts: make([]partTotals, o.Partitions)}
@@ -219,7 +218,7 @@ func (m *Merger) readParts() error {
 	return nil
 }
 
-// unlisted refuses shards in the folder that no part lists: rows of theirs would be lost, or were
+// unlisted refuses shards in the folder that no part lists: their rows would be lost, or they were
 // copied from elsewhere.
 func (m *Merger) unlisted() error {
 	found := make([]int, len(m.parts))
@@ -251,8 +250,8 @@ func (m *Merger) unlisted() error {
 	return nil
 }
 
-// Tidy removes what a merged dataset does not need: the manifests of the parts, and what budgets
-// left out. It returns how many shards went.
+// Tidy removes what a merged dataset does not need: the manifests of the parts, and the shards
+// beyond the budgets. It returns the number of removed shards.
 func (m *Merger) Tidy() (removed int, err error) {
 	err = walkNames(m.fs, m.dir, func(name string) error {
 		n, isShard := parsePartName(name)
@@ -292,7 +291,7 @@ func (m *Merger) lists(n partName, name string) bool {
 	return n.index < t.listed[n.split]
 }
 
-// nameWalker is a file system that goes through a folder of very many names without a list of them.
+// nameWalker is a file system that can walk a large folder without a list of its names.
 type nameWalker interface {
 	WalkNames(dir string, visit func(name string) error) error
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// compareShards compares every shard of every part with what the part's manifest says of it.
+// compareShards compares every shard of every part with the part's manifest.
 func (m *Merger) compareShards() error {
 	group, ctx := errgroup.WithContext(m.ctx)
 	type work struct {

@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 )
 
-// A budget of the whole build leaves a prefix of the rows of each split. Parts that end before it
-// stay as they are; those that begin after it are left out; in the one part where it ends, whole
-// shards are kept or left out, and one shard of each split at most is copied up to its last row.
+// A budget of the whole build keeps a prefix of the rows of each split. Parts before its end are
+// kept whole, and parts after it are dropped. In the part where it ends, whole shards are kept or
+// dropped, and at most one shard of each split is copied up to the last kept row.
 
-// cut finds how many rows of each part the budgets leave, and adds up the totals of what is kept.
-// It reports the options whose budget left rows out.
+// cut finds how many rows of each part the budgets keep, and adds up their totals. It returns the
+// options whose budget dropped rows.
 func (m *Merger) cut() (cutBy []string, err error) {
 	left := [numSplits]int64{limitOf(m.o.MaxTrain), limitOf(m.o.MaxVal)}
 	tokens := limitOf(m.o.MaxTokens)
@@ -56,7 +56,7 @@ func (m *Merger) cut() (cutBy []string, err error) {
 	return cutBy, nil
 }
 
-// limitOf is a limit as a number, without 0 for none.
+// limitOf returns a limit, or the largest int64 for 0.
 func limitOf(n int64) int64 {
 	if n == 0 {
 		return math.MaxInt64
@@ -98,7 +98,7 @@ func (t *mergedSplit) add(s *SplitInfo) {
 }
 
 // cutPart counts the rows of a part in the order of their documents until a budget is reached. It
-// takes what it keeps off tokens, and reports whether that budget left rows out.
+// subtracts the tokens that it keeps from tokens, and reports whether that budget dropped rows.
 func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
 	p, err := m.part(i)
 	if err != nil {
@@ -161,7 +161,7 @@ func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
 	return full, nil
 }
 
-// next is the split whose next row comes first, -1 where none is left.
+// next returns the split whose next row comes first, -1 if none is left.
 func (m *Merger) next(walks *[numSplits]rowWalk) int {
 	train, val := &walks[0], &walks[1]
 	switch {
@@ -173,7 +173,7 @@ func (m *Merger) next(walks *[numSplits]rowWalk) int {
 	return 1
 }
 
-// keepsLoss reports whether a row that is shortened still has a token that the loss counts.
+// keepsLoss reports whether a shortened row still has a token that the loss counts.
 func (m *Merger) keepsLoss(w *rowWalk, tokens int64) bool {
 	if !w.r.Schema().LossMask {
 		return true
@@ -193,7 +193,7 @@ func (m *Merger) keepsLoss(w *rowWalk, tokens int64) bool {
 // rowWalk reads lengths and documents of a split's rows, in order.
 type rowWalk struct {
 	r         *SplitReader
-	at, left  int64 // of all rows; those that may be kept
+	at, left  int64 // next row; number of rows that may be kept
 	pos       int
 	documents []int64
 	lengths   []int32
@@ -246,8 +246,8 @@ func (w *rowWalk) fill() error {
 	return w.r.LocateColumn(ColumnLabels, w.labels, w.rows)
 }
 
-// cutSplit makes the shard that ends where the part's kept rows do, if they end inside one or if
-// its last row is shortened to some tokens.
+// cutSplit makes a shard that ends with the part's last kept row, if that is inside a shard or is
+// shortened.
 func (m *Merger) cutSplit(i, n int, r *SplitReader, shorten int) error {
 	keep := m.parts[i].keep[n]
 	if keep == 0 {
@@ -323,7 +323,7 @@ func (m *Merger) copyRows(i, n int, r *SplitReader, index int, first, end int64,
 	return &info, nil
 }
 
-// fillExample makes a row of what was read.
+// fillExample turns a row that was read into an Example.
 func fillExample(e *Example, row *Row, s Schema) {
 	e.InputIDs = row.AppendInputIDs(e.InputIDs[:0])
 	e.Document, e.Part = row.Document, row.Part

@@ -13,14 +13,14 @@ import (
 
 // MergeResult is what Finish made.
 type MergeResult struct {
-	CutBy  []string    // options whose budget left rows out
+	CutBy  []string    // options whose budget dropped rows
 	Splits []SplitInfo // without their shards
 	Shards []int64     // of each split
 	Seal   string
 }
 
 // Finish applies the budgets and writes the manifest. provenance is called with the options whose
-// budget left rows out, and files are written beside the shards and listed with those of part 0.
+// budget dropped rows. files are written next to the shards and listed with those of part 0.
 func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), files map[string][]byte) (*MergeResult,
 	error) {
 	res := &MergeResult{}
@@ -69,7 +69,7 @@ func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), fil
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(m.write(w, p, b.files, res)) }()
 	_, err = b.writeAtomic(ManifestName, r)
-	r.Close() // ends the writer where the file could not be written
+	r.Close() // ends the writer if the file could not be written
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (m *Merger) compareFile(f *FileInfo) error {
 	return nil
 }
 
-// manifestWriter hashes and writes a manifest piece by piece, in the layout of sealedWriter.
+// manifestWriter hashes and writes a manifest incrementally, in the layout of sealedWriter.
 type manifestWriter struct {
 	sealedWriter
 	to   io.Writer
@@ -105,14 +105,14 @@ type manifestWriter struct {
 	left int64 // bytes that it may still have
 }
 
-// flush passes on what was written.
+// flush passes the buffer on.
 func (w *manifestWriter) flush() {
 	if w.err != nil {
 		return
 	}
 	w.hash.Write(w.b.Bytes()) // never fails
 	if w.left -= int64(w.b.Len()); w.left < 0 {
-		w.err = fmt.Errorf("%w: the manifest of so many shards is larger than readers accept; build with larger `shard-bytes`", ErrTooLarge)
+		w.err = fmt.Errorf("%w: the manifest of this many shards is larger than readers accept; build with larger `shard-bytes`", ErrTooLarge)
 		return
 	}
 	_, w.err = w.to.Write(w.b.Bytes())

@@ -13,7 +13,7 @@ import (
 type offsetPage struct {
 	shortest int64
 	width    uint     // bits of a length, counted from shortest
-	starts   []uint32 // of row 0, pageStride, 2·pageStride …; only the first where all rows have one length
+	starts   []uint32 // of row 0, pageStride, 2·pageStride …; only the first if all rows have the same length
 	lengths  []byte   // followed by 8 bytes, so that a length can be read by loading 8
 }
 
@@ -26,7 +26,7 @@ const (
 	pageOverhead = 160
 	// Once the cache is full, one miss in pageTurnover admits its page. Making a page costs several
 	// times as much as a miss, and with rows in random order no page is better than another; but
-	// pages that nobody asks for any longer leave in the end.
+	// pages that are no longer used must leave eventually.
 	pageTurnover = 256
 )
 

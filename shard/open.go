@@ -50,7 +50,7 @@ func OpenBuilder(fsys FS, dir string, o BuilderOptions) (_ *Builder, _ *Checkpoi
 	return b, c, nil
 }
 
-// restore finds what the folder holds and brings Builder and folder into the same state.
+// restore finds what the folder holds and brings the Builder and the folder into the same state.
 func (b *Builder) restore() (*Checkpoint, error) {
 	names, err := b.fs.ReadDir(b.dir)
 	if err != nil {
@@ -116,8 +116,7 @@ func (b *Builder) clear(names []string) error {
 	return b.syncNames()
 }
 
-// finished returns the error for a folder with a manifest. It removes what a crash at the very
-// end left.
+// finished returns the error for a folder with a manifest. It removes what a crash at the end left.
 func (b *Builder) finished(checkpoint bool) error {
 	m, err := ReadManifest(b.fs, b.dir)
 	if err != nil {
@@ -137,7 +136,7 @@ func (b *Builder) finished(checkpoint bool) error {
 }
 
 // resume restores the state of the checkpoint file. It reopens the shards that were open, truncates
-// them to their length at the time, and removes what was written later.
+// them to their length at that time, and removes what was written later.
 func (b *Builder) resume(names []string) (*Checkpoint, error) {
 	path := b.path(b.checkpointName())
 	st, err := readCheckpoint(b.fs, path, b.dir, b.opts)

@@ -21,7 +21,7 @@ type Part struct {
 // MaxParts is the number of names that parts can have.
 const MaxParts = maxShardIndex + 1
 
-// PlanName is the copy of the plan that lies in a folder of parts.
+// PlanName is the name of the plan's copy in a folder of parts.
 const PlanName = "plan.json"
 
 const (
@@ -29,7 +29,7 @@ const (
 	partManifestSuffix   = ".json"
 	partCheckpointSuffix = ".checkpoint"
 	partLockSuffix       = ".lock"
-	partPlanSuffix       = ".plan" // of the plan on its way to PlanName
+	partPlanSuffix       = ".plan" // of the plan before it is renamed to PlanName
 )
 
 // isPart reports whether p is one partition of several.
@@ -37,7 +37,7 @@ func (p Part) isPart() bool { return p.Of > 0 }
 
 func (p Part) validate() error {
 	if p.isPart() && (p.Number < 0 || p.Number >= p.Of || p.Of > MaxParts) || !p.isPart() && p != (Part{}) {
-		return fmt.Errorf("part %d of %d: %w: numbers go from 0 to one below the number of parts, at most %d", p.Number,
+		return fmt.Errorf("part %d of %d: %w: numbers go from 0 to the number of parts less one, at most %d", p.Number,
 			p.Of, ErrRange, MaxParts)
 	}
 	return nil
@@ -90,22 +90,22 @@ func (p Part) lockName() string {
 // it to PlanName.
 func (p Part) PlanTempName() string { return p.file(partPlanSuffix + tempSuffix) }
 
-// PartInfo is what the manifest of a part holds besides that of a dataset.
+// PartInfo is what the manifest of a part holds in addition to a dataset's.
 type PartInfo struct {
 	Number int    `json:"number"`
 	Of     int    `json:"of"`
 	Plan   string `json:"plan"` // the seal of the plan
-	// State is what the build noted for the merge.
+	// State is what the build passes to the merge.
 	State json.RawMessage `json:"state"`
 }
 
-// MergeInfo is what the manifest of a merged dataset holds besides.
+// MergeInfo is what the manifest of a merged dataset holds in addition.
 type MergeInfo struct {
 	Partitions int    `json:"partitions"`
 	Plan       string `json:"plan"` // the seal of the plan
 }
 
-// partName is what the name of a part's shard says.
+// partName is the parsed name of a part's shard.
 type partName struct {
 	split, part, index int
 	cut, temp          bool
@@ -126,7 +126,7 @@ func parsePartName(name string) (n partName, ok bool) {
 	return n, true
 }
 
-// after reports whether a shard of this name may follow one of the other in a merged manifest.
+// after reports whether a shard of this name may follow one named last in a merged manifest.
 func (n partName) after(last partName) bool {
 	return n.part > last.part || n.part == last.part && n.index > last.index
 }
@@ -151,7 +151,7 @@ func ofPart(name string) (part int, ok bool) {
 	return parsePartFile(name)
 }
 
-// restorePart is restore for a part. The files of other parts are none of its business.
+// restorePart is restore for a part. It leaves the files of other parts alone.
 func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
 	has := map[string]bool{}
 	var mine []string
@@ -185,7 +185,7 @@ func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
 	case has[b.opts.Part.checkpointName()]:
 		return b.resume(mine)
 	default:
-		if err := b.clearPart(mine); err != nil { // without a checkpoint they are left-overs
+		if err := b.clearPart(mine); err != nil { // without a checkpoint they are leftovers
 			return nil, err
 		}
 	}
@@ -205,7 +205,7 @@ func (b *Builder) merged() error {
 	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan; choose another `out`", b.dir, ErrForeign)
 }
 
-// errPartDamaged means that a finished part's shards are no longer there: it is built again.
+// errPartDamaged means that shards of a finished part are missing, so that it is built again.
 var errPartDamaged = errors.New("shards of the part are missing")
 
 // finishedPart returns the error for a part with a manifest.
@@ -269,8 +269,8 @@ func isTokenizerName(name string) bool {
 	return false
 }
 
-// TwinPrefix begins the name of the folder in which a second process builds a part that another
-// one is at work on.
+// TwinPrefix begins the name of the folder in which a second process builds a part that another one
+// is building.
 const TwinPrefix = "twin-"
 
 func isTwin(name string) bool { return strings.HasPrefix(name, TwinPrefix) }
@@ -278,8 +278,8 @@ func isTwin(name string) bool { return strings.HasPrefix(name, TwinPrefix) }
 // ManifestNameOf returns the name of the manifest that holds the info.
 func (p *PartInfo) ManifestNameOf() string { return Part{p.Number, p.Of}.ManifestName() }
 
-// Discard gives up the build of a part that another process has committed: what this one wrote and
-// did not commit goes.
+// Discard abandons the build of a part that another process has committed. It removes what this
+// process wrote and did not commit.
 func (b *Builder) Discard() error {
 	dir, part := b.dir, b.opts.Part
 	temps := []string{b.path(part.checkpointName())}

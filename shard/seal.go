@@ -38,7 +38,7 @@ func sealOf(body []byte) string {
 }
 
 // sealedWriter writes a sealed file in a layout that people can read and diff: one line for each
-// member and for each element of a long list. The first error sticks.
+// member and for each element of a long list. It keeps the first error.
 type sealedWriter struct {
 	b   bytes.Buffer
 	err error

@@ -111,7 +111,7 @@ func (r *SplitReader) holds(plan bufferPlan, col int, t valueType, a, b int64) b
 	return a >= 0 && b-a >= least && b-a <= most && t.bytes(b) <= plan.valuesLen
 }
 
-// planOf returns where a list column's buffers are in p's batch. For input_ids the footer tells,
+// planOf returns where a list column's buffers are in p's batch. For input_ids the footer suffices,
 // except that valuesLen then includes padding.
 func (r *SplitReader) planOf(sc *readScratch, p rowRef, col int) (bufferPlan, error) {
 	if col == colInputIDs {

@@ -23,9 +23,9 @@ const maxRunBytes = 1 << 20
 
 // Verify reads every byte of a dataset and checks every checksum and invariant of FORMAT.md. It
 // returns the damaged files: first manifest and shards, then other files, then shards that the
-// manifest does not list, which other programs would read all the same. If progress is not nil, it
-// is called with the bytes read so far and the total. The error is not nil if there is no dataset
-// or ctx ended. A file that cannot be read counts as damaged.
+// manifest does not list, which other programs would still read. If progress is not nil, it is
+// called with the bytes read so far and the total. The error is not nil if there is no dataset or
+// ctx ended. A file that cannot be read counts as damaged.
 func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total int64)) ([]Damage, error) {
 	m, err := ReadManifest(fsys, dir)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrVersion) {
@@ -102,7 +102,7 @@ func (v *verifier) unlisted(m *Manifest) error {
 			continue
 		}
 		if s := m.Split(splitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
-			continue // of an addition that is not finished
+			continue // of an unfinished addition
 		} else if temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
 			v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
 		}
@@ -151,33 +151,51 @@ func (v *verifier) hash(name string, size int64) (sum string, err error) {
 		}
 		h.Write(p)
 		pos += int64(len(p))
-		v.done += int64(len(p))
-		if v.progress != nil {
-			v.progress(v.done, v.total)
-		}
+		v.count(len(p))
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// count reports that n more bytes were checked.
+func (v *verifier) count(n int) {
+	v.done += int64(n)
+	if v.progress != nil {
+		v.progress(v.done, v.total)
+	}
+}
+
+// isDamage reports whether an error says that a file is not what it must be, rather than that it
+// could not be read.
+func isDamage(err error) bool {
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated)
+}
+
 // split checks the shards of a split one by one, and then their totals.
 func (v *verifier) split(info *SplitInfo) {
-	c := &splitChecker{verifier: v, document: -1}
+	c := &splitChecker{verifier: v, splitState: splitState{document: -1}, whole: blake3.New()}
 	before := len(v.damage)
 	for i := range info.Shards {
 		sh := &info.Shards[i]
 		v.check(sh.Name, func() error {
-			sum, err := v.hash(sh.Name, sh.Bytes)
-			if err != nil {
+			before, done := c.splitState, v.done
+			sum, err := c.shard(sh)
+			if err == nil && sum == sh.BLAKE3 || err != nil && !isDamage(err) {
+				return err
+			}
+			// What is damaged is read again, to name all of it.
+			c.splitState, v.done = before, done
+			if sum, err = v.hash(sh.Name, sh.Bytes); err != nil {
 				return err
 			}
 			if sum != sh.BLAKE3 {
 				return c.blame(sh, sum)
 			}
-			return c.shard(sh)
+			_, err = c.shard(sh)
+			return err
 		})
 	}
 	if len(v.damage) > before {
-		return // the totals of the other shards say nothing
+		return // the totals of the other shards mean nothing
 	}
 	v.check(ManifestName, func() error {
 		have := c.stats.info()

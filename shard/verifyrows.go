@@ -2,9 +2,11 @@ package shard
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 
 	"github.com/zeebo/blake3"
@@ -13,48 +15,59 @@ import (
 // splitChecker checks the rows of a split, shard by shard in order.
 type splitChecker struct {
 	*verifier
+	splitState
+	whole *blake3.Hasher // of the bytes of the current shard that were read
+	sc    readScratch
+}
+
+// splitState is what the rows before determine.
+type splitState struct {
 	stats    splitStats
 	document int64
 	part     int32
-	sc       readScratch
 }
 
-func (c *splitChecker) shard(info *ShardInfo) error {
+// shard checks a shard, and returns the BLAKE3 of its bytes. It reads them once, in order, after
+// the footer.
+func (c *splitChecker) shard(info *ShardInfo) (sum string, err error) {
 	path := Join(c.dir, info.Name)
 	f, err := openForReading(c.fs, path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer f.Close()
 	blocks, err := c.layout.readBlocks(f, path, info)
 	if err != nil {
-		return err
+		return "", err
 	}
-	b := batchChecker{splitChecker: c, f: f, path: path, pos: int64(len(c.layout.head))}
+	c.whole.Reset()
+	c.whole.Write(c.layout.head) // readBlocks compared it
+	c.count(len(c.layout.head))
+	b := batchChecker{splitChecker: c, f: &heldFile{File: f}, path: path, pos: int64(len(c.layout.head))}
 	tokens := c.stats.tokens
 	for i, k := range blocks {
 		if err := c.ctx.Err(); err != nil {
-			return err
+			return "", err
 		}
 		b.number = i
 		if err := b.batch(k); err != nil {
-			return err
+			return "", err
 		}
 		b.pos += c.layout.metaLen + k.body
 		b.firstRow += int64(k.rows)
 	}
 	if n := c.stats.tokens - tokens; n != info.Tokens {
-		return corrupt(path, -1, "%d tokens, want %d", n, info.Tokens)
+		return "", corrupt(path, -1, "%d tokens, want %d", n, info.Tokens)
 	}
-	return c.content(f, path, b.pos)
+	if err := c.content(f, path, b.pos); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(c.whole.Sum(nil)), nil
 }
 
 // content compares the BLAKE3 of everything before the footer, which begins at end, with the one in
 // the footer.
 func (c *splitChecker) content(f File, path string, end int64) error {
-	if !c.layout.checksummed() {
-		return nil
-	}
 	size, err := fileSize(f)
 	if err != nil {
 		return err
@@ -63,15 +76,49 @@ func (c *splitChecker) content(f File, path string, end int64) error {
 	if err := readFull(f, path, tail, end); err != nil {
 		return err
 	}
-	_, want, ok := c.layout.readFooter(tail, end)
-	h := blake3.New()
-	if err := rehash(f, path, end, h, c.buf); err != nil {
+	if c.layout.checksummed() {
+		_, want, ok := c.layout.readFooter(tail, end)
+		if have := [32]byte(c.whole.Sum(nil)); !ok || have != want {
+			return corrupt(path, end, "the BLAKE3 of what comes before the footer is %x, the footer says %x", have,
+				want)
+		}
+	}
+	c.whole.Write(tail)
+	c.count(len(tail))
+	return nil
+}
+
+// heldFile is a file with a stretch of it in memory: a record batch is read once, and looked at
+// several times.
+type heldFile struct {
+	File
+	from int64
+	held []byte
+}
+
+// maxHeld is the longest stretch that is held. Longer record batches have a single row.
+const maxHeld = 1 << 20
+
+// hold reads the bytes from at up to end, if they are few enough.
+func (f *heldFile) hold(path string, at, end int64) error {
+	f.held = f.held[:0]
+	if end-at > maxHeld {
+		return nil
+	}
+	f.held, f.from = slices.Grow(f.held, int(end-at))[:end-at], at
+	if err := readFull(f.File, path, f.held, at); err != nil {
+		f.held = f.held[:0]
 		return err
 	}
-	if have := [32]byte(h.Sum(nil)); !ok || have != want {
-		return corrupt(path, end, "the BLAKE3 of what comes before the footer is %x, the footer says %x", have, want)
-	}
 	return nil
+}
+
+// ReadAt reads what is held from memory.
+func (f *heldFile) ReadAt(p []byte, off int64) (int, error) {
+	if off >= f.from && off+int64(len(p)) <= f.from+int64(len(f.held)) {
+		return copy(p, f.held[off-f.from:]), nil
+	}
+	return f.File.ReadAt(p, off)
 }
 
 // maxBlamed is the maximum number of damaged record batches that an error names.
@@ -98,7 +145,7 @@ func (c *splitChecker) blame(info *ShardInfo, sum string) error {
 	var named []string
 	for i, k := range blocks {
 		end := at + c.layout.metaLen + k.body
-		crc, err := c.crc(f, path, at, end)
+		crc, err := c.crc(f, path, at, end, nil)
 		if err != nil {
 			return err
 		}
@@ -123,14 +170,17 @@ func (c *splitChecker) blame(info *ShardInfo, sum string) error {
 	return corrupt(path, first, "damaged record batches: %s%s; %s", strings.Join(named, ", "), more, whole)
 }
 
-// crc returns the CRC-32 of a file's bytes from at to end.
-func (v *verifier) crc(f File, path string, at, end int64) (crc uint32, err error) {
+// crc returns the CRC-32 of a file's bytes from at to end, and calls each, where not nil, with them.
+func (v *verifier) crc(f File, path string, at, end int64, each func([]byte)) (crc uint32, err error) {
 	for at < end && v.ctx.Err() == nil {
 		p := v.buf[:min(end-at, int64(len(v.buf)))]
 		if err := readFull(f, path, p, at); err != nil {
 			return 0, err
 		}
 		crc = crc32.Update(crc, crc32.IEEETable, p)
+		if each != nil {
+			each(p)
+		}
 		at += int64(len(p))
 	}
 	return crc, v.ctx.Err()
@@ -139,7 +189,7 @@ func (v *verifier) crc(f File, path string, at, end int64) (crc uint32, err erro
 // batchChecker checks the record batches of a shard.
 type batchChecker struct {
 	*splitChecker
-	f        File
+	f        *heldFile
 	path     string
 	number   int                 // of the batch in the shard
 	pos      int64               // of the batch's message
@@ -154,6 +204,10 @@ func (b *batchChecker) bad(row int64, format string, args ...any) error {
 
 func (b *batchChecker) batch(k block) error {
 	l, rows := b.layout, int64(k.rows)
+	end := b.pos + l.metaLen + k.body
+	if err := b.f.hold(b.path, b.pos, end); err != nil {
+		return err
+	}
 	raw := b.sc.take(int(l.metaLen))
 	if err := readFull(b.f, b.path, raw, b.pos); err != nil {
 		return err
@@ -161,14 +215,15 @@ func (b *batchChecker) batch(k block) error {
 	if !l.readBatchMeta(&b.sc, raw, rows, k.body) {
 		return corrupt(b.path, b.pos, "record batch metadata differ from what the footer says")
 	}
-	if l.checksummed() {
-		crc, err := b.crc(b.f, b.path, b.pos, b.pos+l.metaLen+k.body)
-		if err != nil {
-			return err
-		}
-		if crc != k.crc {
-			return batchDamage(b.path, b.number, b.pos, b.firstRow, b.firstRow+rows, crc, k.crc)
-		}
+	crc, err := b.crc(b.f, b.path, b.pos, end, func(p []byte) {
+		b.whole.Write(p)
+		b.count(len(p))
+	})
+	if err != nil {
+		return err
+	}
+	if l.checksummed() && crc != k.crc {
+		return batchDamage(b.path, b.number, b.pos, b.firstRow, b.firstRow+rows, crc, k.crc)
 	}
 	body := b.pos + l.metaLen
 	for id, i := range l.colIndex {
@@ -197,7 +252,7 @@ func (b *batchChecker) batch(k block) error {
 	return b.values(body, rows)
 }
 
-// offsets reads a list column's offsets into lists, and checks that they rise from 0 to n.
+// offsets reads a list column's offsets into lists, and checks that they increase from 0 to n.
 func (b *batchChecker) offsets(id int, at, rows, n int64) error {
 	raw := b.sc.take(int(4 * (rows + 1)))
 	if err := readFull(b.f, b.path, raw, at); err != nil {

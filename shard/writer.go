@@ -11,10 +11,11 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// stageBytes is the size of the buffer that gathers small writes to a shard. Larger ones bypass it.
+// stageBytes is the size of the buffer that collects small writes to a shard. Larger ones bypass
+// it.
 const stageBytes = 32 << 10
 
-// batch gathers the rows of a record batch in their form on disk.
+// batch collects the rows of a record batch in their form on disk.
 type batch struct {
 	rows  int64
 	bytes int64 // of values and offsets; at most maxBatchBytes

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The size of a chart, in its own units, and where its plot lies.
+// The size of a chart in its own units, and the position of its plot.
 const (
 	chartWidth, chartHeight = 400, 240
 	plotLeft, plotRight     = 44, 384
@@ -26,7 +26,7 @@ func (s Summary) marks() []mark {
 	return []mark{{"mean", s.Mean}, {"median", float64(s.P50)}, {"95 %", float64(s.P95)}, {"longest", float64(s.Max)}}
 }
 
-// chart is a histogram of lengths as the template draws it.
+// chart is a histogram of lengths in the form that the template draws.
 type chart struct {
 	Unit   string
 	Label  string // its sentence
@@ -49,9 +49,9 @@ type drawnMark struct {
 	X, Text, Anchor, TextX, TextY, LineY string
 }
 
-// histogram puts {length, count} pairs into bins of equal width. Counts are drawn on a logarithmic
-// axis where the largest bin is 100 times the median one. The axis of lengths reaches at least to
-// `reach`, so that charts can be compared.
+// histogram puts {length, count} pairs into bins of equal width. The axis of counts is logarithmic
+// if the largest bin is 100 times the median one. The axis of lengths goes at least to reach, so
+// that charts can be compared.
 func histogram(unit string, pairs [][2]int64, marks []mark, reach int64) *chart {
 	if len(pairs) == 0 {
 		return nil
@@ -90,7 +90,8 @@ func histogram(unit string, pairs [][2]int64, marks []mark, reach int64) *chart 
 	return c
 }
 
-// axis sets the ticks of counts and returns how high a count is drawn, as a share of the plot.
+// axis sets the ticks of counts and returns a function for the height of a count as a share of the
+// plot.
 func (c *chart) axis(counts []int64) func(int64) float64 {
 	var some []int64
 	for _, n := range counts {
@@ -115,11 +116,12 @@ func (c *chart) axis(counts []int64) func(int64) float64 {
 	for k := 0; k <= int(decades); k += every {
 		c.YTicks = append(c.YTicks, tick{y((float64(k) + 0.3) / (decades + 0.3)), compact(int64(math.Pow10(k)))})
 	}
-	// A count of 1 has a height, too: the axis begins below it.
+	// The axis begins below 1, so that a count of 1 is visible.
 	return func(n int64) float64 { return (math.Log10(float64(n)) + 0.3) / (decades + 0.3) }
 }
 
-// drawMarks writes each mark's label on a line of its own above the plot. Marks at one length share a label.
+// drawMarks writes each mark's label on its own line above the plot. Marks at the same length share
+// a label.
 func (c *chart) drawMarks(all []mark, x func(float64) float64) {
 	var marks []mark
 	for _, m := range all {
@@ -146,7 +148,7 @@ func (c *chart) drawMarks(all []mark, x func(float64) float64) {
 	c.Label = fmt.Sprintf("Histogram of tokens by %s: %s", strings.TrimSuffix(c.Unit, "s"), strings.Join(words, ", "))
 }
 
-// niceStep is the least of 1, 2, 5, 10, 20, … that is at least x.
+// niceStep returns the least of 1, 2, 5, 10, 20, … that is at least x.
 func niceStep(x float64) int64 {
 	for step := int64(1); ; step *= 10 {
 		for _, k := range []int64{1, 2, 5} {

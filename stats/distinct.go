@@ -1,9 +1,9 @@
 package stats
 
-// duplicateTable counts values that occurred before. Its memory is bounded: once mostKeys different
-// values are held, it keeps only those whose hash ends in one zero bit, then in two, and so on, and
+// duplicateTable counts values that occurred before. Its memory is bounded: when it holds mostKeys
+// distinct values, it keeps only those whose hash ends in one zero bit, then in two, and so on, and
 // estimates the rest from them: distinct-value sampling (Gibbons 2001). Which values it keeps
-// depends on the values alone.
+// depends only on the values.
 type duplicateTable struct {
 	keys     []uint64 // open addressing with linear probing; 0 is empty
 	repeats  []uint32 // how often the key occurred again
@@ -12,14 +12,14 @@ type duplicateTable struct {
 	zeros    uint // how many low bits of a hash must be zero
 }
 
-// mostKeys is how many different rows are told apart exactly: 24 MiB.
+// mostKeys is the number of distinct rows up to which counts are exact: 24 MiB.
 const mostKeys = 3 << 19
 
 func newDuplicateTable(mostKeys int) *duplicateTable {
 	return &duplicateTable{keys: make([]uint64, 1024), repeats: make([]uint32, 1024), mostKeys: mostKeys}
 }
 
-// add takes the hash of a value.
+// add adds a value by its hash.
 func (t *duplicateTable) add(hash uint64) {
 	if hash == 0 {
 		hash = 1 << 63
@@ -42,8 +42,8 @@ func (t *duplicateTable) add(hash uint64) {
 	}
 }
 
-// slot is the place of a key, or the empty one where it belongs. The high bits of a hash choose it,
-// the low ones are all zero.
+// slot returns the slot of a key, or the empty one where it belongs. The high bits of the hash
+// select it, since the low ones are all zero.
 func (t *duplicateTable) slot(hash uint64) int {
 	mask := len(t.keys) - 1
 	i := int(hash>>33) & mask
@@ -65,7 +65,8 @@ func (t *duplicateTable) rebuild(size int) {
 	}
 }
 
-// halve keeps the keys that end in one zero bit more. It needs room for those alone, not for a second table.
+// halve keeps the keys that end in one more zero bit. It needs room only for those, not for a
+// second table.
 func (t *duplicateTable) halve() {
 	t.zeros++
 	type entry struct {
@@ -87,7 +88,7 @@ func (t *duplicateTable) halve() {
 	}
 }
 
-// duplicates is the number of values equal to an earlier one; approximate reports whether it is an estimate.
+// duplicates returns the number of values equal to an earlier one; approximate reports whether it is an estimate.
 func (t *duplicateTable) duplicates() (n int64, approximate bool) {
 	for _, r := range t.repeats {
 		n += int64(r)

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// The page is a template with its style. It has no script: charts are SVG, written here, and data are text nodes.
+// The page is a template with its style. It has no script: charts are SVG, and data are text nodes.
 
 //go:embed page.html
 var pageSource string
@@ -24,7 +24,7 @@ var pageSource string
 //go:embed page.css
 var pageStyle string
 
-// page parses the template when a report is first written: other commands do without it.
+// page parses the template when the first report is written, since other commands do not need it.
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"visible": visible, "short": short, "percent": Percent, "count": Count,
@@ -35,9 +35,9 @@ var page = sync.OnceValue(func() *template.Template {
 	}).Parse(pageSource))
 })
 
-// pageData is what the template shows.
+// pageData is the template's data.
 type pageData struct {
-	Style    template.CSS // ours alone
+	Style    template.CSS // fixed, not from a dataset
 	Policy   string
 	Title    string
 	Compared bool
@@ -56,7 +56,7 @@ type datasetData struct {
 
 type setting struct{ Name, Value string }
 
-// subject is a split, with its dataset's name where two are compared.
+// subject is a split, with its dataset's name if two are compared.
 type subject struct {
 	*Split
 	Title     string
@@ -66,7 +66,7 @@ type subject struct {
 	Packed    *heatTable
 }
 
-// WriteHTML writes reports, one or two to be compared, as one page that asks for nothing and runs nothing.
+// WriteHTML writes one report, or two to compare, as a page that loads nothing and runs nothing.
 func WriteHTML(w io.Writer, reports []*Report) error {
 	sum := sha256.Sum256([]byte(pageStyle))
 	d := pageData{
@@ -105,8 +105,8 @@ func WriteHTML(w io.Writer, reports []*Report) error {
 	return err
 }
 
-// scriptJSON is JSON that can stand in a script element: nothing in it ends the element or turns
-// the direction of the text.
+// scriptJSON returns reports as JSON for a script element: nothing in it ends the element or
+// changes the direction of text.
 func scriptJSON(reports []*Report) (template.JS, error) {
 	var value any = reports
 	if len(reports) == 1 {
@@ -127,8 +127,8 @@ func scriptJSON(reports []*Report) (template.JS, error) {
 	return template.JS(b.String()), nil
 }
 
-// subjectsOf lists the splits, those of one name side by side. Where datasets are compared, their
-// charts have the same axes.
+// subjectsOf lists the splits, those with the same name side by side. If datasets are compared,
+// their charts have the same axes.
 func subjectsOf(reports []*Report, names []string) []subject {
 	var order []string
 	var rows, documents int64
@@ -202,19 +202,19 @@ func settingsOf(raw json.RawMessage) ([]setting, error) {
 	return out, nil
 }
 
-// maxLength is the setting at which the build cut rows, 0 where there is none.
+// maxLength returns the setting at which the build cut rows, 0 if there is none.
 func maxLength(raw json.RawMessage) int64 {
 	var s struct {
 		MaxLength int64 `json:"max-length"`
 	}
 	if json.Unmarshal(raw, &s) != nil {
-		return 0 // settings of another program: there is nothing to draw
+		return 0 // settings of another program
 	}
 	return s.MaxLength
 }
 
-// visible shows text of others without what it would do: control characters as their pictures, and
-// what changes the direction or ends a line by its number.
+// visible makes foreign text harmless: it shows control characters as pictures, and characters that
+// change the direction or end a line by number.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -236,13 +236,13 @@ func visible(text string) string {
 	return b.String()
 }
 
-// acts reports whether r changes how the text around it is shown: a control character, one that
-// turns the direction, or a line separator. None of them lies above U+FFFF.
+// acts reports whether r affects how the text around it is shown: a control character, one that
+// changes the direction, or a line separator. All of them are below U+10000.
 func acts(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == 0xfeff
 }
 
-// short cuts a long name in the middle.
+// short shortens a long name in the middle.
 func short(name string) string {
 	const most = 72
 	if utf8.RuneCountInString(name) <= most {
@@ -252,7 +252,7 @@ func short(name string) string {
 	return string(r[:most/2]) + "…" + string(r[len(r)-most/2+1:])
 }
 
-// heatTable is a table of shares, each cell the darker the more is wasted.
+// heatTable is a table of shares. The more a cell wastes, the darker it is.
 type heatTable struct {
 	Head []string
 	Rows []heatRow
@@ -277,7 +277,7 @@ type heatCell struct {
 	Best  bool
 }
 
-// heatLevel is one of six shades.
+// heatLevel returns the shade for a share, 0 to 5.
 func heatLevel(waste float64) int {
 	level := 0
 	for _, from := range []float64{0.02, 0.05, 0.1, 0.2, 0.35} {
@@ -313,7 +313,7 @@ func paddingHeat(s *Split) *heatTable {
 	return t
 }
 
-// paddingOf is the k-th figure of a batch size.
+// paddingOf returns the k-th figure of a batch size.
 func paddingOf(s *Split, size, k int) Padding {
 	for _, p := range s.Padding {
 		if p.BatchSize != size {

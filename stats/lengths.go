@@ -6,15 +6,15 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// exactLengths is the length from which lengths share a bucket of the manifest's histogram, at most
-// 1/64 wide of its lower bound.
+// exactLengths is the length from which lengths are counted in the buckets of the manifest's
+// histogram, each at most 1/64 of its lower bound wide.
 const exactLengths = 1 << 16
 
 // lengthCounts counts lengths.
 type lengthCounts struct {
 	exact  []int64             // by length
-	longer map[int64]*[2]int64 // by lower bound of the bucket: how many, tokens
-	total  int64               // how many
+	longer map[int64]*[2]int64 // by lower bound of the bucket: count, tokens
+	total  int64               // count of all
 	tokens int64
 	min    int64
 	max    int64
@@ -35,7 +35,7 @@ func (c *lengthCounts) add(n int64) {
 		c.exact[n]++
 		return
 	}
-	low := n // beyond the buckets a document's length counts as it is: there are few so long
+	low := n // beyond the buckets, documents are few and their lengths are counted exactly
 	if lowest, high := shard.BucketBounds(n); n <= high {
 		low = lowest
 	}
@@ -82,7 +82,8 @@ func (c *lengthCounts) pairs() [][2]int64 {
 	return out
 }
 
-// summary gives quantiles as lengths that occur: the q-th of n is the one at place ⌈q·n⌉ from the shortest.
+// summary returns quantiles that are lengths that occur: the q-quantile of n is the ⌈q·n⌉-th
+// shortest.
 func (c *lengthCounts) summary() Summary {
 	if c.total == 0 {
 		return Summary{}

@@ -6,17 +6,18 @@ import (
 	"github.com/dsload/dsload/loader/serve/sampler"
 )
 
-// This file alone knows the order in which a server serves rows: full shuffle with seed 0, as it is by default.
+// Only this file knows the order in which a server serves rows by default: full shuffle with seed
+// 0.
 
 const (
-	// sampleRows is how many rows of the order are looked at: whole epochs where they fit, else
-	// windows spread over one.
+	// sampleRows is how many rows of the order are examined: whole epochs if they fit, else windows
+	// spread over one.
 	sampleRows = 1 << 20
 	// segmentRows is the length of a window of the sample: a multiple of every bucket and batch
 	// size, so that the batches in it are those of the epoch.
 	segmentRows = 1 << 15
-	// Small splits are looked at for several epochs, up to smallRows rows or mostEpochs epochs: one
-	// shuffle says little.
+	// Small splits are examined for several epochs, up to smallRows rows or mostEpochs epochs,
+	// since one shuffle says little.
 	smallRows  = 1 << 18
 	mostEpochs = 16
 )
@@ -24,7 +25,8 @@ const (
 // segment is a run of positions of the order.
 type segment struct{ start, n int64 }
 
-// plan chooses the segments for a split of so many rows; sampled reports whether they leave rows of the epoch out.
+// plan chooses the segments for a split with the given number of rows. sampled reports whether they
+// omit rows of the epoch.
 func plan(rows int64) (segments []segment, sampled bool) {
 	if rows <= sampleRows {
 		for e := range max(1, min(mostEpochs, smallRows/rows)) {
@@ -41,7 +43,7 @@ func plan(rows int64) (segments []segment, sampled bool) {
 	return segments, true
 }
 
-// servedRows lists the rows at the positions of the segments, one after the other.
+// servedRows lists the rows at the positions of the segments, in order.
 func servedRows(rows int64, segments []segment) ([]int64, error) {
 	order, err := sampler.NewOrder(sampler.Options{Sources: []sampler.Source{{Rows: rows}}}, nil)
 	if err != nil {
@@ -63,8 +65,8 @@ func servedRows(rows int64, segments []segment) ([]int64, error) {
 	return out, nil
 }
 
-// bucketed calls visit with the lengths of rows in the order that a bucket makes, in pieces; start
-// is the position within the epoch. lengths are those of servedRows.
+// bucketed calls visit with the lengths of rows in bucketed order, in pieces; start is the position
+// within the epoch. lengths are those of servedRows.
 func bucketed(rows int64, segments []segment, lengths []int32, bucket int,
 	visit func(start int64, lengths []int32)) error {
 	if bucket == 0 {

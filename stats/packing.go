@@ -3,12 +3,12 @@ package stats
 import "github.com/dsload/dsload/loader/pack"
 
 const (
-	leastPacked = 256  // the shortest rows to pack into
-	mostFirst   = 8192 // the longest that the list of lengths begins with
+	leastPacked = 256  // the shortest row length to report
+	mostFirst   = 8192 // the longest row length that the list begins with
 	numPacked   = 5
 )
 
-// packedLengths are the row lengths to reckon with: powers of two around the longest row.
+// packedLengths returns the row lengths to report: powers of two around the longest row.
 func packedLengths(longest int64) []int {
 	first := leastPacked
 	for int64(first) < (longest+1)/2 && first < mostFirst {
@@ -22,8 +22,7 @@ func packedLengths(longest int64) []int {
 }
 
 // packing computes the fill of each policy and length from the counts of lengths. Best fit
-// decreasing runs over all lengths at once, which is the best that packing within windows comes
-// near to.
+// decreasing runs over all lengths at once; packing within windows comes close to it.
 func packing(c *lengthCounts) []Packing {
 	out := []Packing{}
 	for _, length := range packedLengths(c.max) {

@@ -1,18 +1,18 @@
 package stats
 
-// What the padding figures are reckoned for. Each bucket but 0 and each batch size divides segmentRows.
+// The settings of the padding figures. Each bucket but 0 and each batch size divides segmentRows.
 var (
 	batchSizes = []int{8, 16, 32, 64, 128}
 	buckets    = []int{0, 512, 2048, 8192, 32768}
 )
 
 const (
-	advisedBatch = 32   // the batch size that a server has by default
-	nearBest     = 0.01 // a larger bucket is advised only where it saves more than this share
+	advisedBatch = 32   // the default batch size of a server
+	nearBest     = 0.01 // a larger bucket is advised only if it saves more than this share
 )
 
 // padding computes the waste of each batch size and bucket from the lengths of the rows that plan
-// chose. Buckets of all rows or more are left out, but for the smallest.
+// chose. Of the buckets of all rows or more it reports only the smallest.
 func padding(rows int64, segments []segment, lengths []int32) ([]Padding, error) {
 	var out []Padding
 	for i, bucket := range buckets {
@@ -41,12 +41,12 @@ func padding(rows int64, segments []segment, lengths []int32) ([]Padding, error)
 // wasteMeter adds up the padding of batches of one size.
 type wasteMeter struct {
 	size           int64
-	longest, rows  int64 // of the batch that is open
+	longest, rows  int64 // of the open batch
 	tokens, padded int64
 }
 
-// add takes rows that follow each other in the order, the first at a position within its epoch. A
-// batch ends where a multiple of the size begins; the last of an epoch may be short.
+// add adds consecutive rows of the order; start is the position of the first within its epoch. A
+// batch ends at each multiple of the size; the last one of an epoch may be short.
 func (m *wasteMeter) add(start int64, lengths []int32) {
 	left := m.size - start%m.size // rows until the batch is full
 	if left == m.size {

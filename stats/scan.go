@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	windowRows   = 4096    // rows that are located at once
-	maxReadBytes = 1 << 20 // ids that are read at once
+	windowRows   = 4096    // rows located at once
+	maxReadBytes = 1 << 20 // bytes of ids read at once
 	// maxCountedIDs bounds the table of counts by id. No known vocabulary is a tenth of it.
 	maxCountedIDs = 1 << 22
 	indexBits     = 20 // sampleRows is 1 << indexBits
@@ -25,13 +25,13 @@ type scan struct {
 
 	lengths    *lengthCounts // of rows
 	documents  *lengthCounts // of documents, or of pieces in packed rows
-	pieces     *lengthCounts // what packing packs: rows, or the pieces of packed rows
+	pieces     *lengthCounts // of what packing packs: rows, or the pieces of packed rows
 	ids        []int64       // counts by id
 	duplicates *duplicateTable
 
 	segments []segment
 	sampled  bool
-	wanted   []int64 // row << indexBits | place in order, ascending
+	wanted   []int64 // row << indexBits | index in order, ascending
 	order    []int32 // lengths in the order of the segments
 
 	document, documentTokens int64 // the document that the last row belongs to; tokens 0 before the first row
@@ -83,7 +83,7 @@ func (s *scan) run(ctx context.Context) error {
 	return nil
 }
 
-// window takes the n rows from first on.
+// window reads the n rows from first on.
 func (s *scan) window(first int64, n int) error {
 	s.rows = s.rows[:0]
 	for i := range n {
@@ -121,7 +121,7 @@ func (s *scan) window(first int64, n int) error {
 	return nil
 }
 
-// countDocuments adds up the documents of a window's rows: rows that follow each other and have one number.
+// countDocuments counts the documents of a window's rows: consecutive rows with the same number.
 func (s *scan) countDocuments(first int64, n int) error {
 	if s.schema.Segments {
 		return s.countPieces(n)
@@ -157,8 +157,8 @@ func (s *scan) countPieces(n int) (err error) {
 	return nil
 }
 
-// readIDs reads the ids of spans, hashes each row's into s.hashes, and gives all of them to count,
-// where it is not nil. The hash of a second column is mixed with that of the first.
+// readIDs reads the ids of spans, hashes each row's into s.hashes, and passes all of them to count
+// unless it is nil. The hash of a second column is mixed with that of the first.
 func (s *scan) readIDs(spans []shard.Span, column uint64, count func(ids []byte) error) error {
 	width := s.split.IDWidth()
 	mix := func(i int, h uint64) {
@@ -213,7 +213,7 @@ func (s *scan) readLong(span shard.Span, count func(ids []byte) error) (uint64, 
 		if s.data, err = s.split.AppendIDs(s.data[:0], []shard.Span{part}); err != nil {
 			return 0, err
 		}
-		_, _ = hasher.Write(s.data) // a hash takes everything
+		_, _ = hasher.Write(s.data) // writing to a hash never fails
 		if count != nil {
 			if err := count(s.data); err != nil {
 				return 0, err

@@ -11,16 +11,17 @@ import (
 	"github.com/dsload/dsload/tokenize"
 )
 
-// Options says how a dataset is described. The zero value is the default.
+// Options configures Run. The zero value is the default.
 type Options struct {
-	// OpenTokenizer loads the tokenizer that made the dataset; nil, or an error, leaves out what
-	// needs it. It is called after the rows were read, when the tables of that pass are gone.
+	// OpenTokenizer loads the tokenizer that made the dataset. If it is nil or returns an error,
+	// figures that need the tokenizer are omitted. It is called after the rows have been read and
+	// the tables of that pass are free.
 	OpenTokenizer func() (*tokenize.Tokenizer, error)
-	// Samples is how many rows of each split are decoded: 0 is 4, negative none.
+	// Samples is how many rows of each split are decoded: 0 means 4, negative none.
 	Samples int
 }
 
-// Run reads a dataset and describes it. Errors are those of reading it, or ctx's.
+// Run reads a dataset and describes it. Errors are those of reading it, and ctx's.
 func Run(ctx context.Context, d *shard.Dataset, o Options) (*Report, error) {
 	m := d.Manifest()
 	r := &Report{Dataset: d.Dir(), Tokenizer: m.Tokenizer, Settings: m.Settings, Counters: m.Counters,
@@ -64,7 +65,7 @@ func openTokenizer(o Options) (*tokenize.Tokenizer, error) {
 	return o.OpenTokenizer()
 }
 
-// describe is the pass over a split's rows; ids are the counts by id.
+// describe makes the pass over a split's rows. ids are the counts by id.
 func describe(ctx context.Context, split *shard.SplitReader) (_ *Split, ids []int64, err error) {
 	sc, err := newScan(split)
 	if err != nil {
@@ -87,7 +88,7 @@ func describe(ctx context.Context, split *shard.SplitReader) (_ *Split, ids []in
 	return s, sc.ids, nil
 }
 
-// decodeFigures fills in what the ids mean.
+// decodeFigures fills in the figures that need the tokenizer.
 func decodeFigures(ctx context.Context, s *Split, split *shard.SplitReader, counts []int64, tok *tokenize.Tokenizer,
 	o Options) (err error) {
 	s.TopTokens = topTokens(counts, s.Tokens, tok)
@@ -107,16 +108,15 @@ func decodeFigures(ctx context.Context, s *Split, split *shard.SplitReader, coun
 	return err
 }
 
-// useTextBytes takes the bytes of text from the build's own count where that is the text of the
-// rows and of nothing else. Decoded text, which is used otherwise, lacks what a tokenizer does not
-// keep.
+// useTextBytes takes the bytes of text from the build's own count if that covers exactly the rows.
+// Otherwise decoded text is used, which lacks what a tokenizer does not keep.
 func (r *Report) useTextBytes(m *shard.Manifest) {
 	if len(r.Splits) != 1 || m.Schema.Labels || m.Counters["text_bytes"] == 0 {
 		return
 	}
 	for name, n := range m.Counters {
 		left := []string{"dropped", "dropped_tokens", "copies", "copied_examples", "val_rest",
-			"without_target"} // text that has no rows
+			"without_target"} // these have text but no rows
 		if n > 0 && (strings.HasPrefix(name, "cut_by_") || slices.Contains(left, name)) {
 			return
 		}
@@ -125,14 +125,14 @@ func (r *Report) useTextBytes(m *shard.Manifest) {
 		Overflow string `json:"overflow"`
 	}
 	if json.Unmarshal(m.Settings, &settings) != nil || settings.Overflow != "chunk" {
-		return // text may have been cut off
+		return // text may have been truncated
 	}
 	x := float64(m.Counters["text_bytes"]) / float64(r.Splits[0].Tokens)
 	r.Splits[0].BytesPerToken = &x
 }
 
-// describeSources lists the sources. Rows do not say which source they came from, so that only a
-// single source has figures.
+// describeSources lists the sources. Rows do not say which source they came from, so only a single
+// source has figures.
 func (r *Report) describeSources(m *shard.Manifest) {
 	r.Sources = []Source{}
 	var tokens int64
@@ -159,7 +159,7 @@ func (r *Report) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// addNotes says what the figures are not.
+// addNotes adds notes on the limits of the figures.
 func (r *Report) addNotes(m *shard.Manifest) {
 	for _, s := range r.Splits {
 		switch {

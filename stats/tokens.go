@@ -15,13 +15,13 @@ import (
 
 const (
 	numTop = 20
-	// decodeTokens bounds what is decoded in search of U+FFFD.
+	// decodeTokens bounds the tokens that are decoded in search of U+FFFD.
 	decodeTokens = 1 << 25
-	blockRows    = 64  // rows that are decoded or left out together
+	blockRows    = 64  // rows that are decoded or skipped together
 	sampleTokens = 192 // tokens of a sample that are shown
 )
 
-// topTokens lists the most frequent ids, the lower id first where counts are equal.
+// topTokens lists the most frequent ids, the lower id first among equals.
 func topTokens(counts []int64, total int64, tok *tokenize.Tokenizer) []TopToken {
 	top := []TopToken{}
 	for id, n := range counts {
@@ -45,8 +45,8 @@ func topTokens(counts []int64, total int64, tok *tokenize.Tokenizer) []TopToken 
 	return top
 }
 
-// textOf is what a token decodes to, special tokens by their names; what the vocabulary writes
-// where it is a part of a character.
+// textOf returns the decoded text of a token. For special tokens, and tokens that are part of a
+// character, it returns the vocabulary's form.
 func textOf(tok *tokenize.Tokenizer, id uint32) string {
 	text := string(tok.AppendText(nil, []uint32{id}, tokenize.DecodeOptions{}))
 	if name, ok := tok.Token(id); ok && (text == "" || strings.ContainsRune(text, utf8.RuneError)) {
@@ -63,19 +63,19 @@ func isByteToken(name string) bool {
 	return ok && closed && len(digits) == 2 && err == nil
 }
 
-// tokenFigures are what the counts of ids say together with the tokenizer.
+// tokenFigures holds the figures from the counts of ids and the tokenizer.
 type tokenFigures struct {
 	unknown   *int64
 	fallback  int64
 	textBytes float64
-	suspects  []bool // by id: decodes to U+FFFD by itself, so that a row without suspects has none
-	suspected int64  // how many tokens are suspects
+	suspects  []bool // by id: the token alone decodes to U+FFFD; a row without suspects has none
+	suspected int64  // number of suspects
 }
 
 func figuresOf(counts []int64, tok *tokenize.Tokenizer) tokenFigures {
 	f := tokenFigures{suspects: make([]bool, len(counts)), unknown: unknownTokens(counts, tok)}
 	// Decoders treat the first token of a text differently, such as the space that SentencePiece
-	// puts before it: tokens are decoded after another one.
+	// puts before it, so each token is decoded after another one.
 	anchor := uint32(0)
 	for id, n := range counts {
 		if text := tok.AppendText(nil, []uint32{uint32(id)}, tokenize.DecodeOptions{SkipSpecial: true}); n > 0 &&
@@ -106,24 +106,24 @@ func figuresOf(counts []int64, tok *tokenize.Tokenizer) tokenFigures {
 	return f
 }
 
-// partBytes is how many bytes of text a token stands for that is no whole number of characters.
+// partBytes returns how many bytes of text a token that is not whole characters stands for.
 func partBytes(tok *tokenize.Tokenizer, name string) int {
 	switch {
 	case isByteToken(name):
 		return 1
 	case tok.Family() == "bytelevel-bpe" && utf8.ValidString(name) && !strings.ContainsRune(name, utf8.RuneError):
-		return utf8.RuneCountInString(name) // written with a character for each byte
+		return utf8.RuneCountInString(name) // a character for each byte
 	}
-	return len(name) // the bytes themselves, as ranks have them
+	return len(name) // the bytes themselves, as in ranks
 }
 
-// unknownTokens counts the unknown token. It is nil where the same token has another meaning too,
-// so that nothing tells them apart.
+// unknownTokens counts the unknown token. It returns nil if the same token has another meaning too,
+// so that the two cannot be distinguished.
 func unknownTokens(counts []int64, tok *tokenize.Tokenizer) *int64 {
 	n := new(int64)
 	special := tok.Special()
 	switch unk := special.UNK; {
-	case tok.Family() == "bytelevel-bpe" || unk < 0: // every text has tokens
+	case tok.Family() == "bytelevel-bpe" || unk < 0: // no text is unknown
 	case unk == special.BOS || unk == special.EOS || unk == special.PAD:
 		return nil
 	case unk < len(counts):
@@ -132,9 +132,9 @@ func unknownTokens(counts []int64, tok *tokenize.Tokenizer) *int64 {
 	return n
 }
 
-// countReplaced decodes the rows that hold suspects and counts U+FFFD in them: the text's own, not what a cut through a
-// character looks like. Where that is more than decodeTokens it decodes
-// blocks of rows spread evenly and estimates.
+// countReplaced decodes the rows that contain suspects and counts U+FFFD in them: those of the
+// text, not those from cutting a character. If that takes more than decodeTokens, it decodes evenly
+// spread blocks of rows and estimates the number.
 func countReplaced(ctx context.Context, split *shard.SplitReader, tok *tokenize.Tokenizer, f tokenFigures,
 	limit int64) (int64, bool, error) {
 	if f.suspected == 0 {
@@ -172,7 +172,7 @@ type rowDecoder struct {
 	split    *shard.SplitReader
 	tok      *tokenize.Tokenizer
 	suspects []bool
-	tail     []uint32 // the last ids before the part that is read next, empty where those are unknown
+	tail     []uint32 // the last ids before the next part to read, empty if unknown
 	data     []byte
 	ids      []uint32
 	text     []byte
@@ -181,15 +181,15 @@ type rowDecoder struct {
 // nearIDs is how many ids on each side of a cut can belong to one character.
 const nearIDs = 8
 
-// replaced counts U+FFFD in a row. A character that is cut between this row and the one that was
-// read before it is whole, and none of its parts counts.
+// replaced counts U+FFFD in a row. The parts of a character that is cut between this row and the
+// previous one do not count.
 func (d *rowDecoder) replaced(row int64) (n int64, err error) {
 	var span [1]shard.Span
 	if err := d.split.Locate(span[:], []int64{row}); err != nil {
 		return 0, err
 	}
 	width := d.split.IDWidth()
-	for at := 0; at < int(span[0].Len); { // a very long row is decoded in parts
+	for at := 0; at < int(span[0].Len); { // decode a very long row in parts
 		k := min(maxReadBytes/width, int(span[0].Len)-at)
 		part := shard.Span{Off: span[0].Off + int64(at*width), Shard: span[0].Shard, Len: int32(k)}
 		if d.data, err = d.split.AppendIDs(d.data[:0], []shard.Span{part}); err != nil {
@@ -201,7 +201,7 @@ func (d *rowDecoder) replaced(row int64) (n int64, err error) {
 	return n, nil
 }
 
-// count takes the k ids in d.data.
+// count decodes the k ids in d.data.
 func (d *rowDecoder) count(k, width int) (n int64) {
 	found := false
 	d.ids = d.ids[:0]
@@ -219,7 +219,7 @@ func (d *rowDecoder) count(k, width int) (n int64) {
 		n = d.replacements(d.ids)
 	}
 	if len(d.tail) > 0 && k > 0 && d.suspect(d.tail[len(d.tail)-1]) && d.suspect(d.ids[0]) {
-		// What the two sides hold more when they are decoded apart comes from the cut.
+		// Any surplus when the two sides are decoded separately comes from the cut.
 		head := d.ids[:min(k, nearIDs)]
 		n += d.replacements(slices.Concat(d.tail, head)) - d.replacements(d.tail) - d.replacements(head)
 	}
@@ -255,7 +255,7 @@ func samples(split *shard.SplitReader, tok *tokenize.Tokenizer, n int64) ([]Samp
 
 // pieces decodes ids one by one. Tokens that form a character together make one piece.
 func pieces(tok *tokenize.Tokenizer, ids []uint32) []Piece {
-	const mostTogether = 8 // no character has so many tokens: this is text that holds U+FFFD
+	const mostTogether = 8 // no character has this many tokens: the text contains U+FFFD
 	out := []Piece{}
 	done := "" // the text of ids[:from]
 	for from, i := 0, 0; i < len(ids); i++ {

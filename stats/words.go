@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Headline answers in a sentence what the dataset is and what to do about its padding.
+// Headline returns a sentence that says what the dataset is and what to do about its padding.
 func (r *Report) Headline() string {
 	var rows, tokens int64
 	for _, s := range r.Splits {
@@ -28,12 +28,12 @@ func (r *Report) Headline() string {
 		Percent(best.Waste), Percent(best.Without))
 }
 
-// Loader is the advised setting as a line of Python, and Query as a query of the feed.
+// Loader returns the advised setting as a line of Python, and Query as a query of the feed.
 func (r *Report) Loader() string {
 	return fmt.Sprintf("dsload.Loader(%s, %s)", pythonString(r.Dataset), strings.ReplaceAll(r.parameters(), "&", ", "))
 }
 
-// Query is the advised setting as a query of the feed.
+// Query returns the advised setting as a query of the feed.
 func (r *Report) Query() string { return "/v1/batches?" + r.parameters() }
 
 func (r *Report) parameters() string {
@@ -54,7 +54,8 @@ func (r *Report) parameters() string {
 // pythonString quotes as Python reads it. Go's escapes for printable text are Python's too.
 func pythonString(s string) string { return strconv.QuoteToASCII(s) }
 
-// Names gives each report a short name: the last element of its folder, or the folder where two would have the same.
+// Names returns a short name for each report: the last element of its folder, or the whole folder
+// if two would be equal.
 func Names(reports []*Report) []string {
 	names := make([]string, len(reports))
 	seen := map[string]int{}
@@ -73,7 +74,7 @@ func Names(reports []*Report) []string {
 	return names
 }
 
-// Percent prints a share: one decimal below 10 %.
+// Percent formats a share, with one decimal below 10 %.
 func Percent(x float64) string {
 	switch {
 	case x > 0 && x < 0.0005:
@@ -84,7 +85,7 @@ func Percent(x float64) string {
 	return fmt.Sprintf("%.0f %%", 100*x)
 }
 
-// Rate prints how many of total something is: a count and, unless it is 0, a share that is never rounded to 0.
+// Rate formats n of total: the count and, unless it is 0, a share that is never rounded to 0.
 func Rate(n, total int64) string {
 	if n == 0 || total == 0 {
 		return Count(n)
@@ -97,7 +98,7 @@ func Rate(n, total int64) string {
 	return fmt.Sprintf("%s (%.*f %%)", Count(n), digits, x)
 }
 
-// Count prints a whole number with thousands separated.
+// Count formats an integer with thousands separators.
 func Count(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -106,7 +107,7 @@ func Count(n int64) string {
 	return s
 }
 
-// compact prints a number in three digits or so: 14.2 M.
+// compact formats a number in about three digits: 14.2 M.
 func compact(n int64) string {
 	for _, u := range []struct {
 		size float64

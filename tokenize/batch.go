@@ -19,8 +19,8 @@ type BatchOptions struct {
 // batchStride is how many texts a goroutine takes at once.
 const batchStride = 16
 
-// EncodeBatch encodes texts on several goroutines. Result i is of text i, and nil where
-// Encoder.MaxNormalized refuses the text.
+// EncodeBatch encodes texts on several goroutines. Result i holds the ids of text i; it is nil if
+// o.Encoder.MaxNormalized refuses the text.
 func (t *Tokenizer) EncodeBatch(texts []string, o BatchOptions) [][]uint32 {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)

@@ -9,14 +9,14 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spmodel"
 )
 
-// DecodeOptions says how ids become text.
+// DecodeOptions configures AppendText.
 type DecodeOptions struct {
 	// SkipSpecial leaves special tokens out.
 	SkipSpecial bool
 }
 
-// Decode returns the text of ids, special tokens included. Ids that no token has are left out.
-// Bytes that do not form UTF-8 become U+FFFD.
+// Decode returns the text of ids, special tokens included. Ids without a token are left out. Bytes
+// that do not form UTF-8 become U+FFFD.
 func (t *Tokenizer) Decode(ids []uint32) string {
 	return string(t.AppendText(nil, ids, DecodeOptions{}))
 }
@@ -75,8 +75,8 @@ func (v *tokenSet) appendBytes(dst []byte, ids []uint32, o DecodeOptions) []byte
 	return dst
 }
 
-// appendPieces is SentencePiece's decoding: pieces are joined, U+2581 becomes a space, the one that
-// was put before the text goes.
+// appendPieces decodes as SentencePiece does: it joins the pieces, turns U+2581 into a space and
+// drops the space that was added before the text.
 func (v *tokenSet) appendPieces(dst []byte, ids []uint32, d spec.JoinPieces) []byte {
 	from := len(dst)
 	var run []byte // byte pieces in a row

@@ -7,8 +7,8 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// Details is what programs ask that build on tokenizers: what one is made of, what memory it takes,
-// and the file it came from.
+// Details answers what programs built on tokenizers ask: what a tokenizer is made of, how much
+// memory it takes, and which file it came from.
 type Details struct{ t *Tokenizer }
 
 // Details returns the tokenizer's details.
@@ -16,7 +16,7 @@ func (t *Tokenizer) Details() Details { return Details{t} }
 
 // source is where a tokenizer came from.
 type source struct {
-	fsys fs.FS // nil where there is no file
+	fsys fs.FS // nil if there is no file
 	name string
 	sum  [sha256.Size]byte // of a .tiktoken file
 	data []byte            // the file itself where it was given in memory
@@ -25,9 +25,9 @@ type source struct {
 	spec    *spec.Spec // of ranks
 }
 
-// File gives the file that the tokenizer was read from, to be copied next to what it made, and the
-// name under which Load finds it in a folder: tokenizer.json, tokenizer.tiktoken or
-// tokenizer.model. data is nil where there is no file or where it has changed since.
+// File returns the file that the tokenizer was read from, so that it can be kept next to its
+// output, and the name under which Load finds it in a folder: tokenizer.json, tokenizer.tiktoken or
+// tokenizer.model. data is nil if there is no file or where it has changed since.
 func (d Details) File() (name string, data []byte) {
 	s := &d.t.source
 	if s.data != nil {
@@ -54,16 +54,17 @@ func (t *Tokenizer) isFile(b []byte) bool {
 	return sha256.Sum256(b) == t.source.sum
 }
 
-// ResidentBytes estimates the memory of the tokenizer's tables, without encoders.
+// ResidentBytes estimates the memory of the tokenizer's tables in bytes, without encoders.
 func (d Details) ResidentBytes() int64 { return d.t.pipeline.ResidentBytes() + d.t.tokens.bytes() }
 
-// EncoderBytes is the most that an Encoder with these options holds between calls.
+// EncoderBytes returns the most bytes that an Encoder with these options holds between calls.
 func (d Details) EncoderBytes(o EncoderOptions) int64 {
 	o = o.withDefaults()
 	return d.t.pipeline.EncoderBytes(o.CacheBytes, o.MaxNormalized)
 }
 
-// Components names what a tokenizer is made of, in the words of its file; "" where there is none.
+// Components names what a tokenizer is made of, in the words of its file. An absent component is
+// "".
 type Components struct {
 	Normalizer    string `json:"normalizer,omitempty"`
 	PreTokenizer  string `json:"pre_tokenizer,omitempty"`
@@ -89,7 +90,7 @@ type Description struct {
 	Warnings      []string   `json:"warnings,omitempty"`
 }
 
-// Describe sums the tokenizer up.
+// Describe returns a summary of the tokenizer.
 func (d Details) Describe() Description {
 	t := d.t
 	return Description{

@@ -12,26 +12,26 @@
 //
 // # Which call
 //
-// Encode and Decode are for a text now and then, EncodeBatch for many at once. A program that
-// streams text keeps an Encoder for each goroutine and appends to slices of its own, which
-// allocates nothing. AppendTokensOffsets says where each token lies in its text.
+// Encode and Decode suit an occasional text, EncodeBatch many at once. A program that streams text
+// keeps an Encoder for each goroutine and appends to slices of its own, which allocates nothing.
+// AppendTokensOffsets also returns where each token lies in its text.
 //
 // # Ownership and concurrency
 //
 // A Tokenizer is immutable and safe for concurrent use. An Encoder belongs to one goroutine; it
-// owns a cache of fixed size and scratch buffers, and it allocates nothing in steady state. Text
-// passed in is never kept.
+// owns a cache of fixed size and scratch buffers, and it allocates nothing in steady state. It
+// never keeps the text passed in.
 //
 // # Invariants
 //
 //	I1  Equal text gives equal ids, whatever was encoded before and whatever the cache's size.
-//	I2  A document cut at positions that SafeCut names gives, piece by piece, the ids of the whole.
-//	I3  Files are untrusted: bad ones give an error that names the place; memory is bounded by
-//	    the file's size, and by Options.MaxMemory.
-//	I4  A component that is not understood is an error that names it, and a member that has no
-//	    effect a warning: never a silent difference.
+//	I2  A document cut at positions that SafeCut returns gives, piece by piece, the ids of the
+//	    whole.
+//	I3  Files are untrusted: a bad one gives an error that says where; memory is bounded by the
+//	    file's size and by Options.MaxMemory.
+//	I4  An unknown component gives an error that names it, and a member without effect gives a
+//	    warning: ids never differ silently.
 //
-// Text is UTF-8. Ill-formed parts are treated as one U+FFFD for each maximal ill-formed subpart,
-// which is what Python's errors="replace" yields, except where the split works on bytes (see
-// docs/tokenization.md).
+// Text is UTF-8. Each maximal ill-formed subpart counts as one U+FFFD, as with Python's
+// errors="replace", except where the split works on bytes (see docs/tokenization.md).
 package tokenize

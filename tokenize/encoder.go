@@ -10,7 +10,7 @@ import (
 // pooledCacheBytes is the size of the caches of the encoders that Tokenizer.Encode keeps.
 const pooledCacheBytes = 1 << 20
 
-// DefaultCacheBytes is the size of an Encoder's cache where EncoderOptions says nothing.
+// DefaultCacheBytes is the default of EncoderOptions.CacheBytes.
 const DefaultCacheBytes = 8 << 20
 
 // EncoderOptions configures an Encoder. No field changes the ids.
@@ -18,14 +18,14 @@ type EncoderOptions struct {
 	// CacheBytes is the size of the cache in bytes (default 8 MiB). Negative: the smallest that
 	// works.
 	CacheBytes int
-	// MaxNormalized bounds the bytes that a normalizer may make of one text, so that a file that
-	// multiplies text cannot use up memory; a text is always allowed three times its own length.
-	// What passes it gets no ids, and Encoder.Err says so. 0: no bound.
+	// MaxNormalized bounds the bytes that a normalizer may make of one text, so that a tokenizer
+	// file that multiplies text cannot use up memory. A text may always grow to three times its
+	// length. A text beyond the bound gets no ids, and Encoder.Err says so. 0 means no bound.
 	MaxNormalized int
 }
 
-// leastExpansion is the part of a text's length that a normalizer may always make of it: a space
-// that becomes U+2581 takes three bytes.
+// leastExpansion is how many times its length a text may always grow to: a space that becomes
+// U+2581 takes three bytes.
 const leastExpansion = 3
 
 func (o EncoderOptions) withDefaults() EncoderOptions {
@@ -38,7 +38,7 @@ func (o EncoderOptions) withDefaults() EncoderOptions {
 	return o
 }
 
-// ErrExpansion reports that a normalizer makes more of a text than EncoderOptions.MaxNormalized
+// ErrExpansion reports that a normalizer makes a text longer than EncoderOptions.MaxNormalized
 // allows.
 var ErrExpansion = errors.New("normalized text too long")
 
@@ -58,9 +58,8 @@ func (t *Tokenizer) NewEncoder(o EncoderOptions) *Encoder {
 	return &Encoder{t: t, enc: t.pipeline.NewEncoder(o.CacheBytes), max: o.MaxNormalized}
 }
 
-// AppendTokens appends the ids of a whole document to dst. No special tokens are put around it;
-// special tokens written in the text are recognized, as Hugging Face does with
-// add_special_tokens=False.
+// AppendTokens appends the ids of a whole document to dst. It adds no special tokens; those written
+// in the text are recognized, as Hugging Face does with add_special_tokens=False.
 func (e *Encoder) AppendTokens(dst []uint32, text []byte) []uint32 {
 	return e.AppendPiece(dst, text, Piece{First: true, Last: true})
 }
@@ -68,8 +67,7 @@ func (e *Encoder) AppendTokens(dst []uint32, text []byte) []uint32 {
 // Piece says where in its document a piece lies. A whole document is both first and last.
 type Piece struct{ First, Last bool }
 
-// AppendPiece appends the ids of one piece of a document that was cut at positions given by
-// Tokenizer.SafeCut.
+// AppendPiece appends the ids of one piece of a document that was cut where Tokenizer.SafeCut says.
 func (e *Encoder) AppendPiece(dst []uint32, text []byte, p Piece) []uint32 {
 	limit := 0
 	if e.max > 0 {
@@ -78,22 +76,21 @@ func (e *Encoder) AppendPiece(dst []uint32, text []byte, p Piece) []uint32 {
 	from := len(dst)
 	dst, ok := e.enc.AppendPiece(dst, text, p.First, p.Last, limit)
 	if !ok {
-		e.err = fmt.Errorf("%w: the normalizer makes more than %d bytes of a text of %d", ErrExpansion, limit, len(text))
+		e.err = fmt.Errorf("%w: the normalizer turns %[3]d bytes into more than %[2]d", ErrExpansion, limit, len(text))
 		return dst[:from]
 	}
 	e.err = nil
 	return dst
 }
 
-// Err returns why the last text was given no ids: an error that wraps ErrExpansion. It is nil where
+// Err returns why the last text got no ids: an error that wraps ErrExpansion. It is always nil if
 // MaxNormalized is 0.
 func (e *Encoder) Err() error { return e.err }
 
-// keptScratch is the most, in bytes of text, that an Encoder keeps of its scratch buffers between
-// texts.
+// keptScratch bounds the scratch buffers that an Encoder keeps between texts, in bytes of text.
 const keptScratch = 1 << 20
 
-// encode returns the ids of a text in a slice of their own, nil where Err says why.
+// encode returns the ids of a text in a new slice, or nil if Encoder.Err says why.
 func (e *Encoder) encode(text string, specials bool) []uint32 {
 	e.text = append(e.text[:0], text...)
 	e.ids = e.ids[:0]

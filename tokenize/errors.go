@@ -8,30 +8,31 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// The kinds of errors of a tokenizer file. The error that wraps one names the part of the file.
+// The kinds of errors in a tokenizer file. The error that wraps one of them names the part of the
+// file.
 var (
 	// ErrUnsupported: the file asks for something that is not implemented.
 	ErrUnsupported = spec.ErrUnsupported
 	// ErrFormat: the file is not what it claims to be.
 	ErrFormat = spec.ErrFormat
-	// ErrTooLarge: the file passes a limit, Options.MaxMemory or that of a single component.
+	// ErrTooLarge: the file exceeds a limit, Options.MaxMemory or that of a single component.
 	ErrTooLarge = spec.ErrTooLarge
 	// ErrMemory: the limit is Options.MaxMemory. It wraps ErrTooLarge.
 	ErrMemory = spec.ErrMemory
-	// ErrFolder: a folder is named that does not hold exactly one tokenizer.
+	// ErrFolder: the folder does not hold exactly one tokenizer.
 	ErrFolder = errors.New("the folder holds")
-	// ErrPattern: a .tiktoken file needs Options.Pattern, or the pattern given is none.
+	// ErrPattern: a .tiktoken file needs Options.Pattern, or the given pattern is not valid.
 	ErrPattern = spec.ErrPattern
 )
 
-// FileError is a problem in a tokenizer file: where it was found, and why.
+// FileError is a problem in a tokenizer file: where it is and what it is.
 type FileError struct {
 	File   string // path, or "" for data in memory
-	Offset int64  // byte offset, -1 where none is known
+	Offset int64  // byte offset, -1 if none is known
 	Err    error
 }
 
-// Error says file, byte and reason in one line.
+// Error returns file, byte and reason in one line.
 func (e *FileError) Error() string {
 	s := "tokenizer"
 	if e.File != "" {
@@ -43,10 +44,10 @@ func (e *FileError) Error() string {
 	return s + ": " + e.Err.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// inFile puts a file's name and the place into an error.
+// inFile adds a file's name and the byte offset to an error.
 func inFile(file string, err error) error {
 	out := &FileError{File: file, Offset: -1, Err: err}
 	var at *jsonx.Error

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxFileBytes bounds tokenizer files: the largest in use have about 35 MB.
+	// maxFileBytes bounds tokenizer files: the largest in use are about 35 MB.
 	maxFileBytes = 512 << 20
 
 	jsonName          = "tokenizer.json"
@@ -27,24 +27,24 @@ const (
 	sentencePieceName = "tokenizer.model"
 )
 
-// Options says how a tokenizer is read. The zero value reads any file that says itself what it is.
+// Options configures how a tokenizer is read. The zero value reads any file that describes itself.
 type Options struct {
-	// Pattern is the split of a .tiktoken file, as in Ranks; other files have their own. Empty:
-	// found by the number of ranks.
+	// Pattern is the split of a .tiktoken file, as in Ranks; other files hold theirs. If empty, it
+	// is found by the number of ranks.
 	Pattern string
-	// Special maps special tokens of a .tiktoken file to their ids. Nil: those of a known
-	// vocabulary.
+	// Special maps special tokens of a .tiktoken file to their ids. If nil, a known vocabulary's
+	// are taken.
 	Special map[string]uint32
-	// MaxMemory bounds the bytes that loading takes at once, the file included. Files that would
-	// need more are refused with an error that wraps ErrMemory, by their size before they are read.
-	// 0 is no limit.
+	// MaxMemory bounds the bytes that loading takes at once, the file included. A file that needs
+	// more is refused with an error that wraps ErrMemory; a file that is larger by itself is not
+	// even read. 0 means no limit.
 	MaxMemory int64
-	// Name is what the tokenizer is called. Empty: after its folder or file.
+	// Name is the tokenizer's name. If empty, it is that of its folder or file.
 	Name string
 }
 
 // Load reads a tokenizer from a folder with a tokenizer.json (or else one .model or .tiktoken
-// file), or from such a file. What a file is, its content decides, not its name. Errors are
+// file), or from such a file. The file's content decides its format, not its name. Errors are
 // *FileError.
 func Load(path string) (*Tokenizer, error) { return LoadWith(path, Options{}) }
 
@@ -68,7 +68,7 @@ func LoadWith(path string, o Options) (*Tokenizer, error) {
 	if o.Name != "" {
 		t.name = o.Name
 	}
-	if t.name == "" { // a tokenizer.json is called after its folder
+	if t.name == "" { // a tokenizer.json is named after its folder
 		t.name = filepath.Base(path)
 		if whole, err := filepath.Abs(dir); err == nil {
 			t.name = filepath.Base(whole)
@@ -86,8 +86,8 @@ func LoadFS(fsys fs.FS, name string) (*Tokenizer, error) {
 	return t, err
 }
 
-// loadFS reads name in fsys, which errors place in dir. The tokenizer of a tokenizer.json has no
-// name yet.
+// loadFS reads name in fsys; errors show it below dir. It does not name the tokenizer of a
+// tokenizer.json.
 func loadFS(fsys fs.FS, name, dir string, o Options) (*Tokenizer, error) {
 	file, err := findFile(fsys, name)
 	if err != nil {
@@ -106,15 +106,15 @@ func loadFS(fsys fs.FS, name, dir string, o Options) (*Tokenizer, error) {
 		t.name = ""
 	}
 	t.source.fsys, t.source.name = fsys, file
-	if t.fileName == tiktokenName { // whose fingerprint is not that of the file
+	if t.fileName == tiktokenName { // its fingerprint is not the file's hash
 		t.source.sum = sha256.Sum256(data)
 	}
 	t.readSpecial(fsys, path.Dir(file))
 	return t, nil
 }
 
-// findFile returns the tokenizer file that name means: itself, or the one in the folder of that
-// name.
+// findFile returns the tokenizer file that name stands for: name itself, or the file in that
+// folder.
 func findFile(fsys fs.FS, name string) (string, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil || !info.IsDir() {
@@ -144,8 +144,8 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	return "", fmt.Errorf("%w several tokenizers: %s; name one", ErrFolder, strings.Join(found, ", "))
 }
 
-// readLimited reads a file of at most limit bytes, whatever its size claims to be. A file that is
-// known to be larger is not read at all.
+// readLimited reads a file of at most limit bytes, whatever size it claims. A file that claims more
+// is not read at all.
 func readLimited(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -185,7 +185,7 @@ func readLimited(fsys fs.FS, name string, limit int64) ([]byte, error) {
 }
 
 // Parse reads a tokenizer.json, .tiktoken ranks or a SentencePiece .model in memory; its content
-// decides what it is. data is kept for Details.File; the caller must not change it. Errors are
+// decides which. data is kept for Details.File; the caller must not change it. Errors are
 // *FileError.
 func Parse(data []byte, o Options) (*Tokenizer, error) {
 	t, err := parse(data, o, spec.NewMeter(o.MaxMemory))
@@ -196,7 +196,7 @@ func Parse(data []byte, o Options) (*Tokenizer, error) {
 	return t, nil
 }
 
-// parse is Parse without the place in errors.
+// parse is Parse without a byte offset in errors.
 func parse(data []byte, o Options, mem *spec.Meter) (*Tokenizer, error) {
 	s, err := readSpec(data, o, mem)
 	if err != nil {
@@ -209,7 +209,7 @@ func parse(data []byte, o Options, mem *spec.Meter) (*Tokenizer, error) {
 	return t, err
 }
 
-// readSpec recognizes what a file is and reads it.
+// readSpec recognizes a file's format and reads it.
 func readSpec(data []byte, o Options, mem *spec.Meter) (*spec.Spec, error) {
 	if err := mem.Take(int64(len(data)), "the file"); err != nil {
 		return nil, err

@@ -7,24 +7,24 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/pipeline"
 )
 
-// Offset is where a token lies in its text, in bytes: text[Start:End]. What a normalizer or a
-// pre-tokenizer put in lies where the character does that it was put beside.
+// Offset is where a token lies in its text, in bytes: text[Start:End]. A character that a
+// normalizer or a pre-tokenizer inserted has the offsets of its neighbour in the text.
 type Offset struct{ Start, End int }
 
-// offsets is what AppendTokensOffsets needs, made at the first call.
+// offsets is what AppendTokensOffsets needs. Its first call fills it.
 type offsets struct {
 	once sync.Once
 	from *pipeline.Offsets
 	err  error
 }
 
-// AppendTokensOffsets appends the ids of a text to ids, as Encoder.AppendTokens does, and where
-// each of them lies in the text to offsets. The offsets are those of Hugging Face's library, in
-// bytes. It is much slower than an Encoder, and the first call reads the tokenizer's file again. It
-// is safe for concurrent use.
+// AppendTokensOffsets appends the ids of a text to ids, as Encoder.AppendTokens does, and the
+// position of each in the text to the second slice. The offsets are those of Hugging Face's
+// library, in bytes. It is much slower than an Encoder, and the first call reads the tokenizer's
+// file again. It is safe for concurrent use.
 //
-// Errors wrap ErrUnsupported for a SentencePiece .model and for tokenizers without a file,
-// ErrFormat where the file has changed since.
+// Errors wrap ErrUnsupported for a SentencePiece .model and for tokenizers without a file, and
+// ErrFormat if the file has changed since it was loaded.
 func (t *Tokenizer) AppendTokensOffsets(ids []uint32, to []Offset, text []byte) ([]uint32, []Offset, error) {
 	t.offsets.once.Do(func() { t.offsets.from, t.offsets.err = t.newOffsets() })
 	if t.offsets.err != nil {
@@ -41,7 +41,7 @@ func (t *Tokenizer) AppendTokensOffsets(ids []uint32, to []Offset, text []byte) 
 }
 
 func (t *Tokenizer) newOffsets() (*pipeline.Offsets, error) {
-	if t.source.spec != nil { // of ranks, whose tables are kept anyway
+	if t.source.spec != nil { // ranks: their tables are kept anyway
 		return pipeline.NewOffsets(t.source.spec, t.pipeline)
 	}
 	data := t.source.data

@@ -6,29 +6,29 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/tiktoken"
 )
 
-// Ranks describes a byte-level BPE by its ranks, as tiktoken does: a merge's priority is the rank
-// of its result.
+// Ranks describes a byte-level BPE by its ranks, as tiktoken does: the rank of a merge's result is
+// its priority.
 type Ranks struct {
 	// Name is what Tokenizer.Name returns.
 	Name string
-	// Pattern is the split: one of PatternNames, or a regular expression in Oniguruma's syntax,
-	// between whose matches text is kept as pieces of its own. An empty Pattern is found by the
-	// number of ranks.
+	// Pattern is the split: one of PatternNames, or a regular expression in Oniguruma's syntax, in
+	// which text between matches forms pieces too. If empty, it is found by the number of ranks.
 	Pattern string
-	// Tokens holds the bytes of each rank; nil where a rank is not used. FromRanks does not keep it.
+	// Tokens holds the bytes of each rank; nil if a rank is not used. FromRanks does not keep it.
 	Tokens [][]byte
-	// Special maps special tokens to their ids. Nil: those that the pattern's vocabularies have.
+	// Special maps special tokens to their ids. If nil, those of the pattern's known vocabularies
+	// are taken.
 	Special map[string]uint32
-	// MaxMemory bounds the bytes that the tables take while they are made, the tokens included, as
-	// in Options.
+	// MaxMemory bounds the bytes that the tables take while they are built, tokens included, as in
+	// Options.
 	MaxMemory int64
 }
 
 // PatternNames lists the split patterns that have a name.
 func PatternNames() []string { return known.PatternNames() }
 
-// FromRanks makes a tokenizer of ranks in memory. Errors wrap ErrFormat, ErrUnsupported, ErrPattern
-// or ErrTooLarge.
+// FromRanks returns a tokenizer for ranks in memory. Errors wrap ErrFormat, ErrUnsupported,
+// ErrPattern or ErrTooLarge.
 func FromRanks(r Ranks) (*Tokenizer, error) {
 	mem := spec.NewMeter(r.MaxMemory)
 	var text int64

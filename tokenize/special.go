@@ -11,7 +11,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// Special holds the ids of well-known special tokens; -1 where a tokenizer has none.
+// Special holds the ids of well-known special tokens, -1 for those that a tokenizer lacks.
 type Special struct {
 	BOS  int `json:"bos"`
 	EOS  int `json:"eos"`
@@ -24,7 +24,7 @@ type Special struct {
 
 func noSpecial() Special { return Special{-1, -1, -1, -1, -1, -1, -1} }
 
-// wellKnown lists the names under which special tokens usually go, in order of preference.
+// wellKnown lists the usual names of special tokens, in order of preference.
 var wellKnown = []struct {
 	field func(*Special) *int
 	names []string
@@ -38,7 +38,7 @@ var wellKnown = []struct {
 	{func(s *Special) *int { return &s.MASK }, []string{"[MASK]", "<mask>"}},
 }
 
-// findWellKnown fills what is missing by name.
+// findWellKnown looks up by name what is still missing.
 func (t *Tokenizer) findWellKnown() {
 	for _, w := range wellKnown {
 		f := w.field(&t.special)
@@ -50,7 +50,7 @@ func (t *Tokenizer) findWellKnown() {
 	}
 }
 
-// findSpecial finds the special tokens by the model, the post-processor and well-known names.
+// findSpecial finds the special tokens from the model, the post-processor and well-known names.
 func (t *Tokenizer) findSpecial(s *spec.Spec) {
 	t.special.UNK = spec.UnknownID(s.Model)
 	if s.Around.CLS >= 0 {
@@ -62,7 +62,7 @@ func (t *Tokenizer) findSpecial(s *spec.Spec) {
 	}
 }
 
-// firstSplit returns the pattern by which ranks are split.
+// firstSplit returns the pattern that splits text for a model of ranks.
 func firstSplit(s *spec.Spec) (pattern string, ok bool) {
 	if _, ok := s.Model.(*spec.Ranks); !ok {
 		return "", false
@@ -71,9 +71,9 @@ func firstSplit(s *spec.Spec) (pattern string, ok bool) {
 	return split.Pattern.Text, ok
 }
 
-// readSpecial reads special_tokens_map.json and tokenizer_config.json beside a tokenizer, which
-// take precedence. A file that cannot be read or understood gives a warning: nothing about the ids
-// of text depends on it.
+// readSpecial reads special_tokens_map.json and tokenizer_config.json next to a tokenizer; they
+// take precedence. A file that cannot be read gives only a warning, since the ids of text do not
+// depend on it.
 func (t *Tokenizer) readSpecial(fsys fs.FS, dir string) {
 	for _, name := range []string{"special_tokens_map.json", "tokenizer_config.json"} {
 		data, err := readLimited(fsys, path.Join(dir, name), maxConfigBytes)
@@ -89,7 +89,7 @@ func (t *Tokenizer) readSpecial(fsys fs.FS, dir string) {
 	}
 }
 
-// maxConfigBytes bounds the small files next to a tokenizer.
+// maxConfigBytes bounds each file that readSpecial reads.
 const maxConfigBytes = 16 << 20
 
 func (t *Tokenizer) specialFrom(data []byte) error {

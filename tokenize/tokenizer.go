@@ -12,7 +12,7 @@ type Tokenizer struct {
 	name        string
 	family      string
 	fingerprint string
-	fileName    string // under which a folder keeps a copy of the file
+	fileName    string // the name of a copy of the file
 	names       spec.Names
 	warnings    []string
 	source      source
@@ -25,7 +25,7 @@ type Tokenizer struct {
 	offsets     offsets
 }
 
-// newTokenizer makes a tokenizer of what a file says.
+// newTokenizer returns the tokenizer that s describes.
 func newTokenizer(s *spec.Spec, mem *spec.Meter) (*Tokenizer, error) {
 	p, err := pipeline.New(s, pipeline.Options{Meter: mem})
 	if err != nil {
@@ -43,47 +43,49 @@ func newTokenizer(s *spec.Spec, mem *spec.Meter) (*Tokenizer, error) {
 	return t, nil
 }
 
-// Name is how the tokenizer calls itself: the folder or file it came from, or the built-in name.
+// Name returns the tokenizer's name: its folder or file, or its built-in name.
 func (t *Tokenizer) Name() string { return t.name }
 
-// Family is one of "bytelevel-bpe", "sentencepiece-bpe", "bpe", "wordpiece", "unigram", "wordlevel".
+// Family returns one of "bytelevel-bpe", "sentencepiece-bpe", "bpe", "wordpiece", "unigram",
+// "wordlevel".
 func (t *Tokenizer) Family() string { return t.family }
 
-// Fingerprint is the hex SHA-256 of what determines the ids: two tokenizers with equal fingerprints
-// give equal ids.
+// Fingerprint returns the hex SHA-256 of what determines the ids: tokenizers with equal
+// fingerprints give equal ids.
 func (t *Tokenizer) Fingerprint() string { return t.fingerprint }
 
-// Warnings lists parts of the file that were read and left without effect, such as a truncation
-// block.
+// Warnings lists the parts of the file that have no effect, such as a truncation block.
 func (t *Tokenizer) Warnings() []string { return t.warnings }
 
-// Prefix is what the post-processor puts before a single sequence. The caller must not change it.
+// Prefix returns the ids that the post-processor puts before a single sequence. The caller must not
+// change them.
 func (t *Tokenizer) Prefix() []uint32 { return t.around.Prefix }
 
-// Suffix is what the post-processor puts after a single sequence. The caller must not change it.
+// Suffix returns the ids that the post-processor puts after a single sequence. The caller must not
+// change them.
 func (t *Tokenizer) Suffix() []uint32 { return t.around.Suffix }
 
-// Special gives the ids of well-known special tokens.
+// Special returns the ids of well-known special tokens.
 func (t *Tokenizer) Special() Special { return t.special }
 
-// VocabSize is the largest id plus one, added tokens included.
+// VocabSize returns the largest id plus one, added tokens included.
 func (t *Tokenizer) VocabSize() int { return t.tokens.numIDs }
 
-// Token gives the token's text as the vocabulary writes it, false for ids that no token has.
+// Token returns the token as the vocabulary writes it, and false for ids without a token.
 func (t *Tokenizer) Token(id uint32) (string, bool) { return t.tokens.token(id) }
 
-// ID gives the id of a token written as in the vocabulary, added tokens first.
+// ID returns the id of a token written as in the vocabulary, added tokens first.
 func (t *Tokenizer) ID(token string) (uint32, bool) { return t.tokens.id(token) }
 
-// Encode returns the ids of a text. Special tokens written in the text are recognized; none are put
-// around it.
+// Encode returns the ids of a text. It adds no special tokens; those written in the text are
+// recognized.
 //
 // It takes an Encoder from a pool. A program that encodes many texts keeps one Encoder for each
-// goroutine instead, which allocates nothing, or gives them to EncodeBatch.
+// goroutine instead, which allocates nothing, or calls EncodeBatch.
 func (t *Tokenizer) Encode(text string) []uint32 { return t.encode(text, false) }
 
-// EncodeWithSpecials is Encode with the special tokens that the tokenizer puts around a text, such
-// as [CLS] and [SEP].
+// EncodeWithSpecials is Encode with the special tokens that the tokenizer adds to a text, such as
+// [CLS] and [SEP].
 func (t *Tokenizer) EncodeWithSpecials(text string) []uint32 { return t.encode(text, true) }
 
 func (t *Tokenizer) encode(text string, specials bool) []uint32 {
@@ -95,8 +97,8 @@ func (t *Tokenizer) encode(text string, specials bool) []uint32 {
 	return enc.encode(text, specials)
 }
 
-// SafeCut returns the largest known n <= len(text) such that for every continuation of text,
-// encoding text[:n] as a piece that is not the last and the rest as a piece that is not the first
-// gives the ids of the whole. It returns 0 where no such position is known. text must begin where a
-// document or an earlier safe cut does.
+// SafeCut returns the largest known n <= len(text) at which a document that begins with text can be
+// cut: whatever follows, encoding text[:n] as a piece that is not the last and the rest as a piece
+// that is not the first gives the ids of the whole. It returns 0 if it knows none. text must begin
+// where a document does or at an earlier safe cut.
 func (t *Tokenizer) SafeCut(text []byte) int { return t.pipeline.SafeCut(text) }

@@ -10,7 +10,7 @@ type tokenSet struct {
 	*vocab.Table
 	added   map[string]uint32
 	addedR  map[uint32]string
-	decoded map[uint32]string // what stands for an added token in decoded text, where that is not its content
+	decoded map[uint32]string // decoded text of the added tokens whose content differs
 	special map[string]bool
 	numIDs  int
 }
@@ -52,7 +52,7 @@ func (v *tokenSet) id(token string) (uint32, bool) {
 	return v.ID([]byte(token))
 }
 
-// addedEntryBytes is what an added token takes in the three maps, at their emptiest.
+// addedEntryBytes is the memory of an added token in the three maps, at their lowest load.
 const addedEntryBytes = 184
 
 func (v *tokenSet) bytes() int64 {

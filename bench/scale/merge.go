@@ -17,8 +17,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// mergeCommand measures a merge of made-up parts. The manifests of the parts are real files; the
-// shards that they list are one small file under as many names.
+// mergeCommand measures a merge of made-up parts. The manifests of the parts are real files; all
+// shards that they list are one small file.
 func mergeCommand(args []string, out io.Writer) error {
 	f := flag.NewFlagSet("merge", flag.ContinueOnError)
 	dir := f.String("dir", "", "an empty folder for the parts")
@@ -57,7 +57,7 @@ func mergeCommand(args []string, out io.Writer) error {
 	return nil
 }
 
-// peak is the most memory that the process has had.
+// peak returns the peak memory of the process.
 func peak() string {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -38,20 +38,20 @@ func main() {
 	}
 }
 
-// A scenario is a build and what it runs on. Rates are measured elsewhere; docs/scale.md says where.
+// A scenario is a build and the machines for it. docs/scale.md says where its rates were measured.
 type scenario struct {
 	textBytes, tokens float64
 	partitions, nodes int
 	cores             int
 	bytesPerCore      float64 // of text a second, tokenized and written
-	scanBytes         float64 // of text a second that the plan reads, the whole machine
-	storeBytes        float64 // a second that the shared storage gives to all nodes together
+	scanBytes         float64 // of text per second that the plan reads, on the whole machine
+	storeBytes        float64 // per second that the shared storage gives all nodes together
 	uptimeHours       float64 // mean time until a node is preempted
-	replaceMinutes    float64 // until another node takes its place
+	replaceMinutes    float64 // until another node replaces it
 	slowShare         float64 // of the nodes that are slow
 	slowFactor        float64 // how much slower
-	stragglerFactor   float64 // a partition is started again after so many times the median; 0 never
-	resumes           bool    // a partition goes on from its last checkpoint
+	stragglerFactor   float64 // a partition gets a second attempt after this many times the median; 0 means never
+	resumes           bool    // a partition continues from its last checkpoint
 	dollarsPerHour    float64 // a node
 	shardBytes        float64
 	idBytes           float64
@@ -99,7 +99,7 @@ type result struct {
 	nodeHours, lostHours              float64
 	preempted, twins                  int
 	shards                            float64
-	store                             bool // the storage is what limits the nodes
+	store                             bool // the storage limits the nodes
 }
 
 // An event is the end of an attempt at a partition, by success or by the loss of the node.
@@ -124,7 +124,7 @@ func (e *events) Pop() any {
 	return last
 }
 
-// simulation is a build under way.
+// simulation is a running build.
 type simulation struct {
 	scenario
 	rnd     *rand.Rand
@@ -146,7 +146,7 @@ type simulation struct {
 func simulate(s scenario) result {
 	m := &simulation{scenario: s, rnd: rand.New(rand.NewPCG(s.seed, 1))}
 	m.rate = s.bytesPerCore * float64(s.cores)
-	// A byte of text is read once, and its ids are written: all of it passes the storage.
+	// Each byte of text is read once and its ids are written once, all through the storage.
 	perByte := 1 + s.tokens*s.idBytes/s.textBytes
 	if share := s.storeBytes / float64(s.nodes) / perByte; share < m.rate {
 		m.rate, m.result.store = share, true
@@ -173,7 +173,7 @@ func simulate(s scenario) result {
 		}
 		m.idle = append(m.idle, e.node)
 		if m.done[e.partition] {
-			continue // its twin was faster
+			continue // another attempt was faster
 		}
 		m.done[e.partition] = true
 		finished++
@@ -182,13 +182,13 @@ func simulate(s scenario) result {
 	return m.total()
 }
 
-// arrive is a new machine in the place of a node.
+// arrive replaces a node with a new machine.
 func (m *simulation) arrive(node int) {
 	m.slow[node] = m.rnd.Float64() < m.slowShare
 	m.dies[node] = m.now + m.rnd.ExpFloat64()*m.uptimeHours*3600
 }
 
-// lose takes a node away in the middle of a partition.
+// lose removes a node in the middle of a partition.
 func (m *simulation) lose(e event) {
 	m.result.preempted++
 	worked := m.now - e.started
@@ -216,7 +216,7 @@ func (m *simulation) speed(node int) float64 {
 	return m.rate
 }
 
-// schedule gives every idle node a partition, and those that are left a second attempt at one that
+// schedule gives every idle node a partition, or, if none is left, a second attempt at one that
 // takes long.
 func (m *simulation) schedule() {
 	for len(m.idle) > 0 {
@@ -228,7 +228,7 @@ func (m *simulation) schedule() {
 	}
 }
 
-// start gives a node something to do from a moment on, and reports whether there is something.
+// start gives a node work from a moment on, and reports whether there was any.
 func (m *simulation) start(node int, at float64) bool {
 	partition := -1
 	if len(m.waiting) > 0 {
@@ -242,7 +242,7 @@ func (m *simulation) start(node int, at float64) bool {
 	m.running[partition]++
 	left := m.left[partition]
 	if m.running[partition] > 1 {
-		left = m.textBytes / float64(m.partitions) // a twin begins at the beginning
+		left = m.textBytes / float64(m.partitions) // a second attempt starts from the beginning
 		m.result.twins++
 	}
 	end := at + left/m.speed(node)
@@ -254,7 +254,8 @@ func (m *simulation) start(node int, at float64) bool {
 	return true
 }
 
-// straggler is the partition that has run longest alone and too long, -1 where there is none.
+// straggler returns the partition with a single attempt that has run longest, if that is too long,
+// else -1.
 func (m *simulation) straggler() int {
 	if m.stragglerFactor == 0 || len(m.took) < m.partitions/2 {
 		return -1
@@ -271,7 +272,7 @@ func (m *simulation) straggler() int {
 	return best
 }
 
-// total adds up what the build took, with its plan and its merge.
+// total returns the result with the times of the plan and the merge.
 func (m *simulation) total() result {
 	r := m.result
 	r.buildHours = m.now / 3600
@@ -283,11 +284,11 @@ func (m *simulation) total() result {
 	return r
 }
 
-// mergeSecondsPerShard is what `merge --quick` takes for a shard on network storage: a few round
+// mergeSecondsPerShard is the time of `merge --quick` per shard on network storage: a few round
 // trips of a millisecond, on 16 workers.
 const mergeSecondsPerShard = 4e-3 / 16
 
-// manifestBytesPerShard is a line of the manifest.
+// manifestBytesPerShard is the length of a shard's line in the manifest.
 const manifestBytesPerShard = 240
 
 func (r result) print(out io.Writer, s scenario) {

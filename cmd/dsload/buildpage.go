@@ -337,7 +337,7 @@ func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 	}
 }
 
-// left is the time that is left, in seconds, from the progress of the last leftSpan; nil where that
+// left is the time that is left, in seconds, from the progress of the last leftSpan; nil if that
 // does not say.
 func (p *buildPage) left(d *build.Details) *float64 {
 	from, to, ok := p.since(leftSpan)

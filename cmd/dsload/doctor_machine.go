@@ -24,7 +24,7 @@ type machine struct {
 	Processors    int              `json:"processors"` // available to this process
 	Memory        int64            `json:"memory_bytes,omitempty"`
 	Available     int64            `json:"memory_available_bytes,omitempty"`
-	CgroupLimit   int64            `json:"cgroup_memory_bytes,omitempty"` // 0 where there is none
+	CgroupLimit   int64            `json:"cgroup_memory_bytes,omitempty"` // 0 if there is none
 	SharedMemory  *space           `json:"shared_memory,omitempty"`
 	Disk          *space           `json:"disk,omitempty"`
 	DiskSpeed     float64          `json:"disk_write_mb_per_s,omitempty"`
@@ -49,7 +49,7 @@ type space struct {
 type python struct {
 	Path    string `json:"path"`
 	Version string `json:"version,omitempty"`
-	Torch   string `json:"torch,omitempty"` // its version; "" where it is not installed
+	Torch   string `json:"torch,omitempty"` // its version; "" if it is not installed
 	Error   string `json:"error,omitempty"`
 }
 
@@ -156,11 +156,11 @@ print(".".join(map(str, sys.version_info[:3])))
 try: print(m.version("torch"))
 except m.PackageNotFoundError: print()`
 
-// findPython asks the interpreter of the active environment, or python3 on PATH; nil where there is none.
+// findPython asks the interpreter of the active environment, or python3 on PATH; nil if there is none.
 func findPython(ctx context.Context) *python {
 	path := ""
 	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
-		path, _ = exec.LookPath(filepath.Join(env, "bin", "python3")) // "" where it is none
+		path, _ = exec.LookPath(filepath.Join(env, "bin", "python3")) // "" if it is none
 	}
 	if path == "" {
 		var err error

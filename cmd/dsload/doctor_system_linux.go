@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// systemMemory returns the machine's memory and what of it is available, 0 where that is not known.
+// systemMemory returns the machine's memory and what of it is available, 0 if that is not known.
 func systemMemory() (total, available int64) {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -30,7 +30,7 @@ func systemMemory() (total, available int64) {
 	return total, available
 }
 
-// spaceOf returns the space of a path's file system; nil where it has none.
+// spaceOf returns the space of a path's file system; nil if it has none.
 func spaceOf(path string) *space {
 	var s syscall.Statfs_t
 	if syscall.Statfs(path, &s) != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
@@ -43,8 +44,10 @@ its chunks are joined. Formats that are a flat file of tokens share it by hard l
 Running the same command again, also after a kill, gives the same bytes.`,
 		Example: `  dsload export data --to megatron,olmo --out tokens
   dsload export data --to hf --out exported`,
-		Args: exactArgs(1, "one dataset folder"),
-		RunE: func(cmd *cobra.Command, args []string) error { return runExport(cmd, args[0], &f) },
+		Args: folders(exactArgs(1, "one dataset")),
+		RunE: onDatasets(bucket.Options{}, func(cmd *cobra.Command, args []string, at *places) error {
+			return runExport(cmd, args[0], at, &f)
+		}),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -56,9 +59,9 @@ Running the same command again, also after a kill, gives the same bytes.`,
 	return cmd
 }
 
-func runExport(cmd *cobra.Command, dir string, f *exportFlags) (err error) {
-	setRuntimeLimit(exportMemory)
-	d, err := shard.OpenDataset(shard.OS(), dir)
+func runExport(cmd *cobra.Command, dir string, at *places, f *exportFlags) (err error) {
+	setRuntimeLimit(exportMemory + at.bytes())
+	d, err := shard.OpenDataset(at, dir)
 	if err != nil {
 		return err
 	}
@@ -68,7 +71,7 @@ func runExport(cmd *cobra.Command, dir string, f *exportFlags) (err error) {
 		if name != export.JSONL {
 			continue
 		}
-		tok, err := loader.DatasetTokenizer(dir, d.Manifest())
+		tok, err := loader.DatasetTokenizer(at, dir, d.Manifest())
 		if err != nil {
 			return fmt.Errorf("export jsonl: %w", err)
 		}

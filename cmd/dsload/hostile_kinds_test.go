@@ -227,13 +227,18 @@ func (m *hostileMaker) tree() hostileCase {
 	case 2:
 		must(syscall.Mkfifo(filepath.Join(root, "pipe.txt"), 0o644))
 	case 3:
+		compressed := map[string][]byte{} // by text: compressing is slow under the race detector
 		for i := range pick(m, 1, 20) {
-			var b bytes.Buffer
-			w := gzip.NewWriter(&b)
-			writeParts(m.t, w, times{pick(m, "a", `{"text":"`, "a b\n"), 4 << 20})
-			must(w.Close())
-			must(os.WriteFile(filepath.Join(root, fmt.Sprintf("%d%s", i, pick(m, ".txt.gz", ".jsonl.gz", ".csv.gz"))),
-				b.Bytes(), 0o644))
+			text := pick(m, "a", `{"text":"`, "a b\n")
+			if compressed[text] == nil {
+				var b bytes.Buffer
+				w := gzip.NewWriter(&b)
+				writeParts(m.t, w, times{text, 4 << 20})
+				must(w.Close())
+				compressed[text] = b.Bytes()
+			}
+			name := fmt.Sprintf("%d%s", i, pick(m, ".txt.gz", ".jsonl.gz", ".csv.gz"))
+			must(os.WriteFile(filepath.Join(root, name), compressed[text], 0o644))
 		}
 		args = append(args, "--on-bad-record", "skip")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
@@ -74,18 +75,20 @@ func newInspectCommand() *cobra.Command {
 		Use:   "inspect DATASET",
 		Short: "Show what is in a dataset: splits, counts, lengths, a few decoded examples",
 		Long: `Shows what is in a dataset: where it came from, what was left out, splits, counts, lengths,
-a few decoded examples. For an unfinished build it shows how far it got.`,
+a few decoded examples. For an unfinished build it shows how far it got. A DATASET is a folder
+of this machine, or of a bucket: s3://BUCKET/PATH or gs://BUCKET/PATH.`,
 		Example: `  dsload inspect dsload-data
   dsload inspect dsload-data --examples 10
+  dsload inspect s3://bucket/data
   dsload inspect dsload-data --json | jq .splits[0].lengths`,
-		Args: folders(exactArgs(1, "one dataset folder")),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: folders(exactArgs(1, "one dataset")),
+		RunE: onDatasets(bucket.Options{}, func(cmd *cobra.Command, args []string, at *places) error {
 			if examples < 0 {
 				return usagef("--examples %d: must be at least 0", examples)
 			}
-			seen, err := inspect(args[0], examples, cmd.ErrOrStderr())
+			seen, err := inspect(at, args[0], examples, cmd.ErrOrStderr())
 			if errors.Is(err, shard.ErrNotFound) {
-				if u, unfinishedErr := build.ReadUnfinished(shard.OS(), args[0]); unfinishedErr == nil {
+				if u, unfinishedErr := build.ReadUnfinished(at, args[0]); unfinishedErr == nil {
 					return printUnfinished(cmd.OutOrStdout(), args[0], u, asJSON)
 				} else if !errors.Is(unfinishedErr, shard.ErrNotFound) {
 					return unfinishedErr
@@ -98,15 +101,15 @@ a few decoded examples. For an unfinished build it shows how far it got.`,
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(seen)
 			}
 			return writeText(cmd.OutOrStdout(), seen.text(terminalWidth(cmd.OutOrStdout())()))
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().IntVarP(&examples, "examples", "n", examples, "examples of each split to decode, spread over it")
 	return cmd
 }
 
-func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err error) {
-	d, err := shard.OpenDataset(shard.OS(), dir)
+func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *inspection, err error) {
+	d, err := shard.OpenDataset(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +118,9 @@ func inspect(dir string, examples int, stderr io.Writer) (_ *inspection, err err
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
 		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: build.CutBy(m),
 		cut: flagNames(build.DescribeCut(m)), losses: build.Losses(m), Packing: build.Packed(m),
-		Adding: shard.HasAddition(shard.OS(), dir)}
+		Adding: shard.HasAddition(fsys, dir)}
 	decode := func([]uint32) string { return "" }
-	if tok, err := loader.DatasetTokenizer(dir, m); err != nil {
+	if tok, err := loader.DatasetTokenizer(fsys, dir, m); err != nil {
 		warn(stderr, "examples are shown as ids: "+err.Error())
 	} else {
 		decode = func(ids []uint32) string { return tok.Decode(ids) }
@@ -292,17 +295,4 @@ func printUnfinished(w io.Writer, dir string, u *build.Unfinished, asJSON bool) 
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// folders extends a check of arguments: each must be a folder, or NAME=FOLDER, and not an address.
-func folders(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		for _, arg := range args {
-			scheme, _, isURL := strings.Cut(arg, "://")
-			if scheme = scheme[strings.LastIndexByte(scheme, '=')+1:]; isURL && !strings.ContainsAny(scheme, `/\`) {
-				return usagef("%s %s: addresses of kind %s:// cannot be read; copy the dataset to a folder of this machine", cmd.CommandPath(), arg, scheme)
-			}
-		}
-		return check(cmd, args)
-	}
 }

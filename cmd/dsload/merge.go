@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/spf13/cobra"
 )
 
@@ -19,9 +20,17 @@ func newMergeCommand() *cobra.Command {
 		Long: `Checks that every partition of the plan is there, that all have the settings, the
 tokenizer and the columns of the plan, and that each shard has its checksums; then writes the
 manifest. No row is moved, except where --max-examples, --max-val-examples or --max-tokens
-ends the dataset inside a shard: that one is copied up to there, and what follows is removed.`,
-		Example: "  dsload merge data\n  dsload merge data --quick    # sizes and footers, for very large datasets",
-		Args:    folders(exactArgs(1, "one folder of partitions")),
+ends the dataset inside a shard: that one is copied up to there, and what follows is removed.
+In a bucket the shards are read once to compare them, unless --quick is given.`,
+		Example: `  dsload merge data
+  dsload merge s3://bucket/data
+  dsload merge data --quick    # sizes and footers, for very large datasets`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && remote.Writable(args[0]) {
+				return nil
+			}
+			return folders(exactArgs(1, "one folder of partitions"))(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dir = args[0]
 			setRuntimeLimit(loader.DefaultMemory())

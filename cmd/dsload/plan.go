@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -33,7 +33,10 @@ the tokenizer and the files named by flags hold must be the same wherever a part
 under the same paths.`,
 		Example: `  dsload plan --partitions 16 --out plan.json --max-length 1024 'corpus/*.jsonl'
   dsload build --plan plan.json --partition 0/16 --out data    # and 1/16 … 15/16, anywhere
-  dsload merge data`,
+  dsload merge data
+  dsload plan -n 16 --out s3://bucket/plan.json 's3://bucket/corpus/**'    # all in a bucket
+  dsload build --plan s3://bucket/plan.json --partition 0/16 --out s3://bucket/data
+  dsload merge s3://bucket/data`,
 		Args: minArgs(1, "one or more sources"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runPlan(cmd, args, &f, partitions, out)
@@ -42,7 +45,7 @@ under the same paths.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntVarP(&partitions, "partitions", "n", 0, "how many partitions to cut")
-	flags.StringVarP(&out, "out", "o", "plan.json", "file of the plan")
+	flags.StringVarP(&out, "out", "o", "plan.json", "file of the plan, or s3:// or gs:// address")
 	f.addTextFlags(flags)
 	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)
@@ -153,7 +156,7 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 	if err != nil {
 		return err
 	}
-	plan, err := build.ReadPlan(shard.OS(), f.plan)
+	plan, err := build.OpenPlan(f.plan)
 	if err != nil {
 		return err
 	}
@@ -167,9 +170,6 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 	}
 	o.Out, o.Memory, o.Workers, o.Overwrite, o.Stdin = given.Out, given.Memory, given.Workers, given.Overwrite,
 		given.Stdin
-	if strings.Contains(o.Out, "://") {
-		return usagef("build: --out %s: partitions are built into a folder that all machines share; merge there, and copy the dataset to the bucket", oneLine(o.Out))
-	}
 	if cmd.Flags().Changed("checkpoint-every") {
 		o.CheckpointEvery = given.CheckpointEvery
 	}
@@ -182,8 +182,10 @@ func (f *partFlags) goTo(folder string, o *build.Options) error {
 	if err != nil || folder == "" || folder == here {
 		return err
 	}
-	if o.Out, err = filepath.Abs(o.Out); err != nil {
-		return err
+	if !remote.Writable(o.Out) {
+		if o.Out, err = filepath.Abs(o.Out); err != nil {
+			return err
+		}
 	}
 	if err := os.Chdir(folder); err != nil {
 		return usagef("build: the plan names sources relative to %s, which is not here; make the plan with absolute paths", folder)

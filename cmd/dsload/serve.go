@@ -49,7 +49,8 @@ func newServeCommand() *cobra.Command {
 bodies over a unix socket of mode 0600, and over TCP on request. A DATASET is a folder,
 or NAME=FOLDER to mix several. A folder may be that of a bucket, s3://BUCKET/PATH or
 gs://BUCKET/PATH: what is read of it is kept on this disk while the server runs, up to
---cache. Text is served as well: files, and with any of the flags
+--cache; if that is less than the dataset, ask for shuffle=block rather than full, which
+takes a request a row. Text is served as well: files, and with any of the flags
 about text whatever a build takes. It is built into the user's cache first, and again only
 where it changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. SIGTERM ends the server once its streams have ended or
 --drain is over; a second one ends it at once. A stream that is cut is an error for its

@@ -6,14 +6,9 @@ import (
 	"io"
 	"slices"
 
-	"github.com/dsload/dsload/loader/remote"
-	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 )
-
-// inBucket reports whether an argument of serve is an address in a bucket.
-func inBucket(arg string) bool { return bucket.Is(serve.DatasetDir(arg)) }
 
 // asksForText reports whether a flag was given that makes an address one of text to build.
 func (f *serveFlags) asksForText() bool {
@@ -29,30 +24,18 @@ func (f *serveFlags) asksForText() bool {
 // openBuckets sets the file system where a dataset lies in a bucket. The returned function closes it
 // and may be called twice.
 func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err error) {
-	nothing := func() error { return nil }
 	if f.cache != 0 && f.cache < bucket.MinCacheBytes {
 		return nil, usagef("--cache %s: must be at least %s", formatSize(f.cache), formatSize(bucket.MinCacheBytes))
 	}
-	if !slices.ContainsFunc(f.opts.Datasets, inBucket) {
-		if f.cache != 0 {
-			warn(logs, "--cache has no effect: no dataset lies in a bucket")
-		}
-		return nothing, nil
+	if f.cache != 0 && !slices.ContainsFunc(f.opts.Datasets, inBucket) {
+		warn(logs, "--cache has no effect: no dataset lies in a bucket")
 	}
-	for _, arg := range f.opts.Datasets {
-		if dir := serve.DatasetDir(arg); bucket.Is(dir) {
-			if err := remote.CheckFolder(dir); err != nil {
-				return nil, usagef("serve %s: %w", arg, err)
-			}
-		}
-	}
-	fsys, err := bucket.New(bucket.Options{CacheBytes: f.cache,
-		Notice: func(text string) { fmt.Fprintln(logs, "note: "+oneLine(text)) }})
+	at, err := openPlaces("serve", f.opts.Datasets, bucket.Options{CacheBytes: f.cache}, logs)
 	if err != nil {
 		return nil, err
 	}
-	f.opts.FS = fsys
-	return fsys.Close, nil
+	f.opts.FS = at.FS
+	return at.close, nil
 }
 
 // adviseBuckets adds what to do where there is no dataset in a bucket.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/stats"
 	"github.com/dsload/dsload/tokenize"
@@ -35,7 +36,9 @@ that are estimated for that say so.`,
   dsload stats data-gpt2 data-llama --html compared.html
   dsload stats dsload-data --json | jq '.splits[0].padding'`,
 		Args: folders(statsArgs),
-		RunE: func(cmd *cobra.Command, args []string) error { return runStats(cmd, args, html, asJSON) },
+		RunE: onDatasets(bucket.Options{}, func(cmd *cobra.Command, args []string, at *places) error {
+			return runStats(cmd, args, at, html, asJSON)
+		}),
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write a report into `FILE`: one page that needs nothing else")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -44,17 +47,17 @@ that are estimated for that say so.`,
 
 func statsArgs(cmd *cobra.Command, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
-		return usagef("%s: takes one or two dataset folders, got %s; see '%s -h'", cmd.CommandPath(),
+		return usagef("%s: takes one or two datasets, got %s; see '%s -h'", cmd.CommandPath(),
 			plural(len(args), "argument"), cmd.CommandPath())
 	}
 	return nil
 }
 
-func runStats(cmd *cobra.Command, dirs []string, html string, asJSON bool) error {
-	setRuntimeLimit(statsMemory)
+func runStats(cmd *cobra.Command, dirs []string, at *places, html string, asJSON bool) error {
+	setRuntimeLimit(statsMemory + at.bytes())
 	var reports []*stats.Report
 	for _, dir := range dirs {
-		r, err := statsOf(cmd, dir)
+		r, err := statsOf(cmd, at, dir)
 		if err != nil {
 			return fmt.Errorf("stats %s: %w", dir, err)
 		}
@@ -81,14 +84,14 @@ func runStats(cmd *cobra.Command, dirs []string, html string, asJSON bool) error
 	return writeText(out, text)
 }
 
-func statsOf(cmd *cobra.Command, dir string) (_ *stats.Report, err error) {
-	d, err := shard.OpenDataset(shard.OS(), dir)
+func statsOf(cmd *cobra.Command, fsys shard.FS, dir string) (_ *stats.Report, err error) {
+	d, err := shard.OpenDataset(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	return stats.Run(cmd.Context(), d, stats.Options{
-		OpenTokenizer: func() (*tokenize.Tokenizer, error) { return loader.DatasetTokenizer(dir, d.Manifest()) },
+		OpenTokenizer: func() (*tokenize.Tokenizer, error) { return loader.DatasetTokenizer(fsys, dir, d.Manifest()) },
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
@@ -15,13 +16,19 @@ func newVerifyCommand() *cobra.Command {
 		Short: "Check every checksum and invariant; name each damaged file",
 		Long: `Reads every byte of a dataset and checks it against the manifest: checksums, the structure
 of every shard, ids, counts, lengths and order. Each damaged file is named, and in a shard the
-record batches with their rows and bytes. Exits with 3 if anything is damaged.`,
-		Example: "  dsload verify dsload-data\n  dsload verify dsload-data --json",
-		Args:    folders(exactArgs(1, "one dataset folder")),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			damage, err := shard.Verify(cmd.Context(), shard.OS(), args[0], nil)
+record batches with their rows and bytes. Exits with 3 if anything is damaged. Every file is read
+once, those of a bucket (s3://, gs://) as a stream that takes no disk.`,
+		Example: "  dsload verify dsload-data\n  dsload verify s3://bucket/data\n  dsload verify dsload-data --json",
+		Args:    folders(exactArgs(1, "one dataset")),
+		RunE: onDatasets(bucket.Options{Straight: true}, func(cmd *cobra.Command, args []string, at *places) error {
+			damage, err := shard.Verify(cmd.Context(), at, args[0], nil)
 			if err != nil {
 				return err
+			}
+			for _, d := range damage {
+				if isUnreachable(d.Err) {
+					return fmt.Errorf("verify %s: %w", args[0], d.Err)
+				}
 			}
 			out := cmd.OutOrStdout()
 			for _, d := range damage {
@@ -57,7 +64,7 @@ record batches with their rows and bytes. Exits with 3 if anything is damaged.`,
 				err = writeText(out, fmt.Sprintf("%s: intact\n", oneLine(args[0])))
 			}
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -55,8 +56,10 @@ Nothing is scanned, but with --max-tokens a step is found by going through those
 		Example: `  dsload which data --step 340 --batch-size 32 --world 8
   dsload which data --step 340 --batch-size 32 --world 8 --rank 3 --seed 7 --json
   dsload which data --document 12345 --batch-size 32    # when is it seen?`,
-		Args: folders(minArgs(1, "at least one dataset folder")),
-		RunE: func(cmd *cobra.Command, args []string) error { return runWhich(cmd, args, &f) },
+		Args: folders(minArgs(1, "at least one dataset")),
+		RunE: onDatasets(bucket.Options{}, func(cmd *cobra.Command, args []string, at *places) error {
+			return runWhich(cmd, args, at, &f)
+		}),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -84,7 +87,7 @@ func whichQuery(flags *pflag.FlagSet) (feed.Query, error) {
 	return feed.ParseQuery(values.Encode())
 }
 
-func runWhich(cmd *cobra.Command, args []string, f *whichFlags) (err error) {
+func runWhich(cmd *cobra.Command, args []string, at *places, f *whichFlags) (err error) {
 	flags := cmd.Flags()
 	var asked string
 	for _, name := range []string{"step", "row", "document"} {
@@ -102,12 +105,12 @@ func runWhich(cmd *cobra.Command, args []string, f *whichFlags) (err error) {
 	if n, _ := flags.GetInt64(asked); n < 0 {
 		return usagef("which %s: --%s %d: counts from 0", args[0], asked, n)
 	}
-	setRuntimeLimit(whichMemory)
+	setRuntimeLimit(whichMemory + at.bytes())
 	q, err := whichQuery(flags)
 	if err != nil {
 		return whichError(args, err)
 	}
-	reader, err := serve.Open(serve.Options{Datasets: args, Memory: serve.MinMemory})
+	reader, err := serve.Open(serve.Options{Datasets: args, Memory: serve.MinMemory, FS: at})
 	if err != nil {
 		return err
 	}
@@ -116,7 +119,7 @@ func runWhich(cmd *cobra.Command, args []string, f *whichFlags) (err error) {
 	if err != nil {
 		return whichError(args, err)
 	}
-	w := whichPrinter{cmd: cmd, trace: trace, split: q.Split, asJSON: f.asJSON,
+	w := whichPrinter{cmd: cmd, at: at, trace: trace, split: q.Split, asJSON: f.asJSON,
 		parts: make([]*tracedPart, trace.Parts())}
 	defer func() { err = errors.Join(err, w.close()) }()
 	rows, err := f.rows(flags, trace, asked)
@@ -180,6 +183,7 @@ func whichError(args []string, err error) error {
 // whichPrinter prints rows with what their datasets know of them.
 type whichPrinter struct {
 	cmd    *cobra.Command
+	at     *places
 	trace  *serve.Trace
 	split  string
 	asJSON bool
@@ -201,13 +205,13 @@ func (w *whichPrinter) part(i int) (*tracedPart, error) {
 	name, dir, d := w.trace.Dataset(i)
 	p := &tracedPart{name: name, decode: func(ids []uint32) string { return fmt.Sprint(ids) }}
 	w.parts[i] = p
-	if tok, err := loader.DatasetTokenizer(dir, d.Manifest()); err != nil {
+	if tok, err := loader.DatasetTokenizer(w.at, dir, d.Manifest()); err != nil {
 		warn(w.cmd.ErrOrStderr(), "rows are shown as ids: "+err.Error())
 	} else {
 		p.decode = tok.Decode
 	}
 	var err error
-	p.origins, err = loader.OpenOrigins(shard.OS(), dir, d.Manifest(), w.split)
+	p.origins, err = loader.OpenOrigins(w.at, dir, d.Manifest(), w.split)
 	if errors.Is(err, loader.ErrNoOrigins) {
 		warn(w.cmd.ErrOrStderr(), fmt.Sprintf("%s: its build did not note where documents came from; sources and records are left out; build it again to have them", dir))
 		err = nil

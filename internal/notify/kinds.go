@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind is how a service takes messages.
+// kind says how a service takes messages.
 type kind struct {
 	name string
 	// request returns where a message is posted, and its body.
@@ -53,7 +53,7 @@ const (
 // suppressEmbeds is Discord's flag for a message whose links show no previews.
 const suppressEmbeds = 4
 
-// discord makes a message in which names mention nobody.
+// discord returns a request in which names mention nobody.
 func discord(u *url.URL, m Message) (*url.URL, []byte, error) {
 	body, err := json.Marshal(map[string]any{
 		"content": cut(m.Title+"\n"+m.Text, maxDiscord), "flags": suppressEmbeds,
@@ -62,14 +62,15 @@ func discord(u *url.URL, m Message) (*url.URL, []byte, error) {
 	return u, body, err
 }
 
-// slack makes a message in which no name can mention anybody: its three special characters are escaped.
+// slack returns a request in which no name mentions anybody: Slack's three special characters are
+// escaped.
 func slack(u *url.URL, m Message) (*url.URL, []byte, error) {
 	text := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(cut(m.Title+"\n"+m.Text, maxSlack))
 	body, err := json.Marshal(map[string]any{"text": text, "unfurl_links": false})
 	return u, body, err
 }
 
-// ntfy posts JSON to the server's root, with the topic that the address's path ends in.
+// ntfy posts JSON to the server's root. The topic is the last element of the address's path.
 func ntfy(u *url.URL, m Message) (*url.URL, []byte, error) {
 	root := *u
 	trimmed := strings.TrimRight(u.Path, "/")
@@ -87,7 +88,7 @@ func ntfy(u *url.URL, m Message) (*url.URL, []byte, error) {
 	return &root, body, err
 }
 
-// plain makes one object of facts.
+// plain returns a request with one JSON object of facts.
 func plain(u *url.URL, m Message) (*url.URL, []byte, error) {
 	facts := map[string]any{}
 	maps.Copy(facts, m.Facts)
@@ -96,7 +97,7 @@ func plain(u *url.URL, m Message) (*url.URL, []byte, error) {
 	return u, body, err
 }
 
-// cut shortens a text to so many characters.
+// cut shortens a text to most characters.
 func cut(s string, most int) string {
 	r := []rune(s)
 	if len(r) <= most {
@@ -105,7 +106,7 @@ func cut(s string, most int) string {
 	return string(r[:most-1]) + "…"
 }
 
-// reason says why a request failed, without the address, which net/http's errors repeat.
+// reason returns why a request failed, without the address, which net/http's errors repeat.
 func reason(err error) error {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError

@@ -1,9 +1,10 @@
-// Package notify tells services how a run goes: Discord, Slack, ntfy, or any that takes JSON.
+// Package notify sends messages about a run to services: Discord, Slack, ntfy, or any that takes
+// JSON.
 //
-// The address of such a service is a secret: whoever has it can write there. It comes from the
-// command line, an environment variable or a file, and stands in no error and no log. Messages are
-// sent by a goroutine of their own, tried again a few times, and never delay or fail the run, but
-// for the time that Close is given.
+// The address of a service is a secret: whoever has it can write there. It comes from the command
+// line, an environment variable or a file, and appears in no error and no log. A separate goroutine
+// sends messages and retries a few times. Messages never fail the run and delay it only while Close
+// waits.
 package notify
 
 import (
@@ -21,31 +22,32 @@ import (
 	"time"
 )
 
-// Message is what there is to tell.
+// Message is a message about a run.
 type Message struct {
 	Event string // done, failed, interrupted or resumed
-	Title string // in a few words
-	Text  string // in a sentence or two
-	// Facts are for programs; their values are strings, numbers and booleans.
+	Title string // a few words
+	Text  string // a sentence or two
+	// Facts is for programs; its values are strings, numbers and booleans.
 	Facts map[string]any
 }
 
 const (
-	// attempts is how often a message is sent, at most.
+	// attempts is the maximum number of attempts to send a message.
 	attempts = 4
 	// firstPause is the time before the second attempt; each later one is twice as long.
 	firstPause = 400 * time.Millisecond
 	// attemptTimeout limits an attempt.
 	attemptTimeout = 5 * time.Second
-	// maxWaiting is how many messages wait for one service.
+	// maxWaiting is how many messages may wait for one service.
 	maxWaiting = 8
 	// maxURLBytes limits a file or variable with an address.
 	maxURLBytes = 8 << 10
-	// Bytes is what a Notifier holds: connections, certificates of authorities, messages.
+	// Bytes is the memory of a Notifier: connections, root certificates, messages.
 	Bytes = 8 << 20
 )
 
-// Notifier sends messages to one or more services. The nil Notifier sends none. Safe for concurrent use.
+// Notifier sends messages to one or more services. A nil Notifier sends none. It is safe for
+// concurrent use.
 type Notifier struct {
 	services []*service
 	warn     func(string)
@@ -58,21 +60,22 @@ type Notifier struct {
 	closed bool
 }
 
-// service is one place to tell.
+// service is one recipient of messages.
 type service struct {
 	kind    string // as in kinds
 	address *url.URL
 	waiting chan Message
 }
 
-// UsageError means that an address is none.
+// UsageError means that an address is invalid.
 type UsageError struct{ Reason string }
 
 func (e *UsageError) Error() string { return e.Reason }
 
-// New makes a Notifier for addresses: each is a URL, or @FILE or env:NAME for one that stands there,
-// and a URL may begin with "discord+", "slack+", "ntfy+" or "json+" where its host does not tell. warn
-// is called with a line about each message that could not be delivered. No address, nil.
+// New returns a Notifier for addresses. Each is a URL, or @FILE or env:NAME for a URL in a file or
+// an environment variable. A URL may begin with "discord+", "slack+", "ntfy+" or "json+" if its
+// host does not show the service. warn is called with a line about each message that could not be
+// delivered. Without addresses New returns nil.
 func New(addresses []string, warn func(string)) (*Notifier, error) {
 	if len(addresses) == 0 {
 		return nil, nil
@@ -124,7 +127,7 @@ func parse(a string) (*service, error) {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || len(value) > maxURLBytes {
-		return nil, &UsageError{"want an address that begins with https:// or http://, or @FILE or env:NAME where one stands; it is not repeated here, since it is a secret"}
+		return nil, &UsageError{"want an address that begins with https:// or http://, or @FILE or env:NAME that holds one; it is not repeated here, since it is a secret"}
 	}
 	u.Fragment = ""
 	s.address = u
@@ -164,7 +167,7 @@ func (n *Notifier) Send(m Message) {
 	}
 }
 
-// Close waits until every message was sent or given up, at most for that long.
+// Close waits, at most for wait, until every message is sent or given up.
 func (n *Notifier) Close(wait time.Duration) {
 	if n == nil {
 		return
@@ -191,7 +194,7 @@ func (n *Notifier) run(s *service) {
 	}
 }
 
-// deliver sends a message until it is taken. The error says why it never was.
+// deliver sends a message until the service takes it. The error says why it did not.
 func (n *Notifier) deliver(s *service, m Message) error {
 	to, body, err := kinds[s.kind].request(s.address, m)
 	if err != nil {
@@ -214,13 +217,13 @@ func (n *Notifier) deliver(s *service, m Message) error {
 	}
 }
 
-// attempt sends a message once. again reports whether it may succeed later.
+// attempt sends a message once. again reports whether another attempt may succeed.
 func (n *Notifier) attempt(to *url.URL, body []byte) (again bool, retryAfter time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(n.ctx, attemptTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
 	if err != nil {
-		return false, 0, errors.New("its address is none")
+		return false, 0, errors.New("its address is invalid")
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "dsload")

@@ -14,12 +14,13 @@ var static embed.FS
 // Prefix is the path of the files that pages are made of.
 const Prefix = "/page/"
 
-// policy lets a page load what its own server has, and nothing else. No text of a page runs as
-// script or acts as style.
+// policy lets a page load files of its own server and nothing else. No inline text of a page acts
+// as script or style.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// types are the content types of the files that are served; others are not.
+// types maps the extensions of the files that are served to content types. Other files are not
+// served.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -27,7 +28,7 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// Serve answers with a page, "build" or "serve".
+// Serve sends a page, "build" or "serve".
 func Serve(w http.ResponseWriter, name string) { send(w, "static/"+name+".html") }
 
 // ServeFile answers a request below Prefix with the file of that name, and reports whether there is one.

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// IsLocalHost reports whether a Host header names this machine's loopback, or the very address that
-// the connection came to. Any other name could be an attacker's that resolves to this machine (DNS
-// rebinding): the browser would take our answers for that site's own.
+// IsLocalHost reports whether a Host header names the loopback interface, or the address that the
+// connection came to. Any other name could be an attacker's that resolves to this machine (DNS
+// rebinding): the browser would treat our answers as that site's own.
 func IsLocalHost(hostport string, local net.Addr) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -35,9 +35,9 @@ func IsLocalHost(hostport string, local net.Addr) bool {
 // IsForeign reports whether a web page of another origin sent the request. Browsers say so; other
 // clients send neither header.
 func IsForeign(r *http.Request) bool {
-	switch strings.Join(r.Header.Values("Sec-Fetch-Site"), ",") { // more than one is no browser's
+	switch strings.Join(r.Header.Values("Sec-Fetch-Site"), ",") { // a browser sends only one
 	case "", "same-origin", "none":
-	case "same-site": // such as another port of localhost: a link may lead here, a script may not
+	case "same-site": // such as another port of localhost: links may lead here, scripts may not fetch
 		if r.Header.Get("Sec-Fetch-Mode") != "navigate" {
 			return true
 		}

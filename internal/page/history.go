@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// The tiers of a History: the newest samples as they are, older ones as means of coarse of them.
+// The tiers of a History: the newest samples unchanged, older ones as means of coarse samples.
 const (
 	finePoints   = 600
 	coarsePoints = 600
 	coarse       = 10
 )
 
-// History keeps the latest samples of a fixed set of figures: finePoints as they came, and before
-// them coarsePoints that are means of coarse samples each. It belongs to one goroutine.
+// History keeps the latest samples of a fixed set of figures: finePoints unchanged, and before them
+// coarsePoints means of coarse samples each. It belongs to one goroutine.
 type History struct {
 	columns     int
 	fine, older ring
-	sum         []float64 // of the samples that the next coarse point is made of
+	sum         []float64 // of the samples for the next coarse point
 	counted     []int
 	sumTime     float64
 	pending     int
@@ -29,14 +29,14 @@ type ring struct {
 	columns int
 	times   []float64
 	values  []float32
-	n       int // points written in all
+	n       int // points written so far
 }
 
 func newRing(points, columns int) ring {
 	return ring{columns: columns, times: make([]float64, points), values: make([]float32, points*columns)}
 }
 
-// add returns the place for the values of a new point.
+// add adds a point and returns the slice for its values.
 func (r *ring) add(t float64) []float32 {
 	i := r.n % len(r.times)
 	r.n++
@@ -52,23 +52,23 @@ func (r *ring) each(f func(t float64, values []float32)) {
 	}
 }
 
-// NewHistory makes a History of so many figures.
+// NewHistory returns a History of the given number of figures.
 func NewHistory(columns int) *History {
 	return &History{
 		columns: columns, fine: newRing(finePoints, columns),
-		// Coarse points are made at once, so some of them cover the time of the fine ones.
+		// Coarse points are made at once, so some of them cover the same time as fine ones.
 		older: newRing(coarsePoints+finePoints/coarse, columns),
 		sum:   make([]float64, columns), counted: make([]int, columns),
 	}
 }
 
-// HistoryBytes is what a History of so many figures holds.
+// HistoryBytes returns the memory of a History of the given number of figures.
 func HistoryBytes(columns int) int64 {
 	points := int64(finePoints + coarsePoints + finePoints/coarse)
 	return points*(8+4*int64(columns)) + 16*int64(columns)
 }
 
-// Add appends a sample. NaN stands for a figure that is not known.
+// Add appends a sample. NaN is an unknown figure.
 func (h *History) Add(now time.Time, values []float32) {
 	t := seconds(now)
 	copy(h.fine.add(t), values)

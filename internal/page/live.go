@@ -15,32 +15,32 @@ const (
 	interval = time.Second
 	// maxViewers is the maximum number of pages that are open at once.
 	maxViewers = 32
-	// backlog is how many events a viewer may be late by before it misses some.
+	// backlog is how many events may wait for a viewer before it misses some.
 	backlog = 4
-	// sendTimeout ends a viewer that takes nothing for this long.
+	// sendTimeout ends a viewer that reads nothing for this long.
 	sendTimeout = 10 * time.Second
 	// pastPoints is how many points of the history go into one event.
 	pastPoints = 64
-	// ViewerBytes is what a viewer holds besides its connection: the events that wait for it are
-	// shared, but for those of the history.
+	// ViewerBytes is the memory of a viewer besides its connection. The events that wait for it are
+	// shared, except those of the history.
 	ViewerBytes = 24 << 10
 )
 
-// ErrTooManyViewers means that as many pages as may be open are open.
+// ErrTooManyViewers means that maxViewers pages are open.
 var ErrTooManyViewers = errors.New("too many pages are open")
 
-// A Figures is what a Live shows. Its functions are called from one goroutine.
+// Figures is what a Live shows. Its functions are called from one goroutine.
 type Figures struct {
 	// Columns is the number of figures of a sample.
 	Columns int
-	// Sample puts the figures into values, which are NaN before. It may make a column forget its
-	// past.
+	// Sample puts the figures into values, which are NaN at first. It may call forget to drop the
+	// past of a column.
 	Sample func(now time.Time, values []float32, forget func(column int))
-	// State returns everything else that a page shows now. It is called only while somebody looks.
+	// State returns everything else that a page shows. It is called only while there are viewers.
 	State func(now time.Time) any
 }
 
-// Live samples figures and sends them to its viewers. Safe for concurrent use but for Run.
+// Live samples figures and sends them to its viewers. It is safe for concurrent use, except Run.
 type Live struct {
 	figures Figures
 	wake    chan struct{} // a viewer has come
@@ -49,14 +49,14 @@ type Live struct {
 	mu      sync.Mutex
 	history *History
 	viewers map[*viewer]struct{}
-	last    []byte // the event that every later viewer gets, once the work is done
+	last    []byte // the event for all later viewers, once the work is done
 	stopped bool
 	sending sync.WaitGroup // viewers that are being served
 }
 
 type viewer struct{ events chan []byte }
 
-// NewLive makes a Live without viewers. Run samples for it.
+// NewLive returns a Live without viewers. Run samples for it.
 func NewLive(f Figures) *Live {
 	return &Live{figures: f, wake: make(chan struct{}, 1), over: make(chan struct{}), history: NewHistory(f.Columns),
 		viewers: map[*viewer]struct{}{}}
@@ -100,7 +100,7 @@ func (l *Live) sample(now time.Time, values []float32) {
 	}
 }
 
-// state is the data of an event: the page's state and, where there is one, a new point.
+// state returns the data of an event: the page's state and a new point, if any.
 func (l *Live) state(now time.Time, point []byte) []byte {
 	data, err := json.Marshal(struct {
 		Time  float64         `json:"time"`
@@ -108,12 +108,12 @@ func (l *Live) state(now time.Time, point []byte) []byte {
 		State any             `json:"state"`
 	}{seconds(now), point, l.figures.State(now)})
 	if err != nil {
-		data = []byte(`{}`) // a state is ours and always has a form as JSON; a page without news is no reason to end
+		data = []byte(`{}`) // our states always marshal; otherwise send an empty event
 	}
 	return data
 }
 
-// event is a server-sent event. JSON has no line feeds of its own.
+// event returns a server-sent event. JSON contains no line feeds.
 func event(name string, data []byte) []byte {
 	return append(append(append(append([]byte("event: "+name+"\n"), "data: "...), data...), '\n'), '\n')
 }
@@ -124,13 +124,13 @@ func (l *Live) broadcast(e []byte) {
 	for v := range l.viewers {
 		select {
 		case v.events <- e:
-		default: // it misses this one; the next has all but the point
+		default: // it misses this event; the next one has everything but the point
 		}
 	}
 }
 
-// End sends every viewer, those who still come included, a last event with the state, and waits
-// until those who look have it or ctx ends. Run must have returned.
+// End sends all viewers, including later ones, a last event with the state, and waits until current
+// viewers have it or ctx ends. Run must have returned.
 func (l *Live) End(ctx context.Context) {
 	e := event("end", l.state(time.Now(), nil))
 	l.mu.Lock()
@@ -177,12 +177,12 @@ func (l *Live) join() (*viewer, func(), error) {
 }
 
 // ServeEvents sends the history and then every sample, until the viewer leaves or Stop is called.
-// An error is returned before the first byte is sent: ErrTooManyViewers.
+// If there are too many viewers, it sends nothing and returns ErrTooManyViewers.
 func (l *Live) ServeEvents(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // a proxy would hold events back
+	h.Set("X-Accel-Buffering", "no") // otherwise a proxy may delay events
 	if r.Method == http.MethodHead {
 		return nil
 	}
@@ -192,7 +192,7 @@ func (l *Live) ServeEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer leave()
 	out := &sender{w, http.NewResponseController(w)}
-	_ = out.control.SetReadDeadline(time.Time{}) // nothing more is read; without this the viewer would seem to leave
+	_ = out.control.SetReadDeadline(time.Time{}) // nothing more is read; with a deadline the viewer would seem to leave
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -211,7 +211,7 @@ func (l *Live) ServeEvents(w http.ResponseWriter, r *http.Request) error {
 			last := l.last
 			l.mu.Unlock()
 			if last != nil {
-				_ = out.send(last) // to whoever is still there
+				_ = out.send(last) // the viewer may be gone
 			}
 			return nil
 		case <-r.Context().Done():

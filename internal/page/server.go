@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Server serves one live page to browsers on this machine. It has no other content: no path
-// reads anything that is not in the program.
+// A Server serves one live page to browsers on this machine. It serves nothing else: all content is
+// embedded in the program.
 type Server struct {
 	http     *http.Server
 	listener net.Listener
@@ -55,10 +55,10 @@ func NewServer(l net.Listener, name string, live *Live, conns int) *Server {
 	return s
 }
 
-// Addr is where the page is served.
+// Addr returns where the page is served.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Close ends the server, once the requests that are answered have ended or ctx has.
+// Close ends the server after current requests have ended or ctx has.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// guard answers only pages of its own, asked for under a name of this machine.
+// guard answers only requests from our own pages, under a name of this machine.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -92,14 +92,14 @@ func guard(next http.Handler) http.Handler {
 func refuse(w http.ResponseWriter, status int, reason, hint string) {
 	body, err := json.Marshal(map[string]string{"error": reason, "hint": hint})
 	if err != nil {
-		body = []byte("{}") // two strings always have a form as JSON
+		body = []byte("{}") // two strings always marshal
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }
 
-// limitListener accepts a connection only while there is a free place for it.
+// limitListener accepts a connection only while there is a free slot.
 type limitListener struct {
 	net.Listener
 	free   chan struct{}

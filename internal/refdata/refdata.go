@@ -35,8 +35,8 @@ var Dir = sync.OnceValue(func() string {
 	return dir
 })
 
-// Path returns the path of a file or folder of the reference data. Where it does not exist, the
-// test is skipped.
+// Path returns the path of a file or folder of the reference data. It skips the test if there is no
+// such file.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(Dir(), name)
@@ -46,8 +46,8 @@ func Path(t testing.TB, name string) string {
 	return path
 }
 
-// Read returns the content of a file of the reference data. Where it does not exist, the test is
-// skipped.
+// Read returns the content of a file of the reference data. It skips the test if there is no such
+// file.
 func Read(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(Path(t, name))

@@ -50,7 +50,7 @@ type build struct {
 	base      *base  // of an addition, else nil
 	template  string // the name of a built-in one, or the text
 	phases    []phase
-	chat      *chats            // nil where no input holds conversations
+	chat      *chats            // nil if no input holds conversations
 	pins      map[string]string // commits that an earlier run read repositories at
 	shards    shard.BuilderOptions
 	plan      *MemoryPlan
@@ -84,6 +84,9 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
+	}
+	if remote.Writable(o.Out) && o.Partition != nil {
+		return runPartInto(ctx, o)
 	}
 	if remote.Writable(o.Out) {
 		return runInto(ctx, o)
@@ -281,7 +284,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 	}
 	if b.readErr != nil && ctx.Err() == nil {
-		return b.readErr
+		return b.adviseSkip(b.readErr)
 	}
 	if !f.begun() {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,

@@ -274,7 +274,7 @@ func shapeCounter(s chat.Shape) string {
 	return "shape_" + strings.ReplaceAll(strings.ToLower(string(s)), "-", "_")
 }
 
-// shapesNote says how the records held their conversations, "" where there are none.
+// shapesNote says how the records held their conversations, "" if there are none.
 func shapesNote(shapes map[chat.Shape]int64) string {
 	var parts []string
 	for _, s := range slices.Sorted(maps.Keys(shapes)) {

@@ -23,8 +23,10 @@ const maxRejectsListed = 100
 // reject is a line of rejects.jsonl.
 type reject struct {
 	Source string `json:"source"`
-	Row    int64  `json:"row"`    // as the format counts: lines, records after the header, documents
-	Offset int64  `json:"offset"` // of the record's first byte, after decompression
+	Row    int64  `json:"row"`              // as the format counts: lines, records after the header, documents
+	Offset int64  `json:"offset"`           // of the record's first byte, after decompression
+	Member string `json:"member,omitempty"` // the file of an archive that it lies in
+	Rows   int64  `json:"rows,omitempty"`   // that it stands for, where these are several
 	Reason string `json:"reason"`
 }
 
@@ -55,6 +57,7 @@ type cursor struct {
 	Shapes   map[chat.Shape]int64 `json:"shapes,omitempty"`
 	Rejected int64                `json:"rejected"`
 	Rejects  []reject             `json:"rejects,omitempty"`
+	Damaged  *damaged             `json:"damaged,omitempty"`
 
 	Pack *packState `json:"pack,omitempty"`
 

@@ -31,6 +31,7 @@ func (f *flusher) endPhase() {
 	}
 	s.Ends = append(s.Ends, end)
 	s.Phase++
+	s.Damaged.endPhase()
 	s.Position, s.SourceBytes, s.Input, s.Offset = source.Position{}, 0, 0, 0
 	f.cutter.Reset()
 }
@@ -134,6 +135,7 @@ func (f *flusher) counters() map[string]int64 {
 	for _, option := range s.CutBy {
 		counters[cutCounter(option)] = 1
 	}
+	s.Damaged.count(counters)
 	if left := f.unread(); left.cut {
 		counters["unread_inputs"] = int64(left.inputs)
 		if left.exact {
@@ -151,7 +153,7 @@ func (f *flusher) summary() *Summary {
 	sum := &Summary{
 		Out: b.opts.Out, Documents: s.Documents, TextBytes: s.TextBytes, Replaced: s.Replaced,
 		Dropped: f.cutter.Dropped(), Copies: s.Copies, Rejected: s.Rejected,
-		Warnings: b.warnings(), Resumed: b.meter.resumed != Counters{}, ResumedAt: b.meter.resumed.Examples,
+		Warnings: append(b.warnings(), s.Damaged.warnings()...), Resumed: b.meter.resumed != Counters{}, ResumedAt: b.meter.resumed.Examples,
 		Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
 		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
 		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
@@ -202,6 +204,7 @@ func (f *flusher) notes() (notes []string) {
 	if s.ValRest > 0 {
 		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
 	}
+	notes = append(notes, damageLosses(f.counters())...)
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.kind())...)
 	if note := shapesNote(s.Shapes); note != "" {
@@ -251,7 +254,7 @@ func rate(n int64, seconds float64) float64 {
 type unread struct {
 	cut           bool  // a budget ended the build, and something was left
 	reached       bool  // a budget ended the build
-	bytes, total  int64 // as stored; -1 where unknown
+	bytes, total  int64 // as stored; -1 if unknown
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
 	all           bool  // the sources were read to their end before their last rows reached the budget

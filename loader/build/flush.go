@@ -348,10 +348,15 @@ func (f *flusher) reject(d *document, cause error) error {
 		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: it goes on from its last checkpoint", located)
 	}
 	s := &f.state
-	s.Rejected++
+	s.Rejected += max(1, d.Rows)
+	f.noteDamage(d.Input, located)
 	if len(s.Rejects) < maxRejectsListed {
-		s.Rejects = append(s.Rejects, reject{Source: uri, Row: located.Row, Offset: located.Offset,
-			Reason: located.Cause.Error()})
+		r := reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
+			Reason: located.Cause.Error()}
+		if d.Rows > 1 {
+			r.Rows = d.Rows
+		}
+		s.Rejects = append(s.Rejects, r)
 	}
 	if !d.First { // pieces of it went before: what they gave stays
 		return f.cutter.End(f.emit)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/loader/build/source"
@@ -23,7 +24,8 @@ func Losses(m *shard.Manifest) []string {
 	if json.Unmarshal(m.Settings, &s) == nil && s.ChatTemplate != "" { // else another program's settings
 		kind = conversations
 	}
-	return append(droppedNotes(m.Dropped, m.Counters["documents"]), losses(m.Counters, kind)...)
+	return slices.Concat(damageLosses(m.Counters), droppedNotes(m.Dropped, m.Counters["documents"]),
+		losses(m.Counters, kind))
 }
 
 // documentKind is what the documents of a build are.

@@ -15,12 +15,13 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/internal/resident"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
 
 // MergeOptions configures Merge.
 type MergeOptions struct {
-	// Dir is the folder that holds the parts.
+	// Dir is the folder that holds the parts: a path, or an address of s3:// or gs://.
 	Dir string
 	// Quick compares sizes and footers of the shards, and does not read their rows.
 	Quick bool
@@ -60,6 +61,9 @@ type merged struct {
 // Merge checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
 // but for those of one shard of each split in which a budget ends the build.
 func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
+	if remote.Writable(o.Dir) {
+		return mergeInto(ctx, o)
+	}
 	start := time.Now()
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	if o.FS == nil {

@@ -44,7 +44,7 @@ type SourceProgress struct {
 	Index  int
 	URI    string
 	Format string
-	Bytes  int64 // as stored, -1 where unknown
+	Bytes  int64 // as stored, -1 if unknown
 	Read   int64
 	State  SourceState
 }

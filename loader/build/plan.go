@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 	"golang.org/x/sync/errgroup"
 )
@@ -176,10 +178,14 @@ func relativeTo(o *Options) (string, error) {
 	return os.Getwd()
 }
 
-// Write writes the plan to a file, atomically.
+// Write writes the plan to a file, or to an address of s3:// or gs://, atomically.
 func (p *Plan) Write(path string) error {
 	data, err := p.encode()
-	if err == nil {
+	switch {
+	case err != nil:
+	case remote.Writable(path):
+		err = putPlan(path, data)
+	default:
 		err = shard.WriteFile(shard.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, data)
 	}
 	if err != nil {
@@ -208,17 +214,57 @@ func (p *Plan) encode() ([]byte, error) {
 // Seal is the checksum of the plan's file, by which parts know that they are of one plan.
 func (p *Plan) Seal() string { return p.seal }
 
+// OpenPlan reads a plan from a file, or from an address of s3:// or gs://.
+func OpenPlan(path string) (*Plan, error) {
+	if remote.Writable(path) {
+		return fetchPlan(path)
+	}
+	return ReadPlan(shard.OS(), path)
+}
+
 // ReadPlan reads a plan and checks it.
 func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, loader.BadOption("plan", path, "there is no such file; make it with 'dsload plan'")
+	case errors.Is(err, fs.ErrNotExist) && !isRemoteError(err):
+		return nil, errNoPlan(path)
 	case errors.Is(err, shard.ErrNotRegular), errors.Is(err, shard.ErrTooLarge):
 		return nil, loader.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
 	case err != nil:
 		return nil, err
 	}
+	return parsePlan(path, data)
+}
+
+func errNoPlan(path string) error {
+	return loader.BadOption("plan", path, "there is no such file; make it with 'dsload plan'")
+}
+
+// putPlan writes a plan into a bucket.
+func putPlan(uri string, data []byte) error {
+	store := remote.NewStore(remote.Options{})
+	defer store.Close()
+	return store.Put(context.Background(), uri, int64(len(data)), func() (io.Reader, error) {
+		return bytes.NewReader(data), nil
+	})
+}
+
+// fetchPlan reads a plan from a bucket.
+func fetchPlan(uri string) (*Plan, error) {
+	store := remote.NewStore(remote.Options{})
+	defer store.Close()
+	data, err := store.ReadAll(context.Background(), uri, maxPlanBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !isRemoteError(err):
+		return nil, errNoPlan(uri)
+	case err != nil:
+		return nil, fmt.Errorf("read plan %s: %w", uri, err)
+	}
+	return parsePlan(uri, data)
+}
+
+// parsePlan checks the bytes of a plan.
+func parsePlan(path string, data []byte) (_ *Plan, err error) {
 	var head struct {
 		Format  string `json:"format"`
 		Version int    `json:"version"`

@@ -16,7 +16,7 @@ type Progress struct {
 	TextBytes int64 // UTF-8 text tokenized
 
 	SourceBytes int64 // bytes of the sources read, as stored
-	TotalBytes  int64 // bytes of all sources, 0 where unknown
+	TotalBytes  int64 // bytes of all sources, 0 if unknown
 	// Fraction of the way to the nearest budget or to the end of the sources, from 0 to 1; negative
 	// if unknown.
 	Fraction float64

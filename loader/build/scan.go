@@ -104,7 +104,7 @@ func (s *scan) due(text float64) bool {
 	return true
 }
 
-// inside returns the border at a position after a record, nil where there is none. It is called
+// inside returns the border at a position after a record, nil if there is none. It is called
 // before the next record is read.
 func (s *scan) inside(p *source.Position) *mark {
 	if s == nil || p.Inside || p.Input != s.open || !s.listed.Cuttable() && !s.generated() {
@@ -176,7 +176,7 @@ func (s *scan) noteHeld(f *flusher) {
 	slices.Sort(s.plan.Held[noted:])
 }
 
-// end notes the checksums of a phase's inputs. whole is false where a budget ended it.
+// end notes the checksums of a phase's inputs. whole is false if a budget ended it.
 func (s *scan) end(phase int, reader *source.Reader, whole bool) {
 	p := &s.plan.Phases[phase]
 	p.Documents = reader.Position().Ordinal

@@ -12,7 +12,7 @@ import (
 	"github.com/dsload/dsload/tokenize"
 )
 
-// documentEnds are the ids of Options.EOS and Options.BOS; nil where none is asked for.
+// documentEnds are the ids of Options.EOS and Options.BOS; nil if none is asked for.
 type documentEnds struct{ eos, bos *uint32 }
 
 func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
@@ -32,7 +32,7 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 	return e, err
 }
 
-// findToken finds a token by id or name; own is the id of the tokenizer's own, -1 where it has
+// findToken finds a token by id or name; own is the id of the tokenizer's own, -1 if it has
 // none.
 func findToken(t *tokenize.Tokenizer, option, value string, own int) (*uint32, error) {
 	reason := ""

@@ -18,7 +18,7 @@ type worker struct {
 	causal    bool // prompt and target make one row
 	formatter *example.Worker
 	scratch   example.Formatted
-	chat      *chatWorker // nil where no input holds conversations
+	chat      *chatWorker // nil if no input holds conversations
 	filter    *shape.Filter
 	sketcher  *shape.Sketcher
 	// of a plan: counts reports that the content of documents is of no interest, skip that their ids
@@ -54,7 +54,7 @@ func (w *worker) trim() {
 	}
 }
 
-// run formats and tokenizes a job. It reports false where a template had to stop: the job is
+// run formats and tokenizes a job. It reports false if a template had to stop: the job is
 // unfinished.
 func (w *worker) run(j *job) bool {
 	if w.counts {

@@ -15,14 +15,14 @@ const (
 	foreignShare = 0.10 // share of the device used by others
 )
 
-// checks in the order of how surely the cure helps.
+// checks lists the checks, those whose remedy is surest first.
 var checks = []func(*record) *Verdict{
 	leak, otherProcesses, optimizerState, loading, fragmentation, batchTooLarge, logits, longSequences,
 	unstableGradients, hostLeak,
 }
 
-// leak: memory held after the same phase grows step by step. The first two steps set up state and
-// do not count.
+// leak finds memory that grows from step to step after the same phase. The first two steps set up
+// state and do not count.
 func leak(r *record) *Verdict {
 	growth, name, steps := 0.0, "", 0
 	for _, phase := range []string{"optimizer", "backward", "forward", "load"} {
@@ -58,7 +58,7 @@ func leak(r *record) *Verdict {
 		map[string]float64{"growth_per_step": growth, "steps": float64(steps)}}
 }
 
-// trend is the median growth a step, and the share of steps that grow.
+// trend returns the median growth per step and the share of steps that grow.
 func trend(values []float64) (growth, share float64) {
 	var steps []float64
 	grow := 0
@@ -125,8 +125,8 @@ func batchTooLarge(r *record) *Verdict {
 	room, fits := value(r.start.DeviceTotal)-held, math.Floor(b.Rows/2)
 	perRow := r.bytesPerToken(held) * length
 	if r.oom.Allocated != nil && room > 0 {
-		// What failed took at least this much; what succeeded before tells what a row takes at its
-		// peak.
+		// The failed batch took at least this much; batches that succeeded show what a row takes at
+		// its peak.
 		perRow = max(perRow, (*r.oom.Allocated+value(r.oom.Requested)-held)/b.Rows)
 		if perRow > 0 {
 			fits = max(1, min(fits, math.Floor(0.9*room/perRow)))
@@ -257,7 +257,7 @@ func fragmentation(r *record) *Verdict {
 	reserved, allocated, requested := *l.Reserved, *l.Allocated, value(l.Requested)
 	wasted := reserved - allocated
 	if r.oom != nil {
-		// Enough was cached for the request, but in pieces.
+		// Enough memory was cached for the request, but in fragments.
 		if requested == 0 || wasted < max(requested, 0.1*reserved) {
 			return nil
 		}
@@ -297,7 +297,7 @@ func otherProcesses(r *record) *Verdict {
 		return nil
 	}
 	foreign := median(used)
-	// The CUDA context and libraries of this process itself take some hundred MB.
+	// The CUDA context and libraries of this process take a few hundred MB.
 	if foreign < max(foreignShare*total, 1<<30) {
 		return nil
 	}

@@ -2,13 +2,12 @@
 // package's MemoryRecorder and described in python/README.md) and says where memory went, why, and
 // what to change.
 //
-// Each check looks for one cause in the snapshots. The thresholds and the words are those of
-// dsload.memory.analyze, and a test holds both to the same verdicts. Checks are in the order of
-// how surely their cure helps.
+// Each check looks for one cause in the snapshots. Thresholds and wording are those of
+// dsload.memory.analyze; a test checks that both reach the same verdicts.
 //
-// The package imports nothing of ours. It holds at most maxSnapshots snapshots of a record, some 350
-// bytes each: of a longer one every second step, then every fourth, and so on, and always the
-// snapshots with the highest figures.
+// The package imports nothing of ours. It holds at most maxSnapshots snapshots of a record, about
+// 350 bytes each: of a longer record every second step, then every fourth, and so on, and always
+// the snapshots with the highest figures.
 package memrecord
 
 import (
@@ -21,10 +20,10 @@ import (
 	"slices"
 )
 
-// ErrNotRecord is the cause where a file is not a memory record.
+// ErrNotRecord means that a file is not a memory record.
 var ErrNotRecord = errors.New("not a memory record")
 
-// maxLineBytes bounds a line: a snapshot takes some hundred bytes, a report of an out-of-memory
+// maxLineBytes bounds a line: a snapshot takes a few hundred bytes, a report of an out-of-memory
 // error a few thousand.
 const maxLineBytes = 1 << 20
 
@@ -42,21 +41,21 @@ type Analysis struct {
 	Where       string    `json:"where"` // the phase that ran out of memory, or the one with the highest peak
 	OutOfMemory bool      `json:"out_of_memory"`
 	Steps       int       `json:"steps"`
-	Peak        *float64  `json:"peak"` // bytes; nil where the device does not count
+	Peak        *float64  `json:"peak"` // bytes; nil if the device does not count
 	Verdicts    []Verdict `json:"verdicts"`
-	Runs        int       `json:"runs,omitempty"` // in the record, where there are several: the last one was analysed
+	Runs        int       `json:"runs,omitempty"` // number of runs in the record, if several; the last one is analysed
 }
 
-// batch is the shape of the batch at hand.
+// batch is the shape of a batch.
 type batch struct {
 	Rows        float64  `json:"rows"`
 	Length      float64  `json:"length"`
 	LabelLength *float64 `json:"label_length"`
 }
 
-// line is any line of a record; what a kind of line does not have stays nil.
+// line is any line of a record. Fields that a kind of line lacks are nil.
 type line struct {
-	Type    string   `json:"type"` // "start", "snapshot" or "oom"; others are for other readers
+	Type    string   `json:"type"` // "start", "snapshot" or "oom"; other types are ignored
 	Phase   string   `json:"phase"`
 	Step    *int64   `json:"step"`
 	Time    *float64 `json:"time"`    // seconds
@@ -70,7 +69,7 @@ type line struct {
 	Requested *float64 `json:"requested"`
 	Batch     *batch   `json:"batch"`
 
-	GradNorm  json.RawMessage `json:"grad_norm"` // a number, null where it is not finite, absent where it was not measured
+	GradNorm  json.RawMessage `json:"grad_norm"` // a number, null if it is not finite, absent if it was not measured
 	Nonfinite *float64        `json:"nonfinite"`
 
 	Device         string   `json:"device"`
@@ -79,7 +78,7 @@ type line struct {
 	VocabSize      *float64 `json:"vocab_size"`
 }
 
-// gradNorm returns the gradient norm: measured reports whether the line has one, finite whether it
+// gradNorm returns the gradient norm. measured reports whether the line has one, finite whether it
 // is a number.
 func (l *line) gradNorm() (norm float64, measured, finite bool) {
 	if len(l.GradNorm) == 0 {
@@ -99,14 +98,14 @@ type record struct {
 	runs      int
 
 	steps    stepCounter
-	thinning int64    // only steps that it divides are kept; 0 or 1 keeps all
+	thinning int64    // only multiples of it are kept; 0 or 1 keeps all steps
 	extremes [2]*line // the snapshots with the highest peak and the highest rss
 }
 
 // maxSnapshots is how many snapshots of a record are held.
 const maxSnapshots = 1 << 16
 
-// add keeps a snapshot, unless the record is so long that its step is left out.
+// add keeps a snapshot, unless thinning skips its step.
 func (r *record) add(l *line) {
 	step := int64(-1)
 	if l.Step != nil {
@@ -131,12 +130,12 @@ func (r *record) add(l *line) {
 	r.snapshots = append(r.snapshots, l)
 }
 
-// skips reports whether a snapshot's step is left out.
+// skips reports whether thinning skips a snapshot's step.
 func (r *record) skips(l *line) bool {
 	return r.thinning > 1 && l.Step != nil && *l.Step%r.thinning != 0
 }
 
-// thin leaves out every second of the steps that are held.
+// thin drops every second step until half of the limit is free.
 func (r *record) thin() {
 	for len(r.snapshots) > maxSnapshots/2 {
 		r.thinning = max(2, 2*r.thinning)
@@ -151,7 +150,7 @@ func (r *record) thin() {
 	}
 }
 
-// restore puts the snapshots with the highest figures back where thinning left them out.
+// restore puts back the snapshots with the highest figures if thinning dropped them.
 func (r *record) restore() {
 	for _, l := range r.extremes {
 		if l == nil || !r.skips(l) || slices.Contains(r.snapshots, l) {
@@ -165,7 +164,7 @@ func (r *record) restore() {
 	}
 }
 
-// stepCounter counts steps: those that differ, of which it remembers maxSnapshots.
+// stepCounter counts distinct steps; it remembers maxSnapshots of them.
 type stepCounter struct {
 	seen map[int64]bool
 	last int64
@@ -188,8 +187,8 @@ func (c *stepCounter) add(step int64) {
 
 func (c *stepCounter) count() int { return len(c.seen) + c.more }
 
-// Read analyses a record, of several runs the last. A last line of a run that a kill cut off is
-// ignored; anything else that is no record is ErrNotRecord.
+// Read analyses the last run of a record. It ignores a truncated last line of a run, as a kill
+// leaves it; anything else that is not a record is ErrNotRecord.
 func Read(r io.Reader) (*Analysis, error) {
 	rec, err := read(r)
 	if err != nil {
@@ -218,7 +217,7 @@ func read(r io.Reader) (*record, error) {
 			if json.Valid(text) {
 				return nil, fmt.Errorf("line %d: %w: %w", number, ErrNotRecord, err)
 			}
-			broken = number // allowed for the last line of a run alone
+			broken = number // allowed only for the last line of a run
 			continue
 		}
 		switch l.Type {
@@ -278,7 +277,7 @@ func (r *record) analyse() *Analysis {
 	return a
 }
 
-// value is what p points to, 0 for nil.
+// value returns *p, 0 for nil.
 func value(p *float64) float64 {
 	if p == nil {
 		return 0
@@ -296,7 +295,7 @@ func (r *record) phase(name string) []*line {
 	return lines
 }
 
-// lastBatch is the shape of the batch that failed, or of the last one that was seen.
+// lastBatch returns the shape of the batch that failed, or of the last one recorded.
 func (r *record) lastBatch() batch {
 	if r.oom != nil && r.oom.Batch != nil {
 		return *r.oom.Batch
@@ -309,7 +308,7 @@ func (r *record) lastBatch() batch {
 	return batch{}
 }
 
-// resting is what is held between steps: parameters, gradients, optimizer state.
+// resting returns the bytes held between steps: parameters, gradients, optimizer state.
 func (r *record) resting() float64 {
 	held := value(r.start.ParameterBytes)
 	for _, s := range r.phase("load") {
@@ -320,8 +319,8 @@ func (r *record) resting() float64 {
 	return held
 }
 
-// bytesPerToken is the most that a successful step took above what is held between steps, for each
-// token of its batch, padding included.
+// bytesPerToken returns the most that a successful step took above held, the bytes held between
+// steps, per token of its batch with padding.
 func (r *record) bytesPerToken(held float64) float64 {
 	most := 0.0
 	for _, s := range r.snapshots {
@@ -339,7 +338,7 @@ func (r *record) bytesPerToken(held float64) float64 {
 	return most
 }
 
-// formatBytes prints 1536 as "1.5 KiB".
+// formatBytes formats 1536 as "1.5 KiB".
 func formatBytes(n float64) string {
 	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
 		if n < 1024 && n > -1024 {

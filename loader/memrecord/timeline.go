@@ -26,18 +26,19 @@ var page = sync.OnceValue(func() *template.Template {
 		"number": func(i int) int { return i + 1 }}).Parse(pageSource))
 })
 
-// The size of the chart, and where its plot lies.
+// The size of the chart and the position of its plot.
 const (
 	chartWidth, chartHeight = 960, 380
 	plotLeft, plotRight     = 72, 912
 	plotTop, plotBottom     = 48, 340
-	// mostPoints is how many points of a line are drawn: of more, the highest of each run of neighbours.
+	// mostPoints is the maximum number of points of a line. Of a longer line, the highest point of
+	// each run of neighbours is drawn.
 	mostPoints = 800
 )
 
-// timelinePage is what the template shows.
+// timelinePage is the template's data.
 type timelinePage struct {
-	Style    template.CSS // ours alone
+	Style    template.CSS // fixed, not from the record
 	Policy   string
 	Name     string
 	Headline string
@@ -75,8 +76,9 @@ type tableRow struct {
 	Failed                               bool
 }
 
-// Timeline analyses a record as Read does, and writes its memory over time as a page that asks for nothing and
-// runs nothing: the failing step and each finding are marked. name is the record's.
+// Timeline analyses a record as Read does and writes a page that shows its memory over time, with
+// the failing step and each finding marked. The page loads nothing and runs no scripts. name is the
+// record's name.
 func Timeline(w io.Writer, r io.Reader, name string) (*Analysis, error) {
 	rec, err := read(r)
 	if err != nil {
@@ -99,7 +101,7 @@ func Timeline(w io.Writer, r io.Reader, name string) (*Analysis, error) {
 	return a, err
 }
 
-// headline is the answer in one line.
+// headline returns the result in one line.
 func headline(r *record, a *Analysis) string {
 	if r.oom == nil {
 		if a.Peak == nil {
@@ -120,7 +122,7 @@ func headline(r *record, a *Analysis) string {
 	return text
 }
 
-// drawn are the lines of a chart, in order.
+// drawn lists the lines of a chart in order.
 var drawn = []struct {
 	class, name string
 	get         func(*line) *float64
@@ -131,7 +133,7 @@ var drawn = []struct {
 	{"rss", "the process in main memory", func(l *line) *float64 { return l.RSS }},
 }
 
-// chart draws the figures of all snapshots, oldest to the left; nil where there are none.
+// chart draws the figures of all snapshots, oldest on the left. It returns nil if there are none.
 func (r *record) chart(a *Analysis) *timelineChart {
 	points := slices.Clone(r.snapshots)
 	if r.oom != nil {
@@ -204,15 +206,15 @@ func (c *timelineChart) marks(points []*line, a *Analysis, x func(int) float64, 
 		if at == 0 {
 			at = value(points[best].RSS)
 		}
-		beside := 26 * taken[best] // findings at the same moment stand side by side
+		beside := 26 * taken[best] // findings at the same moment are drawn side by side
 		taken[best]++
 		left := min(x(best), plotRight-12) - float64(beside)
 		c.Marks = append(c.Marks, chartMark{fixed(left), fixed(max(y(at)-2, plotTop)), n + 1})
 	}
 }
 
-// path is a line through a figure of the points, and the last of its values. Of neighbours that would fall on the
-// same place the highest is drawn.
+// path returns the line through a figure of the points, and its last value. Of neighbours that
+// share a position the highest is drawn.
 func path(points []*line, get func(*line) *float64, x func(int) float64, y func(float64) float64) (d, last string) {
 	run := (len(points) + mostPoints - 1) / mostPoints
 	var b strings.Builder
@@ -239,10 +241,10 @@ func path(points []*line, get func(*line) *float64, x func(int) float64, y func(
 	return b.String(), last
 }
 
-// mostRows is how many moments the table has.
+// mostRows is the maximum number of rows in the table.
 const mostRows = 40
 
-// table is the last moments, the failing one last.
+// table returns the last snapshots, the failing one last.
 func (r *record) table() (rows []tableRow) {
 	points := r.snapshots[max(0, len(r.snapshots)-mostRows):]
 	if r.oom != nil {
@@ -267,7 +269,7 @@ func (r *record) table() (rows []tableRow) {
 
 func fixed(x float64) string { return fmt.Sprintf("%.1f", x) }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n float64) string {
 	for _, u := range []struct {
 		bytes float64
@@ -280,10 +282,11 @@ func size(n float64) string {
 	return fmt.Sprintf("%.0f B", n)
 }
 
-// sizeStep is the least power of two that is at least x.
+// sizeStep returns the least power of two that is at least x.
 func sizeStep(x float64) float64 { return math.Exp2(math.Ceil(math.Log2(max(x, 1)))) }
 
-// visible shows what would act on the text around it: control characters, and those that turn its direction.
+// visible escapes characters that would affect the text around them: control characters and those
+// that change its direction.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -27,12 +27,12 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	}
 	pages := (size - int64(len(Magic)) + PageBytes - 1) / PageBytes
 	if string(head) != Magic || pages > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: it does not begin as one", ErrCorrupt)
+		return nil, fmt.Errorf("%w: it does not begin with the magic", ErrCorrupt)
 	}
 	return &File{r: r, size: size, pages: int(pages)}, nil
 }
 
-// Find returns the origin of a document; ok is false where the file has none of that ordinal.
+// Find returns the origin of a document; ok is false if the file has no such ordinal.
 func (f *File) Find(ordinal int64) (o Origin, ok bool, err error) {
 	var head [headBytes]byte
 	after := sort.Search(f.pages, func(i int) bool {
@@ -77,10 +77,10 @@ func (f *File) page(i int) (*page, error) {
 	}, nil
 }
 
-// A page is one that is being decoded.
+// A page is the state of decoding a page.
 type page struct {
 	next   int64 // ordinal of the next document
-	record int64 // of the last one
+	record int64 // of the last document
 	name   string
 	rest   []byte
 	bad    bool
@@ -106,7 +106,7 @@ func (p *page) bytes(n uint64) string {
 	return s
 }
 
-// find decodes the page up to a document. sound is false where the page cannot be decoded.
+// find decodes the page up to a document. sound is false if the page cannot be decoded.
 func (p *page) find(ordinal int64) (o Origin, ok, sound bool) {
 	p.name = p.bytes(p.uvarint())
 	for len(p.rest) > 0 && !p.bad {

@@ -5,23 +5,23 @@ import (
 	"hash/crc32"
 )
 
-// Writer makes pages of the documents that Add gives it. Its fields are plain data, which JSON
-// brings back unchanged: a copy of a Writer goes on where the Writer was. The zero Writer is the
-// beginning.
+// Writer makes pages of the documents that Add records. Its fields are plain data that survive JSON
+// unchanged, so a restored Writer continues where the saved one was. The zero Writer is ready to
+// use.
 type Writer struct {
 	Page   []byte `json:"page,omitempty"`   // the page that is being filled, nil before its first document
 	Next   int64  `json:"next"`             // the ordinal after the last document
-	Input  int    `json:"input"`            // of the last document
+	Input  int    `json:"input"`            // index of the last document's input
 	Name   string `json:"name,omitempty"`   // its name
 	Record int64  `json:"record"`           // its record
-	Step   int64  `json:"step,omitempty"`   // between the records of the run that is not yet in the page
-	Run    int64  `json:"run,omitempty"`    // its documents
-	Pages  int64  `json:"pages,omitempty"`  // full ones that were given to emit
-	Failed bool   `json:"failed,omitempty"` // ordinals did not rise: the file would be wrong
+	Step   int64  `json:"step,omitempty"`   // difference between the records of the pending run
+	Run    int64  `json:"run,omitempty"`    // number of documents in the pending run
+	Pages  int64  `json:"pages,omitempty"`  // full pages given to emit
+	Failed bool   `json:"failed,omitempty"` // ordinals did not increase: the file would be wrong
 }
 
-// Add notes a document. Ordinals rise; name is asked for where the input changes. A page that is
-// full is given to emit, which must not keep it.
+// Add records a document. Ordinals must increase. Add calls name if the input changes, and emit for
+// a full page, which emit must not keep.
 func (w *Writer) Add(ordinal int64, input int, record int64, name func() string, emit func(page []byte) error) error {
 	if w.Failed || ordinal < w.Next {
 		w.Failed = true
@@ -43,13 +43,13 @@ func (w *Writer) Add(ordinal int64, input int, record int64, name func() string,
 		w.Step, w.Run = step, 1
 	}
 	w.Next, w.Record = ordinal+1, record
-	if PageBytes-len(w.Page) < 3*opBytes { // a gap, the pending run, and the next one fit before
+	if PageBytes-len(w.Page) < 3*opBytes { // a gap, the pending run and the next one must fit
 		return w.endPage(emit)
 	}
 	return nil
 }
 
-// enter makes the page one that goes on with the input.
+// enter starts an input, on a new page if need be.
 func (w *Writer) enter(ordinal int64, input int, name func() string, emit func([]byte) error) error {
 	before := w.Name
 	if input != w.Input || w.Name == "" {
@@ -92,7 +92,7 @@ func (w *Writer) begin(ordinal int64) {
 // op appends an operation.
 func (w *Writer) op(kind int, v uint64) { w.Page = binary.AppendUvarint(w.Page, v<<2|uint64(kind)) }
 
-// flush appends the run that is pending.
+// flush appends the pending run.
 func (w *Writer) flush() {
 	switch {
 	case w.Run == 0:
@@ -106,7 +106,7 @@ func (w *Writer) flush() {
 	w.Step, w.Run = 0, 0
 }
 
-// endPage gives the page to emit, filled up with zeros.
+// endPage passes the page to emit, padded with zeros.
 func (w *Writer) endPage(emit func([]byte) error) error {
 	page := make([]byte, PageBytes)
 	copy(page, w.last())
@@ -114,7 +114,7 @@ func (w *Writer) endPage(emit func([]byte) error) error {
 	return emit(page)
 }
 
-// last seals the page that is being filled.
+// last seals the current page.
 func (w *Writer) last() []byte {
 	w.flush()
 	binary.LittleEndian.PutUint32(w.Page[4:], uint32(len(w.Page)))
@@ -122,8 +122,8 @@ func (w *Writer) last() []byte {
 	return w.Page
 }
 
-// Rest returns what follows the full pages in the file, nil where nothing does. The Writer must not
-// be used after it.
+// Rest returns the last, partial page of the file, nil if there is none. The Writer must not be
+// used afterwards.
 func (w *Writer) Rest() []byte {
 	if w.Page == nil {
 		return nil

@@ -2,17 +2,17 @@ package pack
 
 import "math/bits"
 
-// Count returns how many rows of length len(counts)-1 best fit decreasing makes of pieces of which
-// counts[n] have n tokens: as many as a Packer does, in a time that does not grow with their
-// number. Pieces of equal length are placed together: a row that is the best fit for one stays it
-// until no more of that length fits.
+// Count returns how many rows of length len(counts)-1 best fit decreasing makes of pieces, where
+// counts[n] pieces have n tokens. It returns as many as a Packer makes, in time that does not
+// depend on the number of pieces. It places pieces of equal length together: a row that is the best
+// fit for one remains so until no more of that length fit.
 func Count(counts []int64) (rows int64) {
 	size := len(counts) - 1
 	free := freeRows{make([]int64, size+1), make([]uint64, size/64+1)}
 	for n := size; n > 0; n-- {
 		for left := counts[n]; left > 0; {
 			room := free.least(n)
-			available := left // new rows, as many as it takes
+			available := left // as many new rows as it takes
 			if room == 0 {
 				room = size
 			} else {
@@ -20,7 +20,7 @@ func Count(counts []int64) (rows int64) {
 			}
 			each := int64(room / n)
 			full := min(left/each, available)
-			rest := int64(0) // pieces in one row more that they do not fill
+			rest := int64(0) // pieces in one more row, which they do not fill
 			if full < available {
 				rest = left - full*each
 			}
@@ -39,7 +39,7 @@ func Count(counts []int64) (rows int64) {
 	return rows
 }
 
-// freeRows counts rows by the room that is left in them.
+// freeRows counts rows by their free room.
 type freeRows struct {
 	counts []int64
 	some   []uint64 // bit r: counts[r] > 0
@@ -54,7 +54,7 @@ func (f *freeRows) add(room int, n int64) {
 	}
 }
 
-// least is the least room of at least n that a row has, 0 where none has.
+// least returns the smallest free room of at least n among the rows, 0 if none has that much.
 func (f *freeRows) least(n int) int {
 	word := f.some[n/64] &^ (1<<(n%64) - 1)
 	for i := n / 64; ; word = f.some[i] {

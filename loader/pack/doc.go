@@ -1,8 +1,8 @@
 // Package pack fills rows of a fixed length with documents: arithmetic over lengths, no I/O.
 //
-// A Packer is given the lengths of some items, in order, and returns rows of pieces. A Piece is a
-// run of an item's tokens. The policies are those of TRL's pack_dataset, and agree with it row by
-// row, piece by piece, for the items of one call:
+// A Packer takes the lengths of items in order and returns rows of pieces. A Piece is a run of an
+// item's tokens. The policies are those of TRL's pack_dataset; for the items of one call they make
+// exactly the same rows:
 //
 //	wrapped    items one after another, cut anywhere; all rows are full but the last
 //	bfd        best fit decreasing of whole items; what an item has beyond the length is dropped
@@ -10,14 +10,14 @@
 //
 // # The order, exactly
 //
-// What follows is normative, so that a reader in another language packs the same rows. Items
-// without tokens are passed over. For bfd and bfd_split the pieces are placed longest first, equal
-// lengths in the order of the items, and of one item in the order of its tokens. A piece goes into
-// the row with the least room that holds it; of rows with equal room, into the one that has had
-// this room for the longest time. If there is none it opens a row. Rows come in the order in which
-// they were opened, and their pieces in the order in which they were placed.
+// This section is normative, so that a reader in another language packs the same rows. Items
+// without tokens are skipped. For bfd and bfd_split the pieces are placed longest first; pieces of
+// equal length keep the order of the items and of the tokens within an item. A piece goes into the
+// row with the least room that holds it; among rows with equal room, into the one that has had this
+// room for the longest time. If there is none, it opens a row. Rows are in the order in which they
+// were opened, pieces in the order in which they were placed.
 //
-// Callers bound the memory by packing windows of a fixed size. Window and rows then depend on the
+// Callers bound memory by packing windows of a fixed size, so that windows and rows depend on the
 // items alone.
 //
 // # Invariants

@@ -16,7 +16,7 @@ type Rows struct {
 	ends    []int32 // of each row, in pieces
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (r *Rows) Len() int { return len(r.ends) }
 
 // Row returns the pieces of row i.
@@ -34,17 +34,17 @@ type Packer struct {
 	length int32
 	rows   Rows
 
-	cut   []Piece  // the items in pieces of at most length
-	order []uint64 // of cut: the room that a piece leaves in an empty row, then its index
+	cut   []Piece  // the items, cut into pieces of at most length tokens
+	order []uint64 // of cut: the room that a piece leaves in an empty row, and its index
 	rowOf []int32  // of each piece, in that order
 	sizes []int32  // pieces of each row
 	room  roomIndex
 }
 
-// New makes a packer. The length is 1 to MaxLength; the policy is not None.
+// New returns a packer for rows of length tokens, 1 to MaxLength. The policy must not be None.
 func New(policy Policy, length int) *Packer {
 	if length < 1 || length > MaxLength || policy == None {
-		panic("pack: no such packing")
+		panic("pack: invalid policy or length")
 	}
 	return &Packer{policy: policy, length: int32(length)}
 }
@@ -57,12 +57,12 @@ func (p *Packer) Pack(lengths []int32) *Rows {
 		return &p.rows
 	}
 	p.cutItems(lengths)
-	p.place()
+	p.assignRows()
 	p.gather()
 	return &p.rows
 }
 
-// wrap fills one row after another.
+// wrap fills rows one after another.
 func (p *Packer) wrap(lengths []int32) {
 	r, room := &p.rows, p.length
 	for i, n := range lengths {
@@ -81,7 +81,7 @@ func (p *Packer) wrap(lengths []int32) {
 	}
 }
 
-// cutItems makes pieces that fit a row.
+// cutItems cuts the items into pieces that fit a row.
 func (p *Packer) cutItems(lengths []int32) {
 	p.cut = p.cut[:0]
 	for i, n := range lengths {
@@ -95,8 +95,8 @@ func (p *Packer) cutItems(lengths []int32) {
 	}
 }
 
-// place chooses a row for each piece, the longest first.
-func (p *Packer) place() {
+// assignRows chooses a row for each piece, longest first.
+func (p *Packer) assignRows() {
 	p.order = slices.Grow(p.order[:0], len(p.cut))
 	for i, c := range p.cut {
 		p.order = append(p.order, uint64(p.length-c.Len)<<32|uint64(i))
@@ -134,13 +134,12 @@ func (p *Packer) gather() {
 	r.ends = append(r.ends, p.sizes...)
 }
 
-// Bytes bounds the memory of a packer that packs items which make at most the given number of
-// pieces.
+// Bytes bounds the memory of a packer for items that make at most the given number of pieces.
 func Bytes(length int, pieces int64) int64 {
 	const (
 		piece = 12
-		// of a piece: itself as cut and as placed, the order, its row; the size and the end of a
-		// row, and its link; slack of slices that grew
+		// per piece: the piece as cut and as placed, its order and its row; the row's size, end and
+		// link; slack of grown slices
 		perPiece = (2*piece + 8 + 4 + 2*4 + 4) * 5 / 4
 	)
 	return pieces*perPiece + roomBytes(int64(length))

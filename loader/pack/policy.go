@@ -2,23 +2,23 @@ package pack
 
 import "slices"
 
-// Policy is how rows are filled.
+// Policy says how rows are filled.
 type Policy string
 
 const (
-	None     Policy = "none"      // each item is a row of its own
-	Wrapped  Policy = "wrapped"   // one after another, cut anywhere
-	BFD      Policy = "bfd"       // best fit decreasing of whole items, longer ones are truncated
-	BFDSplit Policy = "bfd_split" // the same, longer ones are split first
+	None     Policy = "none"      // each item is a separate row
+	Wrapped  Policy = "wrapped"   // one item after another, cut anywhere
+	BFD      Policy = "bfd"       // best fit decreasing of whole items; longer ones are truncated
+	BFDSplit Policy = "bfd_split" // best fit decreasing; longer items are split first
 )
 
-// Policies are all policies by their own names.
+// Policies lists all policies.
 var Policies = []Policy{None, Wrapped, BFD, BFDSplit}
 
-// aliases are other names of policies.
+// aliases maps other names to policies.
 var aliases = map[string]Policy{"concat": Wrapped, "bestfit": BFD}
 
-// Parse returns the policy of a name or an alias.
+// Parse returns the policy with that name or alias.
 func Parse(name string) (Policy, bool) {
 	if p, ok := aliases[name]; ok {
 		return p, true
@@ -27,5 +27,6 @@ func Parse(name string) (Policy, bool) {
 	return p, slices.Contains(Policies, p)
 }
 
-// MaxLength is the longest row in tokens that is packed: tables grow with it.
+// MaxLength is the length in tokens of the longest row that can be packed, since tables grow with
+// it.
 const MaxLength = 1 << 20

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// roomIndex finds rows by the room that is left in them. Rows of equal room wait in a queue. A bit
-// for each room that some row has, and one for each word of these bits, make the search short.
+// roomIndex finds rows by their free room. Rows with equal room form a queue. A bit for each room
+// that some row has, and a bit for each word of these bits, make the search short.
 type roomIndex struct {
-	first, last []int32 // by room: the ends of its queue, as row + 1; 0 where it is empty
+	first, last []int32 // by room: the ends of its queue, as row + 1; 0 if it is empty
 	next        []int32 // by row: the row after it in its queue, as row + 1
 	some        []uint64
 	words       []uint64 // bit w: some[w] is not 0
@@ -31,8 +31,8 @@ func (x *roomIndex) reset(length int) {
 	clear(x.words)
 }
 
-// take removes and returns the row with the least room of at least n, of several the one that has
-// waited longest; -1 if no row has room.
+// take removes and returns the row with the least room of at least n; among several, the one that
+// has had it longest. row is -1 if no row has room.
 func (x *roomIndex) take(n int32) (row, room int32) {
 	room = x.least(n)
 	if room < 0 {
@@ -50,7 +50,7 @@ func (x *roomIndex) take(n int32) (row, room int32) {
 	return row, room
 }
 
-// put adds a row with the given room. A full row is never found again.
+// put adds a row with the given room. It ignores a full row.
 func (x *roomIndex) put(row, room int32) {
 	for int(row) >= len(x.next) {
 		x.next = append(x.next, 0)
@@ -69,7 +69,7 @@ func (x *roomIndex) put(row, room int32) {
 	x.last[room] = row + 1
 }
 
-// least is the least room of at least n that a row has, -1 if there is none.
+// least returns the smallest room of at least n among the rows, -1 if none has that much.
 func (x *roomIndex) least(n int32) int32 {
 	word := int(n / 64)
 	if v := x.some[word] &^ (1<<(n%64) - 1); v != 0 {

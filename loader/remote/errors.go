@@ -33,7 +33,7 @@ type Error struct {
 	Kind   error  // a sentinel of this package, or fs.ErrNotExist
 	Text   string // what the server or the network said
 	Hint   string // what to do about it
-	Status int    // of HTTP, 0 where no answer came
+	Status int    // of HTTP, 0 if no answer came
 
 	retry bool          // another attempt may succeed
 	wait  time.Duration // that the server asked for before it
@@ -76,7 +76,7 @@ func statusError(resp *http.Response, host string) *Error {
 	return e
 }
 
-// statusText is the status of an answer as one word and number.
+// statusText returns the status of an answer as one word and number.
 func statusText(resp *http.Response) string {
 	if text := http.StatusText(resp.StatusCode); text != "" {
 		return fmt.Sprintf("%d %s", resp.StatusCode, text)

@@ -39,7 +39,7 @@ func (s *Store) Open(o Object) *File {
 	return f
 }
 
-// Size returns the size in bytes, -1 where it is unknown.
+// Size returns the size in bytes, -1 if it is unknown.
 func (f *File) Size() int64 { return f.object.Size }
 
 // Object returns what was opened.

@@ -105,7 +105,7 @@ func parseHub(address string) (p hubPath, err error) {
 
 var repoName = regexp.MustCompile(`^[\w.-]+(?:/[\w.-]+)?$`)
 
-// repository is the address of what p lies in, with its revision.
+// repository returns the address of what p lies in, with its revision.
 func (p *hubPath) repository() string {
 	s := "hf://"
 	if p.kind == "datasets" {
@@ -401,7 +401,7 @@ func eachEntry(resp *http.Response, do func(*hubEntry) error) error {
 
 var nextLink = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?next"?`)
 
-// nextPage is the address of the page after an answer, nil for none.
+// nextPage returns the address of the page after an answer, nil for none.
 func (h *hub) nextPage(resp *http.Response) (*url.URL, error) {
 	for _, link := range resp.Header.Values("Link") {
 		if m := nextLink.FindStringSubmatch(link); m != nil {
@@ -427,7 +427,7 @@ func HubRepository(address string) (repository, below string, ok bool) {
 }
 
 // Repository returns the address of the repository of the Hub that an address leads into, with its
-// revision, "" where it leads to something else.
+// revision, "" if it leads to something else.
 func Repository(address string) string {
 	if scheme, _ := Scheme(address); scheme != "hf" {
 		return ""

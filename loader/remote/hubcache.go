@@ -65,14 +65,14 @@ func isSet(name string) bool {
 	return false
 }
 
-// folder is where the cache has a repository.
+// folder returns where the cache has a repository.
 func (s *hubSettings) folder(p *hubPath) string {
 	return filepath.Join(s.cache, p.kind+"--"+strings.ReplaceAll(p.repo, "/", "--"))
 }
 
 var blobName = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// blob is the name of an object's content in the cache, "" where it has none.
+// blob returns the name of an object's content in the cache, "" if it has none.
 func (o *Object) blob() string {
 	if name := strings.Trim(o.ETag, `"`); blobName.MatchString(name) {
 		return name
@@ -105,7 +105,7 @@ func (s *hubSettings) cachedFile(p *hubPath, o *Object) (*os.File, error) {
 	return nil, fs.ErrNotExist
 }
 
-// cachedBody is the content of an object from an offset on, if the cache has it.
+// cachedBody returns the content of an object from an offset on, if the cache has it.
 func (s *hubSettings) cachedBody(p *hubPath, o *Object, from int64) (*body, bool) {
 	f, err := s.cachedFile(p, o)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *hubSettings) cachedBody(p *hubPath, o *Object, from int64) (*body, bool
 	return &body{ReadCloser: f, from: from, object: *o}, true
 }
 
-// cachedCommit is the commit of a revision when it was last downloaded from.
+// cachedCommit returns the commit of a revision when it was last downloaded from.
 func (s *hubSettings) cachedCommit(p *hubPath) (string, error) {
 	revision := cmp.Or(p.revision, "main")
 	missing := &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("the revision %s of %s is not in the cache %s, and HF_HUB_OFFLINE is set", revision, p.repo, s.cache),

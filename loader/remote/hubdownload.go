@@ -17,7 +17,7 @@ import (
 )
 
 // NewHash returns the hash that the object's bytes must have, and what it must be, in hexadecimal;
-// nil where the server announced none.
+// nil if the server announced none.
 func (o *Object) NewHash() (h hash.Hash, want string) {
 	name, want, _ := strings.Cut(o.Hash, ":")
 	switch name {

@@ -24,7 +24,7 @@ type policy struct {
 var defaultPolicy = policy{first: 500 * time.Millisecond, longest: 30 * time.Second, attempts: 10, unknown: 3,
 	maxWait: 15 * time.Minute, idle: 30 * time.Second}
 
-// pause is how long to wait after the n-th failure in a row, counted from 0. Jitter keeps many
+// pause returns how long to wait after the n-th failure in a row, counted from 0. Jitter keeps many
 // clients apart.
 func (p *policy) pause(n int, asked time.Duration) time.Duration {
 	d := p.longest

@@ -28,11 +28,11 @@ const StoreBytes = 7 << 20
 // An Object is one version of a remote file.
 type Object struct {
 	URI      string    // without credentials
-	Size     int64     // bytes; -1 where the server does not say
+	Size     int64     // bytes; -1 if the server does not say
 	ETag     string    // as the server gives it; "" for none
 	Modified time.Time // zero for none
 	Revision string    // of its repository: a commit; "" for none
-	Hash     string    // of its bytes, as "sha256:hex" or "git-sha1:hex"; "" where that is not known
+	Hash     string    // of its bytes, as "sha256:hex" or "git-sha1:hex"; "" if that is not known
 }
 
 // Identified reports whether the object can be told from another version of it.
@@ -97,7 +97,7 @@ func newTransport() *http.Transport {
 		ResponseHeaderTimeout:  60 * time.Second,
 		IdleConnTimeout:        90 * time.Second,
 		ExpectContinueTimeout:  time.Second,
-		MaxIdleConnsPerHost:    4,
+		MaxIdleConnsPerHost:    16,
 		MaxIdleConns:           16,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 256 << 10,

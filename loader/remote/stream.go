@@ -26,7 +26,7 @@ type stream struct {
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
 
-// read is Read of package io. It returns io.EOF where the object, or the part of it that is wanted,
+// read is Read of package io. It returns io.EOF if the object, or the part of it that is wanted,
 // ends.
 func (s *stream) read(ctx context.Context, p []byte) (int, error) {
 	for {

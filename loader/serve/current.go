@@ -244,7 +244,7 @@ func (r *Reader) Dataset(name string) ([][]byte, error) {
 	return [][]byte{d.manifest.bytes}, nil
 }
 
-// manifestBytes is the size of the manifests as they are sent.
+// manifestBytes returns the size of the manifests as they are sent.
 func (r *Reader) manifestBytes() (n int64) {
 	for _, d := range r.datasets {
 		n += int64(len(d.manifest.bytes))

@@ -19,7 +19,7 @@ import (
 var policies = [...]pack.Policy{feed.PackNone: pack.None, feed.PackWrapped: pack.Wrapped, feed.PackBFD: pack.BFD,
 	feed.PackBFDSplit: pack.BFDSplit}
 
-// packDefault is how requests are packed that do not say it.
+// packDefault returns how requests are packed that do not say it.
 func (o *Options) packDefault() (feed.Pack, error) {
 	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
 	switch {
@@ -35,7 +35,7 @@ func (o *Options) packDefault() (feed.Pack, error) {
 	return feed.Pack(slices.Index(policies[:], policy)), nil
 }
 
-// defaults is what packing fills in, as a query.
+// defaults returns what packing fills in, as a query.
 func (r *Reader) defaults() string {
 	if r.pack == feed.PackNone {
 		return ""
@@ -70,7 +70,7 @@ func (r *Reader) packing(q feed.Query) (feed.Query, error) {
 	return q, nil
 }
 
-// packLength is the length of packed rows: as asked for, else the build's.
+// packLength returns the length of packed rows: as asked for, else the build's.
 func packLength(q feed.Query, parts []part) int {
 	length := q.PackLength
 	if length == 0 {
@@ -170,11 +170,13 @@ func (r *Reader) newPackedStream(q feed.Query, parts []part, collation collate.O
 	if s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units); err != nil {
 		return s, err
 	}
-	s.steps, err = sampler.NewPackedSteps(s.packed, steps)
+	if s.steps, err = sampler.NewPackedSteps(s.packed, steps); err == nil {
+		s.base.ahead, err = r.newPrefetcher(q, parts, steps, sampler.PackWindow(s.base.order.Rows(), s.opts))
+	}
 	return s, err
 }
 
-// numbers is how many row numbers an epoch has.
+// numbers returns how many row numbers an epoch has.
 func (s *packedStream) numbers() int64 {
 	if s.packed == nil {
 		return 0
@@ -187,15 +189,15 @@ func (s *packedStream) bytes() int64 {
 	const perToken = 8 + 3*16 + 56 + 4 // pieces of one token each: row, spans, packedPiece, segment
 	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(),
 		s.opts)*locationBytes +
-		longestRun*(8+16) + int64(s.length)*perToken
+		longestRun*(8+16) + int64(s.length)*perToken + s.base.ahead.bytes()
 	if len(s.base.parts) > 1 {
 		n += 16 << 10
 	}
 	return n
 }
 
-// Close does nothing: the files belong to the Reader.
-func (s *packedStream) Close() {}
+// Close ends the reading ahead. The files belong to the Reader.
+func (s *packedStream) Close() { s.base.Close() }
 
 // Next reads the next step's rows.
 func (s *packedStream) Next(ctx context.Context, b *collate.Batch) (err error) {
@@ -220,6 +222,7 @@ func (s *packedStream) units(items []sampler.Item, units []sampler.Unit) error {
 	if err := s.base.stopped(); err != nil {
 		return err
 	}
+	s.base.ahead.reached(items[0].Position)
 	s.found.reset(len(items))
 	for i, it := range items {
 		s.found.add(it, i)

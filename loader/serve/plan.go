@@ -77,7 +77,7 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	}, nil
 }
 
-// metadataOf is the metadata of a stream's schema; rows are those of an epoch.
+// metadataOf returns the metadata of a stream's schema; rows are those of an epoch.
 func metadataOf(q feed.Query, parts []part, collation collate.Options, rows int64) map[string]string {
 	return map[string]string{
 		"dsload.rows": fmt.Sprint(rows), "dsload.split": q.Split,
@@ -105,7 +105,7 @@ func checkLongest(o sampler.StepOptions, longest int64) error {
 		fmt.Sprintf("ask for max_tokens=%d at least, or build with a smaller max-length", padded))
 }
 
-// bucketOf is the window of length bucketing in rows: no more than an epoch has.
+// bucketOf returns the window of length bucketing in rows: no more than an epoch has.
 func bucketOf(q feed.Query, parts []part) int { return int(min(int64(q.Bucket), boundOf(parts).rows)) }
 
 // newOrder makes the order of the rows of parts.
@@ -125,6 +125,13 @@ func (r *Reader) newRowStream(q feed.Query, parts []part, collation collate.Opti
 	s.order, err = newOrder(q, parts, s.lengths)
 	if err == nil {
 		s.steps, err = sampler.NewSteps(s.order, steps)
+	}
+	if err == nil {
+		window := int64(bucketOf(q, parts))
+		if window == 0 && (steps.MaxTokens > 0 || steps.Balance != sampler.NoBalance && steps.World > 1) {
+			window = aheadRows
+		}
+		s.ahead, err = r.newPrefetcher(q, parts, steps, window)
 	}
 	return s, err
 }
@@ -273,7 +280,7 @@ func (b bound) batch(o sampler.StepOptions) (rows, tokens int64) {
 	return rows, tokens
 }
 
-// balanced returns the most rows of a step that is balanced, 0 where none is.
+// balanced returns the most rows of a step that is balanced, 0 if none is.
 func (b bound) balanced(o sampler.StepOptions) (rows int64, err error) {
 	if o.Balance == sampler.NoBalance || o.World == 1 {
 		return 0, nil
@@ -325,7 +332,7 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	return o, nil
 }
 
-// padID is the id on padding: the tokenizer's own, else the end of text, as trainers of models
+// padID returns the id on padding: the tokenizer's own, else the end of text, as trainers of models
 // without a padding token do. An id outside the vocabulary is none.
 func padID(special map[string]int64, vocabulary int) int32 {
 	for _, role := range []string{"pad", "eos"} {

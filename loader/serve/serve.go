@@ -88,7 +88,7 @@ type dataset struct {
 	dir       string
 	shards    *shard.Dataset
 	manifest  manifestFile
-	maxLength int // of the build's examples, in tokens; 0 where the settings do not say
+	maxLength int // of the build's examples, in tokens; 0 if the settings do not say
 }
 
 // Open opens the datasets. Errors are shard's, with the folder.
@@ -151,7 +151,7 @@ func maxLengthOf(m *shard.Manifest) int {
 	return settings.MaxLength
 }
 
-// locationBytes is the memory for the cache of where rows lie.
+// locationBytes returns the memory for the cache of where rows lie.
 func (o Options) locationBytes() int64 {
 	return max(0, cmp.Or(o.Memory, DefaultMemory)-MinMemory) / locationShare
 }
@@ -238,7 +238,7 @@ func (r *Reader) memory() []budget.Part {
 // share does nothing: a Reader's memory does not grow.
 func (r *Reader) share(*budget.Ledger) {}
 
-// manifestEntryBytes is what the open datasets hold in memory for the entries of their manifests.
+// manifestEntryBytes returns what the open datasets hold in memory for the entries of their manifests.
 func (r *Reader) manifestEntryBytes() (n int64) {
 	const perShard, perSource = 512, 200 // entries of the manifest with their strings, and the reader's own
 	for _, d := range r.datasets {
@@ -253,7 +253,7 @@ func (r *Reader) manifestEntryBytes() (n int64) {
 	return n
 }
 
-// bucketBytes is what a file system holds that says so itself, as that of buckets does.
+// bucketBytes returns what a file system holds that says so itself, as that of buckets does.
 func (r *Reader) bucketBytes() int64 {
 	if f, ok := r.fs.(interface{ MemoryBytes() int64 }); ok {
 		return f.MemoryBytes()
@@ -269,7 +269,7 @@ func (r *Reader) names() string {
 	return strings.Join(names, ", ")
 }
 
-// DatasetDir is the folder of an argument DIR or NAME=DIR.
+// DatasetDir returns the folder of an argument DIR or NAME=DIR.
 func DatasetDir(arg string) string {
 	_, dir := splitName(shard.OS(), arg)
 	return dir

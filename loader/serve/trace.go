@@ -28,7 +28,7 @@ type TracedRow struct {
 	Part     int   // the number of its dataset among Datasets
 	Example  int64 // its place in the split
 	Position int64 // in the order, as the column row
-	Step     int64 // counted from the query's start; -1 where it is in none, or where that takes more than arithmetic
+	Step     int64 // counted from the query's start; -1 if it is in none, or where that takes more than arithmetic
 	Rank     int   // -1 with Step
 }
 
@@ -127,7 +127,7 @@ func (t *Trace) dealt(n, position int64, rank int) (rows []TracedRow, err error)
 // Row returns the row at a position of the order.
 func (t *Trace) Row(position int64) (TracedRow, error) {
 	if end := t.end(); position < 0 || position >= end {
-		return TracedRow{}, notThere("row", "%d lies outside of the %d rows of %d epochs", position, end, t.query.Epochs)
+		return TracedRow{}, notThere("row", "%d lies outside the %d rows of %d epochs", position, end, t.query.Epochs)
 	}
 	items, err := t.stream.order.Append(nil, position, 1)
 	if err != nil {
@@ -136,7 +136,7 @@ func (t *Trace) Row(position int64) (TracedRow, error) {
 	return t.located(TracedRow{Part: int(items[0].Source), Example: items[0].Row, Position: position})
 }
 
-// end is the position after the last row of the query.
+// end returns the position after the last row of the query.
 func (t *Trace) end() int64 {
 	if rows := t.Rows(); t.query.Epochs > 0 && t.query.Epochs <= sampler.MaxPosition/rows {
 		return t.query.Epochs * rows

@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// DefaultLimit is the size in bytes to which a cache is kept.
+	// DefaultLimit is the default size limit of a cache in bytes.
 	DefaultLimit = 20 << 30
 
 	lockSuffix = ".lock"
 	goneSuffix = ".gone" // of a folder that is being removed
 
-	// recent is how long an entry stays after its last use, whatever the limit: who was told its
-	// folder has time to open it.
+	// recent is how long an entry stays after its last use, even beyond the limit, so that a caller
+	// who got its folder has time to open it.
 	recent = time.Minute
-	// pollEvery is how often a lock that is held is tried.
+	// pollEvery is how often a held lock is tried again.
 	pollEvery = 50 * time.Millisecond
 )
 
 // Cache is a folder of entries. Its methods are safe for concurrent use, by any number of processes.
 type Cache struct {
 	Dir   string
-	Limit int64 // in bytes, of all entries together
+	Limit int64 // of all entries together, in bytes
 }
 
 // Key names an entry.
 type Key struct {
-	Name     string // for people: what is served
-	Settings string // a digest of how it is built, and of what
-	Content  string // a digest of what identifies the sources as they are now
+	Name     string // what is served, for people
+	Settings string // a digest of the build's settings and source names
+	Content  string // a digest of the sources' current sizes and times
 }
 
 // keyDigits is how much of a digest is part of a name.
@@ -50,7 +50,7 @@ func (k Key) prefix() string {
 
 func (k Key) folder() string { return k.prefix() + k.Content[:min(keyDigits, len(k.Content))] }
 
-// plainName is a name as part of a file name.
+// plainName returns a name as part of a file name.
 func plainName(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' {
@@ -62,8 +62,8 @@ func plainName(name string) string {
 	return plain[:min(len(plain), 40)]
 }
 
-// Dir returns the folder of the cache of this user: DSLOAD_CACHE, else dsload in the system's folder
-// for caches, which XDG_CACHE_HOME sets.
+// Dir returns the folder of this user's cache: DSLOAD_CACHE, else dsload in the system's cache
+// folder, which XDG_CACHE_HOME sets.
 func Dir() (string, error) {
 	if dir := os.Getenv("DSLOAD_CACHE"); dir != "" {
 		return filepath.Abs(dir)
@@ -75,12 +75,12 @@ func Dir() (string, error) {
 	return filepath.Join(base, "dsload", "text"), nil
 }
 
-// Entry is an entry of a cache, held until it is closed.
+// Entry is an entry of a cache. It is held until it is closed.
 type Entry struct {
 	Dir string // of the dataset
-	// Ready reports whether the dataset is there. Otherwise this process is the one to build it.
+	// Ready says whether the dataset exists. If not, this process must build it.
 	Ready bool
-	// Changed reports whether there is a dataset of the same settings and other sources.
+	// Changed says whether there is a dataset with the same settings and other sources.
 	Changed bool
 
 	lock *os.File
@@ -89,12 +89,12 @@ type Entry struct {
 // Folder returns the folder of a key's dataset, which need not exist.
 func (c *Cache) Folder(k Key) string { return filepath.Join(c.Dir, k.folder()) }
 
-// Acquire returns the entry of a key: at once where the dataset is there, and as one to build where
-// nobody builds it. While another process does, it waits, and calls waiting once with that process'
-// id, 0 where that is unknown.
+// Acquire returns the entry of a key. It returns at once if the dataset exists, or if no process is
+// building it; then the caller must. While another process builds it, Acquire waits, and calls
+// waiting once with that process's id, 0 if unknown.
 func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Entry, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the cache: %w; set DSLOAD_CACHE to a folder that can be written", err)
+		return nil, fmt.Errorf("make the cache: %w; set DSLOAD_CACHE to a writable folder", err)
 	}
 	e := &Entry{Dir: c.Folder(k)}
 	for told := false; ; {
@@ -118,7 +118,7 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 	}
 }
 
-// has reports whether there is a dataset of the key's settings.
+// has reports whether there is a dataset with the key's settings.
 func (c *Cache) has(k Key) bool {
 	found, err := filepath.Glob(filepath.Join(c.Dir, k.prefix()+"*", shard.ManifestName))
 	return err == nil && len(found) > 0
@@ -130,7 +130,7 @@ func isReady(dir string) bool {
 	return err == nil
 }
 
-// take tries to lock the entry: shared where it is ready, else exclusively.
+// take tries to lock the entry: shared if it is ready, else exclusively.
 func (e *Entry) take() (bool, error) {
 	ready := isReady(e.Dir)
 	lock, err := tryLock(e.Dir+lockSuffix, !ready)
@@ -151,7 +151,7 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// holder reads who builds an entry, 0 where that is unknown.
+// holder returns the id of the process that builds an entry, 0 if unknown.
 func holder(lock string) (pid int) {
 	if data, err := os.ReadFile(lock); err == nil && len(data) < 32 {
 		_, _ = fmt.Sscan(string(data), &pid)
@@ -174,8 +174,8 @@ func (e *Entry) Close() error {
 	return lock.Close()
 }
 
-// Hold keeps a folder from being evicted until the result is closed. It is nil where the folder is
-// no entry of a cache.
+// Hold keeps a folder from being evicted until the result is closed. The result is nil if the
+// folder is not an entry of a cache.
 func Hold(dir string) (*Entry, error) {
 	lock := filepath.Clean(dir) + lockSuffix
 	if _, err := os.Lstat(lock); err != nil || !isReady(dir) {
@@ -195,8 +195,8 @@ type Evicted struct {
 	Used  time.Time
 }
 
-// Evict removes entries, those used longest ago first, until the cache is within its limit. Entries
-// in use, those used within the last minute and the one in the folder keep stay.
+// Evict removes entries, least recently used first, until the cache is within its limit. It keeps
+// entries in use, those used within the last minute, and the one whose folder is keep.
 func (c *Cache) Evict(keep string) (gone []Evicted, err error) {
 	entries, total, err := c.entries()
 	if err != nil {
@@ -221,7 +221,7 @@ func (c *Cache) Evict(keep string) (gone []Evicted, err error) {
 	return gone, nil
 }
 
-// entries lists the entries, those used longest ago first.
+// entries lists the entries, least recently used first.
 func (c *Cache) entries() (out []Evicted, total int64, err error) {
 	found, err := os.ReadDir(c.Dir)
 	if err != nil {
@@ -232,7 +232,7 @@ func (c *Cache) entries() (out []Evicted, total int64, err error) {
 		if !f.IsDir() {
 			continue
 		}
-		if strings.HasSuffix(dir, goneSuffix) { // of a process that ended while it removed it
+		if strings.HasSuffix(dir, goneSuffix) { // left by a process that ended during removal
 			if err := os.RemoveAll(dir); err != nil {
 				return nil, 0, err
 			}
@@ -240,7 +240,7 @@ func (c *Cache) entries() (out []Evicted, total int64, err error) {
 		}
 		info, err := os.Stat(dir + lockSuffix)
 		if err != nil {
-			continue // nothing of ours
+			continue // not an entry
 		}
 		e := Evicted{Dir: dir, Bytes: sizeOf(dir), Used: info.ModTime()}
 		total += e.Bytes
@@ -250,7 +250,7 @@ func (c *Cache) entries() (out []Evicted, total int64, err error) {
 	return out, total, nil
 }
 
-// sizeOf adds up the files of a folder. What vanishes meanwhile counts nothing.
+// sizeOf returns the total size of the files in a folder. Files that vanish meanwhile count 0.
 func sizeOf(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -263,7 +263,7 @@ func sizeOf(dir string) (n int64) {
 	return n
 }
 
-// remove removes an entry that nobody holds, and reports whether it did.
+// remove removes an entry unless a process holds it, and reports whether it did.
 func remove(dir string) (bool, error) {
 	lock, err := tryLock(dir+lockSuffix, true)
 	if lock == nil || err != nil {

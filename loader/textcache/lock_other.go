@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// tryLock fails: this system has no locks that die with their process.
+// tryLock fails: this system has no locks that end with their process.
 func tryLock(string, bool) (*os.File, error) {
 	return nil, errors.New("this system has no file locks that the cache can use; build the text into a folder and serve that")
 }

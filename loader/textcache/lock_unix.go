@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// tryLock opens a lock file and locks it; nil where another process holds it.
+// tryLock opens a lock file and locks it. It returns nil if another process holds the lock.
 func tryLock(path string, exclusive bool) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -25,7 +25,7 @@ func tryLock(path string, exclusive bool) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	// Who evicts an entry removes its lock file before it unlocks.
+	// Eviction removes an entry's lock file before it unlocks.
 	named, err := os.Stat(path)
 	opened, err2 := f.Stat()
 	if err != nil || err2 != nil || !os.SameFile(named, opened) {

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._inprocess import Split
-from ._manifest import read_manifest
+from ._manifest import is_address, read_manifest
 from .errors import DatasetChanged
 
 Array = npt.NDArray[Any]
@@ -53,8 +53,13 @@ class RandomAccess:
 
     def __init__(self, dataset: Union[str, os.PathLike[str]], split: str = "train", *, dtype: str = "int64") -> None:
         if dtype not in _DTYPES:
-            raise ValueError(f"dtype: {dtype!r} is none of {', '.join(_DTYPES)}")
-        self._folder = os.path.abspath(os.fspath(dataset))
+            raise ValueError(f"dtype: {dtype!r} is not one of {', '.join(_DTYPES)}")
+        folder: str = os.fspath(dataset)
+        if is_address(folder):
+            raise ValueError(
+                f"{folder}: RandomAccess maps files of this machine; copy the dataset to a folder, or read it in order with dsload.Loader"
+            )
+        self._folder = os.path.abspath(folder)
         self._manifest = read_manifest(self._folder)
         self._split_name = split
         self._dtype = np.dtype(dtype)

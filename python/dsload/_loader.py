@@ -29,6 +29,7 @@ from . import _mix, _wrapped
 from ._binary import find_binary
 from ._feed import Feed, building_of
 from ._inprocess import InProcess
+from ._manifest import is_address
 from ._packing import PackOptions, varlen
 from ._query import Query, with_defaults
 from ._ranks import rank_and_world, worker
@@ -61,7 +62,7 @@ class Loader:
                     ...
 
     Args:
-        dataset: a folder, or {name: folder} for a mix. The loader starts its own server for it. The path of a unix socket or an http(s) URL
+        dataset: a folder, or {name: folder} for a mix; a folder may be one of a bucket, s3://… or gs://…. The loader starts its own server for it. The path of a unix socket or an http(s) URL
             means `socket` or `url`. A file of text, or with options of `dsload.build` (tokenizer, max_length, text_field, …) whatever a
             build reads, a list too, is built into the user's cache, and only where it was not or has changed.
         socket, url: a running server: the path of its unix socket, or http(s)://HOST:PORT.
@@ -146,7 +147,7 @@ class Loader:
         self._closed = False
         self._start = SharedStart()
         if output not in ("auto", "torch", "numpy"):
-            raise ValueError(f"output: {output!r} is none of auto, torch, numpy")
+            raise ValueError(f"output: {output!r} is not one of auto, torch, numpy")
         self._held: Optional[Held] = None
         named: Any = dataset
         built = {**text, **of_text(named, pack=pack, max_length=max_length)}
@@ -221,14 +222,16 @@ class Loader:
         return self._feed.server if self._feed is not None else None
 
     def _own(self, datasets: list[tuple[str, str]], memory: Optional[str], in_process: Optional[bool], timeout: float) -> None:
-        """Starts a server for the folders, or reads them here where none can run."""
+        """Starts a server for the folders, or reads them here where none can run. What lies in a bucket needs one."""
         why = "in_process=True was asked for" if in_process else None
         binary = find_binary()
         if why is None and binary is None:
             why = "there is no dsload program for this platform"
+        away = next((folder for _, folder in datasets if is_address(folder)), None)
         if why is None and binary is not None:
-            self._local = InProcess(datasets)  # the manifests are checked before a process is started
-            self._local = None
+            if away is None:
+                self._local = InProcess(datasets)  # the manifests are checked before a process is started
+                self._local = None
             names = [folder if len(datasets) == 1 else f"{name}={folder}" for name, folder in datasets]
             try:
                 server = Server(binary, names, memory=memory, timeout=timeout)
@@ -236,9 +239,11 @@ class Loader:
                 return
             except (OSError, ServerFailed) as error:
                 # 3 and 4: the data or a limit; reading them here would only hide that.
-                if isinstance(error, ServerFailed) and error.returncode in (2, 3, 4):
+                if isinstance(error, ServerFailed) and (away is not None or error.returncode in (2, 3, 4)):
                     raise
                 why = f"no server could be started: {error}"
+        if away is not None:
+            raise ServerFailed(f"{away}: what lies in a bucket is read by a dsload server, but {why}; copy the dataset to a folder")
         if in_process is False:
             raise ServerFailed(f"in_process=False, but {why}")
         if not in_process:

@@ -30,6 +30,11 @@ _SPLITS = ("train", "val")
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
+def is_address(folder: str) -> bool:
+    """Reports whether a dataset's folder is one of a bucket, which the dsload program reads."""
+    return folder.startswith(("s3://", "gs://"))
+
+
 def open_regular(path: str) -> int:
     """A descriptor of a regular file. Anything else, such as a pipe, is Corrupt, and is not waited for."""
     try:

@@ -92,7 +92,7 @@ class Query:
         """Raises ValueError with the parameter's name."""
         for name, allowed in self._CHOICES.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(str(a) for a in allowed if a)}")
+                raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(str(a) for a in allowed if a)}")
         for name, least in self._LEAST.items():
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):

@@ -61,7 +61,8 @@ def build(
 
     Args:
         source: a path, glob, folder or URI, or a list of them, that every node sees under the same name.
-        out: the dataset folder, on storage that every node sees under the same name.
+        out: the dataset folder, on storage that every node sees under the same name, or an address of s3:// or gs://. What opens the bucket
+            is in the environment of Ray's nodes, such as AWS_ACCESS_KEY_ID.
         partitions: how many tasks the build is cut into; several for each CPU keep all of them busy to the end.
         workers: tokenizing workers of a task, and the CPUs that Ray reserves for it.
         memory: hard cap on each dsload process, and the memory that Ray reserves for it (256 MiB).
@@ -171,6 +172,7 @@ def _run(command: list[str], binary: Optional[str], partition: int, report: Any)
 class _Build:
     def __init__(self, source: Any, out: str, partitions: int, workers: int, memory: int, options: dict[str, Any]) -> None:
         self.out, self.partitions, self.workers, self.memory = _absolute(out), partitions, workers, memory
+        self.in_bucket = "://" in self.out
         sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
         self.sources = [_absolute(os.fspath(s)) for s in sources]
         self.options = {k: _absolute(os.fspath(v)) if k in _PATHS and v and os.path.exists(v) else v for k, v in options.items()}
@@ -196,7 +198,8 @@ class _Build:
         start = time.monotonic()
         bar = Bar() if (is_shown() if progress is None else progress) else None
         show = _Show(self, bar, on_progress)
-        plan = os.path.join(self.out, f".plan-{uuid.uuid4().hex}.json")
+        # In a bucket the plan has the name under which the merge removes it.
+        plan = f"{self.out.rstrip('/')}/plan.json" if self.in_bucket else os.path.join(self.out, f".plan-{uuid.uuid4().hex}.json")
         try:
             flags = [f for name, value in self.options.items() for f in _flag(name, value)]
             limits = ["--workers", str(self.workers), "--memory", str(self.memory)]
@@ -211,13 +214,14 @@ class _Build:
         return merged
 
     def _start(self, command: list[str], partition: int, report: Any) -> Any:
-        if command[0] == "plan":
+        if command[0] == "plan" and not self.in_bucket:
             os.makedirs(self.out, exist_ok=True)
         return self.task.remote(command, self.binary, partition, report)
 
     def _start_removal(self, plan: str) -> None:
-        with contextlib.suppress(OSError):
-            os.remove(plan)
+        if not self.in_bucket:
+            with contextlib.suppress(OSError):
+                os.remove(plan)
 
     def _again(self, start: Callable[[], Any], retries: int) -> Any:
         """The result of a task that is started again where it dies."""

@@ -6,12 +6,15 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 import pytest
 
@@ -125,7 +128,7 @@ def kill(which: int) -> Callable[[], bool]:
     return act
 
 
-def build(corpus: pathlib.Path, out: pathlib.Path, **more: Any) -> dict[str, Any]:
+def build(corpus: pathlib.Path, out: Union[pathlib.Path, str], **more: Any) -> dict[str, Any]:
     import dsload.ray
 
     result: dict[str, Any] = dsload.ray.build([corpus], out, partitions=5, **{**OPTIONS, **more})
@@ -200,6 +203,43 @@ def test_a_straggler_is_started_twice(cluster: Any, corpus: pathlib.Path, whole:
     assert stopped
     assert result["twins"] >= 1
     assert rows(tmp_path / "out") == whole
+
+
+@pytest.fixture
+def bucket(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pathlib.Path]:
+    """A bucket of a real server, whose objects are files of a folder. It comes before the cluster, whose nodes inherit the environment."""
+    server = shutil.which("versitygw", path=os.pathsep.join((os.environ.get("PATH", ""), str(pathlib.Path.home() / "go" / "bin"))))
+    if server is None:
+        pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    folder = tmp_path / "s3" / "bucket"
+    folder.mkdir(parents=True)
+    args = [server, "--port", f"127.0.0.1:{port}", "--access", "key", "--secret", "a-secret", "--quiet", "posix", str(folder.parent)]
+    for name, value in {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "a-secret"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with subprocess.Popen(args, stdout=subprocess.DEVNULL) as process:
+        try:
+            while process.poll() is None:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+            assert process.poll() is None
+            yield folder
+        finally:
+            process.kill()
+
+
+def test_into_a_bucket(bucket: pathlib.Path, cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path) -> None:
+    killer = during(kill(0))
+    result = build(corpus, "s3://bucket/out")
+    killer.join()
+    assert result["retried"] >= 1
+    assert rows(bucket / "out") == whole
+    assert build(corpus, "s3://bucket/out")["already_merged"]
+    assert not [p.name for p in (bucket / "out").iterdir() if p.name.startswith(("plan", "part"))]
 
 
 def test_errors_are_the_commands(cluster: Any, corpus: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Loss says what becomes of unsynced changes in a crash.
+// Loss says what happens to unsynced changes in a crash.
 type Loss int
 
-// The ways to lose.
+// The kinds of loss.
 const (
 	LoseAll  Loss = iota // nothing unsynced reached the disk
-	LoseNone             // everything did: the process was killed, the machine went on
-	LoseSome             // each change by itself, a write also torn at any byte, as the seed has it
+	LoseNone             // everything did: the process was killed, the machine kept running
+	LoseSome             // each change independently, a write also torn at any byte, by the seed
 )
 
-// CrashImage is the file system as it would be found after the machine stopped now: a new one,
-// without locks, faults or counts, that shares nothing with f.
+// CrashImage returns the file system as a machine would find it after a crash now. It has no locks,
+// faults or counts, and shares nothing with f.
 func (f *FS) CrashImage(loss Loss, seed uint64) *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -46,7 +46,7 @@ func (f *FS) CrashImage(loss Loss, seed uint64) *FS {
 					ch.data = ch.data[:1+rnd.IntN(len(ch.data)-1)]
 				}
 				if ch.data == nil && ch.off > int64(len(data)) {
-					continue // a truncation of what never arrived
+					continue // a truncation of data that never reached the disk
 				}
 				data = apply(data, ch)
 			}

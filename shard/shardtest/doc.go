@@ -1,11 +1,10 @@
-// Package shardtest is a file system in memory for tests of what must survive a crash. It counts
-// operations, can be cut at any of them as if the power had gone, can make any of them fail, or be
-// full, and gives the image that a disk might hold after the cut: whatever was not synced may be
-// there, be missing, or be there in part.
+// Package shardtest is an in-memory file system for crash tests. It counts operations, can be cut
+// at any of them as by a power failure, can make any of them fail, and can be full. It returns the
+// image that a disk might hold after the cut: unsynced changes may be present, missing or partial.
 //
-// What may be lost, per file: the writes and truncations since its last Sync, each by itself, a
-// write also torn at any byte. Per folder: the names made, moved and removed since its last
-// SyncDir, each by itself. That is more than real file systems lose, which keep some order.
+// A crash may lose, per file, the writes and truncations since its last Sync, each independently,
+// and a write may be torn at any byte; per folder, the names created, moved and removed since its
+// last SyncDir, each independently. Real file systems keep some order and lose less.
 //
-// Everything is determined by the calls and the seeds given. An FS is safe for concurrent use.
+// Everything is determined by the calls and the seeds. An FS is safe for concurrent use.
 package shardtest

@@ -16,7 +16,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// ErrCut is what every operation returns from the one on at which the file system was cut.
+// ErrCut is the error of every operation from the cut on.
 var ErrCut = errors.New("file system was cut")
 
 // FS is a shard.FS in memory.
@@ -49,34 +49,34 @@ type inode struct {
 	pending []change
 }
 
-// change is a write of data at off, or a truncation to off where data is nil.
+// change is a write of data at off, or a truncation to off if data is nil.
 type change struct {
 	off  int64
 	data []byte
 }
 
-// nameOp makes node be called to (nil: takes the name away), and no longer from where that is not
-// empty.
+// nameOp gives node the name to (a nil node removes the name), and removes the name from unless
+// that is empty.
 type nameOp struct {
 	from, to string
 	node     *inode
 }
 
-// New is an empty file system with a root folder.
+// New returns an empty file system with a root folder.
 func New() *FS {
 	return &FS{dirs: map[string]bool{"/": true, ".": true}, names: map[string]*inode{}, disk: map[string]*inode{},
 		locks:  map[string]*inode{},
 		failAt: map[int]fault{}, capacity: -1}
 }
 
-// Ops is the number of operations so far. The first one is number 1.
+// Ops returns the number of operations so far. The first one is number 1.
 func (f *FS) Ops() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ops
 }
 
-// CutAt makes operation k and all later ones return ErrCut; of a write that is operation k, a part
+// CutAt makes operation k and all later ones return ErrCut. If operation k is a write, a part of it
 // may still happen.
 func (f *FS) CutAt(k int) {
 	f.mu.Lock()
@@ -84,37 +84,37 @@ func (f *FS) CutAt(k int) {
 	f.cutAt = k
 }
 
-// FailAt makes operation k, and only that, return err, without effect; with short a write happens
-// for its first half.
+// FailAt makes only operation k return err, without effect; with short, the first half of a write
+// happens.
 func (f *FS) FailAt(k int, err error, short bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failAt[k] = fault{err, short}
 }
 
-// Limit makes writes that would bring the bytes of all files above n fail with ENOSPC, once what
-// fits is written. -1 lifts it.
+// Limit limits the bytes of all files to n: a write beyond it writes what fits and fails with
+// ENOSPC. -1 removes the limit.
 func (f *FS) Limit(n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.capacity = n
 }
 
-// Log has fn told of every operation.
+// Log calls fn for every operation.
 func (f *FS) Log(fn func(op int, what string)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.log = fn
 }
 
-// OpenFiles is the number of files and locks that were not closed.
+// OpenFiles returns the number of files and locks that were not closed.
 func (f *FS) OpenFiles() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.open + len(f.locks)
 }
 
-// Files gives the content of all files.
+// Files returns the content of all files.
 func (f *FS) Files() map[string][]byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,7 +125,8 @@ func (f *FS) Files() map[string][]byte {
 	return out
 }
 
-// Put makes a file with this content, durably, without counting as an operation; nil removes it.
+// Put creates a file with this content durably, without counting as an operation. nil removes the
+// file.
 func (f *FS) Put(name string, data []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +149,7 @@ func (f *FS) Flip(name string, offset int64, xor byte) {
 	f.names[filepath.Clean(name)].data[offset] ^= xor
 }
 
-// begin counts an operation; f.mu is held. The fault is what a write needs to know.
+// begin counts an operation. f.mu is held. The fault is for writes.
 func (f *FS) begin(what, name string) (fault, error) {
 	f.ops++
 	if f.log != nil {
@@ -188,7 +189,7 @@ func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
 	return &file{fs: f, name: name, node: i, writable: flag&os.O_RDWR != 0}, nil
 }
 
-// change applies c to what the process sees.
+// change applies c to the content that the process sees.
 func (f *FS) change(i *inode, c change) {
 	before := len(i.data)
 	i.data = apply(i.data, c)
@@ -488,7 +489,7 @@ func (h *file) Stat() (fs.FileInfo, error) {
 	return info{name: filepath.Base(h.name), size: int64(len(h.node.data))}, err
 }
 
-// Close gives the handle back even where it fails, as close(2) does.
+// Close releases the handle even if it fails, as close(2) does.
 func (h *file) Close() error {
 	h.fs.mu.Lock()
 	defer h.fs.mu.Unlock()
@@ -518,5 +519,5 @@ func (i info) Mode() fs.FileMode {
 	return 0o666
 }
 
-// sortedNames is for everything that must not depend on a map's order.
+// sortedNames returns the names in sorted order, for what must not depend on map order.
 func sortedNames(m map[string]*inode) []string { return slices.Sorted(maps.Keys(m)) }

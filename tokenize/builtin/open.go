@@ -17,7 +17,7 @@ func Has(name string) bool {
 	return ok
 }
 
-// canonical accepts the names that rank files have elsewhere: gpt2's are called r50k_base.
+// canonical maps tiktoken's names to ours: r50k_base is gpt2.
 func canonical(name string) string {
 	name = strings.TrimSuffix(name, "_base")
 	if name == "r50k" {
@@ -26,13 +26,13 @@ func canonical(name string) string {
 	return name
 }
 
-// Open makes the tokenizer called gpt2, p50k, cl100k or o200k, or by tiktoken's names r50k_base,
-// p50k_base, cl100k_base or o200k_base. Its fingerprint differs from that of a tokenizer.json with
-// equal ids.
+// Open returns the tokenizer gpt2, p50k, cl100k or o200k. It also accepts tiktoken's names:
+// r50k_base, p50k_base, cl100k_base and o200k_base. Its fingerprint differs from that of a
+// tokenizer.json with equal ids.
 func Open(name string) (*tokenize.Tokenizer, error) { return OpenWithin(name, 0) }
 
-// OpenWithin is Open in at most maxMemory bytes: where it takes more, the error wraps
-// tokenize.ErrTooLarge. 0 is no limit.
+// OpenWithin is Open within maxMemory bytes. If the tokenizer needs more, the error wraps
+// tokenize.ErrTooLarge. 0 means no limit.
 func OpenWithin(name string, maxMemory int64) (*tokenize.Tokenizer, error) {
 	name = canonical(name)
 	v, err := Ranks(name)

@@ -1,5 +1,5 @@
-// Package builtin holds the vocabularies that work without a file or a network: gpt2, cl100k and
-// o200k, as OpenAI published them.
+// Package builtin holds the vocabularies that work without a file or a network: gpt2, p50k, cl100k
+// and o200k, as OpenAI published them.
 //
 // The rank files are embedded by github.com/pkoukk/tiktoken-go-loader. Only the one asked for is
 // decoded, straight into one slice of bytes.
@@ -17,19 +17,20 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// Vocabulary is a list of tokens whose ids are their ranks, as in a .tiktoken file, with what the
-// file does not say.
+// Vocabulary is a list of tokens whose ids are their ranks, as in a .tiktoken file, together with
+// what the file does not hold.
 type Vocabulary struct {
 	// Tokens holds the bytes of each token; the index is the id and the rank. All slices share one
 	// array.
 	Tokens [][]byte
-	// Special maps added tokens to their ids, which lie beyond Tokens.
+	// Special maps added tokens to their ids. No id in Tokens is among them.
 	Special map[string]uint32
-	// Split names the pattern: "gpt2", "cl100k" or "o200k".
+	// Split names the pattern, as tokenize.PatternNames does.
 	Split string
 }
 
-// files are the names of the vocabularies and of their embedded files, without .tiktoken.
+// files maps a vocabulary's name to its embedded file, without .tiktoken, and to its entry in
+// package known.
 var files = map[string]struct{ file, known string }{
 	"gpt2": {"r50k_base", "gpt2"}, "p50k": {"p50k_base", "p50k_base"}, "cl100k": {"cl100k_base", "cl100k_base"},
 	"o200k": {"o200k_base", "o200k_base"},
@@ -54,15 +55,15 @@ func Ranks(name string) (*Vocabulary, error) {
 	return &Vocabulary{Tokens: tokens, Special: maps.Clone(v.Special(len(tokens))), Split: v.Pattern}, nil
 }
 
-// parse reads lines of base64, blank, rank. The file goes through a small buffer, so only the
-// decoded bytes are allocated.
+// parse reads lines of a base64 token, a space and a rank. The file goes through a small buffer, so
+// only the decoded bytes are allocated.
 func parse(file fs.File) ([][]byte, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
-	// Four characters of base64 are three bytes, and each line carries a rank as well: the file's
-	// size bounds both.
+	// Four characters of base64 hold three bytes and each line also carries a rank, so half of the
+	// file's size is a good estimate.
 	data := make([]byte, 0, info.Size()/2)
 	tokens := make([][]byte, 0, info.Size()/16)
 	buf := make([]byte, 64<<10)
@@ -78,10 +79,10 @@ func parse(file fs.File) ([][]byte, error) {
 			}
 			word, rank, ok := bytes.Cut(line, []byte(" "))
 			if ok && isRank(rank, len(tokens)+1) {
-				tokens = append(tokens, nil) // the id of a special token, which p50k_base has in between
+				tokens = append(tokens, nil) // p50k_base has the id of a special token among its ranks
 			}
 			if !ok || !isRank(rank, len(tokens)) {
-				return nil, fmt.Errorf("line %d is not a token and its rank", len(tokens)+1)
+				return nil, fmt.Errorf("line %d: want a token and its rank", len(tokens)+1)
 			}
 			begin := len(data)
 			if data, err = base64.StdEncoding.AppendDecode(data, word); err != nil {

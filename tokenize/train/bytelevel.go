@@ -2,8 +2,8 @@ package train
 
 import "unicode/utf8"
 
-// byteChars are the characters that stand for bytes in a byte-level vocabulary: printable Latin-1
-// characters for themselves, the others from U+0100 on (GPT-2).
+// byteChars holds the characters that stand for bytes in a byte-level vocabulary: printable Latin-1
+// characters stand for themselves, U+0100 and up for the others (GPT-2).
 var byteChars = func() (chars [256]rune) {
 	next := rune(256)
 	for b := range rune(256) {
@@ -17,7 +17,7 @@ var byteChars = func() (chars [256]rune) {
 	return chars
 }()
 
-// vocabulary is tokens by id while they are learned.
+// vocabulary holds the tokens by id while they are learned.
 type vocabulary struct {
 	tokens []string
 	ids    map[string]uint32
@@ -32,7 +32,7 @@ func newVocabulary(special []string) *vocabulary {
 	return v
 }
 
-// add returns the id of a token, which may be there already.
+// add returns the id of a token and adds the token if it is new.
 func (v *vocabulary) add(token string) uint32 {
 	id, ok := v.ids[token]
 	if !ok {
@@ -99,8 +99,8 @@ func byteIDs(v *vocabulary) (ids [256]uint32) {
 	return ids
 }
 
-// mergeStrings writes merges in the form that every version of the library reads; no token of a
-// byte-level vocabulary has a space.
+// mergeStrings returns merges in the form that every version of the library reads. No token of a
+// byte-level vocabulary contains a space.
 func (v *vocabulary) mergeStrings() []any {
 	out := make([]any, len(v.merges))
 	for i, m := range v.merges {
@@ -109,7 +109,7 @@ func (v *vocabulary) mergeStrings() []any {
 	return out
 }
 
-// byID is the vocabulary as an object in the order of ids.
+// byID returns the vocabulary as an object in the order of ids.
 func (v *vocabulary) byID() object {
 	out := make(object, len(v.tokens))
 	for id, token := range v.tokens {
@@ -118,5 +118,5 @@ func (v *vocabulary) byID() object {
 	return out
 }
 
-// numChars is the length of a word in characters.
+// numChars returns the length of a word in characters.
 func numChars(s string) int { return utf8.RuneCountInString(s) }

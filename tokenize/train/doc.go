@@ -3,13 +3,13 @@
 //
 //	text -> normalizer -> pre-tokenizer -> word counts -> merges or pieces -> tokenizer.json
 //
-// Normalizers and pre-tokenizers are those that the written file names, so that training sees words
-// as encoding will.
+// The written file names the same normalizers and pre-tokenizers, so training sees the words that
+// encoding will see.
 //
 //	I1  Equal texts in equal order with equal options give equal bytes: no step depends on time,
 //	    threads or the order of a map.
-//	I2  Memory is bounded by Options.MaxMemory plus a constant: where the table of words would
-//	    exceed it, rare words are dropped by a rule that depends on the text alone (see wordTable).
+//	I2  Memory is bounded by Options.MaxMemory plus a constant: if the table of words would exceed
+//	    it, rare words are dropped by a rule that depends on the text alone (see wordTable).
 //
 // Byte-level BPE and WordPiece merge the most frequent pair of neighbours until the vocabulary is
 // full (Sennrich, Haddow and Birch 2016; Schuster and Nakajima 2012 as Hugging Face trains it),

@@ -39,7 +39,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// marshal is json.Marshal without escapes for HTML.
+// marshal is json.Marshal without HTML escapes.
 func marshal(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case object:
@@ -56,7 +56,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// writeFile makes a tokenizer.json of its components.
+// writeFile returns the tokenizer.json with these components.
 func writeFile(o Options, normalizer, preTokenizer, postProcessor, decoder, model any) ([]byte, error) {
 	added := make([]any, len(o.SpecialTokens))
 	for id, s := range slices.All(o.SpecialTokens) {

@@ -19,8 +19,8 @@ func maximizeSeeds(pieces []piece, weights []float64) []piece {
 	return pieces
 }
 
-// expect returns how often each piece is used, on average over all segmentations of all words by
-// their probability (forward-backward).
+// expect returns the expected count of each piece over all segmentations of all words, weighted by
+// probability (forward-backward).
 //
 // Probabilities of long words underflow; each is multiplied by e^(scale · bytes), which is the same
 // for all segmentations of a word and so changes nothing, with scale near the average cost of a
@@ -52,7 +52,7 @@ func expect(words []word, pieces []piece) []float64 {
 		}
 		total := forward[n]
 		if !(total > 0) || math.IsInf(total, 0) {
-			continue // beyond the range of numbers: no usual word
+			continue // out of the range of float64: not an ordinary word
 		}
 		backward[n] = 1
 		for k := len(edges) - 1; k >= 0; k-- {
@@ -67,13 +67,13 @@ func expect(words []word, pieces []piece) []float64 {
 	return expected
 }
 
-// edge is a piece at a place of a word.
+// edge is a piece at a position in a word.
 type edge struct {
 	from, to int32
 	id       int32
 }
 
-// bytesCost is the cost of a byte, in nats, in the best segmentations of some of the words.
+// bytesCost returns the cost per byte, in nats, of the best segmentations of some of the words.
 func bytesCost(words []word, pieces []piece, t *trie) float64 {
 	var v viterbi
 	cost, n := 0.0, 0
@@ -97,8 +97,8 @@ type viterbi struct {
 	path  []int32
 }
 
-// best returns the ids of the segmentation with the highest score, leaving out the piece called
-// without: nil where there is none.
+// best returns the ids of the segmentation with the highest score that does not use the piece
+// without, nil if there is none.
 func (v *viterbi) best(text string, pieces []piece, t *trie, without int32) []int32 {
 	n := len(text)
 	v.score, v.last = v.score[:0], v.last[:0]
@@ -128,8 +128,7 @@ func (v *viterbi) best(text string, pieces []piece, t *trie, without int32) []in
 	return v.path
 }
 
-// prune drops the pieces whose loss would cost least: the likelihood lost where each is spelled
-// with others.
+// prune drops the pieces whose loss costs least likelihood when others replace them.
 func prune(words []word, pieces []piece, wanted int) []piece {
 	t := newTrie(pieces)
 	var v viterbi
@@ -185,7 +184,7 @@ func prune(words []word, pieces []piece, wanted int) []piece {
 	return only(pieces, keep)
 }
 
-// A candidate is a piece that others can spell, with what that would cost.
+// A candidate is a piece that others can spell, with the cost of doing so.
 type candidate struct {
 	id   int
 	loss float64
@@ -202,7 +201,7 @@ func only(pieces []piece, keep []bool) []piece {
 	return out
 }
 
-// trie finds all pieces that a text begins with. Edges stand in one hash table keyed by node and
+// trie finds all pieces that a text begins with. Its edges are in one hash table keyed by node and
 // byte.
 type trie struct {
 	table []trieEdge

@@ -2,11 +2,11 @@ package train
 
 import "container/heap"
 
-// learner learns merges: of all pairs of neighbouring symbols in all words the most frequent one
-// becomes a symbol, again and again. Of equally frequent pairs the one whose left symbol has the
-// lower id comes first, then the one whose right symbol has (Hugging Face's rule).
+// learner learns merges: it repeatedly turns the most frequent pair of neighbouring symbols in all
+// words into a symbol. Among equally frequent pairs the lower id of the left symbol comes first,
+// then that of the right symbol (Hugging Face's rule).
 type learner struct {
-	symbols []uint32 // of all words; a word's symbols stand at its start and become fewer
+	symbols []uint32 // of all words; a word's symbols begin at its start and become fewer
 	words   []symbolWord
 	pairs   map[uint64]int32 // to info
 	info    []pairInfo
@@ -60,7 +60,7 @@ func (l *learner) addWord(symbols []uint32, count int64) {
 	}
 }
 
-// change adds to a pair's count; where it grows, the word is one more place of it.
+// change adds by to a pair's count. If the count grows, word w joins the pair's words.
 func (l *learner) change(left, right uint32, by int64, w uint32) uint64 {
 	pair := uint64(left)<<32 | uint64(right)
 	i, ok := l.pairs[pair]
@@ -77,15 +77,14 @@ func (l *learner) change(left, right uint32, by int64, w uint32) uint64 {
 	return pair
 }
 
-// learn merges until full says so or no pair occurs often enough. symbol gives the id of a merged
-// pair, which may exist already. The result is how often the most frequent of the pairs that are
-// left occurs.
+// learn merges until full returns true or no pair occurs often enough. symbol returns the id of a
+// merged pair, which may exist already. next is the count of the most frequent pair that remains.
 func (l *learner) learn(minCount int64, full func() bool, symbol func(left, right uint32) uint32) (next int64) {
 	l.queue = make(pairQueue, 0, len(l.info))
 	for pair, i := range l.pairs {
 		l.queue = append(l.queue, pairEntry{l.info[i].count, pair})
 	}
-	heap.Init(&l.queue) // entries are different, so that the order of the map does not matter
+	heap.Init(&l.queue) // entries differ, so map order does not matter
 	grown := make(map[uint64]bool)
 	for len(l.queue) > 0 && !full() {
 		top := l.queue[0]

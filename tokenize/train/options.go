@@ -15,16 +15,15 @@ const (
 	Unigram      Family = "unigram"
 )
 
-// Options says what to learn. The zero value is a byte-level BPE of 32,000 tokens with GPT-2's
-// split. Every field changes the result.
+// Options configures a Trainer. The zero value learns a byte-level BPE of 32,000 tokens with
+// GPT-2's split. Every field changes the result.
 type Options struct {
-	// Family (default ByteLevelBPE).
+	// Family is the kind of model (default ByteLevelBPE).
 	Family Family
 	// VocabSize is the number of tokens, special ones included (default 32000). The result has
-	// fewer where the text runs out of pairs.
+	// fewer if the text runs out of pairs.
 	VocabSize int
-	// MinFrequency is the number of occurrences that a merge needs (default 2). Unigram has no use
-	// for it.
+	// MinFrequency is the number of occurrences that a merge needs (default 2). Unigram ignores it.
 	MinFrequency int
 	// SpecialTokens get the lowest ids, in this order (default by family: <|endoftext|>; [PAD]
 	// [UNK] [CLS] [SEP] [MASK]; <pad> </s> <unk>). WordPiece needs [UNK] among them and Unigram
@@ -36,8 +35,8 @@ type Options struct {
 	// Lowercase maps text to lower case first. WordPiece then strips accents too, as uncased BERT
 	// does.
 	Lowercase bool
-	// MaxMemory bounds the tables in bytes (default 256 MiB, at least 1 MiB). The garbage collector
-	// may hold as much again.
+	// MaxMemory bounds the tables in bytes (default 256 MiB, at least 1 MiB). Garbage may take as
+	// much again.
 	MaxMemory int64
 }
 
@@ -69,7 +68,7 @@ var defaultSpecial = map[Family][]string{
 	Unigram:      {"<pad>", "</s>", "<unk>"},
 }
 
-// unknownToken is the special token that a family cannot do without.
+// unknownToken is the special token that a family requires.
 var unknownToken = map[Family]string{WordPiece: "[UNK]", Unigram: "<unk>"}
 
 const (

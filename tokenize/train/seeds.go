@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// seedPieces collects the characters and the substrings of words that occur in at least two places,
-// the most useful first: those with the most characters covered. A substring that is always
-// followed by the same character is left out for the longer one. Lengths are counted one after the
-// other, because a substring can only be frequent where both its beginning and its end are.
+// seedPieces returns the characters and the substrings of words that occur at least twice, those
+// that cover the most characters first. It drops a substring that is always followed by the same
+// character in favour of the longer one. It counts one length after the other, because a substring
+// can be frequent only if its longest prefix and suffix are.
 func seedPieces(words []word, chars map[rune]int64, limit int) []piece {
 	seeds := slices.DeleteFunc(frequent(words), func(s seed) bool { return s.inside })
 	slices.SortFunc(seeds, func(a, b seed) int {
@@ -31,12 +31,12 @@ func seedPieces(words []word, chars map[rune]int64, limit int) []piece {
 	return maximizeSeeds(pieces, weights)
 }
 
-// A seed is a substring that occurs in at least two places.
+// A seed is a substring that occurs at least twice.
 type seed struct {
 	text   string
 	places int64
 	chars  int64
-	inside bool // of a longer one with as many places
+	inside bool // part of a longer one that occurs as often
 }
 
 // frequent lists the seeds of words, the shortest first.
@@ -81,10 +81,10 @@ func frequent(words []word) []seed {
 	return seeds
 }
 
-// each calls f with every substring of n characters that may be frequent: word, place in it,
-// substring.
+// each calls f for every substring of length characters that may be frequent: word index, byte
+// offset in it, substring.
 func each(words []word, length int, alive [][]bool, f func(i, j int, s string)) {
-	var starts [maxPieceChars + 1]int // the last places where a character began
+	var starts [maxPieceChars + 1]int // the last offsets at which a character began
 	for i, w := range words {
 		if alive[i] == nil {
 			continue

@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/regex"
 )
 
-// splits are the patterns that Options.Split may name.
+// splits maps the names that Options.Split accepts to patterns.
 var splits = map[string]string{"gpt2": known.GPT2, "cl100k": known.Llama3, "qwen2": known.Qwen2, "o200k": known.O200K}
 
 // Trainer takes documents and learns a vocabulary at the end. It belongs to one goroutine.
@@ -18,7 +18,7 @@ type Trainer struct {
 	opts  Options
 	norm  normalize.Sequence
 	pre   pretokenize.Sequence
-	cut   *regex.Regex // in place of pre, for byte-level BPE
+	cut   *regex.Regex // instead of pre, for byte-level BPE
 	words *wordTable
 
 	normScratch normalize.Scratch
@@ -29,7 +29,7 @@ type Trainer struct {
 	short       string
 }
 
-// New returns a Trainer without text. Errors name the option that is wrong.
+// New returns a Trainer. Errors name the invalid option.
 func New(o Options) (*Trainer, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -70,8 +70,8 @@ func New(o Options) (*Trainer, error) {
 }
 
 const (
-	// maxWordBytes is the longest word that counts: what is longer is no word, and would cost
-	// quadratic time.
+	// maxWordBytes is the length of the longest word that counts. Longer ones are hardly words, and
+	// would take quadratic time.
 	maxWordBytes = 2048
 	// maxWordPieceChars is the written model's max_input_chars_per_word.
 	maxWordPieceChars = 100
@@ -88,7 +88,7 @@ func (t *Trainer) Add(text []byte) error {
 	t.valid = normalize.AppendValid(t.valid[:0], text)
 	text = t.norm.Apply(&t.normScratch, t.valid, &normalize.Edges{First: true, Last: true})
 	if t.cut != nil {
-		// What no match covers is a word as well.
+		// Text between matches forms words too.
 		t.matches = t.cut.AppendMatches(t.matches[:0], text)
 		last := 0
 		for i := 0; i < len(t.matches); i += 2 {
@@ -106,23 +106,23 @@ func (t *Trainer) Add(text []byte) error {
 	return nil
 }
 
-// Stats tells what training saw.
+// Stats counts what training saw.
 type Stats struct {
 	Words   int64 // occurrences counted
 	Unique  int   // different words in the table
 	Dropped int64 // occurrences of words that were dropped because the table was full or that were too long
 }
 
-// Stats tells what was counted so far.
+// Stats returns the counts so far.
 func (t *Trainer) Stats() Stats {
 	return Stats{Words: t.words.total, Unique: len(t.words.words), Dropped: t.words.dropped}
 }
 
-// Short says, after Finish, why the vocabulary has fewer tokens than Options.VocabSize; it is empty
-// where it has not.
+// Short returns, after Finish, why the vocabulary has fewer tokens than Options.VocabSize. It
+// returns "" if it has as many.
 func (t *Trainer) Short() string { return t.short }
 
-// noteMerges notes why merging ended: next is how often the most frequent pair that is left occurs.
+// noteMerges records why merging ended: next is the count of the most frequent pair that remains.
 func (t *Trainer) noteMerges(tokens int, next int64) {
 	switch {
 	case tokens >= t.opts.VocabSize:

@@ -11,18 +11,18 @@ import (
 
 const (
 	maxPieceChars = 16
-	shrink        = 0.75   // of the pieces left by a pruning
+	shrink        = 0.75   // part of the pieces that a pruning keeps
 	subIterations = 2      // of expectation maximization between prunings
-	minExpected   = 0.5    // a piece that is used less goes
-	coverage      = 0.9995 // of all characters, the rest are left to <unk>
-	maxLattice    = 256    // characters of a word that are looked at together
+	minExpected   = 0.5    // a piece that is used less is dropped
+	coverage      = 0.9995 // part of all characters; the rest become <unk>
+	maxLattice    = 256    // characters of a word that are segmented together
 )
 
 // piece is a candidate token and its log probability.
 type piece struct {
 	text  string
 	score float64
-	char  bool // a single character, which stays
+	char  bool // a single character, which is never dropped
 }
 
 func (t *Trainer) finishUnigram(words []word) ([]byte, error) {
@@ -31,7 +31,7 @@ func (t *Trainer) finishUnigram(words []word) ([]byte, error) {
 	words = coveredWords(words, chars)
 	pieces := seedPieces(words, chars, min(max(10*t.opts.VocabSize, 10000), 1000000))
 	seeds := len(pieces)
-	// A tenth too many are kept until the end, where the best are taken.
+	// Keep a tenth more than wanted until the end, then take the best.
 	wanted := max(room*11/10, len(chars))
 	for {
 		for range subIterations {
@@ -68,8 +68,8 @@ func (t *Trainer) finishUnigram(words []word) ([]byte, error) {
 	return writeFile(t.opts, object{{"type", "Sequence"}, {"normalizers", norm}}, metaspace, nil, metaspace, model)
 }
 
-// exactFloat is written with six decimals: few enough digits that every reader, those that round
-// twice included, gets the same number.
+// exactFloat is written with six decimals: so few digits that every reader gets the same number,
+// even one that rounds twice.
 type exactFloat float64
 
 // MarshalJSON implements json.Marshaler.
@@ -77,7 +77,8 @@ func (f exactFloat) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(f), 'f', 6, 64), nil
 }
 
-// coveringChars returns the most frequent characters that make up the text but for 1-coverage of it.
+// coveringChars returns the most frequent characters that together make up the part coverage of the
+// text.
 func coveringChars(words []word, limit int) map[rune]int64 {
 	counted := countChars(words)
 	total := int64(0)
@@ -96,7 +97,7 @@ func coveringChars(words []word, limit int) map[rune]int64 {
 	return chars
 }
 
-// coveredWords cuts words at characters that have no piece, and where they are too long.
+// coveredWords cuts words at characters without a piece, and where they get too long.
 func coveredWords(words []word, chars map[rune]int64) []word {
 	var out []word
 	for _, w := range words {
@@ -122,7 +123,7 @@ func coveredWords(words []word, chars map[rune]int64) []word {
 	return out
 }
 
-// best keeps all single characters and of the others those with the highest scores.
+// best keeps all single characters, and the others with the highest scores.
 func best(pieces []piece, room int) []piece {
 	slices.SortFunc(pieces, func(a, b piece) int {
 		if a.char != b.char {
@@ -140,8 +141,8 @@ func best(pieces []piece, room int) []piece {
 	return pieces
 }
 
-// maximize makes new scores of expected counts and drops pieces that are hardly used. The digamma
-// function in place of the logarithm favours frequent pieces, as a sparse prior does.
+// maximize computes new scores from expected counts and drops rarely used pieces. The digamma
+// function instead of the logarithm favours frequent pieces, as a sparse prior does.
 func maximize(pieces []piece, expected []float64) []piece {
 	out := pieces[:0]
 	kept := expected[:0]
@@ -165,7 +166,7 @@ func maximize(pieces []piece, expected []float64) []piece {
 	return out
 }
 
-// digamma is the derivative of the logarithm of the gamma function, by recurrence and its
+// digamma returns the derivative of the logarithm of the gamma function, by recurrence and its
 // asymptotic series.
 func digamma(x float64) float64 {
 	result := 0.0

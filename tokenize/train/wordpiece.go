@@ -8,8 +8,7 @@ import (
 
 const (
 	continuing = "##"
-	// maxAlphabet is the number of characters, the most frequent ones, that a WordPiece vocabulary
-	// spells words with.
+	// maxAlphabet is the number of characters, the most frequent ones, in a WordPiece vocabulary.
 	maxAlphabet = 1000
 )
 
@@ -61,7 +60,7 @@ func (t *Trainer) finishWordPiece(words []word) ([]byte, error) {
 	return writeFile(t.opts, norm, object{{"type", "BertPreTokenizer"}}, t.bertTemplate(), decoder, model)
 }
 
-// bertTemplate puts [CLS] and [SEP] around a text, where the vocabulary has both.
+// bertTemplate puts [CLS] and [SEP] around a text if the vocabulary has both.
 func (t *Trainer) bertTemplate() any {
 	cls, sep := slices.Index(t.opts.SpecialTokens, "[CLS]"), slices.Index(t.opts.SpecialTokens, "[SEP]")
 	if cls < 0 || sep < 0 {
@@ -85,8 +84,8 @@ func (t *Trainer) bertTemplate() any {
 	}
 }
 
-// frequentChars returns the most frequent characters of words, at most limit, in the order of their
-// code points. Of equally frequent ones the lower come first.
+// frequentChars returns the most frequent characters of words, at most limit, sorted by code point.
+// Among equally frequent ones the lower are chosen.
 func frequentChars(words []word, limit int) []rune {
 	chars := countChars(words)
 	if len(chars) > limit {

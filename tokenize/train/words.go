@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// word is a word and how often it occurred.
+// word is a word and its count.
 type word struct {
 	text  string
 	count int64
 }
 
-// wordTable counts words within a budget of bytes. Where a new word would exceed it, all words that
-// occurred at most t times are dropped, for t = 1, 2, 3 … until half of the budget is free. What
-// was dropped counts from zero if it comes again. This depends on the text and its order alone.
+// wordTable counts words within a budget of bytes. When a new word would exceed it, all words that
+// occurred at most t times are dropped, for t = 1, 2, 3 … until half of the budget is free. A
+// dropped word that occurs again counts from zero. This depends on the text and its order alone.
 type wordTable struct {
 	index   map[string]int32
 	words   []word
 	used    int64
 	budget  int64
 	perWord int64 // cost of a word, in this table and in training
-	perByte int64 // and of each of its bytes
+	perByte int64 // cost of each of its bytes
 	longest int
 
 	total, dropped int64
@@ -74,8 +74,8 @@ func (w *wordTable) prune() {
 	}
 }
 
-// sorted returns the words in the order of their bytes, so that training does not depend on the
-// order of documents.
+// sorted returns the words in byte order, so that training does not depend on the order of
+// documents.
 func (w *wordTable) sorted() []word {
 	slices.SortFunc(w.words, func(a, b word) int { return cmp.Compare(a.text, b.text) })
 	return w.words

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// csvFields are the fields of a CSV record, decoded back to back.
+// csvFields holds the decoded fields of a CSV record, concatenated.
 type csvFields struct {
 	text []byte
 	ends []int
@@ -19,7 +19,7 @@ func (c *csvFields) at(i int) []byte {
 	return c.text[c.ends[i-1]:c.ends[i]]
 }
 
-// parse splits a record, without its line end, into exactly `columns` fields.
+// parse splits a record, without its line end, into exactly columns fields.
 func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 	c.text, c.ends = c.text[:0], c.ends[:0]
 	for {
@@ -74,7 +74,7 @@ func (c *csvFields) quoted(data []byte) (rest []byte, err error) {
 
 var errNoList = errors.New("not a JSON list of strings")
 
-// appendStrings decodes a JSON list of strings: their texts back to back, and where each ends.
+// appendStrings decodes a JSON list of strings: it appends their texts and where each ends.
 func appendStrings(text []byte, ends []int, data []byte) ([]byte, []int, error) {
 	s := jsonScanner{data: data}
 	if s.token() != '[' {

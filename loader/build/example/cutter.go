@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Overflow is what happens to a document that is longer than an example may be.
+// Overflow says what happens to a document that is longer than an example may be.
 type Overflow string
 
 const (
 	Chunk    Overflow = "chunk"    // the rest becomes further examples
-	Truncate Overflow = "truncate" // the rest is left out; special tokens stay
-	Drop     Overflow = "drop"     // the whole document is left out
+	Truncate Overflow = "truncate" // the rest is dropped; special tokens stay
+	Drop     Overflow = "drop"     // the whole document is dropped
 )
 
-// Overflows are all values of Overflow.
+// Overflows lists all values of Overflow.
 var Overflows = []Overflow{Chunk, Truncate, Drop}
 
 // Example is one row of a dataset before it is written. Its slices belong to the Cutter.
@@ -23,7 +23,7 @@ type Example struct {
 	Labels   []uint32 // ids of the target, or nil
 	LossMask []bool   // of CausalPair and Masked: whether a token is trained on; nil elsewhere
 	Document int64    // ordinal of the document
-	Part     int32    // which example of the document
+	Part     int32    // index of the example in the document
 }
 
 // CutterOptions configures a Cutter.
@@ -35,12 +35,13 @@ type CutterOptions struct {
 	RowPrefix, RowSuffix []uint32 // around each example of it, outside Prefix and Suffix
 
 	// Final reports whether a token of Suffix or RowSuffix ends a text, so that CausalPair trains
-	// on it after a target. Default: none does.
+	// on it after a target. By default none does.
 	Final func(id uint32) bool
 }
 
 // A Cutter turns the ids of documents, which may come in pieces, into examples of at most MaxLength
-// tokens. It is used by one goroutine and allocates nothing in steady state. Document by document:
+// tokens. It belongs to one goroutine and allocates nothing in steady state. The calls for each
+// document are:
 //
 //	Begin, Add, Add, …, End     for text
 //	Begin, Pair                 for prompt and target in columns of their own
@@ -48,28 +49,28 @@ type CutterOptions struct {
 //	Begin, Masked               for text with a mask of its own, such as a conversation
 //
 // Examples come in order, with the document's ordinal and ascending parts; a document without ids
-// gives none. What emit is handed is valid until it returns.
+// gives none. The example passed to emit is valid until emit returns.
 type Cutter struct {
 	opts    CutterOptions
 	ids     []uint32 // of the example that is being filled
 	target  []uint32
 	mask    []bool // of ids, while CausalPair or Masked fills them
-	masked  bool   // one of them is at work
-	keep    bool   // it is Masked, which keeps rows without a trained token
+	masked  bool   // CausalPair or Masked is running
+	keep    bool   // Masked is running, which keeps rows without a trained token
 	example Example
 	ordinal int64
 	part    int32
-	over    bool  // the document is longer than MaxLength: the rest is left out (Truncate, Drop)
-	dropped int64 // documents left out under Drop
-	prompts int64 // examples left out because they held no token of the target
+	over    bool  // the document is longer than MaxLength: the rest is dropped (Truncate, Drop)
+	dropped int64 // documents dropped under Drop
+	prompts int64 // examples dropped because they had no token of the target
 	cut     int64 // documents shortened under Truncate
-	empty   int64 // documents left out because they, or one of prompt and target, have no tokens
+	empty   int64 // documents dropped because the text, prompt or target has no tokens
 
-	untrained     int64 // documents of Masked left out because no token of them is trained on
+	untrained     int64 // documents of Masked dropped because none of their tokens is trained on
 	untrainedRows int64 // rows of Masked without a trained token, which are kept
 }
 
-// State is a Cutter between two calls, as a checkpoint keeps it. JSON brings it back unchanged.
+// State is the state of a Cutter between two calls, for a checkpoint. It survives JSON unchanged.
 type State struct {
 	Ordinal int64 `json:"ordinal"`
 	Part    int32 `json:"part"`
@@ -85,15 +86,16 @@ type State struct {
 	IDs []uint32 `json:"ids,omitempty"`
 }
 
-// LengthError means that MaxLength leaves no room for a token of text beside the special ones.
+// LengthError means that MaxLength leaves no room for text besides the special tokens.
 type LengthError struct{ MaxLength, Special int } // tokens
 
 func (e *LengthError) Error() string {
-	return fmt.Sprintf("max length %d: the tokenizer's special tokens alone take %d; write at least %d",
+	return fmt.Sprintf("max length %d: the tokenizer's special tokens alone take %d; set at least %d",
 		e.MaxLength, e.Special, e.Special+1)
 }
 
-// NewCutter checks the options; a *LengthError says that MaxLength is too small.
+// NewCutter checks the options and returns a Cutter. The error is a *LengthError if MaxLength is
+// too small.
 func NewCutter(o CutterOptions) (*Cutter, error) {
 	if o.Overflow == "" {
 		o.Overflow = Chunk
@@ -110,7 +112,7 @@ func NewCutter(o CutterOptions) (*Cutter, error) {
 	return &Cutter{opts: o}, nil
 }
 
-// Begin starts a document with the special tokens that open it.
+// Begin starts a document with its leading special tokens.
 func (c *Cutter) Begin(ordinal int64) {
 	c.ordinal, c.part, c.over = ordinal, 0, false
 	c.ids = append(append(c.ids[:0], c.opts.RowPrefix...), c.opts.Prefix...)
@@ -129,12 +131,12 @@ func (c *Cutter) Add(ids []uint32, emit func(*Example) error) error {
 	return nil
 }
 
-// End closes the document with its special tokens and emits what is left.
+// End ends the document with its trailing special tokens and emits the rest.
 func (c *Cutter) End(emit func(*Example) error) error {
 	defer func() { c.ids = c.ids[:0] }()
 	if c.part == 0 && len(c.ids) == len(c.opts.RowPrefix)+len(c.opts.Prefix) {
 		c.empty++
-		return nil // no text: special tokens alone teach nothing
+		return nil // no text: special tokens alone are not an example
 	}
 	if c.over && c.opts.Overflow == Drop {
 		c.dropped++
@@ -150,8 +152,8 @@ func (c *Cutter) End(emit func(*Example) error) error {
 }
 
 // Pair makes one example of a prompt and its target, each with all special tokens. Neither is
-// chunked: under Chunk and Truncate both are cut to MaxLength, under Drop a pair with either one
-// longer is left out.
+// chunked: under Chunk and Truncate both are cut to MaxLength, under Drop the pair is dropped if
+// either one is longer.
 func (c *Cutter) Pair(prompt, target []uint32, emit func(*Example) error) error {
 	defer func() { c.ids = c.ids[:0] }()
 	if len(prompt) == 0 || len(target) == 0 {
@@ -171,9 +173,9 @@ func (c *Cutter) Pair(prompt, target []uint32, emit func(*Example) error) error 
 	return c.emit(&Example{InputIDs: c.ids, Labels: c.target}, emit)
 }
 
-// CausalPair makes a document of a prompt and its target, one after the other, with a mask that is
-// true for the target and for the token that ends it. It overflows as a text does; an example
-// without a token of the target is left out and counted.
+// CausalPair makes a document of a prompt followed by its target, with a mask that is true for the
+// target and for the token that ends it. It overflows like text. An example without a token of the
+// target is dropped and counted.
 func (c *Cutter) CausalPair(prompt, target []uint32, emit func(*Example) error) error {
 	c.masked = true
 	defer func() { c.ids, c.mask, c.masked = c.ids[:0], c.mask[:0], false }()
@@ -209,9 +211,9 @@ func (c *Cutter) CausalPair(prompt, target []uint32, emit func(*Example) error) 
 	return c.emitLast(emit)
 }
 
-// Masked makes a document of ids with a mask that says which are trained on. It overflows as a text
-// does. A document without a trained token is left out and counted; a row of another document is
-// kept, so that the rows of a document are all of it.
+// Masked makes a document of ids with a mask that says which are trained on. It overflows like
+// text. A document without a trained token is dropped and counted. Rows of other documents are
+// always kept, so that a document stays complete.
 func (c *Cutter) Masked(ids []uint32, mask []bool, emit func(*Example) error) error {
 	c.masked, c.keep = true, true
 	defer func() { c.ids, c.mask, c.masked, c.keep = c.ids[:0], c.mask[:0], false, false }()
@@ -253,12 +255,12 @@ func (c *Cutter) Masked(ids []uint32, mask []bool, emit func(*Example) error) er
 	return c.emitLast(emit)
 }
 
-// textRoom is how many ids of text an example holds that is a whole document.
+// textRoom returns how many ids of text fit an example that is a whole document.
 func (c *Cutter) textRoom() int {
 	return c.full() - len(c.opts.RowPrefix) - len(c.opts.Prefix) - len(c.opts.Suffix)
 }
 
-// full is the length of ids at which an example is full: RowSuffix still follows.
+// full returns the length of ids at which an example is full: RowSuffix still follows.
 func (c *Cutter) full() int { return c.opts.MaxLength - len(c.opts.RowSuffix) }
 
 func (c *Cutter) surround(dst, ids []uint32, room int) []uint32 {
@@ -267,7 +269,7 @@ func (c *Cutter) surround(dst, ids []uint32, room int) []uint32 {
 	return append(append(dst, c.opts.Suffix...), c.opts.RowSuffix...)
 }
 
-// chunk fills examples with ids and emits each that is full when more ids follow.
+// chunk fills examples with ids and emits each full one when more ids follow.
 func (c *Cutter) chunk(ids []uint32, emit func(*Example) error) error {
 	return c.chunkMasked(ids, false, emit)
 }
@@ -296,7 +298,7 @@ func (c *Cutter) chunkMasked(ids []uint32, loss bool, emit func(*Example) error)
 	return nil
 }
 
-// emitLast emits what is left of a document, unless it is nothing.
+// emitLast emits the rest of a document, if any.
 func (c *Cutter) emitLast(emit func(*Example) error) error {
 	if len(c.ids) <= len(c.opts.RowPrefix) {
 		return nil
@@ -304,7 +306,7 @@ func (c *Cutter) emitLast(emit func(*Example) error) error {
 	return c.emitRow(true, emit)
 }
 
-// emitRow emits the ids that were gathered, with RowSuffix.
+// emitRow emits the collected ids with RowSuffix.
 func (c *Cutter) emitRow(last bool, emit func(*Example) error) error {
 	c.ids = append(c.ids, c.opts.RowSuffix...)
 	e := Example{InputIDs: c.ids}
@@ -332,35 +334,36 @@ func (c *Cutter) emit(e *Example, emit func(*Example) error) error {
 	return emit(&c.example)
 }
 
-// WithoutTarget is the number of examples of CausalPair that were left out because no token of the
-// target was in them.
+// WithoutTarget returns the number of examples of CausalPair that were dropped because they had no
+// token of the target.
 func (c *Cutter) WithoutTarget() int64 { return c.prompts }
 
-// Dropped is the number of documents left out under Drop.
+// Dropped returns the number of documents dropped under Drop.
 func (c *Cutter) Dropped() int64 { return c.dropped }
 
-// Cut is the number of documents that were shortened: under Truncate, and pairs in columns of their
-// own under Chunk too.
+// Cut returns the number of documents that were shortened: under Truncate, and under Chunk pairs in
+// separate columns.
 func (c *Cutter) Cut() int64 { return c.cut }
 
-// Empty is the number of documents without tokens, or with a prompt or a target without any. They give no example.
+// Empty returns the number of documents without tokens, or with an empty prompt or target. They
+// give no example.
 func (c *Cutter) Empty() int64 { return c.empty }
 
-// Untrained is the number of documents of Masked that were left out because no token of them is
-// trained on.
+// Untrained returns the number of documents of Masked that were dropped because none of their
+// tokens is trained on.
 func (c *Cutter) Untrained() int64 { return c.untrained }
 
-// UntrainedRows is the number of rows of Masked without a trained token.
+// UntrainedRows returns the number of rows of Masked without a trained token.
 func (c *Cutter) UntrainedRows() int64 { return c.untrainedRows }
 
-// State is a copy of everything that the Cutter knows.
+// State returns a copy of the Cutter's state.
 func (c *Cutter) State() State {
 	return State{Ordinal: c.ordinal, Part: c.part, Over: c.over, Dropped: c.dropped, Prompts: c.prompts,
 		Cut: c.cut, Empty: c.empty, Untrained: c.untrained, UntrainedRows: c.untrainedRows,
 		IDs: append([]uint32(nil), c.ids...)}
 }
 
-// Restore sets the Cutter to a state that State gave under the same options.
+// Restore sets the Cutter to a state that State returned under the same options.
 func (c *Cutter) Restore(s State) error {
 	if len(s.IDs) > c.opts.MaxLength || s.Part < 0 || s.Ordinal < 0 {
 		return fmt.Errorf("restore a partial example of %d tokens under a maximum of %d", len(s.IDs), c.opts.MaxLength)
@@ -372,7 +375,7 @@ func (c *Cutter) Restore(s State) error {
 	return nil
 }
 
-// Reset discards the current document, but no counts.
+// Reset discards the current document and keeps the counts.
 func (c *Cutter) Reset() {
 	*c = Cutter{opts: c.opts, ids: c.ids[:0], target: c.target, mask: c.mask[:0], dropped: c.dropped,
 		prompts: c.prompts, cut: c.cut, empty: c.empty, untrained: c.untrained, untrainedRows: c.untrainedRows}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A FieldPath names a value inside a record: a field, or what lies inside one, as in a.b[0].
+// A FieldPath names a value in a record: a field, or a value inside one, as in a.b[0].
 //
-// A field whose whole name is the path, dots and brackets included, comes before what the path leads
-// to: a column may be called "meta.lang". The zero value names nothing.
+// A field whose name is the whole path, dots and brackets included, takes precedence: a column may
+// be called "meta.lang". The zero value names nothing.
 type FieldPath struct {
-	name  string // as it was written
+	name  string // as written
 	steps []pathStep
 }
 
@@ -22,11 +22,11 @@ type pathStep struct {
 	index int // -1 for a field
 }
 
-// maxPathSteps bounds how deep a path leads.
+// maxPathSteps bounds the depth of a path.
 const maxPathSteps = 64
 
-// ParseFieldPath parses a path: names separated by dots, each with any number of indexes in brackets
-// after it, which count from 0.
+// ParseFieldPath parses a path: names separated by dots, each followed by any number of indexes in
+// brackets, which count from 0.
 func ParseFieldPath(s string) (FieldPath, error) {
 	p := FieldPath{name: s}
 	bad := func(why string) (FieldPath, error) {
@@ -60,8 +60,8 @@ func ParseFieldPath(s string) (FieldPath, error) {
 	return p, nil
 }
 
-// ParseFieldPaths parses a list of different paths separated by commas. White space around each is
-// dropped.
+// ParseFieldPaths parses a list of distinct paths separated by commas, ignoring white space around
+// them.
 func ParseFieldPaths(s string) ([]FieldPath, error) {
 	var paths []FieldPath
 	for part := range strings.SplitSeq(s, ",") {
@@ -77,14 +77,14 @@ func ParseFieldPaths(s string) ([]FieldPath, error) {
 	return paths, nil
 }
 
-// String returns the path as it was written.
+// String returns the path as written.
 func (p FieldPath) String() string { return p.name }
 
 // IsZero reports whether the path names nothing.
 func (p FieldPath) IsZero() bool { return p.name == "" }
 
-// Root returns the name of the field that the path begins with: the column to read, unless one has
-// the name that String returns.
+// Root returns the name of the field that the path begins with. It is the column to read, unless a
+// column has the whole path as its name.
 func (p FieldPath) Root() string {
 	if len(p.steps) == 0 {
 		return p.name
@@ -92,11 +92,11 @@ func (p FieldPath) Root() string {
 	return p.steps[0].field
 }
 
-// IsPlain reports whether the path is the name of a field and nothing more.
+// IsPlain reports whether the path is just the name of a field.
 func (p FieldPath) IsPlain() bool { return len(p.steps) == 1 && p.steps[0].index < 0 }
 
-// Lookup returns what a path leads to in a decoded record: maps from names to values, and lists. ok
-// is false where there is nothing; a null that is there is a nil value with ok set.
+// Lookup returns the value that a path leads to in a decoded record of maps and lists. ok is false
+// if there is none; a null is a nil value with ok set.
 func (p FieldPath) Lookup(record map[string]any) (value any, ok bool) {
 	if value, ok = record[p.name]; ok || p.IsPlain() {
 		return value, ok
@@ -122,9 +122,9 @@ func (p FieldPath) Lookup(record map[string]any) (value any, ok bool) {
 	return value, true
 }
 
-// Find returns the JSON text of what a path leads to in a JSON object, nil where there is nothing.
-// Of several fields of one name the last counts. The whole record is checked: an error matches
-// ErrMalformed.
+// Find returns the JSON text of the value that a path leads to in a JSON object, nil if there is
+// none. Of several fields with one name the last counts. The whole record is checked: an error
+// matches ErrMalformed.
 func (p FieldPath) Find(record []byte) (value []byte, err error) {
 	var s jsonScanner
 	found, err := s.find(record, &p)

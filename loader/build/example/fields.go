@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// maxFieldsTold is how many fields of a record an error names.
+// maxFieldsTold is the maximum number of fields that an error names.
 const maxFieldsTold = 20
 
-// FieldError means that a record has no field of the wanted name, and which of its own may be
-// meant. It matches ErrUnknownField.
+// FieldError means that a record lacks a wanted field. It names the fields that may be meant, and
+// matches ErrUnknownField.
 type FieldError struct {
 	Field  string
 	Column bool     // of a CSV record
-	Has    []string // the record's fields, the first of them
-	Likely string   // the one that most likely holds the text, "" where none does
+	Has    []string // the record's first fields
+	Likely string   // the field that most likely holds the text, "" if none does
 	Chat   string   // a field of messages, or ""
 }
 
@@ -38,11 +38,11 @@ func (e *FieldError) Error() string {
 	return s
 }
 
-// Is makes errors.Is find ErrUnknownField.
+// Is implements errors.Is for ErrUnknownField.
 func (e *FieldError) Is(target error) bool { return target == ErrUnknownField }
 
-// missingPart takes from the error of one of several joined fields the advice to take another one in
-// place of them all.
+// missingPart removes from the error for one of several joined fields the advice to use another
+// field instead.
 func missingPart(err error) error {
 	var field *FieldError
 	if errors.As(err, &field) {
@@ -51,13 +51,13 @@ func missingPart(err error) error {
 	return err
 }
 
-// usualFields are names of fields that hold the text in many datasets, the likeliest first.
+// usualFields lists the fields that hold the text in many datasets, the likeliest first.
 var usualFields = []string{"text", "content", "body", "article", "document", "passage", "story", "completion",
 	"output", "response", "answer", "code",
 	"sentence", "paragraph", "message", "review", "comment", "abstract", "description", "prompt", "question",
 	"instruction", "input", "summary", "title"}
 
-// chatFields are names of fields that hold a chat.
+// chatFields lists the fields that usually hold a chat.
 var chatFields = []string{"messages", "conversations", "conversation", "chat", "dialogue", "dialog"}
 
 // add adds a field of the record to the error. textBytes is -1 for a field that is not a string.
@@ -79,7 +79,7 @@ func (e *FieldError) add(name string, textBytes int, list bool, longest *int) {
 		}
 		return len(usualFields)
 	}
-	// A usual name counts more than length, unless the other text is very much longer.
+	// A usual name counts more than length, unless the other text is much longer.
 	old, is := rank(e.Likely), rank(name)
 	better := *longest < 0 || is < old && 8*textBytes >= *longest || is == old && textBytes > *longest ||
 		is > old && textBytes > 8**longest
@@ -88,7 +88,7 @@ func (e *FieldError) add(name string, textBytes int, list bool, longest *int) {
 	}
 }
 
-// printable shortens a name that no one gave a field in earnest.
+// printable shortens an absurdly long name.
 func printable(name string) string {
 	if len(name) > 100 {
 		return fmt.Sprintf("%.100q…", name)
@@ -96,7 +96,7 @@ func printable(name string) string {
 	return name
 }
 
-// missingField describes a JSON record that was found well-formed.
+// missingField returns the error for a field that a well-formed JSON record lacks.
 func missingField(name string, data []byte) error {
 	e := &FieldError{Field: name}
 	longest := -1
@@ -119,7 +119,7 @@ func missingField(name string, data []byte) error {
 	return e
 }
 
-// missingColumn describes a CSV record.
+// missingColumn returns the error for a column that a CSV record lacks.
 func missingColumn(name string, columns []string, fields *csvFields) error {
 	e := &FieldError{Field: name, Column: true}
 	longest := -1

@@ -11,38 +11,38 @@ const defaultTextField = "text"
 
 // FormatOptions configures a Formatter. The zero value of a field is its default.
 type FormatOptions struct {
-	// TextField is the field of JSON and the column of CSV that holds the text, as ParseFieldPaths
-	// reads it: several are joined by a blank line. Default "text".
+	// TextField names the JSON field or CSV column that holds the text, as ParseFieldPaths reads
+	// it; several are joined with a blank line. Default "text".
 	TextField string
-	// Template is the name of a built-in template or the text of a Go text/template. Default:
-	// "recipe" for recipes, none for other formats.
+	// Template is the name of a built-in template or the text of a Go text/template. The default is
+	// "recipe" for recipes, and none for other formats.
 	Template string
 	// TemplateName is the file of Template, for errors. Default "template".
 	TemplateName string
 }
 
-// Record describes the bytes handed to Format, as package source framed them.
+// Record describes the bytes passed to Format, as package source delimits them.
 type Record struct {
-	Format  string   // as package source names it: every format but text, CSV and recipes holds JSON objects
+	Format  string   // as package source names it; all formats except text, CSV and recipes hold JSON objects
 	Columns []string // of CSV
 	Comma   byte     // of CSV
 	Decoded bool     // the bytes are the text already
 }
 
-// isText reports whether the bytes are text without fields.
+// isText reports whether the record is text without fields.
 func (r *Record) isText() bool {
 	return r.Format == "text" || r.Format == "document" || r.Format == "wikitext"
 }
 
 // Formatted is the text of a record. Reuse it: its buffers grow to the longest record.
 type Formatted struct {
-	Prompt    []byte // the text, or what the target answers
+	Prompt    []byte // the text, or the prompt of the target
 	Target    []byte
 	HasTarget bool
 	Replaced  int // ill-formed parts that became U+FFFD
 }
 
-// A Formatter makes text of records. It is immutable.
+// A Formatter turns records into text. It is immutable.
 type Formatter struct {
 	opts     FormatOptions
 	builtin  *builtin
@@ -77,7 +77,8 @@ func NewFormatter(o FormatOptions) (*Formatter, error) {
 	return f, err
 }
 
-// StreamedField returns the field whose string is all that is wanted of a record, "" where more is.
+// StreamedField returns the field whose string is all that is needed of a record, "" if more is
+// needed.
 func (f *Formatter) StreamedField() string {
 	if f.template != nil || len(f.fields) != 1 || !f.fields[0].IsPlain() {
 		return ""
@@ -85,8 +86,8 @@ func (f *Formatter) StreamedField() string {
 	return f.fields[0].name
 }
 
-// Fields returns the names of the fields that are used of records, nil for all. Where a path leads
-// inside a field, both the path and the field are there.
+// Fields returns the names of the fields of records that are used, nil for all. For a path inside a
+// field it lists both the path and the field.
 func (f *Formatter) Fields() []string {
 	if f.template != nil {
 		if f.wanted.all {
@@ -104,10 +105,10 @@ func (f *Formatter) Fields() []string {
 	return names
 }
 
-// HasTarget reports whether the template makes a target of every record.
+// HasTarget reports whether the template makes a target for every record.
 func (f *Formatter) HasTarget() bool { return f.template != nil && f.template.target != "" }
 
-// OverheadBytes is how much a template may add to three times a record's bytes.
+// OverheadBytes returns how many bytes a template may add to three times a record's.
 func (f *Formatter) OverheadBytes() int64 {
 	switch {
 	case f.template == nil:
@@ -123,9 +124,9 @@ const (
 	userOverhead    = 4 << 10
 )
 
-// ScratchBytes is the most that formatting a record of that size takes in memory besides the record
-// and its text: what a template computes (I5), the decoded fields that it sees, and the text of a
-// field while it is printed. Without a template it is 0.
+// ScratchBytes returns the most memory for formatting a record of that size besides the record and
+// its text: for what a template computes (I5), for the decoded fields that it sees, and for the
+// text of a field while it is printed. Without a template it is 0.
 func (f *Formatter) ScratchBytes(recordBytes int64) int64 {
 	if f.template == nil {
 		return 0
@@ -133,7 +134,7 @@ func (f *Formatter) ScratchBytes(recordBytes int64) int64 {
 	return f.template.allowance(recordBytes).bytes + f.DecodedBytes(recordBytes) + 2*recordBytes
 }
 
-// ResidentBytes is what the parsed template takes.
+// ResidentBytes returns the memory of the parsed template.
 func (f *Formatter) ResidentBytes() int64 {
 	if f.template == nil {
 		return 0
@@ -141,10 +142,10 @@ func (f *Formatter) ResidentBytes() int64 {
 	return int64(parsedFactor*f.template.actionBytes + 4*len(f.opts.Template))
 }
 
-// parsedFactor is what a byte of an action takes once it is parsed.
+// parsedFactor is the memory of a parsed action per byte of its source.
 const parsedFactor = 256
 
-// A Worker formats records, one at a time, with buffers of its own.
+// A Worker formats records, one at a time, with its own buffers.
 type Worker struct {
 	f       *Formatter
 	clean   []byte // the record, with ill-formed parts replaced
@@ -159,7 +160,7 @@ type Worker struct {
 	done     <-chan struct{}
 }
 
-// columnIndex remembers where the wanted columns of a header are.
+// columnIndex holds the indexes of the wanted columns in a header.
 type columnIndex struct {
 	of    []string
 	text  []int
@@ -169,15 +170,15 @@ type columnIndex struct {
 // NewWorker returns a worker of this formatter.
 func (f *Formatter) NewWorker() *Worker { return &Worker{f: f} }
 
-// StopAt makes a template that is running once done is closed end with ErrStopped. It returns w.
+// StopAt ends a running template with ErrStopped when done is closed. It returns w.
 func (w *Worker) StopAt(done <-chan struct{}) *Worker {
 	w.done, w.template = done, nil
 	return w
 }
 
 // Format makes the text of a record in dst. Errors match ErrMalformed, ErrUnknownField, ErrTemplate
-// or ErrTooLarge and describe the record alone: the caller knows where it lies. ErrStopped is of
-// the worker, not of the record.
+// or ErrTooLarge; they describe the record, and the caller adds where it is. ErrStopped does not
+// concern the record.
 func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = dst.Prompt[:0], dst.Target[:0], false, 0
 	f := w.f
@@ -222,7 +223,7 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	return w.csvText(dst, rec)
 }
 
-// csvText joins the columns that hold the text. Empty ones are left out.
+// csvText joins the columns that hold the text, without empty ones.
 func (w *Worker) csvText(dst *Formatted, rec Record) error {
 	for i, column := range w.columns.text {
 		if column < 0 {
@@ -253,7 +254,7 @@ func (w *Worker) jsonText(dst *Formatted, data []byte) error {
 	return err
 }
 
-// locate finds the wanted columns, once a header.
+// locate finds the wanted columns, once per header.
 func (w *Worker) locate(columns []string) {
 	c := &w.columns
 	if len(c.of) == len(columns) && (len(columns) == 0 || &c.of[0] == &columns[0]) {
@@ -268,9 +269,9 @@ func (w *Worker) locate(columns []string) {
 	}
 }
 
-// csvMap returns, by their columns, the fields that a template names, and the lists of recipes as
-// lists. If one is missing, the names of some others come with it, as in jsonDecoder.fields, whose
-// bound counts here too.
+// csvMap returns the fields that a template names by column, and the lists of recipes as lists. If
+// one is missing, it adds the names of some others, as jsonDecoder.fields does, with the same bound
+// on memory.
 func (w *Worker) csvMap(rec Record, size int) (map[string]any, error) {
 	room := w.f.DecodedBytes(int64(size))
 	fields := make(map[string]any, min(len(rec.Columns), maxFieldsTold))

@@ -18,15 +18,15 @@ const (
 )
 
 var (
-	// stringFuncs make strings that may be longer than what they are given.
+	// stringFuncs lists the functions whose results may be longer than their arguments.
 	stringFuncs = map[string]bool{"print": true, "println": true, "printf": true, "html": true, "js": true,
 		"urlquery": true, "join": true, "lower": true, "upper": true}
-	// weighedFuncs read their arguments to the end.
+	// weighedFuncs lists the functions that read their arguments to the end.
 	weighedFuncs = map[string]bool{"eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true,
 		"index": true}
 )
 
-// maxTemplateNesting is how deep the actions and parentheses of a template may lie in each other.
+// maxTemplateNesting bounds the nesting of actions and parentheses in a template.
 const maxTemplateNesting = 100
 
 // instrumented is what instrument found in a template's body.
@@ -36,9 +36,8 @@ type instrumented struct {
 }
 
 // instrument rewrites a parsed body so that its execution is metered. The body of each loop begins
-// with the cost of its nodes, the whole body begins and ends with its own cost and nesting, and
-// what is printed, ranged over or compared passes through the meter. What the body prints stays the
-// same.
+// with the cost of its nodes, the whole body begins and ends with its cost and nesting, and values
+// that are printed, ranged over or compared pass through the meter. The output does not change.
 //
 //	{{range .a}}{{.}}{{end}} becomes {{_enter 13 2}}{{range .a | _ranged}}{{_step 6}}{{. |
 //	_shown}}{{end}}{{_leave 2}}
@@ -55,11 +54,11 @@ func instrument(tree *parse.Tree) (instrumented, error) {
 	return w.instrumented, nil
 }
 
-// treeWalk rewrites while it counts.
+// treeWalk rewrites a tree and counts its nodes.
 type treeWalk struct{ instrumented }
 
-// list returns the cost of a list of nodes without the bodies of its loops, which charge themselves
-// each time.
+// list returns the cost of a list of nodes without the bodies of its loops, which charge for each
+// iteration.
 func (w *treeWalk) list(l *parse.ListNode, depth int) (cost int) {
 	if l == nil {
 		return 0
@@ -116,7 +115,7 @@ func (w *treeWalk) pipe(p *parse.PipeNode, depth int) (cost int) {
 	return cost
 }
 
-// arg instruments what is in parentheses.
+// arg instruments a parenthesized argument.
 func (w *treeWalk) arg(n parse.Node, depth int) int {
 	switch n := n.(type) {
 	case *parse.PipeNode:
@@ -128,12 +127,12 @@ func (w *treeWalk) arg(n parse.Node, depth int) int {
 	case *parse.VariableNode:
 		return len(n.Ident)
 	case *parse.IdentifierNode:
-		w.makesStrings = w.makesStrings || stringFuncs[n.Ident] // as an argument: called without any
+		w.makesStrings = w.makesStrings || stringFuncs[n.Ident] // as an argument it is called without arguments
 	}
 	return 0
 }
 
-// weigh makes (ARG | _weighed) of an argument that is no constant.
+// weigh returns (ARG | _weighed) for an argument that is not a constant.
 func weigh(arg parse.Node) parse.Node {
 	switch n := arg.(type) {
 	case *parse.PipeNode:
@@ -147,10 +146,10 @@ func weigh(arg parse.Node) parse.Node {
 	return arg
 }
 
-// filter is a command that is given the value of the one before it.
+// filter returns a command that takes the value of the previous one.
 func filter(name string) *parse.CommandNode { return pipeOf("0 | " + name).Cmds[1] }
 
-// call is the action {{name args…}}.
+// call returns the action {{name args…}}.
 func call(name string, args ...int) parse.Node {
 	text := name
 	for _, arg := range args {
@@ -161,8 +160,8 @@ func call(name string, args ...int) parse.Node {
 
 func pipeOf(text string) *parse.PipeNode { return actionOf(text).Pipe }
 
-// actionOf parses an action of ours: making nodes by hand would leave out what package parse keeps
-// to itself.
+// actionOf parses an inserted action. Nodes made by hand would lack unexported fields of package
+// parse.
 func actionOf(text string) *parse.ActionNode {
 	known := map[string]any{stepFunc: nil, enterFunc: nil, leaveFunc: nil, shownFunc: nil, rangedFunc: nil,
 		weighedFunc: nil}
@@ -176,12 +175,12 @@ func actionOf(text string) *parse.ActionNode {
 	return trees["template"].Root.Nodes[0].(*parse.ActionNode)
 }
 
-// maxActionBytes bounds the parts of a template between {{ and }}: parsed, they take some hundred
+// maxActionBytes bounds the parts of a template between {{ and }}: parsed, they take a few hundred
 // times their size.
 const maxActionBytes = 32 << 10
 
-// actionBytes counts the bytes of a template between {{ and }}, and how deep its parentheses go.
-// Strings within an action may hold both.
+// actionBytes counts the bytes of a template between {{ and }}, and the depth of its parentheses.
+// Strings in an action may contain both.
 func actionBytes(body string) (n, parens int) {
 	inside, depth := false, 0
 	for i := 0; i < len(body); {
@@ -189,7 +188,7 @@ func actionBytes(body string) (n, parens int) {
 		switch {
 		case !inside && len(rest) >= 2 && rest[:2] == "{{":
 			inside, depth = true, 0
-			n += 4 // an action takes memory whatever is in it
+			n += 4 // even an empty action takes memory
 			i += 2 + commentLen(rest[2:])
 			continue
 		case inside && len(rest) >= 2 && rest[:2] == "}}":
@@ -214,7 +213,7 @@ func actionBytes(body string) (n, parens int) {
 	return n, parens
 }
 
-// commentLen is the length of the comment that an action begins with, 0 for none.
+// commentLen returns the length of the comment that an action begins with, 0 for none.
 func commentLen(s string) int {
 	text := strings.TrimPrefix(s, "- ")
 	if !strings.HasPrefix(text, "/*") {
@@ -227,7 +226,8 @@ func commentLen(s string) int {
 	return len(s) - len(text) + end + 2
 }
 
-// quotedLen is the length of the string or character that s begins with; of one that is not closed, the rest.
+// quotedLen returns the length of the string or character literal that s begins with, len(s) if it
+// is not closed.
 func quotedLen(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch {
@@ -236,7 +236,7 @@ func quotedLen(s string) int {
 		case s[i] == '\\' && s[0] != '`':
 			i++
 		case s[i] == '\n' && s[0] != '`':
-			return i // an error to the parser; the rest is looked at all the same
+			return i // the parser will report an error; scan the rest anyway
 		}
 	}
 	return len(s)

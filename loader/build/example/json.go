@@ -11,8 +11,8 @@ import (
 )
 
 // A jsonScanner finds one field of a JSON object and checks the grammar of all of it (RFC 8259),
-// without allocating: three quarters of the time of a general decoder goes into values that nobody
-// wants. NaN and infinities, which Python writes, pass as numbers.
+// without allocating. A general decoder would spend three quarters of its time on unused values.
+// NaN and infinities, which Python writes, count as numbers.
 type jsonScanner struct {
 	data    []byte
 	pos     int
@@ -28,8 +28,8 @@ type jsonSpan struct {
 
 const maxNesting = 1000
 
-// appendField appends the string that a path leads to to dst. Of several fields of one name the last
-// counts, as in Python. lone is the number of lone surrogates that became U+FFFD.
+// appendField appends to dst the string that a path leads to. Of several fields with one name the
+// last counts, as in Python. lone is the number of lone surrogates that became U+FFFD.
 func (s *jsonScanner) appendField(dst, data []byte, path *FieldPath) (text []byte, lone int, err error) {
 	found, err := s.find(data, path)
 	if err != nil {
@@ -46,8 +46,8 @@ func (s *jsonScanner) appendField(dst, data []byte, path *FieldPath) (text []byt
 	return dst, 0, problemf(ErrUnknownField, "field %q is %s, not a string", path.name, kindName(found.kind))
 }
 
-// appendJoined appends the strings of several fields with a blank line between them. Fields that are
-// null or empty are left out with their blank line; it is an error where all are null.
+// appendJoined appends the strings of several fields with a blank line between them. It skips
+// fields that are null or empty. It is an error if all are null.
 func (s *jsonScanner) appendJoined(dst, data []byte, paths []FieldPath) (text []byte, lone int, err error) {
 	start, nulls := len(dst), 0
 	for i := range paths {
@@ -81,10 +81,10 @@ func (s *jsonScanner) appendJoined(dst, data []byte, paths []FieldPath) (text []
 	return dst, lone, nil
 }
 
-// fieldSeparator stands between fields that are joined.
+// fieldSeparator separates joined fields.
 const fieldSeparator = "\n\n"
 
-// openObject goes into an object.
+// openObject enters an object.
 func (s *jsonScanner) openObject() error {
 	if s.token() != '{' {
 		return s.malformed("no object")
@@ -93,8 +93,8 @@ func (s *jsonScanner) openObject() error {
 	return nil
 }
 
-// nextMember goes to the value of the next member of an object, or out of the object if there is no
-// more. first is true for the first call in an object.
+// nextMember moves to the value of the next member of an object, or leaves the object if there is
+// none. first is true for the first call in an object.
 func (s *jsonScanner) nextMember(first bool) (key jsonSpan, more bool, err error) {
 	b := s.token()
 	if b == '}' {
@@ -154,7 +154,7 @@ func (s *jsonScanner) isKey(key jsonSpan, name string) bool {
 	return string(s.key) == name
 }
 
-// skipString reads a string from its opening quote to after its closing one.
+// skipString reads a string from its opening quote past its closing one.
 func (s *jsonScanner) skipString() (jsonSpan, error) {
 	span := jsonSpan{start: s.pos + 1}
 	for p := s.pos + 1; p < len(s.data); p++ {
@@ -179,7 +179,7 @@ func (s *jsonScanner) skipString() (jsonSpan, error) {
 	return span, s.malformed("a string is not closed")
 }
 
-// escapeLen is the length of the escape that data begins with, 0 where it is none.
+// escapeLen returns the length of the escape that data begins with, 0 if there is none.
 func escapeLen(data []byte) int {
 	if len(data) < 2 {
 		return 0
@@ -195,7 +195,7 @@ func escapeLen(data []byte) int {
 	return 0
 }
 
-// hexValue is the value of hexadecimal digits, -1 where one is none.
+// hexValue returns the value of hexadecimal digits, -1 if one is invalid.
 func hexValue(digits []byte) rune {
 	var v rune
 	for _, d := range digits {
@@ -214,7 +214,7 @@ func hexValue(digits []byte) rune {
 	return v
 }
 
-// appendUnescaped decodes the inside of a string that skipString has found well-formed.
+// appendUnescaped decodes the inside of a string that skipString accepted.
 func appendUnescaped(dst, raw []byte, escaped bool) (text []byte, lone int) {
 	if !escaped {
 		return append(dst, raw...), 0
@@ -284,8 +284,8 @@ func (s *jsonScanner) skipValue() error {
 	}
 }
 
-// close continues after a value: more reports whether another follows before the nesting is base
-// again.
+// close continues after a value. more reports whether another follows before the nesting is back at
+// base.
 func (s *jsonScanner) close(base int) (more bool, err error) {
 	for len(s.nesting) > base {
 		open := s.nesting[len(s.nesting)-1]
@@ -321,8 +321,7 @@ func (s *jsonScanner) skipKey() (key jsonSpan, err error) {
 	return key, nil
 }
 
-// skipScalar reads a number, true, false or null, or what Python writes for numbers that JSON has
-// none for.
+// skipScalar reads a number, true, false, null, or Python's NaN and infinities.
 func (s *jsonScanner) skipScalar() error {
 	rest := s.data[s.pos:]
 	for _, word := range []string{"true", "false", "null", "NaN", "Infinity", "-Infinity"} {
@@ -339,8 +338,8 @@ func (s *jsonScanner) skipScalar() error {
 	return nil
 }
 
-// NumberLen is the length of the JSON number that data begins with, 0 where it is none. isFloat
-// reports whether it has a fraction or an exponent.
+// NumberLen returns the length of the JSON number that data begins with, 0 if there is none.
+// isFloat reports whether it has a fraction or an exponent.
 func NumberLen(data []byte) (n int, isFloat bool) {
 	digits := func() bool {
 		start := n

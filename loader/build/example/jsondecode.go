@@ -5,27 +5,26 @@ import (
 	"slices"
 )
 
-// What a template sees of a JSON record is decoded field by field: only those that the template
-// names, and never to more than DecodedBytes allows. Four megabytes of empty objects would become
-// hundreds otherwise.
+// Only the fields of a JSON record that a template names are decoded, and never to more than
+// DecodedBytes allows: four megabytes of empty objects would otherwise become hundreds.
 
 const (
-	decodedPerByte = 8         // text takes one or two, the fields of an ordinary record three or four
-	decodedFloor   = 256 << 10 // what a short record may take whatever it holds
+	decodedPerByte = 8         // text takes one or two, fields of ordinary records three or four
+	decodedFloor   = 256 << 10 // what any short record may take
 
-	maxNumberBytes = 1 << 10 // of what a template may compute with
+	maxNumberBytes = 1 << 10 // of a number that a template computes with
 
-	keptKeyBytes = 64 << 10 // of the buffer for strings with escapes, between records
+	keptKeyBytes = 64 << 10 // of the buffer for strings with escapes, kept between records
 
-	// What values take once they are decoded, in bytes, besides their text.
+	// The memory of decoded values in bytes, besides their text.
 	valueCost  = 32  // in a list, which grows by doubling
 	stringCost = 16  // the header of a string or number
 	objectCost = 320 // a map with room for eight fields
 	memberCost = 64  // a field
 )
 
-// DecodedBytes bounds the memory of the fields of a JSON record of recordBytes once they are
-// decoded for a template; 0 without a template.
+// DecodedBytes bounds the memory of the decoded fields of a JSON record of recordBytes bytes. It is
+// 0 without a template.
 func (f *Formatter) DecodedBytes(recordBytes int64) int64 {
 	if f.template == nil {
 		return 0
@@ -33,16 +32,16 @@ func (f *Formatter) DecodedBytes(recordBytes int64) int64 {
 	return decodedPerByte*recordBytes + decodedFloor
 }
 
-// A jsonDecoder makes values of the fields that a template names.
+// A jsonDecoder decodes the fields that a template names.
 type jsonDecoder struct {
 	jsonScanner
 	room int64
-	lone int // surrogates that became U+FFFD
+	lone int // lone surrogates that became U+FFFD
 }
 
-// fields decodes an object's wanted fields; numbers stay as they are written. Where one is missing,
-// the names of some others come with it, without values, for the error. lone is the number of lone
-// surrogates that became U+FFFD.
+// fields decodes an object's wanted fields; numbers keep their text. If one is missing, it adds the
+// names of some others, without values, for the error. lone is the number of lone surrogates that
+// became U+FFFD.
 func (d *jsonDecoder) fields(data []byte, want *fieldSet) (fields map[string]any, lone int, err error) {
 	d.data, d.pos, d.nesting, d.lone = data, 0, d.nesting[:0], 0
 	d.room = decodedPerByte*int64(len(data)) + decodedFloor
@@ -101,7 +100,7 @@ func (d *jsonDecoder) members(value func(key string) error) error {
 	}
 }
 
-// spend takes memory for a value.
+// spend counts n bytes for a value.
 func (d *jsonDecoder) spend(n int) error {
 	if d.room -= int64(n); d.room < 0 {
 		return problemf(ErrTooLarge, "the fields that the template uses take more than %d bytes of memory, %d times the record; it is made of very small values",
@@ -195,7 +194,7 @@ func (d *jsonDecoder) scalar() (any, error) {
 	default:
 		err := d.spend(stringCost + len(word))
 		if len(word) > maxNumberBytes {
-			return word, err // a text: a template that asks for its value in a loop would take a second for each of a thousand rounds
+			return word, err // keep the text: a template that uses its value in a loop could take a second for each of a thousand iterations
 		}
 		return json.Number(word), err
 	}

@@ -1,7 +1,7 @@
 package example
 
-// foundValue is a value that a path leads to: its first byte, 0 where there is none, and where it
-// lies in the record. A string's escaped is set where it holds escapes.
+// foundValue is the value that a path leads to: its first byte, 0 if there is none, and its offsets
+// in the record. escaped is set for a string with escapes.
 type foundValue struct {
 	kind       byte
 	start, end int
@@ -11,7 +11,8 @@ type foundValue struct {
 // inside returns the inside of a string.
 func (v foundValue) inside() jsonSpan { return jsonSpan{v.start + 1, v.end - 1, v.escaped} }
 
-// find returns what a path leads to in a JSON object, and checks the grammar of all of it.
+// find returns the value that a path leads to in a JSON object, and checks the grammar of the whole
+// object.
 func (s *jsonScanner) find(data []byte, p *FieldPath) (foundValue, error) {
 	s.data, s.pos, s.nesting = data, 0, s.nesting[:0]
 	var literal, nested foundValue
@@ -63,7 +64,7 @@ func (s *jsonScanner) takeValue() (v foundValue, err error) {
 	return v, err
 }
 
-// follow reads a value and returns what the steps lead to inside it.
+// follow reads a value and returns the value inside it that the steps lead to.
 func (s *jsonScanner) follow(steps []pathStep) (v foundValue, err error) {
 	if len(steps) == 0 {
 		return s.takeValue()

@@ -9,38 +9,40 @@ import (
 	"text/template"
 )
 
-// The bounds of one execution of a template. They depend on the record and the template alone, as
-// what is built must not depend on the memory cap.
+// The bounds of one execution of a template. They depend only on the record and the template, since
+// a build's output must not depend on the memory cap.
 const (
-	// meterSteps are the nodes that an execution may visit: a second's work or so. loopSteps are
-	// added to each round of a loop, and callSteps to each template within the template, for what
-	// the meter itself and text/template take then.
+	// meterSteps is the number of nodes that an execution may visit: about a second's work.
+	// loopSteps is added for each iteration of a loop, and callSteps for each call of a template,
+	// for the cost of the meter and of text/template.
 	meterSteps = 2 << 20
 	loopSteps  = 4
 	callSteps  = 10
-	// meterStepsPerByte of the record are added, so that a long record may be walked through.
+	// meterStepsPerByte is added per byte of the record, so that a template can walk through a long
+	// record.
 	meterStepsPerByte = 8
-	// meterBytes is what an execution's strings may take, and meterPerByte of the record as much
-	// again: the higher where the template calls functions that make strings.
+	// meterBytes is the memory that an execution's strings may take, and meterPerByte is added per
+	// byte of the record. The higher values apply if the template calls functions that make
+	// strings.
 	meterBytes       = 1 << 20
 	meterPerByte     = 4
 	meterPerByteText = 16
-	// meterDepth bounds templates within templates, each counted with the nesting of its body, and
+	// meterDepth bounds calls of templates within templates, each with the nesting of its body, and
 	// so the stack.
 	meterDepth = 1000
 
 	// stepBytes is how much text is compared, or searched for white space, in the time of a step.
 	stepBytes = 4 << 10
-	// listEntryBytes and mapEntryBytes are what fmt and range take for an element: a map is sorted
-	// first.
+	// listEntryBytes and mapEntryBytes are the memory that fmt and range take per element: a map is
+	// sorted first.
 	listEntryBytes = 16
 	mapEntryBytes  = 128
-	// growth is what a string costs that fmt builds by appending: the buffers that it outgrew, and
-	// itself.
+	// growth is the cost factor of a string that fmt builds by appending: the string and the
+	// buffers that it outgrew.
 	growth = 4
 )
 
-// A meter counts what the execution of a template takes. Package text/template can neither be
+// A meter counts the cost of a template's execution. Package text/template can be neither
 // interrupted nor bounded, so the parsed template is rewritten (see instrument) to call the meter
 // at the start of each body, and each function that makes strings asks the meter first.
 type meter struct {
@@ -50,16 +52,15 @@ type meter struct {
 	done         <-chan struct{} // closed when the execution is to stop
 }
 
-// meterAllowance is what an execution begins with.
+// meterAllowance is the initial allowance of an execution.
 type meterAllowance struct{ steps, bytes int64 }
 
 func (m *meter) begin(a meterAllowance) {
 	m.allowed, m.steps, m.bytes, m.depth = a, a.steps, a.bytes, meterDepth
 }
 
-// funcs are the functions of a template that are bound to this meter: our own, those of
-// text/template that make strings, and those that instrument inserts, whose names no template would
-// choose.
+// funcs returns the functions of a template that are bound to this meter: ours, those of
+// text/template that make strings, and those that instrument inserts, whose names no template uses.
 func (m *meter) funcs() template.FuncMap {
 	return template.FuncMap{
 		"join": m.join, "trim": m.trim, "lower": m.fold(strings.ToLower), "upper": m.fold(strings.ToUpper),
@@ -95,7 +96,7 @@ func (m *meter) leave(nesting int) string {
 	return ""
 }
 
-// room reports whether n more bytes may be taken.
+// room returns an error unless n more bytes may be taken.
 func (m *meter) room(n int64) error {
 	if n > m.bytes {
 		return problemf(ErrTooLarge, "the template makes strings of more than %d bytes in all for this record: printf, print, html and such repeat too often or pad too far",
@@ -112,13 +113,14 @@ func (m *meter) charge(n int64) error {
 	return nil
 }
 
-// extent is what a value is made of: the values within it and itself, and the bytes of their text.
+// extent is the size of a value: the number of values in it, itself included, and the bytes of
+// their text.
 type extent struct{ elements, entries, bytes int64 }
 
-// floatBytes is the longest text of a number that a template computes.
+// floatBytes is the length of the longest text of a number that a template computes.
 const floatBytes = 800
 
-// measure walks through a value, a step for each value within.
+// measure returns the extent of a value. It takes a step for each value in it.
 func (m *meter) measure(v any) (extent, error) {
 	e := extent{elements: 1}
 	add := func(of any) error {
@@ -164,7 +166,8 @@ func (m *meter) measure(v any) (extent, error) {
 	return e, err
 }
 
-// measureAll adds up what the arguments of a function are made of. errNull for a null: it would be printed as "<nil>".
+// measureAll returns the total extent of a function's arguments. It returns errNull for a null,
+// which would be printed as "<nil>".
 func (m *meter) measureAll(args []any) (all extent, err error) {
 	for _, arg := range args {
 		if arg == nil {
@@ -179,8 +182,7 @@ func (m *meter) measureAll(args []any) (all extent, err error) {
 	return all, nil
 }
 
-// formatted charges a string that fmt makes: at most bound bytes before it exists, and its length
-// after.
+// formatted charges a string that fmt makes: bound bytes before it exists, its length afterwards.
 func (m *meter) formatted(of extent, bound int64, format func() string) (string, error) {
 	overhead := of.elements*listEntryBytes + of.entries*mapEntryBytes
 	if err := m.room(overhead + growth*bound); err != nil {
@@ -227,8 +229,8 @@ func (m *meter) printf(format string, args ...any) (string, error) {
 	return m.formatted(all, bound, func() string { return fmt.Sprintf(format, args...) })
 }
 
-// text is what html, js and urlquery escape: a string as it is, else what print makes of the
-// arguments.
+// text returns the text that html, js and urlquery escape: a single string, else the result of
+// print for the arguments.
 func (m *meter) text(args []any) (string, error) {
 	if len(args) == 1 {
 		if s, ok := args[0].(string); ok {
@@ -247,7 +249,7 @@ func (m *meter) js(args ...any) (string, error) {
 	return m.escaped(args, template.JSEscape)
 }
 
-// escaped runs an escaper twice: to count, and then to write into a buffer of just that size.
+// escaped runs an escaper twice: to count the bytes, and then to write into a buffer of that size.
 func (m *meter) escaped(args []any, escape func(io.Writer, []byte)) (string, error) {
 	s, err := m.text(args)
 	if err != nil {
@@ -281,7 +283,7 @@ func (m *meter) urlquery(args ...any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := m.charge(6 * int64(len(s))); err != nil { // a byte becomes three at most, which are copied once
+	if err := m.charge(6 * int64(len(s))); err != nil { // a byte becomes at most three, which are copied once
 		return "", err
 	}
 	return url.QueryEscape(s), nil
@@ -306,7 +308,7 @@ func (m *meter) trim(s string) (string, error) {
 	return strings.TrimSpace(s), err
 }
 
-// fold bounds a change of case: a letter's other case may take a byte more.
+// fold bounds a change of case: a letter's other case may be a byte longer.
 func (m *meter) fold(change func(string) string) func(string) (string, error) {
 	return func(s string) (string, error) {
 		if err := m.charge(growth * int64(len(s))); err != nil {
@@ -316,8 +318,8 @@ func (m *meter) fold(change func(string) string) func(string) (string, error) {
 	}
 }
 
-// shown passes on what an action is about to print. A list or a map is rendered as a whole before
-// it is written, which is charged.
+// shown returns the value that an action is about to print. It charges for a list or a map, which
+// is rendered as a whole before it is written.
 func (m *meter) shown(v reflect.Value) (reflect.Value, error) {
 	if !v.IsValid() || v.Kind() == reflect.Interface && v.IsNil() {
 		return v, errNull
@@ -332,8 +334,8 @@ func (m *meter) shown(v reflect.Value) (reflect.Value, error) {
 	return v, m.charge(e.elements*listEntryBytes + e.entries*mapEntryBytes + growth*(e.bytes+e.elements*plainBytes))
 }
 
-// ranged passes on what a loop is about to range over. The keys of a map are sorted first, which is
-// charged.
+// ranged returns the value that a loop is about to range over. It charges for the keys of a map,
+// which are sorted first.
 func (m *meter) ranged(v reflect.Value) (reflect.Value, error) {
 	if !v.IsValid() || v.Kind() != reflect.Map {
 		return v, nil
@@ -345,7 +347,8 @@ func (m *meter) ranged(v reflect.Value) (reflect.Value, error) {
 	return v, m.charge(n * mapEntryBytes)
 }
 
-// weighed passes on what is about to be compared, or looked up: a long text takes time.
+// weighed returns a value that is about to be compared or looked up. It charges for the time that a
+// long text takes.
 func (m *meter) weighed(v reflect.Value) (reflect.Value, error) {
 	if v.IsValid() && v.Kind() == reflect.String {
 		_, err := m.step(int64(v.Len()) / stepBytes)

@@ -3,19 +3,19 @@ package example
 import "reflect"
 
 const (
-	// plainBytes is what fmt adds to a value at most: brackets, separators, the names of types
-	// under %#v and of wrong verbs.
+	// plainBytes is the most that fmt adds to a value: brackets, separators, type names for %#v and
+	// the text for wrong verbs.
 	plainBytes = 48
-	// quotedFactor is what a byte of text becomes under %q, %x and %#v at most: "0x61 " under "%
-	// #x".
+	// quotedFactor is the most bytes that a byte of text becomes under %q, %x and %#v: "0x61 "
+	// under "% #x".
 	quotedFactor = 6
 	// maxPad is the largest width or precision that fmt honours.
 	maxPad = 1_000_000
 )
 
-// printfBound bounds the length of what fmt.Sprintf makes of the format and of arguments with these
-// extents, and counts the verbs. It reads formats as fmt does; where arguments are chosen by index
-// ("%[1]s"), each verb counts for the largest.
+// printfBound bounds the length of fmt.Sprintf's result for the format and arguments with these
+// extents, and counts the verbs. It reads formats as fmt does; if arguments are chosen by index
+// ("%[1]s"), each verb counts as the largest argument.
 func printfBound(format string, args []any, parts []extent) (bytes, verbs int64) {
 	f := formatScan{format: format, args: args, parts: parts}
 	bytes = int64(len(format))
@@ -28,7 +28,7 @@ func printfBound(format string, args []any, parts []extent) (bytes, verbs int64)
 		verbs++
 		bytes += f.verb()
 	}
-	for _, p := range parts { // what no verb uses is appended
+	for _, p := range parts { // fmt appends unused arguments
 		bytes += p.bytes + p.elements*plainBytes
 	}
 	return bytes, verbs
@@ -41,10 +41,10 @@ type formatScan struct {
 	args    []any
 	parts   []extent
 	next    int  // argument
-	indexed bool // an argument was chosen by its index: the order is not known any more
+	indexed bool // an argument was chosen by index: the order is no longer known
 }
 
-// verb bounds what the verb at pos, after its %, gives.
+// verb bounds the output of the verb at pos, after its %.
 func (f *formatScan) verb() int64 {
 	sharp := false
 	for f.pos < len(f.format) && (f.at() == '#' || f.at() == '0' || f.at() == '+' || f.at() == '-' || f.at() == ' ') {
@@ -52,7 +52,7 @@ func (f *formatScan) verb() int64 {
 		f.pos++
 	}
 	pad := f.number()
-	if f.pos+1 < len(f.format) && f.at() == '.' { // at the end of the format, it is a verb to fmt
+	if f.pos+1 < len(f.format) && f.at() == '.' { // at the end of the format, fmt takes it for a verb
 		f.pos++
 		pad += f.number()
 	}
@@ -63,7 +63,7 @@ func (f *formatScan) verb() int64 {
 	kind := f.at()
 	f.pos++
 	if kind == '%' {
-		return 1 + plainBytes // fmt may complain of the width
+		return 1 + plainBytes // fmt may report a bad width
 	}
 	part := f.take()
 	factor := int64(1)
@@ -113,7 +113,7 @@ func (f *formatScan) number() int64 {
 	return n
 }
 
-// take is the extent of the argument that a verb uses.
+// take returns the extent of the argument that a verb uses.
 func (f *formatScan) take() (part extent) {
 	if f.indexed {
 		for _, p := range f.parts {
@@ -128,7 +128,7 @@ func (f *formatScan) take() (part extent) {
 	return part
 }
 
-// padOf is the padding that an argument asks for as a width or precision.
+// padOf returns the padding for an argument that is a width or precision.
 func padOf(arg any) int64 {
 	var n int64
 	switch v := reflect.ValueOf(arg); {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A builtin is a template that comes with the program. body defines it; for recipes, hand-written
-// code gives the same text faster.
+// A builtin is a built-in template. body defines it; for recipes, hand-written code produces the
+// same text faster.
 type builtin struct{ name, body string }
 
 var builtins = []builtin{
@@ -29,13 +29,14 @@ Directions:
 {{end}}{{end}}`},
 }
 
-// recipeColumns are the columns of RecipeNLG that make a recipe, in the order of columnIndex.known.
+// recipeColumns lists the columns of RecipeNLG that make a recipe, in the order of
+// columnIndex.known.
 var recipeColumns = [3]string{"title", "ingredients", "directions"}
 
-// IsBuiltin reports whether a template of that name comes with the program.
+// IsBuiltin reports whether there is a built-in template of that name.
 func IsBuiltin(name string) bool { return findBuiltin(name) != nil }
 
-// Builtins are the names of the templates that come with the program.
+// Builtins returns the names of the built-in templates.
 func Builtins() []string {
 	names := make([]string, len(builtins))
 	for i, b := range builtins {
@@ -52,7 +53,7 @@ func findBuiltin(name string) *builtin {
 	return &builtins[i]
 }
 
-// recipe renders a RecipeNLG record by a built-in template.
+// recipe renders a RecipeNLG record with a built-in template.
 func (w *Worker) recipe(dst *Formatted) error {
 	for i, column := range w.columns.known {
 		if column < 0 {

@@ -1,7 +1,7 @@
 package example
 
-// Row decodes the fields of a CSV record. at returns that of a column, valid until the worker's
-// next record.
+// Row decodes the fields of a CSV record. at returns the field of a column, valid until the
+// worker's next record.
 func (w *Worker) Row(rec Record, data []byte) (at func(column int) []byte, err error) {
 	if err := w.fields.parse(data, rec.Comma, len(rec.Columns)); err != nil {
 		return nil, err

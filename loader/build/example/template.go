@@ -8,9 +8,9 @@ import (
 	"text/template/parse"
 )
 
-// A userTemplate is a parsed text/template. Its body, or what it defines as "prompt", makes the
-// prompt; what it defines as "target", if anything, the target. A template sees the record's fields
-// and nothing else: no files, no environment, no clock.
+// A userTemplate is a parsed text/template. Its body, or the template that it defines as "prompt",
+// makes the prompt; the template that it defines as "target", if any, makes the target. A template
+// sees only the record's fields: no files, no environment, no clock.
 type userTemplate struct {
 	set            *template.Template
 	prompt, target string // names in set; target or ""
@@ -18,7 +18,7 @@ type userTemplate struct {
 	actionBytes    int    // see actionBytes
 }
 
-// templateFuncs are there besides text/template's own. Workers bind their own, metered ones.
+// templateFuncs lists the functions besides text/template's own. Workers bind metered versions.
 var templateFuncs = template.FuncMap{
 	"join":  strings.Join,
 	"trim":  strings.TrimSpace,
@@ -27,7 +27,7 @@ var templateFuncs = template.FuncMap{
 	"inc":   func(i int) int { return i + 1 },
 }
 
-// MaxTemplateBytes is the longest template.
+// MaxTemplateBytes is the length of the longest template in bytes.
 const MaxTemplateBytes = 1 << 20
 
 func parseTemplate(name, body string) (*userTemplate, error) {
@@ -70,7 +70,7 @@ func parseTemplate(name, body string) (*userTemplate, error) {
 	return u, nil
 }
 
-// allowance is what the execution may take for a record.
+// allowance returns what an execution may take for a record.
 func (u *userTemplate) allowance(recordBytes int64) meterAllowance {
 	perByte := int64(meterPerByte)
 	if u.makesStrings {
@@ -85,7 +85,7 @@ type boundTemplate struct {
 	prompt, target *template.Template
 }
 
-// bind gives the template's functions a meter. The parsed bodies are shared.
+// bind returns the template with its functions bound to a new meter. The parsed bodies are shared.
 func (u *userTemplate) bind(done <-chan struct{}) (*boundTemplate, error) {
 	set, err := u.set.Clone()
 	if err != nil {
@@ -100,7 +100,7 @@ func (u *userTemplate) bind(done <-chan struct{}) (*boundTemplate, error) {
 	return b, nil
 }
 
-// execute renders prompt and target of at most limit bytes together.
+// execute renders prompt and target, together at most limit bytes.
 func (w *Worker) execute(dst *Formatted, fields map[string]any, recordBytes, limit int) error {
 	if w.template == nil {
 		var err error
@@ -128,8 +128,8 @@ func (w *Worker) execute(dst *Formatted, fields map[string]any, recordBytes, lim
 	return w.validate(dst, limit)
 }
 
-// explainFailure returns the reason why an execution ended: a bound was passed, it was to stop, or
-// the template and the record do not fit together.
+// explainFailure returns why an execution failed: it exceeded a bound, it was stopped, or the
+// template does not fit the record.
 func explainFailure(err error, limit int, fields map[string]any) error {
 	var bounded *problem
 	switch {
@@ -145,8 +145,8 @@ func explainFailure(err error, limit int, fields map[string]any) error {
 	return problemf(ErrTemplate, "%s", explain(err, fields))
 }
 
-// nullFields names the fields that are null, and how a template tests for one. Nulls inside fields
-// have no name here.
+// nullFields names the fields that are null, and says how a template tests for one. It does not
+// name nulls inside fields.
 func nullFields(fields map[string]any) string {
 	var null []string
 	for _, name := range sortedKeys(fields) {
@@ -161,7 +161,7 @@ func nullFields(fields map[string]any) string {
 		null[0])
 }
 
-// validate repairs UTF-8 that a template made ill-formed by slicing within a character.
+// validate repairs UTF-8 that a template made ill-formed by slicing inside a character.
 func (w *Worker) validate(dst *Formatted, limit int) error {
 	for _, text := range []*[]byte{&dst.Prompt, &dst.Target} {
 		if n := validPrefix(*text); n < len(*text) {
@@ -187,7 +187,7 @@ func explain(err error, fields map[string]any) string {
 	return s
 }
 
-// maxExplained bounds what a message repeats of a record.
+// maxExplained bounds how much of a record a message repeats.
 const maxExplained = 1 << 10
 
 // clip shortens a text to about n bytes and says so.
@@ -198,7 +198,7 @@ func clip(s string, n int) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:n], ""), len(s))
 }
 
-// A boundedWriter appends until its room is used up.
+// A boundedWriter appends until its limit is reached.
 type boundedWriter struct {
 	data []byte
 	left int

@@ -18,7 +18,7 @@ func AppendValid(dst, text []byte) (out []byte, replaced int) {
 	}
 }
 
-// validPrefix is the length of the longest valid prefix.
+// validPrefix returns the length of the longest valid prefix.
 func validPrefix(text []byte) int {
 	if utf8.Valid(text) {
 		return len(text)
@@ -38,8 +38,8 @@ func validPrefix(text []byte) int {
 	return n
 }
 
-// illFormed is the length of the ill-formed part that text begins with: as many bytes as begin a
-// character, at least one.
+// illFormed returns the length of the ill-formed part at the beginning of text: the longest prefix
+// of a character, at least one byte.
 func illFormed(text []byte) int {
 	low, high, more := byte(0x80), byte(0xbf), 0
 	switch b := text[0]; {

@@ -5,7 +5,7 @@ import (
 	"text/template/parse"
 )
 
-// A fieldSet is the fields of a record that a template uses: all, or those named.
+// A fieldSet is the set of a record's fields that a template uses: all, or those named.
 type fieldSet struct {
 	all   bool
 	names []string
@@ -19,10 +19,10 @@ func (f *fieldSet) add(name string) {
 	}
 }
 
-// wantedFields finds the fields of the record that a template uses. A field that is used in any
-// place counts, also where the dot is something else by then; the record as a whole, as in {{.}} or
-// {{index . $name}}, counts as all of them. A template that does not parse wants all; parsing
-// reports the error.
+// wantedFields finds the fields of the record that a template uses. A field counts wherever its
+// name is used, even where the dot is no longer the record; the record as a whole, as in {{.}} or
+// {{index . $name}}, counts as all fields. A template that does not parse uses all; parsing reports
+// the error.
 func wantedFields(body string) *fieldSet {
 	w := wantedWalk{found: &fieldSet{}, trees: map[string]*parse.Tree{}}
 	tree := parse.New("prompt")
@@ -32,14 +32,14 @@ func wantedFields(body string) *fieldSet {
 	}
 	for _, tree := range w.trees {
 		if tree.Root != nil {
-			w.list(tree.Root, true) // each may be the one that is given the record
+			w.list(tree.Root, true) // any of them may be called with the record
 		}
 	}
 	slices.Sort(w.found.names)
 	return w.found
 }
 
-// wantedWalk goes through parse trees. record reports whether the dot may be the record.
+// wantedWalk walks parse trees. The parameter record says whether the dot may be the record.
 type wantedWalk struct {
 	found *fieldSet
 	trees map[string]*parse.Tree
@@ -60,7 +60,7 @@ func (w *wantedWalk) list(l *parse.ListNode, record bool) {
 		case *parse.WithNode:
 			w.branch(&n.BranchNode, record, false)
 		case *parse.TemplateNode:
-			if !w.isRecord(n.Pipe) { // else the other template's own tree says what it uses of it
+			if !w.isRecord(n.Pipe) { // otherwise the other template's tree says what it uses
 				w.pipe(n.Pipe, record)
 			}
 		}
@@ -73,7 +73,7 @@ func (w *wantedWalk) branch(b *parse.BranchNode, record, inside bool) {
 	w.list(b.ElseList, record)
 }
 
-// isRecord reports whether a pipeline is the dot or $ and nothing else.
+// isRecord reports whether a pipeline is just the dot or $.
 func (w *wantedWalk) isRecord(p *parse.PipeNode) bool {
 	return p != nil && len(p.Decl) == 0 && len(p.Cmds) == 1 && len(p.Cmds[0].Args) == 1 &&
 		whole(p.Cmds[0].Args[0], true)
@@ -125,7 +125,7 @@ func (w *wantedWalk) node(n parse.Node, record bool) {
 	case *parse.ChainNode:
 		w.node(n.Node, record)
 		if len(n.Field) > 0 {
-			w.found.add(n.Field[0]) // of (.) and the like
+			w.found.add(n.Field[0]) // a field of (.) or the like
 		}
 	case *parse.PipeNode:
 		w.pipe(n, record)

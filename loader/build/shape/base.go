@@ -16,8 +16,8 @@ type keyFile struct {
 	first uint64 // the number of its first key
 }
 
-// Load adds the keys that a finished build kept in a file of a dataset. It is called before Restore
-// and Add.
+// Load adds the keys that a finished build stored in a file of a dataset. It must be called before
+// Restore and Add.
 func (s *Seen) Load(path string, info shard.FileInfo) (err error) {
 	key := int64(s.kind.KeyBytes())
 	f, err := s.fs.OpenFile(path, 0)
@@ -37,7 +37,7 @@ func (s *Seen) Load(path string, info shard.FileInfo) (err error) {
 	return nil
 }
 
-// key reads the key with a number. It is valid until the next call.
+// key reads the key with the given number. It is valid until the next call.
 func (s *Seen) key(number uint64) ([]byte, error) {
 	out := s.read[:s.kind.KeyBytes()]
 	if number >= s.count {
@@ -58,7 +58,7 @@ func (s *Seen) key(number uint64) ([]byte, error) {
 	return out, nil
 }
 
-// closeBase closes the files of Load.
+// closeBase closes the files that Load opened.
 func (s *Seen) closeBase() error {
 	var errs []error
 	for _, b := range s.base {

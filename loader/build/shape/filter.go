@@ -11,10 +11,10 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A Reason is why a document was left out: the name of the option.
+// A Reason is why a document was dropped: the name of the option.
 type Reason string
 
-// The reasons, in the order in which they are looked at. A document counts for the first alone.
+// The reasons, in the order in which they are checked. A document counts only for the first.
 const (
 	Kept     Reason = ""
 	ByWhere  Reason = "where"
@@ -23,11 +23,11 @@ const (
 	NoMatch  Reason = "match"
 	Matched  Reason = "no-match"
 	Unpicked Reason = "sample"
-	Copied   Reason = "dedup"     // of a document before it
-	ValCopy  Reason = "dedup-val" // a document of the sources of val, of one before it in any split
+	Copied   Reason = "dedup"     // a copy of an earlier document
+	ValCopy  Reason = "dedup-val" // a document of the val sources, a copy of an earlier one in any split
 )
 
-// Reasons are all reasons, in the order of reports.
+// Reasons lists all reasons, in the order of reports.
 var Reasons = []Reason{ByWhere, TooShort, TooLong, NoMatch, Matched, Unpicked, Copied, ValCopy}
 
 // Options are the conditions that a document must meet. The zero Options keeps all.
@@ -35,9 +35,10 @@ type Options struct {
 	// Where are conditions on fields, FIELD=VALUE. A document stays if, for every FIELD named, its
 	// value equals one of the VALUEs given for it.
 	Where []string
-	// Match are regular expressions that all match the text; NoMatch are some of which none does.
+	// Match lists regular expressions of which all must match the text; NoMatch lists some of which
+	// none may.
 	Match, NoMatch []string
-	// MinChars and MaxChars bound the length in characters (code points); 0 sets no bound.
+	// MinChars and MaxChars bound the length in characters (code points); 0 means no bound.
 	MinChars, MaxChars int64
 	// Sample is the share of all texts that stays, chosen by content; 0 and 1 keep all.
 	Sample float64
@@ -49,7 +50,7 @@ func (o *Options) Active() bool {
 		o.Sample > 0 && o.Sample < 1
 }
 
-// An OptionError is an option with a value that cannot be used.
+// An OptionError is an invalid option.
 type OptionError struct {
 	Option, Value, Reason string
 }
@@ -62,7 +63,7 @@ type Filter struct {
 	where          []condition
 	fields         []example.FieldPath // of where
 	match, noMatch []*regexp.Regexp
-	below          uint64 // sample hashes that stay
+	below          uint64 // documents with a sample hash up to this stay
 	instructions   int64  // of all expressions
 }
 
@@ -128,11 +129,11 @@ func compile(expr string) (*regexp.Regexp, int64, error) {
 	return re, int64(len(prog.Inst)), nil
 }
 
-// instructionBytes bounds what an instruction of an expression takes, compiled and in the state of
-// one match, doubled for what compiling leaves behind.
+// instructionBytes bounds the memory of an expression's instruction, compiled and in the state of
+// one match, doubled for garbage from compiling.
 const instructionBytes = 400
 
-// MemoryBytes bounds what the filter takes while n goroutines use it.
+// MemoryBytes bounds the memory of the filter while n goroutines use it.
 func (f *Filter) MemoryBytes(n int) int64 {
 	bytes := f.instructions * instructionBytes * int64(1+n)
 	for _, text := range f.opts.Where {
@@ -144,8 +145,8 @@ func (f *Filter) MemoryBytes(n int) int64 {
 // sampleSeed makes the choice of a sample independent of other uses of a text's hash.
 const sampleSeed = 0x5a4d_504c_4531_0001
 
-// Text judges a document by its text. A pair of prompt and target is one text in two parts: a
-// match may lie in either, and their lengths add up.
+// Text judges a document by its text. A pair of prompt and target counts as one text in two parts:
+// a match may be in either, and their lengths are added.
 func (f *Filter) Text(prompt, target []byte) Reason {
 	o := &f.opts
 	if o.MinChars > 0 || o.MaxChars > 0 {
@@ -174,7 +175,7 @@ func (f *Filter) Text(prompt, target []byte) Reason {
 	return Kept
 }
 
-// sampleHash is uniform over texts: a smaller share is a part of a larger one.
+// sampleHash is uniform over texts. A smaller sample is part of a larger one.
 func sampleHash(prompt, target []byte) uint64 {
 	h := xxh3.HashSeed(prompt, sampleSeed)
 	if len(target) > 0 {

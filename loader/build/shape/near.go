@@ -13,20 +13,20 @@ import (
 //
 // A text is the set of its shingles, runs of five words, where a word is a run of letters and
 // digits in lower case, or one character of a script that is written without spaces. A text of
-// fewer words is one shingle; one without words is its bytes. Two texts are as similar as the
-// Jaccard index of their sets of shingles.
+// fewer words is one shingle; for a text without words its bytes are the shingle. The similarity of
+// two texts is the Jaccard index of their sets of shingles.
 //
 // The sketch of a text has sketchBytes values, by one permutation hashing (Li, Owen and Zhang 2012)
-// in four rounds: a round hashes each shingle to one of 32 bins and to a number, and a bin's value is
-// the least of its numbers, folded to 8 bits. A bin without shingles takes the value of the first
-// other bin that has some, in an order of its own (Shrivastava 2017). Two texts agree in a value
-// with a probability of their similarity, and 1/256 of the rest.
+// in four rounds: a round hashes each shingle to one of 32 bins and to a number, and a bin's value
+// is the least of its numbers, folded to 8 bits. An empty bin takes the value of the first
+// non-empty bin in a fixed order of its own (Shrivastava 2017). Two texts of similarity s agree in
+// a value with probability s + (1-s)/256.
 //
-// Texts whose sketches agree in at least nearMatches values are near: an estimated similarity of
-// 0.8 or more, with a standard deviation of 0.035 there. The sketch is cut into bands of eight
-// values; documents that share no band are not compared. Of two documents with similarity s, the
-// chance to share a band is 1-(1-s^8)^16: 0.95 at 0.8, 0.9999 at 0.9. Each band value leads to the
-// first document that had it.
+// Texts whose sketches agree in at least nearMatches values are near: their estimated similarity is
+// 0.8 or more, with a standard deviation of 0.035. The sketch is cut into bands of eight values;
+// documents that share no band are not compared. Of two documents with similarity s, the
+// probability of sharing a band is 1-(1-s^8)^16: 0.95 at 0.8, 0.9999 at 0.9. Each band value leads
+// to the first document that had it.
 
 const (
 	rounds       = 4
@@ -38,7 +38,7 @@ const (
 	shingleWords = 5
 )
 
-// A Sketcher makes keys of texts. It is used by one goroutine.
+// A Sketcher makes keys of texts. It belongs to one goroutine.
 type Sketcher struct {
 	kind  Dedup
 	least [rounds]roundValues
@@ -62,7 +62,8 @@ func (k *Sketcher) Append(dst, prompt, target []byte) []byte {
 	return dst
 }
 
-// roundSeeds make hashes of a shingle, each of which serves two rounds with half of its bits.
+// roundSeeds holds the seeds of a shingle's hashes, each of which serves two rounds with half of
+// its bits.
 var roundSeeds = [rounds / 2]uint64{0x6d69_6e68_6173_6831, 0x6d69_6e68_6173_6832}
 
 const (
@@ -70,7 +71,7 @@ const (
 	valueBits = 32 - binBits
 )
 
-// probes is the order in which an empty bin looks at the others. The permutations are fixed.
+// probes[bin] is the order in which an empty bin tries the others. The permutations are fixed.
 var probes = func() (p [bins][bins]uint8) {
 	state := uint64(bins)
 	for i := range p {
@@ -109,7 +110,7 @@ func (k *Sketcher) sketch(dst, prompt, target []byte) []byte {
 		}
 		k.shingle(h)
 	}
-	for bin := range bins { // values of all rounds side by side, so that a band has some of each
+	for bin := range bins { // values of all rounds interleaved, so that a band has some of each
 		for r := range k.least {
 			dst = append(dst, byte(mix(uint64(k.value(r, bin)))))
 		}
@@ -120,7 +121,7 @@ func (k *Sketcher) sketch(dst, prompt, target []byte) []byte {
 // noShingle is the value of a bin without shingles.
 const noShingle = ^uint32(0)
 
-// value returns the value of a bin, another's if it is empty.
+// value returns the value of a bin, or of another one if it is empty.
 func (k *Sketcher) value(round, bin int) uint32 {
 	v := k.least[round][bin]
 	for _, other := range probes[bin] {
@@ -138,7 +139,7 @@ const (
 	wordFactor = 0x100000001b3
 )
 
-// wordBytes are the characters of words among ASCII, in lower case; 0 for all others.
+// wordBytes maps ASCII characters of words to lower case, and all others to 0.
 var wordBytes = func() (table [256]byte) {
 	for c := range byte(utf8.RuneSelf) {
 		switch low := c | 0x20; {
@@ -192,7 +193,8 @@ func (k *Sketcher) read(text []byte) {
 	k.end()
 }
 
-// unspaced reports whether a letter is of a script that is written without spaces between words.
+// unspaced reports whether a letter belongs to a script that is written without spaces between
+// words.
 func unspaced(r rune) bool {
 	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
 		unicode.Khmer, unicode.Myanmar)
@@ -218,7 +220,7 @@ func (k *Sketcher) end() {
 	}
 }
 
-// shingleFactor makes the order of a shingle's words count.
+// shingleFactor makes a shingle's hash depend on the order of its words.
 const shingleFactor = 0x9fb21c651e98df25
 
 func (k *Sketcher) shingle(h uint64) {
@@ -229,21 +231,21 @@ func (k *Sketcher) shingle(h uint64) {
 	}
 }
 
-// roundValues are the values of the bins of a round.
+// roundValues holds the values of a round's bins.
 type roundValues [bins]uint32
 
-// take notes a shingle's hash: a bin and a number.
+// take adds a shingle's hash: a bin and a number.
 func (r *roundValues) take(x uint32) {
 	bin := &r[x>>valueBits]
 	*bin = min(*bin, x&(1<<valueBits-1))
 }
 
-// bandEntry is the first word of the table's entry for a band of a sketch.
+// bandEntry returns the first word of the table entry for a band of a sketch.
 func bandEntry(sketch []byte, band int) uint64 {
 	return mix(binary.LittleEndian.Uint64(sketch[band*bandBytes:]) + uint64(band)*0x9e3779b97f4a7c15)
 }
 
-// indexNear enters the bands of a sketch that no document before had.
+// indexNear adds the bands of a sketch that no earlier document had.
 func (s *Seen) indexNear(sketch []byte, number uint64) error {
 	for band := range bands {
 		if _, err := s.table.put(bandEntry(sketch, band), number+1, 0); err != nil {

@@ -8,9 +8,9 @@ import (
 // maxExponentDigits bounds the exponents that are compared by value.
 const maxExponentDigits = 9
 
-// canonicalNumber writes a JSON number so that equal values are equal texts: its digits without
-// zeros at either end, and the power of ten of the last. 1, 1.0 and 10e-1 are all "1e0". Exact for
-// any number of digits. ok is false for what is no JSON number, such as 007.
+// canonicalNumber returns a text that is equal for JSON numbers of equal value: the digits without
+// zeros at either end, and the power of ten of the last digit. 1, 1.0 and 10e-1 are all "1e0". It
+// is exact for any number of digits. ok is false for anything but a JSON number, such as 007.
 func canonicalNumber(text []byte) (canonical string, ok bool) {
 	rest := text
 	sign := ""

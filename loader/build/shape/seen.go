@@ -12,19 +12,19 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Dedup is which copies of documents are left out.
+// Dedup says which copies of documents are dropped.
 type Dedup string
 
 const (
 	None  Dedup = "none"
 	Exact Dedup = "exact" // equal texts
-	Near  Dedup = "near"  // texts whose words are about the same, see near.go
+	Near  Dedup = "near"  // texts with nearly the same words, see near.go
 )
 
-// Dedups are all values of Dedup.
+// Dedups lists all values of Dedup.
 var Dedups = []Dedup{None, Exact, Near}
 
-// KeyBytes is the length of what a Seen compares documents by.
+// KeyBytes returns the length in bytes of the keys by which a Seen compares documents.
 func (d Dedup) KeyBytes() int {
 	switch d {
 	case Exact:
@@ -48,24 +48,23 @@ func appendHash(dst, prompt, target []byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, h.Hi), h.Lo)
 }
 
-// A Mark is how far the log of a Seen goes at some moment, for a checkpoint.
+// A Mark is the extent of a Seen's log at some moment, for a checkpoint.
 type Mark struct {
 	Bytes int64  `json:"bytes"`
 	Sum   uint64 `json:"sum"` // XXH3 of these bytes
 }
 
-// A Seen remembers the keys of documents and recognizes those that come again. It is used by one
-// goroutine.
+// A Seen remembers the keys of documents and recognizes repeated ones. It belongs to one goroutine.
 //
-// The keys are in a log in the order in which they came, which checkpoints cut at a Mark; they
-// survive. A table over them, made again by Restore, finds them.
+// The keys are in a durable log in the order in which they came, which a restart cuts at a Mark. A
+// table finds them; Restore rebuilds it.
 type Seen struct {
 	kind  Dedup
 	fs    shard.FS
 	path  string
 	log   shard.File // nil before the first write
 	size  int64      // of the log, with what is in tail
-	tail  []byte     // its end, not written yet
+	tail  []byte     // its end, not yet written
 	dirty bool       // written, not synced
 	named bool       // its name is durable
 	hash  *xxh3.Hasher
@@ -75,17 +74,17 @@ type Seen struct {
 	count uint64    // keys in base
 }
 
-// tailBytes is how much of the log is gathered before it is written.
+// tailBytes is how much of the log is buffered before it is written.
 const tailBytes = 64 << 10
 
 // leastPool is the smallest number of bytes for the pages of a table.
 const leastPool = 256 << 10
 
-// PoolBytes returns the least memory for the pages of a Seen under a memory cap. It affects speed
-// alone.
+// PoolBytes returns the least memory for the pages of a Seen under a memory cap. It affects only
+// speed.
 func PoolBytes(capBytes int64) int64 { return max(leastPool, capBytes/16) }
 
-// SeenBytes is what a Seen takes.
+// SeenBytes returns the memory of a Seen.
 func SeenBytes(poolBytes int64) int64 { return tableBytes(poolBytes) + 3*tailBytes }
 
 // NewSeen returns an empty Seen. Its log is the file logPath, and its table uses tablePath while it
@@ -95,10 +94,10 @@ func NewSeen(kind Dedup, fsys shard.FS, logPath, tablePath string, poolBytes int
 		table: newTable(fsys, tablePath, poolBytes)}
 }
 
-// Restore brings back what the log held at a Mark, and forgets what came later.
+// Restore restores the state at a Mark and drops what the log holds beyond it.
 func (s *Seen) Restore(m Mark) error {
 	if m.Bytes == 0 {
-		return nil // a file of that name is of no checkpoint, and is replaced
+		return nil // a file of that name belongs to no checkpoint and is replaced
 	}
 	f, err := s.fs.OpenFile(s.path, os.O_RDWR)
 	if err != nil {
@@ -143,7 +142,7 @@ func (s *Seen) load(f io.ReaderAt, path string, n int64, sum io.Writer) error {
 	return nil
 }
 
-// index enters a key under its number.
+// index adds a key with its number to the table.
 func (s *Seen) index(key []byte, number uint64) error {
 	if s.kind == Near {
 		return s.indexNear(key, number)
@@ -153,12 +152,13 @@ func (s *Seen) index(key []byte, number uint64) error {
 	return err
 }
 
-// exactEntry is the table's entry for a hash: 127 bits of it.
+// exactEntry returns the table entry for a hash: 127 bits of it.
 func exactEntry(key []byte) (first, second uint64) {
 	return binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[8:]) | 1
 }
 
-// Add reports whether the document of a key is a copy of one before it; if not, it is remembered.
+// Add reports whether the document with a key is a copy of an earlier one. If not, it remembers the
+// key.
 func (s *Seen) Add(key []byte) (isCopy bool, err error) {
 	if s.kind == Near {
 		isCopy, err = s.findNear(key)
@@ -212,7 +212,7 @@ func (s *Seen) flush() error {
 func (s *Seen) create() (err error) {
 	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
 	s.log, err = s.fs.OpenFile(s.path, flag)
-	if errors.Is(err, os.ErrExist) { // of no checkpoint
+	if errors.Is(err, os.ErrExist) { // it belongs to no checkpoint
 		if err = s.fs.Remove(s.path); err == nil {
 			s.log, err = s.fs.OpenFile(s.path, flag)
 		}
@@ -224,7 +224,7 @@ func (s *Seen) create() (err error) {
 	return nil
 }
 
-// Sync makes the log durable up to now and returns its Mark.
+// Sync makes the log durable and returns its Mark.
 func (s *Seen) Sync() (Mark, error) {
 	if err := s.flush(); err != nil {
 		return Mark{}, err
@@ -244,7 +244,7 @@ func (s *Seen) Sync() (Mark, error) {
 	return Mark{Bytes: s.size, Sum: s.hash.Sum64()}, nil
 }
 
-// Keys reads all that the log holds. It is empty for a Seen that nothing was added to.
+// Keys returns a reader of the whole log. It is empty if nothing was added.
 func (s *Seen) Keys() (io.Reader, error) {
 	if err := s.flush(); err != nil || s.log == nil {
 		return io.LimitReader(nil, 0), err

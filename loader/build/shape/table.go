@@ -16,13 +16,13 @@ const (
 	pageSlots  = pageBytes / entryBytes
 )
 
-// A table holds entries of two words, found by the first, in a file of pages of which a fixed
-// number is in memory. The file is scratch: it is made when the pages no longer fit, and means
-// nothing to a later process.
+// A table holds entries of two words, found by the first, in a file of pages, a fixed number of
+// which are in memory. The file is scratch: it is created when the pages no longer fit, and a later
+// process ignores it.
 //
-// An entry lies in the page that the highest bits of its first word name, in the first free slot
-// from the one that the lowest bits name. Once an entry finds its page full, the number of pages is
-// doubled, and each page's entries go to two.
+// The highest bits of an entry's first word select its page. In the page it takes the first free
+// slot, starting at the slot that the lowest bits select. When an entry's page is full, the number
+// of pages is doubled and the entries of each page are split between two.
 type table struct {
 	fs   shard.FS
 	path string
@@ -48,7 +48,7 @@ func newTable(fsys shard.FS, path string, poolBytes int64) *table {
 		tags: make([]uint32, frames), dirty: make([]bool, frames)}
 }
 
-// tableBytes is what a table takes besides its pages.
+// tableBytes returns the memory of a table with poolBytes of pages.
 func tableBytes(poolBytes int64) int64 { return poolBytes + poolBytes/pageBytes*8 + 4*pageBytes }
 
 // close removes the file.
@@ -111,7 +111,7 @@ func (t *table) create() (err error) {
 	return nil
 }
 
-// load reads a page from the file. What was never written is empty.
+// load reads a page from the file. A page that was never written is empty.
 func (t *table) load(p uint64, data []byte) error {
 	n := 0
 	if t.file != nil {
@@ -127,8 +127,8 @@ func (t *table) load(p uint64, data []byte) error {
 
 func (t *table) pageOf(first uint64) uint64 { return first >> 1 >> (63 - t.bits) }
 
-// slot finds an entry in a page: its place, or that of the first free slot. full reports that there
-// is neither.
+// slot finds an entry in a page: it returns the entry's offset, or that of the first free slot.
+// full means that there is neither.
 func slot(page []byte, first, second, mask uint64) (at int, found, full bool) {
 	at = int(first%pageSlots) * entryBytes
 	for range pageSlots {
@@ -146,8 +146,8 @@ func slot(page []byte, first, second, mask uint64) (at int, found, full bool) {
 	return 0, false, true
 }
 
-// get returns the second word of the entry with this first word whose second word agrees in the
-// bits of mask.
+// get returns the second word of the entry with this first word whose second word agrees with
+// second in the bits of mask.
 func (t *table) get(first, second, mask uint64) (value uint64, found bool, err error) {
 	page, err := t.page(t.pageOf(first), false)
 	if err != nil {
@@ -160,7 +160,7 @@ func (t *table) get(first, second, mask uint64) (value uint64, found bool, err e
 	return binary.LittleEndian.Uint64(page[at+8:]), true, nil
 }
 
-// put adds an entry unless get would find one. second is not 0.
+// put adds an entry unless get would find one. second must not be 0.
 func (t *table) put(first, second, mask uint64) (found bool, err error) {
 	for {
 		p := t.pageOf(first)
@@ -184,8 +184,8 @@ func (t *table) put(first, second, mask uint64) (found bool, err error) {
 	}
 }
 
-// grow doubles the number of pages, from the last to the first: the two pages that a page becomes
-// lie at or after it, where everything was moved already.
+// grow doubles the number of pages. It goes from the last page to the first, since the two new
+// pages of a page are at or after it, where all entries have already been moved.
 func (t *table) grow() error {
 	if t.bits == maxPageBits {
 		return fmt.Errorf("%s: more than 1<<%d pages", t.path, maxPageBits)
@@ -205,7 +205,7 @@ func (t *table) grow() error {
 			if page, err = t.page(half, true); err != nil {
 				return err
 			}
-			clear(page) // what a page above held before was moved
+			clear(page) // the old entries of this page have been moved
 			for at := 0; at < pageBytes; at += entryBytes {
 				first := binary.LittleEndian.Uint64(old[at:])
 				second := binary.LittleEndian.Uint64(old[at+8:])

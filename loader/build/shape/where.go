@@ -10,16 +10,16 @@ import (
 	"github.com/dsload/dsload/loader/build/example"
 )
 
-// A condition holds where a field's value equals one of its values.
+// A condition holds if a field's value equals one of its values.
 type condition struct {
 	path   example.FieldPath
 	values []wanted
 }
 
-// maxConditions bounds the fields of Where: each has a bit in Seen fields.
+// maxConditions bounds the fields of Where: each has a bit in a set of present fields.
 const maxConditions = 64
 
-// parseWhere gathers the values of each field.
+// parseWhere collects the values of each field.
 func parseWhere(list []string) (out []condition, err error) {
 	for _, text := range list {
 		bad := func(format string, args ...any) ([]condition, error) {
@@ -32,7 +32,7 @@ func parseWhere(list []string) (out []condition, err error) {
 		case strings.ContainsAny(field[len(field)-1:], "!<>~"):
 			return bad("a value is compared by = alone: write FIELD=VALUE, or filter before the build")
 		}
-		value = strings.TrimPrefix(value, "=") // == of programming languages
+		value = strings.TrimPrefix(value, "=") // accept == as in programming languages
 		i := slices.IndexFunc(out, func(c condition) bool { return c.path.String() == field })
 		if i < 0 {
 			path, err := example.ParseFieldPath(field)
@@ -49,11 +49,12 @@ func parseWhere(list []string) (out []condition, err error) {
 	return out, nil
 }
 
-// Fields returns the fields that conditions look at, in the order of Options.Where. It is shared.
+// Fields returns the fields of the conditions, in the order of Options.Where. The caller must not
+// change the slice.
 func (f *Filter) Fields() []example.FieldPath { return f.fields }
 
 // JSON judges a record that is a JSON object. has has a bit for each field of the conditions that
-// the record has. Errors are of a malformed record.
+// the record has. It returns an error for a malformed record.
 func (f *Filter) JSON(record []byte) (holds bool, has uint64, err error) {
 	holds = true
 	for i := range f.where {
@@ -72,7 +73,7 @@ func (f *Filter) JSON(record []byte) (holds bool, has uint64, err error) {
 	return holds, has, nil
 }
 
-// Row judges a record of columns without types; value returns the field of a column.
+// Row judges a record of untyped columns; value returns the field of a column.
 func (f *Filter) Row(columns []string, value func(i int) []byte) (holds bool, has uint64) {
 	holds = true
 	for i := range f.where {
@@ -89,7 +90,7 @@ func (f *Filter) Row(columns []string, value func(i int) []byte) (holds bool, ha
 	return holds, has
 }
 
-// wanted is a VALUE and what it may stand for besides its text.
+// wanted is a VALUE with its meanings besides its text.
 type wanted struct {
 	text   string
 	number string // canonical, "" for none
@@ -109,8 +110,8 @@ func parseWanted(text string) wanted {
 	return w
 }
 
-// equalsJSON compares with a JSON value: strings by their text, numbers by their value, true, false
-// and null by their names. A list is equal if one of its elements is. No object is.
+// equalsJSON compares with a JSON value: strings by text, numbers by value, true, false and null by
+// name. A list is equal if one of its elements is. An object is never equal.
 func (w wanted) equalsJSON(value []byte) bool {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
@@ -134,13 +135,13 @@ func (w wanted) equalsJSON(value []byte) bool {
 		return string(value) == w.word
 	}
 	if w.number == "" {
-		return string(value) == w.text // what Python writes for numbers that JSON has none for
+		return string(value) == w.text // Python's NaN and infinities
 	}
 	n, ok := canonicalNumber(value)
 	return ok && n == w.number
 }
 
-// equalsText compares with a text that may stand for a number or a truth value.
+// equalsText compares with a text that may stand for a number or a boolean.
 func (w wanted) equalsText(text []byte) bool {
 	if string(text) == w.text {
 		return true

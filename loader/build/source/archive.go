@@ -29,6 +29,9 @@ type memberLister interface {
 	// next returns the member after the current one, at whose next offset the window stands, or
 	// io.EOF.
 	next(w *window) (member, error)
+	// end goes past the member, to its end or from where it is damaged, and returns why it cannot be
+	// trusted.
+	end(w *window, m *member) error
 }
 
 // An archiveFramer gives the records of an archive's members.
@@ -43,6 +46,7 @@ type archiveFramer struct {
 	member member
 	kind   Format
 	passed passedOver
+	listed uint32 // members so far
 }
 
 // memberSniff is how much of a member detection looks at.
@@ -52,38 +56,49 @@ func newArchive(in *Input, f framing, raw *rawFile, filter *filter) (framer, err
 	filter = filter.inside(in.URI)
 	a := &archiveFramer{framing: f, format: in.Format, filter: filter, lister: &tarMembers{}}
 	if in.archive == Zip {
-		at, size, err := raw.random()
-		if err != nil {
-			return nil, err
+		if raw.text == nil { // nothing was read
+			if err := raw.open(); err != nil {
+				return nil, err
+			}
 		}
-		dir, err := openZip(at, size)
-		if err != nil {
-			return nil, err
-		}
-		a.lister = &zipMembers{dir: dir, wanted: filter.inZip}
+		z := raw.text.(*zipReader)
+		z.apart = true
+		a.lister = &zipMembers{z}
 	}
 	return a, nil
 }
 
-// zipMembers lists the members whose content newZipReader gives.
-type zipMembers struct {
-	dir    *zipDirectory
-	wanted func(*zipEntry) bool
-}
+// zipMembers lists the members of a zip archive and opens them for the window.
+type zipMembers struct{ z *zipReader }
 
 func (z *zipMembers) next(w *window) (member, error) {
-	e, err := z.dir.next()
+	e, err := z.z.dir.next()
 	if err != nil {
 		return member{}, err
 	}
 	m := member{name: e.name, folder: e.folder, start: w.offset(), end: w.offset()}
-	if z.wanted(&e) {
+	if z.z.wanted(&e) {
 		m.end += e.size
+		w.err = nil // the end of the last member; what is wrong with this one is said by reading
+		if z.z.begin(e) != nil && e.size == 0 {
+			m.end++
+		}
 	}
 	if m.next = m.end; m.end < m.start {
 		return m, zipCorrupt("%s has an impossible size", e.name)
 	}
 	return m, nil
+}
+
+// end implements memberLister.
+func (z *zipMembers) end(w *window, m *member) error {
+	if w.skip(m.end) {
+		return z.z.end()
+	}
+	err := w.failed()
+	w.hash()
+	w.moveTo(m.end)
+	return err
 }
 
 // inZip chooses the members of a zip archive that are unpacked.
@@ -122,10 +137,11 @@ func (f *filter) member(m *member) kind {
 }
 
 func (a *archiveFramer) next(dst []byte, rec *Record) ([]byte, error) {
+	inside := a.inside
 	for {
 		if a.inner == nil {
 			if err := a.advance(); err != nil {
-				return dst, err
+				return dst, a.lose(rec, inside, err)
 			}
 		}
 		out, err := a.inner.next(dst, rec)
@@ -133,13 +149,16 @@ func (a *archiveFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		a.row += c.row - a.rows
 		a.rows, a.inside = c.row, c.inside
 		if err == io.EOF {
-			if err := a.leave(); err != nil {
-				return dst, err
-			}
+			err = a.leave()
+		}
+		switch {
+		case err != nil:
+			return dst, a.lose(rec, inside, err)
+		case a.inner == nil:
 			continue
 		}
 		rec.Format, rec.Member = a.kind, a.member.name
-		return out, err
+		return out, nil
 	}
 }
 
@@ -150,6 +169,7 @@ func (a *archiveFramer) advance() error {
 		if err != nil {
 			return err
 		}
+		a.listed++
 		if m.folder {
 			continue
 		}
@@ -215,8 +235,12 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 // leave goes to the end of the member.
 func (a *archiveFramer) leave() error {
 	m := a.member
-	a.inner, a.inside, a.member = nil, false, member{}
+	a.inner, a.inside = nil, false
 	a.w.setLimit(noLimit)
+	if err := a.lister.end(a.w, &m); err != nil {
+		return err
+	}
+	a.member = member{}
 	return a.skipTo(&m, m.next)
 }
 
@@ -232,34 +256,52 @@ func (a *archiveFramer) cutOff(m *member) error {
 	if err := a.w.failed(); err != nil {
 		return err
 	}
+	return cutOff(m)
+}
+
+func cutOff(m *member) error {
 	return problemf(ErrTruncated, "the archive ends within %s; copy the file again", m.name)
 }
 
-// seek goes to a position, reading the headers before it: they say which member it lies in.
+// betweenMembers marks the state of a position after the end of a member; the rest of the state is
+// the number of members so far.
+const betweenMembers = 1 << 31
+
+// seek goes to a position, reading the headers before it: they say which member it lies in. What was
+// lost on the way was said before.
 func (a *archiveFramer) seek(at *Position) error {
-	for {
-		if err := a.advance(); err != nil {
-			if err == io.EOF {
-				err = problemf(ErrCorrupt, "the archive has no member at byte %d", at.Offset)
-			}
-			return err
+	between := at.State&betweenMembers != 0
+	for !between || a.listed < at.State&^betweenMembers {
+		err := a.advance()
+		if err == nil && (between || at.Offset > a.member.end) {
+			err = a.leave()
+		} else if err == nil && a.w.skip(at.Offset) {
+			a.inner.common().inside = at.Inside
+			a.inner.restore(at.State)
+			return nil
+		} else if err == nil {
+			err = a.cutOff(&a.member)
 		}
-		if at.Offset > a.member.end {
-			if err := a.leave(); err != nil {
+		if err == io.EOF {
+			err = problemf(ErrCorrupt, "the archive has no member at byte %d", at.Offset)
+		}
+		if err != nil {
+			var lost Record
+			if err := a.lose(&lost, false, err); err != nil {
 				return err
 			}
-			continue
 		}
-		if !a.w.skip(at.Offset) {
-			return a.cutOff(&a.member)
-		}
-		a.inner.common().inside = at.Inside
-		a.inner.restore(at.State)
-		return nil
 	}
+	if !a.w.skip(at.Offset) {
+		return a.cutOff(&a.member)
+	}
+	return nil
 }
 
 func (a *archiveFramer) state() uint32 {
+	if a.inner == nil && a.listed > 0 {
+		return betweenMembers | a.listed
+	}
 	if a.inner == nil {
 		return 0
 	}

@@ -30,7 +30,7 @@ const (
 	UTF16  Compression = "utf-16" // text in that encoding, not compressed
 )
 
-// zstdWindow is the window that the first frame after skippable ones asks for, in bytes, 0 if head
+// zstdWindow returns the window that the first frame after skippable ones asks for, in bytes, 0 if head
 // does not tell. The decoder refuses what is no frame.
 func zstdWindow(head []byte) int64 {
 	for {
@@ -53,7 +53,7 @@ func zstdWindow(head []byte) int64 {
 	}
 }
 
-// windowOf is the window that the input's decompressor may take.
+// windowOf returns the window that the input's decompressor may take.
 func (in *Input) windowOf(o *Options) int64 {
 	if in.Compression == LZ4 {
 		return in.window
@@ -61,7 +61,7 @@ func (in *Input) windowOf(o *Options) int64 {
 	return max(o.WindowBytes, in.window)
 }
 
-// readerBytes is the most that reading the input takes besides the window of its records.
+// readerBytes returns the most that reading the input takes besides the window of its records.
 func (in *Input) readerBytes(o *Options) int64 {
 	if in.Format.isColumnar() {
 		return in.window
@@ -73,7 +73,7 @@ func (in *Input) readerBytes(o *Options) int64 {
 	return n
 }
 
-// memoryBytes is the most that a decompressor with such a window holds.
+// memoryBytes returns the most that a decompressor with such a window holds.
 func (c Compression) memoryBytes(window int64) int64 {
 	switch c {
 	case Gzip:
@@ -118,7 +118,7 @@ func decompress(c Compression, src *countingReader, window int64) (io.Reader, fu
 		return &bzip2Reader{z: bzip2.NewReader(tail), tail: tail}, nothing, nil
 	case XZ:
 		z, err := xz.NewReader(src, uint32(min(window, math.MaxUint32)))
-		return z, nothing, err
+		return &steadyReader{src: z}, nothing, err
 	case LZ4:
 		return &lz4Reader{src: bufio.NewReader(src), counted: src, limit: int(window)}, nothing, nil
 	case Snappy:
@@ -161,7 +161,7 @@ func (g *gzipReader) Read(p []byte) (int, error) {
 	}
 }
 
-// nextMember goes to the next member; io.EOF where there is none.
+// nextMember goes to the next member; io.EOF if there is none.
 func (g *gzipReader) nextMember() error {
 	for {
 		b, err := g.src.Peek(1)
@@ -295,7 +295,7 @@ func (r *bzip2Reader) Read(p []byte) (int, error) {
 }
 
 // streamEnd returns where a stream ended within the last few bytes, which the decoder took for the
-// header of another; -1 where none did. A stream ends with 48 bits of a magic number, 32 of a
+// header of another; -1 if none did. A stream ends with 48 bits of a magic number, 32 of a
 // checksum, and up to 7 that fill its last byte.
 func (r *bzip2Reader) streamEnd() int64 {
 	const trailer, mask, header = 0x177245385090, 1<<48 - 1, 4

@@ -1,5 +1,32 @@
 package source
 
+import "io"
+
+// A steadyReader reads blocks of one size, however it is asked. The xz decoder gives nothing of what it
+// has decoded in the read in which it meets damage, so the size decides how much comes before.
+type steadyReader struct {
+	src   io.Reader
+	block [4 << 10]byte
+	rest  []byte
+	err   error
+}
+
+func (r *steadyReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		var n int
+		n, r.err = readBlock(r.src, r.block[:])
+		r.rest = r.block[:n]
+	}
+	n := copy(p, r.rest)
+	if r.rest = r.rest[n:]; n == 0 && len(p) > 0 {
+		return 0, r.err
+	}
+	return n, nil
+}
+
 // xzDictionary returns the dictionary that the first block of xz data asks for, in bytes, 0 if head
 // does not tell. The decoder refuses what is no block.
 func xzDictionary(head []byte) int64 {

@@ -14,6 +14,16 @@ import (
 // where it is empty for certain. Where what is not readable, err says what the file is instead.
 // look is a buffer for detection.
 func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err error) {
+	hasText, what, err = in.look(o, look)
+	if err == nil || what != readable || !o.skips(err) {
+		return hasText, what, err
+	}
+	in.setDamaged()
+	return true, readable, nil
+}
+
+// look is detect, with damage as an error.
+func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err error) {
 	if in.synth != nil {
 		if o.Format != Auto && o.Format != in.Format {
 			return false, readable, problemf(ErrUsage, "%s has the format %s, not %s", in.URI, in.Format, o.Format)
@@ -252,7 +262,7 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 	return Text, nil
 }
 
-// extension is the name's extension in lower case, without that of a compression.
+// extension returns the name's extension in lower case, without that of a compression.
 func extension(name string) string {
 	name = strings.ToLower(name)
 	ext := filepath.Ext(name)

@@ -31,13 +31,17 @@ var (
 // InputError is a failure that ends the reading of an input.
 type InputError struct {
 	URI    string
-	Offset int64 // bytes of text (after decompression) read before it; -1 where none was attempted
+	Offset int64 // bytes of text (after decompression) read before it; -1 if none was attempted
+	Row    int64 // that reading failed at, as Record.Row; 0 if none was attempted
 	Hint   string
 	Err    error
 }
 
 func (e *InputError) Error() string {
 	s := "read " + e.URI
+	if e.Row > 0 {
+		s += fmt.Sprintf(", row %d", e.Row)
+	}
 	if e.Offset > 0 {
 		s += fmt.Sprintf(" at byte %d", e.Offset)
 	}

@@ -164,7 +164,7 @@ func (r *rawFile) open() (err error) {
 		return explain(r.c, err, &r.counted, r.window)
 	}
 	r.out = explained{r}
-	if r.apart && r.c != Plain && r.c != UTF16 {
+	if r.apart && r.c != Plain && r.c != UTF16 && !(r.c == Zipped && r.binary) {
 		r.behind = newReadAhead(r.out, func() int64 { return r.counted.n })
 		r.out = r.behind
 	}
@@ -196,8 +196,8 @@ func (r *rawFile) random() (io.ReaderAt, int64, error) {
 	return nil, 0, problemf(ErrUnsupported, "this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
 }
 
-// inBackground makes a large file be decompressed on a goroutine of its own. It is called before the
-// first read.
+// inBackground makes a large file be decompressed on a goroutine of its own, but an archive whose
+// members are opened one by one. It is called before the first read.
 func (r *rawFile) inBackground() { r.apart = r.size < 0 || r.size >= aheadFrom }
 
 // consumed returns how much of the file was read for the text that was handed out.

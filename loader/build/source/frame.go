@@ -67,7 +67,7 @@ func (f *framing) skipLine() error {
 type spanner interface {
 	// span looks for the end within the first n bytes. Where it is there, text is the length of
 	// what is left of the document, total that with the separator after it; else both are n. At the
-	// end of the input, total is 0 where nothing is left.
+	// end of the input, total is 0 if nothing is left.
 	span(n int) (text, total int, end bool, err error)
 	// advance is called before bytes are consumed.
 	advance(data []byte)

@@ -44,7 +44,7 @@ func parseGenerated(address string) (*synth.Spec, error) {
 	return spec, nil
 }
 
-// formatOf is the format whose documents a kind of generated text looks like.
+// formatOf returns the format whose documents a kind of generated text looks like.
 func formatOf(k synth.Kind) Format {
 	if k == synth.Recipe {
 		return Recipes

@@ -71,7 +71,7 @@ type splitChoice struct {
 	folders map[string]int // by the split that their folders' names tell
 	kinds   map[string]int // by what nameKind says
 	decided bool
-	splits  func(string) string // how a split is told; nil where none is
+	splits  func(string) string // how a split is told; nil if none is
 	kind    string              // that is read; "" for any
 	left    map[string]int      // files left out, by split
 	others  int                 // files of other kinds left out

@@ -351,8 +351,8 @@ func decodeString(dst, data []byte, maxText int) (text []byte, raw int, end stri
 	return dst, raw, stringOpen
 }
 
-// decodeEscape decodes the escape at the beginning of data. size is 0 where it goes on after data,
-// -1 where it is none.
+// decodeEscape decodes the escape at the beginning of data. size is 0 if it goes on after data,
+// -1 if it is none.
 func decodeEscape(data []byte) (r rune, size int) {
 	if len(data) < 2 {
 		return 0, 0

@@ -161,7 +161,7 @@ func isDescribing(name string) bool {
 
 func isHidden(name string) bool { return name[0] == '.' || name[0] == '_' }
 
-// suffix is the list after a colon, "" where nothing was passed over.
+// suffix returns the list after a colon, "" if nothing was passed over.
 func (p *passedOver) suffix() string {
 	if text := p.text(true); text != "" {
 		return ": passed over " + text
@@ -181,7 +181,7 @@ func (p *passedOver) add(k kind, name string) {
 	}
 }
 
-// String lists what was passed over, "" where nothing was. Files that the caller's own patterns
+// String lists what was passed over, "" if nothing was. Files that the caller's own patterns
 // leave out are listed only with all set.
 func (p *passedOver) text(all bool) string {
 	var list []string

@@ -248,7 +248,7 @@ func (s Sum) chainStat(in *Input) Sum {
 	return s.chain(row)
 }
 
-// bytes is what the list of inputs holds.
+// bytes returns what the list of inputs holds.
 func (l *inputList) bytes() int64 {
 	n := int64(0)
 	for i := range l.few {

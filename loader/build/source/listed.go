@@ -9,7 +9,7 @@ func (s *Set) Listed(i int) (Input, bool) {
 	return s.list.few[i], true
 }
 
-// BytesBefore returns the size on disk of the inputs before the i-th. It reports false where one of
+// BytesBefore returns the size on disk of the inputs before the i-th. It reports false if one of
 // them has no known size, or is not kept in memory. It may be called while a Reader reads.
 func (s *Set) BytesBefore(i int) (n int64, known bool) {
 	if i > len(s.list.few) {

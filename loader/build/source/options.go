@@ -105,6 +105,9 @@ type Options struct {
 	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
 	// semicolon or tab that the first line has most of.
 	Delimiter byte
+	// SkipDamaged makes bad records of what cannot be read of damaged inputs. Output. Default: damage
+	// ends reading.
+	SkipDamaged bool
 	// Include and Exclude are globs that choose among the files of folders and globs: by the name
 	// of a file or folder, or, where they hold a slash, by the path from the folder on. What
 	// Exclude matches is left out, all of a folder too. Output. Default: all files that hold text.
@@ -183,10 +186,10 @@ func (o Options) validate() error {
 // validDelimiter reports whether fields may be separated by b; 0 stands for the default.
 func validDelimiter(b byte) bool { return b < 0x80 && b != '"' && b != '\n' && b != '\r' }
 
-// characterCut is the default of Options.Cut: all of text but an unfinished character at its end.
+// characterCut returns the default of Options.Cut: all of text but an unfinished character at its end.
 func characterCut(text []byte) int { return len(text) - unfinished(text) }
 
-// unfinished is the number of bytes at the end of text that may be the beginning of a character
+// unfinished returns the number of bytes at the end of text that may be the beginning of a character
 // that goes on.
 func unfinished(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
@@ -200,7 +203,7 @@ func unfinished(text []byte) int {
 	return 0
 }
 
-// MemoryBytes is an upper bound of what a set and one Reader of it hold: the list of inputs,
+// MemoryBytes returns an upper bound of what a set and one Reader of it hold: the list of inputs,
 // window, decompressor, bookkeeping.
 func (s *Set) MemoryBytes() int64 {
 	n := &s.needs
@@ -221,14 +224,14 @@ func (s *Set) MemoryBytes() int64 {
 	return total
 }
 
-// LargestWindow is the largest window that the first zstd frame of an input asks for, in bytes, 0
+// LargestWindow returns the largest window that the first zstd frame of an input asks for, in bytes, 0
 // where none asks for more than Options.WindowBytes.
 func (s *Set) LargestWindow() int64 { return s.needs.window }
 
-// WhyWindow says what of a file of columns takes more than usual, "" where none does.
+// WhyWindow says what of a file of columns takes more than usual, "" if none does.
 func (s *Set) WhyWindow() string { return s.needs.why }
 
-// windowBytes is the most that the window grows to for a format.
+// windowBytes returns the most that the window grows to for a format.
 func (o *Options) windowBytes(f Format) int {
 	need := o.MaxRecordBytes
 	switch {

@@ -16,6 +16,7 @@ type Position struct {
 	State   uint32 `json:"state,omitempty"`  // the framer's own
 	Sum     Sum    `json:"sum"`              // over the Offset bytes before
 	Base    Sum    `json:"base,omitzero"`    // of a file of columns: over the groups of rows before the current one
+	Group   int    `json:"group,omitempty"`  // likewise: the number of the current one, from 1 on
 	// of a remote input that can be gone on with in place
 	Sums *sumState `json:"sums,omitempty"`
 
@@ -57,7 +58,7 @@ type Trailing struct {
 // Stat identifies an input, or a list of files, without reading it.
 type Stat struct {
 	URI     string    `json:"uri"`
-	Size    int64     `json:"size"`           // bytes on disk, of a list of all its files; -1 where unknown
+	Size    int64     `json:"size"`           // bytes on disk, of a list of all its files; -1 if unknown
 	ModTime time.Time `json:"mtime,omitzero"` // of a list the latest
 	ETag    string    `json:"etag,omitempty"` // of a remote file, where its server gives one
 	// of the repository that a remote file, or a list of them, lies in: a commit
@@ -71,7 +72,7 @@ type Stat struct {
 // Sum is an XXH3-128 checksum in its canonical (big-endian) byte order.
 type Sum [16]byte
 
-// String is the checksum as xxhsum prints it.
+// String returns the checksum as xxhsum prints it.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
 // IsZero reports whether there is no checksum.
@@ -98,6 +99,9 @@ type Record struct {
 	// document of the input
 	Row     int64
 	Ordinal int64 // of its document in the whole set, counted from 0
+	// rows that it stands for: 1, but of a bad record the number of those that were lost, 0 where that
+	// is none
+	Rows int64
 
 	First, Last bool // first and last piece of its document
 	Decoded     bool // the bytes are already the text of the field Options.TextField, not a JSON object

@@ -119,7 +119,7 @@ func (s *Set) openRange(r *Range) error {
 	return s.makeParts(listings)
 }
 
-// outside is how many bytes of its first and last input a range leaves out.
+// outside returns how many bytes of its first and last input a range leaves out.
 func (s *Set) outside() (n int64) {
 	n = s.only.From.Offset
 	if last := len(s.only.Inputs) - 1; last >= 0 && s.only.To.Offset > 0 {
@@ -128,7 +128,7 @@ func (s *Set) outside() (n int64) {
 	return n
 }
 
-// begin is the position at which a range begins.
+// begin returns the position at which a range begins.
 func (s *Set) begin() Position {
 	if s.only == nil {
 		return Position{}
@@ -137,7 +137,7 @@ func (s *Set) begin() Position {
 	return Position{Offset: f.Offset, Row: f.Row, Ordinal: f.Ordinal, State: f.State}
 }
 
-// origin is the offset at which reading of an input begins.
+// origin returns the offset at which reading of an input begins.
 func (s *Set) origin(input int) int64 {
 	if s.only == nil || input > 0 {
 		return 0

@@ -21,7 +21,7 @@ type rawCheck struct {
 	at   int64 // bytes that were hashed
 }
 
-// newRawCheck returns nil where the server announced nothing.
+// newRawCheck returns nil if the server announced nothing.
 func newRawCheck(in *Input) *rawCheck {
 	o := in.object()
 	h, want := o.NewHash()

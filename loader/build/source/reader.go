@@ -110,18 +110,23 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 				}
 				return dst, r.err
 			}
-			if r.err = r.openInput(); r.err != nil {
+			if err := r.openInput(); err != nil {
+				*rec = Record{}
+				if r.err = err; r.set.opts.skips(err) {
+					r.err = r.lose(rec, false, err)
+				}
 				return dst, r.err
 			}
 		}
 		s := r.open
+		inside := s.inside
 		if r.rangeEnded() {
 			if r.err = r.finishInput(); r.err != nil {
 				return dst, r.err
 			}
 			continue
 		}
-		*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format}
+		*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format, Rows: 1}
 		out, err := s.next(dst, rec)
 		if err == io.EOF {
 			if r.err = r.finishInput(); r.err != nil {
@@ -130,7 +135,9 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			continue
 		}
 		if err != nil {
-			r.err = r.inputError(err)
+			if r.err = r.inputError(err); r.set.opts.skips(r.err) {
+				r.err = r.lose(rec, inside, err)
+			}
 			return dst, r.err
 		}
 		rec.Row = s.row + 1 // after the rows that were skipped
@@ -140,7 +147,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 				Member: rec.Member, Cause: rec.Err}
 		}
 		if rec.Last {
-			s.row++
+			s.row += rec.Rows
 			r.at.Ordinal++
 		}
 		return out, nil
@@ -157,7 +164,7 @@ func (r *Reader) Position() Position {
 		if s.synth != nil {
 			p.Offset = s.synth.offset
 		} else if s.table != nil {
-			p.Offset, p.Sum, p.Base = s.table.bytes, s.table.sum(), s.table.base
+			p.Offset, p.Sum, p.Base, p.Group = s.table.bytes, s.table.sum(), s.table.base, s.table.group+1
 		} else {
 			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), s.raw.sumState(&r.win)
 		}
@@ -166,7 +173,7 @@ func (r *Reader) Position() Position {
 }
 
 // Progress returns how many bytes of the inputs, as they lie on disk, were read, and how many there
-// are: -1 where that is not known.
+// are: -1 if that is not known.
 func (r *Reader) Progress() (read, total int64) {
 	read = r.read
 	if s := r.open; s != nil {
@@ -175,7 +182,7 @@ func (r *Reader) Progress() (read, total int64) {
 	return read, r.set.total
 }
 
-// consumed is how far into the file reading is; of an uncompressed one exactly what became records.
+// consumed returns how far into the file reading is; of an uncompressed one exactly what became records.
 func (s *stream) consumed(w *window) int64 {
 	switch {
 	case s.synth != nil:
@@ -276,6 +283,14 @@ func (r *Reader) openTable(raw *rawFile) error {
 	return nil
 }
 
+// row is the row that reading failed at, 0 where none was attempted.
+func (r *Reader) row() int64 {
+	if s := r.open; s != nil && s.framing != nil {
+		return s.row + 1
+	}
+	return 0
+}
+
 // newFramer makes the framer of the input that is open.
 func (r *Reader) newFramer(raw *rawFile) (framer, error) {
 	f := framing{w: &r.win, o: &r.set.opts}
@@ -371,6 +386,11 @@ func (r *Reader) finishInput() error {
 	if archive, ok := s.framer.(*archiveFramer); ok {
 		members = members.note(r.in.URI, &archive.passed)
 	}
+	return r.leaveInput(done, members)
+}
+
+// leaveInput closes the input and goes to the next one.
+func (r *Reader) leaveInput(done Finished, members *Members) error {
 	r.closeInput()
 	next := Position{Input: r.at.Input + 1, Ordinal: r.at.Ordinal, Known: r.at.Known, Done: r.at.Done,
 		Trailing: r.at.Trailing, Members: members}
@@ -441,5 +461,5 @@ func (r *Reader) inputError(err error) error {
 	if errors.As(err, &changed) || errors.As(err, &already) {
 		return err
 	}
-	return &InputError{URI: r.in.URI, Offset: offset, Err: err}
+	return &InputError{URI: r.in.URI, Offset: offset, Row: r.row(), Err: err}
 }

@@ -39,7 +39,7 @@ func (s *Set) remoteStore() *remote.Store {
 	return s.store
 }
 
-// object is what a remote input is to its store.
+// object returns what a remote input is to its store.
 func (in *Input) object() remote.Object {
 	return remote.Object{URI: in.URI, Size: in.Size, ETag: in.ETag, Modified: in.ModTime,
 		Revision: in.Revision, Hash: in.Hash}
@@ -152,7 +152,7 @@ func isAddress(arg string) bool {
 	return ok && !strings.ContainsAny(scheme, `/\`)
 }
 
-// sumState returns what restores the checksums of an input in another process, nil where they are
+// sumState returns what restores the checksums of an input in another process, nil if they are
 // not kept.
 func (r *rawFile) sumState(w *window) *sumState {
 	if w.sums == nil {

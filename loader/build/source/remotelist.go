@@ -174,7 +174,7 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 	return hasText, nil
 }
 
-// nameKind is the part of a name that tells of what kind a file is: its extensions.
+// nameKind returns the part of a name that tells of what kind a file is: its extensions.
 func nameKind(name string) string {
 	_, ext, _ := strings.Cut(name, extension(name))
 	return extension(name) + ext

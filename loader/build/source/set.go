@@ -16,7 +16,7 @@ type Input struct {
 	URI         string // as given, or the path that a glob or folder led to
 	Format      Format // never Auto
 	Compression Compression
-	Size        int64     // bytes on disk; of generated text its limit; -1 where unknown
+	Size        int64     // bytes on disk; of generated text its limit; -1 if unknown
 	ModTime     time.Time // zero for none
 	ETag        string    // of a remote file, where its server gives one
 	Revision    string    // of the repository that a remote file lies in: a commit
@@ -28,17 +28,17 @@ type Input struct {
 	synth   *synth.Spec
 	store   *remote.Store // of a remote file
 	head    []byte        // of it, until detection has seen it
-	// of the decompressor, in bytes, where the input asks for one; 0 where any input of its kind
+	// of the decompressor, in bytes, where the input asks for one; 0 if any input of its kind
 	// does with Options.WindowBytes
 	window    int64
 	why       string // of a file of columns: what takes so much of it
-	textBytes int64  // estimate of what it holds after decompression, -1 where unknown
+	textBytes int64  // estimate of what it holds after decompression, -1 if unknown
 }
 
 // OffsetsAreBytes reports whether the offsets of its records are those of the bytes in the file.
 func (in *Input) OffsetsAreBytes() bool { return in.Compression == Plain && !in.Format.isColumnar() }
 
-// framed is the format that the size of the window depends on.
+// framed returns the format that the size of the window depends on.
 func (in *Input) framed() Format {
 	if in.archive != "" {
 		return in.archive
@@ -52,12 +52,12 @@ type Set struct {
 	filter filter
 	list   inputList
 	parts  []part
-	store  *remote.Store // of remote inputs; nil where there are none
+	store  *remote.Store // of remote inputs; nil if there are none
 	known  []Stat        // of the parts
 
 	textBytes int64 // estimate of all that is known
 	unknown   bool  // the size of one is not
-	total     int64 // bytes on disk, -1 where unknown
+	total     int64 // bytes on disk, -1 if unknown
 	needs     needs
 	formats   map[Format]int
 	only      *Range // of a partition; nil for all
@@ -171,7 +171,7 @@ func (s *Set) Known() []Stat { return s.known }
 // Formats returns how many inputs have each format. It is shared and must not be changed.
 func (s *Set) Formats() map[Format]int { return s.formats }
 
-// TotalBytes returns the bytes of all inputs on disk, -1 where that is not known.
+// TotalBytes returns the bytes of all inputs on disk, -1 if that is not known.
 func (s *Set) TotalBytes() int64 { return s.total }
 
 // A SourcePart is what a reader has made of a line of Known up to a position.
@@ -223,7 +223,7 @@ var compressedRatio = map[Compression]int64{Plain: 1, Gzip: 3, Zstd: 3, Bzip2: 4
 	Snappy: 2, Zipped: 3, UTF16: 1}
 
 // EstimateBytes returns how many bytes of text the inputs hold together, after decompression: exact
-// for plain files, a guess for others. It depends on the inputs alone. known is false where one of
+// for plain files, a guess for others. It depends on the inputs alone. known is false if one of
 // them has no known end.
 func (s *Set) EstimateBytes() (textBytes int64, known bool) { return s.textBytes, !s.unknown }
 

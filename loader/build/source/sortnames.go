@@ -235,7 +235,7 @@ func (q *queue) push(name string) error {
 	return q.file.append(append(binary.AppendUvarint(nil, uint64(len(name))), name...))
 }
 
-// pop takes a name out; ok is false where none is left.
+// pop takes a name out; ok is false if none is left.
 func (q *queue) pop() (name string, ok bool, err error) {
 	if len(q.few) == 0 && q.file != nil && q.unread < q.file.size {
 		r := runReader{from: q.file.section(q.unread, q.file.size-q.unread, mergeBytes)}

@@ -26,6 +26,7 @@ type tableFramer struct {
 	file  columnar.File
 	rows  columnar.Rows
 	group int
+	over  bool // the group was read to its end, or none was begun
 
 	bytes  int64 // the position's offset
 	base   Sum   // over the groups before the current one
@@ -51,7 +52,7 @@ func openTable(in *Input, o *Options, raw *rawFile) (columnar.File, error) {
 		return nil, err
 	}
 	c := columnOptions(o, in)
-	c.Remote = raw.remote != nil
+	c.Remote, c.Lenient = raw.remote != nil, o.SkipDamaged
 	var f columnar.File
 	if in.Format == Parquet {
 		f, err = columnar.OpenParquet(at, size, c)
@@ -100,14 +101,14 @@ func newTableFramer(in *Input, f framing, raw *rawFile) (*tableFramer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tableFramer{framing: f, file: file, rows: file.NewRows(), group: -1}
+	t := &tableFramer{framing: f, file: file, rows: file.NewRows(), group: -1, over: true}
 	return t, nil
 }
 
 func (t *tableFramer) state() uint32  { return uint32(t.given) }
 func (t *tableFramer) restore(uint32) {}
 
-// sum is the checksum over the records before the position.
+// sum returns the checksum over the records before the position.
 func (t *tableFramer) sum() Sum {
 	if !t.hashed {
 		return t.base
@@ -138,9 +139,11 @@ func (t *tableFramer) nextGroup() error {
 	t.base = t.sum()
 	t.hasher.Reset()
 	t.hashed = false
-	if t.group++; t.group >= t.file.Groups() {
+	if t.group+1 >= t.file.Groups() {
 		return io.EOF
 	}
+	t.group++
+	t.over = false
 	return tableError(t.rows.Seek(t.group))
 }
 
@@ -152,10 +155,10 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 	if t.inside {
 		return t.piece(dst, rec)
 	}
-	if err := t.advance(); err != nil {
-		return dst, err
-	}
 	rec.First = true
+	if err := t.advance(); err != nil {
+		return dst, t.skip(rec, err)
+	}
 	if t.o.TextField == "" {
 		return t.object(dst, rec)
 	}
@@ -172,11 +175,12 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 // advance goes to the next row, in the next group where the current one ends.
 func (t *tableFramer) advance() error {
 	for {
-		if t.group >= 0 && t.group < t.file.Groups() {
+		if !t.over {
 			err := t.rows.Next()
 			if err != io.EOF {
 				return tableError(err)
 			}
+			t.over = true
 		}
 		if err := t.nextGroup(); err != nil {
 			return err
@@ -190,7 +194,7 @@ func (t *tableFramer) object(dst []byte, rec *Record) ([]byte, error) {
 	start := len(dst)
 	dst, over, err := t.rows.AppendJSON(dst, t.o.MaxRecordBytes)
 	if err != nil {
-		return dst, tableError(err)
+		return dst, t.skip(rec, tableError(err))
 	}
 	t.note(dst[start:], over)
 	if over {
@@ -227,6 +231,35 @@ func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 	}
 }
 
+// skip makes a bad record of what an error says cannot be read, where that is passed over.
+func (t *tableFramer) skip(rec *Record, cause error) error {
+	if cause == io.EOF || !t.o.skips(cause) && !(t.o.SkipDamaged && errors.Is(cause, ErrUnsupported)) {
+		return cause
+	}
+	lost, err := t.rows.Skip()
+	if err != nil {
+		return tableError(err)
+	}
+	var head [8]byte
+	binary.LittleEndian.PutUint64(head[:], uint64(lost))
+	t.note(head[:], true)
+	rec.Last, rec.Rows, rec.Err = true, lost, &DamageError{Rows: lost, Err: cause}
+	return nil
+}
+
+// again reads a row, or what is lost, that was read before.
+func (t *tableFramer) again(data []byte) ([]byte, error) {
+	rec := Record{Rows: 1}
+	for !rec.Last {
+		var err error
+		if data, err = t.next(data[:0], &rec); err != nil {
+			return data, err
+		}
+	}
+	t.row += rec.Rows
+	return data, nil
+}
+
 // consumed is how much of a file of so many bytes the rows that were read stand for.
 func (t *tableFramer) consumed(size int64) int64 {
 	var before, all int64
@@ -239,31 +272,42 @@ func (t *tableFramer) consumed(size int64) int64 {
 	return int64(float64(size) * min(1, float64(before)/float64(all)))
 }
 
+// groupOf returns the group that a position lies in, which one of an earlier version does not say.
+func (t *tableFramer) groupOf(at *Position) (group int) {
+	if at.Group > 0 {
+		return at.Group - 1
+	}
+	for left := at.Row; group < t.file.Groups() && left > t.file.Rows(group); group++ {
+		left -= t.file.Rows(group)
+	}
+	return group
+}
+
 // goOn brings the framer to a position.
 func (t *tableFramer) goOn(in *Input, at *Position) error {
-	left := at.Row
-	for t.group = 0; t.group < t.file.Groups() && left > t.file.Rows(t.group); t.group++ {
-		left -= t.file.Rows(t.group)
+	group := t.groupOf(at)
+	if group >= t.file.Groups() {
+		return &SourceChangedError{URI: in.URI, What: "number of groups of rows", Was: fmt.Sprint("at least ", at.Group),
+			Is: fmt.Sprint(t.file.Groups())}
 	}
-	if t.group >= t.file.Groups() {
-		return &SourceChangedError{URI: in.URI, What: "number of rows", Was: fmt.Sprint("at least ", at.Row),
-			Is: fmt.Sprint(at.Row - left)}
+	for g := range group {
+		t.row += t.file.Rows(g)
 	}
-	if err := t.rows.Seek(t.group); err != nil {
-		return tableError(err)
-	}
-	t.base, t.row = at.Base, at.Row-left
-	var rec Record
+	t.group, t.base = group-1, at.Base
 	var data []byte
-	for range left {
-		rec = Record{}
+	for t.row < at.Row || !at.Inside && t.sum() != at.Sum {
+		before := t.row
 		var err error
-		for !rec.Last {
-			if data, err = t.next(data[:0], &rec); err != nil {
-				return err
-			}
+		if data, err = t.again(data[:0]); err == io.EOF || err == nil && t.group != group {
+			return &SourceChangedError{URI: in.URI, What: "number of rows", Was: fmt.Sprint("at least ", at.Row),
+				Is: fmt.Sprint(before)}
 		}
-		t.row++
+		if err != nil {
+			return err
+		}
+		if t.row > at.Row || before == at.Row && t.row > before {
+			break // the sums differ
+		}
 	}
 	if at.Inside {
 		if err := t.advance(); err != nil {
@@ -317,7 +361,7 @@ func tableChecksum(in *Input, o *Options, raw *rawFile) (f Finished, err error) 
 	var rec Record
 	var data []byte
 	for {
-		rec = Record{}
+		rec = Record{Rows: 1}
 		if data, err = t.next(data[:0], &rec); err == io.EOF {
 			return Finished{Bytes: t.bytes, Sum: t.sum()}, raw.unchanged()
 		}
@@ -327,7 +371,7 @@ func tableChecksum(in *Input, o *Options, raw *rawFile) (f Finished, err error) 
 	}
 }
 
-// tableFormat is the format of a file of columns that begins like this, "" for other files.
+// tableFormat returns the format of a file of columns that begins like this, "" for other files.
 func tableFormat(head []byte) Format {
 	switch {
 	case len(head) >= 12 && string(head[:4]) == "PAR1" && (len(head) <= 64 || checkText(head) != nil ||

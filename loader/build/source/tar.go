@@ -138,6 +138,17 @@ func (t *tarMembers) next(w *window) (m member, err error) {
 	}
 }
 
+// end implements memberLister.
+func (t *tarMembers) end(w *window, m *member) error {
+	if w.skip(m.end) {
+		return nil
+	}
+	if err := w.failed(); err != nil {
+		return err
+	}
+	return cutOff(m)
+}
+
 // header returns the next header, not yet consumed. Zero blocks end the archive; another one may
 // follow, as where archives were joined.
 func (t *tarMembers) header(w *window) ([]byte, error) {

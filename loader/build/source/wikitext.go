@@ -101,7 +101,7 @@ func (a *articles) decide() error {
 }
 
 // lineAt returns the line at p of the window without its "\n", and where the next begins. ok is
-// false where it is longer than maxHeadingBytes.
+// false if it is longer than maxHeadingBytes.
 func (a *articles) lineAt(p int) (line []byte, next int, ok bool, err error) {
 	for have := p; ; {
 		data := a.w.unread()

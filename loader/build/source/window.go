@@ -39,7 +39,7 @@ func (w *window) reset(src io.Reader, limit int) {
 
 // moveTo makes the source's next byte the one at an offset; what was read before is dropped.
 func (w *window) moveTo(offset int64) {
-	w.r, w.w, w.hashed, w.base, w.err = 0, 0, 0, offset, nil
+	w.r, w.w, w.hashed, w.base, w.ahead, w.err = 0, 0, 0, offset, 0, nil
 }
 
 // noLimit is the limit of a window that ends where its input does.
@@ -60,7 +60,7 @@ func (w *window) show(end int) {
 // limited reports whether the window ends at its limit.
 func (w *window) limited() bool { return w.base+int64(w.w) == w.limit }
 
-// unread is what can be looked at without reading on.
+// unread returns what can be looked at without reading on.
 func (w *window) unread() []byte { return w.buf[w.r:w.w] }
 
 func (w *window) offset() int64 { return w.base + int64(w.r) }
@@ -146,7 +146,7 @@ func (w *window) hash() {
 	}
 }
 
-// sum is the checksum over all bytes before offset.
+// sum returns the checksum over all bytes before offset.
 func (w *window) sum() Sum {
 	w.hash()
 	if w.sums != nil {

@@ -157,6 +157,7 @@ type zipReader struct {
 	raw    io.LimitedReader
 	buf    *bufio.Reader
 	err    error
+	apart  bool // each member ends with io.EOF, and begin opens the next
 }
 
 // newZipReader opens an archive.
@@ -171,14 +172,16 @@ func newZipReader(at io.ReaderAt, size int64, count *countingReader, wanted func
 
 func (z *zipReader) Read(p []byte) (int, error) {
 	for z.err == nil {
+		if z.member == nil && z.apart {
+			return 0, io.EOF
+		}
 		if z.member == nil {
 			z.err = z.nextMember()
 			continue
 		}
 		n, err := z.member.Read(p[:min(int64(len(p)), z.left+1)])
 		if int64(n) > z.left {
-			z.err = zipCorrupt("%s is longer than its directory says", z.entry.name)
-			break
+			n, err = int(z.left), zipCorrupt("%s is longer than its directory says", z.entry.name)
 		}
 		z.left -= int64(n)
 		z.sum.Write(p[:n]) // never fails
@@ -218,6 +221,27 @@ func (z *zipReader) nextMember() error {
 		}
 		z.entry = e
 		return z.open()
+	}
+}
+
+// begin opens a member, in place of the one that is read.
+func (z *zipReader) begin(e zipEntry) error {
+	z.entry, z.member, z.err = e, nil, nil
+	z.err = z.open()
+	return z.err
+}
+
+// end reads what is left of the member and compares its checksum.
+func (z *zipReader) end() error {
+	var buf [1]byte
+	for {
+		if n, err := z.Read(buf[:]); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		} else if n > 0 {
+			return zipCorrupt("%s is longer than its directory says", z.entry.name)
+		}
 	}
 }
 

@@ -1,15 +1,16 @@
 // Package budget is the byte ledger under the memory cap.
 //
 // Every buffer whose size depends on input, settings or vocabulary is leased here before it exists.
-// A lease is taken once, at entry to the pipeline, for the worst case; it travels with the job and
-// is released by the last stage. Nobody takes a second lease while holding one that others wait
+// A lease is taken once, at entry to the pipeline, for the worst case; it travels with the job, and
+// the last stage releases it. No stage takes a second lease while it holds one that others wait
 // for, so leases cannot deadlock.
 //
 // Invariants:
 //
 //	I1  the sum of live leases never exceeds the cap;
-//	I2  waiters are served in the order in which they asked, so a large request is not starved by small ones;
-//	I3  a request above what the cap could ever grant fails at once with a TooLargeError, it never waits.
+//	I2  waiters are served in order of arrival, so small requests cannot starve a large one;
+//	I3  a request that the cap can never grant fails at once with a TooLargeError; it does not
+//	    wait.
 //
 // A Ledger is safe for concurrent use.
 package budget
@@ -22,11 +23,11 @@ import (
 	"sync"
 )
 
-// TooLargeError means that a lease could never be granted.
+// TooLargeError means that a lease can never be granted.
 type TooLargeError struct {
 	Name   string // what the bytes were for; "" for an unnamed lease
 	Wanted int64  // bytes
-	Limit  int64  // bytes that could be granted at most
+	Limit  int64  // most bytes that can be granted
 }
 
 func (e *TooLargeError) Error() string {
@@ -34,7 +35,7 @@ func (e *TooLargeError) Error() string {
 	if what == "" {
 		what = "a buffer"
 	}
-	return fmt.Sprintf("%s needs %d bytes where the memory cap leaves %d", what, e.Wanted, e.Limit)
+	return fmt.Sprintf("%s needs %d bytes and the memory cap leaves %d", what, e.Wanted, e.Limit)
 }
 
 // Part is one named reservation: a fixed share of the cap.
@@ -49,7 +50,7 @@ type Ledger struct {
 	capBytes int64
 
 	mu       sync.Mutex
-	reserved int64 // fixed parts, never released while the ledger lives
+	reserved int64 // fixed parts, never released
 	leased   int64 // leases in flight
 	peak     int64 // largest reserved + leased
 	parts    []Part
@@ -61,7 +62,7 @@ type waiter struct {
 	ready chan struct{}
 }
 
-// New makes a ledger of capBytes bytes.
+// New returns a ledger of capBytes bytes.
 func New(capBytes int64) *Ledger {
 	return &Ledger{capBytes: capBytes}
 }
@@ -72,7 +73,7 @@ type Lease struct {
 	n      int64
 }
 
-// Bytes is the size of the lease.
+// Bytes returns the size of the lease.
 func (l *Lease) Bytes() int64 { return l.n }
 
 // Release returns the bytes. Releasing twice, or a nil lease, does nothing.
@@ -88,7 +89,7 @@ func (l *Lease) Release() {
 	ledger.mu.Unlock()
 }
 
-// Reserve sets a fixed part of the cap aside for the ledger's whole life.
+// Reserve reserves a part of the cap for the ledger's whole life.
 func (l *Ledger) Reserve(p Part) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +112,8 @@ func (l *Ledger) TryAcquire(n int64) (*Lease, bool) {
 	return l.grant(n), true
 }
 
-// Acquire leases n bytes, waiting for others to release theirs. It fails with a TooLargeError where
-// waiting could not help, and with the context's error when ctx ends first.
+// Acquire leases n bytes, waiting for others to release theirs. It fails with a TooLargeError if
+// waiting cannot help, and with the context's error if ctx ends first.
 func (l *Ledger) Acquire(ctx context.Context, n int64) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func (l *Ledger) Acquire(ctx context.Context, n int64) (*Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case <-w.ready: // granted while ctx ended: hand it on
+	case <-w.ready: // granted while ctx ended: return it
 		l.leased -= n
 	default:
 		l.waiters.Remove(el)
@@ -174,24 +175,24 @@ func (l *Ledger) notePeak() {
 	l.peak = max(l.peak, l.reserved+l.leased)
 }
 
-// Cap is the size of the ledger in bytes.
+// Cap returns the size of the ledger in bytes.
 func (l *Ledger) Cap() int64 { return l.capBytes }
 
-// Used is the number of bytes reserved and leased now, Peak the largest that it has been.
+// Used returns the number of bytes reserved and leased now.
 func (l *Ledger) Used() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reserved + l.leased
 }
 
-// Peak is the largest number of bytes that were reserved and leased at once.
+// Peak returns the largest number of bytes reserved and leased at once.
 func (l *Ledger) Peak() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.peak
 }
 
-// Free is the number of bytes that leases could still take if none were held.
+// Free returns the number of bytes that leases could take if none were held.
 func (l *Ledger) Free() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// Bytes is the resident set of this process now (VmRSS of /proc/self/status), 0 where it cannot be
-// read.
+// Bytes returns the resident set size of this process (VmRSS of /proc/self/status), 0 if it cannot
+// be read.
 func Bytes() int64 { return statusBytes("VmRSS:") }
 
-// Peak is the largest resident set that this process had (VmHWM).
+// Peak returns the largest resident set size that this process has had (VmHWM).
 func Peak() int64 { return statusBytes("VmHWM:") }
 
 func statusBytes(field string) int64 {

@@ -4,7 +4,7 @@ package resident
 
 import "runtime"
 
-// Bytes approximates the resident set by what the Go runtime took from the system.
+// Bytes approximates the resident set size by the memory that the Go runtime took from the system.
 func Bytes() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -1,7 +1,7 @@
-// Package spelling compares a word with the words that may have been meant.
+// Package spelling compares a misspelled word with known words.
 package spelling
 
-// Distance is the number of bytes to insert, delete or replace to make b of a.
+// Distance returns the number of bytes to insert, delete or replace to turn a into b.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -78,7 +78,7 @@ func (h *Hub) Expire() {
 	h.valid = h.signed
 }
 
-// Env is the environment for the Hub's clients, with a home of their own.
+// Env returns the environment for the Hub's clients, with a home of their own.
 func (h *Hub) Env(home string) []string {
 	return []string{"HF_ENDPOINT=" + h.URL, "HF_HOME=" + home, "HF_HUB_OFFLINE=", "TRANSFORMERS_OFFLINE=",
 		"HF_TOKEN=", "HUGGING_FACE_HUB_TOKEN=", "HF_TOKEN_PATH=",

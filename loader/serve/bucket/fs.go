@@ -25,12 +25,17 @@ type Options struct {
 	// Dir is the folder of the cache. Default: dsload/serve in the user's cache folder, or the folder
 	// for temporary files.
 	Dir string
-	// BlockBytes is the size of a block. Default 1 MiB.
+	// BlockBytes is the size of a block. Default 1 MiB, or less where the cache is small.
 	BlockBytes int64
 	// Interval is the shortest time between two looks at a manifest. Default 15 seconds.
 	Interval time.Duration
+	// Straight reads without a cache: for who reads each byte once and in order, file by file.
+	Straight bool
 	// Notice, where not nil, is called with what a user wants to know while a request waits.
 	Notice func(string)
+	// Lost, where not nil, is called with the error of each request that was given up because nobody
+	// answered.
+	Lost func(error)
 }
 
 const (
@@ -40,6 +45,8 @@ const (
 	MinCacheBytes = minBlocks * blockBytes
 
 	blockBytes      = 1 << 20
+	leastBlockBytes = 256 << 10 // about a record batch
+	usualBlocks     = 256       // of a cache that is large enough for the usual size
 	minBlocks       = 16
 	defaultInterval = 15 * time.Second
 )
@@ -51,7 +58,8 @@ func Is(name string) bool { return remote.Writable(name) }
 type FS struct {
 	shard.FS // the operating system's
 	store    *remote.Store
-	cache    *cache
+	cache    *cache // nil where files are read straight
+	onLost   func(error)
 	interval time.Duration
 	done     chan struct{}
 	ctx      context.Context // for requests; the store ends them with done
@@ -82,10 +90,13 @@ type look struct {
 
 // New returns an FS with an empty cache.
 func New(o Options) (*FS, error) {
-	o.BlockBytes, o.Interval = cmp.Or(o.BlockBytes, blockBytes), cmp.Or(o.Interval, defaultInterval)
-	f := &FS{FS: shard.OS(), interval: o.Interval, done: make(chan struct{}), ctx: context.Background(),
+	o.Interval = cmp.Or(o.Interval, defaultInterval)
+	f := &FS{FS: shard.OS(), interval: o.Interval, onLost: o.Lost, done: make(chan struct{}), ctx: context.Background(),
 		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*look{}}
 	f.store = remote.NewStore(remote.Options{Done: f.done, Notice: o.Notice})
+	if o.Straight {
+		return f, nil
+	}
 	var err error
 	f.cache, err = newCache(o, f.fetch)
 	if err != nil {
@@ -99,7 +110,10 @@ func (f *FS) MemoryBytes() int64 {
 	const perObject = 320 // its description, and the map's share
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := remote.StoreBytes + f.cache.memoryBytes()
+	n := int64(remote.StoreBytes + remote.FileBytes)
+	if f.cache != nil {
+		n = remote.StoreBytes + f.cache.memoryBytes()
+	}
 	for uri := range f.objects {
 		n += perObject + 2*int64(len(uri))
 	}
@@ -117,7 +131,11 @@ func (f *FS) Close() error {
 	close(f.done)
 	f.mu.Unlock()
 	f.looks.Wait()
-	return errors.Join(f.cache.close(), f.store.Close())
+	var err error
+	if f.cache != nil {
+		err = f.cache.close()
+	}
+	return errors.Join(err, f.store.Close())
 }
 
 // OpenFile implements shard.FS. What is in a bucket opens for reading only.
@@ -131,6 +149,9 @@ func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
 	v, err := f.find(name)
 	if err != nil {
 		return nil, err
+	}
+	if f.cache == nil {
+		return &straight{fs: f, v: v}, nil
 	}
 	return &file{f, v}, nil
 }
@@ -327,7 +348,15 @@ func (f *FS) lookAt(uri string, l *look) error {
 
 // fetch reads a stretch of an object into a file.
 func (f *FS) fetch(v *version, from, end int64, write func([]byte) error) error {
-	err := f.store.ReadRange(f.ctx, v.Object, from, end, write)
+	return f.explainRead(v, f.store.ReadRange(f.ctx, v.Object, from, end, write))
+}
+
+// explainRead names the object of an error of reading it, and tells one that was replaced.
+func (f *FS) explainRead(v *version, err error) error {
+	if err == nil {
+		return nil
+	}
+	f.lost(err)
 	var change *remote.ChangedError
 	var own *remote.Error
 	gone := errors.Is(err, fs.ErrNotExist)

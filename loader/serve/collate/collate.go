@@ -1,11 +1,11 @@
-// Package collate makes one padded batch of rows: ids, attention mask, labels, and for packed rows
+// Package collate makes a padded batch of rows: ids, attention mask, labels, and for packed rows
 // position ids and segments.
 //
 // Data flow: package serve reads the values of many rows into the batch at once (Read), divides
 // them into rows (Take) and seals the batch (Seal). Then the feed asks for any run of the elements
 // of any column (Fill), as bytes for the wire. A batch keeps its rows as wide as the shard has
 // them, two or four bytes a token; padding and widening happen only in the writer's buffer. So a
-// batch that waits for a slow client takes a tenth of its size on the wire.
+// batch that waits for a slow client takes about a tenth of its size on the wire.
 //
 // Ownership: a Batch owns its buffers and lends them to Read only. It is reused by Reset and
 // belongs to one goroutine at a time.
@@ -13,7 +13,7 @@
 // Invariants:
 //
 //	I1  every row of a column has the column's Length; the values reshape to (Rows, Length);
-//	I2  Fill of any cuts of a column yields the same bytes as Fill of the whole;
+//	I2  Fill of the parts of a column yields the same bytes as Fill of the whole;
 //	I3  in steady state nothing is allocated;
 //	I4  a sealed batch has no id outside the vocabulary.
 package collate
@@ -24,13 +24,13 @@ import (
 	"math"
 )
 
-// Labels is what the labels column holds.
+// Labels says what the labels column holds.
 type Labels uint8
 
 const (
 	// Causal labels are the ids, Ignored on padding and where the loss mask is false.
 	Causal Labels = iota
-	// Seq2Seq labels are the row's own labels, padded with Ignored to their own longest.
+	// Seq2Seq labels are the row's own labels, padded with Ignored to the longest of the batch.
 	Seq2Seq
 	// NoLabels leaves the column out.
 	NoLabels
@@ -39,38 +39,38 @@ const (
 // Ignored is the label that torch's cross entropy skips.
 const Ignored = -100
 
-// Options configures a batch. The zero value pads with id 0 on the right to the longest row, int64,
-// causal labels.
+// Options configures a batch. The zero value pads on the right with id 0 to the longest row, with
+// int64 elements and causal labels.
 type Options struct {
-	PadID       int32  // id on padding
+	PadID       int32  // id of padding
 	Left        bool   // padding comes before the tokens
 	Multiple    int    // lengths are rounded up to a multiple of it; default 1
-	FixedLength int    // where above 0, every row is padded to this length at least
+	FixedLength int    // if above 0, every row is padded to at least this length
 	Labels      Labels // what LabelIDs holds
 	Narrow      bool   // elements of four bytes instead of eight
 	TokenBytes  int    // width of an id in Buffers: 2 or 4; default 4
 	Vocabulary  int    // ids must be below it; 0 = not checked
 	Packed      bool   // rows come with segments; adds position ids and segments
-	LossMask    bool   // rows may have a loss mask; used by Bytes alone
+	LossMask    bool   // rows may have a loss mask; only Bytes uses it
 	// MaskBorders ignores the causal label of the first token of each segment.
 	MaskBorders bool
 }
 
 // Row identifies a row.
 type Row struct {
-	Source   int32 // number of its dataset in a mix
+	Source   int32 // index of its dataset in a mix
 	Example  int64 // number in its split
 	Position int64 // in the order
 }
 
-// Buffers are columns of rows, the rows back to back, as the shard holds them: little-endian.
+// Buffers are columns of concatenated rows, little-endian as in the shard.
 type Buffers struct {
 	IDs, Labels []byte  // TokenBytes each; labels only for Seq2Seq
 	LossMask    []bool  // one for each id of a row that has a mask; only for Causal
 	Segments    []int32 // Packed: lengths of a row's documents, which sum to the number of its ids
 }
 
-// Counts are the numbers of values of a row.
+// Counts holds the number of values of a row.
 type Counts struct {
 	IDs, Labels, Segments int
 	LossMask              bool // whether the row has a loss mask; without one every token counts
@@ -94,8 +94,8 @@ var ErrSegments = errors.New("segments do not sum to the row's length")
 // ErrTooLarge means that a batch has more elements than Arrow's list offsets can count.
 var ErrTooLarge = errors.New("batch has more than 2^31-1 elements: ask for fewer rows")
 
-// VocabularyError is an id outside the vocabulary. A model would read beyond the end of its
-// embedding.
+// VocabularyError reports an id outside the vocabulary, for which a model would read past the end
+// of its embedding.
 type VocabularyError struct {
 	Source     int32 // of the row, as is Example
 	Example    int64
@@ -104,7 +104,7 @@ type VocabularyError struct {
 }
 
 func (e *VocabularyError) Error() string {
-	return fmt.Sprintf("example %d has the id %d, the vocabulary ends at %d", e.Example, e.ID, e.Vocabulary-1)
+	return fmt.Sprintf("example %d has id %d, and the vocabulary ends at %d", e.Example, e.ID, e.Vocabulary-1)
 }
 
 // Batch is the rows of one batch.
@@ -121,7 +121,7 @@ type Batch struct {
 	longest   int
 	longLabel int
 
-	// Next is the position that follows the step that the batch belongs to.
+	// Next is the position after the batch's step.
 	Next int64
 }
 
@@ -140,7 +140,7 @@ type rowMeta struct {
 // rowOverhead is the memory of a row besides its tokens, in bytes.
 const rowOverhead = 56
 
-// New makes an empty batch.
+// New returns an empty batch.
 func New(o Options) *Batch {
 	b := &Batch{}
 	b.Configure(o)
@@ -167,8 +167,8 @@ func (b *Batch) Reset() {
 	b.taken, b.tokens, b.longest, b.longLabel, b.length, b.labels, b.Next = extent{}, 0, 0, 0, 0, 0, 0
 }
 
-// Read calls read to append the values of the next rows to the batch's own buffers. read must not
-// keep the slices, nor change what they held before.
+// Read calls read to append the values of the next rows to the batch's buffers. read must not keep
+// the slices or change what they already hold.
 func (b *Batch) Read(read func(dst *Buffers) error) error {
 	if err := read(&b.have); err != nil {
 		return err
@@ -190,8 +190,8 @@ func (b *Batch) extent() extent {
 		len(b.have.Segments)}
 }
 
-// Take makes a row of the next values that Read added. It returns ErrSegments for a row that
-// contradicts itself.
+// Take makes a row of the next values that Read added. It returns ErrSegments if the row's segments
+// do not sum to its length.
 func (b *Batch) Take(n Counts, r Row) error {
 	m := rowMeta{
 		example: r.Example, position: r.Position, source: r.Source, length: int32(n.IDs), labels: int32(n.Labels),
@@ -220,7 +220,7 @@ func (b *Batch) Take(n Counts, r Row) error {
 	return nil
 }
 
-// Unclaimed is the number of segments that Read added and Take has not taken yet.
+// Unclaimed returns the number of segments that Read added and Take has not yet taken.
 func (b *Batch) Unclaimed() int { return len(b.have.Segments) - b.taken.segments }
 
 func checkSegments(segments []int32, length int) error {
@@ -237,8 +237,8 @@ func checkSegments(segments []int32, length int) error {
 	return nil
 }
 
-// Seal ends the adding of rows: it sets the lengths of the columns, and returns a *VocabularyError
-// for an id outside the vocabulary.
+// Seal completes the batch: it sets the lengths of the columns, and returns a *VocabularyError for
+// an id outside the vocabulary.
 func (b *Batch) Seal() error {
 	if err := b.checkIDs(); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (b *Batch) Seal() error {
 	return nil
 }
 
-// padded is the length of a column whose longest row has n elements.
+// padded returns the length of a column whose longest row has n elements.
 func (o Options) padded(n int) int {
 	if o.FixedLength > 0 {
 		return max(n, o.FixedLength)
@@ -273,16 +273,16 @@ func (b *Batch) Has(c Column) bool {
 	return c <= AttentionMask
 }
 
-// Rows is the number of rows.
+// Rows returns the number of rows.
 func (b *Batch) Rows() int { return len(b.rows) }
 
-// Tokens is the number of ids before padding.
+// Tokens returns the number of ids before padding.
 func (b *Batch) Tokens() int64 { return b.tokens }
 
-// Width is the number of bytes of an element of a column.
+// Width returns the number of bytes of an element of a column.
 func (b *Batch) Width() int { return b.width }
 
-// Length is the number of elements in each row of a column.
+// Length returns the number of elements in each row of a column.
 func (b *Batch) Length(c Column) int {
 	if c == LabelIDs {
 		return b.labels
@@ -290,19 +290,20 @@ func (b *Batch) Length(c Column) int {
 	return b.length
 }
 
-// RowLength is the number of ids of row i before padding.
+// RowLength returns the number of ids of row i before padding.
 func (b *Batch) RowLength(i int) int32 { return b.rows[i].length }
 
-// Example is the number of row i in its split.
+// Example returns the number of row i in its split.
 func (b *Batch) Example(i int) int64 { return b.rows[i].example }
 
-// Position is the position of row i in the order.
+// Position returns the position of row i in the order.
 func (b *Batch) Position(i int) int64 { return b.rows[i].position }
 
-// SourceOf is the number of row i's dataset in a mix.
+// SourceOf returns the index of row i's dataset in a mix.
 func (b *Batch) SourceOf(i int) int32 { return b.rows[i].source }
 
-// Bytes bounds the memory of a batch of `rows` rows with at most `tokens` tokens in all.
+// Bytes bounds the memory of a batch of the given number of rows with at most the given number of
+// tokens in all.
 func (o Options) Bytes(rows int, tokens int64) int64 {
 	perToken := int64(max(o.TokenBytes, 2))
 	if o.Labels == Seq2Seq {

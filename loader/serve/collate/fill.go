@@ -20,8 +20,8 @@ func (b *Batch) fillRow(dst []byte, c Column, r *rowMeta, col, length int) {
 	if c == LabelIDs && b.opts.Labels == Seq2Seq {
 		have = int(r.labels)
 	}
-	// The row is three runs: padding on the left, tokens, padding on the right; dst shows a part of
-	// them.
+	// The row is three runs: padding on the left, tokens, padding on the right. dst covers a part
+	// of them.
 	begin := 0
 	if b.opts.Left {
 		begin = length - have
@@ -62,7 +62,7 @@ func (b *Batch) fillRow(dst []byte, c Column, r *rowMeta, col, length int) {
 	}
 }
 
-// padding is the value of padding in each column; that of InputIDs is an option.
+// padding holds the padding value of each column; that of InputIDs is an option.
 var padding = [...]int64{LabelIDs: Ignored, PositionIDs: 0, SegmentIDs: 0}
 
 // fill writes v into every element of dst.
@@ -89,11 +89,11 @@ func (b *Batch) fill(dst []byte, v int64) {
 	}
 }
 
-// widen writes the ids of src, as many as dst has elements.
+// widen writes as many ids of src as dst has elements.
 func (b *Batch) widen(dst, src []byte) {
 	switch {
 	case b.opts.TokenBytes == 2 && b.width == 8:
-		// Four ids a load: the hottest loop of the server.
+		// Four ids per load: this is the hottest loop of the server.
 		for len(dst) >= 32 && len(src) >= 8 {
 			v, d := binary.LittleEndian.Uint64(src), dst[:32]
 			binary.LittleEndian.PutUint64(d, v&0xffff)
@@ -128,8 +128,8 @@ func (b *Batch) ignore(dst []byte, lossMask []bool) {
 	}
 }
 
-// ignoreFirst writes Ignored over the first element of each segment. dst begins with the row's
-// element number from.
+// ignoreFirst writes Ignored over the first element of each segment. dst begins at index from of
+// the row.
 func (b *Batch) ignoreFirst(dst []byte, segments []int32, from int) {
 	begin := 0
 	for _, n := range segments {
@@ -150,8 +150,8 @@ func (b *Batch) put(dst []byte, v int64) {
 	}
 }
 
-// fillSegments writes, for the tokens from index `from` on, the index within the document
-// (PositionIDs), or the number of the document in the row, from 1 on (SegmentIDs).
+// fillSegments writes, for the tokens from index from on, their index within the document
+// (PositionIDs) or the number of the document in the row, counted from 1 (SegmentIDs).
 func (b *Batch) fillSegments(dst []byte, c Column, segments []int32, from int) {
 	end := 0
 	for i, n := range segments {

@@ -6,7 +6,8 @@ import (
 	"github.com/dsload/dsload/loader/serve/collate"
 )
 
-// Backend is what a server serves: datasets that can be read as batches. Safe for concurrent use.
+// Backend is what a server serves: datasets that can be read as batches. It must be safe for
+// concurrent use.
 //
 // serve.Reader is the only implementation outside tests. It stays an interface because feed must
 // not import shard: the server speaks the protocol, serve knows the datasets.
@@ -15,15 +16,15 @@ type Backend interface {
 	// the query. A query that the datasets cannot answer is a *RequestError.
 	Open(q Query) (*Plan, error)
 	// Dataset describes the dataset of that name as JSON; "" is the only one, or all of them. The
-	// pieces, joined, are the answer; all callers share them and must not change them.
-	// An unknown name is a *RequestError.
+	// answer is the concatenation of the parts, which all callers share and must not change. An
+	// unknown name is a *RequestError.
 	Dataset(name string) ([][]byte, error)
 	// About describes the datasets for people. The caller owns the answer.
 	About() []About
-	// Seal names the content that is served, in hexadecimal digits. It never changes; every
-	// response carries it.
+	// Seal identifies the content that is served, in hexadecimal. It never changes; every response
+	// carries it.
 	Seal() string
-	// Check reports whether the data are still there to be read, and still those that were opened.
+	// Check returns an error if the data cannot be read any more or are not those that were opened.
 	Check() error
 }
 
@@ -42,13 +43,13 @@ type Progress struct {
 	Rows   map[string]int64 `json:"rows"`   // of each split, that can be served
 }
 
-// Plan is a stream before its first batch: its shape, and the most it may hold.
+// Plan is a stream before its first batch: its shape and its memory at most.
 type Plan struct {
 	Collate     collate.Options
 	Mixed       bool              // batches have the column dataset
 	BatchRows   int               // most rows of a batch
-	BatchTokens int64             // most tokens of a batch before padding, labels apart
-	WindowBytes int64             // what Stream itself holds once it runs
+	BatchTokens int64             // most tokens of a batch before padding, without labels
+	WindowBytes int64             // what Stream itself holds while it runs
 	Metadata    map[string]string // key and value pairs for the schema
 	Stream      Stream
 	// Waits reports whether the next batch may be long in coming, so that what was made should leave
@@ -58,18 +59,18 @@ type Plan struct {
 
 // Stream yields batches. It belongs to one goroutine.
 type Stream interface {
-	// Next fills b, which is empty and configured as the Plan says, and closes it; io.EOF after the
-	// last batch.
+	// Next fills b, which is empty and configured as the Plan says, and seals it. It returns io.EOF
+	// after the last batch.
 	Next(ctx context.Context, b *collate.Batch) error
 	// Close releases what the stream holds.
 	Close()
 }
 
-// About is a dataset as people want to know it.
+// About describes a dataset for people.
 type About struct {
 	Name      string       `json:"name"`
 	Tokenizer string       `json:"tokenizer"`
-	MaxLength int          `json:"max_length"` // at which rows were cut; 0 where that is not known
+	MaxLength int          `json:"max_length"` // at which rows were cut; 0 if unknown
 	Splits    []AboutSplit `json:"splits"`
 }
 
@@ -79,6 +80,7 @@ type AboutSplit struct {
 	Rows    int64  `json:"rows"`
 	Tokens  int64  `json:"tokens"`
 	Longest int64  `json:"longest"` // row, in tokens
-	// Lengths is the histogram of rows by their length: first and last length of a bucket, rows.
+	// Lengths is the histogram of rows by length: first and last length of a bucket, number of
+	// rows.
 	Lengths [][3]int64 `json:"-"`
 }

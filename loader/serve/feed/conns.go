@@ -11,37 +11,36 @@ import (
 )
 
 const (
-	// connBytes is the worst case of a connection that is no stream: goroutine stack, net/http's
-	// buffers, a header of maxHeaderBytes as it is read and parsed, a TLS session, and what the
-	// kernel holds for it.
+	// connBytes is the worst-case memory of a connection that is not a stream: goroutine stack,
+	// net/http's buffers, a header of maxHeaderBytes as read and as parsed, a TLS session, and the
+	// kernel's memory.
 	connBytes = 56 << 10
-	// connsPart is the part of the ledger's bytes for streams that is reserved for connections: one
-	// in connsPart.
+	// One in connsPart of the ledger's free bytes is reserved for connections.
 	connsPart             = 16
 	leastConns, mostConns = 8, 512
 
-	// evictAfter is how long a connection may be quiet before its first request, once others wait
-	// for its slot.
+	// evictAfter is how long a connection may be quiet before its first request while others wait
+	// for a slot.
 	evictAfter = 250 * time.Millisecond
 
-	// smallSendBytes is the send buffer that sockets are given. The kernel doubles it, and its
-	// memory counts in a control group; sendCharge is what it then takes at most. largeSendBytes
-	// and largeSendCharge are likewise for streams that come while memory is plenty.
+	// smallSendBytes is the size of sockets' send buffers. The kernel doubles it, and its memory
+	// counts in a control group: at most sendCharge. largeSendBytes and largeSendCharge are the
+	// same for streams that start while memory is plentiful.
 	smallSendBytes  = 8 << 10
 	sendCharge      = 18 << 10
 	largeSendBytes  = 104 << 10
 	largeSendCharge = 218 << 10
 )
 
-// connPool limits the connections that are no streams: each has a slot, whose memory was
-// reserved when the server was made. A connection that finds no slot free waits, and meanwhile the
-// one that has been quiet for longest loses its own. Safe for concurrent use.
+// connPool limits the connections that are not streams. Each has a slot, whose memory was reserved
+// when the server was made. A connection that finds no free slot waits, and meanwhile the one that
+// has been quiet longest loses its slot. It is safe for concurrent use.
 type connPool struct {
 	size int
 
 	mu      sync.Mutex
 	holding map[*conn]struct{}
-	freed   chan struct{} // one is put in when a slot becomes free
+	freed   chan struct{} // receives a value when a slot becomes free
 	closing context.Context
 	close   context.CancelFunc
 }
@@ -52,7 +51,7 @@ func newConnPool(size int) *connPool {
 	return p
 }
 
-// numConns is the number of connections for a ledger with free bytes left.
+// numConns returns the number of connections for a ledger with the given number of free bytes.
 func numConns(free int64) int {
 	n := min(max(free/connsPart/connBytes, leastConns), mostConns)
 	return int(max(1, min(n, free/2/connBytes)))
@@ -68,7 +67,7 @@ type conn struct {
 	since time.Time // of the state
 }
 
-// enter gives c a slot, once there is one. It reports false where the server ends first.
+// enter waits for a slot for c. It returns false if the server ends first.
 func (p *connPool) enter(c *conn) bool {
 	for {
 		victim, wait := p.tryEnter(c)
@@ -91,8 +90,8 @@ func (p *connPool) enter(c *conn) bool {
 	}
 }
 
-// tryEnter gives c a slot if one is free. Otherwise it returns the connection whose slot c should
-// have, or how long to wait before asking again.
+// tryEnter gives c a slot if one is free. Otherwise it returns the connection that must give up its
+// slot, or how long to wait before trying again.
 func (p *connPool) tryEnter(c *conn) (victim *conn, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +106,7 @@ func (p *connPool) tryEnter(c *conn) (victim *conn, wait time.Duration) {
 		quiet := now.Sub(h.since)
 		switch {
 		case h.state == http.StateActive:
-			continue // its handler has deadlines of its own
+			continue // its handler has deadlines
 		case h.state == http.StateNew && quiet < evictAfter:
 			wait = min(wait, evictAfter-quiet)
 			continue
@@ -119,7 +118,7 @@ func (p *connPool) tryEnter(c *conn) (victim *conn, wait time.Duration) {
 	return victim, wait
 }
 
-// leave frees the slot of c; a second time it does nothing.
+// leave frees the slot of c. A second call does nothing.
 func (p *connPool) leave(c *conn) {
 	p.mu.Lock()
 	_, hasSlot := p.holding[c]
@@ -151,7 +150,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// CloseWrite lets net/http end its side first, so that a client that is still sending gets to read
+// CloseWrite lets net/http close its side first, so that a client that is still sending can read
 // why it was refused.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -160,14 +159,14 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// setSendBuffer sets the kernel's send buffer, where the connection has one.
+// setSendBuffer sets the kernel's send buffer, if the connection has one.
 func (c *conn) setSendBuffer(bytes int) {
 	if b, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
-		_ = b.SetWriteBuffer(bytes) // the connection works with any
+		_ = b.SetWriteBuffer(bytes) // any size works
 	}
 }
 
-// tracked is the conn beneath nc, or nil.
+// tracked returns the conn beneath nc, or nil.
 func tracked(nc net.Conn) *conn {
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn()
@@ -188,7 +187,7 @@ func connOf(r *http.Request) *conn {
 	return c
 }
 
-// poolListener accepts connections for which there is a slot.
+// poolListener accepts connections and waits for a slot for each.
 type poolListener struct {
 	net.Listener
 	pool *connPool

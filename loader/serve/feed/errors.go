@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// ErrInUse means that a live server has the socket.
+// ErrInUse means that a live server uses the socket.
 var ErrInUse = errors.New("another server is listening there")
 
-// RequestError is an error that is sent to the client as it is: a status, what is wrong, and what
-// to do.
+// RequestError is an error that is sent to the client: a status, what is wrong, and what to do.
 type RequestError struct {
 	Status int // HTTP status, 4xx or 5xx
 	Reason string
@@ -20,12 +19,12 @@ type RequestError struct {
 
 func (e *RequestError) Error() string { return e.Reason }
 
-// BadParam means that a parameter of /v1/batches cannot be used.
+// BadParam returns the error for an invalid parameter of /v1/batches.
 func BadParam(param, reason, hint string) error {
 	return &RequestError{http.StatusBadRequest, param + ": " + reason, hint}
 }
 
-// writeError answers with {"error", "hint"}; errors other than RequestError are the server's own,
+// writeError answers with {"error", "hint"}. Errors other than RequestError are internal: status
 // 500.
 func writeError(w http.ResponseWriter, err error) {
 	var re *RequestError
@@ -41,5 +40,5 @@ func writeError(w http.ResponseWriter, err error) {
 	// making the first batch may have taken longer
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
 	w.WriteHeader(re.Status)
-	_, _ = w.Write(append(body, '\n')) // the client may be gone: nothing to do about it
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }

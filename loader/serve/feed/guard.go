@@ -10,14 +10,14 @@ import (
 	"github.com/dsload/dsload/internal/page"
 )
 
-// SealHeader is the header that every response carries: Backend.Seal.
+// SealHeader is the header with Backend.Seal that every response carries.
 const SealHeader = "Dsload-Seal"
 
-// DefaultsHeader is the header that responses carry where Options.Defaults is set.
+// DefaultsHeader is the header that responses carry if Options.Defaults is set.
 const DefaultsHeader = "Dsload-Defaults"
 
-// guard checks what holds for every request: who asks, under which name, the token, and that
-// nothing is uploaded.
+// guard makes the checks that apply to every request: the client, the host name, the token, and
+// that nothing is uploaded.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.metrics.requests.WithLabelValues(pathLabel(r.URL.Path)).Inc()
@@ -44,7 +44,7 @@ func (s *Server) checkRequest(w http.ResponseWriter, r *http.Request) error {
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local != nil && local.Network() == "unix" {
-		return nil // guarded by its mode, and no browser reaches it
+		return nil // its mode protects it, and no browser can reach it
 	}
 	if r.Host == "" {
 		return &RequestError{400, "the request has no Host", "send Host, as every HTTP/1.1 client does"}
@@ -65,8 +65,8 @@ func (s *Server) checkRequest(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// authorized compares the token in constant time: hashes of equal length, so that not even its
-// length shows.
+// authorized compares the token in constant time. It compares hashes, so that not even the token's
+// length leaks.
 func (s *Server) authorized(r *http.Request) bool {
 	if s.opts.Token == "" || r.URL.Path == "/healthz" {
 		return true

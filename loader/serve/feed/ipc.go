@@ -13,12 +13,12 @@ import (
 
 // The metadata of a record batch is a flatbuffer whose shape depends on the schema alone: all
 // batches of a stream differ in a few integers at fixed offsets. So it is laid out once by hand and
-// patched for each batch; arrow-go makes the schema message. A test holds the bytes against
-// arrow-go's reader and pyarrow's verifier.
+// patched for each batch; arrow-go makes the schema message. Tests check the bytes with arrow-go's
+// reader and pyarrow's verifier.
 //
-// Package shard writes flatbuffers by hand too. Its writer is not used here: feed must not know
-// shard, and the one message that could use it, the schema, costs nothing where arrow-go makes it,
-// since the program has arrow-go for its exports.
+// Package shard writes flatbuffers by hand too. Its writer is not used here: feed must not import
+// shard, and only the schema could use it, for which arrow-go costs nothing, since the program
+// already uses it for exports.
 //
 // Layout, offsets from the flatbuffer's beginning (Message.fbs and Schema.fbs of the Arrow format,
 // metadata version V5):
@@ -46,7 +46,7 @@ const (
 // endOfStream is the marker that ends an Arrow stream.
 var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
-// paddedColumns are the names of the list columns.
+// paddedColumns names the list columns.
 var paddedColumns = map[collate.Column]string{
 	collate.InputIDs: "input_ids", collate.AttentionMask: "attention_mask", collate.LabelIDs: "labels",
 	collate.PositionIDs: "position_ids", collate.SegmentIDs: "segments",
@@ -75,7 +75,7 @@ func newEncoder(p *Plan) (*encoder, error) {
 	return e, err
 }
 
-// Schema is the Arrow schema of a plan's batches.
+// Schema returns the Arrow schema of a plan's batches.
 func Schema(p *Plan) *arrow.Schema {
 	element := arrow.DataType(arrow.PrimitiveTypes.Int64)
 	if p.Collate.Narrow {
@@ -108,7 +108,7 @@ func Schema(p *Plan) *arrow.Schema {
 	return arrow.NewSchema(fields, &metadata)
 }
 
-// schemaMessage is the encapsulated schema message as arrow-go writes it.
+// schemaMessage returns the encapsulated schema message as arrow-go writes it.
 func schemaMessage(s *arrow.Schema) ([]byte, error) {
 	var buf bytes.Buffer
 	if err := ipc.NewWriter(&buf, ipc.WithSchema(s)).Close(); err != nil {
@@ -121,7 +121,7 @@ func schemaMessage(s *arrow.Schema) ([]byte, error) {
 	return message, nil
 }
 
-// plainColumns is the number of columns that are not lists.
+// plainColumns returns the number of columns that are not lists.
 func (e *encoder) plainColumns() int {
 	if e.mixed {
 		return 5
@@ -129,7 +129,7 @@ func (e *encoder) plainColumns() int {
 	return 4
 }
 
-// layout makes head, with zeros where each batch differs.
+// layout fills head, with zeros for what differs between batches.
 func (e *encoder) layout() {
 	nodes := 2*len(e.lists) + e.plainColumns()
 	buffers := 4*len(e.lists) + 2*e.plainColumns()

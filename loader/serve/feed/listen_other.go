@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// ListenUnix is not supported on this system: nothing here guards a socket by its mode. Use TCP on
-// the loopback address.
+// ListenUnix is not supported on this system, where a file mode does not protect a socket. Use TCP
+// on the loopback address.
 func ListenUnix(path string) (net.Listener, error) {
 	return nil, errors.New("unix sockets are not supported on this system; listen on 127.0.0.1:PORT")
 }

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// maxSocketPath is the longest path that the address of a unix socket holds on every system.
+// maxSocketPath is the length of the longest path that fits the address of a unix socket on every
+// system.
 const maxSocketPath = 103
 
-// ListenUnix listens on a unix socket of mode 0600. The file that a dead server left is replaced, a
-// live server's never is, and neither is a file that is no socket. A lock beside the socket
-// (PATH.lock) decides between servers that start at the same time; it is gone again when ListenUnix
-// returns, so a server that is killed leaves its socket alone. Closing the listener removes the
-// socket.
+// ListenUnix listens on a unix socket of mode 0600. It replaces the socket of a dead server, but
+// never that of a live one or a file that is not a socket. A lock next to the socket (PATH.lock)
+// decides between servers that start at the same time; it is removed before ListenUnix returns, so
+// a killed server leaves only its socket. Closing the listener removes the socket.
 func ListenUnix(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("listen on %s: the path has %d bytes where a socket's may have %d; use a shorter one, such as one in /tmp", path, len(path), maxSocketPath)
+		return nil, fmt.Errorf("listen on %s: the path is %d bytes long and a socket's may have %d; use a shorter one, such as one in /tmp", path, len(path), maxSocketPath)
 	}
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
@@ -46,21 +46,21 @@ func listenLocked(path string) (net.Listener, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("a file that is no socket lies there; remove it or use another path")
+		return nil, fmt.Errorf("the path is a file that is not a socket; remove it or use another path")
 	default:
 		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
 			conn.Close()
 			return nil, ErrInUse
 		} else if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w (%w)", ErrInUse, err) // a full queue, no permission: somebody is alive
+			return nil, fmt.Errorf("%w (%w)", ErrInUse, err) // a full queue or no permission: a server is alive
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		// Linux gives the file the mode of the socket at the time of bind, so nobody else can ever
-		// connect. Where the system refuses, the chmod below has to do.
+		// On Linux the file gets the socket's mode at bind, so nobody else can ever connect. On
+		// other systems the chmod below must suffice.
 		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
 	}}
 	l, err := config.Listen(context.Background(), "unix", path)
@@ -68,7 +68,7 @@ func listenLocked(path string) (net.Listener, error) {
 		return nil, err
 	}
 	u := &unixListener{UnixListener: l.(*net.UnixListener), path: path}
-	u.SetUnlinkOnClose(false) // by then the path may be another's
+	u.SetUnlinkOnClose(false) // by then the path may belong to another server
 	if u.file, err = os.Lstat(path); err == nil {
 		err = os.Chmod(path, 0o600)
 	}
@@ -86,18 +86,18 @@ type unixListener struct {
 	once sync.Once
 }
 
-// Close removes the socket, if it is still this listener's: somebody may have removed it, and
-// another server begun at the same path.
+// Close removes the socket if it still belongs to this listener: it may have been removed, and
+// another server started at the same path.
 func (l *unixListener) Close() error {
-	l.once.Do(func() { // another server's socket may have the same number later
+	l.once.Do(func() { // another server's socket may later get the same inode number
 		if now, err := os.Lstat(l.path); err == nil && l.file != nil && os.SameFile(now, l.file) {
-			os.Remove(l.path) // while it still listens, so that nobody takes it for a dead server's
+			os.Remove(l.path) // while it still listens, so that nobody mistakes it for a dead server's
 		}
 	})
 	return l.UnixListener.Close()
 }
 
-// fileLock is a file that one process holds; the system frees it when the process dies.
+// fileLock is a file that one process holds locked; the system unlocks it when the process dies.
 type fileLock struct{ f *os.File }
 
 func lockFile(path string) (*fileLock, error) {
@@ -113,8 +113,8 @@ func lockFile(path string) (*fileLock, error) {
 			}
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		// The last holder may have removed the file between our open and our lock: then the lock is
-		// on nothing.
+		// The last holder may have removed the file between our open and our lock; then we locked a
+		// removed file.
 		have, err := f.Stat()
 		if now, statErr := os.Stat(path); err == nil && statErr == nil && os.SameFile(have, now) {
 			return &fileLock{f}, nil
@@ -125,23 +125,23 @@ func lockFile(path string) (*fileLock, error) {
 
 func (l *fileLock) release() {
 	if l.f != nil {
-		os.Remove(l.f.Name()) // before the lock goes, so that nobody locks a name that disappears
+		os.Remove(l.f.Name()) // before unlocking, so that nobody locks a name that disappears
 		l.f.Close()
 		l.f = nil
 	}
 }
 
 const (
-	// tcpReceiveBytes is the receive buffer of connections over TCP: requests are small. The kernel
-	// doubles it, and its memory counts in a control group.
+	// tcpReceiveBytes is the size of the receive buffer of TCP connections: requests are small. The
+	// kernel doubles it, and its memory counts in a control group.
 	tcpReceiveBytes = 16 << 10
-	// tcpBacklog is how many connections may wait to be accepted; what they have sent waits in the
-	// kernel.
+	// tcpBacklog is how many connections may wait to be accepted; the kernel holds what they have
+	// sent.
 	tcpBacklog = 256
 )
 
-// ListenTCP listens on HOST:PORT with bounds on what the kernel holds for connections that nobody
-// has accepted.
+// ListenTCP listens on HOST:PORT and bounds what the kernel holds for connections that have not
+// been accepted.
 func ListenTCP(address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) {
@@ -154,13 +154,13 @@ func ListenTCP(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, withoutAddress(err))
 	}
 	if raw, err := l.(*net.TCPListener).SyscallConn(); err == nil {
-		// in place of the system's own limit, which works as well
+		// if this fails, the system's own limit applies
 		_ = raw.Control(func(fd uintptr) { _ = syscall.Listen(int(fd), tcpBacklog) })
 	}
 	return l, nil
 }
 
-// withoutAddress is err without the operation and the address that the caller names.
+// withoutAddress returns err without the operation and the address, which the caller names.
 func withoutAddress(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {

@@ -17,8 +17,8 @@ import (
 	"github.com/dsload/dsload/loader/internal/resident"
 )
 
-// The figures that the page draws over time. Lanes come last: tokens a second of single trainers,
-// and of all others together.
+// The figures that the page draws over time. The lanes come last: tokens per second of single
+// trainers, and of all others together.
 const (
 	figureTokens = iota
 	figureRows
@@ -28,30 +28,30 @@ const (
 	figureStarved
 	figureBusy
 	figureLanes
-	numLanes   = 5 // besides the others
+	numLanes   = 5 // without the lane of all others
 	numFigures = figureLanes + numLanes + 1
 )
 
 const (
-	// rateSamples is how many samples, a second apart, rates are means of.
+	// rateSamples is the number of samples, a second apart, over which rates are averaged.
 	rateSamples = 5
-	// stalledAfter is the time after which a trainer that takes nothing is called stalled.
+	// stalledAfter is the time after which a trainer that takes nothing counts as stalled.
 	stalledAfter = 15 * time.Second
-	// busyShare is the share of the time that data must wait for a trainer for it to be called busy.
+	// busyShare is the share of time that data must wait for a trainer for it to count as busy.
 	busyShare = 0.5
-	// laneKept is how long the lane of a trainer that left is kept for it.
+	// laneKept is how long the lane of a trainer is kept after it left.
 	laneKept = time.Minute
-	// trackBytes is what is remembered of a stream and its part of the page's state. Each stream
+	// trackBytes is the memory of a stream's track and its part of the page's state. Each stream
 	// leases it.
 	trackBytes = 1 << 10
-	// liveViewerBytes is what a page leases: its connection leaves the pool of those that are no
-	// streams.
+	// liveViewerBytes is what an open page leases: its connection leaves the pool of connections
+	// that are not streams.
 	liveViewerBytes = connBytes + page.ViewerBytes
 	// mostBars is the maximum number of bars of a histogram.
 	mostBars = 48
 )
 
-// live is the page of a server: what it samples, and who looks.
+// live is the page of a server: its samples and its viewers.
 type live struct {
 	server *Server
 	page   *page.Live
@@ -76,18 +76,18 @@ func newLive(s *Server) *live {
 	l.bars = lengthBars(l.about)
 	for i := range l.about {
 		for k := range l.about[i].Splits {
-			l.about[i].Splits[k].Lengths = nil // the bars are all that is shown
+			l.about[i].Splits[k].Lengths = nil // only the bars are shown
 		}
 	}
 	part := budget.Part{Name: "live page", Bytes: page.HistoryBytes(numFigures), Why: "figures of the last two hours"}
 	if err := s.opts.Ledger.Reserve(part); err != nil {
-		panic("feed: " + err.Error()) // a server's least memory has room for it
+		panic("feed: " + err.Error()) // the least memory of a server has room for it
 	}
 	l.page = page.NewLive(page.Figures{Columns: numFigures, Sample: l.sample, State: l.state})
 	return l
 }
 
-// start begins to sample; a second call does nothing.
+// start begins sampling. A second call does nothing.
 func (l *live) start() {
 	l.begin.Do(func() {
 		var ctx context.Context
@@ -110,14 +110,14 @@ func (l *live) stop() {
 	}
 }
 
-// snapshot is what a stream has counted at one moment.
+// snapshot holds a stream's counts at one moment.
 type snapshot struct {
 	at                          time.Time
 	rows, tokens, padded, bytes int64
 	blocked                     time.Duration
 }
 
-// rateWindow is the latest snapshots.
+// rateWindow holds the latest snapshots.
 type rateWindow struct {
 	snaps [rateSamples + 1]snapshot
 	n     int
@@ -128,7 +128,7 @@ func (w *rateWindow) add(s snapshot) {
 	w.n++
 }
 
-// span returns the oldest and the latest snapshot; ok is false where there is one alone.
+// span returns the oldest and the latest snapshot; ok is false if there are fewer than two.
 func (w *rateWindow) span() (from, to snapshot, ok bool) {
 	if w.n < 2 {
 		return from, to, false
@@ -138,7 +138,7 @@ func (w *rateWindow) span() (from, to snapshot, ok bool) {
 	return from, to, to.at.After(from.at)
 }
 
-// clientRates are means of the last seconds. NaN where nothing is known yet.
+// clientRates are averages over the last seconds, NaN if nothing is known yet.
 type clientRates struct{ rows, tokens, padding, blocked float64 }
 
 func (w *rateWindow) rates() clientRates {
@@ -156,18 +156,18 @@ func (w *rateWindow) rates() clientRates {
 	return r
 }
 
-// track is what the sampler remembers of a stream.
+// track is the sampler's state for a stream.
 type track struct {
 	rateWindow
 	lane int
 	seen bool
 }
 
-// lane is one trainer's place among the figures: a stream's, and that of the one that follows it
-// after a reconnect.
+// lane is one trainer's line in the chart: that of a stream and of the stream that follows it after
+// a reconnect.
 type lane struct {
 	name string
-	last time.Time // that it was in use
+	last time.Time // when it was last in use
 }
 
 func laneName(st *stream) string {
@@ -177,7 +177,7 @@ func laneName(st *stream) string {
 	return fmt.Sprintf("client %d", st.id)
 }
 
-// sample is page.Figures.Sample.
+// sample implements page.Figures.Sample.
 func (l *live) sample(now time.Time, values []float32, forget func(int)) {
 	s := l.server
 	total := s.metrics.total()
@@ -230,7 +230,8 @@ func (l *live) sample(now time.Time, values []float32, forget func(int)) {
 	}
 }
 
-// blockedTime is how long the stream's data have waited for its client, this write included.
+// blockedTime returns how long the stream's data have waited for its client, the current write
+// included.
 func (s *stream) blockedTime(now time.Time) time.Duration {
 	blocked := time.Duration(s.stats.blocked.Load())
 	if since := s.stats.blockedSince.Load(); since != 0 {
@@ -253,7 +254,7 @@ func (s *Server) firstStreams() []*stream {
 	return out[:min(len(out), maxClientsShown)]
 }
 
-// track finds what is remembered of a stream, and gives a new one a lane.
+// track returns the track of a stream. A new one gets a lane.
 func (l *live) track(st *stream, now time.Time, forget func(int)) *track {
 	t := l.tracks[st.id]
 	if t == nil {
@@ -267,7 +268,7 @@ func (l *live) track(st *stream, now time.Time, forget func(int)) *track {
 	return t
 }
 
-// laneFor returns the lane of that name, a free one, or -1.
+// laneFor returns the lane of that name, else a free one, else -1.
 func (l *live) laneFor(name string, now time.Time, forget func(int)) int {
 	free := -1
 	for i := range l.lanes {
@@ -287,7 +288,7 @@ func (l *live) laneFor(name string, now time.Time, forget func(int)) int {
 	return free
 }
 
-// liveState is what the page shows besides its charts.
+// liveState is what the page shows apart from its charts.
 type liveState struct {
 	Uptime     float64      `json:"uptime"`
 	Draining   bool         `json:"draining,omitempty"`
@@ -318,12 +319,12 @@ type liveClient struct {
 	RowsRate   *float64 `json:"rows_s"`
 	TokensRate *float64 `json:"tokens_s"`
 	Efficiency *float64 `json:"efficiency"`
-	Lane       int      `json:"lane"`    // -1 for none of its own
+	Lane       int      `json:"lane"`    // -1 if it has none of its own
 	State      string   `json:"state"`   // begins, waits, busy, stalled
-	Waiting    float64  `json:"waiting"` // seconds that it has taken nothing for
+	Waiting    float64  `json:"waiting"` // seconds for which it has taken nothing
 }
 
-// state is page.Figures.State.
+// state implements page.Figures.State.
 func (l *live) state(now time.Time) any {
 	s := l.server
 	total := s.metrics.total()
@@ -391,16 +392,17 @@ func known(x float64) *float64 {
 	return &x
 }
 
-// lengthClasses are classes of lengths, two an octave.
+// lengthClasses is the number of classes of lengths, two per octave.
 const lengthClasses = 2 * 32
 
 // lengthCounts counts batches by the class of their length.
 type lengthCounts [lengthClasses]atomic.Uint32
 
-// lengthTotals are counts of ended streams.
+// lengthTotals counts the batches of ended streams.
 type lengthTotals [lengthClasses]int64
 
-// lengthClass is 0 for 0 and 1, and rises at each power of two and halfway to the next.
+// lengthClass returns the class of a length: 0 for 0 and 1, one more at each power of two and
+// halfway to the next.
 func lengthClass(n int) int {
 	if n < 2 {
 		return 0
@@ -409,7 +411,7 @@ func lengthClass(n int) int {
 	return min(2*octave-1+n>>(octave-1)&1, lengthClasses-1)
 }
 
-// classStart is the least length of a class.
+// classStart returns the least length of a class.
 func classStart(class int) int64 {
 	if class == 0 {
 		return 0
@@ -426,7 +428,7 @@ func (c *lengthCounts) addTo(t *lengthTotals) {
 	}
 }
 
-// servedBars are the batches sent so far by their length, from the first class that has any to the
+// servedBars returns the batches sent so far by length, from the first class that has any to the
 // last.
 func (l *live) servedBars() [][3]int64 {
 	s := l.server
@@ -448,7 +450,7 @@ func (l *live) servedBars() [][3]int64 {
 	return out
 }
 
-// lengthBars joins the histograms of each dataset's first split into bars of equal width.
+// lengthBars merges the histograms of each dataset's first split into bars of equal width.
 func lengthBars(about []About) [][3]int64 {
 	var longest int64
 	for _, a := range about {
@@ -477,7 +479,7 @@ func lengthBars(about []About) [][3]int64 {
 	return out
 }
 
-// niceWidth is the least of 1, 2, 5, 10, … in which n lengths make at most mostBars bars.
+// niceWidth returns the least of 1, 2, 5, 10, … with which n lengths make at most mostBars bars.
 func niceWidth(n int64) int64 {
 	for step := int64(1); ; step *= 10 {
 		for _, k := range []int64{1, 2, 5} {
@@ -496,12 +498,12 @@ func (s *Server) servePageFile(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveLive sends events to a page. Like a stream it leases what it holds and leaves the pool of
-// connections: pages that stay open take no requests' place.
+// serveLive sends events to a page. Like a stream, it leases what it holds and leaves the
+// connection pool, so that open pages do not keep requests out.
 func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) {
 	lease, ok := s.opts.Ledger.TryAcquire(liveViewerBytes)
 	if !ok {
-		writeError(w, &RequestError{503, "memory is taken by the streams that run",
+		writeError(w, &RequestError{503, "the running streams take all memory",
 			"open the page again later, or serve with a larger memory cap"})
 		return
 	}
@@ -509,7 +511,7 @@ func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) {
 	if c := connOf(r); c != nil && r.Method != http.MethodHead {
 		s.conns.leave(c)
 	}
-	w.Header().Set("Connection", "close") // it has no slot that it could come back to
+	w.Header().Set("Connection", "close") // it has no slot to return to
 	if err := s.live.page.ServeEvents(w, r); err != nil {
 		writeError(w, &RequestError{503, err.Error(), "close one of them"})
 	}

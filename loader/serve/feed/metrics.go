@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are what /metrics shows. Streams count for themselves while they run, so that the hot
-// path touches no shared cache line; totals add what ended streams left behind.
+// metrics is what /metrics shows. A stream counts for itself while it runs, so that the hot path
+// touches no shared cache line; totals hold the counts of ended streams.
 type metrics struct {
 	server   *Server
 	registry *prometheus.Registry
@@ -39,7 +39,7 @@ func (t *totals) add(s *streamStats) {
 	}
 }
 
-// efficiency is the part of the padded elements that are tokens, 1 before the first batch.
+// efficiency returns the share of padded elements that are tokens, 1 before the first batch.
 func (t totals) efficiency() float64 {
 	if t.Padded == 0 {
 		return 1
@@ -87,7 +87,7 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-// total counts over all streams, ended and running.
+// total returns the counts of all streams, ended and running.
 func (m *metrics) total() totals {
 	m.server.mu.Lock()
 	defer m.server.mu.Unlock()
@@ -108,7 +108,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
-// pathLabel keeps the label's values few: whatever else is asked for is "other".
+// pathLabel returns the label of a path; unknown paths share the label "other".
 func pathLabel(path string) string {
 	switch path {
 	case "/", "/v1/batches", "/v1/dataset", "/v1/stats", "/v1/live", "/healthz", "/metrics":

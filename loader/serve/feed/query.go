@@ -14,7 +14,7 @@ import (
 )
 
 // Limits of a query. They bound what one request can make the server hold or compute; none of them
-// may change a batch.
+// changes a batch.
 const (
 	MaxBatchRows  = 1 << 16
 	MaxMaxTokens  = 1 << 28
@@ -29,8 +29,8 @@ const (
 	maxQueryBytes  = 8 << 10
 )
 
-// Query is what a client asks of /v1/batches, with defaults filled in. Its words are parsed: later
-// code cannot meet an unknown one.
+// Query is what a client asks of /v1/batches, with defaults filled in. Its words are parsed, so
+// later code never meets an unknown one.
 type Query struct {
 	Split           string
 	BatchSize       int   // rows a batch; under a token budget the most rows
@@ -51,10 +51,10 @@ type Query struct {
 	PackLength      int  // tokens of a packed row; 0 = the build's max-length
 	MaskBorders     bool // borders=mask
 	Balance         Balance
-	Mix             []MixSegment // by position; nil = all datasets by their rows
+	Mix             []MixSegment // by position; nil = all datasets, weighted by rows
 }
 
-// Shuffle is the order of rows within an epoch.
+// Shuffle says how rows are ordered within an epoch.
 type Shuffle uint8
 
 // The values of the parameter shuffle.
@@ -64,8 +64,8 @@ const (
 	ShuffleNone
 )
 
-// Tail is what happens to rows at the end of an epoch that do not make a whole step. A parsed Query
-// never has tailUnset.
+// Tail says what happens to rows at the end of an epoch that do not make a whole step. A parsed
+// Query never has tailUnset.
 type Tail uint8
 
 // The values of the parameter tail.
@@ -76,7 +76,7 @@ const (
 	TailKeep
 )
 
-// Balance is how the rows of a step are dealt to the ranks.
+// Balance says how the rows of a step are dealt to the ranks.
 type Balance uint8
 
 // The values of the parameter balance.
@@ -86,10 +86,10 @@ const (
 	BalanceQuadratic
 )
 
-// Labels is what the labels column holds.
+// Labels says what the labels column holds.
 type Labels uint8
 
-// The values of the parameter labels. LabelsAuto is seq2seq where the dataset has targets, else
+// The values of the parameter labels. LabelsAuto is seq2seq if the dataset has targets, else
 // causal.
 const (
 	LabelsAuto Labels = iota
@@ -98,10 +98,10 @@ const (
 	LabelsNone
 )
 
-// Pack is how rows are packed while serving.
+// Pack says how rows are packed while serving.
 type Pack uint8
 
-// The values of the parameter pack. PackUnset is what the server packs where a request does not say.
+// The values of the parameter pack. PackUnset takes the server's default.
 const (
 	PackUnset Pack = iota
 	PackNone
@@ -121,10 +121,10 @@ var (
 		"none": LabelsNone}
 )
 
-// MixSegment is what a mix is from a row of the order on.
+// MixSegment is the mix from a row of the order on.
 type MixSegment struct {
 	At    int64     // 0 for the first
-	Parts []MixPart // nil = all datasets, by their rows to the power of Temperature
+	Parts []MixPart // nil = all datasets, weighted by rows to the power of Temperature
 	// Temperature is 1 for weights by rows and 0 for equal ones.
 	Temperature float64
 }
@@ -143,7 +143,7 @@ type Parameter struct {
 	Help    string
 }
 
-// Parameters lists the parameters in the order of the documentation.
+// Parameters lists the parameters in documentation order.
 func Parameters() (out []Parameter) {
 	for _, p := range params {
 		out = append(out, p.Parameter)
@@ -156,7 +156,7 @@ type param struct {
 	set func(q *Query, v string) error
 }
 
-// params are the parameters; each sets its part of the query.
+// params lists the parameters; each sets its part of the query.
 var params = []param{
 	{Parameter{"split", "NAME", "train", "which split: train, or val where the build held one out"},
 		func(q *Query, v string) error { q.Split = v; return nil }},
@@ -207,7 +207,7 @@ var params = []param{
 		"temperature:T weighs by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},
 }
 
-// defaults is the query that sets no parameter.
+// defaults is the query without parameters.
 var defaults = func() (q Query) {
 	for _, p := range params {
 		if p.Default == "" {
@@ -240,7 +240,7 @@ func choice[T ~uint8](field func(*Query) *T, words map[string]T) func(*Query, st
 	return func(q *Query, v string) error {
 		value, known := words[v]
 		if !known {
-			return fmt.Errorf("%q is none of %s%s", v, strings.Join(allowed, ", "), didYouMean(v, allowed))
+			return fmt.Errorf("%q is not one of %s%s", v, strings.Join(allowed, ", "), didYouMean(v, allowed))
 		}
 		*field(q) = value
 		return nil
@@ -260,9 +260,9 @@ func flag(field func(*Query) *bool, off, on string) func(*Query, string) error {
 func setSeed(q *Query, v string) error {
 	n, err := strconv.ParseUint(v, 10, 64)
 	if err != nil {
-		signed, signedErr := strconv.ParseInt(v, 10, 64) // trainers use negative seeds too
+		signed, signedErr := strconv.ParseInt(v, 10, 64) // trainers use negative seeds
 		if signedErr != nil {
-			return fmt.Errorf("%q is not a whole number of 64 bits", v)
+			return fmt.Errorf("%q is not a 64-bit integer", v)
 		}
 		n = uint64(signed)
 	}
@@ -270,7 +270,7 @@ func setSeed(q *Query, v string) error {
 	return nil
 }
 
-// setMix parses NAME=W,… or temperature:T, and after each semicolon at=ROW: and the same.
+// setMix parses NAME=W,… or temperature:T, and after each semicolon at=ROW: followed by the same.
 func setMix(q *Query, v string) error {
 	for i, text := range strings.Split(v, ";") {
 		if i == maxMixSegments {
@@ -324,8 +324,8 @@ func (s *MixSegment) parse(text string) error {
 	return nil
 }
 
-// ParseQuery reads the raw query of a request. Unknown and repeated parameters are errors: a typing
-// mistake must not train a model on something else.
+// ParseQuery reads the raw query of a request. Unknown and repeated parameters are errors: a typo
+// must not train a model on something else.
 func ParseQuery(raw string) (Query, error) {
 	q := defaults
 	if len(raw) > maxQueryBytes {
@@ -339,7 +339,7 @@ func ParseQuery(raw string) (Query, error) {
 	if values.Has("max_tokens") {
 		q.BatchSize = MaxBatchRows // the budget is the limit, unless batch_size sets another
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) { // the same mistake gives the same answer every time
+	for _, name := range slices.Sorted(maps.Keys(values)) { // in a fixed order, so that the same mistake gives the same answer
 		i := slices.IndexFunc(params, func(p param) bool { return p.Name == name })
 		if i < 0 {
 			return q, BadParam(name, "no such parameter"+didYouMean(name, paramNames()),
@@ -355,8 +355,8 @@ func ParseQuery(raw string) (Query, error) {
 	return q.completed()
 }
 
-// completed fills in the defaults that depend on other parameters, and checks what takes two to be
-// wrong.
+// completed fills in the defaults that depend on other parameters, and checks parameters against
+// each other.
 func (q Query) completed() (Query, error) {
 	if q.MaxTokens > 0 {
 		q.BatchSize = int(min(int64(q.BatchSize), q.MaxTokens))
@@ -381,10 +381,10 @@ func paramNames() (names []string) {
 	return names
 }
 
-// maxWordBytes is the longest word that is compared with others.
+// maxWordBytes is the length of the longest word that is compared with others.
 const maxWordBytes = 64
 
-// didYouMean names the word that was probably meant, if one is near.
+// didYouMean suggests the known word nearest to given, if one is near.
 func didYouMean(given string, known []string) string {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	best, bestDistance := "", 3

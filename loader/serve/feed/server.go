@@ -27,13 +27,13 @@ import (
 // Options configures a server. None of them changes a batch.
 type Options struct {
 	Backend Backend
-	// Defaults are the parameters, as a query, that the Backend gives to requests that do not name
-	// pack; "" for none.
+	// Defaults holds, as a query, the parameters that the Backend applies to requests without pack;
+	// "" for none.
 	Defaults string
-	Ledger   *budget.Ledger // bytes for streams; the process's other needs are reserved in it before
+	Ledger   *budget.Ledger // bytes for streams; the process's other needs are already reserved in it
 	Log      *slog.Logger   // default: slog.Default
 
-	// Token, where set, must come with every request over TCP but GET /healthz: as a bearer token
+	// Token, if set, must come with every request over TCP except GET /healthz, as a bearer token
 	// or a Basic password.
 	Token string
 	// WriteTimeout ends a stream whose client reads nothing for this long. Trainers pause to
@@ -45,12 +45,12 @@ type Options struct {
 	AdmitWait time.Duration
 	// MaxStreams is the maximum number of concurrent streams. Default 1024.
 	MaxStreams int
-	// CutWait bounds how long Shutdown waits for streams that it cut: a read of one may never
+	// CutWait bounds how long Shutdown waits for streams that it cut, since a read may never
 	// return. Default 2 seconds.
 	CutWait time.Duration
 }
 
-// Defaults returns the options that a zero Options stands for; Backend and Ledger have none.
+// Defaults returns the default options; Backend and Ledger have none.
 func Defaults() Options {
 	return Options{
 		Log: slog.Default(), WriteTimeout: 30 * time.Minute, IdleTimeout: 2 * time.Minute,
@@ -67,10 +67,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// errDraining ends streams that are still running when the time to drain is over.
+// errDraining ends streams that still run when the time to drain is over.
 var errDraining = errors.New("server is shutting down")
 
-// Server serves one Backend on any number of listeners. Safe for concurrent use.
+// Server serves one Backend on any number of listeners. It is safe for concurrent use.
 type Server struct {
 	opts      Options
 	http      *http.Server
@@ -90,7 +90,7 @@ type Server struct {
 	running sync.WaitGroup
 }
 
-// NewServer makes a server; it listens to nothing yet.
+// NewServer returns a server that does not listen yet.
 func NewServer(o Options) *Server {
 	s := &Server{opts: o.withDefaults(), started: time.Now(), streams: map[uint64]*stream{}}
 	s.tokenHash = sha256.Sum256([]byte(s.opts.Token))
@@ -102,7 +102,7 @@ func NewServer(o Options) *Server {
 	part := budget.Part{Name: "connections", Bytes: int64(s.conns.size) * connBytes,
 		Why: "requests that are no streams, their headers, TLS sessions"}
 	if err := ledger.Reserve(part); err != nil {
-		panic("feed: " + err.Error()) // numConns takes half of what is left at most
+		panic("feed: " + err.Error()) // numConns takes at most half of the free bytes
 	}
 	s.live = newLive(s)
 	s.fixed = ledger.Used()
@@ -133,7 +133,7 @@ func NewServer(o Options) *Server {
 	return s
 }
 
-// serveUnknown refuses what is not served.
+// serveUnknown refuses unknown paths and methods.
 func serveUnknown(w http.ResponseWriter, r *http.Request) {
 	const known = "GET /v1/batches, /v1/dataset, /v1/stats, /v1/live, /healthz, /metrics, /"
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -144,14 +144,14 @@ func serveUnknown(w http.ResponseWriter, r *http.Request) {
 	writeError(w, &RequestError{404, "nothing is served at this path", known})
 }
 
-// The limits of requests and of answers that are no streams.
+// The limits of requests, and of answers that are not streams.
 const (
 	maxHeaderBytes = 8 << 10 // net/http reads 4 KiB more before it refuses
 	headerTimeout  = 10 * time.Second
 	answerTimeout  = 30 * time.Second
 )
 
-// Serve answers on l until Shutdown; it closes l. Errors are those of l.
+// Serve serves on l until Shutdown and closes l. Errors are those of l.
 func (s *Server) Serve(l net.Listener) error { return s.serve(l, &poolListener{l, s.conns}) }
 
 // ServeTLS is Serve over TLS.
@@ -168,14 +168,14 @@ func (s *Server) serve(l, pooled net.Listener) error {
 	return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 }
 
-// Shutdown stops listening, lets streams end until ctx does, and cuts the rest, whose clients then
-// see an error. It returns how many it cut, and how many of those have not ended within CutWait:
-// their reads are stuck in the file system.
+// Shutdown stops listening, waits for streams until ctx ends, and cuts the rest, whose clients then
+// see an error. It returns how many it cut, and how many of those did not end within CutWait
+// because their reads are stuck in the file system.
 func (s *Server) Shutdown(ctx context.Context) (cut, stuck int) {
 	s.draining.Store(true)
 	s.live.stop()
 	s.conns.close()
-	_ = s.http.Shutdown(ctx) // its error is ctx's: connections that do not end are closed below
+	_ = s.http.Shutdown(ctx) // its error is ctx's: the remaining connections are closed below
 	done := make(chan struct{})
 	go func() {
 		s.running.Wait()
@@ -229,7 +229,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context())) // net/http's own ends with the hijack
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context())) // net/http's context ends with the hijack
 	st := &stream{query: query, raw: r.URL.RawQuery, from: r.RemoteAddr, plan: plan, since: time.Now(), cancel: cancel}
 	st.epoch, _ = strconv.ParseInt(plan.Metadata["dsload.rows"], 10, 64)
 	if err := s.register(st); err != nil {
@@ -265,8 +265,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// A goroutine of its own: that of net/http keeps its buffers and the request for as long as the
-	// handler runs.
+	// Use another goroutine: net/http's keeps its buffers and the request while the handler runs.
 	taken = true
 	go s.run(ctx, st, conn, first, firstErr)
 	return nil
@@ -289,8 +288,7 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, q *Query) error {
 	return control.SetWriteDeadline(time.Now().Add(answerTimeout))
 }
 
-// admit leases what the stream may hold; from then on its slot in the connection pool is free for
-// another connection.
+// admit leases what the stream may hold, and frees its slot in the connection pool.
 func (s *Server) admit(r *http.Request, st *stream) error {
 	if err := st.acquire(r.Context(), s.opts.Ledger, s.fixed, s.opts.AdmitWait, s.waiting); err != nil {
 		return err
@@ -311,7 +309,7 @@ func (s *Server) run(ctx context.Context, st *stream, conn net.Conn, first *coll
 	defer st.cancel(nil)
 	defer conn.Close()
 	defer func() {
-		if broken := recover(); broken != nil { // one stream's, as net/http has it: the others go on
+		if broken := recover(); broken != nil { // a panic ends one stream, as in net/http; the others continue
 			s.opts.Log.Error("stream cut: the server has a fault", "stream", st.id, "query", st.raw, "panic",
 				broken, "stack", string(debug.Stack()))
 		}
@@ -329,8 +327,8 @@ func (s *Server) run(ctx context.Context, st *stream, conn net.Conn, first *coll
 
 const contentType = "application/vnd.apache.arrow.stream"
 
-// responseHead is the head of every stream. The connection closes after it, so that nothing but the
-// body's own end can look like one.
+// responseHead returns the head of every stream. The connection closes after the stream, so that
+// only the body's own end marker looks like one.
 func responseHead(seal string) []byte {
 	return []byte("HTTP/1.1 200 OK\r\nContent-Type: " + contentType +
 		"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nCache-Control: no-store" +
@@ -353,7 +351,7 @@ func (s *Server) finish(st *stream, err error, ctx context.Context) {
 		log.Warn("stream cut: the server is shutting down")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.metrics.ended.WithLabelValues("timeout").Inc()
-		log.Warn("stream cut: the client took nothing for too long", "timeout", s.opts.WriteTimeout)
+		log.Warn("stream cut: the client read nothing for too long", "timeout", s.opts.WriteTimeout)
 	case errors.As(err, new(*RequestError)):
 		s.metrics.ended.WithLabelValues("failed").Inc()
 		log.Error("stream cut", "error", err)
@@ -366,7 +364,7 @@ func (s *Server) finish(st *stream, err error, ctx context.Context) {
 	}
 }
 
-// isGone reports whether an error is of a connection whose other side went away.
+// isGone reports whether an error means that the client went away.
 func isGone(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, io.ErrClosedPipe)

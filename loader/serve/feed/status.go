@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/loader/internal/resident"
 )
 
-// clientStatus is one running stream as /v1/stats shows it.
+// clientStatus is a running stream in /v1/stats.
 type clientStatus struct {
 	ID         uint64  `json:"id"`
 	From       string  `json:"from"`
@@ -18,13 +18,12 @@ type clientStatus struct {
 	Seconds    float64 `json:"seconds"`
 	Next       int64   `json:"next"` // the position after the last batch
 	LeaseBytes int64   `json:"lease_bytes"`
-	// WaitingSeconds is how long the client has been letting the server wait, 0 where it takes what
-	// it gets.
+	// WaitingSeconds is how long the server has been waiting for the client, 0 if it is not.
 	WaitingSeconds float64 `json:"waiting_seconds"`
 	totals
 }
 
-// stats is /v1/stats: what the dashboard shows.
+// stats is the answer of /v1/stats, which the dashboard shows.
 type stats struct {
 	UptimeSeconds float64        `json:"uptime_seconds"`
 	Draining      bool           `json:"draining"`
@@ -32,7 +31,7 @@ type stats struct {
 	MemoryUsed    int64          `json:"memory_leased_bytes"`
 	MemoryPeak    int64          `json:"memory_leased_peak_bytes"`
 	MemoryCap     int64          `json:"memory_cap_bytes"`
-	Resident      int64          `json:"resident_bytes"` // 0 where the system does not say
+	Resident      int64          `json:"resident_bytes"` // 0 if unknown
 	Efficiency    float64        `json:"padding_efficiency"`
 	Clients       []clientStatus `json:"clients"` // the longest running first, at most maxClientsShown
 	totals
@@ -41,7 +40,7 @@ type stats struct {
 // maxClientsShown bounds the answer of /v1/stats.
 const maxClientsShown = 256
 
-// maxQueryShown is how much of a query it shows, in bytes.
+// maxQueryShown is how much of a query /v1/stats shows, in bytes.
 const maxQueryShown = 512
 
 func (s *Server) stats() stats {
@@ -74,7 +73,7 @@ func (s *Server) serveStats(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, s.stats())
 }
 
-// serveHealth answers 200 only while new streams can be served from data that are there.
+// serveHealth answers 200 only while new streams can be served and the data can be read.
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if s.draining.Load() {
 		writeError(w, &RequestError{503, "the server is shutting down", "connect again when it is back"})
@@ -98,11 +97,11 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }
 
-// manifestPiece is what a client must take of a manifest within answerTimeout.
+// manifestPiece is how much of a manifest a client must read within answerTimeout, in bytes.
 const manifestPiece = 64 << 10
 
-// serveDataset sends a manifest from memory that all clients share. At most half as many as there
-// are connections are answered at once.
+// serveDataset sends a manifest from memory that all clients share. It answers at most half as many
+// clients at once as there are connections.
 func (s *Server) serveDataset(w http.ResponseWriter, r *http.Request) {
 	if unfinished, ok := s.opts.Backend.(Unfinished); ok && r.URL.Query().Get("wait") == "0" {
 		if progress := unfinished.Progress(); progress != nil {
@@ -125,7 +124,7 @@ func (s *Server) serveDataset(w http.ResponseWriter, r *http.Request) {
 	case s.answering <- struct{}{}:
 		defer func() { <-s.answering }()
 	case <-timer.C:
-		writeError(w, &RequestError{503, "too many clients are reading manifests, and slowly", "ask again later"})
+		writeError(w, &RequestError{503, "too many clients are reading manifests slowly", "ask again later"})
 		return
 	case <-r.Context().Done():
 		return
@@ -144,7 +143,7 @@ func (s *Server) serveDataset(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			if _, err := w.Write(p[:n]); err != nil {
-				return // the client is gone, or takes nothing
+				return // the client is gone or reads nothing
 			}
 			p = p[n:]
 		}

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// streamOverhead is the memory of a stream besides what its plan has: goroutine stack, the
-	// plan's own objects, the encoder, and sendCharge in the kernel.
+	// streamOverhead is the memory of a stream apart from its batches and window: goroutine stack,
+	// the plan's objects, the encoder, and sendCharge in the kernel.
 	streamOverhead = 18<<10 + trackBytes + sendCharge
-	// smallPiece is the piece that every stream gets, largePiece the one of streams that come while
-	// memory is plenty.
+	// smallPiece is the size of every stream's piece, largePiece that of streams that start while
+	// memory is plentiful.
 	smallPiece = 8 << 10
 	largePiece = 128 << 10
-	// comfortPart: extras are leased while streams have taken less than one comfortPart-th of what
-	// the ledger has for them; the rest stays for streams to come.
+	// Extras are leased while streams have taken less than one in comfortPart of the ledger's bytes
+	// for them; the rest is for later streams.
 	comfortPart = 8
-	// mostAhead is how many batches a stream works ahead at most, aheadBytes what they may lease
-	// together.
+	// mostAhead is the maximum number of batches that a stream makes ahead, aheadBytes what they
+	// may lease together.
 	mostAhead  = 4
 	aheadBytes = 1 << 20
 )
@@ -34,33 +34,33 @@ const (
 type stream struct {
 	id    uint64
 	query Query
-	raw   string // the query as it came
+	raw   string // the query as received
 	from  string
 	plan  *Plan
 	enc   *encoder
 	since time.Time
 
-	lease  *budget.Lease // everything the stream must have to go on
-	extra  *budget.Lease // a larger piece and batches ahead; nil where memory is short
+	lease  *budget.Lease // everything the stream needs to continue
+	extra  *budget.Lease // a larger piece and batches ahead; nil if memory is short
 	piece  int
-	ahead  int          // batches made ahead by a goroutine of their own; 0 = the connection's goroutine makes them
+	ahead  int          // batches that another goroutine makes ahead; 0 = the connection's goroutine makes them
 	leased atomic.Int64 // bytes of both leases, for the dashboard
 
 	cancel context.CancelCauseFunc
 	stats  streamStats
-	epoch  int64 // rows of an epoch, 0 where the plan does not say
+	epoch  int64 // rows of an epoch, 0 if the plan does not say
 }
 
 // streamStats are read by the dashboard while the stream runs.
 type streamStats struct {
 	batches, rows, tokens, padded, bytes atomic.Int64
 	next                                 atomic.Int64
-	blockedSince                         atomic.Int64 // Unix nanoseconds, 0 while the client takes what it gets
+	blockedSince                         atomic.Int64 // Unix nanoseconds, 0 while no write waits for the client
 	blocked                              atomic.Int64 // nanoseconds that writes waited for the client
 	lengths                              lengthCounts // batches by their padded length
 }
 
-// wireBytes is the size of a padded batch at its worst.
+// wireBytes returns the size of the largest padded batch in bytes.
 func (p *Plan) wireBytes() int64 {
 	width := int64(8)
 	if p.Collate.Narrow {
@@ -73,9 +73,9 @@ func (p *Plan) wireBytes() int64 {
 	return p.BatchTokens*width*lists + int64(p.BatchRows)*36
 }
 
-// acquire leases the stream's memory from the ledger, of which fixed bytes are never free, waiting
-// up to admitWait for others to release theirs. As many requests may wait as the channel waiting
-// has room for.
+// acquire leases the stream's memory from the ledger, of which fixed bytes are never free. It waits
+// up to admitWait for others to release theirs. The capacity of the channel waiting limits how many
+// requests wait.
 func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64, admitWait time.Duration,
 	waiting chan struct{}) error {
 	batch := s.plan.Collate.Bytes(s.plan.BatchRows, s.plan.BatchTokens)
@@ -84,11 +84,11 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 	var tooLarge *budget.TooLargeError
 	switch {
 	case errors.As(err, &tooLarge):
-		return &RequestError{503, fmt.Sprintf("this stream needs %d bytes where the memory cap leaves %d", least,
+		return &RequestError{503, fmt.Sprintf("this stream needs %d bytes and the memory cap leaves %d", least,
 			tooLarge.Limit),
 			"ask for a smaller batch_size, max_tokens, bucket or max_length, or serve with a larger memory cap"}
 	case err != nil && ctx.Err() == nil:
-		return &RequestError{503, "memory is taken by the streams that run",
+		return &RequestError{503, "the running streams take all memory",
 			"ask again later, for a smaller batch_size, or serve with a larger memory cap"}
 	case err != nil:
 		return err
@@ -97,8 +97,8 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 	s.leased.Store(least)
 	more := int64(largePiece - smallPiece + largeSendCharge - sendCharge)
 	if s.plan.wireBytes() > largePiece {
-		// Large batches outgrow the socket's own buffer, so only a goroutine that works ahead keeps
-		// both sides busy.
+		// Large batches exceed the socket's buffer, so only a goroutine that works ahead keeps both
+		// sides busy.
 		s.ahead = int(min(mostAhead, aheadBytes/max(batch, 1)))
 		more += int64(s.ahead) * batch
 	}
@@ -113,7 +113,7 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 	return nil
 }
 
-// leaseOrWait leases n bytes, waiting for them if there is room among those who wait.
+// leaseOrWait leases n bytes. It waits for them unless too many others wait.
 func leaseOrWait(ctx context.Context, ledger *budget.Ledger, n int64, admitWait time.Duration,
 	waiting chan struct{}) (*budget.Lease, error) {
 	if lease, ok := ledger.TryAcquire(n); ok {
@@ -145,8 +145,8 @@ func (s *stream) next(ctx context.Context, b *collate.Batch) error {
 	return s.plan.Stream.Next(ctx, b)
 }
 
-// run writes all batches, the first of which is made already (err is the error of making it). It
-// returns nil where the stream came to its end.
+// run writes all batches. The first one is already made; err is the error of making it. It returns
+// nil at the end of the stream.
 func (s *stream) run(ctx context.Context, w *writer, first *collate.Batch, err error) error {
 	if s.ahead > 0 && err == nil {
 		return s.runAhead(ctx, w, first)
@@ -156,7 +156,7 @@ func (s *stream) run(ctx context.Context, w *writer, first *collate.Batch, err e
 			return w.end()
 		}
 		if err != nil {
-			_ = w.flush() // what was whole before the fault still arrives; the fault is what matters
+			_ = w.flush() // batches before the fault still arrive; the fault is the error to report
 			return err
 		}
 		if err := s.write(w, first); err != nil {
@@ -181,8 +181,8 @@ type made struct {
 	err error
 }
 
-// runAhead is run with a goroutine that makes up to s.ahead batches while the writer waits for the
-// client.
+// runAhead is run with another goroutine that makes up to s.ahead batches while the writer waits
+// for the client.
 func (s *stream) runAhead(ctx context.Context, w *writer, first *collate.Batch) error {
 	ctx, stop := context.WithCancel(ctx)
 	free, ready := make(chan *collate.Batch, s.ahead+1), make(chan made, s.ahead+1)
@@ -254,11 +254,11 @@ func (s *stream) write(w *writer, b *collate.Batch) error {
 	return err
 }
 
-// leastBlocked is the time above which a write counts as one that waited for the client: copying
-// a piece to the kernel takes less.
+// leastBlocked is the time from which a write counts as blocked by the client: copying a piece to
+// the kernel takes less.
 const leastBlocked = 300 * time.Microsecond
 
-// deadlineConn gives each write its own deadline, and shows since when a write has been waiting.
+// deadlineConn gives each write its own deadline, and records since when a write has been waiting.
 type deadlineConn struct {
 	net.Conn
 	timeout time.Duration

@@ -8,25 +8,25 @@ import (
 	"github.com/dsload/dsload/loader/serve/collate"
 )
 
-// writer makes the body of a response in one piece of memory that is written when it is full. A
-// padded batch larger than the piece never exists as a whole; several small batches leave in one
-// write. The first error sticks.
+// writer makes the body of a response in one piece of memory, which it writes when full. A padded
+// batch larger than the piece never exists as a whole; several small batches leave in one write.
+// After the first error it does nothing.
 type writer struct {
 	out   io.Writer
 	enc   *encoder
-	piece []byte // len: bytes that wait; cap: fixed
+	piece []byte // len: bytes not yet written; cap: fixed
 	bytes int64  // written to out
 	err   error
 }
 
-// minPiece is the smallest piece that holds any single thing that take is asked for.
+// minPiece is the smallest piece that any single call of take fits.
 const minPiece = 4 << 10
 
 func newWriter(out io.Writer, enc *encoder, pieceBytes int) *writer {
 	return &writer{out: out, enc: enc, piece: make([]byte, 0, max(pieceBytes, minPiece))}
 }
 
-// flush writes what waits.
+// flush writes the piece.
 func (w *writer) flush() error {
 	if w.err == nil && len(w.piece) > 0 {
 		var n int
@@ -37,7 +37,7 @@ func (w *writer) flush() error {
 	return w.err
 }
 
-// raw appends bytes as they are.
+// raw appends bytes unchanged.
 func (w *writer) raw(p []byte) {
 	for len(p) > 0 {
 		dst := w.take(len(p), 1)
@@ -46,11 +46,11 @@ func (w *writer) raw(p []byte) {
 	}
 }
 
-// take returns room for at least one and at most n elements of `width` bytes, to be filled before
-// the next call.
+// take returns room for at least one and at most n elements, each width bytes, which the caller
+// must fill before the next call.
 func (w *writer) take(n, width int) []byte {
 	if cap(w.piece)-len(w.piece) < width {
-		_ = w.flush() // sticks
+		_ = w.flush() // w keeps the error
 	}
 	used := len(w.piece)
 	n = min(n, (cap(w.piece)-used)/width)
@@ -58,7 +58,7 @@ func (w *writer) take(n, width int) []byte {
 	return w.piece[used:]
 }
 
-// chunk begins an HTTP chunk of n bytes, endChunk ends it.
+// chunk begins an HTTP chunk of n bytes; endChunk ends it.
 func (w *writer) chunk(n int64) {
 	var line [20]byte
 	w.raw(append(strconv.AppendInt(line[:0], n, 16), '\r', '\n'))
@@ -82,7 +82,7 @@ func (w *writer) end() error {
 	return w.flush()
 }
 
-// batch writes a record batch as one chunk. What is left in the piece leaves with the next flush.
+// batch writes a record batch as one chunk. The rest in the piece leaves with the next flush.
 func (w *writer) batch(b *collate.Batch) error {
 	rows := b.Rows()
 	w.chunk(w.enc.prepare(b))
@@ -107,7 +107,8 @@ func (w *writer) batch(b *collate.Batch) error {
 	return w.err
 }
 
-// each writes a buffer of n elements and pads it to the alignment; fill gets runs of it in order.
+// each writes a buffer of n elements and pads it to the alignment. It calls fill for consecutive
+// runs of it.
 func (w *writer) each(n, width int, fill func(dst []byte, from int)) {
 	for from := 0; from < n && w.err == nil; {
 		dst := w.take(n-from, width)

@@ -7,35 +7,37 @@ import (
 	"sort"
 )
 
-// Balance is how the rows of a step are dealt to the ranks.
+// Balance says how the rows of a step are dealt to the ranks.
 type Balance uint8
 
 const (
-	// NoBalance gives each rank the rows that follow those of the rank before.
+	// NoBalance gives each rank the rows that follow those of the previous rank.
 	NoBalance Balance = iota
-	// ByTokens makes rows × longest, what a padded batch costs, alike on all ranks: one gets few long
-	// rows, another many short ones. No batch has more tokens with padding than BatchRows of the
-	// step's longest row would.
+	// ByTokens equalizes rows × longest, the cost of a padded batch, across ranks: one gets few
+	// long rows, another many short ones. No batch has more tokens with padding than BatchRows rows
+	// as long as the step's longest.
 	ByTokens
-	// Quadratic makes the sum of squared lengths, what attention costs, alike on all ranks. Without
-	// a token budget each gets BatchRows rows.
+	// Quadratic equalizes the sum of squared lengths, the cost of attention, across ranks. Without
+	// a token budget each rank gets BatchRows rows.
 	Quadratic
 )
 
 const (
-	// MaxBalanced is the largest step, in rows of all ranks, that is balanced: it is held in memory.
+	// MaxBalanced is the largest step that can be balanced, in rows of all ranks: it is held in
+	// memory.
 	MaxBalanced = 1 << 20
-	// maxSquared is the length from which rows count the same for Quadratic, so that sums fit.
+	// maxSquared is the length from which all rows count the same for Quadratic, so that sums do
+	// not overflow.
 	maxSquared = 1 << 21
-	// evenings is how often the borders between neighbours are moved.
+	// evenings is how often the borders between neighbours are moved at most.
 	evenings = 8
 )
 
-// BalanceBytes is what dealing a step of that many rows holds, for the memory ledger.
+// BalanceBytes returns the memory for balancing a step of that many rows, for the ledger.
 func BalanceBytes(rows int64) int64 { return rows * (2*32 + 4 + 4 + 8 + 2*8) }
 
-// nextBalanced deals the step's rows out by what they cost, and keeps those of its rank. Every rank
-// computes the same.
+// nextBalanced deals the step's rows by cost and keeps those of its rank. Every rank computes the
+// same.
 func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
 	start := s.position
 	if err := s.gather(b, epochEnd); err != nil {
@@ -58,7 +60,7 @@ func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
 	d := dealer{o: &s.opts, groups: min(s.opts.World, n), rankOf: slices.Grow(s.rankOf[:0], n)[:n]}
 	s.rankOf = d.rankOf
 	if s.opts.Rank >= d.groups {
-		return nil // fewer rows are left than there are ranks
+		return nil // fewer rows remain than there are ranks
 	}
 	d.deal(s.whole)
 	turn := int(mix64(uint64(start)) % uint64(d.groups)) // so that no rank always has the longest rows
@@ -70,7 +72,7 @@ func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
 	return nil
 }
 
-// gather fills b with the rows of all ranks, in the order in which they are dealt without balance.
+// gather fills b with the rows of all ranks, in the order without balance.
 func (s *Steps) gather(b *Batch, epochEnd int64) error {
 	if s.opts.MaxTokens == 0 {
 		all := *s
@@ -83,12 +85,12 @@ func (s *Steps) gather(b *Batch, epochEnd int64) error {
 // A dealer divides rows into groups of about equal cost.
 type dealer struct {
 	o      *StepOptions
-	groups int     // at most as many as rows
+	groups int     // at most the number of rows
 	rankOf []int32 // the group of each row
 
-	byLength []int32 // indexes of rows, the longest first, equal lengths in their order
-	length   []int64 // of these
-	squares  []int64 // sum over those before; one more than rows
+	byLength []int32 // indexes of rows, longest first, equal lengths in their order
+	length   []int64 // of the rows in byLength
+	squares  []int64 // prefix sums of squared lengths, one more than rows
 }
 
 func (d *dealer) deal(rows []Item) {
@@ -110,8 +112,9 @@ func (d *dealer) deal(rows []Item) {
 	d.dealRuns()
 }
 
-// dealEqualCounts gives each row, the longest first, to the group with the least so far among those
-// that are not full. All groups get as many rows, the first ones one more where that does not work out.
+// dealEqualCounts gives each row, longest first, to the group with the least sum so far among those
+// that are not full. All groups get equally many rows, the first ones one more if the rows do not
+// divide evenly.
 func (d *dealer) dealEqualCounts() {
 	h := make(groupHeap, d.groups)
 	n := len(d.byLength)
@@ -139,7 +142,7 @@ type groupSum struct {
 	left  int
 }
 
-// groupHeap has the group with the least sum first, of equal ones the first.
+// groupHeap orders groups by sum, then by index.
 type groupHeap []groupSum
 
 func (h groupHeap) Len() int { return len(h) }
@@ -154,7 +157,7 @@ func (h *groupHeap) Pop() any {
 	return last
 }
 
-// cost is that of a group of the rows i to j of byLength.
+// cost returns the cost of a group of rows i to j of byLength.
 func (d *dealer) cost(i, j int) int64 {
 	if d.o.Balance == Quadratic {
 		return d.squares[j] - d.squares[i]
@@ -167,9 +170,9 @@ func (d *dealer) fits(i, j int) bool {
 	return d.o.MaxTokens == 0 || j-i <= d.o.BatchRows && int64(j-i)*d.o.PaddedLength(d.length[i]) <= d.o.MaxTokens
 }
 
-// dealRuns cuts byLength into runs, so that the costliest costs as little as it can, and then moves
-// the borders so that neighbours cost about the same. Any batches that fit their budgets can be put
-// into runs of the same sizes that do, so there always is an answer.
+// dealRuns cuts byLength into runs so that the costliest costs as little as possible, and then
+// moves the borders so that neighbours cost about the same. There is always an answer: batches that
+// fit their budgets can be rearranged into runs of the same sizes that fit too.
 func (d *dealer) dealRuns() {
 	n := len(d.byLength)
 	low, high := int64(0), d.cost(0, 1)+d.cost(0, n)
@@ -197,9 +200,9 @@ func (d *dealer) dealRuns() {
 	}
 }
 
-// lengthen swaps the longest row of a run that costs less than the costliest with a longer one of a
-// run before, as long as it then costs no more. Rows × longest of that run stays what it is, since
-// its own longest row stays.
+// lengthen swaps the longest row of each run with a longer row of an earlier run, if the run then
+// costs no more than the costliest. Rows × longest of the earlier run does not change, since its
+// longest row stays.
 func (d *dealer) lengthen(borders []int) {
 	var most int64
 	for k := range d.groups {
@@ -223,9 +226,9 @@ func (d *dealer) lengthen(borders []int) {
 	}
 }
 
-// runs returns how many runs of at most a cost the rows make, each as long as it can be, and one
-// more than groups where one row costs more. With borders it makes exactly as many runs as groups,
-// which must be enough, and appends where they begin and the end.
+// runs returns how many runs that cost at most limit the rows make, each as long as possible; it
+// returns groups+1 if a single row costs more. With borders it makes exactly as many runs as
+// groups, which must suffice, and appends where they begin and the end.
 func (d *dealer) runs(limit int64, borders *[]int) int {
 	n, runs := len(d.byLength), 0
 	for i := 0; i < n; runs++ {
@@ -235,7 +238,7 @@ func (d *dealer) runs(limit int64, borders *[]int) int {
 		end := n
 		if borders != nil {
 			*borders = append(*borders, i)
-			end = n - (d.groups - 1 - runs) // each run after this needs a row
+			end = n - (d.groups - 1 - runs) // each later run needs a row
 		}
 		i += 1 + sort.Search(end-i-1, func(k int) bool {
 			return d.cost(i, i+k+2) > limit || !d.fits(i, i+k+2)
@@ -247,10 +250,10 @@ func (d *dealer) runs(limit int64, borders *[]int) int {
 	return runs
 }
 
-// border returns the best place for the border b between the runs from a and to c: where the
+// border returns the best border for the runs from a to b and from b to c: the one with which the
 // costlier of both costs least.
 func (d *dealer) border(a, b, c int) int {
-	low, high := a+1, c // places at which both runs fit are neighbours
+	low, high := a+1, c // the borders at which both runs fit are contiguous
 	low += sort.Search(b-low, func(k int) bool { return d.fits(low+k, c) })
 	high = b + 1 + sort.Search(c-b-1, func(k int) bool { return !d.fits(a, b+1+k) })
 	costlier := func(at int) int64 { return max(d.cost(a, at), d.cost(at, c)) }

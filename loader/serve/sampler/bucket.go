@@ -12,10 +12,10 @@ type window struct {
 	keys     []uint64
 }
 
-// WindowBytes is what a window of `bucket` rows holds, for the memory ledger.
+// WindowBytes returns the memory of a window of bucket rows, for the ledger.
 func WindowBytes(bucket int) int64 { return int64(bucket) * (32 + 32 + 4 + 8) }
 
-// seekWindow makes o.window the one that holds position.
+// seekWindow sets o.window to the window that holds position.
 func (o *Order) seekWindow(position int64) error {
 	w := &o.window
 	if w.start >= 0 && position >= w.start && position < w.start+int64(len(w.items)) {
@@ -35,8 +35,8 @@ func (o *Order) seekWindow(position int64) error {
 	if err := o.lengths(w.shuffled, w.lengths); err != nil {
 		return err
 	}
-	// Length in the upper half, index in the lower: integers are sorted once, and equal lengths
-	// keep their order.
+	// A key has the length in its upper half and the index in its lower: sorting integers is fast,
+	// and equal lengths keep their order.
 	w.keys = slices.Grow(w.keys[:0], n)
 	for i, l := range w.lengths {
 		w.keys = append(w.keys, uint64(uint32(l))<<32|uint64(i))

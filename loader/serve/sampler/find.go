@@ -2,9 +2,9 @@ package sampler
 
 import "slices"
 
-// Find returns the positions at which an example comes, from position `from` on and before `end`,
-// ascending, at most limit of them. It is arithmetic: with bucketing it needs the lengths of the
-// windows that hold the positions, else none. Errors are those of the LengthsFunc.
+// Find returns the positions in [from, end) at which an example comes, ascending, at most limit of
+// them. It computes them: with bucketing it needs the lengths of the windows that hold the
+// positions, else none. Errors are those of the LengthsFunc.
 func (o *Order) Find(ref Ref, from, end int64, limit int) (found []int64, err error) {
 	if from >= end || limit < 1 {
 		return nil, nil
@@ -18,7 +18,7 @@ func (o *Order) Find(ref Ref, from, end int64, limit int) (found []int64, err er
 	s := &o.sources[ref.Source]
 	window := int64(-1)
 	for epoch := o.countBefore(int(ref.Source), first) / int64(s.rows); len(found) < limit; epoch++ {
-		p := o.place(int(ref.Source), epoch*int64(s.rows)+s.positionOf(ref.Row, epoch))
+		p := o.rowPosition(int(ref.Source), epoch*int64(s.rows)+s.positionOf(ref.Row, epoch))
 		if p >= last {
 			break
 		}
@@ -53,15 +53,15 @@ func (o *Order) findInWindow(found []int64, ref Ref, start, from, end int64) ([]
 	return found, nil
 }
 
-// windowAt returns where the bucket window of a position begins, and its rows.
+// windowAt returns where the bucket window of a position begins, and its number of rows.
 func (o *Order) windowAt(position int64) (start, rows int64) {
 	epoch, bucket := position/o.rows, int64(o.opts.Bucket)
 	start = epoch*o.rows + position%o.rows/bucket*bucket
 	return start, min(bucket, (epoch+1)*o.rows-start)
 }
 
-// countBefore returns how many rows of a source come before a position, up to those of one window
-// of a mix fewer.
+// countBefore returns at most how many rows of a source come before a position; in a mix it leaves
+// out those in the position's window.
 func (o *Order) countBefore(source int, position int64) int64 {
 	if len(o.sources) == 1 {
 		return position
@@ -69,15 +69,15 @@ func (o *Order) countBefore(source int, position int64) int64 {
 	return o.mix.countBeforeWindow(source, position)
 }
 
-// place returns the position of a source's own row number k.
-func (o *Order) place(source int, k int64) int64 {
+// rowPosition returns the position of a source's own row number k.
+func (o *Order) rowPosition(source int, k int64) int64 {
 	if len(o.sources) == 1 {
 		return k
 	}
-	return o.mix.place(source, k)
+	return o.mix.rowPosition(source, k)
 }
 
-// positionOf returns where in an epoch of the source a row comes: the inverse of at.
+// positionOf returns where a row comes in an epoch of the source. It is the inverse of at.
 func (s *sourceOrder) positionOf(row, epoch int64) int64 {
 	if s.shuffle == None {
 		return row

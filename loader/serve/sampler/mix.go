@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// mixWindow is the number of positions in which every source gets its exact share: a seek computes
-// one window, and weights are kept to 1/1024.
+// mixWindow is the number of positions in which every source gets its exact share. A seek computes
+// one window, and weights are exact to 1/1024.
 const mixWindow = 1024
 
 // Change is a mix that begins at a position.
@@ -16,14 +16,14 @@ type Change struct {
 	Weights []float64 // of each source; 0 leaves it out
 }
 
-// mix deals positions out to sources by weight.
+// mix deals positions to sources by weight.
 type mix struct {
 	seed     uint64
 	rows     int64     // of an epoch
-	segments []segment // what the weights are from a position on; one that is nowhere changed has one
+	segments []segment // the weights from a position on; a mix without changes has one segment
 	changes  bool
 
-	// The window that is in hand, start -1 at first.
+	// The current window; start is -1 at first.
 	start  int64
 	source []uint8
 	before []uint16 // positions of the same source before this one in the window
@@ -62,7 +62,7 @@ func (m *mix) add(from int64, weights []float64) {
 	m.segments = append(m.segments, s)
 }
 
-// count returns the positions of each source in the first n of a piece.
+// count returns the positions of each source among the first n of a piece.
 func (s *segment) count(n int64) []int64 {
 	out := make([]int64, len(s.weights))
 	rest := shares(s.weights, n%mixWindow)
@@ -73,7 +73,7 @@ func (s *segment) count(n int64) []int64 {
 }
 
 // shares divides n positions by weight: rounded down, in a whole window at least 1 for a weight
-// above 0, and what is left to the largest remainders.
+// above 0; the rest goes to the largest remainders.
 func shares(weights []float64, n int64) []int64 {
 	var total float64
 	for _, w := range weights {
@@ -118,7 +118,7 @@ func (m *mix) segmentAt(position int64) int {
 	return sort.Search(len(m.segments), func(i int) bool { return m.segments[i].from > position }) - 1
 }
 
-// end is the position after segment i.
+// end returns the position after segment i.
 func (m *mix) end(i int) int64 {
 	if i+1 < len(m.segments) {
 		return m.segments[i+1].from
@@ -127,8 +127,8 @@ func (m *mix) end(i int) int64 {
 }
 
 // windowOf returns the window that holds a position: its first position, its rows and its segment.
-// Where weights change, windows begin anew at each change and each epoch, and the last before one is
-// shorter.
+// If weights change, windows start again at each change and each epoch, and the last one before may
+// be shorter.
 func (m *mix) windowOf(position int64) (start, rows int64, s *segment) {
 	if !m.changes {
 		return position / mixWindow * mixWindow, mixWindow, &m.segments[0]
@@ -172,7 +172,7 @@ func (m *mix) countBefore(start int64) []int64 {
 	return counts
 }
 
-// at is the source of a position and the position's number among that source's.
+// at returns the source of a position and the index of the position among the source's.
 func (m *mix) at(position int64) (source int, k int64) {
 	m.seek(position)
 	index := position - m.start
@@ -180,7 +180,7 @@ func (m *mix) at(position int64) (source int, k int64) {
 	return source, m.counts[source] + int64(m.before[index])
 }
 
-// seek makes the window that holds a position the one in hand.
+// seek sets the current window to the one that holds a position.
 func (m *mix) seek(position int64) {
 	if m.start >= 0 && position >= m.start && position < m.start+int64(len(m.source)) {
 		return
@@ -219,9 +219,9 @@ func (m *mix) countBeforeWindow(source int, position int64) int64 {
 	return m.countBefore(start)[source]
 }
 
-// place returns the position of a source's row number k, the inverse of at; MaxPosition where none
-// before has it.
-func (m *mix) place(source int, k int64) int64 {
+// rowPosition returns the position of a source's row number k, or MaxPosition if there is none below
+// it. It is the inverse of at.
+func (m *mix) rowPosition(source int, k int64) int64 {
 	w := int64(0)
 	if !m.changes {
 		w = k / m.segments[0].shares[source] * mixWindow
@@ -240,7 +240,7 @@ func (m *mix) place(source int, k int64) int64 {
 	panic("sampler: a window of a mix lacks a row of its share")
 }
 
-// checkChanges returns what is wrong with the changes, "" for nothing.
+// checkChanges returns what is wrong with the changes, "" if nothing is.
 func checkChanges(o *Options) string {
 	last := int64(0)
 	for _, c := range o.Changes {
@@ -257,7 +257,7 @@ func checkChanges(o *Options) string {
 	return ""
 }
 
-// usable reports whether some weight is above 0 and none is below or infinite.
+// usable reports whether some weight is above 0 and none is negative or infinite.
 func usable(weights []float64) bool {
 	return !slices.ContainsFunc(weights, func(w float64) bool { return !(w >= 0) || math.IsInf(w, 0) }) &&
 		slices.ContainsFunc(weights, func(w float64) bool { return w > 0 })

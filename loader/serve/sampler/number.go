@@ -2,13 +2,13 @@ package sampler
 
 import "io"
 
-// The steps of a stream are numbered from 0, at Start. Without a token budget the number of a step
-// and its position follow from each other by arithmetic.
+// The steps of a stream are numbered from 0, at Start. Without a token budget the number and the
+// position of a step follow from each other.
 
-// stepRows is the rows of a whole step.
+// stepRows returns the number of rows of a whole step.
 func (s *Steps) stepRows() int64 { return int64(s.opts.BatchRows) * int64(s.opts.World) }
 
-// stepsOf returns how many steps some rows of an epoch make.
+// stepsOf returns how many steps the given number of rows of an epoch make.
 func (s *Steps) stepsOf(rows int64) int64 {
 	if s.opts.Tail == Drop {
 		return rows / s.stepRows()
@@ -16,8 +16,8 @@ func (s *Steps) stepsOf(rows int64) int64 {
 	return (rows + s.stepRows() - 1) / s.stepRows()
 }
 
-// GoTo goes to step number n, counted from Start; io.EOF where the stream has no such step. Under a
-// token budget it deals every step before: a step ends where lengths say.
+// GoTo goes to step number n, counted from Start. It returns io.EOF if the stream has no such step.
+// Under a token budget it deals all earlier steps, since lengths decide where a step ends.
 func (s *Steps) GoTo(n int64) error {
 	if s.opts.MaxTokens > 0 {
 		return s.walk(n)
@@ -49,7 +49,7 @@ func (s *Steps) walk(n int64) error {
 		if err := s.Deal(&b); err != nil {
 			return err
 		}
-		// Only what is dropped at the end of an epoch has no rows for the first rank.
+		// Only the dropped end of an epoch has no rows for the first rank.
 		if s.opts.Tail != Drop || len(b.Items) > 0 {
 			dealt++
 		}
@@ -60,8 +60,8 @@ func (s *Steps) walk(n int64) error {
 	}
 }
 
-// Number returns the number of the step that a position belongs to and where that step begins; ok
-// is false where the position is before Start, after the end, or left out by Drop, and under a token
+// Number returns the number of the step that a position belongs to, and where that step begins. ok
+// is false if the position is before Start, after the end or dropped, and always under a token
 // budget.
 func (s *Steps) Number(position int64) (n, start int64, ok bool) {
 	if s.opts.MaxTokens > 0 || position < s.opts.Start || position >= s.end {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Shuffle is how the rows of a source are ordered within an epoch.
+// Shuffle says how the rows of a source are ordered within an epoch.
 type Shuffle uint8
 
 const (
@@ -21,9 +21,9 @@ const (
 const (
 	// BlockRows is the number of consecutive rows that Block keeps together.
 	BlockRows = 256
-	// DefaultGroup is the group of Options where none is given.
+	// DefaultGroup is the default of Options.Group.
 	DefaultGroup = 256
-	// MaxBucket is the largest window of length bucketing, in rows: a window is held in memory.
+	// MaxBucket is the largest window of length bucketing in rows: a window is held in memory.
 	MaxBucket = 1 << 20
 	// MaxSources is the largest number of sources in one order.
 	MaxSources = 64
@@ -34,17 +34,17 @@ const (
 // Source is one dataset's split.
 type Source struct {
 	Rows   int64   // examples, at least 1
-	Weight float64 // its part of a mix; ignored where there is one source
+	Weight float64 // its part of a mix; ignored for a single source
 }
 
-// Options defines an order. Every field may change which row comes when.
+// Options defines an order. Every field may change the order of rows.
 type Options struct {
 	Sources []Source
 	Shuffle Shuffle
 	Seed    uint64
 	Bucket  int // window in rows that is sorted by length; 0 = off, at most MaxBucket
-	Group   int // neighbours that stay together when a window is shuffled again; default DefaultGroup
-	// Changes are other weights of the sources from positions on. With any, a weight may be 0.
+	Group   int // rows that stay together when a sorted window is shuffled; default DefaultGroup
+	// Changes sets other weights from given positions on. With any, a weight may be 0.
 	Changes []Change
 }
 
@@ -58,13 +58,13 @@ type Ref struct {
 type Item struct {
 	Ref
 	Position int64 // in the order, counted through all epochs
-	Length   int32 // tokens, or -1 where the order did not need to know
+	Length   int32 // tokens, or -1 if the order did not need it
 }
 
 // LengthsFunc fills lengths[i] with the number of tokens of items[i].
 type LengthsFunc func(items []Item, lengths []int32) error
 
-// OptionError is an option that cannot be used.
+// OptionError is an invalid option.
 type OptionError struct {
 	Option string // as in the feed's parameters
 	Reason string
@@ -72,7 +72,7 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return e.Option + ": " + e.Reason }
 
-// Order maps positions to examples. Not safe for concurrent use.
+// Order maps positions to examples. It is not safe for concurrent use.
 type Order struct {
 	opts    Options
 	rows    int64 // positions an epoch
@@ -82,8 +82,8 @@ type Order struct {
 	window  window
 }
 
-// NewOrder makes the order that o describes. lengths is needed, and called, only for bucketing and
-// token budgets.
+// NewOrder returns the order that o describes. lengths is needed, and called, only for bucketing
+// and token budgets.
 func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 	if o.Group == 0 {
 		o.Group = DefaultGroup
@@ -123,13 +123,13 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 	return order, nil
 }
 
-// Rows is the number of positions in an epoch.
+// Rows returns the number of positions in an epoch.
 func (o *Order) Rows() int64 { return o.rows }
 
 // Bucketed reports whether items come with their lengths.
 func (o *Order) Bucketed() bool { return o.opts.Bucket > 0 }
 
-// Append appends the n items from position on, which may reach over epochs. Errors are those of the
+// Append appends the n items from position on, which may span epochs. Errors are those of the
 // LengthsFunc.
 func (o *Order) Append(dst []Item, position int64, n int) ([]Item, error) {
 	if o.opts.Bucket == 0 {
@@ -151,7 +151,7 @@ func (o *Order) Append(dst []Item, position int64, n int) ([]Item, error) {
 	return dst, nil
 }
 
-// shuffled is the example at a position before bucketing.
+// shuffled returns the example at a position before bucketing.
 func (o *Order) shuffled(position int64) Ref {
 	if len(o.sources) == 1 {
 		return Ref{0, o.sources[0].at(position)}
@@ -167,12 +167,12 @@ type sourceOrder struct {
 	seed    uint64
 	shuffle Shuffle
 
-	epoch int64 // the one that perm belongs to, -1 at first
+	epoch int64 // the epoch of perm, -1 at first
 	perm  permutation
 	short uint64 // Block: index of the block that is shorter than the others, or the number of blocks
 }
 
-// at is the row at the source's own position k.
+// at returns the row at the source's own position k.
 func (s *sourceOrder) at(k int64) int64 {
 	epoch, i := k/int64(s.rows), uint64(k)%s.rows
 	if s.shuffle == None {
@@ -184,8 +184,8 @@ func (s *sourceOrder) at(k int64) int64 {
 	if s.shuffle == Full {
 		return int64(s.perm.at(i))
 	}
-	// The short block is somewhere in the middle: positions after it are shifted by the rows that
-	// it lacks.
+	// The short block may be in the middle: positions after it are shifted by the rows that it
+	// lacks.
 	if s.short < s.perm.n && i >= s.short*BlockRows {
 		lacks := s.perm.n*BlockRows - s.rows
 		if i -= s.short * BlockRows; i < BlockRows-lacks {

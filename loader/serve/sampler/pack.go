@@ -7,45 +7,47 @@ import (
 )
 
 const (
-	// packedRows is how many rows a window of packing fills, by the mean length of the sources.
+	// packedRows is about how many rows a packing window fills, by the mean length of the sources'
+	// rows.
 	packedRows = 256
 	// leastPackWindow and mostPackWindow bound the window in rows of the sources.
 	leastPackWindow = 1 << 12
 	mostPackWindow  = 1 << 17
-	// mostPlaces bounds the rows that a window can have at worst.
-	mostPlaces = 1 << 18
+	// mostNumbers bounds the row numbers of a window.
+	mostNumbers = 1 << 18
 )
 
-// PackOptions fills rows with the rows of an order. Every field may change which row comes when.
+// PackOptions says how to fill rows with the rows of an order. Every field may change the order of
+// rows.
 type PackOptions struct {
 	Policy  pack.Policy
 	Length  int   // tokens of a full row
 	Tokens  int64 // of all sources
 	Longest int64 // tokens of their longest row
-	Joined  bool  // units may span several rows, none of them longer than Length
+	Joined  bool  // units may span several rows; none is longer than Length
 }
 
-// Unit is what is packed as one thing: a row of a source, or several that follow each other.
+// Unit is what is packed as one item: a row of a source, or several consecutive rows.
 type Unit struct {
 	Ref
 	Rows   int32 // rows of the source from Row on
-	Length int32 // tokens; 0 where the row belongs to a unit that begins elsewhere
-	Shard  int32 // Shard and Off are the caller's own: where it found the row
+	Length int32 // tokens; 0 if the row belongs to a unit that begins elsewhere
+	Shard  int32 // Shard and Off are for the caller: where it found the row
 	Off    int64
 }
 
 // UnitsFunc fills units[i] with the unit that begins with items[i].
 type UnitsFunc func(items []Item, units []Unit) error
 
-// Packed is an order of packed rows. Not safe for concurrent use.
+// Packed is an order of packed rows. It is not safe for concurrent use.
 type Packed struct {
-	order  *Order
-	opts   PackOptions
-	units  UnitsFunc
-	packer *pack.Packer
-	window int64 // rows of the sources
-	places int64 // numbers of packed rows for each row of the sources
-	now    packWindow
+	order         *Order
+	opts          PackOptions
+	units         UnitsFunc
+	packer        *pack.Packer
+	window        int64 // rows of the sources
+	numbersPerRow int64 // numbers of packed rows for each row of the sources
+	now           packWindow
 }
 
 // packWindow is one window of the order, packed.
@@ -55,18 +57,18 @@ type packWindow struct {
 	units      []Unit
 	lengths    []int32
 	rows       *pack.Rows
-	perm       permutation // of the rows, where shuffled
+	perm       permutation // of the rows, if shuffled
 	shuffled   bool
 }
 
-// NewPacked makes an order of packed rows.
+// NewPacked returns an order of packed rows.
 func NewPacked(order *Order, o PackOptions, units UnitsFunc) (*Packed, error) {
 	if order.opts.Bucket > 0 {
 		return nil, &OptionError{"bucket", "packed rows have one length, so there is nothing to sort; leave it out"}
 	}
 	p := &Packed{order: order, opts: o, units: units, packer: pack.New(o.Policy, o.Length)}
-	p.places = places(o)
-	if order.rows > MaxPosition/MaxSources/p.places {
+	p.numbersPerRow = numbersPerRow(o)
+	if order.rows > MaxPosition/MaxSources/p.numbersPerRow {
 		return nil, &OptionError{"max_length", fmt.Sprintf("rows of up to %d tokens cannot be cut this small",
 			o.Longest)}
 	}
@@ -75,53 +77,54 @@ func NewPacked(order *Order, o PackOptions, units UnitsFunc) (*Packed, error) {
 	return p, nil
 }
 
-// places is how many packed rows a row of a source can make at most.
-func places(o PackOptions) int64 {
+// numbersPerRow returns how many packed rows a row of a source makes at most.
+func numbersPerRow(o PackOptions) int64 {
 	if o.Policy == pack.BFD {
 		return 1
 	}
 	return max(1, (o.Longest+int64(o.Length)-1)/int64(o.Length))
 }
 
-// windowOf is the window in rows of the sources, a power of two.
+// windowOf returns the size of a window in rows of the sources, a power of two.
 func windowOf(rows int64, o PackOptions) int64 {
 	mean := max(1, o.Tokens/rows)
 	want := (packedRows*int64(o.Length) + mean - 1) / mean
 	window := int64(1)
-	for window < min(max(want, leastPackWindow), mostPackWindow, max(1, mostPlaces/places(o))) {
+	for window < min(max(want, leastPackWindow), mostPackWindow, max(1, mostNumbers/numbersPerRow(o))) {
 		window *= 2
 	}
 	return window
 }
 
-// PackWindow is the window in rows of the sources for an order of the given rows.
+// PackWindow returns the size of a window in rows of the sources for an order of the given number
+// of rows.
 func PackWindow(rows int64, o PackOptions) int64 { return min(windowOf(rows, o), rows) }
 
-// PackBytes is the memory of a Packed whose order has the given rows.
+// PackBytes returns the memory of a Packed whose order has the given number of rows.
 func PackBytes(rows int64, o PackOptions) int64 {
 	window := PackWindow(rows, o)
-	pieces := window * places(o)
+	pieces := window * numbersPerRow(o)
 	if o.Policy == pack.Wrapped {
-		pieces += window // a row ends within a row of the source
+		pieces += window // a packed row may end within a row of the source
 	}
 	const perRow = 32 + 40 + 4 // Item, Unit, length
 	return window*perRow + pack.Bytes(o.Length, pieces)
 }
 
-// Rows is the number of row numbers in an epoch. Not every number has a row: windows leave some
-// out.
-func (p *Packed) Rows() int64 { return p.order.rows * p.places }
+// Rows returns the number of row numbers in an epoch. Not every number has a row: windows skip
+// some.
+func (p *Packed) Rows() int64 { return p.order.rows * p.numbersPerRow }
 
-// seek makes p.now the window that holds the number of a row.
+// seek sets p.now to the window that holds the number of a row.
 func (p *Packed) seek(row int64) error {
 	w := &p.now
 	if w.start >= 0 && row >= w.start && row < w.end {
 		return nil
 	}
 	epoch, i := row/p.Rows(), row%p.Rows()
-	number := i / (p.window * p.places)
+	number := i / (p.window * p.numbersPerRow)
 	n := min(p.window, p.order.rows-number*p.window)
-	start := epoch*p.Rows() + number*p.window*p.places
+	start := epoch*p.Rows() + number*p.window*p.numbersPerRow
 	w.start = -1
 	var err error
 	if w.items, err = p.order.Append(w.items[:0], epoch*p.order.rows+number*p.window, int(n)); err != nil {
@@ -136,15 +139,15 @@ func (p *Packed) seek(row int64) error {
 		w.lengths[i] = w.units[i].Length
 	}
 	w.rows = p.packer.Pack(w.lengths)
-	if int64(w.rows.Len()) > n*p.places {
-		return fmt.Errorf("a window of %d rows makes %d packed ones, more than its %d numbers", n, w.rows.Len(), n*p.places)
+	if int64(w.rows.Len()) > n*p.numbersPerRow {
+		return fmt.Errorf("a window of %d rows makes %d packed rows, more than its %d numbers", n, w.rows.Len(), n*p.numbersPerRow)
 	}
-	// Best fit decreasing puts the longest first.
+	// Best fit decreasing makes the rows with the longest pieces first.
 	w.shuffled = p.order.opts.Shuffle != None && p.opts.Policy != pack.Wrapped && w.rows.Len() > 0
 	if w.shuffled {
 		w.perm = newPermutation(uint64(w.rows.Len()), key(p.order.opts.Seed, purposePack, uint64(epoch), uint64(number)))
 	}
-	w.start, w.end = start, start+n*p.places
+	w.start, w.end = start, start+n*p.numbersPerRow
 	return nil
 }
 

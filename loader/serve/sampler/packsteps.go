@@ -6,14 +6,14 @@ import (
 	"github.com/dsload/dsload/loader/pack"
 )
 
-// PackedRow is a packed row while its window is in hand: Pieces are runs of the tokens of Units.
+// PackedRow is a packed row of the current window: Pieces are runs of the tokens of Units.
 type PackedRow struct {
 	Position int64 // its number in the order
 	Pieces   []pack.Piece
 	Units    []Unit
 }
 
-// Length is the number of tokens.
+// Length returns the number of tokens.
 func (r PackedRow) Length() (n int64) {
 	for _, p := range r.Pieces {
 		n += int64(p.Len)
@@ -21,7 +21,7 @@ func (r PackedRow) Length() (n int64) {
 	return n
 }
 
-// PackedSteps deals the steps of one rank out, in order, as Steps does. Not safe for concurrent
+// PackedSteps deals the steps of one rank in order, as Steps does. It is not safe for concurrent
 // use.
 type PackedSteps struct {
 	packed   *Packed
@@ -32,17 +32,17 @@ type PackedSteps struct {
 	empty    int
 }
 
-// NewPackedSteps makes the stream of batches that o describes.
+// NewPackedSteps returns the stream of batches that o describes.
 func NewPackedSteps(p *Packed, o StepOptions) (*PackedSteps, error) {
 	o.World, o.Multiple = max(o.World, 1), max(o.Multiple, 1)
 	end, err := o.check(p.Rows())
 	return &PackedSteps{packed: p, opts: o, position: o.Start, end: end}, err
 }
 
-// Next calls take with each of this rank's rows of the next step that has any for it, and returns
-// the position that follows the step; io.EOF after the last. Where an epoch's end is left out under
-// Drop, reset is called after some of its rows were taken. Errors besides are those of the
-// UnitsFunc and of take, *TooLongError, and *EmptyEpochError.
+// Next calls take for each of this rank's rows of the next step that has any, and returns the
+// position after the step, or io.EOF after the last. If Drop drops the end of an epoch after some
+// of its rows were taken, Next calls reset. Other errors are those of the UnitsFunc and of take,
+// *TooLongError and *EmptyEpochError.
 func (s *PackedSteps) Next(take func(PackedRow) error, reset func()) (next int64, err error) {
 	rows := s.packed.Rows()
 	for s.position < s.end {
@@ -63,7 +63,7 @@ func (s *PackedSteps) Next(take func(PackedRow) error, reset func()) (next int64
 	return 0, io.EOF
 }
 
-// isEmpty is that of Steps under a token budget: epochs differ.
+// isEmpty is like that of Steps under a token budget: epochs differ.
 func (s *PackedSteps) isEmpty() bool {
 	rows := s.packed.Rows()
 	if s.dealt || s.position%rows != 0 || s.position-s.opts.Start < rows {
@@ -89,7 +89,7 @@ func (s *PackedSteps) step(take func(PackedRow) error, epochEnd int64) (mine int
 			return 0, epochEnd, nil
 		}
 		for s.opts.Tail == Pad && !whole && (n == 0 || s.opts.MaxTokens == 0) {
-			// The epoch's rows again, from the first on. A batch under a budget stays short.
+			// Repeat the epoch's rows from the first on. A batch under a budget stays short.
 			at, wrapped = epochEnd-s.packed.Rows(), true
 			more := 0
 			if more, whole, err = s.batch(taker, &at, epochEnd, s.opts.BatchRows-n); err != nil {
@@ -103,7 +103,7 @@ func (s *PackedSteps) step(take func(PackedRow) error, epochEnd int64) (mine int
 			mine = n
 		}
 		if n == 0 {
-			break // nor is there anything for later ranks
+			break // later ranks get none either
 		}
 	}
 	if wrapped {
@@ -112,9 +112,8 @@ func (s *PackedSteps) step(take func(PackedRow) error, epochEnd int64) (mine int
 	return mine, at, nil
 }
 
-// batch takes the rows of one batch from *at on, as many as the budget of tokens allows and limit
-// at most, and moves *at to the row that follows them. whole is false where the epoch ended the
-// batch.
+// batch takes the rows of one batch from *at on, as many as the token budget allows and at most
+// limit, and moves *at past them. whole is false if the end of the epoch ended the batch.
 func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int64, limit int) (n int, whole bool,
 	err error) {
 	p, w := s.packed, &s.packed.now
@@ -158,7 +157,7 @@ func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int6
 	return n, true, s.skipGap(at, epochEnd)
 }
 
-// skipGap moves *at over numbers that have no row, so that the last step of an epoch ends with it.
+// skipGap moves *at past numbers without a row, so that the last step of an epoch ends with it.
 func (s *PackedSteps) skipGap(at *int64, epochEnd int64) error {
 	p, w := s.packed, &s.packed.now
 	for *at < epochEnd {
@@ -172,7 +171,7 @@ func (s *PackedSteps) skipGap(at *int64, epochEnd int64) error {
 		if !p.opts.Joined {
 			return nil // the first row of the next window
 		}
-		// All rows of a window may belong to units that begin in others.
+		// All rows of a window may belong to units that begin in other windows.
 		if err := p.seek(*at); err != nil {
 			return err
 		}

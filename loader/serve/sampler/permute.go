@@ -14,7 +14,7 @@ func mix64(z uint64) uint64 {
 
 func fold(h, v uint64) uint64 { return mix64((h ^ v) + golden) }
 
-// key folds values into one key; purposes keep keys of different uses apart.
+// key folds values into one key; the purpose among them keeps keys of different uses apart.
 func key(values ...uint64) uint64 {
 	var h uint64
 	for _, v := range values {
@@ -35,12 +35,12 @@ const (
 const (
 	manyRounds = 16 // small domains need more rounds to look uniform
 	fewRounds  = 8
-	fewFrom    = 1 << 20 // rows from which fewRounds do
+	fewFrom    = 1 << 20 // rows from which fewRounds suffice
 )
 
 // permutation is a keyed bijection of [0, n): a Feistel network over a × b cells with additive
 // rounds (Black and Rogaway 2002, "Ciphers with arbitrary finite domains"), a·b < n + a, so that
-// cycle walking repeats with a chance below 1/a.
+// the probability of another cycle walk is below 1/a.
 type permutation struct {
 	n, a, b uint64
 	rounds  int
@@ -60,7 +60,7 @@ func newPermutation(n, k uint64) permutation {
 	return p
 }
 
-// ceilSqrt is the least a with a·a ≥ n; n is at least 1 and below 2^62.
+// ceilSqrt returns the least a with a·a ≥ n, for 1 ≤ n < 2^62.
 func ceilSqrt(n uint64) uint64 {
 	a := uint64(math.Sqrt(float64(n)))
 	for a*a >= n && a > 1 {
@@ -72,7 +72,7 @@ func ceilSqrt(n uint64) uint64 {
 	return a
 }
 
-// at is where i goes; i is below n.
+// at returns where i goes, for i < n.
 func (p *permutation) at(i uint64) uint64 {
 	if p.n <= 1 {
 		return i
@@ -96,7 +96,7 @@ func (p *permutation) at(i uint64) uint64 {
 	}
 }
 
-// inverse undoes at.
+// inverse is the inverse of at.
 func (p *permutation) inverse(i uint64) uint64 {
 	if p.n <= 1 {
 		return i

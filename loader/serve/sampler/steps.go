@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Tail is what happens to the uneven end of an epoch: rows that do not make a whole step. A batch
-// under a token budget is whole where the next row would not have fitted.
+// Tail says what happens to the rows at the end of an epoch that do not make a whole step. A batch
+// under a token budget is whole if the next row did not fit.
 type Tail uint8
 
 const (
-	// Drop leaves them out.
+	// Drop drops them.
 	Drop Tail = iota
 	// Pad fills the step with rows from the beginning of the epoch; their Position marks them.
 	Pad
@@ -19,20 +19,20 @@ const (
 	Keep
 )
 
-// StepOptions deals an order out.
+// StepOptions says how an order is dealt.
 type StepOptions struct {
-	BatchRows   int   // rows a batch, at least 1; under a token budget the most rows a batch may have
+	BatchRows   int   // rows per batch, at least 1; under a token budget the most rows of a batch
 	MaxTokens   int64 // 0 = off; else a batch takes as many rows as keep rows × PaddedLength(longest) ≤ MaxTokens
 	Multiple    int   // the length of a batch is padded to a multiple of it; default 1
-	FixedLength int   // where above 0, every batch has this length
+	FixedLength int   // if above 0, every batch has this length
 	Rank, World int   // this stream's rank among World; default 0 of 1
 	Tail        Tail
 	Balance     Balance
-	Epochs      int64 // epochs in all, counted from position 0; 0 = without end
+	Epochs      int64 // epochs in all, counted from position 0; 0 = endless
 	Start       int64 // position of the first step
 }
 
-// PaddedLength is the length in tokens of a batch whose longest row has n.
+// PaddedLength returns the length in tokens of a batch whose longest row has n.
 func (o StepOptions) PaddedLength(n int64) int64 {
 	if o.FixedLength > 0 {
 		return max(n, int64(o.FixedLength))
@@ -41,7 +41,7 @@ func (o StepOptions) PaddedLength(n int64) int64 {
 	return (n + m - 1) / m * m
 }
 
-// TooLongError is a row that no batch under the token budget could hold.
+// TooLongError reports a row that exceeds the token budget by itself.
 type TooLongError struct {
 	Item      Item
 	MaxTokens int64
@@ -52,8 +52,8 @@ func (e *TooLongError) Error() string {
 		e.Item.Row, e.Item.Length, e.MaxTokens)
 }
 
-// EmptyEpochError is an epoch that has nothing for a rank: its rows make no whole step under Drop,
-// or without an end none of them would ever come.
+// EmptyEpochError reports that epochs have no rows for a rank: under Drop their rows make no whole
+// step, or an endless stream would never yield a row.
 type EmptyEpochError struct {
 	Rows        int64 // of the epoch
 	Rank, World int
@@ -62,7 +62,7 @@ type EmptyEpochError struct {
 
 func (e *EmptyEpochError) Error() string {
 	if e.Tail == Drop {
-		return fmt.Sprintf("the %d rows of an epoch do not make one whole step of %d ranks, and tail=drop leaves the rest out", e.Rows, e.World)
+		return fmt.Sprintf("the %d rows of an epoch do not make one whole step of %d ranks, and tail=drop drops the rest", e.Rows, e.World)
 	}
 	return fmt.Sprintf("the %d rows of an epoch have none for rank %d of %d, and the stream has no end", e.Rows,
 		e.Rank, e.World)
@@ -71,24 +71,24 @@ func (e *EmptyEpochError) Error() string {
 // Batch is one rank's part of a step.
 type Batch struct {
 	Items []Item
-	Next  int64 // the position that follows the step
+	Next  int64 // the position after the step
 }
 
-// Steps deals the steps of one rank out, in order. Not safe for concurrent use.
+// Steps deals the steps of one rank in order. It is not safe for concurrent use.
 type Steps struct {
 	order    *Order
 	opts     StepOptions
 	position int64
 	end      int64 // the first position that is not served
 	dealt    bool  // whether any step had rows for this rank
-	empty    int   // whole epochs that had none, before the first that has
+	empty    int   // whole epochs without rows for this rank, before the first with some
 
-	// Token budgets: items from position ahead on whose lengths are known.
+	// Token budgets: items from position aheadFrom on, whose lengths are known.
 	ahead     []Item
 	aheadFrom int64
 	lengths   []int32
 
-	// Balance: the rows of all ranks, and whose each is.
+	// Balance: the rows of all ranks, and the rank of each.
 	whole  []Item
 	rankOf []int32
 }
@@ -96,7 +96,7 @@ type Steps struct {
 // lookAhead is how many lengths a token budget asks for at a time.
 const lookAhead = 256
 
-// NewSteps makes the stream of batches that o describes.
+// NewSteps returns the stream of batches that o describes.
 func NewSteps(order *Order, o StepOptions) (*Steps, error) {
 	o.World, o.Multiple = max(o.World, 1), max(o.Multiple, 1)
 	end, err := o.check(order.rows)
@@ -106,7 +106,8 @@ func NewSteps(order *Order, o StepOptions) (*Steps, error) {
 	return &Steps{order: order, opts: o, position: o.Start, end: end}, nil
 }
 
-// check returns the first position that is not served of epochs of the given rows.
+// check validates o and returns the first position that is not served, for epochs of the given
+// number of rows.
 func (o StepOptions) check(rows int64) (end int64, err error) {
 	end = MaxPosition
 	if o.Epochs > 0 && o.Epochs <= MaxPosition/rows {
@@ -126,17 +127,17 @@ func (o StepOptions) check(rows int64) (end int64, err error) {
 	case o.Epochs < 0:
 		return 0, &OptionError{"epochs", "must not be negative"}
 	case o.Start < 0 || o.Start > end:
-		return 0, &OptionError{"start", fmt.Sprintf("row %d lies outside of the %d rows of %d epochs", o.Start, end,
+		return 0, &OptionError{"start", fmt.Sprintf("row %d lies outside the %d rows of %d epochs", o.Start, end,
 			o.Epochs)}
 	}
 	return end, nil
 }
 
-// Position is the row at which the next step begins.
+// Position returns the position at which the next step begins.
 func (s *Steps) Position() int64 { return s.position }
 
-// Next fills b with this rank's rows of the next step that has any for it; io.EOF after the last.
-// Errors besides are those of the LengthsFunc, *TooLongError, and *EmptyEpochError.
+// Next fills b with this rank's rows of the next step that has any, and returns io.EOF after the
+// last. Other errors are those of the LengthsFunc, *TooLongError and *EmptyEpochError.
 func (s *Steps) Next(b *Batch) error {
 	for s.position < s.end {
 		if err := s.Deal(b); err != nil {
@@ -153,8 +154,8 @@ func (s *Steps) Next(b *Batch) error {
 	return io.EOF
 }
 
-// Deal fills b with this rank's rows of the step at Position, which may be none, and goes on to the
-// next; io.EOF after the last. Errors besides are those of Next.
+// Deal fills b with this rank's rows of the step at Position, which may be none, and moves on to
+// the next step. It returns io.EOF after the last. Other errors are those of Next.
 func (s *Steps) Deal(b *Batch) error {
 	if s.position >= s.end {
 		b.Items = b.Items[:0]
@@ -176,12 +177,12 @@ func (s *Steps) Deal(b *Batch) error {
 	return err
 }
 
-// mostEmpty is how many epochs without end may have nothing for a rank before it is taken for
-// certain: under a token budget they differ.
+// mostEmpty is how many epochs of an endless stream may have no rows for a rank before Steps gives
+// up: under a token budget epochs differ.
 const mostEmpty = 16
 
-// isEmpty reports, after a step that had nothing for this rank, whether there is no use in going
-// on: whole epochs went by and none had anything.
+// isEmpty reports, after a step without rows for this rank, whether to give up because no epoch so
+// far had any.
 func (s *Steps) isEmpty() bool {
 	if s.dealt || s.position%s.order.rows != 0 || s.position-s.opts.Start < s.order.rows {
 		return false
@@ -189,14 +190,14 @@ func (s *Steps) isEmpty() bool {
 	s.empty++
 	switch {
 	case s.opts.Tail != Drop && s.opts.Epochs > 0:
-		return false // later ranks may get none
+		return false // under Keep, later ranks may get none
 	case s.opts.MaxTokens == 0:
 		return true
 	}
 	return s.empty >= mostEmpty || s.position >= s.end
 }
 
-// nextByRows takes the Rank-th BatchRows of the step; an empty batch where the rank has none.
+// nextByRows takes the Rank-th BatchRows rows of the step. The batch is empty if the rank has none.
 func (s *Steps) nextByRows(b *Batch, epochEnd int64) (err error) {
 	rows := int64(s.opts.BatchRows)
 	step := rows * int64(s.opts.World)
@@ -212,8 +213,8 @@ func (s *Steps) nextByRows(b *Batch, epochEnd int64) (err error) {
 		return err
 	}
 	if s.opts.Tail == Pad {
-		// Positions after the end of the epoch repeat its rows from the first on, several times
-		// where a step is longer than an epoch.
+		// Positions after the end of the epoch repeat its rows from the first on, several times if
+		// a step is longer than an epoch.
 		for p := from + n; p < from+rows; p++ {
 			if b.Items, err = s.order.Append(b.Items, s.wrapped(p-epochEnd, epochEnd), 1); err != nil {
 				return err
@@ -223,13 +224,14 @@ func (s *Steps) nextByRows(b *Batch, epochEnd int64) (err error) {
 	return nil
 }
 
-// wrapped is the position of the i-th row that Pad repeats.
+// wrapped returns the position of the i-th row that Pad repeats.
 func (s *Steps) wrapped(i, epochEnd int64) int64 {
 	return epochEnd - s.order.rows + i%s.order.rows
 }
 
-// nextByTokens cuts World batches in a row, each as long as the budget allows, and keeps its own, or
-// all. All ranks compute the same cuts from the same lengths, so they agree without talking.
+// nextByTokens cuts World consecutive batches, each as long as the budget allows, and keeps its
+// own, or all of them. All ranks compute the same cuts from the same lengths, so they agree without
+// communication.
 func (s *Steps) nextByTokens(b *Batch, epochEnd int64, all bool) error {
 	b.Items = b.Items[:0]
 	p := s.position
@@ -257,8 +259,8 @@ func (s *Steps) nextByTokens(b *Batch, epochEnd int64, all bool) error {
 	return nil
 }
 
-// padByTokens gives the ranks from first on, which the epoch's end left without rows, batches from
-// the epoch's beginning.
+// padByTokens gives batches from the epoch's beginning to the ranks from first on, for which the
+// epoch's end had no rows.
 func (s *Steps) padByTokens(b *Batch, first int, epochEnd int64, all bool) error {
 	b.Next = epochEnd
 	last := s.opts.Rank
@@ -279,8 +281,8 @@ func (s *Steps) padByTokens(b *Batch, first int, epochEnd int64, all bool) error
 	return nil
 }
 
-// cut counts the rows from position p on, at most limit, that fit one batch; whole is false where
-// the limit ended it.
+// cut returns how many rows from position p on, at most limit, fit one batch. whole is false if
+// limit ended the batch.
 func (s *Steps) cut(p, limit int64) (n int, whole bool, err error) {
 	var longest int64
 	for n < s.opts.BatchRows {
@@ -306,7 +308,7 @@ func (s *Steps) cut(p, limit int64) (n int, whole bool, err error) {
 	return n, true, nil
 }
 
-// known is the n items from position p on, nil where their lengths are not all known.
+// known returns the n items from position p on, nil unless all their lengths are known.
 func (s *Steps) known(p int64, n int) []Item {
 	i := p - s.aheadFrom
 	if i < 0 || i+int64(n) > int64(len(s.ahead)) {
@@ -315,7 +317,7 @@ func (s *Steps) known(p int64, n int) []Item {
 	return s.ahead[i : i+int64(n)]
 }
 
-// learn makes n more items known from position next on, and forgets those before keep.
+// learn reads the lengths of n more items from position next on, and forgets items before keep.
 func (s *Steps) learn(keep, next, n int64) (err error) {
 	if next != s.aheadFrom+int64(len(s.ahead)) || keep < s.aheadFrom {
 		s.ahead, s.aheadFrom = s.ahead[:0], next

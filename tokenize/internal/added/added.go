@@ -21,7 +21,7 @@ type Token struct {
 	RStrip     bool // takes the white space after it
 }
 
-// Match is a token's place in a text, with the white space it takes.
+// Match is a token's span in a text, including the white space it takes.
 type Match struct {
 	Start, End int
 	ID         uint32
@@ -43,7 +43,7 @@ type Matcher struct {
 	single, lstrip, rstrip bool
 }
 
-// New makes a Matcher, nil for no tokens.
+// New returns a Matcher, nil for no tokens.
 func New(tokens []Token) (*Matcher, error) {
 	if len(tokens) == 0 {
 		return nil, nil
@@ -96,11 +96,11 @@ func (m *Matcher) Bytes() int64 {
 }
 
 const (
-	nodeBytes  = 44 // an entry of the map of edges at its emptiest, and a leaf
+	nodeBytes  = 44 // an entry of the edge map at its lowest load, and a leaf
 	tokenBytes = 56
 )
 
-// Nodes is the number of nodes that a Matcher of the tokens has.
+// Nodes returns the number of nodes of a Matcher for the tokens.
 func Nodes(tokens []Token) int {
 	order := make([]uint32, len(tokens))
 	for i := range order {
@@ -121,7 +121,7 @@ func Nodes(tokens []Token) int {
 	return n
 }
 
-// next finds the next position at or after i where a token may begin, len(text) where there is none.
+// next returns the next position at or after i where a token may begin, or len(text).
 func (m *Matcher) next(text []byte, i int) int {
 	if len(m.starts) > 0 {
 		if j := bytes.IndexByte(text[i:], m.starts[0]); j >= 0 {
@@ -150,8 +150,8 @@ func (m *Matcher) at(text []byte, i int) (token *Token, end int) {
 	return token, end
 }
 
-// Append appends the matches in text to dst. A match's beginning may lie before the end of the one
-// before it, where that took white space in which this one begins.
+// Append appends the matches in text to dst. A match may begin before the end of the previous one,
+// if that took white space in which this one begins.
 func (m *Matcher) Append(dst []Match, text []byte) []Match {
 	if m == nil {
 		return dst
@@ -174,7 +174,7 @@ func (m *Matcher) Append(dst []Match, text []byte) []Match {
 		if t.RStrip {
 			stop += spaceAfter(text[stop:])
 		}
-		if start >= stop { // all of it went to the match before
+		if start >= stop { // the previous match took all of it
 			continue
 		}
 		dst = append(dst, Match{start, stop, t.ID})
@@ -199,15 +199,15 @@ func spaceBefore(text []byte) int { return len(bytes.TrimRightFunc(text, isSpace
 
 func spaceAfter(text []byte) int { return len(text) - len(bytes.TrimLeftFunc(text, isSpace)) }
 
-// Cuttable reports whether text may be cut at n, for any continuation of text: no match lies
-// across, and none on one side looks at the other.
+// Cuttable reports whether text may be cut at n, however it continues: no match spans the cut, and
+// no match on one side depends on the other.
 func (m *Matcher) Cuttable(text []byte, n int) bool {
 	if m == nil {
 		return true
 	}
 	before, size := utf8.DecodeLastRune(text[:n])
 	if isSpace(before) && m.mayBegin(text[n:]) {
-		return false // the segment may end here, with white space, which some engines treat in a way of its own
+		return false // the segment may end here, with white space, which some engines treat specially
 	}
 	if m.lstrip && (size == 0 || isSpace(before)) || m.single && (size == 0 || charclass.Is(before, charclass.Word)) {
 		return false
@@ -218,16 +218,16 @@ func (m *Matcher) Cuttable(text []byte, n int) bool {
 			node = m.edges[uint64(node)<<8|uint64(text[j])]
 		}
 		if node != 0 {
-			// text[i:n] is a token or begins one. Behind a token a new segment begins, which a cut
+			// text[i:n] is a token or begins one. A new segment begins after a token, which a cut
 			// would hide.
 			return false
 		}
 	}
-	// White space that an rstrip token takes must not reach the cut.
+	// An rstrip token must not take white space up to the cut.
 	return !m.rstrip || !isSpace(before)
 }
 
-// mayBegin reports whether a match may begin where text does, whatever follows it.
+// mayBegin reports whether a match may begin at the start of text, however text continues.
 func (m *Matcher) mayBegin(text []byte) bool {
 	if r, _ := utf8.DecodeRune(text); len(text) == 0 || m.lstrip && isSpace(r) {
 		return true

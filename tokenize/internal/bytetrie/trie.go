@@ -1,8 +1,8 @@
 // Package bytetrie is a static trie over bytes in a double array: a step is one load.
 //
 // The child of a node by byte c lies at base^c and carries c as its label. No two nodes have the
-// same base, so that the label alone tells a child from a stranger (as in the double arrays of
-// Darts-clone). The root is node 0.
+// same base, so the label alone identifies a child (as in the double arrays of Darts-clone). The
+// root is node 0.
 package bytetrie
 
 import (
@@ -30,7 +30,7 @@ const (
 	maxUnits = 1 << (32 - baseBit)
 )
 
-// Node is a place in the trie.
+// Node is a node of the trie.
 type Node struct{ link, value uint32 }
 
 // Root returns the node of the empty string.
@@ -41,8 +41,8 @@ func (t *Trie) Root() Node {
 	return Node(t.units[0])
 }
 
-// Step goes from n to its child by c and reports whether there is one. (Nobody takes the root for a
-// child: its label is 0, and no base is 0.)
+// Step goes from n to its child by c and reports whether there is one. (The root is never taken for
+// a child: its label is 0 and no base is 0.)
 func (t *Trie) Step(n Node, c byte) (Node, bool) {
 	i := n.link>>baseBit ^ uint32(c)
 	if i >= uint32(len(t.units)) {
@@ -52,7 +52,7 @@ func (t *Trie) Step(n Node, c byte) (Node, bool) {
 	return Node(u), u.link&0xFF == uint32(c)
 }
 
-// Value returns the value of the string that leads to n, if it is one of the trie's.
+// Value returns the value of the string that leads to n, if the trie holds that string.
 func (n Node) Value() (uint32, bool) { return n.value, n.link&hasValue != 0 }
 
 // Find returns the value of key.
@@ -67,10 +67,10 @@ func (t *Trie) Find(key []byte) (uint32, bool) {
 	return n.Value()
 }
 
-// Bytes is the memory that the trie holds.
+// Bytes returns the memory that the trie holds.
 func (t *Trie) Bytes() int64 { return int64(cap(t.units)) * 8 }
 
-// builder places nodes. Free units form a ring in order of index.
+// builder lays out nodes. Free units form a ring in order of index.
 type builder struct {
 	units      []unit
 	used       []bool // the unit is taken
@@ -119,14 +119,14 @@ func New(keys [][]byte, values []uint32) (*Trie, error) {
 	b.grow()
 	b.take(0)
 	b.units[0].link = 0
-	if err := b.place(); err != nil {
+	if err := b.insertAll(); err != nil {
 		return nil, err
 	}
 	return &Trie{units: slices.Clip(b.units)}, nil
 }
 
-// entry is a key to be sorted: its first eight bytes as a number, which mostly decide, and where it
-// is.
+// entry is a key to be sorted: its first eight bytes as a number, which usually decide, and its
+// index.
 type entry struct {
 	head  uint64
 	index int
@@ -149,7 +149,7 @@ func commonPrefix(a, b []byte) int {
 // blockUnits is how many units the array grows by.
 const blockUnits = 256
 
-// reserve makes room for n nodes, and the few holes that are usually left between them.
+// reserve makes room for n nodes and the few holes that usually remain between them.
 func (b *builder) reserve(nodes int) {
 	size := nodes + nodes/16 + 4*blockUnits
 	b.units = make([]unit, 0, size)
@@ -199,7 +199,7 @@ type job struct {
 	depth    int
 }
 
-func (b *builder) place() error {
+func (b *builder) insertAll() error {
 	stack := []job{{0, 0, len(b.keys), 0}}
 	var labels []byte
 	var starts []int
@@ -220,7 +220,7 @@ func (b *builder) place() error {
 			}
 		}
 		if len(labels) == 0 {
-			continue // base 0 belongs to nobody but the root, and its children have other labels than a leaf asks for
+			continue // only the root has base 0, and no leaf asks for the labels of its children
 		}
 		base := b.findBase(labels)
 		if base >= maxUnits-blockUnits {
@@ -243,8 +243,8 @@ func (b *builder) place() error {
 	return nil
 }
 
-// seal gives free units a label that their index can never be asked for, and leaves a base without
-// children.
+// seal gives each free unit a label that no lookup at its index asks for, and reserves a base
+// without children.
 func (b *builder) seal() {
 	for len(b.units) < blockUnits {
 		b.grow()
@@ -260,10 +260,9 @@ func (b *builder) seal() {
 			}
 			continue
 		}
-		// The unit i is asked for with label c by base i^c. Bases in use never equal that for a
-		// free unit unless the node lacks the child c: then the label must differ from c. Label 0
-		// with an index whose own base is in use would be wrong only for c == 0, label 1 only for c
-		// == 1.
+		// A node with base i^c looks up unit i with label c. For a free unit that node has no child
+		// c, so the unit's label must differ from c. So label 0 is wrong only if base i is in use,
+		// label 1 only if base i^1 is.
 		u.link = 0
 		if b.base[i] || uint32(i) == idle {
 			u.link = 1
@@ -296,13 +295,13 @@ func (b *builder) findBase(labels []byte) uint32 {
 				break
 			}
 		}
-		if len(labels) > 1 { // drop the tries: full neighbourhoods are not worth another look for nodes like this one
+		if len(labels) > 1 { // drop the units just tried: crowded ones are not worth another look
 			b.head = b.next[b.head]
 		}
 	}
-	// The newest block, then new ones. The ring's oldest units may be holes that no node with
-	// several children fits into, and a block for each of those nodes would be an array of many
-	// times the nodes.
+	// Try the newest block, then add new ones. The ring's oldest units may be holes too small for a
+	// node with several children, and a block for each such node would make the array many times
+	// larger than the nodes need.
 	first := uint32(len(b.units) - blockUnits)
 	for ; ; first = uint32(len(b.units)) {
 		if first == uint32(len(b.units)) {

@@ -2,8 +2,8 @@ package charclass
 
 import "unicode/utf8"
 
-// byteChars writes each byte as the printable character of GPT-2's byte-level alphabet; charBytes
-// is the way back.
+// byteChars maps each byte to its printable character in GPT-2's byte-level alphabet; charBytes is
+// the inverse.
 var byteChars, charBytes = func() (to [256]string, from [0x144]int16) {
 	for i := range from {
 		from[i] = -1
@@ -21,11 +21,11 @@ var byteChars, charBytes = func() (to [256]string, from [0x144]int16) {
 	return to, from
 }()
 
-// ByteChar is the character that stands for a byte in the byte-level alphabet, as UTF-8.
+// ByteChar returns the character for a byte in the byte-level alphabet, as UTF-8.
 func ByteChar(b byte) string { return byteChars[b] }
 
-// AppendBytes appends the bytes that a byte-level token stands for; ok is false where a character
-// is not of the alphabet.
+// AppendBytes appends the bytes that a byte-level token stands for; ok is false if a character is
+// not in the alphabet.
 func AppendBytes(dst, token []byte) (_ []byte, ok bool) {
 	from := len(dst)
 	for i := 0; i < len(token); {

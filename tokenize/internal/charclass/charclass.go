@@ -1,7 +1,7 @@
-// Package charclass answers questions about characters as Hugging Face tokenizers does. Its parts
-// follow different versions of Unicode (the Rust standard library, the regex crate,
-// unicode_categories, …), so every table here was made by asking the library itself about each code
-// point; gen/tables.py does that.
+// Package charclass answers questions about characters as Hugging Face tokenizers does. Parts of
+// that library follow different versions of Unicode (the Rust standard library, the regex crate,
+// unicode_categories, …), so gen/tables.py made every table here by asking it about each code
+// point.
 package charclass
 
 import (
@@ -26,7 +26,7 @@ const (
 
 type runeRange struct{ lo, hi rune }
 
-// lowerRun reports that lo, lo+step, ... hi are lowered by adding delta.
+// lowerRun says that lo, lo+step, ... hi become lower case by adding delta.
 type lowerRun struct{ lo, hi, delta, step rune }
 
 type scriptRun struct {
@@ -115,7 +115,7 @@ var lowers = sync.OnceValue(func() *pages[rune] {
 // Table gives fast access to the classes.
 type Table struct{ p *pages[Class] }
 
-// Classes returns the table, made at the first call.
+// Classes returns the table. The first call builds it.
 func Classes() Table { return Table{classes()} }
 
 // Is reports whether r has any of the properties.
@@ -124,8 +124,8 @@ func (t Table) Is(r rune, c Class) bool { return t.p.at(r)&c != 0 }
 // Is reports whether r has any of the properties.
 func Is(r rune, c Class) bool { return classes().at(r)&c != 0 }
 
-// Script returns a number that is equal for characters which the UnicodeScripts pre-tokenizer takes
-// for one script, 0 for characters that fit any.
+// Script returns the number of the script that the UnicodeScripts pre-tokenizer assigns to r, 0 for
+// characters that fit any script.
 func Script(r rune) uint8 { return scripts().at(r) }
 
 // AppendLower appends Rust's char::to_lowercase of r.

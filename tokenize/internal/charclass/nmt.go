@@ -2,8 +2,9 @@ package charclass
 
 import "unicode/utf8"
 
-// Nmt is Hugging Face's Nmt normalizer for one character, SentencePiece's clean-up for translation:
-// what it becomes, or -1 where it is removed. Control characters go, odd spaces become spaces.
+// Nmt returns what Hugging Face's Nmt normalizer, SentencePiece's clean-up for translation, makes
+// of a character: -1 if it is removed. It removes control characters and turns unusual spaces into
+// spaces.
 func Nmt(r rune) rune {
 	switch {
 	case r >= 0x20 && r < 0x7F:

@@ -19,14 +19,14 @@ type Map struct {
 	single [128]bool
 }
 
-// ErrTooLarge reports that a character map multiplies text beyond reason.
+// ErrTooLarge reports that a character map has a replacement longer than maxReplacement.
 var ErrTooLarge = errors.New("character map too large")
 
-// maxReplacement bounds replacements. The longest of those in use have 33 bytes.
+// maxReplacement bounds replacements. The longest in use is 33 bytes.
 const maxReplacement = 64
 
-// Parse reads a map (of tokenizer.json: precompiled_charsmap after base64). It keeps no part of
-// blob.
+// Parse reads a map (in tokenizer.json: precompiled_charsmap, decoded from base64). It keeps no
+// part of blob.
 func Parse(blob []byte) (*Map, error) {
 	if len(blob) < 4 {
 		return nil, errors.New("character map: shorter than its header")
@@ -34,7 +34,7 @@ func Parse(blob []byte) (*Map, error) {
 	n := binary.LittleEndian.Uint32(blob)
 	rest := blob[4:]
 	if uint64(n) > uint64(len(rest)) || n%4 != 0 || n == 0 {
-		return nil, fmt.Errorf("character map: a table of %d bytes in a file of %d", n, len(blob))
+		return nil, fmt.Errorf("character map: the table claims %d bytes, the map has %d", n, len(blob))
 	}
 	c := &Map{units: make([]uint32, n/4), text: bytes.Clone(rest[n:])}
 	for i := range c.units {
@@ -45,7 +45,7 @@ func Parse(blob []byte) (*Map, error) {
 	}
 	for to := range bytes.SplitSeq(c.text, []byte{0}) {
 		if len(to) > maxReplacement {
-			return nil, fmt.Errorf("%w: a replacement of %d bytes; the most is %d", ErrTooLarge, len(to), maxReplacement)
+			return nil, fmt.Errorf("%w: a replacement of %d bytes; the limit is %d", ErrTooLarge, len(to), maxReplacement)
 		}
 	}
 	for b := range c.single {
@@ -58,8 +58,8 @@ func unitOffset(u uint32) uint32 { return u >> 10 << (u & (1 << 9) >> 6) }
 
 const unitLabel = 1<<31 | 0xFF
 
-// walk goes through the prefixes of key that have a replacement, the shortest first, until f says
-// stop. A NUL ends the key.
+// walk calls f for the prefixes of key that have a replacement, shortest first, until f returns
+// false. A NUL ends the key.
 func (c *Map) walk(key []byte, f func(length int, value uint32) (more bool)) {
 	pos := unitOffset(c.units[0])
 	for i, b := range key {
@@ -96,8 +96,8 @@ func (c *Map) at(value uint32) ([]byte, bool) {
 	return t, true
 }
 
-// Replacement is Hugging Face's rule: the replacement of the shortest prefix of part stands for all
-// of part.
+// Replacement applies Hugging Face's rule: the replacement of the shortest prefix of part replaces
+// all of part.
 func (c *Map) Replacement(part []byte) (to []byte, ok bool) {
 	c.walk(part, func(_ int, value uint32) bool {
 		to, ok = c.at(value)
@@ -106,8 +106,8 @@ func (c *Map) Replacement(part []byte) (to []byte, ok bool) {
 	return to, ok
 }
 
-// Longest is SentencePiece's rule: the longest prefix of text that has a replacement, its length 0
-// if there is none.
+// Longest applies SentencePiece's rule: it returns the replacement of the longest prefix of text
+// that has one, and the length of that prefix, 0 if there is none.
 func (c *Map) Longest(text []byte) (to []byte, length int) {
 	c.walk(text, func(n int, value uint32) bool {
 		if t, ok := c.at(value); ok {
@@ -118,16 +118,15 @@ func (c *Map) Longest(text []byte) (to []byte, length int) {
 	return to, length
 }
 
-// maxCluster is the number of bytes from which on a grapheme cluster is taken character by
-// character.
+// maxCluster is the size in bytes from which a grapheme cluster is replaced character by character.
 const maxCluster = 6
 
-// Append appends text as Hugging Face's Precompiled normalizer makes it: by grapheme clusters,
-// which are replaced as a whole where they are short.
+// Append appends text as normalized by Hugging Face's Precompiled normalizer, which replaces short
+// grapheme clusters as a whole.
 func (c *Map) Append(dst, text []byte) []byte { return c.AppendClusters(dst, text, false) }
 
-// AppendClusters is Append; joined reports that a cluster which no entry of the map begins came
-// before text, so that characters at the beginning that extend it belong to it.
+// AppendClusters is Append after earlier text. If joined, that text ended in a cluster which begins
+// no entry of the map, and extending characters at the beginning of text belong to it.
 func (c *Map) AppendClusters(dst, text []byte, joined bool) []byte {
 	if joined {
 		for len(text) > 0 {
@@ -175,8 +174,8 @@ func (c *Map) appendChar(dst, char []byte) []byte {
 	return append(dst, char...)
 }
 
-// Walk calls f for each part of text that Append replaces or keeps as a whole, from left to right;
-// to is what becomes of it.
+// Walk calls f, from left to right, for each part of text that Append replaces or keeps as a whole;
+// to is the result.
 func (c *Map) Walk(text []byte, f func(part, to []byte)) {
 	for len(text) > 0 {
 		n, end := cluster(text)
@@ -202,10 +201,10 @@ func (c *Map) Walk(text []byte, f func(part, to []byte)) {
 	}
 }
 
-// Leading is how many bytes of what Append makes of text stem from its first n bytes, which are
-// whole characters; where those are removed, from the first character that is not. As in the
-// original, a cluster that is replaced as a whole gives its characters to those of the replacement
-// one by one, and what is left over belongs to its last.
+// Leading returns how many bytes of Append's result come from the first n bytes of text, which must
+// be whole characters; if those are removed, it counts the bytes from the first character that is
+// not. As in the original, the characters of a cluster that is replaced as a whole match those of
+// the replacement one by one, and the last one takes the rest.
 func (c *Map) Leading(text []byte, n int) int {
 	made := 0
 	for pos := 0; pos < n || made == 0 && pos < len(text); {
@@ -236,7 +235,7 @@ func (c *Map) Leading(text []byte, n int) int {
 	return made
 }
 
-// prefixOf is the length of the first characters of text.
+// prefixOf returns the length of the first characters of text in bytes.
 func prefixOf(text []byte, characters int) int {
 	n := 0
 	for ; characters > 0 && n < len(text); characters-- {
@@ -246,7 +245,7 @@ func prefixOf(text []byte, characters int) int {
 	return n
 }
 
-// cluster returns the length of the grapheme cluster that text begins with where that is less than
+// cluster returns the length of the grapheme cluster at the beginning of text if it is shorter than
 // maxCluster, else 0. end is the offset up to which characters certainly belong to it (all that
 // extend it).
 func cluster(text []byte) (short, end int) {
@@ -308,10 +307,10 @@ func (c *Map) BeginsWith(prefix []byte) bool {
 	return false
 }
 
-// Bytes is the memory that the map holds.
+// Bytes returns the memory that the map holds.
 func (c *Map) Bytes() int64 { return int64(len(c.units))*4 + int64(len(c.text)) }
 
-// HasSpaces reports whether an entry may have a space in it.
+// HasSpaces reports whether an entry may contain a space.
 func (c *Map) HasSpaces() bool {
 	for _, u := range c.units {
 		if u&unitLabel == ' ' {

@@ -1,23 +1,22 @@
-// Package chunkcache maps chunks of raw text to the ids they become, in a fixed number of bytes,
-// quickly.
+// Package chunkcache caches the ids of chunks of raw text in a fixed number of bytes.
 //
-// It serves the engines whose text falls apart into chunks (words, punctuation, runs of letters)
-// such that the ids of a chunk depend on its own bytes alone. An engine copies text into a Window,
-// marks where chunks begin and end, and Emit looks each chunk up, asking the engine (Misser) for
-// what is not there.
+// It serves the engines that cut text into chunks (words, punctuation, runs of letters) whose ids
+// depend on their own bytes alone. An engine copies text into a Window and marks where chunks begin
+// and end. Emit looks up each chunk and asks the engine (Misser) for those that are not cached.
 //
-// Data flow: text -> Window.Buf -> Classify (masks of cuts and gaps) -> spans -> keys (key, line,
+// Data flow: text -> Window -> Classify (masks of cuts and gaps) -> spans -> keys (key, line,
 // prefetch) -> probe (ids).
 //
 //	I1  The key of a chunk of at most 16 bytes is the chunk, zero-padded. It is injective because
 //	    text with NUL bytes never gets such a key: it goes through the long table, which compares
 //	    length and bytes.
-//	I2  Memory is fixed at New; nothing grows. Old entries are overwritten, never the reason for an allocation.
-//	I3  A value that lies in a ring is valid while the ring's head has not come round; probes check
-//	    that, so there is no sweep.
-//	I4  Every function with an assembly twin gives the same result in plain Go (build tag purego), bit for bit.
+//	I2  New allocates all memory; nothing grows. New entries overwrite old ones.
+//	I3  A value in a ring is valid until the ring's head has passed it again; probes check that,
+//	    so there is no sweep.
+//	I4  Every function with an assembly twin gives the same result in plain Go (build tag purego),
+//	    bit for bit.
 //
-// A Cache belongs to one goroutine. Engine bytebpe has a cache of its own, see there why.
+// A Cache belongs to one goroutine. Engine bytebpe has its own cache; its cache.go says why.
 package chunkcache
 
 import (
@@ -28,8 +27,8 @@ import (
 
 const (
 	maxInline   = 16  // bytes of the longest chunk that fits a key
-	maxLong     = 512 // bytes of the longest chunk that is cached at all
-	maxCopy     = 16  // ids that a probe copies without looking
+	maxLong     = 512 // bytes of the longest cached chunk
+	maxCopy     = 16  // ids that a probe always copies
 	lineBytes   = 64
 	spillFlag   = 0x8000
 	maxSpillIDs = 0x7FFF
@@ -53,15 +52,15 @@ type line struct {
 	v [4]uint64
 }
 
-// record is what the key stage tells the probe stage about one chunk.
+// record is what the key stage passes to the probe stage about one chunk.
 type record struct {
 	lo, hi uint64
 	off    uint64 // of the line, in bytes
 	f      uint64 // 0xF for lines of four, else 0
 }
 
-// keyRule tells how a chunk of some length becomes a key; there are 18 of them, for 0..16 bytes and
-// for longer.
+// keyRule says how chunks of one length become keys. There are 18 rules, for 0 to 16 bytes and for
+// longer chunks.
 type keyRule struct {
 	maskLo, maskHi uint64
 	and, add       uint32
@@ -99,8 +98,8 @@ type longEntry struct {
 	n   uint16
 }
 
-// sizes tells how New divides cacheBytes; numbers of lines and entries and sizes of rings are
-// powers of two.
+// sizes says how New divides cacheBytes. The numbers of lines and entries and the sizes of rings
+// are powers of two.
 type sizes struct{ nA, nB, nLong, longBytes, spillBytes int }
 
 func divide(cacheBytes int) sizes {
@@ -113,7 +112,7 @@ func divide(cacheBytes int) sizes {
 		}
 		s = t
 	}
-	// What is left over may be enough to double one or another part.
+	// The remainder may suffice to double some of the parts.
 	for _, part := range []*int{&s.nA, &s.longBytes, &s.spillBytes, &s.nB} {
 		if *part *= 2; !fits(s) {
 			*part /= 2
@@ -129,14 +128,14 @@ func (s sizes) bytes() int {
 
 const longEntrySize = int(unsafe.Sizeof(longEntry{}))
 
-// MinBytes is the smallest size; New rounds smaller ones up.
+// MinBytes is the smallest size in bytes; New raises smaller ones to it.
 const MinBytes = 64 << 10
 
-// DefaultBytes is what a size of 0 means.
+// DefaultBytes is the size in bytes that 0 stands for.
 const DefaultBytes = 8 << 20
 
-// Bytes returns how much memory a Cache of that size holds, never more than cacheBytes where that
-// is at least MinBytes.
+// Bytes returns how much memory a Cache of that size holds: at most cacheBytes, if that is at least
+// MinBytes.
 func Bytes(cacheBytes int) int {
 	if cacheBytes <= 0 {
 		cacheBytes = DefaultBytes
@@ -144,7 +143,7 @@ func Bytes(cacheBytes int) int {
 	return divide(cacheBytes).bytes()
 }
 
-// New makes a cache of at most cacheBytes (0: DefaultBytes) for ids up to maxID, which must not
+// New returns a cache of at most cacheBytes (0: DefaultBytes) for ids up to maxID, which must not
 // exceed MaxID.
 func New(cacheBytes int, maxID uint32) *Cache {
 	if cacheBytes <= 0 {
@@ -190,7 +189,7 @@ func lowBytes(n int) uint64 {
 	return 1<<(8*uint(n)) - 1
 }
 
-// Reset forgets everything.
+// Reset empties the cache.
 func (c *Cache) Reset() {
 	clear(c.lines)
 	clear(c.long)
@@ -207,7 +206,7 @@ func makeKey(p *[16]byte, r *keyRule) record {
 	return record{lo: lo, hi: hi, off: uint64(uint32(h^l)&r.and + r.add), f: uint64(r.f)}
 }
 
-// rule returns the rules for text that has (or has not) NUL bytes.
+// rule returns the rules for text with or without NUL bytes.
 func (c *Cache) rule(hasNUL bool) *[maxInline + 2]keyRule {
 	if hasNUL {
 		return &c.rules[1]
@@ -215,7 +214,7 @@ func (c *Cache) rule(hasNUL bool) *[maxInline + 2]keyRule {
 	return &c.rules[0]
 }
 
-// lookup is one probe in full: it returns dst with the ids appended, or false.
+// lookup does one whole probe: it returns dst with the ids appended, or false.
 func (c *Cache) lookup(dst []uint32, r *record) ([]uint32, bool) {
 	ln := &c.lines[r.off/lineBytes]
 	var way int
@@ -270,7 +269,7 @@ func (c *Cache) lookup(dst []uint32, r *record) ([]uint32, bool) {
 	}
 }
 
-// insert puts ids in the line of r, at the front; the last entry falls out.
+// insert puts ids at the front of r's line; the last entry is dropped.
 func (c *Cache) insert(r *record, ids []uint32) {
 	v, w, ok := c.value(ids, r.f == 0)
 	if !ok {
@@ -286,7 +285,7 @@ func (c *Cache) insert(r *record, ids []uint32) {
 	ln.v = [4]uint64{v, ln.v[0], w, ln.v[2]}
 }
 
-// value packs ids; two says that the line has room for seven.
+// value packs ids; two means that the line holds two entries, of up to seven ids.
 func (c *Cache) value(ids []uint32, two bool) (v, w uint64, ok bool) {
 	n := len(ids)
 	if c.wide {

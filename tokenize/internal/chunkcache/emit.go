@@ -17,8 +17,8 @@ type Span struct{ Start, End uint32 }
 
 // Misser computes the ids of chunks that are not cached.
 type Misser interface {
-	// Miss appends the ids of w.Text()[s.Start:s.End]. It returns false where they depend on more
-	// than the chunk's bytes and so must not be kept.
+	// Miss appends the ids of w.Text()[s.Start:s.End]. It returns false if they depend on more than
+	// the chunk's bytes, so that they must not be cached.
 	Miss(dst []uint32, w *Window, s Span) ([]uint32, bool)
 }
 
@@ -69,7 +69,7 @@ func (c *Cache) Emit(dst []uint32, w *Window, limit int, m Misser) []uint32 {
 	return dst
 }
 
-// emitSpans runs the first n spans through the key and the probe stage.
+// emitSpans runs the first n spans through the key and probe stages.
 func (c *Cache) emitSpans(dst []uint32, w *Window, n int, rules *[maxInline + 2]keyRule, m Misser) []uint32 {
 	text := w.text()
 	c.keys(unsafe.SliceData(text), n, rules)
@@ -108,7 +108,7 @@ func (c *Cache) emitSpans(dst []uint32, w *Window, n int, rules *[maxInline + 2]
 	return dst
 }
 
-// Skip is for Miss: it has dealt with everything before that offset of the window.
+// Skip is called by Miss when it has encoded all text of the window before offset to.
 func (c *Cache) Skip(to int) { c.skip = uint32(to) }
 
 // keysGo is the plain twin of the key stage.
@@ -122,7 +122,7 @@ func (c *Cache) keysGo(text *byte, n int, rules *[maxInline + 2]keyRule) {
 }
 
 // probeGo is the plain twin of the probe stage: it appends the ids of spans from i on, up to the
-// first that is not found (or is better left to the caller), and returns its index.
+// first that is not found or that the caller must handle, and returns its index.
 func (c *Cache) probeGo(dst []uint32, i, n int) (int, []uint32) {
 	if c.wide {
 		return c.probeWide(dst, i, n)
@@ -187,7 +187,7 @@ func (c *Cache) emitLong(dst []uint32, w *Window, s Span, m Misser) []uint32 {
 		dst, _ = m.Miss(dst, w, s)
 		return dst
 	}
-	if len(chunk) <= maxInline && bytes.IndexByte(chunk, 0) < 0 { // in text with NUL bytes, but has none
+	if len(chunk) <= maxInline && bytes.IndexByte(chunk, 0) < 0 { // a chunk without NUL, in text with some
 		r := makeKey((*[16]byte)(w.text()[s.Start:]), &c.rules[0][len(chunk)])
 		dst, ok := c.lookup(dst, &r)
 		if ok {
@@ -262,7 +262,7 @@ func (c *Cache) longIDs(dst []uint32, b []byte, n int) []uint32 {
 	return dst[:len(dst)+n]
 }
 
-// hashLong hashes any number of bytes, 16 at a time.
+// hashLong hashes b, 16 bytes at a time.
 func hashLong(b []byte) uint64 {
 	h := uint64(len(b)) * hashHi
 	for len(b) >= 16 {
@@ -276,7 +276,7 @@ func hashLong(b []byte) uint64 {
 	return x ^ y
 }
 
-// Seed stores the ids of a chunk beforehand. Chunks that do not fit a key are ignored.
+// Seed stores the ids of a chunk before any text is seen. It ignores chunks that do not fit a key.
 func (c *Cache) Seed(chunk []byte, ids ...uint32) {
 	if len(chunk) == 0 || len(chunk) > maxInline {
 		return

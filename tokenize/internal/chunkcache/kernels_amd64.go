@@ -56,7 +56,7 @@ func (c *Cache) probe(dst []uint32, i, n int) (int, []uint32) {
 	if !hasAVX2 || c.wide {
 		return c.probeGo(dst, i, n)
 	}
-	// Emit has made room for all chunks, of maxCopy ids each, and for a store that goes beyond.
+	// Emit has made room for maxCopy ids of each chunk and for a store past them.
 	next, written := probeAVX2(&c.recs[0], i, n, &c.lines[0],
 		(*uint32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(dst)), 4*len(dst))),
 		&c.spill16.buf[0], c.spill16.size, c.spill16.head)

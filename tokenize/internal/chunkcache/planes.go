@@ -10,8 +10,8 @@ func (r *Row) Set(c int) { r[c>>6] |= 1 << (c & 63) }
 
 func (r Row) has(c int) bool { return r[c>>6]>>(c&63)&1 != 0 }
 
-// weight is how much a needless join with c costs: hardly anything among letters, which mostly join
-// anyway, more for characters that would make chunks rarer or longer.
+// weight returns the cost of a needless join with c: little for letters, which usually join anyway,
+// more for characters that would make chunks rarer or longer.
 func weight(c int) int {
 	switch {
 	case c == ' ' || c == '\n':
@@ -26,9 +26,9 @@ func weight(c int) int {
 	return 8
 }
 
-// Group sets the tables such that a character in follow[x] joins x: the characters are grouped by
-// what may follow them, a bit for each group. Groups are united, at the least cost of needless
-// joins, until there are no more than planes.
+// Group sets the tables so that a character in follow[x] joins x. It groups the characters by what
+// may follow them, with a bit for each group, and unites groups, those with the fewest needless
+// joins first, until at most planes remain.
 func (t *Tables) Group(follow *[128]Row, planes int) {
 	for k, g := range groupRows(follow, planes) {
 		for c := range 128 {
@@ -47,8 +47,7 @@ type rowGroup struct {
 	weight          int
 }
 
-// groupRows finds the groups. The costs of uniting two of them are kept, since only those of the
-// last union change.
+// groupRows finds the groups. It keeps the costs of unions, since a union changes only its own.
 func groupRows(follow *[128]Row, planes int) []rowGroup {
 	var groups []rowGroup
 next:
@@ -101,12 +100,12 @@ next:
 	return groups
 }
 
-// unionCost is the weight of the needless joins that come with a union.
+// unionCost returns the weight of the needless joins that a union adds.
 func unionCost(g, h *rowGroup) int {
 	return g.weight*added(g.follow, h.follow) + h.weight*added(h.follow, g.follow)
 }
 
-// added is the weight of what b has and a has not.
+// added returns the weight of the characters that are in b but not in a.
 func added(a, b Row) int {
 	n := 0
 	for w := range 2 {

@@ -10,20 +10,20 @@ const (
 	defaultWindow = 8 << 10
 )
 
-// Window holds a stretch of text while it is cut into chunks. The bytes before its text are one
-// byte of history and padding, and there is padding after it, so that 64-byte loads anywhere in it
-// stay inside.
+// Window holds a stretch of text while it is cut into chunks. Before the text are padding and one
+// byte of history, after it more padding, so that 64-byte loads anywhere in the text stay inside
+// the buffer.
 //
-// An engine appends text with Fill, marks it with Classify, adjusts the masks, asks for the last
-// safe cut, lets Emit take everything before it, and calls Advance. Text that has no cut in it
-// makes the window grow; Shrink undoes that.
+// An engine appends text with Free and Commit, marks it with Classify, adjusts the masks, finds the
+// last cut, lets Emit encode everything before it, and calls Advance. The window grows for text
+// without a cut; Reset undoes that.
 type Window struct {
 	buf    []byte // pad + text + pad
 	n      int    // bytes of text
 	hasNUL bool
 
-	// Cut has a bit for each offset before which a chunk may end and another begin; Gap for each
-	// byte that belongs to no chunk; NonASCII for bytes of 0x80 and above.
+	// Cut has a bit for each offset where one chunk may end and the next begin; Gap has one for
+	// each byte outside chunks; NonASCII has one for each byte from 0x80.
 	Cut, Gap, NonASCII []uint64
 
 	starts, ends []uint64
@@ -36,7 +36,7 @@ func NewWindow() *Window {
 	return w
 }
 
-// WindowBytes is the memory that a window holds while no chunk is longer than it.
+// WindowBytes is the memory of a window that has not grown.
 const WindowBytes = defaultWindow + 2*pad + 5*(defaultWindow/64+2)*8
 
 func (w *Window) resize(size int) {
@@ -62,20 +62,20 @@ func (w *Window) Reset(history byte) {
 	w.buf[pad-1] = history
 }
 
-// Len is the number of bytes of text.
+// Len returns the length of the text in bytes.
 func (w *Window) Len() int { return w.n }
 
 // Text returns the text, valid until the next Free, Advance or Reset.
 func (w *Window) Text() []byte { return w.buf[pad : pad+w.n] }
 
-// text is Text with the padding after it.
+// text is Text including the padding after it.
 func (w *Window) text() []byte { return w.buf[pad:] }
 
 // Before returns the byte before offset i, which may be the history.
 func (w *Window) Before(i int) byte { return w.buf[pad+i-1] }
 
-// Free returns room to append text to; it makes the window grow where none is left. Commit says how
-// much was written.
+// Free returns room for more text, and grows the window if none is left. The caller writes there
+// and calls Commit.
 func (w *Window) Free() []byte {
 	size := len(w.buf) - 2*pad
 	if w.n == size {
@@ -109,19 +109,18 @@ func (w *Window) Advance(n int) {
 	}
 }
 
-// Words is the number of mask words that cover the text.
+// Words returns the number of mask words that cover the text.
 func (w *Window) Words() int { return (w.n + 63) / 64 }
 
-// Finish turns cuts and gaps into the beginnings and ends of chunks. carryGap says that the byte
-// before the text is a gap or that a chunk begins at offset 0 for another reason. An end is set at
-// the end of the text.
+// Finish turns cuts and gaps into the beginnings and ends of chunks. A chunk may begin at offset 0,
+// and one may end at the end of the text.
 func (w *Window) Finish() {
 	words := w.Words()
 	if words == 0 {
 		w.ends[0] = 0
 		return
 	}
-	prev := uint64(1) // whatever lies before offset 0 is no part of the chunk there
+	prev := uint64(1) // no chunk reaches back past offset 0
 	cut, gap := w.Cut[:words], w.Gap[:words]
 	starts, ends := w.starts[:words], w.ends[:words]
 	for i := range cut {
@@ -146,7 +145,7 @@ func (w *Window) Finish() {
 }
 
 // LastCut returns the largest offset in (0, limit] at which a chunk ends or a gap begins or
-// continues, 0 if there is none: everything before it can be emitted whatever follows. limit must
+// continues, 0 if there is none. Everything before it can be emitted, whatever follows. limit must
 // be less than Len. It needs the masks only, not Finish.
 func (w *Window) LastCut(limit int) int {
 	for i := limit / 64; i >= 0; i-- {
@@ -165,8 +164,8 @@ func (w *Window) LastCut(limit int) int {
 }
 
 // Tables classify ASCII bytes: there is a cut between x and y where From[x] & To[y] == 0. Other
-// bytes have all of the lower seven bits in both. The top bit of To[y] marks y as a gap; From has
-// no top bits.
+// bytes have all of the lower seven bits set in both. The top bit of To[y] marks y as a gap; it is
+// never set in From.
 type Tables struct {
 	From, To [128]byte
 }
@@ -195,7 +194,7 @@ func (t *Tables) from(b byte) byte {
 	return lowerSeven
 }
 
-// classifyGo is the plain twin.
+// classifyGo is the plain twin of the classify kernels.
 func classifyGo(w *Window, t *Tables, words int) {
 	buf := w.buf[pad-1:]
 	for i := range words {

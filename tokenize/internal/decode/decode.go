@@ -1,5 +1,5 @@
 // Package decode implements the decoders of Hugging Face tokenizers: steps that rewrite a list of
-// tokens, which are joined in the end.
+// tokens, which is joined in the end.
 package decode
 
 import (
@@ -20,7 +20,7 @@ type Step interface {
 // Sequence applies steps one after the other.
 type Sequence []Step
 
-// Append appends the text of tokens to dst. Without any decoder (ok false) tokens are joined by
+// Append appends the text of tokens to dst. Without a decoder (ok is false) it joins tokens with
 // spaces.
 func (s Sequence) Append(dst []byte, tokens [][]byte, ok bool) []byte {
 	if !ok {
@@ -48,8 +48,8 @@ func (f each) Apply(tokens [][]byte) [][]byte {
 
 type byteLevel struct{}
 
-// ByteLevel turns characters of the byte-level alphabet into the bytes they stand for; a token with
-// others is taken as it is.
+// ByteLevel turns characters of the byte-level alphabet into the bytes they stand for; it keeps a
+// token with any other character.
 func ByteLevel() Step { return byteLevel{} }
 
 func (byteLevel) Apply(tokens [][]byte) [][]byte {
@@ -67,7 +67,7 @@ func (byteLevel) Apply(tokens [][]byte) [][]byte {
 	return append(tokens[:0], raw)
 }
 
-// BPE replaces the suffix that ends a word by a space, in the last token by nothing.
+// BPE replaces the suffix that ends a word with a space, and removes it from the last token.
 func BPE(suffix string) Step {
 	return each(func(i, n int, token []byte) []byte {
 		by := " "
@@ -109,8 +109,8 @@ func WordPiece(prefix string, clean bool) Step {
 	})
 }
 
-// Metaspace writes replacement as a space, but in the first token, where it is dropped unless the
-// prepend scheme is never.
+// Metaspace turns replacement into a space; it drops it from the first token unless the prepend
+// scheme is never.
 func Metaspace(replacement rune, never bool) Step {
 	return each(func(i, _ int, token []byte) []byte {
 		by := " "
@@ -121,7 +121,7 @@ func Metaspace(replacement rune, never bool) Step {
 	})
 }
 
-// Replace puts content where find matches in a token.
+// Replace replaces every match of find in a token with content.
 func Replace(find normalize.Pattern, content string) Step {
 	return each(func(_, _ int, token []byte) []byte {
 		var out []byte
@@ -148,7 +148,7 @@ func Strip(content rune, start, stop int) Step {
 		for i := 0; i < stop && bytes.HasSuffix(whole[:end], c); i++ {
 			end -= len(c)
 		}
-		if end < head { // the original fails here
+		if end < head { // the original panics here
 			return nil
 		}
 		return whole[head:end]
@@ -157,15 +157,15 @@ func Strip(content rune, start, stop int) Step {
 
 type fuse struct{}
 
-// Fuse makes one token of all.
+// Fuse joins all tokens into one.
 func Fuse() Step { return fuse{} }
 
 func (fuse) Apply(tokens [][]byte) [][]byte { return [][]byte{bytes.Join(tokens, nil)} }
 
 type byteFallback struct{}
 
-// ByteFallback turns runs of tokens such as <0x61> into the text that their bytes make, or into one
-// U+FFFD for each where they make none.
+// ByteFallback turns each run of tokens such as <0x61> into the text of their bytes, or into one
+// U+FFFD per token if they are not UTF-8.
 func ByteFallback() Step { return byteFallback{} }
 
 func (byteFallback) Apply(tokens [][]byte) [][]byte {
@@ -212,7 +212,7 @@ type ctc struct {
 	clean          bool
 }
 
-// CTC drops repeated tokens and padding, and writes the word delimiter as a space.
+// CTC drops repeated tokens and padding, and turns the word delimiter into a space.
 func CTC(pad, delimiter string, clean bool) Step { return ctc{pad, delimiter, clean} }
 
 func (c ctc) Apply(tokens [][]byte) [][]byte {

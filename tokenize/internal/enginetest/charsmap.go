@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Charsmap writes SentencePiece's character map of m in the simplest way: a block of units for each
-// node.
+// Charsmap returns m as a SentencePiece character map, with a block of units for each node.
 func Charsmap(m map[string]string) []byte {
 	var text []byte
 	units := map[uint32]uint32{}

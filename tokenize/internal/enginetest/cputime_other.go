@@ -6,5 +6,5 @@ import "time"
 
 var began = time.Now()
 
-// CPUTime stands in with the time on the clock where CPU time is not to be had.
+// CPUTime returns wall-clock time, since CPU time is not available here.
 func CPUTime() time.Duration { return time.Since(began) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CPUTime is the CPU time of the process so far.
+// CPUTime returns the CPU time of the process so far.
 func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

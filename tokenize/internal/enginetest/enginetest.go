@@ -1,5 +1,5 @@
-// Package enginetest holds what the tests of the engines share: the reference ids that every engine
-// must give, and a measurement of speed.
+// Package enginetest holds what the engines' tests share: the reference ids that every engine must
+// produce, and benchmarks.
 package enginetest
 
 import (
@@ -23,7 +23,7 @@ type Encoder interface {
 	Append(dst []uint32, segment []byte, first, last bool) []uint32
 }
 
-// Tokenizer is an engine with the added tokens that are cut out of the text before it.
+// Tokenizer is an engine with the added tokens that are cut out of the text first.
 type Tokenizer struct {
 	New   func(cacheBytes int) Encoder
 	Added []Added // all of one first byte, the longest first
@@ -50,7 +50,7 @@ func Read(t testing.TB, name string) []byte {
 	return b
 }
 
-// Encode cuts the added tokens out, leftmost and longest first.
+// Encode encodes text with the added tokens cut out, leftmost and longest first.
 func (k Tokenizer) Encode(e Encoder, dst []uint32, text []byte) []uint32 {
 	if len(k.Added) == 0 {
 		return e.Append(dst, text, true, true)
@@ -179,7 +179,7 @@ func digest(k Tokenizer, e Encoder, text string) (int, string) {
 	return tokens, hex.EncodeToString(h.Sum(nil))
 }
 
-// Documents cuts text into runs of whole lines of at least 2 KiB.
+// Documents cuts text into runs of whole lines, at least 2 KiB each.
 func Documents(text []byte) [][]byte {
 	var docs [][]byte
 	begin := 0
@@ -200,9 +200,9 @@ func Documents(text []byte) [][]byte {
 	return docs
 }
 
-// Speed measures the encoding of each corpus with a fresh Encoder (cold) and once more (warm), the
-// best of five, in MB of text a second of CPU time. Making the Encoder is not part of it and
-// reported on its own.
+// Speed measures the encoding of each corpus with a fresh Encoder (cold) and once more (warm), best
+// of five, in MB of text per second of CPU time. It reports the time to make the Encoder
+// separately.
 func Speed(b *testing.B, k Tokenizer) {
 	for _, c := range []struct{ name, files string }{
 		{"wiki", "corpora/wikitext-2/test.txt corpora/wikitext-2/valid.txt"},

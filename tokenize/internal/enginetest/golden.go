@@ -8,28 +8,28 @@ type Golden struct {
 	Load func(testing.TB) Tokenizer
 }
 
-// AllCases is Cases for each tokenizer.
+// AllCases runs Cases for each tokenizer.
 func AllCases(t *testing.T, goldens []Golden) {
 	for _, g := range goldens {
 		t.Run(g.Name, func(t *testing.T) { Cases(t, g.Name, g.Load(t)) })
 	}
 }
 
-// AllDigests is Digests for each tokenizer.
+// AllDigests runs Digests for each tokenizer.
 func AllDigests(t *testing.T, goldens []Golden) {
 	for _, g := range goldens {
 		t.Run(g.Name, func(t *testing.T) { Digests(t, g.Name, g.Load(t)) })
 	}
 }
 
-// AllSpeeds is Speed for each tokenizer.
+// AllSpeeds runs Speed for each tokenizer.
 func AllSpeeds(b *testing.B, goldens []Golden) {
 	for _, g := range goldens {
 		b.Run(g.Name, func(b *testing.B) { Speed(b, g.Load(b)) })
 	}
 }
 
-// AllHostile is Hostile for each tokenizer.
+// AllHostile runs Hostile for each tokenizer.
 func AllHostile(b *testing.B, goldens []Golden) {
 	for _, g := range goldens {
 		b.Run(g.Name, func(b *testing.B) { Hostile(b, g.Load(b)) })

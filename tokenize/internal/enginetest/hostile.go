@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Hostile measures inputs that tempt an engine into more than linear time or space, against plain
-// text, in nanoseconds a byte.
+// Hostile measures inputs that may take an engine more than linear time or space, in nanoseconds
+// per byte, next to plain text.
 func Hostile(b *testing.B, k Tokenizer) {
 	for _, h := range HostileTexts(1 << 20) {
 		b.Run(h.Name, func(b *testing.B) {
@@ -24,15 +24,14 @@ func Hostile(b *testing.B, k Tokenizer) {
 	}
 }
 
-// HostileText is a text and what it is.
+// HostileText is a text with its name.
 type HostileText struct {
 	Name string
 	Text []byte
 }
 
-// HostileTexts returns texts of about n bytes: one thing again and again, which tempts loops into
-// the square of its length, and choices at random, which no cache holds and in which few neighbours
-// make a token.
+// HostileTexts returns texts of about n bytes: repetitions, for which loops may take quadratic
+// time, and random text, which no cache holds and in which few neighbours form a token.
 func HostileTexts(n int) []HostileText {
 	var texts []HostileText
 	for _, r := range [][2]string{

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Properties checks an engine against a slow and obvious computation of the same ids, on one text:
-// all at once, in pieces that SafeCut allows, with what the cache remembers from other texts.
+// Properties checks that an engine encodes text as want, which a slow and obvious computation made:
+// at once, in pieces cut where SafeCut says, and with a cache filled by other texts.
 func Properties(t *testing.T, rng *rand.Rand, e Encoder, safeCut func([]byte) int, want []uint32, text string) {
 	t.Helper()
 	if got := e.Append(nil, []byte(text), true, true); !slices.Equal(got, want) {
@@ -29,8 +29,8 @@ func Properties(t *testing.T, rng *rand.Rand, e Encoder, safeCut func([]byte) in
 	}
 }
 
-// Text makes a random text of words over alphabet, repetitions, marks, spaces and whatever else
-// engines may stumble on.
+// Text returns a random text of words over alphabet, repetitions, marks, spaces and whatever else
+// engines may get wrong.
 func Text(rng *rand.Rand, alphabet []string) string {
 	var sb strings.Builder
 	pick := func(list []string) string { return list[rng.IntN(len(list))] }
@@ -66,7 +66,7 @@ var (
 		"\x7F", "'", "\uF900", "\u037E", "\u1AB0\U0001E4EC"}
 )
 
-// NoAllocs checks that encoding documents once seen allocates nothing.
+// NoAllocs checks that encoding documents a second time allocates nothing.
 func NoAllocs(t *testing.T, k Tokenizer) {
 	docs := Documents(Read(t, "corpora/multilingual/tldr.txt")[:256<<10])
 	e := k.New(0)

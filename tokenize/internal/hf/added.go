@@ -65,11 +65,11 @@ func readAdded(s *jsonx.Scanner, mem *spec.Meter) ([]addedToken, error) {
 }
 
 // addTokens gives the added tokens their ids, as Hugging Face does when it loads a file: the
-// model's where it knows the token, else the next free one. What the file says is only checked.
+// model's id if it knows the token, else the next free one. The file's id must agree.
 func (b *builder) addTokens() error {
 	table := b.model.table
 	ids := map[string]uint32{}
-	byID := map[uint32]int{} // the last of several with one id counts
+	byID := map[uint32]int{} // the last of several with the same id counts
 	next := uint32(b.model.count)
 	for i, a := range b.added {
 		if a.content == "" {
@@ -92,8 +92,8 @@ func (b *builder) addTokens() error {
 			Decoded: a.content})
 	}
 	steps := normalize.Unroll(b.spec.Normalizer)
-	seen := map[string]string{} // Hugging Face takes any of several, by the order of a hash table; here it is the first
-	at := 0                     // in spec.Added
+	seen := map[string]string{} // of several, Hugging Face takes whichever its hash table lists first; here it is the first in the file
+	at := 0                     // index in spec.Added
 	for i, a := range b.added {
 		if a.content == "" {
 			continue
@@ -110,7 +110,7 @@ func (b *builder) addTokens() error {
 	return nil
 }
 
-// searchFor adds a token to those that are searched for, by its normal form where it is to be found
+// searchFor adds a token to those that are searched for: by its normal form if it is searched for
 // in normalized text.
 func (b *builder) searchFor(a addedToken, entry *spec.Added, steps normalize.Sequence, seen map[string]string) error {
 	token := added.Token{Content: []byte(a.content), ID: entry.ID, SingleWord: a.singleWord, LStrip: a.lstrip,

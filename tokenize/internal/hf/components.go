@@ -17,8 +17,7 @@ func normalizers(v jsonx.Value, names *[]string, r *reading) []normalize.Compone
 	return unroll(v, "normalizer", "normalizers", names, r, component.normalizer)
 }
 
-// unroll reads a component with read, or those of a Sequence, whose list is called key, one after
-// the other.
+// unroll reads a component with read. Of a Sequence it reads the components in the list called key.
 func unroll[T any](v jsonx.Value, what, key string, names *[]string, r *reading, read func(component) (T, bool)) []T {
 	if v.IsNull() {
 		return nil

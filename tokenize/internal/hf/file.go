@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// file is a tokenizer.json, its small components as trees.
+// file is a tokenizer.json, with its small components as trees.
 type file struct {
 	added                                   []addedToken
 	normalizer, preTokenizer, post, decoder jsonx.Value
@@ -67,7 +67,7 @@ func readFile(data []byte, mem *spec.Meter) (*file, error) {
 	return f, nil
 }
 
-// builder makes a Spec of a file.
+// builder turns a file into a Spec.
 type builder struct {
 	*file
 	spec    *spec.Spec
@@ -80,7 +80,7 @@ func (b *builder) warn(format string, args ...any) {
 }
 
 // Read reads a tokenizer.json. The Spec has no fingerprint. Errors wrap those of package spec, or
-// are *jsonx.Error with their place.
+// are *jsonx.Error with a byte offset.
 func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	f, err := readFile(data, mem)
 	if err != nil {
@@ -114,13 +114,13 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	return s, b.checkAround()
 }
 
-// join writes the types of components as they are shown.
+// join returns the types of components as users see them.
 func join(names []string) string { return strings.Join(names, ", ") }
 
-// unknown finds the id of unknown words, or of unknown characters. It refuses models that fail on
-// text with unknown words, and warns of those that drop unknown characters. Hugging Face's library
-// looks for the token in the model's vocabulary alone, and stops at the first unknown word where it
-// is only among the added tokens; here that token's id is taken.
+// unknown returns the id of unknown words or characters. It refuses models that fail on text with
+// unknown words, and warns of those that drop unknown characters. Hugging Face's library looks for
+// the token only in the model's vocabulary, and fails at the first unknown word if it is only an
+// added token; here that token's id is taken.
 func (b *builder) unknown() (int64, error) {
 	m := b.model
 	if !m.hasUnk {
@@ -145,7 +145,7 @@ func (b *builder) unknown() (int64, error) {
 	return -1, spec.Formatf("unk_token %q is not in the vocabulary of the %s model", m.unkToken, m.kind)
 }
 
-// checkAround refuses a post-processor that adds an id which no token has.
+// checkAround refuses a post-processor that adds an id without a token.
 func (b *builder) checkAround() error {
 	for _, ids := range [][]uint32{b.spec.Around.Prefix, b.spec.Around.Suffix} {
 		for _, id := range ids {

@@ -11,7 +11,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// model is the model of a tokenizer.json as the file has it.
+// model is the model of a tokenizer.json as the file describes it.
 type model struct {
 	kind    string
 	table   *vocab.Table
@@ -21,10 +21,10 @@ type model struct {
 	mem     *spec.Meter
 	ignored []string // members without effect
 
-	// What has been read on the way, by the offset of its value; see readAhead.
+	// The offsets of the values that readAhead has read.
 	vocabAt, mergesAt int
 	mergesPrefix      string
-	tooLarge          error // what a limit stopped, which no other order of members would mend
+	tooLarge          error // a limit was exceeded; another order of members would not help
 
 	// BPE
 	merges                              []vocab.Merge
@@ -37,7 +37,7 @@ type model struct {
 	unkID                               int // Unigram; -1 for none
 }
 
-// spec is the model as a value; unk is the id of its unknown token.
+// spec returns the model as a value; unk is the id of its unknown token.
 func (m *model) spec(unk int64) spec.Model {
 	switch m.kind {
 	case "BPE":
@@ -62,7 +62,7 @@ var fieldsOf = map[string][]string{
 	"Unigram":   {"unk_id", "vocab", "byte_fallback"},
 }
 
-// readModel reads the model at the Scanner's position, and leaves the Scanner after it.
+// readModel reads the model at the Scanner's position and leaves the Scanner after it.
 func readModel(s *jsonx.Scanner, mem *spec.Meter) (*model, error) {
 	m := &model{members: map[string]int{}, doc: s, mem: mem, unkID: -1}
 	err := s.Object(func(key []byte) error {
@@ -102,10 +102,10 @@ func readModel(s *jsonx.Scanner, mem *spec.Meter) (*model, error) {
 	return m, nil
 }
 
-// readAhead reads the vocabulary or the merges when the Scanner first comes to them, which is not
-// before the fields that they depend on in files as they are usually written. Those two are nearly
-// all of a file, and need not be walked over twice then. What is not as expected waits for its
-// turn, so that errors do not depend on the order of members.
+// readAhead reads the vocabulary or the merges when the Scanner first reaches them: they are nearly
+// all of a file, and reading them later would scan them twice. In most files the fields that they
+// depend on come first. If anything is not as expected, they are read later, so that errors do not
+// depend on the order of members.
 func (m *model) readAhead(name string) (end int, ok bool) {
 	var err error
 	switch s, _ := m.has(name); {
@@ -141,7 +141,7 @@ func (m *model) has(name string) (*jsonx.Scanner, bool) {
 	return s, s.Peek() != 'n'
 }
 
-// findKind reads the type, or tells from the fields of older files what it must be.
+// findKind reads the type, or derives it from the fields of older files.
 func (m *model) findKind() error {
 	if s, ok := m.has("type"); ok {
 		k, err := s.String()
@@ -224,7 +224,7 @@ func (m *model) readFields() error {
 	return nil
 }
 
-// readOptions reads the members that are plain truths or short texts.
+// readOptions reads the members that are booleans or short strings.
 func (m *model) readOptions(known map[string]bool) error {
 	for _, f := range []struct {
 		name string
@@ -248,7 +248,7 @@ func (m *model) readOptions(known map[string]bool) error {
 				return err
 			}
 			if len(b) > maxText {
-				return spec.TooLargef("field %q of the %s model has %d bytes; the most is %d", f.name, m.kind, len(b),
+				return spec.TooLargef("field %q of the %s model has %d bytes; the limit is %d", f.name, m.kind, len(b),
 					maxText)
 			}
 			*f.to = string(b)

@@ -7,7 +7,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/jsonx"
 )
 
-// postProcessors reads a post-processor. Pair templates are read and left without effect.
+// postProcessors reads a post-processor. Pair templates have no effect.
 func postProcessors(v jsonx.Value, names *[]string, r *reading) spec.Around {
 	a := spec.Around{CLS: -1, SEP: -1}
 	if v.IsNull() {

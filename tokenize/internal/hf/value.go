@@ -11,18 +11,18 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/normalize"
 )
 
-// maxNodes bounds how many JSON values a component may consist of.
+// maxNodes bounds the number of JSON values in a component.
 const maxNodes = 20000
 
 // maxComponent bounds the bytes of a component in its file, and maxText those of each of its
-// strings but a precompiled character map: a normalizer's content is written again for every match,
-// so that a long one has no use.
+// strings except a precompiled character map: a normalizer writes its content for every match, so a
+// long one would multiply text.
 const (
 	maxComponent = 16 << 20
 	maxText      = 64 << 10
 )
 
-// reading is what a series of reads of components shares.
+// reading is the state shared by reads of several components.
 type reading struct {
 	err     error    // the first
 	ignored []string // members without effect
@@ -38,7 +38,7 @@ func readComponent(s *jsonx.Scanner, mem *spec.Meter, what string) (jsonx.Value,
 	}
 	size := s.Offset() - from
 	if size > maxComponent {
-		return jsonx.Value{}, spec.TooLargef("the %s has %d bytes; the most is %d", what, size, maxComponent)
+		return jsonx.Value{}, spec.TooLargef("the %s has %d bytes; the limit is %d", what, size, maxComponent)
 	}
 	if err := mem.Take(4*int64(size), "the "+what); err != nil {
 		return jsonx.Value{}, err
@@ -48,7 +48,7 @@ func readComponent(s *jsonx.Scanner, mem *spec.Meter, what string) (jsonx.Value,
 }
 
 // component is a component of a tokenizer.json, such as a normalizer, with its type. Errors name
-// its place and type.
+// its byte offset and type.
 type component struct {
 	jsonx.Value
 	kind string
@@ -83,8 +83,8 @@ func (c component) unsupported(what string) {
 	}
 }
 
-// fields notes members other than these (and "type"), which have no effect here, as they have none
-// in Hugging Face's library. One that says nothing (null, false) is not worth a word.
+// fields records members other than these and "type": they have no effect, as in Hugging Face's
+// library. It ignores null and false.
 func (c component) fields(names ...string) {
 	for _, m := range c.Members {
 		if m.Key != "type" && m.Value.Kind != 'n' && m.Value.Kind != 'f' && !slices.Contains(names, m.Key) {
@@ -106,7 +106,7 @@ func (c component) get(name string, kind byte, what string) jsonx.Value {
 func (c component) str(name string) string {
 	text := c.get(name, '"', "a string").Text
 	if len(text) > maxText {
-		c.tooLarge("%s: field %q has %d bytes; the most is %d", c.kind, name, len(text), maxText)
+		c.tooLarge("%s: field %q has %d bytes; the limit is %d", c.kind, name, len(text), maxText)
 		return ""
 	}
 	return text
@@ -162,7 +162,7 @@ func (c component) pattern() normalize.Pattern {
 		switch v.Members[0].Key {
 		case "String":
 			if len(text) > maxText {
-				c.tooLarge("%s: a pattern of %d bytes; the most is %d", c.kind, len(text), maxText)
+				c.tooLarge("%s: a pattern of %d bytes; the limit is %d", c.kind, len(text), maxText)
 			}
 			return normalize.String(text)
 		case "Regex":

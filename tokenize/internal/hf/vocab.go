@@ -9,7 +9,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// readTokens reads the vocabulary, unless that has been done on the way.
+// readTokens reads the vocabulary, unless readAhead has done so.
 func (m *model) readTokens() error {
 	s, ok := m.has("vocab")
 	if !ok {
@@ -24,7 +24,7 @@ func (m *model) readTokens() error {
 			return err
 		}
 	}
-	// The list of a Unigram model may repeat a piece: the last of its ids and scores counts.
+	// A Unigram model may repeat a piece: its last id and score count.
 	if first, again, ok := m.table.Twice(); ok && m.kind != "Unigram" {
 		token, _ := m.table.Token(first)
 		return spec.Unsupportedf("token %q has ids %d and %d", token, first, again)
@@ -35,15 +35,15 @@ func (m *model) readTokens() error {
 	return nil
 }
 
-// tokenList is tokens one after the other, as a vocab.Table takes them.
+// tokenList holds concatenated tokens, as a vocab.Table takes them.
 type tokenList struct {
 	blob    []byte
 	offsets []uint32
 	mem     *spec.Meter
-	taken   int64 // from mem; free gives it back
+	taken   int64 // from mem; free returns it
 }
 
-// newTokenList makes room for as many tokens as the rest of a file is likely to hold.
+// newTokenList makes room for the tokens that the rest of a file is likely to hold.
 func newTokenList(s *jsonx.Scanner, mem *spec.Meter) (*tokenList, error) {
 	l := &tokenList{mem: mem}
 	if err := l.take(int64(s.Rest()) / 3); err != nil {
@@ -64,7 +64,7 @@ func (l *tokenList) take(n int64) error {
 
 func (l *tokenList) free() { l.mem.Free(l.taken) }
 
-// takeTable counts what a table of the list's tokens takes.
+// takeTable counts the memory of a table of the list's tokens.
 func (m *model) takeTable(l *tokenList, perToken int64) error {
 	return m.mem.Take(perToken*int64(l.len())+int64(len(l.blob)), "the vocabulary")
 }
@@ -89,7 +89,7 @@ func (l *tokenList) add(token []byte) error {
 	return nil
 }
 
-// table makes a table of copies that have the right size.
+// table returns a table of the tokens, copied to slices of the right size.
 func (l *tokenList) table() *vocab.Table {
 	return vocab.FromBlob(bytes.Clone(l.blob), slices.Clone(l.offsets))
 }
@@ -103,7 +103,7 @@ func (m *model) readVocab(s *jsonx.Scanner) (end int, err error) {
 		return 0, err
 	}
 	defer l.free()
-	var ids []uint32 // where they do not just count
+	var ids []uint32 // nil while ids count up from 0
 	top, counting := uint32(0), true
 	err = s.Object(func(key []byte) error {
 		if err := l.add(key); err != nil {
@@ -205,7 +205,7 @@ func (m *model) readScores(s *jsonx.Scanner) (end int, err error) {
 	return s.Offset(), nil
 }
 
-// readMerges reads the merges, unless that has been done on the way.
+// readMerges reads the merges, unless readAhead has done so.
 func (m *model) readMerges() error {
 	s, ok := m.has("merges")
 	if !ok {
@@ -238,7 +238,7 @@ type pairReader struct {
 	*model
 	s      *jsonx.Scanner
 	joined []byte
-	last   uint32 // what the last pair becomes
+	last   uint32 // the token of the last pair
 }
 
 func (p *pairReader) read() error {
@@ -296,9 +296,9 @@ func (p *pairReader) lookup(token []byte) (uint32, error) {
 	return id, nil
 }
 
-// add finds what a pair becomes. Vocabularies list tokens in the order in which merges make them,
-// so that it is mostly the token after the last one, or in SentencePiece's models, where several
-// pairs become one token, that one again.
+// add finds the token that a pair merges to. Vocabularies list tokens in the order of their merges,
+// so it is usually the token after the last one, or the last one again in SentencePiece's models,
+// where several pairs merge to the same token.
 func (p *pairReader) add(a, b uint32) error {
 	left, _ := p.table.Token(a)
 	right, _ := p.table.Token(b)
@@ -318,7 +318,7 @@ func (p *pairReader) add(a, b uint32) error {
 	}
 	p.last = c
 	if n := len(p.merges); n == cap(p.merges) {
-		// Growing copies the list, by a quarter where it is long.
+		// Growing copies the list and adds a quarter if it is long.
 		if err := p.mem.Take(12*int64(n+n/4), "the merges"); err != nil {
 			return err
 		}
@@ -327,7 +327,7 @@ func (p *pairReader) add(a, b uint32) error {
 	return nil
 }
 
-// makes reports whether a token is left and right together.
+// makes reports whether a token is the concatenation of left and right.
 func (p *pairReader) makes(id uint32, left, right []byte) bool {
 	t, ok := p.table.Token(id)
 	return ok && len(t) == len(left)+len(right) && string(t[:len(left)]) == string(left) &&

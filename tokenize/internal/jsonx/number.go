@@ -63,8 +63,8 @@ func (s *Scanner) Float() (float64, error) {
 	return f, nil
 }
 
-// ParseFloat is Float on the text of a number that has JSON's grammar; false where it is out of
-// range.
+// ParseFloat is Float for the text of a number in JSON's grammar. It returns false if the number is
+// out of range.
 func ParseFloat(raw []byte) (float64, bool) {
 	negative := len(raw) > 0 && raw[0] == '-'
 	if negative {
@@ -114,8 +114,8 @@ func ParseFloat(raw []byte) (float64, bool) {
 	return scale(significand, exponent, negative)
 }
 
-// scale is significand × 10^exponent, rounded where serde_json rounds: after the significand and
-// after each factor. It reports false where that is too large for a float64.
+// scale returns significand × 10^exponent, rounded where serde_json rounds: after the significand
+// and after each factor. It returns false if that is too large for a float64.
 func scale(significand uint64, exponent int, negative bool) (float64, bool) {
 	f := float64(significand)
 	for exponent < -308 {

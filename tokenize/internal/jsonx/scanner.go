@@ -1,10 +1,10 @@
-// Package jsonx reads JSON as serde_json does, without building a tree of what may be megabytes of
-// vocabulary.
+// Package jsonx reads JSON as serde_json does, without building a tree of a vocabulary of
+// megabytes.
 //
-// A Scanner walks over a document in memory. Strings are handed out as slices of the document where
-// they hold no escapes, else of a scratch buffer; both are valid until the next string is read.
-// Numbers are rounded exactly as serde_json rounds them without its float_roundtrip feature, which
-// is not to nearest (see Float).
+// A Scanner walks over a document in memory. Strings are slices of the document if they contain no
+// escapes, else of a scratch buffer; both are valid until the next string is read. Numbers are
+// rounded exactly as serde_json rounds them without its float_roundtrip feature, which is not to
+// nearest (see Float).
 //
 //	I1  Whatever the input, memory is bounded by the longest string, and nesting by maxDepth.
 //	I2  Everything that serde_json rejects is an error: lone surrogates, control characters,
@@ -50,26 +50,24 @@ func NewScanner(data []byte) (*Scanner, error) {
 	return &Scanner{data: data}, nil
 }
 
-// Offset is the position of the next unread byte.
+// Offset returns the position of the next unread byte.
 func (s *Scanner) Offset() int { return s.pos }
 
-// Rest is how many bytes follow.
+// Rest returns the number of unread bytes.
 func (s *Scanner) Rest() int { return len(s.data) - s.pos }
 
-// Seek moves to a position that is known to lie as deep as this one, such as the end of the value
-// that begins here.
+// Seek moves to a position at the same depth, such as the end of the value that begins here.
 func (s *Scanner) Seek(offset int) { s.pos = offset }
 
-// At returns a Scanner for the value at a position found by Skip. It shares nothing that changes.
+// At returns a Scanner for the value at an offset. The two share no mutable state.
 func (s *Scanner) At(offset int) *Scanner { return &Scanner{data: s.data, pos: offset} }
 
-// Errorf makes an error at the current position.
+// Errorf returns an error at the current position.
 func (s *Scanner) Errorf(format string, args ...any) error {
 	return &Error{Offset: s.pos, Msg: fmt.Sprintf(format, args...)}
 }
 
-// space skips white space. Files written for people are half indentation, so that runs of blanks
-// are taken eight at a time.
+// space skips white space. Half of an indented file is blanks, so it skips eight at a time.
 func (s *Scanner) space() {
 	data, i := s.data, s.pos
 	for i < len(data) {
@@ -101,7 +99,7 @@ func (s *Scanner) Peek() byte {
 	return s.data[s.pos]
 }
 
-// End checks that nothing but white space is left.
+// End checks that only white space is left.
 func (s *Scanner) End() error {
 	if s.Peek() != 0 || s.pos < len(s.data) {
 		return s.Errorf("unexpected text after the value")
@@ -217,7 +215,7 @@ func (s *Scanner) String() ([]byte, error) {
 	return nil, s.Errorf("control character in a string")
 }
 
-// special marks the bytes that are not themselves in a string.
+// special marks the bytes that do not stand for themselves in a string.
 var special = func() (t [256]bool) {
 	for c := range 0x20 {
 		t[c] = true
@@ -326,7 +324,7 @@ func (s *Scanner) unicode(i int) (rune, int, bool) {
 	return 0x10000 + (r-0xD800)<<10 + (lo - 0xDC00), 10, true
 }
 
-// Null reads null where it stands next, and reports whether it did.
+// Null reads null if it comes next, and reports whether it did.
 func (s *Scanner) Null() bool {
 	if s.Peek() == 'n' && bytes.HasPrefix(s.data[s.pos:], []byte("null")) {
 		s.pos += 4
@@ -369,8 +367,7 @@ func (s *Scanner) Uint(max uint64) (uint64, error) {
 	return v, nil
 }
 
-// shortUint reads an integer of up to 18 digits and returns how many bytes it has, 0 where a number
-// does not look like that.
+// shortUint reads an integer of up to 18 digits and returns its length, 0 for any other number.
 func shortUint(b []byte) (v uint64, n int) {
 	for n < len(b) && b[n]-'0' < 10 {
 		v = v*10 + uint64(b[n]-'0')

@@ -2,8 +2,7 @@ package jsonx
 
 import "fmt"
 
-// Value is a small piece of a document as a tree. Use it for what is known to be small; a document
-// of a million elements should be walked with a Scanner.
+// Value is a small part of a document as a tree. A large document should be walked with a Scanner.
 type Value struct {
 	Kind    byte // '{', '[', '"', '0' (number), 't', 'f', 'n'
 	Text    string
@@ -64,7 +63,7 @@ func (s *Scanner) value(left *int) (v Value, err error) {
 	return v, err
 }
 
-// Get returns the member called key; a null value where there is none.
+// Get returns the member called key, or a null value.
 func (v Value) Get(key string) Value {
 	for _, m := range v.Members {
 		if m.Key == key {
@@ -87,7 +86,7 @@ func (v Value) Has(key string) bool {
 // IsNull reports whether the value is null or absent.
 func (v Value) IsNull() bool { return v.Kind == 'n' }
 
-// Errorf makes an error at the value.
+// Errorf returns an error at the value.
 func (v Value) Errorf(format string, args ...any) error {
 	return &Error{Offset: v.Offset, Msg: fmt.Sprintf(format, args...)}
 }

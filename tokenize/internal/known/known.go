@@ -1,6 +1,5 @@
-// Package known lists what is published about tokenizers and stands in no file: the patterns by
-// which they split text, under their names, and the vocabularies of ranks, with their special
-// tokens.
+// Package known lists published facts about tokenizers that their files do not hold: the named
+// patterns by which they split text, and the vocabularies of ranks with their special tokens.
 package known
 
 import (
@@ -20,22 +19,21 @@ const (
 	O200K = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
 		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
 		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	// Kimi is the split of Kimi K2: runs of Han characters, and the words of O200K without them.
+	// Kimi is the split of Kimi K2: runs of Han characters, and the words of O200K without Han
+	// characters.
 	Kimi = `[\p{Han}]+|` +
 		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
 		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
 		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 
-	// possessive is a form of cl100k_base with possessive quantifiers, which make no difference to
-	// what it matches.
+	// possessive is a form of cl100k_base with possessive quantifiers. It matches the same texts.
 	possessive = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`
-	// TiktokenCL100K is cl100k_base as tiktoken writes it. To Oniguruma its \p{N}{1,3}+ is a run of
-	// any length, and its \s++$ takes line breaks along, so that in a tokenizer.json it means
-	// something else.
+	// TiktokenCL100K is cl100k_base as tiktoken writes it. In Oniguruma \p{N}{1,3}+ is a run of any
+	// length and \s++$ includes line breaks, so in a tokenizer.json it means something else.
 	TiktokenCL100K = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
 )
 
-// patterns in the order in which they are listed for people.
+// patterns lists the named patterns in the order of PatternNames.
 var patterns = []struct{ name, text string }{
 	{"gpt2", GPT2}, {"cl100k", Llama3}, {"o200k", O200K}, {"llama3", Llama3}, {"qwen2", Qwen2}, {"kimi", Kimi},
 }
@@ -49,7 +47,7 @@ func PatternNames() []string {
 	return names
 }
 
-// Pattern returns the pattern of a name. As tiktoken writes it, cl100k counts as a name.
+// Pattern returns the pattern of a name. It also accepts TiktokenCL100K as a name of cl100k.
 func Pattern(name string) (text string, ok bool) {
 	if name == TiktokenCL100K {
 		return Llama3, true
@@ -62,8 +60,7 @@ func Pattern(name string) (text string, ok bool) {
 	return "", false
 }
 
-// Canonical returns the pattern that matches the same texts as text does and is one of those above,
-// or text itself.
+// Canonical returns the pattern above that matches the same texts as text does, or text itself.
 func Canonical(text string) string {
 	if text == possessive {
 		return Llama3
@@ -83,17 +80,17 @@ func CutsAtSpaces(text string) bool {
 
 // Vocabulary is a published vocabulary of ranks.
 type Vocabulary struct {
-	Name    string // as its file is called
-	Ranks   int    // by which a file without a name is recognized
+	Name    string // its file's name, without .tiktoken
+	Ranks   int    // their number, by which a file is recognized
 	Pattern string // its name
-	Guess   bool   // others may well have as many ranks, so that a word is due where only their number told
+	Guess   bool   // other vocabularies may have as many ranks, so recognizing it by their number gives a warning
 	special func(ranks uint32) map[string]uint32
 }
 
-// Special maps the special tokens to their ids, for a file with that number of ranks.
+// Special maps the special tokens to their ids, for a file with this number of ranks.
 func (v *Vocabulary) Special(ranks int) map[string]uint32 { return v.special(uint32(ranks)) }
 
-// vocabularies in order of size.
+// vocabularies lists the vocabularies in order of size.
 var vocabularies = []Vocabulary{
 	{Name: "gpt2", Ranks: 50256, Pattern: "gpt2", special: fixed(map[string]uint32{"<|endoftext|>": 50256})},
 	{Name: "p50k_base", Ranks: 50280, Pattern: "gpt2", special: fixed(map[string]uint32{"<|endoftext|>": 50256})},
@@ -108,7 +105,7 @@ var vocabularies = []Vocabulary{
 		special: fixed(map[string]uint32{"<|endoftext|>": 199999, "<|endofprompt|>": 200018})},
 }
 
-// ByName returns the vocabulary of a name, nil for none.
+// ByName returns the vocabulary of that name, or nil.
 func ByName(name string) *Vocabulary {
 	for i := range vocabularies {
 		if vocabularies[i].Name == name {
@@ -118,7 +115,7 @@ func ByName(name string) *Vocabulary {
 	return nil
 }
 
-// BySize returns the vocabulary with that number of ranks, nil for none.
+// BySize returns the vocabulary with that number of ranks, or nil.
 func BySize(ranks int) *Vocabulary {
 	for i := range vocabularies {
 		if vocabularies[i].Ranks == ranks {
@@ -128,9 +125,9 @@ func BySize(ranks int) *Vocabulary {
 	return nil
 }
 
-// ByPattern returns the vocabulary whose special tokens go with a named pattern: the one with that
-// number of ranks, or one whose special tokens follow the ranks whatever their number. It is nil
-// for none.
+// ByPattern returns the vocabulary whose special tokens belong to a named pattern: the one with
+// that number of ranks, or one whose special tokens follow any number of ranks. It returns nil if
+// there is none.
 func ByPattern(name string, ranks int) *Vocabulary {
 	for i := range vocabularies {
 		if v := &vocabularies[i]; v.Pattern == name && (v.Guess || v.Ranks == ranks) {
@@ -184,5 +181,5 @@ func kimiSpecial(ranks uint32) map[string]uint32 {
 	return m
 }
 
-// IsExpression reports whether text may be meant as a regular expression, and not as a name.
+// IsExpression reports whether text looks like a regular expression rather than a name.
 func IsExpression(text string) bool { return strings.ContainsAny(text, `\[]()|*+?.^${}`) }

@@ -1,9 +1,9 @@
 // Package minheap is a binary heap of uint64 with the least on top. The merge loops keep pairs in
-// it as rank<<32 | position: the lowest rank first, the leftmost of equals. The heap is a slice
-// that its owner reuses; package container/heap would box every number.
+// it as rank<<32 | position: lowest rank first, leftmost among equals. The heap is a slice that its
+// owner reuses; package container/heap would box every number.
 package minheap
 
-// Init makes a heap of h, whatever its order.
+// Init reorders h into a heap.
 func Init(h []uint64) {
 	for i := len(h)/2 - 1; i >= 0; i-- {
 		sink(h, i, h[i])
@@ -26,7 +26,7 @@ func Push(h []uint64, x uint64) []uint64 {
 	return h
 }
 
-// Pop returns the least number and h without it. The heap must not be empty.
+// Pop returns the least element and h without it. The heap must not be empty.
 func Pop(h []uint64) (least uint64, rest []uint64) {
 	least = h[0]
 	x := h[len(h)-1]

@@ -6,7 +6,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 )
 
-// Origin is the part of the original text that a byte stems from.
+// Origin is the part of the original text that a byte comes from.
 type Origin struct{ Start, End int }
 
 // Aligned is text with the origin of each of its bytes, as Hugging Face's NormalizedString keeps
@@ -16,8 +16,8 @@ type Aligned struct {
 	Origins []Origin
 }
 
-// Original aligns text with itself: each byte stems from its whole character. Each ill-formed part
-// is one U+FFFD, as AppendValid reads it, or where raw is set it is kept as it is.
+// Original aligns text with itself: each byte comes from its whole character. Each ill-formed part
+// becomes one U+FFFD, as in AppendValid, or stays as it is if raw is set.
 func Original(text []byte, raw bool) Aligned {
 	var a Aligned
 	for i := 0; i < len(text); {
@@ -41,12 +41,12 @@ func (a *Aligned) add(text []byte, from Origin) {
 	}
 }
 
-// Slice is a part of the text.
+// Slice returns a part of the text.
 func (a Aligned) Slice(start, end int) Aligned {
 	return Aligned{a.Text[start:end], a.Origins[start:end]}
 }
 
-// Origin is the part of the original that a part of the text stems from.
+// Origin returns the part of the original that a part of the text comes from.
 func (a Aligned) Origin(start, end int) Origin {
 	if start >= end {
 		return Origin{}
@@ -54,16 +54,15 @@ func (a Aligned) Origin(start, end int) Origin {
 	return Origin{a.Origins[start].Start, a.Origins[end-1].End}
 }
 
-// Change is a character of a new text, and how it follows from the old one: 0 where it takes the
-// place of a character, positive where it is put in, -n where it takes the place of a character and
-// the n after it.
+// Change is a character of a new text and its relation to the old one: 0 if it replaces a
+// character, positive if it is inserted, -n if it replaces a character and the n after it.
 type Change struct {
 	Rune rune
 	By   int
 }
 
-// transform makes a new text of changes. A character that is put in stems from what the one before
-// it does.
+// transform returns the text that changes describe. An inserted character has the origin of the one
+// before it.
 func (a Aligned) transform(changes []Change) Aligned {
 	var out Aligned
 	at := 0
@@ -84,7 +83,7 @@ func (a Aligned) transform(changes []Change) Aligned {
 	return out
 }
 
-// chars applies a function of single characters, whose results stem from them.
+// chars applies f to each character, from which the result then comes.
 func (a Aligned) chars(f func(dst []byte, r rune) []byte) Aligned {
 	var out Aligned
 	for i := 0; i < len(a.Text); {
@@ -95,7 +94,7 @@ func (a Aligned) chars(f func(dst []byte, r rune) []byte) Aligned {
 	return out
 }
 
-// Prepend puts text before a, where a is not empty; it stems from the first character.
+// Prepend puts text before a unless a is empty; its origin is a's first character.
 func (a Aligned) Prepend(text []byte) Aligned {
 	if len(a.Text) == 0 {
 		return a
@@ -106,7 +105,7 @@ func (a Aligned) Prepend(text []byte) Aligned {
 	return out
 }
 
-// replace puts content where pattern matches; it stems from the last byte of the match.
+// replace replaces each match of pattern with content, whose origin is the last byte of the match.
 func (a Aligned) replace(pattern Pattern, content string) Aligned {
 	var out Aligned
 	done := 0
@@ -127,13 +126,13 @@ func (a Aligned) replace(pattern Pattern, content string) Aligned {
 	return out
 }
 
-// walker is a character map that shows what it does.
+// walker is a character map that can list its replacements.
 type walker interface {
 	Walk(text []byte, f func(part, to []byte))
 }
 
-// precompiled lists the changes of a character map: what a part of several characters becomes takes
-// their places one by one, and the last of them makes up for the difference.
+// precompiled lists the changes of a character map: the characters of a replacement replace those
+// of the part one by one, and the last makes up for the difference.
 func precompiled(m walker, text []byte) []Change {
 	var list []Change
 	m.Walk(text, func(part, to []byte) {
@@ -153,8 +152,7 @@ func precompiled(m walker, text []byte) []Change {
 	return list
 }
 
-// Align applies a component and keeps track of what stems from where. ok is false for components
-// that it does not follow.
+// Align applies a component and tracks origins. ok is false for components that it cannot track.
 func Align(c Component, a Aligned) (out Aligned, ok bool) {
 	if len(a.Text) == 0 {
 		return a, true
@@ -202,7 +200,7 @@ func Align(c Component, a Aligned) (out Aligned, ok bool) {
 	return a, false
 }
 
-// bytes writes each byte as the character that stands for it.
+// bytes replaces each byte with its character in the byte-level alphabet.
 func (a Aligned) bytes() Aligned {
 	var out Aligned
 	for i, b := range a.Text {
@@ -211,7 +209,7 @@ func (a Aligned) bytes() Aligned {
 	return out
 }
 
-// changes lists what the normalization form makes of a text.
+// changes lists the changes by which the normalization form turns text into its result.
 func (f form) changes(text []byte) []Change {
 	var list []Change
 	c := composer{form: f, changes: &list}

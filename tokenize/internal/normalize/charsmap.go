@@ -5,8 +5,9 @@ import "bytes"
 // Mapper is a precompiled character map, applied per grapheme cluster.
 type Mapper interface {
 	Append(dst, text []byte) []byte
-	// Leading is how many bytes of what Append makes of text stem from its first n bytes, which are
-	// whole characters; where those are removed, from the first character that is not.
+	// Leading returns how many bytes of Append's result come from the first n bytes of text, which
+	// must be whole characters; if those are removed, it counts the bytes from the first character
+	// that is not.
 	Leading(text []byte, n int) int
 }
 

@@ -2,7 +2,7 @@ package normalize
 
 import "github.com/dsload/dsload/tokenize/internal/charclass"
 
-// Component describes a normalizer by value. Steps are what evaluates it.
+// Component describes a normalizer by value. Its Steps evaluate it.
 type Component interface{ Steps() Sequence }
 
 // The normalizers, with the fields of tokenizer.json.
@@ -13,13 +13,13 @@ type (
 	Lowercase struct{}
 	// StripAccents removes combining marks.
 	StripAccents struct{}
-	// Nmt removes control characters and writes odd spaces as spaces.
+	// Nmt removes control characters and turns unusual spaces into spaces.
 	Nmt struct{}
-	// ByteLevel writes bytes as characters of the byte-level alphabet.
+	// ByteLevel replaces bytes with characters of the byte-level alphabet.
 	ByteLevel struct{}
 	// Strip removes white space at the ends of a segment.
 	Strip struct{ Left, Right bool }
-	// Replace puts Content where Pattern matches. Groups are not expanded.
+	// Replace replaces each match of Pattern with Content. Groups are not expanded.
 	Replace struct {
 		Pattern Pattern
 		Content string
@@ -59,7 +59,7 @@ func (c Prepend) Steps() Sequence { return Sequence{prepend(c.Text)} }
 // Steps implements Component.
 func (c Precompiled) Steps() Sequence { return Sequence{charsmap{c.Map}} }
 
-// Unroll lists the steps of components, one after the other.
+// Unroll returns the steps of all components in order.
 func Unroll(components []Component) Sequence {
 	var s Sequence
 	for _, c := range components {

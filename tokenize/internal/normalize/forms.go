@@ -9,12 +9,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// form is one of the four Unicode normalization forms, as of the version of Unicode that Hugging
-// Face's library knows (9).
+// form is one of the four Unicode normalization forms, as of Unicode 9, which Hugging Face's
+// library follows.
 //
-// golang.org/x/text knows a later one, and limits runs of combining marks to 30 (it inserts
-// U+034F). So it serves to find out that text is normal already, and as a source of character data;
-// the rest is done here, with characters that are newer than Unicode 9 taken as plain starters.
+// golang.org/x/text follows a later version and limits runs of combining marks to 30 (it inserts
+// U+034F). So it only checks whether text is already normal and provides character data. The rest
+// is done here; characters newer than Unicode 9 count as plain starters.
 type form struct {
 	decompose norm.Form
 	check     norm.Form
@@ -49,7 +49,7 @@ func (f form) Append(dst, src []byte, e *Edges) []byte {
 		return append(dst, src...)
 	}
 	from := len(dst)
-	// Everything before the last starter of the normal part stands.
+	// Everything before the last starter of the normal part is final.
 	for n > 0 && !utf8.RuneStart(src[n]) {
 		n--
 	}
@@ -76,8 +76,8 @@ func (f form) Append(dst, src []byte, e *Edges) []byte {
 	return dst
 }
 
-// zero tells how much of out, the normal form of a text that begins with head, stems from head: its
-// own normal form, or up to the character that head's last one was composed to.
+// zero returns how much of out, the normal form of a text that begins with head, comes from head:
+// head's own normal form, or the bytes up to the character that head's last one was composed to.
 func (f form) zero(head, out []byte) int {
 	c := composer{form: f}
 	for len(head) > 0 {
@@ -95,16 +95,17 @@ func (f form) zero(head, out []byte) int {
 	return keep + n
 }
 
-// composer collects a starter and what follows it up to the next character that can begin anew.
+// composer collects a starter and what follows it, up to the next character that cannot interact
+// with them.
 type composer struct {
 	form
 	dst     []byte
 	run     []mark
-	changes *[]Change // where not nil, what is written goes here too
-	added   bool      // the character being decomposed has given one already
+	changes *[]Change // if not nil, output goes here too
+	added   bool      // the character being decomposed has already produced one
 }
 
-// decompose adds a character, given also as bytes.
+// decompose adds character r, whose bytes are b.
 func (c *composer) decompose(r rune, b []byte) {
 	switch {
 	case r < 0x80:
@@ -141,8 +142,8 @@ func (c *composer) decompose(r rune, b []byte) {
 
 func (c *composer) add(r rune, ccc uint8) {
 	if ccc == 0 && len(c.run) > 0 {
-		// What came before is settled, but for a lone starter at the end, which may compose with
-		// this one.
+		// What came before is final, except a lone starter at the end, which may compose with this
+		// one.
 		c.order()
 		keep := 0
 		if c.compose && r >= 0x80 && c.run[len(c.run)-1].ccc == 0 {
@@ -160,7 +161,7 @@ func (c *composer) add(r rune, ccc uint8) {
 	c.run = append(c.run, m)
 }
 
-// order puts marks into canonical order and composes them with the starter before.
+// order puts marks into canonical order and composes them with the preceding starter.
 func (c *composer) order() {
 	if len(c.run) < 2 {
 		return
@@ -212,7 +213,7 @@ func (c *composer) flush() {
 	c.run = c.run[:0]
 }
 
-// composePair gives the primary composite of two characters.
+// composePair returns the primary composite of two characters.
 func composePair(a, b rune) (rune, bool) {
 	if a >= jamoLBase && a < jamoLBase+jamoLCount && b >= jamoVBase && b < jamoVBase+jamoVCount {
 		return hangulBase + ((a-jamoLBase)*jamoVCount+b-jamoVBase)*jamoTCount, true
@@ -244,8 +245,8 @@ var composites = sync.OnceValue(func() map[[2]rune]rune {
 	return m
 })
 
-// newer reports whether a character's decomposition or combining class came after Unicode 9, so
-// that Hugging Face's library takes it for a plain starter.
+// newer reports whether a character's decomposition or combining class is newer than Unicode 9, so
+// that Hugging Face's library treats it as a plain starter.
 func newer(r rune) bool {
 	if r < 0x7FD {
 		return false
@@ -262,8 +263,8 @@ func newer(r rune) bool {
 	return found
 }
 
-// newerRanges was found by comparing each character's forms and its order among marks with Hugging
-// Face's library.
+// newerRanges lists those characters. It was made by comparing each character's forms and order
+// among marks with Hugging Face's library.
 var newerRanges = [][2]rune{
 	{0x7fd, 0x7fd}, {0x898, 0x89f}, {0x8ca, 0x8d3}, {0x9fe, 0x9fe}, {0xc3c, 0xc3c}, {0xd3b, 0xd3c}, {0xeba, 0xeba},
 	{0x1715, 0x1715}, {0x1abf, 0x1ace}, {0x1df6, 0x1dfa}, {0x32ff, 0x32ff}, {0xa7f2, 0xa7f4}, {0xa82c, 0xa82c},

@@ -1,13 +1,11 @@
 // Package normalize implements the normalizers of Hugging Face tokenizers.
 //
 // A Sequence of steps is applied to one segment: the text between two added tokens. Steps know
-// whether the segment's ends are real or the cuts of a longer text (Edges), so that a text fed in
-// pieces normalizes as a whole, provided that it was cut where no step looks across (the caller's
-// duty).
+// whether the segment's ends are real or cuts in a longer text (Edges), so a text that comes in
+// pieces is normalized like the whole, provided that the caller cuts it where no step looks across.
 //
-// One thing about the origin of the result is tracked: how many of its leading bytes stem from the
-// first character of the document. The Metaspace pre-tokenizer with prepend_scheme "first" asks for
-// it.
+// Steps track how many leading bytes of the result come from the first character of the document.
+// The Metaspace pre-tokenizer with prepend_scheme "first" needs it.
 package normalize
 
 import (
@@ -19,16 +17,16 @@ import (
 
 // Edges describes a segment. Zero is updated by the steps.
 type Edges struct {
-	First, Last bool // whether the segment's beginning and end are those of the whole segment
-	Zero        int  // leading bytes that stem from the first character of the document
+	First, Last bool // whether this text begins and ends its segment
+	Zero        int  // leading bytes that come from the first character of the document
 
-	// Limit, where it is not 0, bounds the bytes of what a step makes, about: a step that passes it
+	// Limit, if not 0, bounds the bytes of a step's result approximately: a step that exceeds it
 	// may stop, and the sequence does. Over reports that; the result is then empty.
 	Limit int
 	Over  bool
 }
 
-// over reports whether a result of n bytes passes the limit.
+// over reports whether a result of n bytes exceeds the limit.
 func (e *Edges) over(n int) bool { return e.Limit > 0 && n > e.Limit }
 
 // Step is one normalizer. It appends the normalized src to dst. src is not empty.
@@ -66,10 +64,10 @@ func (n Sequence) Apply(s *Scratch, src []byte, e *Edges) []byte {
 	return src
 }
 
-// strideBytes is how much of a text is normalized between two looks at the limit.
+// strideBytes is how much text is normalized between checks of the limit.
 const strideBytes = 4096
 
-// chars applies a function of single characters.
+// chars applies a function to each character.
 type chars func(dst []byte, r rune) []byte
 
 // Append implements Step.
@@ -129,7 +127,7 @@ func (c Bert) Steps() Sequence {
 	return n
 }
 
-// byteLevel writes each byte as the character that stands for it.
+// byteLevel replaces each byte with its character in the byte-level alphabet.
 type byteLevel struct{}
 
 func (byteLevel) Append(dst, src []byte, e *Edges) []byte {

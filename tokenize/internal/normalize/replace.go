@@ -8,8 +8,8 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/regex"
 )
 
-// Search is a walk through one text, from left to right, that may learn from what it has seen.
-// FindAt finds the leftmost match at or after a position; start is -1 where there is none.
+// Search finds matches in one text from left to right; it may keep state between calls. FindAt
+// returns the leftmost match at or after a position; start is -1 if there is none.
 type Search interface {
 	FindAt(at int) (start, end int)
 	Close()
@@ -19,23 +19,23 @@ type Search interface {
 type Pattern struct {
 	Text       string
 	IsRegex    bool
-	Expression *regex.Regex // compiled; nil for a string, and as long as nobody has to search
+	Expression *regex.Regex // compiled; nil for a string, and until it is searched for
 	literal    []byte
 }
 
-// String is the Pattern of a fixed string.
+// String returns the Pattern of a fixed string.
 func String(text string) Pattern { return Pattern{Text: text, literal: []byte(text)} }
 
-// Expression is the Pattern of a regular expression.
+// Expression returns the Pattern of a regular expression.
 func Expression(re *regex.Regex) Pattern {
 	return Pattern{Text: re.String(), IsRegex: true, Expression: re}
 }
 
-// Uncompiled is the Pattern of a regular expression that an engine may know by its text. It cannot
-// be searched for.
+// Uncompiled returns the Pattern of a regular expression that only engines that know its text can
+// use. It cannot be searched for.
 func Uncompiled(text string) Pattern { return Pattern{Text: text, IsRegex: true} }
 
-// Search begins a walk through text.
+// Search starts a search in text.
 func (p Pattern) Search(text []byte) Search {
 	if p.IsRegex {
 		return p.Expression.Search(text)
@@ -62,8 +62,8 @@ func (s *literalSearch) Close() {
 	literalSearches.Put(s)
 }
 
-// Matches calls f for each match, left to right, as Hugging Face walks over a text: matches do not
-// overlap, and an empty match directly after another match does not count.
+// Matches calls f for each match from left to right, as Hugging Face's library finds them: matches
+// do not overlap, and an empty match directly after another one does not count.
 func Matches[P interface{ Search(text []byte) Search }](find P, text []byte, f func(start, end int)) {
 	if len(text) == 0 {
 		return
@@ -109,7 +109,7 @@ func (r replace) Append(dst, src []byte, e *Edges) []byte {
 		}
 		keep(start)
 		dst = append(dst, r.content...)
-		if zero > 0 && end <= zero { // content stems from the last byte of the match
+		if zero > 0 && end <= zero { // content comes from the last byte of the match
 			e.Zero += len(r.content)
 		}
 		done = end

@@ -17,8 +17,8 @@ func AppendValid(dst, text []byte) []byte {
 	return dst
 }
 
-// illFormed is the length of the ill-formed part that text begins with: the longest beginning of a
-// character, or one byte.
+// illFormed returns the length of the ill-formed part at the beginning of text: the longest prefix
+// of a character, or one byte.
 func illFormed(text []byte) int {
 	lo, hi, need := byte(0x80), byte(0xBF), 0
 	switch c := text[0]; {

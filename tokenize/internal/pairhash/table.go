@@ -1,20 +1,20 @@
-// Package pairhash maps pairs of symbols to ranks by a perfect hash, for the engines that merge
-// pairs of byte-pair encodings. A Table is immutable once it is made; any number of goroutines may
-// read it.
+// Package pairhash maps pairs of symbols to ranks by a perfect hash, for the engines of byte-pair
+// encodings. A Table is immutable; any number of goroutines may read it.
 package pairhash
 
 import "math/bits"
 
-// NoRank is the rank of a pair that never merges; NoSymbol is a symbol that has no pairs, put
-// before and after a word.
+// NoRank is the rank of a pair that never merges. NoSymbol has no pairs; it stands before and after
+// a word.
 const (
 	NoRank   = 1<<24 - 1
 	NoSymbol = 1<<20 - 1
 )
 
-// Table maps a pair of symbols of 20 bits to its rank by a perfect hash: one small displacement and
-// one slot are read, no probing. Its fields are open to kernels in assembly. A slot holds left<<44
-// | right<<24 | rank. Unused slots hold NoSymbol twice, which no lookup of a real pair matches.
+// Table maps a pair of 20-bit symbols to its rank by a perfect hash: a lookup reads one small
+// displacement and one slot, without probing. Its fields are exported for kernels in assembly. A
+// slot holds left<<44 | right<<24 | rank. Unused slots hold NoSymbol twice, which no lookup of a
+// real pair matches.
 type Table struct {
 	Mul         uint64
 	BucketShift uint8
@@ -23,7 +23,7 @@ type Table struct {
 	Slots       []uint64
 }
 
-// Key is the upper part of a pair's slot.
+// Key returns the upper part of a pair's slot.
 func Key(a, b uint32) uint64 { return uint64(a)<<20 | uint64(b) }
 
 // Find returns the rank of the pair, or NoRank.
@@ -41,7 +41,7 @@ func (t *Table) Find(a, b uint32) uint32 {
 const emptySlot = uint64(NoSymbol)<<44 | uint64(NoSymbol)<<24 | NoRank
 
 // New builds the table from entries in slot form; of equal pairs the last counts. It fails only for
-// sets of pairs made to collide under every multiplier tried.
+// pairs crafted to collide under every multiplier tried.
 func New(entries []uint64) (Table, bool) {
 	sbits := max(bits.Len(uint(len(entries)+len(entries)/4)), 4)
 	muls := [...]uint64{0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0xc2b2ae3d27d4eb4f, 0xff51afd7ed558ccd}
@@ -80,9 +80,9 @@ func tryTable(entries []uint64, mul uint64, sbits int) (Table, bool) {
 		sorted[start[b]] = e
 		start[b]++
 	}
-	// The end of a bucket is known now; its beginning moves up where pairs occur again.
+	// The end of a bucket is now known; its beginning moves up if pairs repeat.
 	sizes := make([]uint8, len(t.Disp))
-	var first [66]uint32 // of the buckets of a size, once the sizes above it are counted
+	var first [66]uint32 // first bucket of each size, once the larger sizes are counted
 	begin := uint32(0)
 	for b := range sizes {
 		end := start[b]
@@ -104,14 +104,14 @@ func tryTable(entries []uint64, mul uint64, sbits int) (Table, bool) {
 		if n == 0 {
 			break
 		}
-		if !t.place(sorted[start[b]-n:start[b]], b) {
+		if !t.displace(sorted[start[b]-n:start[b]], b) {
 			return t, false
 		}
 	}
 	return t, true
 }
 
-// lastOnly drops all but the last of equal pairs from a bucket and returns where it begins then.
+// lastOnly drops all but the last of equal pairs from a bucket and returns its new beginning.
 func lastOnly(sorted []uint64, begin, end uint32) uint32 {
 	to := end
 next:
@@ -128,8 +128,8 @@ next:
 	return to
 }
 
-// place finds an odd displacement under which the entries of a bucket meet free slots.
-func (t *Table) place(entries []uint64, bucket uint32) bool {
+// displace finds an odd displacement under which the entries of a bucket hit free slots, and stores them there.
+func (t *Table) displace(entries []uint64, bucket uint32) bool {
 	var at [64]uint32
 next:
 	for d := uint32(1); d < 1<<16; d += 2 {
@@ -154,5 +154,5 @@ next:
 	return false
 }
 
-// Bytes is the memory the table keeps.
+// Bytes returns the memory of the table.
 func (t *Table) Bytes() int64 { return int64(len(t.Disp)*2 + len(t.Slots)*8) }

@@ -15,19 +15,19 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// Options says how a Spec is made into a pipeline.
+// Options configures New.
 type Options struct {
-	// Plain keeps to the plain models, whatever engine would fit. No id depends on it.
+	// Plain uses the plain models even if an engine fits. It does not change ids.
 	Plain bool
 	// Meter counts the memory of the tables; nil counts nothing.
 	Meter *spec.Meter
 }
 
-// plainKind is what a pipeline with a plain model is called.
+// plainKind is the Kind of a pipeline with a plain model.
 const plainKind = "general"
 
-// New makes the pipeline of a tokenizer, with the engine that computes its components where there
-// is one. Errors wrap those of package spec.
+// New returns the pipeline of a tokenizer, with the engine that computes its components if there is
+// one. Errors wrap those of package spec.
 func New(s *spec.Spec, o Options) (*Pipeline, error) {
 	nodes := added.Nodes(s.Raw) + added.Nodes(s.Normalized)
 	if err := o.Meter.Take(spec.AddedNodeBytes*int64(nodes), "the added tokens"); err != nil {
@@ -55,8 +55,8 @@ func New(s *spec.Spec, o Options) (*Pipeline, error) {
 	return &Pipeline{c}, nil
 }
 
-// searchBytes is the most that searching for one of the tokenizer's patterns takes, as far as no
-// engine does that. The published patterns remember next to nothing.
+// searchBytes returns the most memory that a search for one of the tokenizer's patterns takes,
+// unless an engine does it. Searches for the published patterns take hardly any.
 func (c *Config) searchBytes(s *spec.Spec) (most int64) {
 	search := func(p normalize.Pattern) {
 		if p.Expression != nil && !known.CutsAtSpaces(p.Text) {
@@ -80,8 +80,8 @@ func (c *Config) searchBytes(s *spec.Spec) (most int64) {
 	return most
 }
 
-// chooseEngine plugs in the engine that computes the model with the components before it. What an
-// engine refuses, a plain model takes: c is as it was then.
+// chooseEngine installs the engine that computes the model with the components before it. It
+// reports whether there is one; if not, c is unchanged.
 func (c *Config) chooseEngine(s *spec.Spec) bool {
 	with := *c
 	ok := false
@@ -107,7 +107,7 @@ func (c *Config) chooseEngine(s *spec.Spec) bool {
 	return ok
 }
 
-// choosePlain evaluates every component on its own.
+// choosePlain installs a plain model and a step for every component.
 func (c *Config) choosePlain(s *spec.Spec) (err error) {
 	c.Normalizer, c.PreTokenizer = normalize.Unroll(s.Normalizer), pretokenize.Unroll(s.PreTokenizer)
 	switch m := s.Model.(type) {
@@ -129,13 +129,13 @@ func (c *Config) choosePlain(s *spec.Spec) (err error) {
 	return err
 }
 
-// splits are the patterns that the byte-level engine cuts by hand-written scanners.
+// splits maps the patterns that the byte-level engine has scanners for.
 var splits = map[string]bytebpe.Split{
 	"": bytebpe.None, known.GPT2: bytebpe.GPT2, known.Llama3: bytebpe.CL100K, known.Qwen2: bytebpe.Qwen2,
 	known.O200K: bytebpe.O200K,
 }
 
-// ranks splits by the engine where it knows the pattern, else by the pre-tokenizer before it.
+// ranks lets the engine split text if it knows the pattern, else a pre-tokenizer before it.
 func (c *Config) ranks(m *spec.Ranks, s *spec.Spec) bool {
 	split, ok := s.PreTokenizer[0].(pretokenize.Split)
 	if !ok {
@@ -180,8 +180,8 @@ func (c *Config) byteLevel(m *spec.BPE, s *spec.Spec, pattern string, prefixSpac
 	return true
 }
 
-// byteTokens undoes the byte-level alphabet; tokens with other characters match no text and become
-// nil.
+// byteTokens maps tokens from the byte-level alphabet back to bytes. Tokens with other characters
+// match no text and become nil.
 func byteTokens(v *vocab.Table) [][]byte {
 	raw := make([][]byte, v.Len())
 	var blob []byte
@@ -199,7 +199,7 @@ func byteTokens(v *vocab.Table) [][]byte {
 	return raw
 }
 
-// wordPiece takes the place of BertNormalizer and BertPreTokenizer too.
+// wordPiece replaces BertNormalizer and BertPreTokenizer too.
 func (c *Config) wordPiece(m *spec.WordPiece, s *spec.Spec) bool {
 	if len(s.Normalizer) != 1 || len(s.PreTokenizer) != 1 || c.AddedNormalized != nil || m.MaxChars > 1<<20 ||
 		m.Unk < 0 || m.Unk >= int64(m.Vocab.Len()) {
@@ -220,7 +220,7 @@ func (c *Config) wordPiece(m *spec.WordPiece, s *spec.Spec) bool {
 	return true
 }
 
-// engineModel is what the engines' models have in common; E is their encoder.
+// engineModel is the method set of the engines' models; E is their encoder.
 type engineModel[E SegmentEncoder] interface {
 	NewEncoder(cacheBytes int) E
 	SafeCut(text []byte) int
@@ -228,7 +228,7 @@ type engineModel[E SegmentEncoder] interface {
 	EncoderBytes(cacheBytes int) int64
 }
 
-// plugged makes Segments of an engine's model.
+// plugged adapts an engine's model to Segments.
 type plugged[E SegmentEncoder] struct{ engineModel[E] }
 
 // NewEncoder implements Segments.

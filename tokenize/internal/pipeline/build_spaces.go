@@ -15,8 +15,8 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// The engines for models that write spaces as U+2581: SentencePiece's, and those of tokenizer.json
-// that follow it.
+// The engines for models that represent spaces as U+2581: SentencePiece's, and those in a
+// tokenizer.json that follow it.
 
 // metaspace reads Metaspace with the usual character.
 func metaspace(c pretokenize.Component) (m pretokenize.Metaspace, prefix spbpe.Prefix, ok bool) {
@@ -30,7 +30,7 @@ func metaspace(c pretokenize.Component) (m pretokenize.Metaspace, prefix spbpe.P
 	return m, spbpe.PrefixUnlessSpace, true
 }
 
-// spacedBPE takes the place of Prepend and Replace, or of Metaspace.
+// spacedBPE replaces Prepend and Replace, or Metaspace.
 func (c *Config) spacedBPE(m *spec.BPE, s *spec.Spec) bool {
 	if m.Prefix != "" || m.Suffix != "" || m.IgnoreMerges {
 		return false
@@ -72,7 +72,7 @@ func (c *Config) spacedBPE(m *spec.BPE, s *spec.Spec) bool {
 	return true
 }
 
-// last returns the last of a list of normalizers, nil where it is empty.
+// last returns the last normalizer of a list, nil if it is empty.
 func last(list []normalize.Component) normalize.Component {
 	if len(list) == 0 {
 		return nil
@@ -80,7 +80,7 @@ func last(list []normalize.Component) normalize.Component {
 	return list[len(list)-1]
 }
 
-// cutsNothing reports whether a pre-tokenizer has nothing to cut once no space is left: none, or a
+// cutsNothing reports whether a pre-tokenizer never cuts text without spaces: it is absent or a
 // Split at a space.
 func cutsNothing(list []pretokenize.Component) bool {
 	if len(list) != 1 {
@@ -101,8 +101,8 @@ func byteIDs(v *vocab.Table) (ids [256]int32) {
 	return ids
 }
 
-// unigram takes the place of Metaspace, or of WhitespaceSplit and Metaspace, and of the normalizers
-// right before them that it knows.
+// unigram replaces Metaspace, or WhitespaceSplit and Metaspace, and the normalizers right before
+// them that it knows.
 func (c *Config) unigram(m *spec.Unigram, s *spec.Spec) bool {
 	if m.Unk < 0 || len(s.PreTokenizer) == 0 || len(s.PreTokenizer) > 2 {
 		return false
@@ -136,8 +136,8 @@ func (c *Config) unigram(m *spec.Unigram, s *spec.Spec) bool {
 	return true
 }
 
-// absorb gives the engine those of the last normalizers that it computes itself, and returns the
-// others. ok is false where the engine cannot take what they make.
+// absorb moves to the engine's configuration the last normalizers that it computes itself, and
+// returns the others. ok is false if the engine cannot take their output.
 func absorb(cfg *unigram.Config, list []normalize.Component) (before []normalize.Component, ok bool) {
 	if r, is := last(list).(normalize.Replace); is && r.Pattern.IsRegex && r.Pattern.Text == " {2,}" {
 		if r.Content != " " && (r.Content != spec.Metaspace || cfg.Split == unigram.SplitWords) {
@@ -160,7 +160,7 @@ func absorb(cfg *unigram.Config, list []normalize.Component) (before []normalize
 	return list, true
 }
 
-// sentencePiece takes the place of the normalizer too, where it does no more than the engine.
+// sentencePiece also replaces the normalizer if the engine does all that it does.
 func (c *Config) sentencePiece(m *spec.SentencePiece, s *spec.Spec) bool {
 	norm, ok := s.Normalizer[0].(*spmodel.Normalizer)
 	if !ok {
@@ -230,8 +230,8 @@ func (c *Config) sentenceUnigram(m *spec.SentencePiece, norm *spmodel.Normalizer
 	return true
 }
 
-// wordsApart reports whether a SentencePiece BPE may be cut before words: where no piece reaches
-// over the beginning of a word, neither does a merge; nor do unknown characters fuse across it.
+// wordsApart reports whether text of a SentencePiece BPE may be cut before words: no piece spans
+// the beginning of a word, so no merge does, and unknown characters do not fuse across it.
 func wordsApart(m *spec.SentencePiece, norm *spmodel.Normalizer) bool {
 	if _, ok := m.Vocab.ID([]byte(spec.Metaspace)); !ok || norm.SpaceSuffix || norm.MapsSpaces() {
 		return false
@@ -254,8 +254,7 @@ func wordsApart(m *spec.SentencePiece, norm *spmodel.Normalizer) bool {
 	return true
 }
 
-// plainSentencePiece evaluates SentencePiece's BPE by its definition. Its Unigram has no plain
-// model.
+// plainSentencePiece installs the plain model of SentencePiece's BPE. Its Unigram has none.
 func (c *Config) plainSentencePiece(m *spec.SentencePiece, s *spec.Spec) error {
 	norm, ok := s.Normalizer[0].(*spmodel.Normalizer)
 	if !ok || m.Unigram {

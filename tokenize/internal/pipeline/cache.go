@@ -2,9 +2,9 @@ package pipeline
 
 import "math/bits"
 
-// cache keeps the ids of pieces in a fixed number of bytes. When an arena is full, everything is
-// forgotten. Pieces here come from any normalizer and split, at the pace of a regular expression:
-// the kernels of package chunkcache would gain nothing.
+// cache keeps the ids of pieces in a fixed number of bytes. When an arena is full, the cache starts
+// over. Pieces come from any normalizer and split, at the speed of a regular expression, so the
+// kernels of package chunkcache would gain nothing.
 type cache struct {
 	slots []slot
 	keys  []byte
@@ -27,7 +27,8 @@ const (
 	maxCachedKey = 256
 )
 
-// newCache makes a cache of about size bytes: a quarter for slots, half for keys, a quarter for ids.
+// newCache returns a cache of about size bytes: a quarter for slots, half for keys, a quarter for
+// ids.
 func newCache(size int) *cache {
 	size = min(max(size, 16<<10), 1<<30)
 	n := 1 << (bits.Len(uint(size/4/slotBytes)) - 1)
@@ -53,7 +54,7 @@ func hashPiece(b []byte) uint32 {
 	return uint32(hi ^ lo)
 }
 
-// get returns the ids of a piece; at is where they belong otherwise.
+// get returns the ids of a piece. If it has none, at is the slot where they belong.
 func (c *cache) get(piece []byte, h uint32) (ids []uint32, at uint32, ok bool) {
 	mask := uint32(len(c.slots) - 1)
 	for at = h & mask; c.slots[at].epoch == c.epoch; at = (at + 1) & mask {

@@ -14,17 +14,17 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// Offsets encodes text and says where each token comes from, as Hugging Face does: it follows every
-// byte through the components. It is immutable.
+// Offsets encodes text and returns where each token comes from, as Hugging Face does: it tracks
+// every byte through the components. It is immutable.
 type Offsets struct {
 	spec  *spec.Spec
 	plain *Pipeline
-	ranks *bytebpe.Model // in place of a plain model
-	raw   bool           // ill-formed UTF-8 is taken as it is
+	ranks *bytebpe.Model // instead of a plain model
+	raw   bool           // ill-formed UTF-8 stays as it is
 }
 
-// NewOffsets prepares for offsets the tokenizer that p is the pipeline of. SentencePiece models
-// have none that could be compared; the error wraps spec.ErrUnsupported.
+// NewOffsets returns the Offsets of the tokenizer with pipeline p. It refuses SentencePiece models,
+// for which there is no reference, with an error that wraps spec.ErrUnsupported.
 func NewOffsets(s *spec.Spec, p *Pipeline) (*Offsets, error) {
 	o := &Offsets{spec: s, plain: &Pipeline{}, raw: p.RawBytes}
 	var err error
@@ -59,7 +59,7 @@ type offsetEncoder struct {
 	origins []normalize.Origin
 	model   plain.Scratch
 	pre     pretokenize.Scratch
-	texts   []string // of the tokens, as they are written; of added ones, what was found
+	texts   []string // of the tokens, as the vocabulary writes them; of added tokens, the matched text
 	err     error
 }
 
@@ -122,7 +122,7 @@ func (e *offsetEncoder) pieces(a normalize.Aligned) {
 	}
 }
 
-// cut applies one pre-tokenizer to one piece.
+// cut applies a pre-tokenizer to a piece.
 func (e *offsetEncoder) cut(c pretokenize.Component, a normalize.Aligned) []normalize.Aligned {
 	zero := 0
 	for zero < len(a.Origins) && a.Origins[zero].Start == 0 {
@@ -142,8 +142,8 @@ func (e *offsetEncoder) cut(c pretokenize.Component, a normalize.Aligned) []norm
 	return out
 }
 
-// byteLevelOrigins gives the origins of text written in the byte-level alphabet. A space that was
-// put before it stems from its first character.
+// byteLevelOrigins returns the origins of text in the byte-level alphabet. A space that was put
+// before it comes from its first character.
 func byteLevelOrigins(a normalize.Aligned, written []byte) []normalize.Origin {
 	spaces := utf8.RuneCount(written) - len(a.Text)
 	var out []normalize.Origin
@@ -157,8 +157,8 @@ func byteLevelOrigins(a normalize.Aligned, written []byte) []normalize.Origin {
 	return out
 }
 
-// metaspaceOrigins gives the origins of text with its spaces written as mark. A mark that was put
-// before it stems from its first character.
+// metaspaceOrigins returns the origins of text with spaces as mark. A mark that was put before it
+// comes from its first character.
 func metaspaceOrigins(a normalize.Aligned, mark, written []byte) []normalize.Origin {
 	var body []normalize.Origin
 	for i, b := range a.Text {
@@ -196,15 +196,15 @@ func (e *offsetEncoder) piece(p normalize.Aligned) {
 			e.add(id, p.Origin(x.Start, x.End), token)
 			continue
 		}
-		// Bytes of a continuing_subword_prefix or end_of_word_suffix count as if they stood in the
-		// piece. What the original gives beyond its end has nothing to do with the text; here it is
-		// the end.
+		// Bytes of a continuing_subword_prefix or end_of_word_suffix count as if they were in the
+		// piece. Past its end, the original's offsets are unrelated to the text; here they are the
+		// end.
 		end := p.Origins[len(p.Origins)-1].End
 		e.add(id, normalize.Origin{Start: end, End: end}, token)
 	}
 }
 
-// trim leaves out the white space at the ends of tokens, where the post-processor says so.
+// trim removes white space at the ends of tokens, if the post-processor says so.
 func (e *offsetEncoder) trim(from int) {
 	if !e.spec.Around.Trims {
 		return
@@ -213,7 +213,7 @@ func (e *offsetEncoder) trim(from int) {
 		o := &e.origins[from+i]
 		lead, trail := spaces(e.texts[i])
 		if lead == 1 && (i == 0 || o.Start == 0) && e.spec.Around.TrimsPrefixSpace {
-			lead = 0 // it may have been put there; more of them stand in the text
+			lead = 0 // a single one may have been inserted; more are in the text
 		}
 		o.Start = min(o.Start+lead, o.End)
 		if o.End >= trail {

@@ -18,19 +18,19 @@ type Segments interface {
 	EncoderBytes(cacheBytes int) int64
 }
 
-// SegmentEncoder is one goroutine's handle on Segments. first and last report whether the segment's
-// ends are those of the text.
+// SegmentEncoder is one goroutine's handle on Segments. first and last say whether this text begins
+// and ends its segment.
 type SegmentEncoder interface {
 	Append(dst []uint32, segment []byte, first, last bool) []uint32
 }
 
-// Config is what a pipeline consists of. Either Segments or Model is set. Where a PreTokenizer
-// stands before Segments, those encode one piece at a time.
+// Config is what a pipeline consists of. Either Segments or Model is set. With a PreTokenizer,
+// Segments encodes one piece at a time.
 type Config struct {
-	// Kind names the engine for people: "byte-level BPE, split gpt2", "general".
+	// Kind names the engine for users: "byte-level BPE, split gpt2", "general".
 	Kind string
 
-	// SearchBytes is what the search of a regular expression may take.
+	// SearchBytes is the memory that the search for a regular expression may take.
 	SearchBytes int64
 
 	Added           *added.Matcher // tokens searched for in the text as it is
@@ -40,18 +40,18 @@ type Config struct {
 	Model           plain.Model
 	Segments        Segments
 
-	// FirstOnly tells Segments of a first segment only at the beginning of the document.
+	// FirstOnly passes first to Segments only at the beginning of the document.
 	FirstOnly bool
 
-	// PrefixSpace puts a space before what Segments gets at the beginning of a segment, unless it
-	// begins with one: ByteLevel's add_prefix_space.
+	// PrefixSpace puts a space before each segment that does not begin with one: ByteLevel's
+	// add_prefix_space.
 	PrefixSpace bool
 
-	// RawBytes reports that ill-formed UTF-8 may reach the model as it is.
+	// RawBytes lets ill-formed UTF-8 reach the model as it is.
 	RawBytes bool
 
-	// CutAtSpaces reports that text may be cut before a space between an ASCII letter or digit and
-	// an ASCII letter: the normalizer does not look across, and the pre-tokenizer always cuts
+	// CutAtSpaces means that text may be cut before a space between an ASCII letter or digit and an
+	// ASCII letter: the normalizer does not look across it, and the pre-tokenizer always cuts
 	// there.
 	CutAtSpaces bool
 }
@@ -59,7 +59,7 @@ type Config struct {
 // Pipeline evaluates components one after the other. It is immutable.
 type Pipeline struct{ Config }
 
-// ResidentBytes estimates the memory of the tables.
+// ResidentBytes estimates the memory of the tables in bytes.
 func (p *Pipeline) ResidentBytes() int64 {
 	n := p.Added.Bytes() + p.AddedNormalized.Bytes()
 	if p.Segments != nil {
@@ -68,8 +68,8 @@ func (p *Pipeline) ResidentBytes() int64 {
 	return n + p.Model.ResidentBytes()
 }
 
-// EncoderBytes is the memory of an encoder whose texts are normalized to at most limit bytes, as
-// far as they are not longer themselves.
+// EncoderBytes returns the memory of an encoder with a cache of size bytes whose texts are at most
+// limit bytes long when normalized.
 func (p *Pipeline) EncoderBytes(size, limit int) int64 {
 	n := cacheBytes(size) + 1<<20
 	if p.Segments != nil {
@@ -95,10 +95,10 @@ type Encoder struct {
 	valid       []byte
 	spaced      []byte
 	edges       normalize.Edges
-	limit, made int // bytes that may be made of this text by the normalizer, and have been; limit 0 is none
+	limit, made int // bytes that the normalizer may make and has made of this text; limit 0 is none
 }
 
-// NewEncoder makes an encoder with a cache of size bytes.
+// NewEncoder returns an encoder with a cache of size bytes.
 func (p *Pipeline) NewEncoder(size int) *Encoder {
 	e := &Encoder{p: p}
 	if p.Segments != nil {
@@ -109,9 +109,9 @@ func (p *Pipeline) NewEncoder(size int) *Encoder {
 	return e
 }
 
-// AppendPiece appends the ids of a document, or of a piece of one that was cut where SafeCut
-// allows. ok is false where the normalizer makes more than limit bytes of the text; the ids are
-// then not complete. A limit of 0 is none.
+// AppendPiece appends the ids of a document, or of a piece of one that was cut where SafeCut says.
+// ok is false if the normalizer makes more than limit bytes of the text; the ids are then
+// incomplete. 0 means no limit.
 func (e *Encoder) AppendPiece(dst []uint32, text []byte, first, last bool, limit int) (ids []uint32, ok bool) {
 	e.limit, e.made, e.edges.Over = limit, 0, false
 	dst = e.piece(dst, text, first, last)
@@ -141,7 +141,7 @@ func (e *Encoder) piece(dst []uint32, text []byte, first, last bool) []uint32 {
 	return dst
 }
 
-// segment encodes the text between added tokens. document says that it begins the document.
+// segment encodes the text between added tokens. document says whether it begins the document.
 func (e *Encoder) segment(dst []uint32, text []byte, first, last, document bool) []uint32 {
 	if len(text) == 0 || e.edges.Over {
 		return dst
@@ -181,8 +181,8 @@ func (e *Encoder) segment(dst []uint32, text []byte, first, last, document bool)
 	return dst
 }
 
-// pieces encodes normalized text. zero is how many of its leading bytes stem from the document's
-// first character.
+// pieces encodes normalized text. zero is the number of its leading bytes that come from the
+// document's first character.
 func (e *Encoder) pieces(dst []uint32, text []byte, first, last bool, zero int) []uint32 {
 	if len(text) == 0 {
 		return dst

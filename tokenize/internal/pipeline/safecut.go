@@ -10,7 +10,7 @@ func (p *Pipeline) SafeCut(text []byte) int {
 		}
 		return p.cutAtSpace(text)
 	}
-	// The engine knows where a segment may be cut; a segment begins after the last added token
+	// The engine knows where a segment may be cut. The segment begins after the last added token
 	// before the cut.
 	matches := p.allMatches(text)
 	limit := len(text)
@@ -44,7 +44,8 @@ func (p *Pipeline) SafeCut(text []byte) int {
 	return 0
 }
 
-// allMatches finds the added tokens of text where there is no normalizer between the two searches.
+// allMatches finds the added tokens of text, provided that no normalizer runs between the two
+// searches.
 func (p *Pipeline) allMatches(text []byte) []added.Match {
 	matches := p.Added.Append(nil, text)
 	if p.AddedNormalized == nil {
@@ -69,11 +70,11 @@ func (p *Pipeline) allMatches(text []byte) []added.Match {
 	return all
 }
 
-// maxTries bounds the search for a cut that suits the added tokens.
+// maxTries bounds the search for a cut that the added tokens allow.
 const maxTries = 64
 
-// cutAtSpace finds the last place "x y" where x is an ASCII letter or digit and y an ASCII letter,
-// and returns the position of the space.
+// cutAtSpace returns the position of the last space between an ASCII letter or digit and an ASCII
+// letter.
 func (p *Pipeline) cutAtSpace(text []byte) int {
 	tries := 0
 	for n := len(text) - 2; n > 0; n-- {

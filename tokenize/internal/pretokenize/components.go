@@ -7,7 +7,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/normalize"
 )
 
-// Component describes a pre-tokenizer by value. Steps are what evaluates it.
+// Component describes a pre-tokenizer by value. Its Steps evaluate it.
 type Component interface{ Steps() Sequence }
 
 // The pre-tokenizers, with the fields of tokenizer.json.
@@ -16,11 +16,11 @@ type (
 	Whitespace struct{}
 	// WhitespaceSplit cuts at white space, which it drops.
 	WhitespaceSplit struct{}
-	// Bert is BertPreTokenizer: WhitespaceSplit, and punctuation apart.
+	// Bert is BertPreTokenizer: WhitespaceSplit, then a split around punctuation.
 	Bert struct{}
 	// Punctuation splits at punctuation.
 	Punctuation struct{ Behavior Behavior }
-	// Digits sets numbers apart, or single digits.
+	// Digits splits around numbers, or around single digits.
 	Digits struct{ Individual bool }
 	// CharDelimiter cuts at a character, which it drops.
 	CharDelimiter struct{ Char rune }
@@ -32,24 +32,24 @@ type (
 	}
 	// FixedLength cuts into pieces of Length characters.
 	FixedLength struct{ Length int }
-	// UnicodeScripts cuts where the script changes. As in the original, what precedes the first
-	// character that has a script is lost.
+	// UnicodeScripts cuts where the script changes. As in the original, text before the first
+	// character with a script is lost.
 	UnicodeScripts struct{}
-	// ByteLevel writes bytes as characters of the byte-level alphabet, after cutting by Pattern
-	// where Split is set. With PrefixSpace, pieces that do not begin with a space get one first.
+	// ByteLevel replaces bytes with characters of the byte-level alphabet, after cutting by Pattern
+	// if Split is set. With PrefixSpace, pieces that do not begin with a space get one first.
 	ByteLevel struct {
 		PrefixSpace bool
 		Split       bool
 		Pattern     normalize.Pattern
 	}
-	// Metaspace writes spaces as Replacement, and cuts before each where Split is set.
+	// Metaspace turns spaces into Replacement, and cuts before each if Split is set.
 	Metaspace struct {
 		Replacement rune
 		Prepend     Prepend
 		Split       bool
 	}
-	// BeforeWords cuts before each run of a mark (SentencePiece's U+2581) that something else
-	// precedes.
+	// BeforeWords cuts before each run of a mark (SentencePiece's U+2581) that does not begin the
+	// text.
 	BeforeWords struct{ Mark rune }
 )
 
@@ -113,7 +113,7 @@ func (c Metaspace) Steps() Sequence {
 // Steps implements Component.
 func (c BeforeWords) Steps() Sequence { return Sequence{beforeWords{utf8.AppendRune(nil, c.Mark)}} }
 
-// Unroll lists the steps of components, one after the other.
+// Unroll returns the steps of all components in order.
 func Unroll(components []Component) Sequence {
 	var s Sequence
 	for _, c := range components {

@@ -2,8 +2,8 @@
 // normalized segment into pieces, which the model then encodes one by one. A step may also rewrite
 // the text (ByteLevel, Metaspace).
 //
-//	I1  A step sees each piece alone; what it does with one never depends on another.
-//	I2  Empty pieces do not exist.
+//	I1  A step handles each piece alone; no result depends on another piece.
+//	I2  No piece is empty.
 package pretokenize
 
 import (
@@ -17,7 +17,7 @@ import (
 // Span is a piece of a text.
 type Span struct{ Start, End int }
 
-// Pieces is a text cut into pieces. Zero is the number of leading bytes of Text that stem from the
+// Pieces is a text cut into pieces. Zero is the number of leading bytes of Text that come from the
 // first character of the document.
 type Pieces struct {
 	Text  []byte
@@ -73,8 +73,8 @@ func (s *Scratch) Apply(steps Sequence, text []byte, zero int) *Pieces {
 	return in
 }
 
-// rewriter is a Step that writes a text of its own to out.Text, which it finds empty, and sets
-// out.Zero, which it finds 0.
+// rewriter is a Step that writes new text to out.Text, which is empty at first, and sets out.Zero,
+// which is 0 at first.
 type rewriter interface{ rewrites() }
 
 func (p *Pieces) add(start, end int) {
@@ -83,7 +83,7 @@ func (p *Pieces) add(start, end int) {
 	}
 }
 
-// Behavior says what becomes of the matches of a pattern.
+// Behavior says what happens to the matches of a pattern.
 type Behavior uint8
 
 const (
@@ -95,15 +95,15 @@ const (
 )
 
 // collector turns a stream of matches and the text between them into pieces. Hugging Face folds
-// over the list; here the fold runs along. MergedWithNext folds from the right there; the same
-// pieces come out of holding a match back until the next element is known, where of several matches
-// in a row only the last is merged.
+// over the list; the collector folds as elements arrive. There MergedWithNext folds from the right;
+// here a match is held back until the next element is known, and of several matches in a row only
+// the last is merged, which gives the same pieces.
 type collector struct {
 	out      *Pieces
 	behavior Behavior
 	previous bool // the last element was a match
 	any      bool // there was an element
-	start    int  // piece being built
+	start    int  // of the piece being built
 	end      int
 }
 
@@ -143,7 +143,7 @@ func (c *collector) finish() {
 	c.any = false
 }
 
-// classSplit splits at single characters of a class.
+// classSplit splits at each character of a class.
 type classSplit struct {
 	is       func(r rune) bool
 	behavior Behavior
@@ -182,7 +182,7 @@ func class(c charclass.Class) func(rune) bool {
 	return func(r rune) bool { return t.Is(r, c) }
 }
 
-// whitespace is the regular expression \w+|[^\w\s]+, everything else dropped.
+// whitespace keeps the matches of \w+|[^\w\s]+ and drops everything else.
 type whitespace struct{}
 
 func (whitespace) Cut(in, out *Pieces) {
@@ -317,7 +317,7 @@ func (prefixSpace) Cut(in, out *Pieces) {
 	}
 }
 
-// Prepend says which pieces Metaspace puts its replacement before.
+// Prepend says before which pieces Metaspace puts its replacement.
 type Prepend uint8
 
 const (

@@ -1,6 +1,6 @@
-// Package reference is the slow, obvious oracle of the models: each function does what the
-// definition says, in the plainest way, on Go strings and maps. Tests compare the fast engines and
-// the general pipeline with it; nothing else uses it.
+// Package reference is the slow, obvious oracle for the models: each function follows the
+// definition literally, with Go strings and maps. Only tests use it, to check the fast engines and
+// the general pipeline.
 package reference
 
 import (
@@ -23,7 +23,7 @@ type BPE struct {
 	Suffix       string // of the character that ends a word
 }
 
-// Encode merges the pair of the lowest rank, the leftmost of equals, until there is none.
+// Encode merges the pair of the lowest rank, leftmost among equals, until there is none.
 func (m *BPE) Encode(word string) (ids []uint32) {
 	if id, ok := m.Vocab[word]; ok && m.IgnoreMerges {
 		return []uint32{id}
@@ -43,8 +43,8 @@ func (m *BPE) Encode(word string) (ids []uint32) {
 	})
 }
 
-// Merge joins neighbouring symbols for as long as a pair of them has a rank: the pair of the lowest
-// rank first, the leftmost of equals.
+// Merge joins neighbouring symbols while any pair has a rank: lowest rank first, leftmost among
+// equals.
 func Merge[S any](symbols []S, pair func(a, b S) (rank int, joined S, ok bool)) []S {
 	for {
 		lowest, at := math.MaxInt, -1
@@ -107,7 +107,7 @@ func (m *BPE) bytes(s string) (ids []uint32, ok bool) {
 	return ids, true
 }
 
-// WordPiece spells a word with the longest tokens from the left, or as unk where that fails or the
+// WordPiece spells a word with the longest tokens from the left, or as unk if that fails or the
 // word has more than maxChars characters.
 func WordPiece(vocab map[string]uint32, unk uint32, prefix string, maxChars int, word string) (ids []uint32) {
 	if utf8.RuneCountInString(word) > maxChars {
@@ -136,14 +136,14 @@ func WordPiece(vocab map[string]uint32, unk uint32, prefix string, maxChars int,
 // Unigram is a vocabulary of pieces with scores.
 type Unigram struct {
 	Vocab  map[string]uint32
-	Scores []float64 // by id; those of pieces that Vocab lacks count for unknown characters alone
+	Scores []float64 // by id; scores of pieces not in Vocab matter only for unknown characters
 	Unk    uint32
 	Bytes  map[byte]uint32 // of byte fallback, nil without it
 }
 
-// Encode is the segmentation with the highest sum of scores, the longest last piece of equals. A
-// character that is no piece scores 10 less than the worst piece. A run of them is one token: a
-// piece that is spelled like it, its bytes, or unk.
+// Encode returns the segmentation with the highest sum of scores; among equals, the one with the
+// longest last piece. A character without a piece scores 10 less than the worst piece. A run of
+// them is one token: a piece that is spelled like it, its bytes, or unk.
 func (m *Unigram) Encode(word string) (ids []uint32) {
 	type path struct {
 		ok    bool
@@ -187,7 +187,7 @@ func (m *Unigram) Encode(word string) (ids []uint32) {
 	return ids
 }
 
-// ids are those of one piece of the best path, or of a run of unknown characters.
+// ids returns the ids of one piece of the best path, or of a run of unknown characters.
 func (m *Unigram) ids(piece string, id uint32) []uint32 {
 	if id != m.Unk {
 		return []uint32{id}

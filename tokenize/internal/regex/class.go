@@ -2,8 +2,8 @@ package regex
 
 import "strings"
 
-// class parses a character class after its opening bracket. Under (?i) the positive set is closed
-// under case folding before a leading ^ negates it, and a character of it that equals a string
+// class parses a character class after its opening bracket. Under (?i) case folding is applied to
+// the positive set before a leading ^ negates it, and a character of the set that equals a string
 // (U+00DF) adds that string as an alternative.
 func (p *parser) class(start int) *node {
 	set, negate := p.classSet(start)
@@ -27,13 +27,13 @@ func (p *parser) class(start int) *node {
 	return altOf(alternatives)
 }
 
-// classSet parses to the closing bracket. The set is that without the leading ^, which negate
-// reports.
+// classSet parses up to the closing bracket. negate reports a leading ^, which set does not
+// include.
 func (p *parser) classSet(start int) (set runeSet, negate bool) {
 	p.enter()
 	defer func() { p.depth-- }()
 	negate = p.take("^")
-	var left runeSet // what stands before the last &&
+	var left runeSet // what precedes the last &&
 	hasLeft := false
 	first := true
 	for ; ; first = false {
@@ -61,7 +61,7 @@ func (p *parser) classSet(start int) (set runeSet, negate bool) {
 	return set, negate
 }
 
-// classItem parses a nested class, a set or a character with the range that it may begin.
+// classItem parses a nested class, a set, or a character or range.
 func (p *parser) classItem(start int) runeSet {
 	at := p.pos
 	if p.take("[:") {
@@ -100,12 +100,12 @@ func (p *parser) classItem(start int) runeSet {
 	}
 	if p.looking("-") && !p.looking("-]") {
 		p.pos++
-		return runeSet{{lo, hi}, {'-', '-'}} // a dash after a range is itself
+		return runeSet{{lo, hi}, {'-', '-'}} // a dash after a range is literal
 	}
 	return runeSet{{lo, hi}}
 }
 
-// classChar parses one character, or a set by its escape.
+// classChar parses one character or an escape that stands for a set.
 func (p *parser) classChar() (rune, runeSet) {
 	start := p.pos
 	c := p.next()
@@ -128,8 +128,8 @@ func (p *parser) classChar() (rune, runeSet) {
 	return p.charEscape(c, start), nil
 }
 
-// bracketWord is the class of words as it is inside brackets: there the superscripts and fractions
-// of Latin-1 are no part of it, while \w alone and \b count them.
+// bracketWord returns the set that \w stands for inside brackets. Unlike \w elsewhere and \b, it
+// lacks the superscripts and fractions of Latin-1.
 func bracketWord() runeSet {
 	return intersect(mustProperty("word"), runeSet{{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}}.negate())
 }
@@ -146,7 +146,7 @@ func isPosix(name string) bool {
 	return false
 }
 
-// posixBracket parses [:name:] after its opening; where it is not one, a class begins there.
+// posixBracket parses [:name:] after its opening. If it returns false, a nested class begins there.
 func (p *parser) posixBracket() (runeSet, bool) {
 	at := p.pos
 	negate := p.take("^")

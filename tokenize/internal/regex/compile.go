@@ -6,23 +6,23 @@ type opcode uint8
 
 const (
 	opMatch    opcode = iota // the end of the program or of a sub-program
-	opFail                   // no match this way
+	opFail                   // the attempt fails
 	opSet                    // one character of set
-	opLoop                   // characters of set, min to max of them
+	opLoop                   // min to max characters of set
 	opSplit                  // x first, then y
 	opJump                   // to x
 	opAssert                 // a condition on the position
 	opLook                   // look-around by the sub-program at x
-	opAtomic                 // the sub-program at x, whose choices are final
+	opAtomic                 // the sub-program at x, without backtracking into it
 	opGrapheme               // one grapheme cluster
-	opMark                   // remember the position in slot: an iteration begins
-	opProgress               // x where the iteration consumed something since its mark, else the next instruction
+	opMark                   // save the position in slot: an iteration begins
+	opProgress               // to x if the iteration consumed something since opMark
 )
 
-// inst is one instruction. Execution goes on with the next one where nothing else is said.
+// inst is one instruction. Execution continues with the next one unless the opcode says otherwise.
 type inst struct {
 	op     opcode
-	set    *charSet // of opSet and opLoop; of opSplit: with which characters x can begin, nil where that is not known
+	set    *charSet // of opSet and opLoop; of opSplit: the characters with which x can begin, nil if unknown
 	x, y   int32
 	min    int32
 	max    int32 // infinite or the upper bound
@@ -31,9 +31,9 @@ type inst struct {
 	back   bool // moves to the left: inside look-behind
 	negate bool
 	ascii  bool
-	memo   bool  // the outcome here may be remembered
+	memo   bool  // the outcome here may be memoized
 	slot   int32 // of opMark and opProgress
-	// counted is the number of an opLoop among those with an upper bound that is not small, or -1.
+	// counted is the index of an opLoop among those with a large upper bound, or -1.
 	counted int32
 	active  []int32
 }
@@ -42,19 +42,18 @@ type program struct {
 	insts    []inst
 	slots    int
 	setBytes int      // memory of the sets
-	counted  int      // loops with an upper bound that is not small
-	first    *charSet // with which characters a match can begin, nil where that is not known
+	counted  int      // number of loops with a large upper bound
+	first    *charSet // the characters with which a match can begin, nil if unknown
 	word     *charSet
-	// Grapheme clusters; nil where the program has no opGrapheme.
+	// Grapheme clusters; nil if the program has no opGrapheme.
 	clusters *clusterSets
 }
 
-// Limits of a program: counted repeats are written out, so that a short pattern can mean a huge
-// program.
+// Limits of a program. Counted repeats are expanded, so a short pattern can make a huge program.
 const (
 	maxInsts = 20000
 	maxSlots = 16
-	// maxSetBytes bounds the sets of a program; one of many scripts takes up to 30 KB.
+	// maxSetBytes bounds the sets of a program; a set of many scripts takes up to 30 KB.
 	maxSetBytes = 6 << 20
 	instBytes   = 96
 )
@@ -63,7 +62,7 @@ type compiler struct {
 	pattern string
 	prog    *program
 	sets    map[string]*charSet
-	active  []int32 // slots of the loops around, within this sub-program
+	active  []int32 // slots of the enclosing loops in this sub-program
 }
 
 func compile(pattern string, root *node) (prog *program, err error) {
@@ -157,7 +156,7 @@ func (c *compiler) emitNode(n *node, back bool) {
 	}
 }
 
-// emitSub writes a sub-program after the instruction that runs it, which jumps over it: y.
+// emitSub emits a sub-program after the instruction that runs it, whose y skips it.
 func (c *compiler) emitSub(n *node, back bool, at int32) int32 {
 	start := c.here()
 	active := c.active
@@ -201,7 +200,7 @@ func (c *compiler) emitRepeat(n *node, back bool) {
 		set := c.set(body.set)
 		lo := n.min
 		if n.max == infinite && n.mode != possessive {
-			// x{3,} is xxx and x*, so that a loop without bound has no count and its outcome
+			// x{3,} becomes xxx and x*, so that an unbounded loop has no count and its outcome
 			// depends on the position alone.
 			for ; lo > 0 && lo <= 8; lo-- {
 				c.emit(inst{op: opSet, set: set, back: back})
@@ -221,7 +220,7 @@ func (c *compiler) emitRepeat(n *node, back bool) {
 		c.emitStar(body, n.mode, back)
 		return
 	}
-	// x{0,3} is (x(x(x)?)?)?: all exits lead to one place.
+	// x{0,3} becomes (x(x(x)?)?)?, with one common exit.
 	var exits []int32
 	for range n.max - n.min {
 		split := c.emit(inst{op: opSplit})
@@ -236,7 +235,7 @@ func (c *compiler) emitRepeat(n *node, back bool) {
 	}
 }
 
-// emitStar writes a loop without bounds. Where the body can match nothing, an iteration that
+// emitStar emits an unbounded loop. If the body can match the empty string, an iteration that
 // consumed nothing ends the loop.
 func (c *compiler) emitStar(body *node, mode repeatMode, back bool) {
 	nullable := body.nullable()
@@ -265,8 +264,8 @@ func (c *compiler) emitStar(body *node, mode repeatMode, back bool) {
 	}
 }
 
-// markJoins finds the instructions that more than one way leads to: remembering there is enough,
-// for between them ways only part.
+// markJoins finds the instructions that more than one path leads to. It suffices to memoize there:
+// between them, paths only diverge.
 func (p *program) markJoins() {
 	ways := make([]int, len(p.insts))
 	lead := func(to int32) {
@@ -292,7 +291,7 @@ func (p *program) markJoins() {
 			lead(in.y)
 		case opLoop:
 			lead(next)
-			lead(next) // from every length that the loop may take
+			lead(next) // after every number of iterations
 		default:
 			lead(next)
 		}
@@ -303,7 +302,7 @@ func (p *program) markJoins() {
 	}
 	for i := range p.insts {
 		if in := &p.insts[i]; in.op == opLook || in.op == opAtomic {
-			p.insts[in.x].memo = true // a sub-program is run once from each place
+			p.insts[in.x].memo = true // a sub-program is run once from each position
 		}
 	}
 	for i := range p.insts {

@@ -1,22 +1,21 @@
 package regex
 
-// Loops over one set with an upper bound, such as a{2,5000}, while outcomes are remembered. What
-// such a loop leads to depends on where it began, so that memo alone would leave a cost of text
-// times count: each attempt would run over the characters, and try lengths that are known to fail.
-// Attempts that follow each other begin and end close to one another, so each loop keeps where it
-// ended last and which ends failed.
+// Memoized loops over one set with an upper bound, such as a{2,5000}. The outcome of such a loop
+// depends on where it began, so with memo alone the cost would be text times count: each attempt
+// would scan the characters again and try lengths that are known to fail. Successive attempts begin
+// and end close to one another, so each loop keeps where it last ended and which ends failed.
 
-// minCounted is the least upper bound that is worth it.
+// minCounted is the smallest upper bound for which this pays.
 const minCounted = 4
 
-// countedLoop is what a loop remembers.
+// countedLoop is the saved state of a loop.
 type countedLoop struct {
 	least, most span // the characters up to the lower and the upper bound
 
-	failed [4]stretch // of places from which what follows the loop fails, the last used first
+	failed [4]stretch // positions from which the rest of the pattern fails, last used first
 }
 
-// stretch is all places from low to high.
+// stretch is a range of positions, low and high included.
 type stretch struct {
 	used      bool
 	low, high int
@@ -25,8 +24,8 @@ type stretch struct {
 // span is a run of characters of a set; in look-behind it runs to the left.
 type span struct{ start, end, count int }
 
-// slide moves a span to begin at pos, with as many characters of in.set as follow there, at most
-// limit. It takes as many steps as its ends move.
+// slide moves a span so that it begins at pos and covers as many characters of in.set as follow, at
+// most limit. It takes as many steps as the ends move.
 func (m *machine) slide(in *inst, s *span, pos, limit int) {
 	before := func(x, y int) bool { return x != y && x < y != in.back }
 	count, end := 0, pos
@@ -55,8 +54,8 @@ func (m *machine) slide(in *inst, s *span, pos, limit int) {
 	*s = span{pos, end, count}
 }
 
-// walk takes steps from end on, count of which were taken before, until there are limit, or none is
-// left, or the position stop is reached.
+// walk extends a run of count characters from end until it has limit characters, the next one is
+// not in the set, or it reaches stop.
 func (m *machine) walk(in *inst, count, end, limit, stop int) (int, int) {
 	for count < limit && end != stop {
 		next, ok := m.step(in, end)
@@ -91,11 +90,11 @@ func (m *machine) counted(in *inst, pc int32, pos int) (int, bool) {
 	return from, true
 }
 
-// nextEnd notes that what follows the loop fails from pos, and returns the next place to try it
-// from, on the way to limit; ok is false where pos is that.
+// nextEnd records that the rest of the pattern fails from pos and returns the next position to try
+// on the way to limit; ok is false if pos is limit.
 func (m *machine) nextEnd(in *inst, pos, limit int) (next int, ok bool) {
 	c := &m.memo.counted[in.counted]
-	// An outcome is that of the place alone where no iteration of a loop around began there.
+	// The outcome depends on the position alone if no iteration of an enclosing loop began there.
 	if m.slotBits(in, pos) == 0 {
 		m.noteFailed(c, pos)
 	}
@@ -105,7 +104,7 @@ func (m *machine) nextEnd(in *inst, pos, limit int) (next int, ok bool) {
 	return m.skipFailed(c, m.back(pos, limit < pos), limit), true
 }
 
-// skipFailed returns the first place from pos on that is not known to fail, or limit.
+// skipFailed returns the first position at or after pos that is not known to fail, or limit.
 func (m *machine) skipFailed(c *countedLoop, pos, limit int) int {
 	left := limit < pos
 	switch f, ok := c.find(pos); {
@@ -119,7 +118,7 @@ func (m *machine) skipFailed(c *countedLoop, pos, limit int) int {
 	return limit
 }
 
-// find returns the stretch of failures that pos is in, which becomes the first.
+// find returns the stretch of failures that contains pos and moves it to the front.
 func (c *countedLoop) find(pos int) (stretch, bool) {
 	for i, f := range c.failed {
 		if f.low <= pos && pos <= f.high && f.used {
@@ -131,8 +130,8 @@ func (c *countedLoop) find(pos int) (stretch, bool) {
 	return stretch{}, false
 }
 
-// noteFailed adds pos to the stretches of failures, in place of the one that was of no use for
-// longest where there is no room.
+// noteFailed adds pos to the stretches of failures. If there is no room, it replaces the least
+// recently used one.
 func (m *machine) noteFailed(c *countedLoop, pos int) {
 	if _, ok := c.find(pos); ok {
 		return

@@ -7,7 +7,7 @@ import (
 
 var simpleEscapes = map[rune]rune{'t': '\t', 'n': '\n', 'r': '\r', 'f': '\f', 'v': '\v', 'a': '\a', 'e': 0x1B}
 
-// escape parses what follows a backslash outside of a class.
+// escape parses what follows a backslash outside a class.
 func (p *parser) escape(start int) *node {
 	c := p.next()
 	switch c {
@@ -43,7 +43,7 @@ func (p *parser) escape(start int) *node {
 	return p.literal(p.charEscape(c, start))
 }
 
-// classEscape parses the escapes that mean a set of characters, inside brackets or not.
+// classEscape parses the escapes that stand for a set of characters, inside brackets or not.
 func (p *parser) classEscape(c rune, start int, inside bool) (runeSet, bool) {
 	var set runeSet
 	ascii := false
@@ -61,7 +61,7 @@ func (p *parser) classEscape(c rune, start int, inside bool) (runeSet, bool) {
 		set = mustProperty("xdigit")
 	case 'p', 'P':
 		if !p.take("{") {
-			return nil, false // a plain p, as Oniguruma has it
+			return nil, false // a literal p, as in Oniguruma
 		}
 		negate := c == 'P'
 		if p.take("^") {
@@ -94,7 +94,8 @@ func (p *parser) classEscape(c rune, start int, inside bool) (runeSet, bool) {
 	return set, true
 }
 
-// charEscape parses the escapes that mean one character; any other escaped character means itself.
+// charEscape parses the escapes that stand for one character; any other escaped character is
+// literal.
 func (p *parser) charEscape(c rune, start int) rune {
 	if r, ok := simpleEscapes[c]; ok {
 		return r

@@ -3,10 +3,10 @@ package regex
 import "slices"
 
 // Under (?i) some characters equal strings: "ss" in a pattern matches U+00DF, and U+00DF matches
-// "SS". joinFolds finds the strings among neighbouring literals, finishFold gives single literals
-// their strings, foldedText makes a string that matches its folds.
+// "SS". joinFolds finds the strings in runs of literals, finishFold adds the strings that equal a
+// single literal, and foldedText returns a node that matches a string and its folds.
 
-// maxFolds limits the alternatives that one pattern may get: overlapping strings multiply them.
+// maxFolds limits the alternatives that a pattern may get: overlapping strings multiply them.
 const maxFolds = 1000
 
 // joinFolds rewrites runs of foldable literals so that they also match the characters that equal
@@ -29,8 +29,8 @@ func (p *parser) joinFolds(items []*node) []*node {
 	return out
 }
 
-// foldRun is joinFolds for one run. At each place the run may go on with its own character, or with
-// one that equals the next few.
+// foldRun is joinFolds for one run. At each position the run continues with its own character or
+// with one that equals the next few.
 func (p *parser) foldRun(run []*node) []*node {
 	var out []*node
 	for i := 0; i < len(run); i++ {
@@ -55,8 +55,8 @@ func (p *parser) foldRun(run []*node) []*node {
 		if p.folds++; p.folds > maxFolds {
 			p.fail("too many strings that equal characters under (?i)")
 		}
-		// The rest of the run stands in both branches, for a character may equal a string that
-		// begins inside this one.
+		// The rest of the run is in both branches, since a character may equal a string that begins
+		// inside this one.
 		own := catOf(append([]*node{finishFold(run[i])}, p.foldRun(run[i+1:])...))
 		other := catOf(append([]*node{{kind: nodeSet, set: chars.normalize()}}, p.foldRun(run[i+width:])...))
 		return append(out, altOf([]*node{own, other}))
@@ -73,7 +73,7 @@ func equalFolded(run []*node, text []rune) bool {
 	return true
 }
 
-// finishFold gives a literal that equals strings those strings as alternatives.
+// finishFold adds the strings that a literal equals as alternatives.
 func finishFold(n *node) *node {
 	if !n.foldable {
 		return n

@@ -1,6 +1,6 @@
 package regex
 
-// clusterSets is what \X needs to know of characters.
+// clusterSets holds the sets of characters that \X needs.
 type clusterSets struct {
 	control, joinsLeft, joinsRight, extend, pictographic *charSet
 }
@@ -20,13 +20,12 @@ func newClusterSets(c *compiler) *clusterSets {
 
 const zeroWidthJoiner = 0x200D
 
-// end returns the end of the extended grapheme cluster that begins at pos, which is before the end
-// of text.
+// end returns the end of the extended grapheme cluster that begins at pos < len(text).
 func (g *clusterSets) end(text []byte, pos int) int {
 	prev, n := decode(text, pos)
 	pos += n
-	emoji := g.pictographic.has(prev)  // the cluster so far is a pictograph and its extensions
-	flags := isRegionalIndicator(prev) // an odd number of regional indicators stands before
+	emoji := g.pictographic.has(prev)  // so far, the cluster is a pictograph with extensions
+	flags := isRegionalIndicator(prev) // an odd number of regional indicators precedes
 	var joined bool                    // the last character was the joiner after a pictograph
 	for ; pos < len(text); pos += n {
 		var c rune

@@ -2,28 +2,28 @@ package regex
 
 import "unicode/utf8"
 
-// A machine runs one program on one text. Its stack holds what is to be tried when the way taken
-// fails.
+// A machine runs one program on one text. Its stack holds the alternatives to try when the current
+// path fails.
 type machine struct {
 	prog  *program
 	text  []byte
 	stack []frame
 	slots []int // where the iteration of each loop began
 
-	steps  int // taken since begin
-	budget int // steps after which outcomes are remembered
-	far    int // how far any attempt has looked, with an allowance for steps
+	steps  int // taken so far
+	budget int // steps after which outcomes are memoized
+	far    int // how far any attempt has looked; looking further adds to budget
 	memo   memo
 }
 
 type frameKind uint8
 
 const (
-	frameTry    frameKind = iota // go on at pc, pos
-	frameLoop                    // a loop at pc that may end elsewhere: from pos on to limit
-	frameGrow                    // a lazy loop at pc that may take one more at pos, count in limit
+	frameTry    frameKind = iota // continue at pc, pos
+	frameLoop                    // a loop at pc may end elsewhere: from pos to limit
+	frameGrow                    // a lazy loop at pc may take one more character at pos; limit holds the count
 	frameSlot                    // restore slot pc to pos
-	frameFailed                  // everything after (pc, pos) failed: remember it
+	frameFailed                  // all paths from (pc, pos) failed: memoize that
 )
 
 type frame struct {
@@ -35,7 +35,7 @@ type frame struct {
 
 const (
 	noMatch      = -1
-	restart      = -2 // the machine began to remember: the attempt must be made again
+	restart      = -2 // the machine began to memoize: the attempt must restart
 	stepsPerByte = 24
 	spareSteps   = 4096
 	// keepStack is the largest stack, in frames, that a pooled machine keeps.
@@ -99,7 +99,7 @@ func (m *machine) search(from int) (start, end int) {
 	return noMatch, noMatch
 }
 
-// look notes that an attempt has reached pos, which allows for more steps.
+// look records that an attempt has reached pos, which allows more steps.
 func (m *machine) look(pos int) {
 	if pos > m.far {
 		m.far = pos
@@ -130,7 +130,7 @@ func (m *machine) run(pc int32, pos int) int {
 		} else if m.steps > m.budget {
 			m.look(pos)
 			if m.steps > m.budget && len(text) <= maxMemoText {
-				// Begin the attempt again: what is on the stack now would not be remembered.
+				// Restart the attempt: the states on the stack now would not be memoized.
 				m.memo.start()
 				return restart
 			}
@@ -170,7 +170,7 @@ func (m *machine) run(pc int32, pos int) int {
 			continue
 		case opLoop:
 			if m.memo.on && in.max == infinite && in.min == 0 && in.mode != possessive {
-				// One character at a time, so that each state is remembered by itself.
+				// Take one character at a time, so that each state is memoized.
 				switch next, ok := m.step(in, pos); {
 				case !ok:
 					pc++
@@ -246,7 +246,7 @@ func (m *machine) run(pc int32, pos int) int {
 	}
 }
 
-// backtrack takes the next thing to try off the stack.
+// backtrack pops the next alternative off the stack.
 func (m *machine) backtrack(base int) (pc int32, pos int, ok bool) {
 	for len(m.stack) > base {
 		top := len(m.stack) - 1
@@ -300,9 +300,8 @@ func (m *machine) backtrack(base int) (pc int32, pos int, ok bool) {
 	return 0, 0, false
 }
 
-// succeed ends a run. In a sub-program, which other attempts may run again, every state on the way
-// is remembered to lead to this end. Slots are taken back on the way because a state's key depends
-// on them.
+// succeed ends a run. In a sub-program, which other attempts may run again, it memoizes this end
+// for every state on the path. It restores slots on the way, since a state's key depends on them.
 func (m *machine) succeed(base, end int, sub bool) {
 	if m.memo.on && sub {
 		for i := len(m.stack) - 1; i >= base; i-- {
@@ -317,10 +316,11 @@ func (m *machine) succeed(base, end int, sub bool) {
 	m.stack = m.stack[:base]
 }
 
-// key names a state: instruction, position, and for each loop around whether its iteration has
-// consumed nothing yet, which is all that the future can ask of a slot.
+// key identifies a state: the instruction, the position, and for each enclosing loop whether its
+// iteration has consumed nothing yet, the only use of a slot.
 func (m *machine) key(in *inst, pc int32, pos int) uint64 {
-	// 15 bits of instruction, 16 of slots, 32 of position: distinct states have distinct keys.
+	// 15 bits of instruction, 16 of slots and 32 of position, so that distinct states have distinct
+	// keys.
 	return uint64(pos)<<31 | m.slotBits(in, pos)<<15 | uint64(pc)
 }
 
@@ -365,14 +365,14 @@ func (m *machine) back(pos int, left bool) int {
 	return pos + n
 }
 
-// loop runs over characters of one set.
+// loop matches a run of characters of one set.
 func (m *machine) loop(in *inst, pc int32, pos int) (int, bool) {
 	if m.memo.on && in.counted >= 0 {
 		return m.counted(in, pc, pos)
 	}
 	count, start := 0, pos
 	remember := m.memo.on && in.mode == possessive && in.max == infinite
-	least := pos // where the least count is reached
+	least := pos // where the lower bound is reached
 	limit := int(in.max)
 	if in.mode == lazy {
 		limit = int(in.min)
@@ -417,8 +417,8 @@ func (m *machine) loop(in *inst, pc int32, pos int) (int, bool) {
 	return pos, true
 }
 
-// rememberEnd notes where a possessive loop over start to end ends, at the places that crosses
-// names.
+// rememberEnd memoizes the end of a possessive loop from start to end, at the positions that
+// crosses selects.
 func (m *machine) rememberEnd(in *inst, pc int32, start, end int) {
 	for pos := start; pos < end; {
 		next, _ := m.step(in, pos)
@@ -429,7 +429,7 @@ func (m *machine) rememberEnd(in *inst, pc int32, start, end int) {
 	}
 }
 
-// crosses picks about every 64th place of a text, whatever the place where a loop began.
+// crosses selects about every 64th position of a text, wherever a loop began.
 func crosses(pos, next int) bool { return pos>>6 != next>>6 }
 
 // holds reports whether an assertion is true at pos.
@@ -459,7 +459,7 @@ func (m *machine) holds(in *inst, pos int) bool {
 	return (before != after) == (in.assert == assertWord)
 }
 
-// decode returns the character at pos; a byte that is not part of a well-formed one counts as
+// decode returns the character at pos; a byte that is not part of a well-formed character counts as
 // U+FFFD.
 func decode(text []byte, pos int) (rune, int) {
 	if c := text[pos]; c < utf8.RuneSelf {

@@ -1,8 +1,8 @@
 package regex
 
-// memo remembers outcomes of states in a table of bounded size. It forgets what collides: a state
-// forgotten is computed again. Outcomes are written when a state is left, innermost first, so what
-// the machine will ask next was written last.
+// memo stores outcomes of states in a table of bounded size. Collisions evict entries, whose states
+// are computed again. Outcomes are stored when a state is left, innermost first, so the machine
+// asks first for what was stored last.
 type memo struct {
 	on     bool
 	table  []memoEntry // length is a power of two
@@ -22,11 +22,11 @@ const (
 	minMemo  = 1 << 12 // entries; 64 KiB
 	keepMemo = 1 << 16 // the most that a pooled machine keeps
 	maxMemo  = 1 << 18 // 4 MiB
-	// maxMemoText is the longest text for which keys can tell states apart.
+	// maxMemoText is the length of the longest text for which keys are distinct.
 	maxMemoText = 1<<32 - 2
 )
 
-// start switches remembering on, with nothing remembered.
+// start turns memoization on with an empty table.
 func (m *memo) start() {
 	m.on = true
 	m.resize(minMemo)
@@ -48,7 +48,7 @@ func (m *memo) resize(n int) {
 	}
 }
 
-// shrink gives back a table that has grown large.
+// shrink drops a table that has grown large.
 func (m *memo) shrink() {
 	m.on = false
 	if cap(m.table) > keepMemo {
@@ -56,8 +56,7 @@ func (m *memo) shrink() {
 	}
 }
 
-// line returns the entries where a key may be: as many as the processor loads at once. The newest
-// comes first.
+// line returns the entries that may hold a key, newest first: as many as fit a cache line.
 func (m *memo) line(key uint64) *[memoWays]memoEntry {
 	return (*[memoWays]memoEntry)(m.table[key*0x9E3779B97F4A7C15>>m.shift*memoWays:])
 }
@@ -94,7 +93,7 @@ func (m *memo) grow() {
 	}
 }
 
-// loopKey names the end of the possessive loop at pc from pos; no state has such a key.
+// loopKey returns the key for the end of the possessive loop at pc from pos; no state has the same key.
 func loopKey(pc int32, pos int) uint64 {
 	return 1<<63 | uint64(pos)<<31 | uint64(pc)
 }

@@ -6,10 +6,10 @@ const (
 	nodeEmpty    nodeKind = iota
 	nodeSet               // one character of set
 	nodeCat               // subs in a row
-	nodeAlt               // the first of subs that leads to a match
+	nodeAlt               // the first of subs with which the rest matches
 	nodeRepeat            // subs[0] min to max times
 	nodeLook              // look-around: subs[0] matches here, or does not (negate), ahead or behind
-	nodeAtomic            // subs[0], whose choices are final
+	nodeAtomic            // subs[0], without backtracking into it
 	nodeAssert            // a condition on the position
 	nodeGrapheme          // an extended grapheme cluster
 )
@@ -41,7 +41,7 @@ type node struct {
 	kind     nodeKind
 	subs     []*node
 	set      runeSet
-	literal  rune // where foldable: the character before folding
+	literal  rune // if foldable: the character before folding
 	foldable bool // a literal under (?i): neighbours may stand for one character, as ss for U+00DF
 	min, max int
 	mode     repeatMode
@@ -95,8 +95,8 @@ func (n *node) nullable() bool {
 	return true
 }
 
-// first returns the characters with which a match of n can begin; ok is false where n may consume
-// nothing or it is not known.
+// first returns the characters with which a match of n can begin; ok is false if n may consume
+// nothing or if they are unknown.
 func (n *node) first() (set runeSet, ok bool) {
 	switch n.kind {
 	case nodeSet:
@@ -105,10 +105,10 @@ func (n *node) first() (set runeSet, ok bool) {
 		var all runeSet
 		for _, s := range n.subs {
 			switch s.kind {
-			case nodeLook, nodeAssert: // only narrow the choice
+			case nodeLook, nodeAssert: // these only restrict matches
 				continue
 			case nodeRepeat:
-				if s.min == 0 { // may be passed over: what follows may begin too
+				if s.min == 0 { // it may be absent, so what follows may begin a match too
 					f, ok := s.subs[0].first()
 					if !ok {
 						return nil, false

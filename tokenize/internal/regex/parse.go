@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// options are those that (?i) and its like switch for the rest of a group.
+// options are the settings that (?i) and the like change for the rest of a group.
 type options struct {
 	ignoreCase, dotAll, extended                         bool
 	asciiWord, asciiDigit, asciiSpace, asciiPosixBracket bool
@@ -19,11 +19,11 @@ type parser struct {
 	opts    options
 	depth   int
 	folds   int // alternatives made for strings that equal characters
-	size    int // bytes of the nodes made, about
+	size    int // approximate size of the nodes in bytes
 }
 
 // Limits of a pattern, so that a tokenizer file of any size compiles in a few MiB. The longest
-// patterns in use have about 2 KB.
+// patterns in use are about 2 KB.
 const (
 	maxPattern    = 32 << 10 // bytes
 	maxParseBytes = 6 << 20  // of the node tree and its sets
@@ -55,7 +55,7 @@ func parse(pattern string) (root *node, err error) {
 		}
 	}()
 	if len(pattern) > maxPattern {
-		panic(&SyntaxError{Pattern: pattern, Reason: fmt.Sprintf("it has %d bytes; the most is %d", len(pattern),
+		panic(&SyntaxError{Pattern: pattern, Reason: fmt.Sprintf("it has %d bytes; the limit is %d", len(pattern),
 			maxPattern), TooLarge: true})
 	}
 	if !utf8.ValidString(pattern) {
@@ -145,12 +145,12 @@ func (p *parser) branch() *node {
 		items = append(items, p.grow(p.quantified(p.grow(p.atom()), start)))
 	}
 	if len(items) == 1 {
-		return items[0] // a foldable one may yet join with what stands beside the group
+		return items[0] // a foldable literal may still join its neighbours outside the group
 	}
 	return catOf(p.joinFolds(items))
 }
 
-// skipExtended passes over white space and a comment, which (?x) allows.
+// skipExtended skips white space or a comment, which (?x) allows.
 func (p *parser) skipExtended() bool {
 	switch c := p.pattern[p.pos]; {
 	case c == ' ' || c >= '\t' && c <= '\r':
@@ -168,7 +168,7 @@ func (p *parser) skipExtended() bool {
 	return false
 }
 
-// isolatedOptions parses (?i) and its like, which hold to the end of the group, alternatives
+// isolatedOptions parses (?i) and the like, which apply to the end of the group, alternatives
 // included: a(?i)b|c is a(?i:b|c).
 func (p *parser) isolatedOptions() *node {
 	if !p.looking("(?") {
@@ -188,8 +188,8 @@ func (p *parser) isolatedOptions() *node {
 	return rest
 }
 
-// optionLetters parses the letters of a group's options; ok is false where there are none or one is
-// not known.
+// optionLetters parses the letters of a group's options; ok is false if there are none or if one is
+// unknown.
 func (p *parser) optionLetters() (opts options, ok bool) {
 	opts = p.opts
 	on := true
@@ -260,7 +260,7 @@ func (p *parser) group(start int) *node {
 	n := &node{kind: nodeEmpty}
 	inner, plain := p.opts, false
 	switch {
-	case !p.looking("?"): // capturing: the same to us
+	case !p.looking("?"): // a capturing group: captures are not used
 	case p.take("?:"):
 		plain = true
 	case p.take("?="):
@@ -300,7 +300,7 @@ func (p *parser) group(start int) *node {
 	}
 	if n.kind == nodeEmpty {
 		if !plain {
-			body = finishFold(body) // does not join with its neighbours
+			body = finishFold(body) // it does not join its neighbours
 		}
 		return body
 	}
@@ -311,7 +311,7 @@ func (p *parser) group(start int) *node {
 	return n
 }
 
-// upTo returns the text before closing and passes over both; empty where there is no closing.
+// upTo returns the text before closing and skips both. It returns "" if there is no closing.
 func (p *parser) upTo(closing string) string {
 	end := strings.Index(p.pattern[p.pos:], closing)
 	if end < 0 {
@@ -322,7 +322,7 @@ func (p *parser) upTo(closing string) string {
 	return s
 }
 
-// onlyForward reports whether n contains what cannot be matched from right to left.
+// onlyForward reports whether n contains something that cannot be matched from right to left.
 func (n *node) onlyForward() bool {
 	switch n.kind {
 	case nodeLook, nodeAtomic, nodeGrapheme:
@@ -380,8 +380,8 @@ func (p *parser) interval() (lo, hi int, ok bool) {
 	return lo, hi, true
 }
 
-// quantified parses the quantifiers after an atom. A plus after an interval is one more quantifier,
-// not a possessive sign, and {n}? is an optional {n}, as in Ruby.
+// quantified parses the quantifiers after an atom. A plus after an interval is another quantifier
+// and does not make it possessive, and {n}? is an optional {n}, as in Ruby.
 func (p *parser) quantified(n *node, start int) *node {
 	for p.more() {
 		if p.opts.extended && p.skipExtended() {

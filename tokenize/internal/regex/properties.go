@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// propertyData is described at the head of gen/properties.py.
+// gen/properties.py describes the format of propertyData.
 //
 //go:embed properties.bin
 var propertyData []byte
@@ -17,7 +17,7 @@ var propertyData []byte
 const (
 	setJoinsLeft  = " joins left"    // no boundary between a letter and one of these
 	setJoinsRight = " joins right"   // no boundary between one of these and a letter
-	setExtend     = " between emoji" // may stand between an emoji and the joiner that ties it to the next
+	setExtend     = " between emoji" // may come between an emoji and the joiner that joins it to the next
 )
 
 type propertyName struct {
@@ -25,8 +25,7 @@ type propertyName struct {
 	set  int
 }
 
-// properties is the decoded directory of properties.bin; the sets themselves are decoded when asked
-// for.
+// properties is the decoded directory of properties.bin. Sets are decoded on demand.
 type properties struct {
 	sets        [][]byte // encoded ranges
 	names       []propertyName
@@ -108,7 +107,7 @@ func property(name string) (runeSet, bool) {
 	return set, true
 }
 
-// userProperty looks up what stands in \p{...}: case, spaces, '-' and '_' do not count.
+// userProperty looks up the name in \p{...}, ignoring case, spaces, '-' and '_'.
 func userProperty(name string) (runeSet, bool) {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -122,7 +121,7 @@ func userProperty(name string) (runeSet, bool) {
 	return property(name)
 }
 
-// mustProperty is for the names that the package itself relies on.
+// mustProperty is property for names that the package itself uses.
 func mustProperty(name string) runeSet {
 	s, ok := property(name)
 	if !ok {

@@ -1,26 +1,29 @@
 // Package regex matches the regular expressions found in tokenizer files, with Oniguruma's syntax
 // and semantics, because that is the engine behind Hugging Face's tokenizers: leftmost,
 // alternatives in order, look-around, possessive and atomic groups, nested character classes, and
-// Oniguruma's own character properties and case folds (properties.bin, asked of the engine itself).
+// Oniguruma's own character properties and case folds (properties.bin, extracted from Oniguruma
+// itself).
 //
 // # Data flow
 //
-//	pattern -> parse -> node tree -> compile -> program -> machine (one a Search, pooled) -> matches
+//	pattern -> parse -> node tree -> compile -> program -> machine (one per Search, pooled) ->
+//	matches
 //
 // A program is run by backtracking with an explicit stack. When a run has taken many more steps
-// than it has passed bytes, the machine begins to remember outcomes of (instruction, position) and
-// never computes one twice, so that time stays linear in the text: what a state leads to depends on
-// nothing else, captures and back-references not being supported. Where a loop with an upper bound
-// ends depends on where it began; attempts share the run of characters and the ends that failed
-// (counted.go). One exception: \X scans a cluster anew from each place inside it where an attempt
-// begins.
+// than it has consumed bytes, the machine starts to memoize the outcomes of (instruction,
+// position), so that time stays linear in the text: without captures and back-references, an
+// outcome depends on nothing else. Where a loop with an upper bound ends depends on where it began,
+// so attempts share the run of characters and the ends that failed (counted.go). There is one
+// exception: \X scans a cluster again from each position inside it where an attempt begins.
 //
 // # Invariants
 //
 //	I1  A Regex is immutable and safe for concurrent use; matching allocates nothing in steady state.
-//	I2  The machine's memory is bounded: the stack by the length of the text in view, remembered outcomes by maxMemo.
-//	I3  What is not supported is an error of Compile that names it and its place, never another meaning.
-//	I4  Remembering changes the time a match takes, never its result.
+//	I2  The machine's memory is bounded: the stack by the length of the text, memoized outcomes by
+//	    maxMemo.
+//	I3  An unsupported construct is an error of Compile that names it and its offset; it is never
+//	    given another meaning.
+//	I4  Memoization changes the time of a match, never its result.
 //
 // Text is UTF-8. A byte that is not part of a well-formed sequence counts as one U+FFFD.
 package regex
@@ -38,18 +41,18 @@ type Regex struct {
 	pool    sync.Pool
 }
 
-// SyntaxError tells why a pattern was refused.
+// SyntaxError says why a pattern was refused.
 type SyntaxError struct {
 	Pattern  string
 	Offset   int    // in bytes
-	Reason   string // what is wrong, or not supported
-	TooLarge bool   // the pattern is well formed as far as it was read, but passes a limit
+	Reason   string // what is wrong or not supported
+	TooLarge bool   // the pattern exceeds a limit; it is well formed as far as it was read
 }
 
-// tooLarge is the reason of a pattern that passes a limit of its parts.
+// tooLarge is the reason for refusing a pattern whose parts exceed a limit.
 const tooLarge = "compiled form is too large"
 
-// shownPattern is how much of a pattern an error repeats, in bytes.
+// shownPattern is how much of a pattern an error shows, in bytes.
 const shownPattern = 80
 
 func (e *SyntaxError) Error() string {
@@ -85,8 +88,9 @@ const (
 	stackBytes = 20 << 20 // of a stack that grows with a text of 128 KiB, while it grows
 )
 
-// SearchBytes estimates the most that a Search takes besides the compiled form, on a text of up to
-// 128 KiB. A loop over more than a set of characters leaves something on the stack in each round.
+// SearchBytes estimates the most memory that a Search takes besides the compiled form, for a text
+// of up to 128 KiB. A loop over more than a set of characters pushes something on the stack in each
+// iteration.
 func (re *Regex) SearchBytes() int64 {
 	for i, in := range re.prog.insts {
 		if in.op == opProgress || in.op == opJump && int(in.x) <= i {
@@ -100,8 +104,8 @@ func (re *Regex) SearchBytes() int64 {
 func (re *Regex) String() string { return re.pattern }
 
 // FindAt returns the first match that begins at or after from, as byte offsets, or -1, -1.
-// Look-behind sees the text before from. For all matches of a text take a Search: what one call
-// learns of the text is lost to the next.
+// Look-behind sees the text before from. To find all matches of a text, use a Search, which keeps
+// state between calls.
 func (re *Regex) FindAt(text []byte, from int) (start, end int) {
 	s := re.Search(text)
 	start, end = s.FindAt(from)
@@ -109,26 +113,25 @@ func (re *Regex) FindAt(text []byte, from int) (start, end int) {
 	return start, end
 }
 
-// Search is a walk through one text, for one goroutine. It remembers what it has looked at, so that
-// finding all matches in turn is linear in the text, however far the pattern looks ahead at each
-// place.
+// Search finds matches in one text, for one goroutine. It keeps state between calls, so that
+// finding all matches in order is linear in the text, however far the pattern looks ahead.
 type Search struct {
 	re *Regex
 	m  machine
 }
 
-// Search begins a walk through text, which must not change before Close.
+// Search starts a search in text, which must not change before Close.
 func (re *Regex) Search(text []byte) *Search {
 	s := re.pool.Get().(*Search)
 	s.m.begin(text)
 	return s
 }
 
-// FindAt returns the first match that begins at or after from, as byte offsets, or -1, -1. Calls go
-// from left to right.
+// FindAt returns the first match that begins at or after from, as byte offsets, or -1, -1. from
+// must not decrease between calls.
 func (s *Search) FindAt(from int) (start, end int) { return s.m.search(from) }
 
-// Close ends the walk; s must not be used again.
+// Close ends the search; s must not be used again.
 func (s *Search) Close() {
 	s.m.finish()
 	s.re.pool.Put(s)
@@ -136,7 +139,7 @@ func (s *Search) Close() {
 
 // AppendMatches appends the start and end of each match in text, as Hugging Face's tokenizers
 // iterate them: an empty match directly after the previous match does not count, and the search
-// goes on one character later.
+// continues one character later.
 func (re *Regex) AppendMatches(dst []int, text []byte) []int {
 	s := re.Search(text)
 	last := -1

@@ -9,7 +9,7 @@ const maxRune = 0x10FFFF
 
 type runeRange struct{ lo, hi rune }
 
-// runeSet is a set of characters as ranges, sorted and apart from each other once normalized.
+// runeSet is a set of characters as ranges, sorted and disjoint once normalized.
 type runeSet []runeRange
 
 func (s runeSet) normalize() runeSet {
@@ -78,10 +78,11 @@ func (s runeSet) fold() runeSet {
 	return out.normalize()
 }
 
-// charSet is a runeSet made for matching: a bitmap of ASCII, and pages of 256 bits for the rest.
+// charSet is a runeSet in a form for matching: a bitmap for ASCII, and pages of 256 bits for the
+// rest.
 type charSet struct {
 	ascii [2]uint64
-	few   runeSet // the ranges above ASCII, where they are at most fewRanges
+	few   runeSet // the ranges above ASCII, if there are at most fewRanges
 	index []uint16
 	pages [][4]uint64
 }

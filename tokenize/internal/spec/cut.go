@@ -9,20 +9,20 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/pretokenize"
 )
 
-// MetaspaceChar is what SentencePiece writes for a space.
+// MetaspaceChar is the character by which SentencePiece represents a space.
 const MetaspaceChar = '\u2581'
 
 // Metaspace is MetaspaceChar as a string.
 const Metaspace = string(MetaspaceChar)
 
-// ReplacesSpaces reports whether a normalizer writes spaces as Metaspace.
+// ReplacesSpaces reports whether a normalizer replaces spaces with Metaspace.
 func ReplacesSpaces(c normalize.Component) bool {
 	r, ok := c.(normalize.Replace)
 	return ok && !r.Pattern.IsRegex && r.Pattern.Text == " " && r.Content == Metaspace
 }
 
 // ByteLevelSplit recognizes ByteLevel with its own pattern, and a Split by a known pattern followed
-// by ByteLevel without one. pattern is empty where ByteLevel stands alone and does not split.
+// by ByteLevel without one. pattern is empty for a single ByteLevel that does not split.
 func (s *Spec) ByteLevelSplit() (pattern string, prefixSpace, ok bool) {
 	n := len(s.PreTokenizer)
 	if n == 0 || n > 2 {
@@ -47,7 +47,7 @@ func (s *Spec) ByteLevelSplit() (pattern string, prefixSpace, ok bool) {
 	return split.Pattern.Text, false, keeps
 }
 
-// fastPattern reports whether a pattern is one that the byte-level engine cuts by itself.
+// fastPattern reports whether the byte-level engine has a scanner for a pattern.
 func fastPattern(text string) bool {
 	switch known.Canonical(text) {
 	case known.GPT2, known.Llama3, known.Qwen2, known.O200K:
@@ -57,13 +57,12 @@ func fastPattern(text string) bool {
 }
 
 // CutsAtSpaces reports whether text may be cut before a space between ASCII letters: no normalizer
-// looks across, some pre-tokenizer cuts there, and what the others do on one side does not depend
-// on the other.
+// looks across, some pre-tokenizer cuts there, and the others treat each side independently.
 func (s *Spec) CutsAtSpaces() bool {
 	if !cuttableTokens(s.Normalized) {
 		return false
 	}
-	spaces := true // they are still there to be seen
+	spaces := true // spaces have not been replaced yet
 	for _, c := range s.Normalizer {
 		spaces = spaces && !ReplacesSpaces(c)
 		switch c := c.(type) {
@@ -82,7 +81,7 @@ func (s *Spec) CutsAtSpaces() bool {
 }
 
 // cuttableTokens reports whether none of the added tokens that are searched for in normalized text
-// looks at what is beside it, or holds a space.
+// depends on its neighbours or contains a space.
 func cuttableTokens(tokens []added.Token) bool {
 	for _, t := range tokens {
 		text := string(t.Content)
@@ -93,8 +92,8 @@ func cuttableTokens(tokens []added.Token) bool {
 	return true
 }
 
-// preTokenizerCuts reports whether some pre-tokenizer cuts at a space between letters while spaces
-// are still spaces.
+// preTokenizerCuts reports whether some pre-tokenizer cuts at a space between letters before spaces
+// are replaced.
 func (s *Spec) preTokenizerCuts(spaces bool) bool {
 	cuts := false
 	for _, c := range s.PreTokenizer {
@@ -114,7 +113,7 @@ func (s *Spec) preTokenizerCuts(spaces bool) bool {
 		case pretokenize.WhitespaceSplit, pretokenize.Whitespace, pretokenize.Bert:
 			cuts = cuts || spaces
 		case pretokenize.Metaspace:
-			// It cuts at its replacement as well, though not where another pre-tokenizer wrote that.
+			// It also cuts at its replacement, but not if another pre-tokenizer wrote that.
 			ok := spaces || c.Replacement == MetaspaceChar && len(s.PreTokenizer) == 1
 			cuts = cuts || ok && c.Split
 			spaces = false
@@ -126,8 +125,8 @@ func (s *Spec) preTokenizerCuts(spaces bool) bool {
 	return cuts
 }
 
-// replaceIsLocal reports that a Replace never matches across the beginning of a space that follows
-// a letter, and does not take a single space for anything that the pre-tokenizers know.
+// replaceIsLocal reports whether a Replace never matches across the boundary between a letter and a
+// space, and never replaces a single space with text that pre-tokenizers treat differently.
 func replaceIsLocal(c normalize.Replace) bool {
 	text := c.Pattern.Text
 	if !c.Pattern.IsRegex {

@@ -14,17 +14,17 @@ var (
 	ErrPattern     = errors.New("split pattern")
 )
 
-// Formatf makes an error that wraps ErrFormat.
+// Formatf returns an error that wraps ErrFormat.
 func Formatf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }
 
-// TooLargef makes an error that wraps ErrTooLarge.
+// TooLargef returns an error that wraps ErrTooLarge.
 func TooLargef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrTooLarge, fmt.Sprintf(format, args...))
 }
 
-// Unsupportedf makes an error that wraps ErrUnsupported.
+// Unsupportedf returns an error that wraps ErrUnsupported.
 func Unsupportedf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
 }

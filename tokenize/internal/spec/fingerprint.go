@@ -7,13 +7,13 @@ import (
 	"hash"
 )
 
-// Hasher computes a fingerprint piece by piece.
+// Hasher computes a fingerprint incrementally.
 type Hasher struct {
 	*bufio.Writer
 	sum hash.Hash
 }
 
-// NewHasher begins the fingerprint of a kind of file.
+// NewHasher starts the fingerprint of a kind of file.
 func NewHasher(kind string) Hasher {
 	h := sha256.New()
 	w := Hasher{bufio.NewWriter(h), h}
@@ -22,21 +22,21 @@ func NewHasher(kind string) Hasher {
 	return w
 }
 
-// String is the fingerprint, in hexadecimal digits.
+// String returns the fingerprint in hexadecimal.
 func (h Hasher) String() string {
-	h.Flush() // a hash takes everything
+	h.Flush() // writing to a hash never fails
 	return hex.EncodeToString(h.sum.Sum(nil))
 }
 
-// Fingerprint is that of a whole file.
+// Fingerprint returns the fingerprint of a whole file.
 func Fingerprint(kind string, data []byte) string {
 	h := NewHasher(kind)
 	h.Write(data)
 	return h.String()
 }
 
-// Beside starts f, which only reads, and returns a function that waits for its result: what
-// identifies a file is computed while its tables are built.
+// Beside starts f in a goroutine and returns a function that waits for its result. It serves to
+// compute a file's fingerprint while its tables are built.
 func Beside[T any](f func() T) (wait func() T) {
 	result := make(chan T, 1)
 	go func() { result <- f() }()

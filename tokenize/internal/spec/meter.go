@@ -7,31 +7,31 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// What loading takes besides the file's own bytes. Measured as the peak of files with 100,000 and
-// 400,000 tokens, and rounded up.
+// The memory that loading takes besides the file, in bytes. Measured as the peak for files with
+// 100,000 and 400,000 tokens, and rounded up.
 const (
-	ListedTokenBytes = 32  // of a vocab.Table, while it is built
-	byteBPETokens    = 40  // of the byte-level engine
-	spbpeTokens      = 160 // of the SentencePiece BPE engine
-	trieTokens       = 70  // of the Unigram and WordPiece engines, whose tries hold short tokens in about that
-	trieBytes        = 24  // of each byte of a token beyond trieShort
+	ListedTokenBytes = 32  // per token of a vocab.Table while it is built
+	byteBPETokens    = 40  // per token of the byte-level engine
+	spbpeTokens      = 160 // per token of the SentencePiece BPE engine
+	trieTokens       = 70  // per token in the tries of the Unigram and WordPiece engines
+	trieBytes        = 24  // per byte of a token beyond trieShort
 	trieShort        = 6
 	plainTokens      = 24
-	mergeBytes       = 30 // of a merge in any engine
+	mergeBytes       = 30 // per merge in any engine
 	AddedTokenBytes  = 420
-	AddedNodeBytes   = 44 // of a node of the trie of added tokens
+	AddedNodeBytes   = 44 // per node of the trie of added tokens
 	PieceBytes       = 160
 	RankLineBytes    = 96
 )
 
-// A Meter counts the memory that loading takes at once, as far as it depends on the file, against a
-// limit. A nil Meter counts nothing.
+// A Meter counts the memory that loading takes at once, the part that depends on the file, against
+// a limit. A nil Meter counts nothing.
 type Meter struct{ limit, used int64 }
 
-// NewMeter returns a Meter with a limit in bytes, 0 for none.
+// NewMeter returns a Meter with a limit in bytes; 0 means no limit.
 func NewMeter(limit int64) *Meter { return &Meter{limit: limit} }
 
-// Left is what may still be taken.
+// Left returns how many bytes may still be taken.
 func (m *Meter) Left() int64 {
 	if m == nil || m.limit <= 0 {
 		return math.MaxInt64
@@ -51,21 +51,21 @@ func (m *Meter) Take(n int64, what string) error {
 	return nil
 }
 
-// Free gives back what Take counted.
+// Free returns n bytes that Take counted.
 func (m *Meter) Free(n int64) {
 	if m != nil {
 		m.used -= n
 	}
 }
 
-// LimitError reports that loading takes need bytes, with the part named, where limit are left. It
-// wraps ErrMemory.
+// LimitError returns an error that wraps ErrMemory: with the named part, loading takes need bytes
+// and limit bytes are left.
 func LimitError(what string, need, limit int64) error {
-	return fmt.Errorf("%w: with %s, loading takes at least %d MiB of memory where %d MiB are left for it", ErrMemory,
+	return fmt.Errorf("%w: with %s, loading takes at least %d MiB of memory and %d MiB are left for it", ErrMemory,
 		what, (need+1<<20-1)>>20, limit>>20)
 }
 
-// EngineBytes estimates what the tables of a model's engine take, without its vocab.Table.
+// EngineBytes estimates the memory of the tables of a model's engine, without its vocab.Table.
 func EngineBytes(m Model) int64 {
 	switch m := m.(type) {
 	case *BPE:

@@ -7,7 +7,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/regex"
 )
 
-// Compile makes the pattern of a regular expression in Oniguruma's syntax, as Hugging Face uses it.
+// Compile compiles a regular expression in Oniguruma's syntax, as Hugging Face uses it.
 func Compile(text string) (normalize.Pattern, error) {
 	re, err := regex.Compile(text)
 	var syntax *regex.SyntaxError

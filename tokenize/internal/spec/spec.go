@@ -1,11 +1,11 @@
 // Package spec describes a tokenizer by values: what a file says, read once. internal/hf,
-// internal/tiktoken and internal/spmodel fill it, each from one kind of file; internal/pipeline
-// chooses an engine by its types and evaluates it.
+// internal/tiktoken and internal/spmodel each read one kind of file into a Spec; internal/pipeline
+// chooses an engine by the types in it.
 //
 //	file -> Spec -> pipeline
 //
-// A Spec is immutable once it is made. Its components are those of internal/normalize,
-// internal/pretokenize and internal/decode, which describe and evaluate.
+// A Spec is immutable. Its components come from internal/normalize, internal/pretokenize and
+// internal/decode, which both describe and evaluate them.
 package spec
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// MaxID bounds token ids: nobody's vocabulary is near it, and tables are indexed by id.
+// MaxID bounds token ids, since tables are indexed by id. No known vocabulary is near it.
 const MaxID = 1<<24 - 1
 
 // Spec is a tokenizer.
 type Spec struct {
-	Name         string // what the file is called where it has no name of its own
+	Name         string // the tokenizer's name if its file has none
 	Names        Names
-	Fingerprint  string // of what determines the ids
-	FileName     string // under which a folder keeps a copy of such a file
+	Fingerprint  string // hex SHA-256 of what determines the ids
+	FileName     string // the name of a copy of the file
 	Added        []Added
-	Raw          []added.Token // added tokens as they are searched for in text as it is
-	Normalized   []added.Token // and in normalized text
+	Raw          []added.Token // added tokens to search for in the original text
+	Normalized   []added.Token // added tokens to search for in normalized text
 	Normalizer   []normalize.Component
 	PreTokenizer []pretokenize.Component
 	Model        Model
@@ -36,25 +36,25 @@ type Spec struct {
 	Warnings     []string // parts of the file that have no effect
 }
 
-// Names are the components in the words of the file; "" where there is none.
+// Names holds the components in the words of the file, "" for those that are absent.
 type Names struct{ Normalizer, PreTokenizer, Model, PostProcessor, Decoder string }
 
-// Added is an added token with the id it gets. A later one replaces an earlier one with its content
-// or its id.
+// Added is an added token with its id. A later one replaces an earlier one with the same content or
+// id.
 type Added struct {
 	Content string
 	ID      uint32
 	Special bool
-	Decoded string // what stands for it in decoded text
+	Decoded string // its form in decoded text
 }
 
 // Around is what a post-processor puts around a single sequence.
 type Around struct {
 	Prefix, Suffix []uint32
-	CLS, SEP       int // -1 where the post-processor names none
+	CLS, SEP       int // -1 if the post-processor names none
 
-	// Trims leaves the white space at the ends of tokens out of their offsets; with
-	// TrimsPrefixSpace the first token's space, which was put there, is not counted.
+	// Trims excludes white space at the ends of tokens from their offsets. With TrimsPrefixSpace
+	// the inserted space of the first token is not excluded.
 	Trims, TrimsPrefixSpace bool
 }
 
@@ -78,13 +78,13 @@ type WordPiece struct {
 	MaxChars uint64 // longer words are unknown
 }
 
-// WordLevel takes words whole.
+// WordLevel maps whole words to ids.
 type WordLevel struct {
 	Vocab *vocab.Table
 	Unk   int64 // id of unknown words
 }
 
-// Unigram is Hugging Face's model of that name. Of equal tokens the last counts.
+// Unigram is Hugging Face's Unigram model. Of equal tokens the last counts.
 type Unigram struct {
 	Vocab        *vocab.Table
 	Scores       []float64
@@ -92,7 +92,7 @@ type Unigram struct {
 	ByteFallback bool
 }
 
-// Ranks is byte-level BPE whose ids are its priorities, as tiktoken writes it.
+// Ranks is a byte-level BPE whose ids are its priorities, as in tiktoken.
 type Ranks struct{ Vocab *vocab.Table }
 
 // SentencePiece is a SentencePiece model of type BPE or Unigram. Its normalizer is the only
@@ -138,7 +138,7 @@ func (m *Ranks) Table() *vocab.Table { return m.Vocab }
 // Table returns the vocabulary.
 func (m *SentencePiece) Table() *vocab.Table { return m.Vocab }
 
-// UnknownID is the id of unknown text, -1 where a model has none.
+// UnknownID returns the id of unknown text, -1 if a model has none.
 func UnknownID(m Model) int {
 	switch m := m.(type) {
 	case *BPE:
@@ -158,7 +158,7 @@ func UnknownID(m Model) int {
 // Decoder is one of Steps, JoinBytes and JoinPieces.
 type Decoder interface{ isDecoder() }
 
-// Steps is a decoder of tokenizer.json. Without any, tokens are joined by spaces.
+// Steps is a decoder of tokenizer.json. Without one, tokens are joined with spaces.
 type Steps struct {
 	Sequence decode.Sequence
 	Any      bool
@@ -169,9 +169,9 @@ type JoinBytes struct{}
 
 // JoinPieces is SentencePiece's decoder.
 type JoinPieces struct {
-	Unknown     string // what an unknown piece is written as
-	StripsSpace bool   // a space at the beginning is dropped
-	StripsAll   bool   // all of them are
+	Unknown     string // the text of an unknown piece
+	StripsSpace bool   // drops a space at the beginning
+	StripsAll   bool   // drops all spaces at the beginning
 	Kinds       []PieceKind
 }
 
@@ -179,7 +179,7 @@ func (Steps) isDecoder()      {}
 func (JoinBytes) isDecoder()  {}
 func (JoinPieces) isDecoder() {}
 
-// Family is one of "bytelevel-bpe", "sentencepiece-bpe", "bpe", "wordpiece", "unigram" and
+// Family returns one of "bytelevel-bpe", "sentencepiece-bpe", "bpe", "wordpiece", "unigram" and
 // "wordlevel".
 func (s *Spec) Family() string {
 	switch m := s.Model.(type) {
@@ -202,8 +202,8 @@ func (s *Spec) Family() string {
 	return ""
 }
 
-// familyOfBPE tells by the components how a BPE model takes its text; the last word is the
-// normalizers'.
+// familyOfBPE derives the family of a BPE model from the other components; normalizers take
+// precedence.
 func (s *Spec) familyOfBPE(m *BPE) string {
 	family := "bpe"
 	if m.ByteFallback {

@@ -9,9 +9,9 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// Normalizer is SentencePiece's normalizer: at each place a user-defined symbol or the longest
-// entry of the character map is taken, spaces are collapsed and written as U+2581, and a dummy
-// space is put at one end.
+// Normalizer is SentencePiece's normalizer. At each position it takes a user-defined symbol or the
+// longest entry of the character map; it collapses spaces, replaces them with U+2581 and adds a
+// dummy space at one end.
 type Normalizer struct {
 	Map         *charsmap.Map // nil for none
 	DummySpace  bool          // add_dummy_prefix
@@ -21,7 +21,7 @@ type Normalizer struct {
 	space       string
 }
 
-// NewNormalizer makes the normalizer of a model.
+// NewNormalizer returns the normalizer of a model.
 func NewNormalizer(m *Model) (*Normalizer, error) {
 	n := &Normalizer{DummySpace: m.AddDummyPrefix, ExtraSpaces: m.RemoveExtraSpaces, SpaceSuffix: m.SpaceSuffix,
 		space: " "}
@@ -48,16 +48,16 @@ func NewNormalizer(m *Model) (*Normalizer, error) {
 // Steps implements normalize.Component.
 func (n *Normalizer) Steps() normalize.Sequence { return normalize.Sequence{n} }
 
-// Trivial reports that nothing is done but to write spaces as U+2581 and to put a dummy one before
-// the text.
+// Trivial reports whether n only replaces spaces with U+2581 and puts a dummy space before the
+// text.
 func (n *Normalizer) Trivial() bool {
 	return n.Map == nil && !n.ExtraSpaces && !n.SpaceSuffix && n.space == spec.Metaspace
 }
 
-// MapsSpaces reports whether the character map may have an entry with a space in it.
+// MapsSpaces reports whether an entry of the character map may contain a space.
 func (n *Normalizer) MapsSpaces() bool { return n.Map != nil && n.Map.HasSpaces() }
 
-// step returns what the beginning of text becomes, and how much of text that is.
+// step normalizes the first characters of text; it returns the result and their length in text.
 func (n *Normalizer) step(text []byte) (to []byte, length int) {
 	best := 0
 	for _, u := range n.user[text[0]] {

@@ -15,8 +15,8 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	if err != nil {
 		return nil, spec.Formatf("%v", err)
 	}
-	// The pieces and what finds equal ones, lists of them, and the character map, which is read
-	// twice.
+	// The pieces, the table that finds equal ones, lists of them, and the character map, which is
+	// read twice.
 	if err := mem.Take(spec.PieceBytes*int64(pieces)+3*int64(len(data)), "the pieces"); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	return s, nil
 }
 
-// model is the model as a value.
+// model returns the model as a value.
 func (m *Model) model() *spec.SentencePiece {
 	tokens := make([][]byte, len(m.Pieces))
 	for id, p := range m.Pieces {

@@ -1,8 +1,8 @@
 // Package spmodel reads SentencePiece .model files, which are protobuf messages (ModelProto of
-// sentencepiece_model.proto), and normalizes text by their rules.
+// sentencepiece_model.proto), and normalizes text as they say.
 //
-// Files are not trusted: every length is checked against what is left, and nothing is allocated
-// that the file does not hold. Unknown fields are skipped, as protobuf does.
+// Files are not trusted: every length is checked against the remaining bytes before memory is
+// allocated. Unknown fields are skipped, as protobuf does.
 package spmodel
 
 import (
@@ -50,7 +50,7 @@ type Model struct {
 	HasDenormalizer   bool
 }
 
-// field is one field of a message: its bytes where it has a length, else its number.
+// field is one field of a message: its bytes if it has a length, else its number.
 type field struct {
 	num  uint64
 	data []byte
@@ -193,7 +193,7 @@ func (m *Model) normalizerField(f field) error {
 	return nil
 }
 
-// check does what SentencePiece does when it loads a model.
+// check makes the checks that SentencePiece makes when it loads a model.
 func (m *Model) check() error {
 	if len(m.Pieces) == 0 {
 		return fmt.Errorf("%w: no pieces", ErrFormat)

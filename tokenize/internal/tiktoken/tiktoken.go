@@ -20,15 +20,15 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// Ranks are tokens by their rank, which is also their id. Nil where a rank is not used.
+// Ranks lists tokens by rank, which is also their id. A token is nil if its rank is not used.
 type Ranks struct {
 	Name    string
-	Pattern string // a name or a regular expression; empty: told by the number of ranks
+	Pattern string // a name or a regular expression; if empty, found by the number of ranks
 	Tokens  [][]byte
-	Special map[string]uint32 // nil: those of a known vocabulary
+	Special map[string]uint32 // if nil, those of a known vocabulary
 }
 
-// New makes the Spec of ranks. It keeps neither the tokens nor the map.
+// New returns the Spec of ranks. It keeps neither the tokens nor the map.
 func New(r Ranks, mem *spec.Meter) (*spec.Spec, error) {
 	n := 0
 	text := 0
@@ -57,8 +57,8 @@ func New(r Ranks, mem *spec.Meter) (*spec.Spec, error) {
 	return s, err
 }
 
-// complete fills in what the number of ranks tells of a known vocabulary. It returns a warning
-// where that is a guess.
+// complete fills in missing fields from the known vocabulary with n ranks. It returns a warning if
+// that is a guess.
 func (r *Ranks) complete(n int) (warning string) {
 	var v *known.Vocabulary
 	if r.Pattern != "" {
@@ -69,7 +69,7 @@ func (r *Ranks) complete(n int) (warning string) {
 			r.Name = v.Name
 		}
 		if v.Guess {
-			warning = fmt.Sprintf("%d ranks: taken for %s, with pattern %s and its special tokens; name a pattern if it is another vocabulary", n, v.Name, v.Pattern)
+			warning = fmt.Sprintf("%d ranks: assumed to be %s, with pattern %s and its special tokens; name a pattern if it is another vocabulary", n, v.Name, v.Pattern)
 		}
 	}
 	if v != nil && r.Special == nil {
@@ -78,7 +78,7 @@ func (r *Ranks) complete(n int) (warning string) {
 	return warning
 }
 
-// spec is New for a pattern that was found, without the fingerprint.
+// spec is New after the pattern is found, without the fingerprint.
 func (r *Ranks) spec(split normalize.Pattern, textBytes int, mem *spec.Meter) (*spec.Spec, error) {
 	if err := mem.Take(int64(len(r.Tokens))*spec.ListedTokenBytes+int64(textBytes), "the ranks"); err != nil {
 		return nil, err
@@ -108,11 +108,11 @@ func (r *Ranks) spec(split normalize.Pattern, textBytes int, mem *spec.Meter) (*
 	return s, nil
 }
 
-// maxShown is how much of a regular expression is shown as a name.
+// maxShown is the length of the longest regular expression shown as a name.
 const maxShown = 40
 
-// findPattern reads a pattern by its name or as a regular expression. n is the number of ranks that
-// are to be split by it.
+// findPattern returns the pattern that text names, or text as a regular expression. n is the number
+// of ranks, for errors.
 func findPattern(text string, n int) (normalize.Pattern, error) {
 	names := strings.Join(known.PatternNames(), ", ")
 	if text == "" {
@@ -163,7 +163,7 @@ func Recognize(data []byte) bool {
 	return problem == ""
 }
 
-// parseRank reads a line, or says what is wrong with it.
+// parseRank reads a line. problem says what is wrong with it.
 func parseRank(line []byte) (token []byte, rank uint64, problem string) {
 	word, number, ok := bytes.Cut(bytes.TrimRight(line, "\r"), []byte(" "))
 	if !ok {
@@ -180,8 +180,8 @@ func parseRank(line []byte) (token []byte, rank uint64, problem string) {
 	return token, rank, ""
 }
 
-// Read reads a .tiktoken file: lines of a base64 token, a space and its rank. Of r only Pattern and
-// Special count. Errors wrap those of package spec, or are *jsonx.Error with their place.
+// Read reads a .tiktoken file: lines of a base64 token, a space and its rank. It uses only Pattern
+// and Special of r. Errors wrap those of package spec, or are *jsonx.Error with a byte offset.
 func Read(data []byte, r Ranks, mem *spec.Meter) (*spec.Spec, error) {
 	if err := mem.Take(spec.RankLineBytes*int64(1+bytes.Count(data, []byte("\n"))), "the ranks"); err != nil {
 		return nil, err

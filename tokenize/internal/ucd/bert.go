@@ -27,21 +27,21 @@ func (s Ranges) Has(r rune) bool {
 	return ok && i < len(s)
 }
 
-// Bert holds what Hugging Face's BertNormalizer and BertPreTokenizer do to single characters.
+// Bert says what Hugging Face's BertNormalizer and BertPreTokenizer do to single characters.
 type Bert struct {
 	Dropped     Ranges // clean_text removes them
-	Spaces      Ranges // clean_text makes a space of them (the space itself is not listed)
+	Spaces      Ranges // clean_text turns them into a space (the space itself is not listed)
 	Chinese     Ranges // handle_chinese_chars puts spaces around them
 	Punctuation Ranges // the pre-tokenizer makes each a word
 
-	// Stripped is what strip_accents leaves of a character: its canonical decomposition less the
-	// marks. Hangul syllables, which decompose by arithmetic, are not listed. Lower is the lower
-	// case.
+	// Stripped maps a character to what strip_accents leaves of it: its canonical decomposition
+	// without marks. Hangul syllables, which decompose by arithmetic, are not listed. Lower maps a
+	// character to its lower case.
 	Stripped, Lower map[rune]string
 
-	// Order gives the rank in canonical order of characters that strip_accents keeps and that have
-	// one. Walls are characters that it removes and that yet nothing is reordered across, as if
-	// they were letters.
+	// Order maps characters that strip_accents keeps to their rank in canonical order, if they have
+	// one. Walls are characters that it removes but that nothing is reordered across, as if they
+	// were letters.
 	Order map[rune]uint8
 	Walls Ranges
 }
@@ -55,7 +55,7 @@ var BertTables = sync.OnceValue(func() *Bert {
 	}
 })
 
-// reader takes generated tables apart; they are part of the program, so that there is no bad input.
+// reader decodes the generated tables. They are part of the program, so bad input is a bug.
 type reader struct{ b []byte }
 
 func newReader(table string) *reader {
@@ -85,7 +85,7 @@ func readRanges(table string) Ranges {
 
 func readMap(table string) map[rune]string {
 	r := newReader(table)
-	m := make(map[rune]string, len(r.b)/3) // an entry has three bytes or a few more
+	m := make(map[rune]string, len(r.b)/3) // an entry takes three bytes or a few more
 	c := rune(0)
 	for len(r.b) > 0 {
 		c += r.uvarint()
@@ -102,7 +102,7 @@ func readMap(table string) map[rune]string {
 
 func readValues(table string) map[rune]uint8 {
 	r := newReader(table)
-	m := make(map[rune]uint8, len(r.b)/2) // an entry has two bytes, seldom more
+	m := make(map[rune]uint8, len(r.b)/2) // an entry takes two bytes, rarely more
 	c := rune(0)
 	for len(r.b) > 0 {
 		c += r.uvarint()

@@ -2,9 +2,9 @@ package ucd
 
 import "sync"
 
-// Grapheme is what matters of a character for the extended grapheme clusters of less than six bytes
-// that Hugging Face's Precompiled normalizer treats as one. Longer clusters (Hangul, flags, emoji
-// sequences) it takes apart, so their rules are not needed.
+// Grapheme is the class of a character for extended grapheme clusters of less than six bytes, which
+// Hugging Face's Precompiled normalizer treats as one. It splits longer clusters (Hangul, flags,
+// emoji sequences), so their rules are not needed.
 type Grapheme uint8
 
 const (

@@ -1,6 +1,6 @@
-// Package vocab maps token ids to their text and back in little memory: the text of all tokens lies
-// in one blob, and the way back is an open-addressing table of ids, so that no Go string or map
-// entry is held for each token.
+// Package vocab maps token ids to their text and back in little memory: one slice holds the text of
+// all tokens, and an open-addressing table of ids finds them, so there is no Go string or map entry
+// for each token.
 package vocab
 
 import (
@@ -19,15 +19,15 @@ type Table struct {
 	blob    []byte
 	offsets []uint32 // id -> start in blob; one more than there are ids
 	missing []uint64 // bit set: the id has no token (nil: all have)
-	slots   []uint32 // id + 1, and above it bits of the hash, so that the text of another token is hardly ever looked at; 0 where free
+	slots   []uint32 // id + 1, and above it bits of the hash, which save most comparisons; 0 is free
 
 	again, first uint32 // equal tokens, if again > first
 }
 
 const idBits = 25 // of a slot
 
-// New builds a table of tokens, whose index is the id; nil where an id is not used. Of equal tokens
-// ID finds the last.
+// New builds a table of tokens. The index is the id; nil is an unused id. Of equal tokens ID finds
+// the last.
 func New(tokens [][]byte) *Table {
 	total := 0
 	for _, t := range tokens {
@@ -48,8 +48,8 @@ func New(tokens [][]byte) *Table {
 	return v
 }
 
-// FromBlob builds a table of tokens that lie in blob one after the other: token id ends at
-// offsets[id+1], and offsets[0] is 0. It keeps both slices.
+// FromBlob builds a table of the tokens that blob concatenates: token id ends at offsets[id+1], and
+// offsets[0] is 0. It keeps both slices.
 func FromBlob(blob []byte, offsets []uint32) *Table {
 	v := &Table{blob: blob, offsets: offsets}
 	v.index()
@@ -80,10 +80,10 @@ func (v *Table) index() {
 	}
 }
 
-// Twice returns two ids that have the same text, where there are such.
+// Twice returns two ids with the same text; ok is false if all texts differ.
 func (v *Table) Twice() (first, again uint32, ok bool) { return v.first, v.again, v.again > 0 }
 
-// hash mixes every byte; the last word overlaps the one before.
+// hash mixes every byte; the last word overlaps the previous one.
 func hash(b []byte) uint64 {
 	n := len(b)
 	h := uint64(n) * 0x9E3779B97F4A7C15
@@ -106,12 +106,12 @@ func mix(x uint64) uint64 {
 	return hi ^ lo
 }
 
-// Len is the largest id plus one.
+// Len returns the largest id plus one.
 func (v *Table) Len() int { return len(v.offsets) - 1 }
 
 func (v *Table) text(id uint32) []byte { return v.blob[v.offsets[id]:v.offsets[id+1]] }
 
-// Token gives the text of an id; ok is false where there is none. The caller must not change it.
+// Token returns the text of an id; ok is false if it has none. The caller must not change it.
 func (v *Table) Token(id uint32) (text []byte, ok bool) {
 	if int64(id) >= int64(v.Len()) || v.missing != nil && v.missing[id/64]&(1<<(id%64)) != 0 {
 		return nil, false
@@ -119,7 +119,7 @@ func (v *Table) Token(id uint32) (text []byte, ok bool) {
 	return v.blob[v.offsets[id]:v.offsets[id+1]:v.offsets[id+1]], true
 }
 
-// Tokens lists all tokens by id, nil where there is none. The caller must not change their bytes.
+// Tokens lists all tokens by id, nil for unused ids. The caller must not change their bytes.
 func (v *Table) Tokens() [][]byte {
 	list := make([][]byte, v.Len())
 	for id := range list {
@@ -128,7 +128,7 @@ func (v *Table) Tokens() [][]byte {
 	return list
 }
 
-// ID gives the id of a token.
+// ID returns the id of a token.
 func (v *Table) ID(token []byte) (uint32, bool) {
 	h := hash(token)
 	tag := uint32(h>>32) >> idBits << idBits
@@ -141,10 +141,10 @@ func (v *Table) ID(token []byte) (uint32, bool) {
 	return 0, false
 }
 
-// TextBytes is the length of all tokens together.
+// TextBytes returns the total length of all tokens in bytes.
 func (v *Table) TextBytes() int64 { return int64(len(v.blob)) }
 
-// Bytes is the memory of the table.
+// Bytes returns the memory of the table.
 func (v *Table) Bytes() int64 {
 	return int64(cap(v.blob)) + 4*int64(cap(v.offsets)) + 8*int64(len(v.missing)) + 4*int64(len(v.slots))
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
-// What a template sees of a record is decoded in the order in which it is written: json.dumps in a
-// template gives keys back in that order. Nothing is decoded to more than DecodedBytes allows.
+// A record is decoded in the order in which it is written, since a template's tojson writes keys in
+// that order. Decoding never takes more than DecodedBytes allows.
 const (
 	decodedPerByte = 8
 	decodedFloor   = 256 << 10
 	maxNesting     = 500
 
-	// What values take once they are decoded, in bytes, besides their text.
+	// The memory of decoded values in bytes, besides their text.
 	valueCost  = 32
 	stringCost = 16
 	objectCost = 96
@@ -27,14 +27,14 @@ const (
 	maxNumberBytes = 1 << 10
 )
 
-// decoder makes the values of package jinja of a JSON object, as Python's json.loads does: of
-// several members of one name the last counts, NaN and infinities are numbers.
+// decoder turns a JSON object into values of package jinja, as Python's json.loads does: of several
+// members with one name the last counts, and NaN and infinities are numbers.
 type decoder struct {
 	data  []byte
 	pos   int
 	room  int64
 	depth int
-	lone  int // surrogates that became U+FFFD
+	lone  int // lone surrogates that became U+FFFD
 }
 
 // decode decodes a whole record. lone is the number of lone surrogates that became U+FFFD.
@@ -59,7 +59,7 @@ func decode(data []byte) (record *jinja.Dict, lone int, err error) {
 	return record, d.lone, nil
 }
 
-// DecodedBytes bounds the memory of a decoded record of recordBytes.
+// DecodedBytes bounds the memory of a decoded record of recordBytes bytes.
 func DecodedBytes(recordBytes int64) int64 { return decodedPerByte*recordBytes + decodedFloor }
 
 func (d *decoder) malformed(format string, args ...any) {
@@ -238,7 +238,7 @@ func (d *decoder) escape(out []byte) []byte {
 	return nil
 }
 
-// hex is the value of the four hexadecimal digits at a place, -1 where they are none.
+// hex returns the value of the four hexadecimal digits at an offset, -1 if they are not digits.
 func (d *decoder) hex(at int) rune {
 	if at+4 > len(d.data) {
 		return -1
@@ -296,6 +296,6 @@ func (d *decoder) number() any {
 		v, _ := new(big.Int).SetString(text, 10)
 		return v
 	}
-	f, _ := strconv.ParseFloat(text, 64) // infinite where it is too large, as in Python
+	f, _ := strconv.ParseFloat(text, 64) // infinite if it is too large, as in Python
 	return f
 }

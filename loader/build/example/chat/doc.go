@@ -1,5 +1,5 @@
-// Package chat makes text of records that hold a conversation, and says which parts of the text the
-// assistant said.
+// Package chat turns records that hold a conversation into text, and says which parts of the text
+// the assistant said.
 //
 //	record -> conversation (its shape) -> text by the chat template -> spans -> mask of tokens
 //
@@ -7,11 +7,11 @@
 // writes them, ShareGPT's conversations, Alpaca's instructions, prompts with completions, and the
 // chosen side of preference pairs. The template is Jinja, executed by package jinja as Python does.
 //
-// A Renderer is immutable and shared; each goroutine owns a Worker of it. These hold:
+// A Renderer is immutable and shared; each goroutine owns a Worker of it. Invariants:
 //
-//	I1  Text and spans depend on the record, the template, the special tokens and the date alone.
-//	I2  A text has at most TextFactor bytes for each of the record, and Renderer.OverheadBytes.
-//	I3  What a record takes besides itself and its text is bounded by Renderer.ScratchBytes.
-//	I4  A record whose conversation is not understood is an error that names its fields; no message
-//	    is left out silently.
+//	I1  Text and spans depend only on the record, the template, the special tokens and the date.
+//	I2  A text has at most TextFactor times the record's bytes plus Renderer.OverheadBytes.
+//	I3  Renderer.ScratchBytes bounds the memory for a record besides itself and its text.
+//	I4  A record without a known conversation is an error that names its fields; no message is
+//	    dropped silently.
 package chat

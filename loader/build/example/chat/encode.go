@@ -11,7 +11,7 @@ import (
 	"github.com/dsload/dsload/tokenize"
 )
 
-// An Encoder makes ids of texts, and the mask of those that are trained on. It is used by one
+// An Encoder encodes texts and computes the mask of the ids that are trained on. It belongs to one
 // goroutine.
 type Encoder struct {
 	t        *tokenize.Tokenizer
@@ -24,26 +24,26 @@ type Encoder struct {
 	tries    int // of meetNear
 }
 
-// NewEncoder returns an Encoder of a tokenizer that uses enc.
+// NewEncoder returns an Encoder for tokenizer t that uses enc.
 func (r *Renderer) NewEncoder(t *tokenize.Tokenizer, enc *tokenize.Encoder) *Encoder {
 	return &Encoder{t: t, enc: enc, trainOn: r.opts.TrainOn, bytewise: t.Family() == "bytelevel-bpe",
 		traced: traced(t)}
 }
 
 const (
-	// maxTracedBytes is the longest text whose tokens are traced through all components of a
-	// tokenizer, which takes tracedFactor bytes of memory for each of the text.
+	// maxTracedBytes is the length of the longest text whose tokens are traced through all
+	// components of a tokenizer, which takes tracedFactor times the text's memory.
 	maxTracedBytes = 512 << 10
 	tracedFactor   = 160
-	// keptOffsets is how many offsets an Encoder keeps room for between texts.
+	// keptOffsets is the number of offsets that an Encoder keeps room for between texts.
 	keptOffsets = 64 << 10
 )
 
-// tracing is held while a text is traced: one at a time, as each takes much memory.
+// tracing is held while a text is traced: only one at a time, since each takes much memory.
 var tracing sync.Mutex
 
-// Append appends the ids of a text, which are those of the whole text without special tokens around
-// it, and for each whether it is trained on.
+// Append appends the ids of a whole text, without special tokens around it, and for each id whether
+// it is trained on.
 func (e *Encoder) Append(ids []uint32, mask []bool, t *Text) ([]uint32, []bool, error) {
 	from, first := len(ids), len(mask)
 	ids = e.enc.AppendTokens(ids, t.Text)
@@ -74,14 +74,14 @@ func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 		if s.Start >= s.End {
 			continue
 		}
-		for at > 0 && e.offsets[at-1].End > s.Start { // spans of nested blocks lie within each other
+		for at > 0 && e.offsets[at-1].End > s.Start { // spans of nested blocks are nested
 			at--
 		}
 		for at < len(ids) && e.offsets[at].End <= s.Start {
 			at++
 		}
 		end := at
-		if t.Exact { // up to the first token of the last character, as transformers has it
+		if t.Exact { // up to the first token of the last character, as in transformers
 			_, size := utf8.DecodeLastRune(t.Text[s.Start:s.End])
 			for end < len(ids) && e.offsets[end].End <= s.End-size {
 				end++
@@ -113,8 +113,8 @@ func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 	}
 }
 
-// withoutBlank leaves out the white space after a special token that ends a turn: the model stops
-// at that token.
+// withoutBlank excludes the white space after a special token that ends a turn: the model stops at
+// that token.
 func (e *Encoder) withoutBlank(ids []uint32, start, end int, text []byte) int {
 	last := end
 	for last > start && len(bytes.TrimSpace(text[e.offsets[last-1].Start:e.offsets[last-1].End])) == 0 {
@@ -131,14 +131,14 @@ func (e *Encoder) isSpecial(id uint32) bool {
 	return len(e.piece) == 0
 }
 
-// locate finds where each token lies in the text. Most tokenizers' tokens are the text, piece by
-// piece; for others they are traced through all components.
+// locate finds where each token lies in the text. With most tokenizers the text is the
+// concatenation of its tokens; with others the tokens are traced through all components.
 func (e *Encoder) locate(ids []uint32, t *Text) error {
 	if e.walk(ids, t) {
 		return nil
 	}
 	if !e.traced {
-		return fmt.Errorf("%w: %s changes the text where a turn of the assistant begins or ends, so that no token does there", ErrTemplate, e.t.Name())
+		return fmt.Errorf("%w: %s changes the text where a turn of the assistant begins or ends, so no token begins or ends there", ErrTemplate, e.t.Name())
 	}
 	if len(t.Text) > maxTracedBytes {
 		return problemf(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: with %s, which changes the text, the longest is %d bytes", len(t.Text), e.t.Name(), maxTracedBytes)
@@ -151,18 +151,19 @@ func (e *Encoder) locate(ids []uint32, t *Text) error {
 	}
 	e.offsets = offsets
 	if len(again) != len(ids) {
-		return fmt.Errorf("find the tokens of a text: %d ids are %d when they are traced", len(ids), len(again))
+		return fmt.Errorf("find the tokens of a text: encoding gives %d ids, tracing %d", len(ids), len(again))
 	}
 	return nil
 }
 
-// traced reports whether the tokens of a tokenizer are not the text, piece by piece.
+// traced reports whether a tokenizer's tokens must be traced, since their concatenation is not the
+// text.
 func traced(t *tokenize.Tokenizer) bool {
 	return t.Family() != "bytelevel-bpe" && t.Family() != "sentencepiece-bpe"
 }
 
-// TracedBytes is what finding the tokens of texts of that size takes, one text at a time, where a
-// tokenizer changes them.
+// TracedBytes returns the memory for tracing the tokens of a text of that size, 0 if the tokenizer
+// needs no tracing.
 func TracedBytes(t *tokenize.Tokenizer, textBytes int64) int64 {
 	if !traced(t) {
 		return 0
@@ -170,10 +171,10 @@ func TracedBytes(t *tokenize.Tokenizer, textBytes int64) int64 {
 	return tracedFactor*min(textBytes, maxTracedBytes) + 2*t.Details().ResidentBytes()
 }
 
-// walk reports whether the tokens, one after the other, are the text, and sets their offsets. Where
-// a normalizer changed something, or an added token took the white space beside it, the walk goes on
-// at the next place where tokens and text agree; the tokens before it share the stretch, which must
-// not hold a border of a span.
+// walk sets the offsets of the tokens, and reports whether their concatenation is the text. If a
+// normalizer changed something, or an added token took the white space next to it, walk continues
+// where tokens and text next agree; the tokens before that share the stretch, which must not
+// contain the border of a span.
 func (e *Encoder) walk(ids []uint32, t *Text) bool {
 	e.offsets, e.tries = e.offsets[:0], 0
 	text := t.Text
@@ -192,7 +193,7 @@ func (e *Encoder) walk(ids []uint32, t *Text) bool {
 			continue
 		}
 		end := at + n
-		if n == 0 && at < len(text) { // a space that the tokenizer put in belongs to the next character
+		if n == 0 && at < len(text) { // a space that the tokenizer inserted belongs to the next character
 			_, size := utf8.DecodeRune(text[at:])
 			end += size
 		}
@@ -219,9 +220,9 @@ const (
 	maxTries   = 1 << 20 // in a text
 )
 
-// meet finds how many tokens to pass over, and where in the text to go on, so that the next meetRun
-// tokens, or all that are left, agree with the text. Where that is not near it is at the next special
-// token. It returns -1 where there is no such place.
+// meet returns how many tokens to skip, and where to continue in the text, so that the next meetRun
+// tokens, or all remaining ones, agree with the text. If that is not near, it is at the next
+// special token. It returns -1 if there is no such position.
 func (e *Encoder) meet(ids []uint32, text []byte, at int) (tokens, next int) {
 	if e.tries < maxTries {
 		if tokens, next = e.meetNear(ids, text, at); tokens >= 0 {
@@ -267,13 +268,14 @@ func (e *Encoder) meetNear(ids []uint32, text []byte, at int) (tokens, next int)
 	return -1, 0
 }
 
-// afterAdded reports whether a token that is no white space ends at a place: there a tokenizer may
-// put a space that the text does not have.
+// afterAdded reports whether an added token may end at an offset. After one, a tokenizer may insert
+// a space that the text does not have.
 func (e *Encoder) afterAdded(text []byte, at int) bool { return text[at-1] == '>' || text[at-1] == ']' }
 
 const metaspace = "▁"
 
-// width is how much of the text's beginning a token is, -1 where it is none of it.
+// width returns how many bytes of the text's beginning a token covers, -1 if the text does not
+// begin with it.
 func (e *Encoder) width(id uint32, text []byte, mayPrepend bool) int {
 	token, ok := e.t.Token(id)
 	if !ok {
@@ -306,9 +308,9 @@ func (e *Encoder) width(id uint32, text []byte, mayPrepend bool) int {
 	return -1
 }
 
-// appendAlphabet appends the bytes of a token of a byte-level vocabulary, nothing where it is not
-// written in its alphabet: printable characters of Latin-1 are themselves, the other bytes follow
-// from U+0100 on, in order.
+// appendAlphabet appends the bytes of a token of a byte-level vocabulary, nothing if the token is
+// not in its alphabet: printable Latin-1 characters stand for themselves, the other bytes follow in
+// order from U+0100.
 func appendAlphabet(dst []byte, token string) []byte {
 	from := len(dst)
 	for _, r := range token {

@@ -6,21 +6,20 @@ import (
 )
 
 var (
-	// ErrMalformed is the cause where a record is no JSON object, or a message is not made as
-	// messages are.
+	// ErrMalformed means that a record is not a JSON object, or that a message is malformed.
 	ErrMalformed = errors.New("malformed record")
-	// ErrShape is the cause where a record holds no conversation that is known.
+	// ErrShape means that a record has no known form of conversation.
 	ErrShape = errors.New("no conversation")
-	// ErrTemplate is the cause where a template cannot be found or parsed, or fails on a record.
+	// ErrTemplate means that a template cannot be found or parsed, or fails on a record.
 	ErrTemplate = errors.New("chat template")
-	// ErrTooLarge is the cause where a record or its text takes more than its bounds.
+	// ErrTooLarge means that a record or its text exceeds a bound.
 	ErrTooLarge = errors.New("too large")
-	// ErrStopped is returned where a template was running when the worker was stopped. The record
-	// is not to blame.
+	// ErrStopped means that the worker was stopped while a template ran. The record is not to
+	// blame.
 	ErrStopped = errors.New("stopped")
 )
 
-// problem is a cause with a sentence of its own that still matches its sentinel.
+// problem is an error with its own text that matches a sentinel.
 type problem struct {
 	kind error
 	text string

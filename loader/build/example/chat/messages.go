@@ -4,7 +4,7 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
-// findTools sets the tools of a record: a list, the same as JSON in a string, or OpenAI's older
+// findTools sets the tools of a record: a list, a list as JSON in a string, or OpenAI's older
 // functions.
 func (c *conversation) findTools(record *jinja.Dict) error {
 	tools, err := listOrJSON(record, "tools")
@@ -53,8 +53,8 @@ func asTool(function any) *jinja.Dict {
 	return tool
 }
 
-// finish gives the messages the form in which templates take them: fields without a value are left
-// out, the older function_call is a tool call, and what a model thought has all of its names.
+// finish gives the messages the form that templates expect: it drops fields without a value, turns
+// the older function_call into a tool call, and stores a model's reasoning under all of its names.
 func (c *conversation) finish(knows older) {
 	c.untrained = make([]bool, len(c.messages))
 	for i, m := range c.messages {
@@ -86,10 +86,11 @@ func (c *conversation) finish(knows older) {
 	}
 }
 
-// older is what a template knows of OpenAI's older way to call functions.
+// older says which parts of OpenAI's older way to call functions a template knows.
 type older struct{ call, role bool }
 
-// flatten makes strings of contents that are lists of parts, for templates that know only strings.
+// flatten turns contents that are lists of parts into strings, for templates that know only
+// strings.
 func (c *conversation) flatten() error {
 	for i, m := range c.messages {
 		list, ok := get(m, "content").(*jinja.List)

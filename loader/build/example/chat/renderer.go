@@ -11,7 +11,7 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
-// TrainOn is whose turns carry loss.
+// TrainOn says whose turns carry loss.
 type TrainOn string
 
 // The values of TrainOn.
@@ -21,29 +21,29 @@ const (
 	TrainAll       TrainOn = "all"       // every token
 )
 
-// TrainOns are all values of TrainOn.
+// TrainOns lists all values of TrainOn.
 var TrainOns = []TrainOn{TrainAssistant, TrainLast, TrainAll}
 
-// Options configure a Renderer.
+// Options configures a Renderer.
 type Options struct {
-	// Template is used for records without tools, and ToolTemplate for those with tools. Default of
-	// the latter: Template.
+	// Template is used for records without tools, ToolTemplate for those with tools. ToolTemplate
+	// defaults to Template.
 	Template, ToolTemplate string
-	// Special are the variables that hold special tokens, such as eos_token.
+	// Special holds the variables for special tokens, such as eos_token.
 	Special *jinja.Dict
-	// TrainOn is whose turns carry loss. Default TrainAssistant.
+	// TrainOn says whose turns carry loss. Default TrainAssistant.
 	TrainOn TrainOn
-	// Date is what strftime_now prints. Where it is zero, that function is not defined.
+	// Date is the date for strftime_now. If it is zero, that function is not defined.
 	Date time.Time
 }
 
-// A Renderer makes texts of records. It is immutable.
+// A Renderer turns records into texts. It is immutable.
 type Renderer struct {
 	opts         Options
 	plain, tools *form
 }
 
-// form is a parsed template and what its source says about messages.
+// form is a parsed template and what its source shows about the messages it takes.
 type form struct {
 	template *jinja.Template
 	size     int
@@ -52,23 +52,24 @@ type form struct {
 }
 
 const (
-	// TextFactor is how many bytes of text a byte of a record may become: a tojson with an indent
+	// TextFactor is how many bytes of text a byte of a record may become: tojson with an indent
 	// writes several.
 	TextFactor = 3
-	// overheadFactor is how often a text may repeat its template, and overheadBytes what it may add.
+	// overheadFactor is how often a text may repeat its template, and overheadBytes how many more
+	// bytes it may have.
 	overheadFactor = 4
 	overheadBytes  = 16 << 10
 
-	// The bounds of one execution. They depend on the record alone.
+	// The bounds of one execution. They depend only on the record.
 	renderSteps        = 4 << 20
 	renderStepsPerByte = 32
 	renderBytes        = 2 << 20
 	renderPerByte      = 10
-	// stackBytes is what the deepest nesting of an execution takes.
+	// stackBytes is the memory of the deepest nesting of an execution.
 	stackBytes = 2 << 20
 )
 
-// takesLists matches what a template says that takes contents that are lists.
+// takesLists matches the source of a template that takes contents that are lists.
 var takesLists = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`is\s+(not\s+)?(string|iterable|sequence|mapping)|for\s+\w+\s+in\s+[^%]*content`)
 })
@@ -103,7 +104,7 @@ func newForm(source string) (*form, error) {
 	}}, nil
 }
 
-// UsesDate reports whether a template asks for the date.
+// UsesDate reports whether a template uses the date.
 func (r *Renderer) UsesDate() bool {
 	return r.plain.template.Uses("strftime_now") || r.tools.template.Uses("strftime_now")
 }
@@ -116,12 +117,12 @@ func (r *Renderer) HasGeneration() bool {
 // TrainOn returns whose turns carry loss.
 func (r *Renderer) TrainOn() TrainOn { return r.opts.TrainOn }
 
-// OverheadBytes is how much a text may have beyond TextFactor bytes for each of its record.
+// OverheadBytes returns how many bytes a text may have beyond TextFactor times its record's.
 func (r *Renderer) OverheadBytes() int64 {
 	return overheadFactor*int64(max(r.plain.size, r.tools.size)) + overheadBytes
 }
 
-// ResidentBytes is what the parsed templates take.
+// ResidentBytes returns the memory of the parsed templates.
 func (r *Renderer) ResidentBytes() int64 {
 	n := r.plain.template.ResidentBytes()
 	if r.tools != r.plain {
@@ -130,44 +131,44 @@ func (r *Renderer) ResidentBytes() int64 {
 	return n
 }
 
-// textBytes is the longest text of a record.
+// textBytes returns the length of the longest text of a record in bytes.
 func (r *Renderer) textBytes(recordBytes int64) int64 {
 	return TextFactor*recordBytes + r.OverheadBytes()
 }
 
-// ScratchBytes is the most that a record of that size takes in memory besides itself and its text:
-// what is decoded, what the template computes, and the texts that are compared with it.
+// ScratchBytes returns the most memory for a record of that size besides itself and its text: for
+// decoded values, for what the template computes, and for the texts that are compared with it.
 func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
 	return DecodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + 2*r.textBytes(recordBytes) + stackBytes
 }
 
-// A Worker renders records, one at a time, with buffers of its own.
+// A Worker renders records, one at a time, with its own buffers.
 type Worker struct {
-	r              *Renderer
-	done           <-chan struct{}
-	before, behind []byte // texts that are compared with the record's
+	r             *Renderer
+	done          <-chan struct{}
+	before, after []byte // texts that are compared with the record's
 }
 
-// NewWorker returns a worker of this renderer. A template that runs when done is closed ends with
-// ErrStopped.
+// NewWorker returns a worker of this renderer. A template that is running when done is closed ends
+// with ErrStopped.
 func (r *Renderer) NewWorker(done <-chan struct{}) *Worker { return &Worker{r: r, done: done} }
 
 // Span is a part of a text in bytes.
 type Span = jinja.Span
 
-// Text is what a Worker makes of a record. Reuse it: its buffers grow to the longest.
+// Text is what a Worker makes of a record. Reuse it: its buffers grow to the longest text.
 type Text struct {
 	Text     []byte
-	Spans    []Span // what is trained on, in order; not for TrainAll
-	Exact    bool   // the spans are those of generation blocks
+	Spans    []Span // the parts that are trained on, in order; not for TrainAll
+	Exact    bool   // the spans come from generation blocks
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
 }
 
-// keptBytes is how large the buffers of a worker stay between records.
+// keptBytes bounds the buffers that a worker keeps between records.
 const keptBytes = 256 << 10
 
-// Render makes the text of a record, which must be valid UTF-8.
+// Render renders a record, which must be valid UTF-8, into dst.
 func (w *Worker) Render(dst *Text, data []byte) error {
 	dst.Text, dst.Spans, dst.Exact, dst.Replaced = dst.Text[:0], dst.Spans[:0], false, 0
 	record, lone, err := decode(data)
@@ -202,19 +203,19 @@ func (w *Worker) Render(dst *Text, data []byte) error {
 	default:
 		dst.Spans, err = job.turns(dst.Spans, dst.Text)
 	}
-	if cap(w.before)+cap(w.behind) > keptBytes {
-		w.before, w.behind = nil, nil
+	if cap(w.before)+cap(w.after) > keptBytes {
+		w.before, w.after = nil, nil
 	}
 	return err
 }
 
-// rendering is one record at work.
+// rendering is the state of rendering one record.
 type rendering struct {
 	*Worker
 	*conversation
 	form  *form
 	size  int64 // of the record
-	spent int64 // bytes that were rendered to be compared
+	spent int64 // bytes rendered for comparisons
 }
 
 // render executes the template on messages.

@@ -8,7 +8,7 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
-// Shape is how a record holds its conversation.
+// Shape says how a record holds its conversation.
 type Shape string
 
 // The shapes.
@@ -21,7 +21,7 @@ const (
 	Question         Shape = "question-answer"
 )
 
-// conversation is a record's, ready for a template.
+// conversation is a record's conversation in the form for a template.
 type conversation struct {
 	shape     Shape
 	messages  []*jinja.Dict
@@ -30,10 +30,10 @@ type conversation struct {
 	untrained []bool // messages that carry the weight 0
 }
 
-// listFields are the fields that hold a list of messages.
+// listFields lists the fields that may hold a list of messages.
 var listFields = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat"}
 
-// pairFields are the fields of a question and of its answer.
+// pairFields lists pairs of fields that may hold a question and its answer.
 var pairFields = []struct {
 	question, answer string
 	shape            Shape
@@ -78,8 +78,8 @@ func get(d *jinja.Dict, field string) any {
 
 func has(d *jinja.Dict, field string) bool { return get(d, field) != nil }
 
-// listField is the first field of a list of messages that the record has, "" where it has none. One
-// without a value counts only where there is nothing else.
+// listField returns the first field of a list of messages that the record has, "" if it has none. A
+// field without a value counts only if there is no other.
 func listField(record *jinja.Dict) string {
 	for _, field := range listFields {
 		if has(record, field) {
@@ -105,12 +105,12 @@ func (c *conversation) fromList(record *jinja.Dict, field string) (err error) {
 		return err
 	}
 	if before > 0 && len(c.messages) > 1 && get(c.messages[1], "role") == "system" {
-		c.messages = c.messages[1:] // the conversation brings its own
+		c.messages = c.messages[1:] // the conversation has its own
 	}
 	return nil
 }
 
-// addList adds the messages of a list, and returns how they are written.
+// addList adds the messages of a list and returns their shape.
 func (c *conversation) addList(field string, list *jinja.List) (shape Shape, err error) {
 	shape = Messages
 	for i, item := range list.Items {
@@ -139,7 +139,7 @@ func (c *conversation) add(role, content string) {
 	c.messages = append(c.messages, m)
 }
 
-// shareGPTRoles are the names of roles in ShareGPT's "from".
+// shareGPTRoles maps the values of ShareGPT's "from" to roles.
 var shareGPTRoles = map[string]string{
 	"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "chatgpt": "assistant",
 	"bing": "assistant", "bard": "assistant", "bot": "assistant", "model": "assistant", "claude": "assistant",
@@ -168,7 +168,7 @@ func fromShareGPT(m *jinja.Dict) (*jinja.Dict, error) {
 	return out, nil
 }
 
-// checkMessage refuses what is no message.
+// checkMessage returns an error if m is not a valid message.
 func checkMessage(m *jinja.Dict) error {
 	role, ok := get(m, "role").(string)
 	if !ok || role == "" {
@@ -198,7 +198,7 @@ func checkMessage(m *jinja.Dict) error {
 	return nil
 }
 
-// fromPreference takes the chosen side, after the prompt where it does not repeat it.
+// fromPreference takes the chosen side, after the prompt unless the chosen side repeats it.
 func (c *conversation) fromPreference(record *jinja.Dict) error {
 	c.shape = Preference
 	question := ""
@@ -264,7 +264,7 @@ func startsItself(chosen []*jinja.Dict, prompt any) bool {
 	return true
 }
 
-// fromTranscript reads a conversation in one string, as the HH-RLHF data have it.
+// fromTranscript reads a conversation in one string, as in the HH-RLHF data.
 func (c *conversation) fromTranscript(text string) error {
 	const human, assistant = "\n\nHuman:", "\n\nAssistant:"
 	if !strings.HasPrefix(text, "\n\n") {
@@ -314,7 +314,7 @@ func (c *conversation) addSide(record *jinja.Dict, field, role string) error {
 	}
 }
 
-// findPair returns which of pairFields a record has, -1 where it has none.
+// findPair returns which of pairFields a record has, -1 if it has none.
 func findPair(record *jinja.Dict) int {
 	return slices.IndexFunc(pairFields, func(p struct {
 		question, answer string

@@ -14,11 +14,11 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
-// Templates are what a tokenizer's folder says about chats.
+// Templates holds what a tokenizer's folder says about chats.
 type Templates struct {
 	Named   map[string]string // "default" among them, if there is one
-	Special *jinja.Dict       // bos_token, eos_token and such: variables of every template
-	From    string            // the file that holds the templates, "" where there are none
+	Special *jinja.Dict       // bos_token, eos_token and so on: variables of every template
+	From    string            // the file that holds the templates, "" if there are none
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 	maxConfigBytes = 32 << 20
 )
 
-// specialNames are the special tokens that a template sees.
+// specialNames lists the special tokens that a template sees.
 var specialNames = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
 // FindTemplates reads the chat templates of a tokenizer, named by its folder or by a file in it,
@@ -73,7 +73,7 @@ func FindTemplates(tokenizer string) (*Templates, error) {
 	return t, nil
 }
 
-// readFile reads a file of limited size; nil where there is none.
+// readFile reads a file of at most most bytes. It returns nil if there is no file.
 func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +101,7 @@ func readJSON(path string, into *map[string]json.RawMessage) error {
 	return nil
 }
 
-// readNamed takes a template that is a string, or a list of named ones.
+// readNamed reads a template that is a string, or a list of named templates.
 func (t *Templates) readNamed(raw json.RawMessage) error {
 	var one *string
 	if json.Unmarshal(raw, &one) == nil {
@@ -154,8 +154,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// readSpecial reads the special tokens, those of special_tokens_map.json where the configuration
-// has none.
+// readSpecial reads the special tokens from the configuration, else from special_tokens_map.json.
 func (t *Templates) readSpecial(dir string, config map[string]json.RawMessage) error {
 	older := map[string]json.RawMessage{}
 	if config["added_tokens_decoder"] == nil {
@@ -175,19 +174,19 @@ func (t *Templates) readSpecial(dir string, config map[string]json.RawMessage) e
 	return nil
 }
 
-// tokenOf is a token written as a string, or as an object with its content.
+// tokenOf returns the token in raw, a string or an object with its content.
 func tokenOf(raw json.RawMessage) string {
 	var token string
 	if raw == nil || json.Unmarshal(raw, &token) == nil {
 		return token
 	}
 	var object struct{ Content string }
-	_ = json.Unmarshal(raw, &object) // what is neither is no token
+	_ = json.Unmarshal(raw, &object) // anything else is not a token
 	return object.Content
 }
 
-// Choose returns the templates to use for records without and with tools: those that the folder
-// has, or the one of a file, or of a name among them, that is given instead.
+// Choose returns the templates for records without and with tools: the folder's own, unless given
+// names another one in the folder or a file.
 func (t *Templates) Choose(given string) (plain, tools string, err error) {
 	if given != "" {
 		if named, ok := t.Named[given]; ok {
@@ -220,7 +219,7 @@ func (t *Templates) Choose(given string) (plain, tools string, err error) {
 	return "", "", ErrNoTemplate
 }
 
-// ErrNoTemplate is returned where a tokenizer has no chat template.
+// ErrNoTemplate means that a tokenizer has no chat template.
 var ErrNoTemplate = fmt.Errorf("%w: there is none", ErrTemplate)
 
 // names lists the templates, for errors.

@@ -9,21 +9,21 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
-// Where a template does not mark what the assistant says, it is found by comparing texts. A turn is
-// what the conversation up to and with it has beyond the conversation before it with a generation
-// prompt, where both are the beginning of the whole text. Templates for which that does not hold
-// write a turn otherwise once others follow, as those do that leave out what a model thought. There
-// the turn is replaced by another, and what differs between both texts is the turn.
+// If a template does not mark what the assistant says, comparing texts finds it. Render the
+// conversation before a turn with a generation prompt, and the conversation up to and including the
+// turn: if the whole text begins with both, the turn is the difference. Some templates write a turn
+// differently once others follow, such as those that drop a model's reasoning. For them the turn is
+// replaced by another text, and the turn is what differs between the two results.
 
 const (
-	// comparedFactor and comparedBytes bound what is rendered to be compared: beyond, all turns are
-	// found at once.
+	// comparedFactor and comparedBytes bound what is rendered for comparisons: beyond that, all
+	// turns are found at once.
 	comparedFactor = 16
 	comparedBytes  = 4 << 20
 )
 
-// The replaced turns are numbered between two characters for private use, which no text of a
-// record may hold then.
+// Replaced turns are numbered between two private-use characters, which the record's text must not
+// contain.
 const (
 	turnMark    = "\U000FFF00"
 	turnMarkEnd = "\U000FFF01"
@@ -41,7 +41,7 @@ func (j *rendering) turns(dst []Span, text []byte) ([]Span, error) {
 		turns = turns[len(turns)-1:]
 	}
 	allowed := int64(comparedFactor*len(text) + comparedBytes)
-	at := 0 // where the turn before ended
+	at := 0 // where the previous turn ended
 	for n, i := range turns {
 		if j.spent > allowed || int64(len(turns))*int64(len(text)) > 4*allowed {
 			return j.allTurns(dst[:len(dst)-n], text, turns)
@@ -54,7 +54,7 @@ func (j *rendering) turns(dst []Span, text []byte) ([]Span, error) {
 			return dst, err
 		}
 		if !ok {
-			s = Span{Start: at, End: at} // the text does not hold this turn
+			s = Span{Start: at, End: at} // the text does not contain this turn
 		}
 		dst, at = append(dst, s), max(at, s.End)
 	}
@@ -72,8 +72,8 @@ func compact(spans []Span) []Span {
 	return out
 }
 
-// compare renders messages to compare them. A template may refuse a part of a conversation: ok is
-// false then.
+// compare renders messages for a comparison. A template may refuse a part of a conversation; then
+// ok is false.
 func (j *rendering) compare(dst []byte, messages []*jinja.Dict, prompt bool) (out []byte, ok bool, err error) {
 	out, _, err = j.render(dst[:0], messages, prompt)
 	j.spent += int64(len(out)) + 1<<10
@@ -83,19 +83,19 @@ func (j *rendering) compare(dst []byte, messages []*jinja.Dict, prompt bool) (ou
 	return out, err == nil, err
 }
 
-// nested finds turn i as what it adds to the text of the turns before it.
+// nested finds turn i as what it adds to the text of the earlier turns.
 func (j *rendering) nested(text []byte, i int) (s Span, ok bool, err error) {
 	if j.before, ok, err = j.compare(j.before, j.messages[:i], true); !ok || !bytes.HasPrefix(text, j.before) {
 		return s, false, err
 	}
-	if j.behind, ok, err = j.compare(j.behind, j.messages[:i+1], false); !ok || !bytes.HasPrefix(text, j.behind) {
+	if j.after, ok, err = j.compare(j.after, j.messages[:i+1], false); !ok || !bytes.HasPrefix(text, j.after) {
 		return s, false, err
 	}
-	s = Span{Start: len(j.before), End: len(j.behind)}
+	s = Span{Start: len(j.before), End: len(j.after)}
 	return s, s.Start < s.End, nil
 }
 
-// with returns the messages with others in place of the given turns.
+// with returns the messages with replacements for the given turns.
 func (j *rendering) with(turns []int) []*jinja.Dict {
 	out := append([]*jinja.Dict(nil), j.messages...)
 	for n, i := range turns {
@@ -107,13 +107,13 @@ func (j *rendering) with(turns []int) []*jinja.Dict {
 	return out
 }
 
-// replaced finds turn i as what differs once it is replaced. at is where the turn before ended.
+// replaced finds turn i as what differs when it is replaced. at is where the previous turn ended.
 func (j *rendering) replaced(text []byte, i, at int) (s Span, ok bool, err error) {
 	if bytes.Contains(text, []byte(turnMark)) {
 		return s, false, nil
 	}
-	other, ok, err := j.compare(j.behind, j.with([]int{i}), false)
-	j.behind = other
+	other, ok, err := j.compare(j.after, j.with([]int{i}), false)
+	j.after = other
 	if !ok || !bytes.Contains(other, []byte(turnMark)) {
 		return s, false, err
 	}
@@ -132,8 +132,8 @@ func (j *rendering) replaced(text []byte, i, at int) (s Span, ok bool, err error
 	if err != nil {
 		return s, false, err
 	}
-	// What a turn begins with besides its content, such as a block of thoughts, is said by the
-	// assistant too: all after the generation prompt.
+	// What precedes the content of a turn, such as a block of reasoning, belongs to the assistant
+	// too: everything after the generation prompt.
 	if prompt != "" {
 		if p := bytes.LastIndex(text[at:min(len(text), s.Start+len(prompt))], []byte(prompt)); p >= 0 {
 			s.Start = min(s.Start, at+p+len(prompt))
@@ -142,11 +142,11 @@ func (j *rendering) replaced(text []byte, i, at int) (s Span, ok bool, err error
 	return s, s.Start < s.End, nil
 }
 
-// ending is what follows the content of turn i where it is the last, "" where that is not known.
+// ending returns what follows the content of turn i when it is the last, "" if that is unknown.
 func (j *rendering) ending(i int) (string, error) {
 	only := j.with([]int{i})[:i+1]
-	out, ok, err := j.compare(j.behind, only, false)
-	j.behind = out
+	out, ok, err := j.compare(j.after, only, false)
+	j.after = out
 	if !ok {
 		return "", err
 	}
@@ -157,25 +157,25 @@ func (j *rendering) ending(i int) (string, error) {
 	return string(out[p+len(turnMarkEnd):]), nil
 }
 
-// prompt is the generation prompt before turn i, "" where there is none.
+// prompt returns the generation prompt before turn i, "" if there is none.
 func (j *rendering) prompt(i int) (string, error) {
-	out, ok, err := j.compare(j.behind, j.messages[:i], false)
-	j.behind = out
+	out, ok, err := j.compare(j.after, j.messages[:i], false)
+	j.after = out
 	if !ok {
 		return "", err
 	}
 	without := len(out)
 	prefix := string(out)
-	out, ok, err = j.compare(j.behind, j.messages[:i], true)
-	j.behind = out
+	out, ok, err = j.compare(j.after, j.messages[:i], true)
+	j.after = out
 	if !ok || !strings.HasPrefix(string(out), prefix) {
 		return "", err
 	}
 	return string(out[without:]), nil
 }
 
-// sameEnding is how much of an ending follows a turn. One that is written otherwise where the turn
-// is not the last ends like a token: <|end|> in place of <|return|>.
+// sameEnding returns how much of an ending follows a turn. If the ending differs for turns that are
+// not the last, it ends like a token: <|end|> instead of <|return|>.
 func sameEnding(rest []byte, ending string) int {
 	n := commonPrefix(rest, []byte(ending))
 	if n == len(ending) {
@@ -195,14 +195,14 @@ func sameEnding(rest []byte, ending string) int {
 	return n
 }
 
-// allTurns finds all turns at once, for conversations too long to be rendered again for each: each
-// is replaced, and what stands between them is looked for in the text.
+// allTurns finds all turns at once, for conversations too long to render again for each turn: it
+// replaces every turn, and looks in the text for what is between them.
 func (j *rendering) allTurns(dst []Span, text []byte, turns []int) ([]Span, error) {
 	if bytes.Contains(text, []byte(turnMark)) {
 		return dst, problemf(ErrTemplate, "the conversation holds the character U+%X, by which the turns of a long conversation are found", []rune(turnMark)[0])
 	}
-	other, ok, err := j.compare(j.behind, j.with(turns), false)
-	j.behind = other
+	other, ok, err := j.compare(j.after, j.with(turns), false)
+	j.after = other
 	if err != nil {
 		return dst, err
 	}

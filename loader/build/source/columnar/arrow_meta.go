@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -59,6 +60,7 @@ type batch struct {
 	body     int64
 	bodySize int64
 	rows     int64
+	err      error // why it cannot be read; its rows are then not known
 }
 
 type arrowFile struct {
@@ -111,11 +113,15 @@ func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
 	if err := readAt(at, head, 0); err != nil {
 		return nil, err
 	}
+	isFile := string(head) == arrowMagic
 	var err error
-	if string(head) == arrowMagic {
+	if isFile {
 		err = f.readFooter()
 	} else {
-		err = f.readStream()
+		err = f.readStream(0)
+	}
+	if err != nil && o.Lenient {
+		err = f.salvage(isFile, err)
 	}
 	if err != nil {
 		return nil, err
@@ -173,8 +179,28 @@ func (f *arrowFile) message(offset int64) (m table, from int64, size int32, err 
 	return rootTable(data), from, int32(length), nil
 }
 
-func (f *arrowFile) readStream() error {
-	for offset := int64(0); ; {
+// salvage makes what it can of a damaged file: a file without its footer is read as the stream that
+// it holds, and a stream up to where it breaks, which its last batch then says.
+func (f *arrowFile) salvage(isFile bool, cause error) error {
+	if !errors.Is(cause, ErrCorrupt) {
+		return cause
+	}
+	if isFile {
+		*f = arrowFile{at: f.at, size: f.size, options: f.options}
+		if err := f.readStream(int64(len(arrowMagic))); err != nil && !errors.Is(err, ErrCorrupt) {
+			return err
+		}
+	}
+	if len(f.fields) == 0 {
+		return cause
+	}
+	f.batches = append(f.batches, batch{err: cause})
+	return nil
+}
+
+// readStream reads the messages from an offset on.
+func (f *arrowFile) readStream(offset int64) error {
+	for {
 		m, from, size, err := f.message(offset)
 		if err == io.EOF {
 			break
@@ -217,7 +243,7 @@ func (f *arrowFile) take(m table, from int64, size int32, body, bodySize int64) 
 		if rows < 0 {
 			return corrupt("a record batch has an impossible number of rows")
 		}
-		f.batches = append(f.batches, batch{from, size, body, bodySize, rows})
+		f.batches = append(f.batches, batch{meta: from, metaSize: size, body: body, bodySize: bodySize, rows: rows})
 	}
 	return nil
 }
@@ -254,25 +280,35 @@ func (f *arrowFile) readFooter() error {
 	at, blocks := footer.vector(3, 24)
 	for i := range blocks {
 		offset, metaSize := i64(data, at+24*i), int64(u32(data, at+24*i+8))
-		if offset < 8 || offset >= f.size-end-n {
-			return corrupt("record batch %d lies outside the file", i+1)
-		}
-		m, from, size, err := f.message(offset)
-		if err == io.EOF {
-			err = corrupt("record batch %d is not there", i+1)
+		err := f.block(i, offset, metaSize, f.size-end-n)
+		if errors.Is(err, ErrCorrupt) && f.options.Lenient {
+			f.batches = append(f.batches, batch{err: err})
+			continue
 		}
 		if err != nil {
 			return err
 		}
-		body, bodySize := offset+metaSize, m.long(3)
-		if m.byte(1, 0) != messageBatch || metaSize < int64(size) || bodySize < 0 || body > f.size || bodySize > f.size-body {
-			return corrupt("record batch %d is damaged", i+1)
-		}
-		if err := f.take(m, from, size, body, bodySize); err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// block notes the record batch that the footer says to be at an offset.
+func (f *arrowFile) block(i int, offset, metaSize, end int64) error {
+	if offset < 8 || offset >= end {
+		return corrupt("record batch %d lies outside the file", i+1)
+	}
+	m, from, size, err := f.message(offset)
+	if err == io.EOF {
+		err = corrupt("record batch %d is not there", i+1)
+	}
+	if err != nil {
+		return err
+	}
+	body, bodySize := offset+metaSize, m.long(3)
+	if m.byte(1, 0) != messageBatch || metaSize < int64(size) || bodySize < 0 || body > f.size || bodySize > f.size-body {
+		return corrupt("record batch %d is damaged", i+1)
+	}
+	return f.take(m, from, size, body, bodySize)
 }
 
 func (f *arrowFile) schema(t table) error {

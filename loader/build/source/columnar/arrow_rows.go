@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -152,6 +153,9 @@ func (f *arrowFile) measure() error {
 			break
 		}
 		h, err := f.header(&f.batches[i])
+		if errors.Is(err, ErrCorrupt) && f.options.Lenient {
+			continue // said when it is read
+		}
 		if err != nil {
 			return err
 		}
@@ -201,6 +205,9 @@ func (a *arrowField) buffers() int {
 func (r *arrowRows) Seek(group int) error {
 	r.group, r.row = group, 0
 	b := &r.f.batches[group]
+	if b.err != nil {
+		return b.err
+	}
 	h, err := r.f.header(b)
 	if err != nil {
 		return r.where(nil, err)
@@ -214,6 +221,17 @@ func (r *arrowRows) Seek(group int) error {
 		}
 	}
 	return nil
+}
+
+// Skip implements Rows: the rest of a record batch is lost.
+func (r *arrowRows) Skip() (lost int64, err error) {
+	b := &r.f.batches[r.group]
+	lost = b.rows - max(0, r.row-1)
+	if b.rows/64 > b.bodySize+(1<<10) {
+		lost = 0 // it claims more rows than it can have
+	}
+	r.row = b.rows
+	return lost, nil
 }
 
 func (r *arrowRows) where(t *arrowReader, err error) error {
@@ -371,6 +389,9 @@ const maxValueBytes = 8 << 20
 
 // bytes returns the n bytes of a value. A longer one than is held comes as a value that is too long.
 func (r *arrowReader) bytes(n int64) ([]byte, error) {
+	if n > r.streams[2].left {
+		return nil, corrupt("a value is longer than its buffer")
+	}
 	if n > maxValueBytes {
 		return nil, &SizeError{"a value", n}
 	}
@@ -443,7 +464,7 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 	return dst, nil
 }
 
-// perSecond is how many units of time a second has.
+// perSecond returns how many units of time a second has.
 func (a *arrowField) perSecond() int64 { return []int64{1, 1e3, 1e6, 1e9}[min(max(0, a.unit), 3)] }
 
 func (a *arrowField) appendFixed(dst, b []byte) []byte {
@@ -483,7 +504,7 @@ func (a *arrowField) appendFixed(dst, b []byte) []byte {
 	return strconv.AppendInt(dst, signed, 10)
 }
 
-// littleEndian is the number in two's complement, the lowest byte first.
+// littleEndian returns the number in two's complement, the lowest byte first.
 func littleEndian(b []byte) *big.Int {
 	turned := make([]byte, len(b))
 	for i := range b {

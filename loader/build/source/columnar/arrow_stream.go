@@ -55,6 +55,13 @@ func (s *stream) open(at io.ReaderAt, body, bodySize int64, b buffer, compressio
 				return corrupt("a buffer has an impossible length")
 			}
 			s.left = n
+			if compression == compressionZstd {
+				var frame [zstdHeader]byte
+				got, _ := section.ReadAt(frame[:], 0) // what is wrong with it is met again in reading
+				if _, err := zstdNeeds(frame[:got], n); err != nil {
+					return err
+				}
+			}
 			var err error
 			if src, err = s.decompressor(section, compression, window); err != nil {
 				return err
@@ -151,7 +158,7 @@ func (s *stream) skip(n int64) error {
 	return nil
 }
 
-// streamWindow is what decompressing a buffer takes, by the header of its frame.
+// streamWindow returns what decompressing a buffer takes, by the header of its frame.
 func (f *arrowFile) streamWindow(b *batch, buf buffer, compression int) (int64, error) {
 	var head [32]byte
 	n := min(int64(len(head)), buf.length)
@@ -167,13 +174,29 @@ func (f *arrowFile) streamWindow(b *batch, buf buffer, compression int) (int64, 
 	if compression == compressionLZ4 {
 		return 2<<(2*(head[13]>>4&7)+8) + 128<<10, nil
 	}
+	window, err := zstdNeeds(head[8:n], i64(head[:], 0))
+	if err != nil {
+		return 0, nil // said when the batch is read
+	}
+	return window + 2<<20, nil
+}
+
+// zstdHeader is at least as long as the header of a frame.
+const zstdHeader = 24
+
+// zstdNeeds returns the window of a frame that holds length bytes, from its first ones. One that no
+// writer asks for is an error: it would take memory without end.
+func zstdNeeds(head []byte, length int64) (int64, error) {
 	var h zstd.Header
-	if h.Decode(head[8:n]) != nil {
-		return 0, nil
+	if h.Decode(head) != nil {
+		return 0, nil // reading says what is wrong
 	}
 	window := h.WindowSize
 	if h.SingleSegment {
 		window = h.FrameContentSize
 	}
-	return int64(min(window, 1<<31)) + 2<<20, nil
+	if h.HasFCS && h.FrameContentSize > uint64(length) || window > 8<<20 && window > 2*uint64(length) {
+		return 0, corrupt("a compressed buffer is shorter than its frame says")
+	}
+	return int64(min(window, 1<<31)), nil
 }

@@ -189,7 +189,7 @@ func (d delta) rest() ([]byte, error) {
 	return d.data, nil
 }
 
-// levelBits is how many bits levels up to max take.
+// levelBits returns how many bits levels up to max take.
 func levelBits(max int) uint { return uint(bits.Len(uint(max))) }
 
 // Encodings by their numbers in the format.

@@ -30,10 +30,10 @@ func i64(b []byte, at int) int64 {
 	return int64(binary.LittleEndian.Uint64(b[at:]))
 }
 
-// rootTable is the table that a buffer begins with.
+// rootTable returns the table that a buffer begins with.
 func rootTable(b []byte) table { return table{b, u32(b, 0)} }
 
-// field returns where a field lies, 0 where it is not there.
+// field returns where a field lies, 0 if it is not there.
 func (t table) field(slot int) int {
 	vtable := t.pos - int(int32(u32(t.b, t.pos)))
 	if t.b == nil || t.pos <= 0 || vtable < 0 || 4+2*slot+2 > u16(t.b, vtable) {

@@ -16,6 +16,8 @@ type Options struct {
 	// Remote is set where reading at many places is slow: sizes are then found out by the first row
 	// group alone.
 	Remote bool
+	// Lenient opens a damaged file as far as it can be read. What cannot is an error of the rows.
+	Lenient bool
 }
 
 // A File is an open file of columns.
@@ -37,6 +39,10 @@ type Rows interface {
 	Seek(group int) error
 	// Next goes to the next row: io.EOF at the end of the group.
 	Next() error
+	// Skip passes over what cannot be read after an error of Seek, Next or AppendJSON that matches
+	// ErrCorrupt or ErrUnsupported: Next goes on after it. It returns the number of rows that are lost
+	// from the one of the error on, 0 where no row is. An error is one that cannot be passed over.
+	Skip() (lost int64, err error)
 	// Text is the text of the row, valid until Next. null reports that there is none.
 	Text() (text []byte, null bool)
 	// AppendJSON appends the row as a JSON object. over reports that it would be longer than limit;
@@ -48,7 +54,7 @@ type Rows interface {
 // A ColumnError means that a file has no such column, or none of text.
 type ColumnError struct {
 	Column string
-	Kind   string   // what the column is instead of text, "" where there is none
+	Kind   string   // what the column is instead of text, "" if there is none
 	Has    []string // the columns of text
 }
 
@@ -187,7 +193,7 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 	return n, why
 }
 
-// chunkBytes is what reading a column takes at once, in the row group where that is most.
+// chunkBytes returns what reading a column takes at once, in the row group where that is most.
 func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
 	l := leafReader{f: f, n: f.wanted[slot]}
 	for i := range f.groups {
@@ -226,6 +232,9 @@ type parquetRows struct {
 	start  int
 	over   bool
 	values int // of the row
+
+	bad   int64 // where the last error was: rows of the group before it
+	ended bool  // the rest of the group cannot be read
 }
 
 func (f *parquetFile) NewRows() Rows {
@@ -249,7 +258,7 @@ func (f *parquetFile) NewRows() Rows {
 func (r *parquetRows) Close() { r.codec.close() }
 
 func (r *parquetRows) Seek(group int) error {
-	r.group, r.row, r.began = group, 0, false
+	r.group, r.row, r.began, r.ended = group, 0, false, false
 	for slot, l := range r.leaves {
 		l.seek(group, slot)
 	}
@@ -257,14 +266,20 @@ func (r *parquetRows) Seek(group int) error {
 }
 
 func (r *parquetRows) where(l *leafReader, err error) error {
+	r.bad = max(0, r.row-1)
 	return fmt.Errorf("row group %d, column %s, row %d of the group: %w", r.group+1, l.n.path, r.row, err)
 }
 
 func (r *parquetRows) Next() error {
 	if r.row == r.f.groups[r.group].rows {
+		if r.ended {
+			return io.EOF
+		}
 		for _, l := range r.leaves {
 			if err := l.finish(); err != nil {
-				return r.where(l, err)
+				err = r.where(l, err)
+				r.bad = r.row
+				return err
 			}
 		}
 		return io.EOF
@@ -311,7 +326,7 @@ func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
 	return dst, false, nil
 }
 
-// first returns the reader of the first leaf below a node, nil where there is none.
+// first returns the reader of the first leaf below a node, nil if there is none.
 func (r *parquetRows) first(n *node) *leafReader {
 	if n.leaf >= 0 {
 		return r.byLeaf[n.leaf]

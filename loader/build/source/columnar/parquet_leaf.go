@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"io"
 )
@@ -31,8 +32,16 @@ type leafReader struct {
 
 	have     bool // the current entry was read
 	rep, def int
-	value    []byte // nil where it is null or not there
+	value    []byte // nil if it is null or not there
+
+	begun   int64 // rows of which an entry was taken
+	broken  bool  // the last error was of this column
+	damaged pageSpan
 }
+
+// A pageSpan is a page that may have to be passed over: where the next one begins, and its entries.
+// next is 0 if that is not known.
+type pageSpan struct{ next, entries int64 }
 
 const (
 	headBytes    = 512
@@ -44,6 +53,7 @@ func (l *leafReader) seek(group, slot int) {
 	l.group, l.ch = group, &l.f.groups[group].chunks[slot]
 	l.pos, l.end, l.left = l.ch.offset, l.ch.offset+l.ch.size, l.ch.values
 	l.inPage, l.have, l.hasOne = 0, false, false
+	l.begun, l.broken, l.damaged = 0, false, pageSpan{}
 }
 
 // header reads a page's header; l.pos is then where the page begins.
@@ -65,7 +75,7 @@ func (l *leafReader) header() (h pageHeader, err error) {
 			if int64(h.compressed) > l.end-l.pos {
 				return h, corrupt("a page is longer than its column")
 			}
-			return h, nil
+			return h, l.plausible(&h)
 		case !c.short || n == l.end-l.pos:
 			return h, c.err
 		case size >= maxHeadBytes:
@@ -77,11 +87,29 @@ func (l *leafReader) header() (h pageHeader, err error) {
 	}
 }
 
-// next goes to the next entry: io.EOF after the last one.
+// plausible refuses a header that claims more than its column has: nothing is allocated for it.
+func (l *leafReader) plausible(h *pageHeader) error {
+	const much = 1 << 20
+	if n := int64(h.uncompressed); n > much && n > l.ch.uncompressed && n > 8*int64(h.compressed) {
+		return corrupt("a page is larger than its column")
+	}
+	if h.kind == pageDictionary && h.values > h.uncompressed {
+		return corrupt("a dictionary has fewer values than its header says")
+	}
+	return nil
+}
+
+// peek goes to the next entry: io.EOF after the last one.
 func (l *leafReader) peek() error {
 	if l.have {
 		return nil
 	}
+	err := l.read()
+	l.broken = err != nil && err != io.EOF
+	return err
+}
+
+func (l *leafReader) read() error {
 	for l.inPage == 0 {
 		if l.left == 0 {
 			return io.EOF
@@ -121,11 +149,16 @@ func (l *leafReader) peek() error {
 }
 
 // take consumes the current entry.
-func (l *leafReader) take() { l.have = false }
+func (l *leafReader) take() {
+	if l.have = false; l.rep == 0 {
+		l.begun++
+	}
+}
 
 // nextPage reads the next page with values.
 func (l *leafReader) nextPage() error {
 	for {
+		l.damaged = pageSpan{}
 		if l.pos >= l.end {
 			return corrupt("the column ends %d values early", l.left)
 		}
@@ -133,6 +166,7 @@ func (l *leafReader) nextPage() error {
 		if err != nil {
 			return err
 		}
+		l.damaged.next = l.pos + int64(h.compressed)
 		switch h.kind {
 		case pageDictionary:
 			if err := l.dictionary(&h); err != nil {
@@ -145,12 +179,15 @@ func (l *leafReader) nextPage() error {
 			continue
 		}
 		if h.values < 0 || int64(h.values) > l.left {
+			l.damaged.next = 0
 			return corrupt("a page has %d values where %d are left", h.values, l.left)
 		}
+		l.damaged.entries = int64(h.values)
 		if err := l.data(&h); err != nil {
 			return err
 		}
 		l.inPage, l.left = h.values, l.left-int64(h.values)
+		l.damaged = pageSpan{}
 		return nil
 	}
 }
@@ -226,11 +263,11 @@ func (l *leafReader) dictionary(h *pageHeader) error {
 	}
 	d := &l.dict
 	d.data, d.width, d.n, d.ends = data, widthOf(l.n), int(h.values), d.ends[:0]
-	l.hasOne = true
 	if d.width > 0 {
 		if len(data) < d.n*d.width {
 			return corrupt("a dictionary has fewer values than its header says")
 		}
+		l.hasOne = true
 		return nil
 	}
 	if l.n.kind == typeBoolean || len(data) < 4*d.n {
@@ -251,6 +288,7 @@ func (l *leafReader) dictionary(h *pageHeader) error {
 		at += 4 + int(size)
 		d.ends = append(d.ends, uint32(at))
 	}
+	l.hasOne = true
 	return nil
 }
 
@@ -322,6 +360,9 @@ func (l *leafReader) largest(enough int64) (int64, error) {
 	left := l.ch.values
 	for left > 0 && l.pos < l.end {
 		h, err := l.header()
+		if errors.Is(err, ErrCorrupt) {
+			break // reading ends here as well
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -151,6 +151,13 @@ func readParquetFooter(at io.ReaderAt, size, maxBytes int64) (footer []byte, err
 	if n > maxBytes {
 		return nil, &SizeError{"its footer", n}
 	}
+	var begins [1]byte
+	if err := readAt(at, begins[:], size-8-n); err != nil {
+		return nil, err
+	}
+	if begins[0] != thriftI32|1<<4 { // the version, which every writer puts first
+		return nil, corrupt("its footer does not begin where its length says")
+	}
 	footer = make([]byte, n)
 	return footer, readAt(at, footer, size-8-n)
 }
@@ -272,6 +279,9 @@ func (f *parquetFile) check() error {
 // checkFirst reads the first page header of every column, wanted or not: a file that is damaged there
 // is not taken for a sound one.
 func (f *parquetFile) checkFirst() error {
+	if f.options.Lenient {
+		f.first = nil // what is wanted is judged when it is read
+	}
 	for i, ch := range f.first {
 		if ch.values <= 0 || ch.offset < 0 || ch.size < 0 || ch.offset > f.size-ch.size {
 			continue

@@ -50,7 +50,7 @@ func appendFloat(dst []byte, v float64, size int) []byte {
 	return strconv.AppendFloat(dst, v, 'g', -1, size)
 }
 
-// halfFloat is the value of an IEEE 754 number of 16 bits.
+// halfFloat returns the value of an IEEE 754 number of 16 bits.
 func halfFloat(h uint16) float64 {
 	sign, exponent, fraction := 1.0, int(h>>10&0x1f), float64(h&0x3ff)
 	if h&0x8000 != 0 {
@@ -106,7 +106,7 @@ func appendDecimal(dst []byte, v *big.Int, scale int) []byte {
 	return append(append(dst, '.'), digits[len(digits)-scale:]...)
 }
 
-// bigEndian is the number in two's complement, the highest byte first.
+// bigEndian returns the number in two's complement, the highest byte first.
 func bigEndian(b []byte) *big.Int {
 	v := new(big.Int).SetBytes(b)
 	if len(b) > 0 && b[0] >= 0x80 {

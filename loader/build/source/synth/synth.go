@@ -29,7 +29,7 @@ const (
 // kinds are the kinds by the host of their address.
 var kinds = map[string]Kind{"wikitext": Article, "recipes": Recipe}
 
-// meanBytes is the average document of a kind, for estimates only.
+// meanBytes returns the average document of a kind, for estimates only.
 func (k Kind) meanBytes() int64 {
 	if k == Recipe {
 		return 830
@@ -113,7 +113,7 @@ func parseSize(s string) (int64, bool) {
 	return int64(low), high == 0 && int64(low) > 0
 }
 
-// Size is the limit in bytes, -1 where it is not given.
+// Size returns the limit in bytes, -1 if it is not given.
 func (s *Spec) Size() int64 {
 	if s.Bytes == 0 {
 		return -1
@@ -121,7 +121,7 @@ func (s *Spec) Size() int64 {
 	return s.Bytes
 }
 
-// TextBytes estimates the size of the text, -1 where it has no end.
+// TextBytes estimates the size of the text, -1 if it has no end.
 func (s *Spec) TextBytes() int64 {
 	switch {
 	case s.Docs == 0 && s.Bytes == 0:
@@ -174,7 +174,7 @@ func (r *random) below(n int) int { return int(r.next() >> 32 * uint64(n) >> 32)
 // of draws from a table of 64 quantiles.
 func (r *random) of(quantiles *[64]uint8) int { return int(quantiles[r.next()>>58]) }
 
-// documentRandom is the sequence of one document.
+// documentRandom returns the sequence of one document.
 func documentRandom(seed uint64, ordinal int64) random {
 	mix := func(x uint64) uint64 { // splitmix64's finisher
 		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

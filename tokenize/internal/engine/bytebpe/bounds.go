@@ -2,18 +2,17 @@ package bytebpe
 
 import "math/bits"
 
-// The boundary rules as algebra on the masks of 64 bytes. start gets a bit for each byte that
-// begins a pre-token, as if the window stood alone; the padding is blank, so white space at the end
-// is never followed by something else.
+// The boundary rules as algebra on masks of 64 bytes. start gets a bit for each byte that begins a
+// pre-token, as if the window were the whole text; the padding is blank, so white space at the end
+// is never followed by anything else.
 //
-// Words used below: a mask shifted left by one, with the top bit of the block before, says what the
-// previous byte is; shifted right by one, with the low bit of the block after, what the next byte
-// is.
+// A mask shifted left by one, with the top bit of the previous block, says what the previous byte
+// is; shifted right by one, with the low bit of the next block, it says what the next byte is.
 
-// boundsGPT2 cuts where the class changes. A blank before something else belongs to it; of a run of
-// white space before something else the last character is cut off; contractions are cut after.
+// boundsGPT2 cuts where the class changes. A blank belongs to what follows it; a run of white space
+// loses its last character if something else follows; there is a cut after contractions.
 func boundsGPT2(buf []byte, blocks []block, start []uint64) {
-	var pl, pn, ps, pb, po uint64 // top bits of the block before
+	var pl, pn, ps, pb, po uint64 // top bits of the previous block
 	var set, clear uint64         // what a contraction in the block before changes here
 	for k := range start {
 		b := &blocks[k]
@@ -46,8 +45,7 @@ func boundsGPT2(buf []byte, blocks []block, start []uint64) {
 	start[0] |= 1
 }
 
-// moveToFirstByte replaces boundaries at the last byte of a white-space character by ones at its
-// first byte.
+// moveToFirstByte moves boundaries from the last byte of a white-space character to its first.
 func moveToFirstByte(wrong uint64, k int, blocks []block, start []uint64, begin uint64) uint64 {
 	begin &^= wrong
 	for ; wrong != 0; wrong &= wrong - 1 {
@@ -70,7 +68,7 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok b
 	var pl, pn, pnn, po, pb, ps, pAttach, pAbsorbed, pNew, pThird uint64
 	var set uint64
 	var words casedWords
-	pending := -1 // a boundary after a newline that falls if another newline follows in the same white space
+	pending := -1 // a boundary after a newline, void if another newline follows in the same white space
 	for k := range start {
 		b := &blocks[k]
 		l, n, cont := b.letter, b.number, b.cont
@@ -82,7 +80,7 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok b
 		sn := s &^ b.newline // white space that can stand before a word
 		prevO := o<<1 | po
 
-		// Other characters, alone and not after a blank, belong to the letters after them.
+		// A single other character that follows no blank belongs to the letters after it.
 		first := o &^ prevO
 		alone := first &^ (b.blank<<1 | pb)
 		whole := alone
@@ -113,8 +111,8 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok b
 			pThird = 0
 		}
 
-		// White space: its beginning, what follows the last newline, the last character before
-		// something else.
+		// White space is cut at its beginning, after its last newline, and before its last
+		// character if something else follows.
 		next := blocks[k+1].space
 		last := sn &^ (b.space>>1 | next<<63)
 		after := sn & (s&b.newline<<1 | pNew)
@@ -170,9 +168,9 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok b
 	return true
 }
 
-// thirds finds where numbers of up to three characters begin in a block with some beyond ASCII. A
-// bit of third, the highest where there are some, tells how many characters after the end of the
-// block before the next number begins, if that block ends with one.
+// thirds finds where numbers of up to three characters begin in a block with digits beyond ASCII.
+// If the previous block ends inside a number, the highest bit of third says how many characters
+// after its end the next number begins.
 func thirds(n, cont, before, third uint64) (t, next uint64) {
 	left := bits.Len64(third) - 1
 	for rest := n &^ cont; rest != 0; rest &= rest - 1 {
@@ -189,19 +187,19 @@ func thirds(n, cont, before, third uint64) (t, next uint64) {
 	return t, next
 }
 
-// casedWords finds where the o200k pattern cuts inside letters, and joins contractions to the words
-// before them.
+// casedWords finds where the o200k pattern cuts inside letters, and joins contractions to the
+// preceding words.
 //
 // A word is [upper or caseless]* then [lower or caseless]+, or else upper only. So it ends before
-// an upper-case letter that follows a lower-case one, caseless letters between them or not; and
-// where upper-case letters after a caseless one end the run of letters, they are a word of their
-// own, since the pattern gives them back to match its second part.
+// an upper-case letter that follows a lower-case one, even with caseless letters between them.
+// Upper-case letters that follow a caseless one and end the run of letters form their own word,
+// since the pattern gives them back to match its second part.
 type casedWords struct {
 	tail     uint64 // the previous byte is past the lower-case letter that began the second part
 	caseless uint64
 	letter   uint64
 	set      uint64 // boundaries after contractions that lie in this block
-	clear    uint64 // what of such contractions does
+	clear    uint64 // boundaries inside such contractions
 	end      int    // where the last contraction ended
 }
 
@@ -239,7 +237,7 @@ func (c *casedWords) cut(buf []byte, blocks []block, k int, begin uint64) (_ uin
 	return begin, true
 }
 
-// upperEnd returns the first position from p on that is not upper case.
+// upperEnd returns the first position at or after p that is not upper case.
 func upperEnd(blocks []block, p int) int {
 	for k := p / blockBytes; k < len(blocks); k++ {
 		if rest := ^blocks[k].upper >> (p & 63); rest != 0 {
@@ -254,11 +252,12 @@ func letterAt(blocks []block, p int) bool {
 	return p/blockBytes < len(blocks) && blocks[p/blockBytes].letter>>(p&63)&1 != 0
 }
 
-// positions are where the words of a window begin; the kernel that fills it writes past the last.
+// positions holds where the words of a window begin; the kernel that fills it writes past the last
+// one.
 type positions [windowBytes + 72]uint16
 
-// flattenGo writes the positions of the set bits below n, and n after them, and returns how many
-// there are.
+// flattenGo writes the positions of the set bits below n, followed by n, and returns how many bits
+// are set.
 func flattenGo(start []uint64, n int, pos *positions) int {
 	count := 0
 	for k, w := range start {

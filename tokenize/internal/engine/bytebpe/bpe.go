@@ -1,7 +1,7 @@
 package bytebpe
 
-// maxShort is the longest word the array merger takes: positions have six bits, and two are
-// sentinels.
+// maxShort is the length of the longest word that the array merger takes: positions have six bits,
+// and two values are sentinels.
 const maxShort = 60
 
 // merger holds the scratch of one goroutine's merging.
@@ -12,7 +12,7 @@ const maxShort = 60
 type merger struct {
 	m    *Model
 	memo *cache // of chunks of long words
-	work int    // symbols merged so far, which tests hold against bytes encoded
+	work int    // symbols merged so far; tests compare it with the bytes encoded
 	rk   [64]uint32
 	sym  [64]uint32
 	next [64]uint8
@@ -35,7 +35,7 @@ type mergeJobs [mergeWidth]struct{ begin, length uint32 }
 
 type mergeResults struct {
 	ids    [mergeWidth][16]uint32
-	starts [mergeWidth]uint32 // a bit for each place in the word where an id begins
+	starts [mergeWidth]uint32 // a bit for each offset in the word where an id begins
 	count  [mergeWidth]uint32
 }
 
@@ -107,7 +107,7 @@ func (g *merger) short(w []byte) int {
 	return out
 }
 
-// least returns the smallest of the first 8*groups words without a branch on the data.
+// least returns the smallest of the first 8*groups words. It has no branch on the data.
 func (g *merger) least(groups int) uint32 {
 	a, b := uint64(noPair), uint64(noPair)
 	for i := 0; i < groups; i++ {
@@ -118,7 +118,7 @@ func (g *merger) least(groups int) uint32 {
 	return uint32(min64(a, b))
 }
 
-// min64 is the lesser of two words below 2^63; the compiler's min is a branch.
+// min64 returns the lesser of two words below 2^63; the compiler turns min into a branch.
 func min64(a, b uint64) uint64 {
 	d := int64(a - b)
 	return b + uint64(d&(d>>63))

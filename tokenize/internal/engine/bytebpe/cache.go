@@ -19,18 +19,17 @@ import (
 // A new entry goes to way 0, the others move down and the last is dropped.
 //
 // A value holds up to three ids of 20 bits and their number in the top four bits; the number
-// spilled says that bits 40..59 count the ids and bits 0..39 are their place in the ring of spilled
-// ids. Places grow for ever; the ring keeps the newest, and a place that has been overwritten is a
+// spilled says that bits 40..59 count the ids and bits 0..39 are their position in the ring of
+// spilled ids. Positions only grow; the ring keeps the newest ids, and an overwritten position is a
 // miss.
 //
 // Words of 17 to maxLong bytes live in a direct-mapped table over a second ring, which holds their
-// bytes too. So do the chunks of longer words, with where each id begins: what makes a megabyte of
-// one letter slow is merging the same chunk again and again.
+// bytes too. So do the chunks of longer words, with the offsets of their ids: otherwise a megabyte
+// of one letter would merge the same chunk again and again.
 //
-// Package chunkcache is a cache of the same idea for the engines whose text falls apart into chunks,
-// and package pipeline has one for models that need neither speed nor order. They stay apart: this
-// one's lines are seeded from the vocabulary and keyed by the words of a byte-level split, its probe
-// and its emit are assembly over this layout, and most of what an encoder does is these two steps.
+// Package chunkcache holds a similar cache for the other engines, and package pipeline a simple one
+// for models without an engine. They are not merged: this one's probe and emit steps, where an
+// encoder spends most of its time, are assembly over this layout.
 
 const (
 	mulLo = 0x9e3779b97f4a7c15
@@ -40,14 +39,14 @@ const (
 	idBits    = 20
 	idMask    = 1<<idBits - 1
 	spilled   = 15
-	longMark  = 14 << 60 // stands for a long word among the values of a window
-	zeroMark  = 13 << 60 // stands for one with a zero byte
-	ringSlack = 64       // ids past a place or past the output that may be read and written
+	longMark  = 14 << 60 // marks a long word among the values of a window
+	zeroMark  = 13 << 60 // marks a word with a zero byte
+	ringSlack = 64       // ids that may be read or written past a record or the output
 	lineSlack = 8        // lines past the last that a kernel may read
 	maxLong   = 256      // longest cached word
 )
 
-// keyKind says how words of one length are looked up; the kernels index a table of them by
+// keyKind says how words of one length are looked up; the kernels index a table of kinds by
 // min(length, 17).
 type keyKind struct {
 	maskLo, maskHi uint64
@@ -60,17 +59,17 @@ type cache struct {
 	kinds [18]keyKind
 
 	spill     []uint32
-	spillHead uint64 // next place
+	spillHead uint64 // next position
 
-	longIndex []uint64 // tag<<40 | place, 0 if empty
+	longIndex []uint64 // tag<<40 | position, 0 if empty
 	long      []byte
 	longHead  uint64
 }
 
-// cacheShape is how many bytes each part of a cache gets.
+// cacheShape holds the sizes of a cache's parts, as powers of two.
 type cacheShape struct{ aBits, bBits, spillBits, indexBits, longBits int }
 
-// minCache is the least cache; fewer bytes are raised to it.
+// minCache is the smallest cache in bytes; smaller sizes are raised to it.
 const minCache = 128 << 10
 
 // shapeOf returns the largest shape within cacheBytes.
@@ -96,7 +95,7 @@ func (c *cache) init(s cacheShape) {
 	c.spill = make([]uint32, 1<<s.spillBits+ringSlack)
 	c.longIndex = make([]uint64, 1<<s.indexBits)
 	c.long = make([]byte, 1<<s.longBits)
-	// Touched now, so that encoding meets no page faults.
+	// Touch the pages now, so that encoding meets no page faults.
 	for i := 0; i < len(c.spill); i += 1024 {
 		c.spill[i] = 1
 	}
@@ -122,14 +121,14 @@ func (c *cache) init(s cacheShape) {
 	}
 }
 
-// probe is one word ready to be looked up.
+// probe is a word ready for lookup.
 type probe struct {
-	lo, second uint64 // what the lanes of the line are compared with
+	lo, second uint64 // compared with the lanes of the line
 	line       uint32 // byte offset
 	any        uint32 // 0xf for A, where each matching lane is a hit; 0 for B, where two must match
 }
 
-// probes is a batch of them as the kernels lay it out. Some fill up to seven past the batch.
+// probes is a batch of probes in the kernels' layout. Some kernels fill up to seven past the batch.
 type probes struct {
 	pairs [batchWords + 8][2]uint64
 	lines [batchWords + 8]uint32
@@ -163,7 +162,7 @@ func (c *cache) insert(p *probe, v uint64) {
 	line[5], line[4] = line[4], v
 }
 
-// find returns where the value of a word of 1..16 bytes is, or nil.
+// find returns a pointer to the value of a word of 1..16 bytes, or nil.
 func (c *cache) find(p *probe) *uint64 {
 	line := (*[lineWords]uint64)(c.lines[p.line/8:])
 	if p.any != 0 {
@@ -188,7 +187,7 @@ func (c *cache) find(p *probe) *uint64 {
 	return nil
 }
 
-// value packs ids, spilling more than three of them.
+// value packs ids; more than three go to the ring.
 func (c *cache) value(ids []uint32) uint64 {
 	switch len(ids) {
 	case 1:
@@ -199,40 +198,40 @@ func (c *cache) value(ids []uint32) uint64 {
 		return uint64(ids[0]) | uint64(ids[1])<<20 | uint64(ids[2])<<40 | 3<<60
 	}
 	size := uint64(len(c.spill) - ringSlack)
-	place := c.spillHead
-	if at := place & (size - 1); at+uint64(len(ids)) > size {
-		place += size - at
+	pos := c.spillHead
+	if at := pos & (size - 1); at+uint64(len(ids)) > size {
+		pos += size - at
 	}
-	copy(c.spill[place&(size-1):], ids)
-	c.spillHead = place + uint64(len(ids))
-	return place&(1<<40-1) | uint64(len(ids))<<40 | spilled<<60
+	copy(c.spill[pos&(size-1):], ids)
+	c.spillHead = pos + uint64(len(ids))
+	return pos&(1<<40-1) | uint64(len(ids))<<40 | spilled<<60
 }
 
-// spillLive reports whether the ids at a place are still there.
-func (c *cache) spillLive(place uint64) bool {
-	return c.spillHead-place <= uint64(len(c.spill)-ringSlack)
+// spillLive reports whether the ids at a position have not been overwritten.
+func (c *cache) spillLive(pos uint64) bool {
+	return c.spillHead-pos <= uint64(len(c.spill)-ringSlack)
 }
 
-func (c *cache) spillAt(place uint64) int { return int(place & uint64(len(c.spill)-ringSlack-1)) }
+func (c *cache) spillAt(pos uint64) int { return int(pos & uint64(len(c.spill)-ringSlack-1)) }
 
-// longRecord is the header of a record: 16 bits of length in bytes, 15 bits of ids, and whether
-// places follow them.
-const hasPlaces = 1 << 15
+// hasOffsets is the flag in a record's header that says that offsets follow the ids. The header
+// also holds the length in bytes (16 bits) and the number of ids (15 bits).
+const hasOffsets = 1 << 15
 
-// findLong returns the record of some bytes after the bytes themselves: ids of 32 bits and, for
-// chunks, places of 16 bits.
+// findLong returns the record of w after the bytes themselves: ids of 32 bits and, for chunks,
+// offsets of 16 bits.
 func (c *cache) findLong(w []byte, hash uint64, flag int) (rec []byte, n int) {
 	e := c.longIndex[hash>>40&uint64(len(c.longIndex)-1)]
-	place := e & (1<<40 - 1)
-	if e>>40 != hash&(1<<24-1) || place == 0 || c.longHead-place > uint64(len(c.long)) {
+	pos := e & (1<<40 - 1)
+	if e>>40 != hash&(1<<24-1) || pos == 0 || c.longHead-pos > uint64(len(c.long)) {
 		return nil, 0
 	}
-	rec = c.long[place&uint64(len(c.long)-1):]
+	rec = c.long[pos&uint64(len(c.long)-1):]
 	size, n := int(binary.LittleEndian.Uint16(rec)), int(binary.LittleEndian.Uint16(rec[2:]))
-	if size != len(w) || n&hasPlaces != flag || !bytes.Equal(rec[4:4+size], w) {
+	if size != len(w) || n&hasOffsets != flag || !bytes.Equal(rec[4:4+size], w) {
 		return nil, 0
 	}
-	return rec[4+size:], n &^ hasPlaces
+	return rec[4+size:], n &^ hasOffsets
 }
 
 // appendLong appends the ids of a word of 17..maxLong bytes if they are cached.
@@ -247,10 +246,9 @@ func (c *cache) appendLong(dst []uint32, w []byte, hash uint64) (_ []uint32, ok 
 	return dst, true
 }
 
-// findChunk returns the ids of a chunk and where they begin, in the given memory, if they are
-// cached.
+// findChunk copies the ids of a cached chunk and where they begin into the given slices.
 func (c *cache) findChunk(w []byte, hash uint64, ids, at []uint32) (_, _ []uint32) {
-	rec, n := c.findLong(w, hash, hasPlaces)
+	rec, n := c.findLong(w, hash, hasOffsets)
 	ids, at = ids[:0], at[:0]
 	for i := range n {
 		ids = append(ids, binary.LittleEndian.Uint32(rec[4*i:]))
@@ -259,8 +257,8 @@ func (c *cache) findChunk(w []byte, hash uint64, ids, at []uint32) (_, _ []uint3
 	return ids, at
 }
 
-// seenBefore reports whether these bytes, by their hash, came by lately, and notes that they did:
-// text that never comes again is not worth its place in the cache, nor the time to write it.
+// seenBefore reports whether bytes with this hash were seen lately, and records that they were seen
+// now: text that occurs once is not worth caching.
 func (c *cache) seenBefore(hash uint64) bool {
 	e := &c.longIndex[hash>>40&uint64(len(c.longIndex)-1)]
 	if *e>>40 == hash&(1<<24-1) {
@@ -270,18 +268,18 @@ func (c *cache) seenBefore(hash uint64) bool {
 	return false
 }
 
-// insertLong caches the ids of a word, or of a chunk with their places.
+// insertLong caches the ids of a word, or those of a chunk and their offsets.
 func (c *cache) insertLong(w []byte, hash uint64, ids, at []uint32) {
 	need := uint64(4 + len(w) + 4*len(ids) + 2*len(at))
 	size := uint64(len(c.long))
-	place := c.longHead
-	if off := place & (size - 1); off+need > size {
-		place += size - off
+	pos := c.longHead
+	if off := pos & (size - 1); off+need > size {
+		pos += size - off
 	}
-	rec := c.long[place&(size-1):]
+	rec := c.long[pos&(size-1):]
 	n := uint16(len(ids))
 	if at != nil {
-		n |= hasPlaces
+		n |= hasOffsets
 	}
 	binary.LittleEndian.PutUint16(rec, uint16(len(w)))
 	binary.LittleEndian.PutUint16(rec[2:], n)
@@ -294,6 +292,6 @@ func (c *cache) insertLong(w []byte, hash uint64, ids, at []uint32) {
 	for i, p := range at {
 		binary.LittleEndian.PutUint16(rec[2*i:], uint16(p))
 	}
-	c.longHead = place + need
-	c.longIndex[hash>>40&uint64(len(c.longIndex)-1)] = place&(1<<40-1) | hash&(1<<24-1)<<40
+	c.longHead = pos + need
+	c.longIndex[hash>>40&uint64(len(c.longIndex)-1)] = pos&(1<<40-1) | hash&(1<<24-1)<<40
 }

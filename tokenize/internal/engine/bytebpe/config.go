@@ -8,7 +8,7 @@ import (
 	tokens "github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// Split names the way text is cut into pre-tokens before merging.
+// Split selects how text is cut into pre-tokens before merging.
 type Split uint8
 
 const (
@@ -35,35 +35,34 @@ func (s Split) String() string {
 	return fmt.Sprintf("Split(%d)", uint8(s))
 }
 
-// MaxID is the largest token id an engine accepts: cached values hold ids of 20 bits, and one value
-// is kept for "no token".
+// MaxID is the largest token id that the engine accepts: cached values hold ids of 20 bits, and one
+// value means "no token".
 const MaxID = 1<<20 - 2
 
 // Merge joins two neighbouring tokens into Result.
 type Merge = tokens.Merge
 
-// Config describes a model. It may come from an untrusted file; New checks all of it and keeps
-// nothing of it.
+// Config describes a model. It may come from an untrusted file; New checks all of it and keeps none
+// of it.
 type Config struct {
 	// Tokens holds the raw bytes of every token (after undoing the byte-level alphabet); the index
-	// is the id. A nil entry is an id that takes no part in merging, such as an added token. At
-	// most MaxID+1 entries. With Ranked and with IgnoreMerges, no two may be equal; otherwise it
-	// makes no difference.
+	// is the id. A nil entry is an id that takes no part in merging, such as an added token. There
+	// are at most MaxID+1 entries. With Ranked or IgnoreMerges, no two may be equal.
 	Tokens [][]byte
 
-	// Merges in order of priority, best first. A pair that occurs twice counts at its last place,
-	// as in Hugging Face's loader. The bytes of Result must be those of Left and Right together.
+	// Merges lists the merges in order of priority, best first. Of equal pairs the last counts, as
+	// in Hugging Face's loader. The bytes of Result must be those of Left and Right together.
 	Merges []Merge
 
-	// Ranked reports that the ids themselves are the priorities (.tiktoken files): any two
-	// neighbours whose concatenation is a token may merge, the lowest id first. Merges must be nil.
-	// A pre-token that is a token as a whole is taken as such, as with IgnoreMerges.
+	// Ranked means that the ids themselves are the priorities (.tiktoken files): any two neighbours
+	// whose concatenation is a token may merge, the lowest id first. Merges must be nil. A
+	// pre-token that is a token is not merged, as with IgnoreMerges.
 	Ranked bool
 
 	// Split is the pre-tokenizer.
 	Split Split
 
-	// IgnoreMerges takes a pre-token that is a token as a whole without merging it.
+	// IgnoreMerges encodes a pre-token that is a token as that token, without merging.
 	IgnoreMerges bool
 }
 

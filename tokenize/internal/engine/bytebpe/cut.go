@@ -1,7 +1,7 @@
 package bytebpe
 
 // SafeCut returns the largest n <= len(text) for which ids(text+rest) = ids(text[:n]) followed by
-// ids(text[n:]+rest) whatever rest is, or 0 where none is found in the last 64 KiB.
+// ids(text[n:]+rest) for any rest, or 0 if there is none in the last 64 KiB.
 func (m *Model) SafeCut(text []byte) int {
 	if m.split == None {
 		return 0
@@ -21,9 +21,9 @@ func (m *Model) SafeCut(text []byte) int {
 	return 0
 }
 
-// cuts reports that a pre-token always ends between a character of classes a and one of classes b,
-// whose first byte is c, without a look at anything else. The patterns never look back, so the text
-// after such a place is cut as if it stood alone.
+// cuts reports whether a pre-token always ends between a character of classes a and one of classes
+// b that begins with byte c, whatever surrounds them. The patterns never look back, so the text
+// after such a position is cut as if it stood alone.
 func (m *Model) cuts(a, b, c uint8) bool {
 	if a&space != 0 {
 		return false

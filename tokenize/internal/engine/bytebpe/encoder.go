@@ -23,15 +23,15 @@ type Encoder struct {
 	pos     positions
 	probes  probes
 	values  [windowBytes + 8]uint64         // of the window's words, as in the cache
-	missed  [windowBytes + 8]uint16         // words that are not cached
-	ids     [windowBytes + ringSlack]uint32 // where the caller's buffer is too small for a window's worst case
-	scanned int                             // bytes so far, which tests hold against bytes encoded
-	touched uint64                          // keeps the loads that only touch lines
+	missed  [windowBytes + 8]uint16         // indexes of words that are not cached
+	ids     [windowBytes + ringSlack]uint32 // used if the caller's buffer is too small for a window's worst case
+	scanned int                             // bytes scanned so far; tests compare it with the bytes encoded
+	touched uint64                          // keeps the compiler from dropping loads that only touch lines
 	kept    []byte                          // a word without the bytes that have no token
 }
 
-// NewEncoder makes an encoder whose memory, as EncoderBytes tells, is at most cacheBytes; 0 means
-// DefaultCacheBytes, and fewer than 512 KiB are raised to that. Its cache begins with the tokens of
+// NewEncoder returns an encoder of at most cacheBytes of memory (see EncoderBytes). 0 means
+// DefaultCacheBytes; less than 512 KiB is raised to 512 KiB. The cache starts with the tokens of
 // the vocabulary.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := &Encoder{m: m}
@@ -55,12 +55,12 @@ func cacheSize(cacheBytes int) int {
 	return max(cacheBytes-encoderFixed, minCache)
 }
 
-// EncoderBytes returns the memory an encoder made with the same argument uses.
+// EncoderBytes returns the memory of an encoder made with the same argument.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
 	return shapeOf(cacheSize(cacheBytes)).bytes() + encoderFixed
 }
 
-// touch writes to all of the encoder's own memory, so that encoding meets no page faults.
+// touch writes to all of the encoder's memory, so that encoding meets no page faults.
 func (e *Encoder) touch() {
 	clear(e.buf[:])
 	clear(e.blocks[:])
@@ -75,17 +75,17 @@ func (e *Encoder) touch() {
 	clear(h.heap[:cap(h.heap)])
 }
 
-// bytes is the memory in use.
+// bytes returns the memory in use.
 func (e *Encoder) bytes() int64 {
 	h := &e.heap
 	n := 8*len(e.lines) + 4*len(e.spill) + 8*len(e.longIndex) + len(e.long) + int(unsafe.Sizeof(*e)) + cap(e.kept)
 	return int64(n + 4*(cap(h.sym)+cap(h.next)+cap(h.prev)+cap(h.rank)+cap(h.ids)+cap(h.at)) + 8*cap(h.heap))
 }
 
-// seed puts the vocabulary into the cache, low ids last, since those are the frequent ones and the
-// last entry comes first in its line.
+// seed puts the vocabulary into the cache, low ids last: they are the frequent ones, and the newest
+// entry is first in its line.
 func (e *Encoder) seed() {
-	room := len(e.lines) / 2 // at most this many entries, or they only push each other out
+	room := len(e.lines) / 2 // more entries would only push each other out
 	set := e.m.seeds()
 	limit := uint32(0)
 	for id := range uint32(len(e.m.vocab.ends)) {
@@ -108,8 +108,8 @@ func (e *Encoder) seed() {
 }
 
 // Append appends the ids of a segment: the text between added tokens. A segment may come in pieces,
-// cut where SafeCut says; first and last reports whether this piece begins and ends it. Bytes that
-// are not UTF-8 count as characters of no class.
+// cut where SafeCut says; first and last say whether this piece begins and ends it. Bytes that are
+// not UTF-8 count as characters without a class.
 func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint32 {
 	if e.m.split == None {
 		if len(segment) == 0 {
@@ -142,7 +142,8 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 	return dst
 }
 
-// fill copies the beginning of a text to the buffer, whole characters, and returns how much.
+// fill copies whole characters from the beginning of a text to the buffer and returns the number of
+// bytes.
 func (e *Encoder) fill(s []byte) int {
 	n := min(len(s), windowBytes)
 	e.scanned += n
@@ -157,8 +158,8 @@ func (e *Encoder) fill(s []byte) int {
 	return n
 }
 
-// scan finds the pre-tokens of the first n bytes of the buffer: pos[0..words]. nul says that one of
-// them may hold a zero byte.
+// scan finds the pre-tokens of the first n bytes of the buffer: pos[0..words]. nul reports whether
+// one of them may hold a zero byte.
 func (e *Encoder) scan(n int) (words int, nul bool) {
 	count := n/blockBytes + 1
 	blocks := e.blocks[1 : count+2]
@@ -177,7 +178,7 @@ func (e *Encoder) scan(n int) (words int, nul bool) {
 	return flatten(e.start[:count], n, &e.pos), zero != 0
 }
 
-// scanPlain is scan by the plain scanner.
+// scanPlain is scan with the plain scanner.
 func (e *Encoder) scanPlain(n int) (words int) {
 	for i := 0; i < n; words++ {
 		e.pos[words] = uint16(i)
@@ -187,9 +188,9 @@ func (e *Encoder) scanPlain(n int) (words int) {
 	return words
 }
 
-// settled returns how many of the window's first words stay as they are whatever follows the n
-// bytes. A boundary inside white space waits for what follows it, one at the end for the rest of
-// its character or contraction.
+// settled returns how many of the window's first words do not change, whatever follows the n bytes.
+// A boundary inside white space depends on what follows it, one at the end on the rest of its
+// character or contraction.
 func (e *Encoder) settled(words, n int) int {
 	for ; words > 0; words-- {
 		p := int(e.pos[words])
@@ -210,7 +211,7 @@ func (e *Encoder) settled(words, n int) int {
 	return 0
 }
 
-// lastChar returns the classes and size of the character that ends s.
+// lastChar returns the classes and size of the last character of s.
 func (m *Model) lastChar(s []byte) (class uint8, size int) {
 	for n := 1; n <= 4 && n <= len(s); n++ {
 		if k, size := m.char(s, len(s)-n); size == n && (n > 1 || s[len(s)-1] < 0x80) {
@@ -220,8 +221,8 @@ func (m *Model) lastChar(s []byte) (class uint8, size int) {
 	return 0, 1
 }
 
-// appendWords appends the ids of the words in the window; dst has room for them all and ringSlack
-// more. nul says that some may hold a zero byte.
+// appendWords appends the ids of the words in the window; dst has room for all of them and
+// ringSlack more. nul reports whether some may hold a zero byte.
 func (e *Encoder) appendWords(dst []uint32, words int, nul bool) []uint32 {
 	misses := 0
 	for w := 0; w < words; w += batchWords {
@@ -243,8 +244,8 @@ func (e *Encoder) appendWords(dst []uint32, words int, nul bool) []uint32 {
 	return dst
 }
 
-// markZeros takes words with a zero byte, whose keys mean nothing, out of the cache's hands: they
-// are resolved each time. It returns the number of words missed, these included.
+// markZeros marks words with a zero byte as missed, since their keys are ambiguous: they are
+// resolved each time. It returns the number of words missed.
 func (e *Encoder) markZeros(words, misses int) int {
 	w := 0
 	for k := range numBlocks + 1 {
@@ -275,7 +276,8 @@ func (e *Encoder) markZeros(words, misses int) int {
 	return left
 }
 
-// appendStopped appends the ids of a long word, or of one whose spilled ids have left the ring.
+// appendStopped appends the ids of a word at which emit stopped: a long one, or one whose spilled
+// ids have left the ring.
 func (e *Encoder) appendStopped(dst []uint32, w int) []uint32 {
 	word := e.buf[e.pos[w]:e.pos[w+1]]
 	if len(word) > 16 {

@@ -4,7 +4,7 @@ package bytebpe
 
 import "math/bits"
 
-// What the processor and the operating system offer.
+// The features that both the processor and the operating system support.
 var (
 	hasAVX2   bool // with BMI1, BMI2, LZCNT, POPCNT
 	hasAVX512 bool // F, DQ, BW, VL
@@ -74,8 +74,8 @@ func classify(buf []byte, out []block) (high, nul uint64) {
 	return classifyAVX512(&buf[0], &out[0], len(out))
 }
 
-// classifyHigh adds the classes of characters beyond ASCII to the blocks after the first, which is
-// spare; n is the length of the window.
+// classifyHigh adds the classes of characters beyond ASCII to blocks[1:]; blocks[0] is spare. n is
+// the length of the window.
 func (m *Model) classifyHigh(buf []byte, blocks []block, n int) {
 	if hasAVX2 {
 		want := 0

@@ -9,35 +9,36 @@ import (
 // Long words are merged in overlapping chunks, exactly, in memory that does not depend on the
 // word's length.
 //
-// Lemma. Let t1..tn be tokens such that for each i the merging of ti and ti+1's bytes alone gives
-// exactly (ti, ti+1). Then merging all their bytes gives t1..tn. Proof: take the first merge in the
-// whole run that crosses one of the boundaries, say ti|ti+1. Before it all merges stayed inside
-// tokens, so inside ti and ti+1 the run on their bytes alone did the same merges in the same order
-// (order is by rank, then position), and it would do the crossing merge next: a contradiction. So
-// no merge crosses, and each ti comes about as it does alone. The converse holds too: neighbours in
-// a result satisfy the premise.
+// Lemma. Let t1..tn be tokens such that for each i, merging the bytes of ti and ti+1 alone gives
+// exactly (ti, ti+1). Then merging all their bytes gives t1..tn. Proof: consider the first merge of
+// the whole run that crosses a boundary, say ti|ti+1. Before it all merges stayed inside tokens, so
+// inside ti and ti+1 the run on their bytes alone did the same merges in the same order (order is
+// by rank, then position), and it would do the crossing merge next: a contradiction. So no merge
+// crosses a boundary, and each ti forms as it does alone. The converse holds too: neighbours in a
+// result satisfy the premise.
 //
 // So two overlapping chunks may be joined at any token they share: every neighbouring pair of the
-// joined sequence is a pair of one of the chunks. Equal bytes are one token, so sharing is a matter
-// of where tokens begin and end.
+// joined sequence is a pair of one of the chunks. Equal bytes are the same token, so it suffices to
+// compare where tokens begin and end.
 //
-// A word is cut into chunks that begin at a token boundary of the chunk before. Where the first
-// token of a chunk is not the one that the chunk before had there, that one is merged again with
-// more of the text; where it has no boundary to go on from, too. Small chunks, stretches, are
-// themselves joined from windows so short that a kernel merges all of them at once.
+// A word is cut into chunks, each of which begins at a token boundary of the previous one. If the
+// first token of a chunk differs from the previous chunk's token there, the previous chunk is
+// merged again with more text. So is a chunk without a boundary to continue from. Small chunks,
+// called stretches, are themselves joined from windows so short that a kernel merges all of them at
+// once.
 
 const (
 	kernelBytes  = 16
 	windowStep   = 8
 	stretchBytes = kernelBytes + (mergeWidth-1)*windowStep
-	fewWindows   = 24 // bytes of the longest word or stretch for which the array merger is as fast
+	fewWindows   = 24 // the longest word or stretch, in bytes, for which the array merger is as fast
 
 	bigChunk  = 1 << 10 // the first size beyond stretchBytes
 	chunkStep = 8
 )
 
-// chunkSize returns how many bytes are merged at once at a level, and how many of them are left to
-// the next chunk.
+// chunkSize returns how many bytes are merged at once at a level, and how many of them the next
+// chunk merges again.
 func chunkSize(level int) (size, overlap int) {
 	switch level {
 	case 0:
@@ -68,15 +69,15 @@ func (g *merger) appendMerged(dst []uint32, w []byte) []uint32 {
 	}
 }
 
-// chunkStart is where a chunk begins and what is known there.
+// chunkStart is where a chunk begins and what is known about it.
 type chunkStart struct {
 	pos, out int    // in the word and in the output
-	first    uint32 // the token that the chunk before has here, or noSymbol
+	first    uint32 // the previous chunk's token here, or noSymbol
 	level    int
 }
 
-// appendChunks merges in chunks of the given level, and larger ones where they do not meet; ok is
-// false where that is not enough.
+// appendChunks merges in chunks of the given level, and in larger ones where two share no token; ok
+// is false if a larger one does not help.
 func (g *merger) appendChunks(dst []uint32, w []byte, level int) (_ []uint32, ok bool) {
 	cur := chunkStart{out: len(dst), first: noSymbol, level: level}
 	before, again := cur, false
@@ -113,8 +114,8 @@ func (g *merger) appendChunks(dst []uint32, w []byte, level int) (_ []uint32, ok
 	}
 }
 
-// chunk returns the ids of a chunk or its beginning, where they begin, and how many bytes they are,
-// remembering chunks of moderate size that occur again.
+// chunk returns the ids of a chunk or its beginning, where they begin, and how many bytes they
+// cover. It caches chunks of moderate size that occur again.
 func (g *merger) chunk(w []byte) (ids, at []uint32, n int) {
 	h := &g.heap
 	h.reserve(len(w))
@@ -155,7 +156,7 @@ func (g *merger) array(w []byte) (ids, at []uint32, n int) {
 	return ids, at, len(w)
 }
 
-// stretch merges up to stretchBytes bytes, or as many of the first as windows meet.
+// stretch merges up to stretchBytes bytes, fewer if two windows share no token.
 func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
 	if len(w) <= fewWindows {
 		return g.array(w)
@@ -174,7 +175,7 @@ func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
 	g.work += len(w)
 	h, r := &g.heap, &g.results
 	ids, at = h.ids[:0], h.at[:0]
-	from := 0 // where the part of window i that counts begins
+	from := 0 // where the used part of window i begins
 	for i := 0; i < windows; i++ {
 		begin := i * windowStep
 		length := int(jobs[i].length)
@@ -202,8 +203,8 @@ func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
 	return ids, at, n
 }
 
-// sharedToken returns where the first token begins, at or after from, that both of two lists of
-// boundaries have, or -1.
+// sharedToken returns where the first token at or after from begins that both sets of boundaries
+// have, or -1.
 func sharedToken(a, b uint32, from int) int {
 	mask := ^uint32(0) << from
 	all, both := (a|b)&mask, a&b&mask
@@ -228,7 +229,7 @@ type heapMerger struct {
 	work int
 }
 
-// keptSymbols is how much scratch stays allocated between words.
+// keptSymbols is the number of symbols of scratch that stays allocated between words.
 const keptSymbols = bigChunk
 
 func (h *heapMerger) shrink() {
@@ -292,14 +293,14 @@ func (h *heapMerger) merge(m *Model, w []byte) (ids, at []uint32) {
 	return ids, at
 }
 
-// push notes that the pair at pos may be merged.
+// push adds the pair at pos.
 func (h *heapMerger) push(rank, pos uint32) {
 	if rank != noRank {
 		h.heap = minheap.Push(h.heap, uint64(rank)<<32|uint64(pos))
 	}
 }
 
-// pop returns the best pair of all.
+// pop removes and returns the best pair.
 func (h *heapMerger) pop() (rank, pos uint32) {
 	var top uint64
 	top, h.heap = minheap.Pop(h.heap)

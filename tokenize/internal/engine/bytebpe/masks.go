@@ -16,15 +16,15 @@ const (
 	padBytes    = 2 * blockBytes
 )
 
-// block holds one bit a byte for 64 bytes of text. All bytes of a character carry its classes; cont
-// marks its bytes after the first.
+// block holds a bit per byte for 64 bytes of text, in each mask. All bytes of a character carry its
+// classes; cont marks its bytes after the first.
 type block struct {
 	letter, number, space uint64
 	blank                 uint64 // 0x20
 	newline               uint64 // \r \n
 	quote                 uint64 // '
 	cont                  uint64
-	high                  uint64 // bytes from 0x80, whatever they are part of
+	high                  uint64 // bytes from 0x80
 	upper, lower, mark    uint64
 	slash                 uint64
 	nul                   uint64
@@ -36,18 +36,19 @@ const (
 	highs = 0x8080808080808080
 )
 
-// push moves eight more bits into a mask from above: the top bits of the bytes of x, whose other
+// push shifts eight more bits into a mask from the top: the top bits of the bytes of x, whose other
 // bits are zero.
 func push(mask, x uint64) uint64 { return mask>>8 | x>>7*0x0102040810204080&(0xff<<56) }
 
-// between sets the top bit of each byte, all below 0x80, in lo..hi; the other bits mean nothing.
+// between sets the top bit of each byte of x in lo..hi; all bytes are below 0x80. The other bits of
+// the result are meaningless.
 func between(x uint64, lo, hi byte) uint64 {
 	return (x + uint64(0x80-lo)*ones) ^ (x + uint64(0x7f-hi)*ones)
 }
 
-// asSlots is a block as an array, for the rare classes; asciiSlot tells which of them an ASCII
-// character belongs to that is no letter, number or blank. The slot after those of the classes
-// takes the others.
+// asSlots is a block as an array of masks, for the rare classes. asciiSlot maps an ASCII character
+// other than a letter, number or blank to its mask; the slot after the masks takes characters
+// without one.
 type asSlots [unsafe.Sizeof(block{}) / 8]uint64
 
 const noSlot = (unsafe.Offsetof(block{}.nul) + 8) / 8
@@ -66,8 +67,8 @@ var asciiSlot = func() (t [128]uint8) {
 }()
 
 // classifyGo fills the masks of ASCII bytes; bytes from 0x80 are in high only, and in cont if they
-// look like it. The results are the unions of the blocks' high and nul. Frequent classes are found
-// for eight bytes at once without branches, the rare ones a byte at a time.
+// look like continuation bytes. The results are the unions of the blocks' high and nul. Frequent
+// classes are found for eight bytes at once without branches, the rare ones a byte at a time.
 func classifyGo(buf []byte, out []block) (high, nul uint64) {
 	for k := range out {
 		text := (*[blockBytes]byte)(buf[k*blockBytes:])
@@ -109,7 +110,7 @@ func classifyGo(buf []byte, out []block) (high, nul uint64) {
 
 // classifyHighGo adds the classes of characters beyond ASCII. buf ends where the window ends.
 func (m *Model) classifyHighGo(buf []byte, blocks []block) {
-	like := blocks[0].cont // bytes that look like the second of a character, or a later one
+	like := blocks[0].cont // bytes that look like continuation bytes
 	blocks[0].cont = 0
 	for k := range blocks {
 		after := uint64(0)

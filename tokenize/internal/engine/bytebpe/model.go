@@ -22,12 +22,12 @@ type Model struct {
 	bytePairs []uint32    // rank of each pair of bytes, at left<<8 | right
 	pairs     pairhash.Table
 	ascii     [128]uint8 // classes
-	results   []uint32   // rank to token; nil where that is the rank plus base
+	results   []uint32   // rank to token; nil if that is the rank plus base
 	base      uint32
 	tables    mergeTables
 	vocab     *vocab
 
-	seeds func() []uint64 // ids that merge to themselves, as a bit set
+	seeds func() []uint64 // ids whose bytes merge to themselves, as a bit set
 }
 
 // mergeTables is what a merging kernel reads; its layout is known to the assembly.
@@ -45,7 +45,7 @@ type mergeTables struct {
 
 const classPages = 2 * (0x110000 >> 7)
 
-// classTable is Onig's table in one piece, shared by all models.
+// classTable is Onig's table in one slice, shared by all models.
 var classTable = sync.OnceValue(func() []byte {
 	t := ucd.Onig()
 	out := make([]byte, 0, classPages+len(t.Pages))
@@ -113,10 +113,10 @@ func New(c Config) (*Model, error) {
 
 // derivePairs finds, for ranked tokens, the one pair that can merge into each token.
 //
-// Where the parts of a token stand alone as neighbours in a text, no merge has crossed the token's
-// ends, so the merges inside were those of the token's bytes alone. So the last two parts of that
-// run are the only pair that ever merges into it. Parts are shorter than the whole, so tokens are
-// taken by length; ones that never merge to a single token are reachable only as whole pre-tokens.
+// When the parts of a token are about to merge in a text, no merge has crossed the token's ends, so
+// the merges inside were those of the token's bytes alone. So the last two parts of that run are
+// the only pair that ever merges into it. Parts are shorter than the whole, so tokens are taken by
+// length; tokens that merges never produce are reachable only as whole pre-tokens.
 func (m *Model) derivePairs(tokens [][]byte) *pairSet {
 	longest := 0
 	for _, t := range tokens {
@@ -150,8 +150,8 @@ func (m *Model) derivePairs(tokens [][]byte) *pairSet {
 }
 
 // longestDerived bounds the quadratic work on a token of an untrusted file. A longer token is
-// reached as a whole pre-token only, which no known vocabulary notices: their longest tokens have
-// 128 bytes.
+// reached only as a whole pre-token. Known vocabularies have none: their longest tokens are 128
+// bytes.
 const longestDerived = 1 << 10
 
 func (m *Model) setBytePair(tokens [][]byte, l, r, rank uint32) {
@@ -161,10 +161,11 @@ func (m *Model) setBytePair(tokens [][]byte, l, r, rank uint32) {
 	}
 }
 
-// slowMerger merges with the tables under construction, whose ranks are results.
+// slowMerger merges with the tables under construction, whose ranks are token ids.
 type slowMerger struct{ sym, ranks []uint32 }
 
-// lastPair returns the two tokens that w becomes; ok is false where it becomes more, or one.
+// lastPair returns the two tokens that w merges to; ok is false if it merges to one or to more than
+// two.
 func (s *slowMerger) lastPair(m *Model, w []byte, set *pairSet) (l, r uint32, ok bool) {
 	sym, ranks := s.sym[:0], s.ranks[:0]
 	for i, c := range w {
@@ -188,7 +189,7 @@ func (s *slowMerger) lastPair(m *Model, w []byte, set *pairSet) (l, r uint32, ok
 			return 0, 0, false
 		}
 		sym[at] = best
-		for i := at + 1; i < len(ranks); i++ { // most tokens have few bytes: a call to move the rest would take longer
+		for i := at + 1; i < len(ranks); i++ { // most tokens are short: calling copy would take longer
 			sym[i], ranks[i-1] = sym[i+1], ranks[i]
 		}
 		sym, ranks = sym[:len(ranks)], ranks[:len(ranks)-1]
@@ -202,7 +203,7 @@ func (s *slowMerger) lastPair(m *Model, w []byte, set *pairSet) (l, r uint32, ok
 	return sym[0], sym[1], len(sym) == 2
 }
 
-// setResults keeps what merges become, unless ids follow the ranks.
+// setResults keeps the results of merges, unless they are consecutive ids.
 func (m *Model) setResults(merges []Merge) {
 	if len(merges) == 0 {
 		return
@@ -219,7 +220,7 @@ func (m *Model) setResults(merges []Merge) {
 	}
 }
 
-// result is the token that the pair of this rank becomes.
+// result returns the token that the pair of this rank merges to.
 func (m *Model) result(rank uint32) uint32 {
 	if m.results == nil {
 		return rank + m.base
@@ -277,7 +278,7 @@ func (m *Model) hasMissing(w []byte) bool {
 	return slices.ContainsFunc(w, func(c byte) bool { return m.byteID[c] == noSymbol })
 }
 
-// ResidentBytes is the memory the model keeps, shared by all encoders.
+// ResidentBytes returns the memory of the model, which all encoders share.
 func (m *Model) ResidentBytes() int64 {
 	n := int64(len(m.bytePairs)*4+len(m.results)*4+len(m.vocab.ends)/8) + m.pairs.Bytes() + m.vocab.bytes()
 	return n + int64(len(m.classes))

@@ -6,15 +6,15 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/pairhash"
 )
 
-// noRank is the rank of a pair that never merges; noSymbol is a symbol that has no pairs, put
-// before and after a word.
+// noRank is the rank of a pair that never merges. noSymbol has no pairs; it stands before and after
+// a word.
 const (
 	noRank   = pairhash.NoRank
 	noSymbol = pairhash.NoSymbol
 )
 
-// pairSet is the growing table used while a model is built: open addressing over entries in slot
-// form.
+// pairSet is the growing hash table used while a model is built, with open addressing over entries
+// in slot form.
 type pairSet struct {
 	slots []uint64
 	n     int
@@ -27,8 +27,7 @@ func newPairSet(capacity int) *pairSet {
 func (s *pairSet) at(key uint64) int {
 	mask := uint64(len(s.slots) - 1)
 	i := key * 0x9e3779b97f4a7c15 >> 20 & mask
-	// The empty word is free: key 0 with rank 0 cannot be told from it, so ranks are stored plus
-	// one.
+	// An empty slot is 0. Ranks are stored plus one, so that key 0 with rank 0 differs from it.
 	for s.slots[i] != 0 && s.slots[i]>>24 != key {
 		i = (i + 1) & mask
 	}
@@ -43,7 +42,7 @@ func (s *pairSet) find(a, b uint32) uint32 {
 	return uint32(e)&noRank - 1
 }
 
-// put sets the rank of a pair; the caller keeps within the capacity.
+// put sets the rank of a pair; the caller stays within the capacity.
 func (s *pairSet) put(a, b, rank uint32) {
 	i := s.at(pairhash.Key(a, b))
 	if s.slots[i] == 0 {

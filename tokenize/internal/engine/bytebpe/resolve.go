@@ -2,8 +2,8 @@ package bytebpe
 
 import "encoding/binary"
 
-// resolve finds the values of words that are not cached, and caches them. Words to be merged are
-// taken some at a time.
+// resolve computes and caches the values of missed words. Words to be merged go in groups of
+// mergeWidth.
 func (e *Encoder) resolve(missed []uint16) {
 	var jobs mergeJobs
 	var words [mergeWidth]int
@@ -95,8 +95,7 @@ func (e *Encoder) appendUncached(dst []uint32, w []byte) []uint32 {
 	return e.appendMerged(dst, w)
 }
 
-// whole returns the token that is the whole word, where the model takes it without merging, else
-// noSymbol.
+// whole returns the token of the whole word if the model takes it without merging, else noSymbol.
 func (e *Encoder) whole(w []byte) uint32 {
 	if !e.m.ignoreMerges {
 		return noSymbol
@@ -104,7 +103,7 @@ func (e *Encoder) whole(w []byte) uint32 {
 	return e.m.vocab.find(w)
 }
 
-// appendPresent merges what is left of a word without the bytes that have no token.
+// appendPresent drops the bytes of a word that have no token and merges the rest.
 func (e *Encoder) appendPresent(dst []uint32, w []byte) []uint32 {
 	if !e.m.hasMissing(w) {
 		return e.appendMerged(dst, w)

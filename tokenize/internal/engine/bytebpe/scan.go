@@ -18,7 +18,7 @@ const (
 )
 
 // char returns the classes and the size of the character at s[i]; past the end both are zero. A
-// byte that is not part of valid UTF-8 is a character of its own, of no class.
+// byte that is not part of valid UTF-8 is a character without a class.
 func (m *Model) char(s []byte, i int) (class uint8, size int) {
 	if i >= len(s) {
 		return 0, 0
@@ -27,7 +27,7 @@ func (m *Model) char(s []byte, i int) (class uint8, size int) {
 		return m.ascii[c&127], 1
 	}
 	if c := s[i]; c < 0xc2 || c > 0xf4 || i+1 == len(s) || s[i+1]&0xc0 != 0x80 {
-		return 0, 1 // what most bytes of no text are, told at once
+		return 0, 1 // a fast path for most bytes of binary data
 	}
 	r, n := utf8.DecodeRune(s[i:])
 	if n == 1 {
@@ -36,8 +36,8 @@ func (m *Model) char(s []byte, i int) (class uint8, size int) {
 	return m.class(r), n
 }
 
-// tokenEnd returns where the pre-token that begins at s[i] ends, by the rules as they are written
-// in the patterns: the slow, plain scanner. The others must agree with it.
+// tokenEnd returns where the pre-token that begins at s[i] ends. It follows the patterns literally:
+// it is the slow, plain scanner, and the others must agree with it.
 func (m *Model) tokenEnd(s []byte, i int) int {
 	switch m.split {
 	case GPT2:
@@ -52,7 +52,7 @@ func (m *Model) tokenEnd(s []byte, i int) int {
 	return len(s)
 }
 
-// run returns the end of the run of characters from i on for which class&mask == want.
+// run returns the end of the run of characters from i for which class&mask == want.
 func (m *Model) run(s []byte, i int, mask, want uint8) int {
 	for i < len(s) {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -180,7 +180,7 @@ func (m *Model) endCL100K(s []byte, i, digits int) int {
 	return m.endRest(s, i, digits, false)
 }
 
-// endRest: \p{N}{1,digits} and what follows it in the patterns after cl100k.
+// endRest: \p{N}{1,digits} and what follows it in cl100k and later patterns.
 func (m *Model) endRest(s []byte, i, digits int, slash bool) int {
 	k, n := m.char(s, i)
 	if k&number != 0 {
@@ -200,8 +200,8 @@ func (m *Model) endRest(s []byte, i, digits int, slash bool) int {
 	return m.endSpaces(s, i)
 }
 
-// Letters of the o200k pattern: upper may begin a word, lower may continue it, letters without case
-// and marks do both.
+// Letters of the o200k pattern: upper case may begin a word, lower case may continue it, caseless
+// letters and marks do both.
 func beginsWord(k uint8) bool    { return k&(letter|lower) == letter || k&mark != 0 }
 func continuesWord(k uint8) bool { return k&(letter|upper) == letter || k&mark != 0 }
 
@@ -211,7 +211,7 @@ func continuesWord(k uint8) bool { return k&(letter|upper) == letter || k&mark !
 func (m *Model) endO200K(s []byte, i int) int {
 	k, n := m.char(s, i)
 	for alternative := range 2 {
-		// The optional character is taken where the rest then matches, else left.
+		// The optional character is taken if the rest then matches.
 		if k&(letter|number) == 0 && !isNewline(s[i]) {
 			if e := m.endCased(s, i+n, alternative); e > 0 {
 				return e
@@ -224,7 +224,7 @@ func (m *Model) endO200K(s []byte, i int) int {
 	return m.endRest(s, i, 3, true)
 }
 
-// endCased: U*W+C? or, as alternative 1, U+W*C?; 0 where it does not match.
+// endCased: U*W+C? or, as alternative 1, U+W*C?; 0 if it does not match.
 func (m *Model) endCased(s []byte, i, alternative int) int {
 	e, both := i, 0 // both: the end of the last character in U that is also in W
 	for e < len(s) {

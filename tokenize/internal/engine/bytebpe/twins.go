@@ -22,9 +22,8 @@ func (e *Encoder) prepareGo(first, n int) {
 }
 
 // matchGo looks up the n prepared words, writes their values and lists those that are not cached.
-// Which way of a line matches cannot be predicted, so all are compared and the value is selected
-// without a branch. The lines are all touched first, by a loop so short that their cache misses
-// overlap.
+// The matching way of a line cannot be predicted, so all are compared and the value is selected
+// without a branch. A short loop touches all lines first, so that their cache misses overlap.
 func (e *Encoder) matchGo(first, n, misses int) int {
 	pairs, lines, anys := e.probes.pairs[:n], e.probes.lines[:n], e.probes.any[:n]
 	values := e.values[first : first+n]
@@ -39,7 +38,7 @@ func (e *Encoder) matchGo(first, n, misses int) int {
 	for i := range pairs {
 		lo, second := pairs[i][0], pairs[i][1]
 		both := uint64(anys[i]>>3) - 1                           // all ones where both halves must match
-		line := (*[lineWords]uint64)(unsafe.Add(base, lines[i])) // a probe's line is one of the cache's
+		line := (*[lineWords]uint64)(unsafe.Add(base, lines[i])) // a probe's line is always in the cache
 		v0, v1, v2, v3 := line[4], line[5], line[6], line[7]
 		x2, x3 := line[2]^second, line[3]^second
 		v := uint64(0)
@@ -64,8 +63,8 @@ func (e *Encoder) matchGo(first, n, misses int) int {
 	return misses + more
 }
 
-// emitGo appends the ids of the values of words first..words, and returns the number of the word at
-// which it stopped: words, a long one, or one whose spilled ids are gone.
+// emitGo appends the ids of the words from first on and returns the index of the word at which it
+// stopped: words, a long word, or one whose spilled ids are gone.
 func (e *Encoder) emitGo(dst []uint32, first, words int) (_ []uint32, done int) {
 	n := len(dst)
 	out := dst[:cap(dst)]

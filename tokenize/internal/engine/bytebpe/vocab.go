@@ -10,11 +10,10 @@ import (
 type vocab struct {
 	data  []byte
 	ends  []uint32 // ends[id] is where the token's bytes end; they begin where the previous token's end
-	index []uint32 // tag<<idBits | id+1, or 0; nil where nothing is found by bytes
+	index []uint32 // tag<<idBits | id+1, or 0; nil if tokens are never looked up
 }
 
-// hashBytes mixes every byte; it is for tables inside one process, whose users compare the bytes
-// themselves.
+// hashBytes hashes b. It is for tables in memory whose users compare the bytes too.
 func hashBytes(b []byte) uint64 {
 	h := uint64(len(b)) * mulLo
 	for len(b) > 8 {
@@ -32,7 +31,7 @@ func hashBytes(b []byte) uint64 {
 	return h ^ h>>29
 }
 
-// newVocab joins the tokens; indexed says that find will be used, for which no two may be equal.
+// newVocab joins the tokens. indexed prepares find; then no two tokens may be equal.
 func newVocab(tokens [][]byte, indexed bool) (*vocab, error) {
 	total := 0
 	for _, t := range tokens {
@@ -63,8 +62,8 @@ func newVocab(tokens [][]byte, indexed bool) (*vocab, error) {
 	return v, nil
 }
 
-// slot returns where the id of b is, or would be, and what its slot has above the id: a tag from
-// the hash, which keeps nearly all other tokens from being looked at.
+// slot returns the slot where the id of b is or belongs, and the tag stored above the id. The tag
+// comes from the hash and saves nearly all comparisons with other tokens.
 func (v *vocab) slot(b []byte) (slot *uint32, tag uint32) {
 	h := hashBytes(b)
 	tag = uint32(h>>32) &^ idMask

@@ -1,6 +1,6 @@
-// Package plain holds the models of tokenizers as their definitions say them: exact for every
-// setting, and linear up to a logarithm in the piece's length, but slower than the engines made for
-// one combination each.
+// Package plain implements the models of tokenizers as they are defined. It is exact for every
+// setting and takes O(n log n) time for a piece of n bytes, but it is slower than the engines, each
+// of which serves one combination of settings.
 package plain
 
 import (
@@ -28,7 +28,7 @@ type Scratch struct {
 	spans   []span
 	merges  []spanMerge
 
-	// KeepExtents makes models note where in the piece each of the ids lies that they append.
+	// KeepExtents makes models record the extent in the piece of each id they append.
 	KeepExtents bool
 	Extents     []Extent
 }
@@ -36,7 +36,7 @@ type Scratch struct {
 // Extent is where a token lies in its piece, in bytes.
 type Extent struct{ Start, End int }
 
-// note notes a token's extent, where that is asked for.
+// note records a token's extent if KeepExtents is set.
 func (s *Scratch) note(start, end int) {
 	if s.KeepExtents {
 		s.Extents = append(s.Extents, Extent{start, end})
@@ -58,7 +58,7 @@ type symbol struct {
 	dead       bool
 }
 
-// NewBPE makes the model. A pair that occurs twice counts at its last place.
+// NewBPE returns the model. Of equal pairs the last counts.
 func NewBPE(c *spec.BPE) *BPE {
 	m := &BPE{cfg: *c, pairs: newPairTable(len(c.Merges)), results: make([]uint32, len(c.Merges))}
 	for rank, g := range c.Merges {
@@ -75,7 +75,7 @@ func NewBPE(c *spec.BPE) *BPE {
 	return m
 }
 
-// ResidentBytes is the memory of the merges.
+// ResidentBytes returns the memory of the merges.
 func (m *BPE) ResidentBytes() int64 { return int64(len(m.pairs.slots))*16 + int64(len(m.results))*4 }
 
 // Append implements Model.
@@ -102,12 +102,12 @@ func (m *BPE) Append(dst []uint32, piece []byte, s *Scratch) []uint32 {
 	return dst
 }
 
-// maxSymbolsKept bounds what a long piece leaves behind in the scratch buffers.
+// maxSymbolsKept bounds the scratch buffers that are kept after a long piece.
 const maxSymbolsKept = 1 << 16
 
-// split makes the initial symbols: one for each character, or its bytes, or the unknown token. As
-// in the original, unknown characters that wait to be fused are written after byte tokens that
-// follow them.
+// split sets the initial symbols: one for each character, or for each of its bytes, or the unknown
+// token. As in the original, unknown characters that wait to be fused come after the byte tokens
+// that follow them.
 func (m *BPE) split(piece []byte, s *Scratch) {
 	s.symbols = s.symbols[:0]
 	add := func(id uint32, size int) {
@@ -169,7 +169,7 @@ func (m *BPE) hasBytes(char []byte) bool {
 	return true
 }
 
-// merge joins pairs, lowest rank first, leftmost of equals.
+// merge joins pairs, lowest rank first, leftmost among equals.
 func (m *BPE) merge(s *Scratch) {
 	sym := s.symbols
 	s.heap = s.heap[:0]
@@ -188,7 +188,7 @@ func (m *BPE) merge(s *Scratch) {
 			continue
 		}
 		right := &sym[left.next]
-		// An entry is stale where the symbols have changed since.
+		// An entry is stale if the symbols have changed since.
 		if rank, ok := m.pairs.get(left.id, right.id); !ok || m.results[rank] != want {
 			continue
 		}

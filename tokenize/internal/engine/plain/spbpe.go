@@ -7,17 +7,17 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// SentencePiece is SentencePiece's BPE: of any two neighbours whose concatenation is a piece, those
-// with the highest score merge first, the leftmost of equals. User-defined symbols are cut out
-// first and never merge.
+// SentencePiece is SentencePiece's BPE: any two neighbours whose concatenation is a piece may
+// merge, highest score first, leftmost among equals. User-defined symbols are cut out first and
+// never merge.
 type SentencePiece struct {
 	cfg    spec.SentencePiece
-	merges []bool            // by id: may arise from a merge
-	unused []bool            // by id: taken apart again in the end; nil for none
+	merges []bool            // by id: a merge may make it
+	unused []bool            // by id: split again at the end; nil for none
 	user   map[byte][][]byte // user-defined symbols by their first byte
 }
 
-// NewSentencePiece makes the model.
+// NewSentencePiece returns the model.
 func NewSentencePiece(c *spec.SentencePiece) *SentencePiece {
 	m := &SentencePiece{cfg: *c, merges: make([]bool, len(c.Kinds)), user: map[byte][][]byte{}}
 	for id, kind := range c.Kinds {
@@ -42,7 +42,8 @@ func NewSentencePiece(c *spec.SentencePiece) *SentencePiece {
 // ResidentBytes implements Model.
 func (m *SentencePiece) ResidentBytes() int64 { return int64(len(m.cfg.Scores)) * 6 }
 
-// span is a symbol: a part of the piece. An empty one was merged away.
+// span is a symbol: a part of the piece. It is empty after it has been merged into its left
+// neighbour.
 type span struct {
 	start, end int32
 	prev, next int32
@@ -76,7 +77,7 @@ func (m *SentencePiece) Append(dst []uint32, piece []byte, s *Scratch) []uint32 
 	}
 	spans[len(spans)-1].next = -1
 	s.spans, s.merges = spans, s.merges[:0]
-	parts := map[string]int{} // unused pieces that were made: the length of their left part
+	parts := map[string]int{} // unused pieces that merges made: the length of their left part
 	for i := range spans {
 		m.offer(s, piece, int32(i), spans[i].next, parts)
 	}
@@ -111,7 +112,7 @@ func (m *SentencePiece) Append(dst []uint32, piece []byte, s *Scratch) []uint32 
 	return dst
 }
 
-// offer adds the merge of two neighbours where it makes a piece.
+// offer adds the merge of two neighbours to the heap if it makes a piece.
 func (m *SentencePiece) offer(s *Scratch, piece []byte, left, right int32, parts map[string]int) {
 	if left < 0 || right < 0 || s.spans[left].frozen || s.spans[right].frozen {
 		return

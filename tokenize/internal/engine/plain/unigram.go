@@ -9,8 +9,9 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// Unigram finds the segmentation with the highest sum of scores, as Hugging Face's model does:
-// candidates in order of their beginning and then length, replaced only by strictly better ones.
+// Unigram finds the segmentation with the highest sum of scores, as Hugging Face's model does: it
+// takes candidates in order of their beginning, then length, and only a strictly better one
+// replaces another.
 type Unigram struct {
 	trie         *bytetrie.Trie
 	scores       []float64
@@ -20,10 +21,10 @@ type Unigram struct {
 	byteIDs      [256]int64
 }
 
-// unkPenalty is how much an unknown character is worse than the worst piece.
+// unkPenalty is how much worse an unknown character scores than the worst piece.
 const unkPenalty = 10
 
-// NewUnigram makes the model.
+// NewUnigram returns the model.
 func NewUnigram(c *spec.Unigram) (*Unigram, error) {
 	m := &Unigram{scores: c.Scores, unk: c.Unk, byteFallback: c.ByteFallback}
 	v, scores := c.Vocab, c.Scores
@@ -118,8 +119,8 @@ func (b *best) offer(score float64, start int, id int64) {
 	}
 }
 
-// unknown appends, in reverse, what unknown characters in a row become: the token they happen to
-// be, bytes, or unk.
+// unknown appends, in reverse, the ids of a run of unknown characters: the token they happen to be,
+// bytes, or unk.
 func (m *Unigram) unknown(dst []uint32, text []byte) []uint32 {
 	if id, ok := m.trie.Find(text); ok {
 		return append(dst, id)

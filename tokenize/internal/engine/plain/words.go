@@ -10,7 +10,7 @@ import (
 // WordLevel takes each piece as a token.
 type WordLevel struct{ spec.WordLevel }
 
-// NewWordLevel makes the model.
+// NewWordLevel returns the model.
 func NewWordLevel(m *spec.WordLevel) *WordLevel { return &WordLevel{*m} }
 
 // Append implements Model.
@@ -42,7 +42,7 @@ type WordPiece struct {
 	longest  int // bytes of the longest token
 }
 
-// NewWordPiece makes the model.
+// NewWordPiece returns the model.
 func NewWordPiece(c *spec.WordPiece) *WordPiece {
 	m := &WordPiece{vocab: c.Vocab, unk: c.Unk, prefix: c.Prefix, maxChars: c.MaxChars}
 	for id := range c.Vocab.Len() {

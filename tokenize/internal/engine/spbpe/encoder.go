@@ -21,7 +21,7 @@ type Encoder struct {
 
 const scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepItems*(6*4+8)
 
-// cacheBudget is what remains of an Encoder's bytes for the cache itself.
+// cacheBudget returns what remains of an Encoder's bytes for the cache itself.
 func cacheBudget(cacheBytes int) int {
 	if cacheBytes <= 0 {
 		cacheBytes = chunkcache.DefaultBytes
@@ -29,8 +29,8 @@ func cacheBudget(cacheBytes int) int {
 	return max(cacheBytes-chunkcache.WindowBytes-scratchBytes, chunkcache.MinBytes)
 }
 
-// NewEncoder returns an Encoder that holds at most cacheBytes (0: 8 MiB; at least 256 KiB are
-// used), filled with the vocabulary.
+// NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB), its cache
+// filled with the vocabulary.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := m.newEncoder(cacheBudget(cacheBytes))
 	seeds := m.seeds()
@@ -45,9 +45,9 @@ func (m *Model) newEncoder(cacheBytes int) *Encoder {
 	return &Encoder{m: m, cache: chunkcache.New(cacheBytes, m.maxID), win: chunkcache.NewWindow()}
 }
 
-// Append appends the ids of a segment of raw text (UTF-8; what is not becomes U+FFFD or, at worst,
-// other ids, but never a panic). first tells that a segment begins here, as opposed to after a cut
-// that SafeCut allowed; last that it ends here.
+// Append appends the ids of a segment of raw text in UTF-8. Ill-formed text gives U+FFFD or
+// unspecified ids, never a panic. A segment may come in pieces, cut where SafeCut says; first and
+// last say whether this piece begins and ends it.
 func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint32 {
 	if e.m.user.any {
 		return e.appendUser(dst, segment, first)
@@ -98,7 +98,7 @@ func (e *Encoder) prefixed(text []byte) bool {
 
 var metaspaceBytes = []byte(string(metaspace))
 
-// replaceMetaspace writes every U+2581 from offset from on as a space.
+// replaceMetaspace turns every U+2581 at or after from into a space.
 func (e *Encoder) replaceMetaspace(from int) {
 	text := e.win.Text()
 	i := from
@@ -131,7 +131,7 @@ func (e *Encoder) replaceMetaspace(from int) {
 func (e *Encoder) patch() {
 	w, m := e.win, e.m
 	text := w.Text()
-	done := 0 // characters before this offset have been looked at
+	done := 0 // characters before this offset are done
 	for i, non := range w.NonASCII[:w.Words()] {
 		base := i * 64
 		if skip := done - base; skip > 0 {
@@ -154,7 +154,7 @@ func (e *Encoder) patch() {
 
 // patchRun handles a run of characters beyond ASCII that begins at p and returns its end.
 func (m *Model) patchRun(w *chunkcache.Window, text []byte, p int) int {
-	var prev uint32 // flags of the character before; "ends" only if it may join what is beyond ASCII
+	var prev uint32 // flags of the previous character; "ends" only if it may join characters beyond ASCII
 	if p > 0 {
 		x := text[p-1]
 		prev = m.runes.get(rune(x))
@@ -193,8 +193,8 @@ func (e *Encoder) Miss(dst []uint32, w *chunkcache.Window, s chunkcache.Span) ([
 // maxLookBack bounds how far back SafeCut looks.
 const maxLookBack = 64 << 10
 
-// SafeCut returns the largest n for which the ids of text and whatever follows it are those of
-// text[:n] and those of the rest. It returns 0 if there is none in the last 64 KiB.
+// SafeCut returns the largest n at which text can be cut: whatever follows, the ids of the whole
+// are those of text[:n] and those of the rest. It returns 0 if there is none in the last 64 KiB.
 func (m *Model) SafeCut(text []byte) int {
 	end := len(text)
 	low := max(0, end-maxLookBack)

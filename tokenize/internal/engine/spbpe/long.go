@@ -8,16 +8,16 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/minheap"
 )
 
-// Engine bytebpe joins overlapping windows as well, by the same argument (its long.go has the
-// proof). The loops stay apart: its windows are bytes, whose chunks go through its cache; these are
-// symbols, of which characters outside the vocabulary are some, and most of them share no code.
+// Engine bytebpe joins overlapping windows by the same argument (its long.go has the proof). The
+// code is not shared: its windows are bytes whose chunks go through its cache, these are symbols,
+// some of them characters outside the vocabulary.
 
-// windowSizes lists how many symbols long chunks are merged by at a time, at each level, and how
-// many of them the next window looks at again.
+// windowSizes lists, for each level, how many symbols of a long chunk a window merges, and how many
+// of them the next window merges again.
 var windowSizes = [...]struct{ symbols, overlap int }{{40, 8}, {40, 20}, {256, 64}, {2048, 256}}
 
 const (
-	maxHeap   = 2048 // symbols merged with a heap; above, pairs go to buckets by rank
+	maxHeap   = 2048 // most symbols merged with a heap; with more, pairs go to buckets by rank
 	keepItems = 2048 // symbols of scratch kept between chunks
 )
 
@@ -29,7 +29,7 @@ type large struct {
 
 	tokens  []token // of the last window
 	text    []byte  // of the last window
-	symbols int     // that it was merged by, at most
+	symbols int     // its limit on symbols
 
 	// Pairs by rank: head[rank] is the first item of a list, 0 if empty.
 	head    []uint32
@@ -40,21 +40,20 @@ type large struct {
 
 type bucketItem struct{ pos, next uint32 }
 
-// token is a symbol that is left after merging, and where its text ends.
+// token is a symbol that remains after merging, and where its text ends.
 type token struct{ sym, end uint32 }
 
-// windowStart is where a window begins and what is known there.
+// windowStart is where a window begins and what is known about it.
 type windowStart struct {
 	pos, out int    // in the chunk and in the output
 	held     output // what the output holds back
-	first    token  // the token that the window before has here, if there is one
+	first    token  // the previous window's token here, if it has one
 	level    int
 }
 
-// appendLong merges chunks of any length, by windows. A sequence of tokens is what merging a text
-// gives exactly if that holds for each two neighbours: until the first merge that crosses a
-// boundary between two tokens happens, everything within them goes as it would go if they were
-// alone. So results of overlapping windows may be joined at any token that both have.
+// appendLong merges chunks of any length by overlapping windows. Their results may be joined at any
+// token that both have, since merging a text gives exactly those sequences of tokens of which each
+// two neighbours are what merging their own text gives.
 func (e *Encoder) appendLong(dst []uint32, chunk []byte) []uint32 {
 	g := &e.large
 	g.text = g.text[:0]
@@ -69,9 +68,9 @@ func (e *Encoder) appendLong(dst []uint32, chunk []byte) []uint32 {
 	return e.appendWhole(dst, chunk)
 }
 
-// appendWindows merges by windows of the given level, and larger ones where they do not meet: where
-// the first token of a window is not the one that the window before has there, that one is merged
-// again with more of the text. ok is false where that is not enough.
+// appendWindows merges by windows of the given level. If the first token of a window is not the
+// previous window's token there, the previous window is merged again at a higher level; ok is false
+// if that does not help.
 func (e *Encoder) appendWindows(dst []uint32, chunk []byte, level int) (_ []uint32, ok bool) {
 	g := &e.large
 	cur := windowStart{out: len(dst), level: level}
@@ -119,12 +118,12 @@ func (e *Encoder) appendWindows(dst []uint32, chunk []byte, level int) (_ []uint
 	}
 }
 
-// mergeWindow merges the first symbols of a text, into g.tokens, and returns how many bytes they
-// are.
+// mergeWindow merges the first symbols of a text into g.tokens and returns how many bytes they
+// cover.
 func (e *Encoder) mergeWindow(text []byte, symbols int) (size int) {
 	g := &e.large
 	if symbols == g.symbols && len(g.text) > 0 && bytes.HasPrefix(text, g.text) {
-		return len(g.text) // runs and repetitions: as before
+		return len(g.text) // the same text as last time, as in runs and repetitions
 	}
 	g.tokens = g.tokens[:0]
 	if symbols <= maxSmall {
@@ -158,7 +157,7 @@ func (e *Encoder) mergeWindow(text []byte, symbols int) (size int) {
 	return size
 }
 
-// thread links n symbols to a list.
+// thread links n symbols into a list.
 func (e *Encoder) thread(n int) {
 	g := &e.large
 	g.next, g.prev = slices.Grow(g.next[:0], n)[:n], slices.Grow(g.prev[:0], n)[:n]
@@ -167,7 +166,7 @@ func (e *Encoder) thread(n int) {
 	}
 }
 
-// appendWhole merges a long chunk at once, where windows find no token in common.
+// appendWhole merges a long chunk at once, for when windows share no token.
 func (e *Encoder) appendWhole(dst []uint32, chunk []byte) []uint32 {
 	g := &e.large
 	g.id = g.id[:0]
@@ -192,14 +191,14 @@ func (e *Encoder) appendWhole(dst []uint32, chunk []byte) []uint32 {
 	return dst
 }
 
-// shrink drops scratch that an enormous chunk left behind.
+// shrink drops scratch that grew for an enormous chunk.
 func (e *Encoder) shrink() {
 	if cap(e.large.id) > 2*keepItems || cap(e.large.heap) > 2*keepItems {
 		e.large = large{}
 	}
 }
 
-// gone marks a position that was merged into the one before it.
+// gone marks a position that was merged into the previous one.
 const gone = ^uint32(0) - 1
 
 // mergeAt merges position i with its successor if that pair still has the rank, and reports the new
@@ -247,10 +246,10 @@ func (e *Encoder) mergeHeap() {
 	}
 }
 
-// mergeBuckets does the same for very long chunks, in nearly linear time: pairs lie in one bucket
-// for each rank, buckets are emptied from the best rank on, each in order of position. Pairs that
-// turn up for a rank already passed (or being emptied) go to a heap, which comes first; in models
-// as they are trained that is rare.
+// mergeBuckets merges very long chunks in nearly linear time. Pairs lie in one bucket for each
+// rank; buckets are emptied from the best rank on, each in order of position. New pairs of a rank
+// that has been passed or is being emptied go to a heap, which takes precedence; that is rare in
+// trained models.
 func (e *Encoder) mergeBuckets() {
 	g, m := &e.large, e.m
 	ranks := len(m.merges.ids)

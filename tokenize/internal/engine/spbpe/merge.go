@@ -5,7 +5,7 @@ import "unicode/utf8"
 // maxSmall is the number of symbols of the longest chunk merged by scanning for the best pair.
 const maxSmall = 64
 
-// small is the scratch of a short chunk: a list of symbols, threaded through positions.
+// small is the scratch for a short chunk: a list of symbols, linked by position.
 type small struct {
 	id         [maxSmall]uint32
 	key        [maxSmall]uint32 // rank<<6 | position of the pair at a position, noKey if it does not merge
@@ -15,10 +15,10 @@ type small struct {
 
 const (
 	posBits = 6
-	noKey   = noRank<<posBits | (1<<posBits - 1) // above all others
+	noKey   = noRank<<posBits | (1<<posBits - 1) // greater than all others
 )
 
-// appendChunk appends the ids of a chunk, whose spaces stand for U+2581.
+// appendChunk appends the ids of a chunk in which spaces stand for U+2581.
 func (e *Encoder) appendChunk(dst []uint32, chunk []byte) []uint32 {
 	m, s := e.m, &e.small
 	n, size := s.load(m, chunk, maxSmall)
@@ -41,7 +41,7 @@ func (e *Encoder) appendChunk(dst []uint32, chunk []byte) []uint32 {
 // load decodes the first characters of text, at most limit, and looks up their pairs. It returns
 // the number of symbols and bytes.
 func (s *small) load(m *Model, text []byte, limit int) (n, size int) {
-	before := byte(utf8.RuneSelf) // the character before, if it is ASCII
+	before := byte(utf8.RuneSelf) // the previous character, if it is ASCII
 	for ; n < limit && size < len(text); n++ {
 		i := n & (maxSmall - 1)
 		rank := uint32(noRank)
@@ -107,7 +107,7 @@ func (s *small) merge(m *Model, n int) {
 
 // least returns the smallest of the first 8*width keys, without a branch on the data.
 func (s *small) least(width int) uint32 {
-	a, b := uint64(noKey), uint64(noKey) // of 64 bits: the compiler makes min a conditional move, not a jump
+	a, b := uint64(noKey), uint64(noKey) // 64 bits wide, so that the compiler makes min a conditional move, not a jump
 	for i := range width {
 		q := (*[8]uint32)(s.key[i*8&(maxSmall-8):])
 		a = min(a, min(min(uint64(q[0]), uint64(q[1])), min(uint64(q[2]), uint64(q[3]))))
@@ -131,8 +131,7 @@ func (m *Model) symbol(text []byte) (uint32, int) {
 	return missing | uint32(r), size
 }
 
-// output writes symbols as ids; an unknown token is held back so that its neighbours may fuse with
-// it.
+// output writes symbols as ids. It holds back an unknown token, with which its neighbours may fuse.
 type output struct{ pending bool }
 
 func (o *output) add(dst []uint32, m *Model, sym uint32) []uint32 {

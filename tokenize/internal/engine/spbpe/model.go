@@ -13,13 +13,13 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// metaspace is how SentencePiece writes a space.
+// metaspace is the character by which SentencePiece represents a space.
 const metaspace = '\u2581'
 
 const (
 	maxPieces  = chunkcache.MaxID
 	maxMerges  = noRank - 1
-	missing    = uint32(1) << 31 // | rune: the symbol of a character that is no piece and in no merge
+	missing    = uint32(1) << 31 // | rune: the symbol of a character without a piece that never merges
 	maxPairLen = 1 << 16         // bytes of the longest piece that may take part in merges
 )
 
@@ -33,15 +33,15 @@ type Model struct {
 	seeds    func() []uint32 // see findSeeds
 	user     userMatcher
 
-	// extra are characters that are no piece and yet merge, in SentencePiece models: symbols after
-	// the last id.
+	// extra lists the characters of SentencePiece models that merge although they have no piece.
+	// Their symbols follow the last id.
 	extra []rune
 
 	ascii      [utf8.RuneSelf]uint32                // the symbol of each character
 	asciiPairs [utf8.RuneSelf][utf8.RuneSelf]uint32 // the rank of each pair of them
 
-	// asciiEnds[x]: some merge has x last on its left and a character beyond ASCII first on its
-	// right; asciiStarts likewise.
+	// asciiEnds[x]: in some merge the left side ends in x and the right side begins with a
+	// character beyond ASCII; asciiStarts is the reverse.
 	asciiEnds, asciiStarts [128]bool
 
 	maxID    uint32
@@ -55,7 +55,7 @@ type merge struct {
 }
 
 // New checks cfg and prepares the model. It keeps cfg's slices. Errors that wrap ErrUnsupported
-// name a feature that is beyond this engine; others name what is wrong with the file.
+// name a feature that this engine lacks; others say what is wrong with the file.
 func New(cfg Config) (*Model, error) {
 	if len(cfg.Pieces) == 0 || len(cfg.Pieces) > maxPieces {
 		return nil, fmt.Errorf("spbpe: %d pieces, want 1 to %d", len(cfg.Pieces), maxPieces)
@@ -69,7 +69,7 @@ func New(cfg Config) (*Model, error) {
 	}
 	matched := make([][]byte, len(cfg.Pieces))
 	for id, p := range cfg.Pieces {
-		if len(p) > 0 && !m.noMerge(uint32(id)) && bytes.IndexByte(p, ' ') < 0 { // text has no spaces when it gets here
+		if len(p) > 0 && !m.noMerge(uint32(id)) && bytes.IndexByte(p, ' ') < 0 { // the engine's text never contains spaces
 			matched[id] = p
 		}
 	}
@@ -112,7 +112,7 @@ func (m *Model) noMerge(id uint32) bool {
 	return m.cfg.NoMerge != nil && int(id) < len(m.cfg.NoMerge) && m.cfg.NoMerge[id]
 }
 
-// checkFallback checks everything about characters that are no piece.
+// checkFallback checks how characters without a piece are encoded.
 func (m *Model) checkFallback() error {
 	cfg := &m.cfg
 	if cfg.UnkID >= len(cfg.Pieces) {
@@ -128,7 +128,7 @@ func (m *Model) checkFallback() error {
 		if int(id) >= len(cfg.Pieces) {
 			return fmt.Errorf("spbpe: byte %d has token %d of %d pieces", b, id, len(cfg.Pieces))
 		}
-		// Bytes that no UTF-8 text has do not matter.
+		// Bytes that never occur in UTF-8 do not matter.
 		if id < 0 && b != 0xC0 && b != 0xC1 && b < 0xF5 {
 			m.allBytes = false
 		}
@@ -170,15 +170,15 @@ func (m *Model) mergesOfPairs(ids *vocab.Table) ([]merge, error) {
 			if bytes.IndexByte(buf, ' ') >= 0 {
 				continue
 			}
-			return nil, fmt.Errorf("spbpe: merge %d makes %q, which is no piece", rank, buf)
+			return nil, fmt.Errorf("spbpe: merge %d makes %q, which is not a piece", rank, buf)
 		}
 		list = append(list, merge{l, r, uint32(rank), id})
 	}
 	return list, nil
 }
 
-// mergesOfScores lists every way to make a piece from two: SentencePiece merges whatever neighbours
-// make a piece, the best score first. Equal scores have equal ranks.
+// mergesOfScores lists every pair of pieces whose concatenation is a piece: SentencePiece merges
+// all of them, the best score first. Equal scores have equal ranks.
 func (m *Model) mergesOfScores(ids *vocab.Table) ([]merge, error) {
 	cfg := &m.cfg
 	if len(cfg.Scores) != len(cfg.Pieces) {
@@ -239,7 +239,7 @@ func (m *Model) mergesOfScores(ids *vocab.Table) ([]merge, error) {
 	return list, nil
 }
 
-// byScore lists the ids of the pieces, those of the highest score first.
+// byScore lists the ids of the pieces, highest score first.
 func (m *Model) byScore(ids *vocab.Table) ([]uint32, error) {
 	scores := m.cfg.Scores
 	order := make([]uint32, 0, ids.Len())
@@ -258,7 +258,7 @@ func (m *Model) byScore(ids *vocab.Table) ([]uint32, error) {
 	return order, nil
 }
 
-// text returns a piece as windows show it.
+// text returns a piece as it appears in windows.
 func (m *Model) text(id uint32) []byte {
 	return bytes.ReplaceAll(m.cfg.Pieces[id], []byte(string(metaspace)), []byte{' '})
 }
@@ -303,10 +303,10 @@ func (m *Model) measure() int64 {
 	return n
 }
 
-// ResidentBytes is the memory that the model holds, its vocabulary included.
+// ResidentBytes returns the memory that the model holds, its vocabulary included.
 func (m *Model) ResidentBytes() int64 { return m.resident }
 
-// EncoderBytes is the memory that an Encoder with that cache holds between calls.
+// EncoderBytes returns the memory that an Encoder with that cache holds between calls.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
 	return int64(chunkcache.Bytes(cacheBudget(cacheBytes)) + chunkcache.WindowBytes + scratchBytes)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
-// pairTable finds what two neighbouring symbols merge to.
+// pairTable maps a pair of neighbouring symbols to the symbol they merge to.
 type pairTable struct {
 	pairhash.Table
-	ids []uint32 // by rank: what the pair becomes; manyIDs where pieces of equal score share the rank
+	ids []uint32 // by rank: the merged symbol; manyIDs if pieces of equal score share the rank
 
 	tied map[uint64]uint32 // by pair, for ranks with manyIDs
 }
@@ -22,8 +22,8 @@ const (
 	manyIDs    = ^uint32(0)
 )
 
-// build takes the merges; of equal pairs the last one counts, as in Hugging Face's map. It fails
-// only for pairs that were made to.
+// build fills the table; of equal pairs the last counts, as in Hugging Face's map. It fails only
+// for pairs crafted to collide.
 func (t *pairTable) build(list []merge) (ok bool) {
 	unset := manyIDs - 1
 	for _, m := range list {
@@ -51,7 +51,7 @@ func (t *pairTable) build(list []merge) (ok bool) {
 	return ok
 }
 
-// result returns what a pair of that rank merges to.
+// result returns the symbol that a pair of that rank merges to.
 func (t *pairTable) result(left, right, rank uint32) uint32 {
 	if id := t.ids[rank]; id != manyIDs {
 		return id
@@ -65,7 +65,7 @@ func (t *pairTable) bytes() int64 { return t.Bytes() + int64(len(t.ids))*4 }
 const (
 	flagEnds   = 1 << 24 // it ends the left side of some merge
 	flagStarts = 1 << 25 // it begins the right side of some merge
-	flagFuses  = 1 << 26 // it may become the unknown token, which neighbours that do too must not be cut from
+	flagFuses  = 1 << 26 // it may become the unknown token; neighbours that may, too, must not be cut apart
 	runeIDMask = 1<<24 - 1
 	noRuneID   = runeIDMask
 )
@@ -91,8 +91,8 @@ func (t *runeTable) entry(r rune) *uint32 {
 
 func (t *runeTable) bytes() int64 { return int64(len(t.pages))*1024 + int64(len(t.index))*2 }
 
-// buildRunes fills the table of characters. A space stands for U+2581, which itself does not occur
-// in windows.
+// buildRunes fills the table of characters. A space stands for U+2581, which does not occur in
+// windows.
 func (m *Model) buildRunes(ids *vocab.Table, list []merge) {
 	var none [256]uint32
 	for i := range none {
@@ -153,9 +153,9 @@ func toSpace(r rune) rune {
 	return r
 }
 
-// buildTables groups the ASCII characters by what may follow them in one chunk. There are six
-// planes; groups are united, at the least cost, until they fit. The seventh bit is for characters
-// that join others only beyond ASCII, or only as unknown ones.
+// buildTables groups the ASCII characters by what may follow them in one chunk. Groups are united,
+// at the least cost, until six planes suffice. The seventh bit marks characters that join others
+// only beyond ASCII or only as unknown ones.
 func (m *Model) buildTables(list []merge) {
 	var follow [128]chunkcache.Row
 	for _, g := range list {
@@ -183,7 +183,7 @@ func (m *Model) buildTables(list []merge) {
 	}
 }
 
-// joins reports whether text may not be cut between two characters (spaces, not U+2581).
+// joins reports whether text must not be cut between two characters, with spaces for U+2581.
 func (m *Model) joins(x, y rune) bool {
 	if y == ' ' && m.cfg.SplitSpaces {
 		return false

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// userMatcher finds SentencePiece's user-defined symbols: leftmost first, of those that begin there
-// the longest.
+// userMatcher finds SentencePiece's user-defined symbols: the leftmost, and the longest that begins
+// there.
 type userMatcher struct {
 	any    bool
 	byHead [256][]userSymbol // longest first
@@ -44,7 +44,7 @@ func (m *Model) buildUser() error {
 	return nil
 }
 
-// cutAllowed reports that no symbol can cover a cut at offset n.
+// cutAllowed reports whether no symbol can span a cut at offset n.
 func (u *userMatcher) cutAllowed(text []byte, n int) bool {
 	if !u.any || n == 0 {
 		return true
@@ -70,7 +70,8 @@ func (u *userMatcher) match(text []byte) (userSymbol, bool) {
 	return userSymbol{}, false
 }
 
-// appendUser encodes text between user-defined symbols, which neither merge nor fuse with anything.
+// appendUser encodes text with user-defined symbols, which neither merge nor fuse with their
+// neighbours.
 func (e *Encoder) appendUser(dst []uint32, text []byte, first bool) []uint32 {
 	begin := 0
 	for i := 0; i < len(text); {

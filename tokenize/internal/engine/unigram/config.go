@@ -3,23 +3,23 @@ package unigram
 import "github.com/dsload/dsload/tokenize/internal/charsmap"
 import "errors"
 
-// ErrUnsupported reports that a Config is well formed but outside of what this engine computes
-// exactly; a slower general pipeline has to take it (AppendWord still serves as its model). Errors
-// that wrap it name the reason.
+// ErrUnsupported reports that a Config is well formed but that this engine does not compute it
+// exactly. The general pipeline does, with AppendWord as its model. Errors that wrap it name the
+// reason.
 var ErrUnsupported = errors.New("unigram: unsupported model")
 
-// Split tells how normalized text becomes words.
+// Split says how normalized text becomes words.
 type Split uint8
 
 const (
 	// SplitWords is WhitespaceSplit followed by Metaspace with prepend_scheme "always": each run of
 	// characters other than white space is a word.
 	SplitWords Split = iota
-	// SplitMetaspace is Metaspace alone: each space (or literal U+2581) begins a word; Prefix tells
-	// what the first word of a segment gets.
+	// SplitMetaspace is Metaspace alone: each space (or literal U+2581) begins a word; Prefix says
+	// whether the first word of a segment gets one.
 	SplitMetaspace
-	// SplitNone is SentencePiece's own: the whole text is one word, spaces written as U+2581, the
-	// search in float32.
+	// SplitNone is SentencePiece's own split: the whole text is one word, spaces become U+2581, and
+	// the search uses float32.
 	SplitNone
 )
 
@@ -35,14 +35,14 @@ type Config struct {
 	// UnkID is the id of the unknown piece, or -1.
 	UnkID int
 
-	// ByteFallback writes unknown text as the pieces <0x00>..<0xFF> where all of its bytes have
-	// one; ByteIDs maps a byte to its id, -1 where there is none.
+	// ByteFallback encodes unknown text as the pieces <0x00>..<0xFF> if all of its bytes have one.
+	// ByteIDs maps a byte to its id or -1.
 	ByteFallback bool
 	ByteIDs      [256]int32
 
 	// NoMatch[id] marks pieces that never match text (SentencePiece control, unknown, byte and
-	// unused pieces). tokenizer.json has no such thing: leave it nil there. UserDefined lists
-	// SentencePiece's user-defined symbols. Both only with SplitNone.
+	// unused pieces). UserDefined lists SentencePiece's user-defined symbols. Both only with
+	// SplitNone.
 	NoMatch     []bool
 	UserDefined []uint32
 
@@ -52,21 +52,21 @@ type Config struct {
 	Nmt      bool
 	Charsmap *charsmap.Map
 
-	// Split tells how normalized text becomes words.
+	// Split says how normalized text becomes words.
 	Split Split
 
-	// StripRight removes white space at the end of a segment after that; CollapseSpaces makes one
-	// space of a run of them (Replace of " {2,}" by " " or by U+2581, which is the same thing for
-	// SplitMetaspace). With SplitWords both are without effect and need not be set. With SplitNone
-	// CollapseSpaces is SentencePiece's remove_extra_whitespaces (which also strips both ends).
+	// StripRight then removes white space at the end of a segment, and CollapseSpaces turns runs of
+	// spaces into one (Replace of " {2,}" by " " or by U+2581, which is the same for
+	// SplitMetaspace). Neither has an effect with SplitWords. With SplitNone CollapseSpaces is
+	// SentencePiece's remove_extra_whitespaces (which also strips both ends).
 	StripRight     bool
 	CollapseSpaces bool
 
-	// Prefix: a segment for which Append is called with first set gets a U+2581 in front, unless
-	// (SplitMetaspace) it begins with one. Ignored by SplitWords, whose words all get one.
+	// Prefix puts a U+2581 before a segment for which Append is called with first set, unless
+	// (SplitMetaspace) it begins with one. SplitWords ignores it: all of its words get one.
 	Prefix bool
 
-	// PrefixFirst reports that Prefix stands for prepend_scheme "first": first is set only for the
-	// segment at the very beginning of a document.
+	// PrefixFirst means that Prefix stands for prepend_scheme "first": first is set only for the
+	// segment at the beginning of a document.
 	PrefixFirst bool
 }

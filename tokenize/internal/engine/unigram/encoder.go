@@ -22,7 +22,7 @@ type Encoder struct {
 	sums    []float64
 	paths   []path
 	nodes   []node // of short words and of SplitNone
-	nearTie bool   // some search since this was unset had to decide between paths of nearly equal score
+	nearTie bool   // a search since the last reset decided between paths of nearly equal score
 }
 
 const (
@@ -30,7 +30,7 @@ const (
 	scratchBytes = int(unsafe.Sizeof(Encoder{})) + keepScratch*(3+16)
 )
 
-// cacheBudget is what remains of an Encoder's bytes for the cache itself.
+// cacheBudget returns what remains of an Encoder's bytes for the cache itself.
 func cacheBudget(cacheBytes int) int {
 	if cacheBytes <= 0 {
 		cacheBytes = chunkcache.DefaultBytes
@@ -38,8 +38,8 @@ func cacheBudget(cacheBytes int) int {
 	return max(cacheBytes-chunkcache.WindowBytes-scratchBytes, chunkcache.MinBytes)
 }
 
-// NewEncoder returns an Encoder that holds at most cacheBytes (0: 8 MiB; at least 256 KiB are
-// used), filled with the vocabulary.
+// NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 256 KiB), its cache
+// filled with the vocabulary.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := m.newEncoder(cacheBudget(cacheBytes))
 	seeds := m.seeds()
@@ -49,7 +49,7 @@ func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	return e
 }
 
-// lead is what a chunk has before its word.
+// lead returns what precedes the word in a chunk.
 func (m *Model) lead() []byte {
 	if m.cfg.Split == SplitMetaspace && !m.cfg.CollapseSpaces {
 		return []byte{' '}
@@ -61,9 +61,9 @@ func (m *Model) newEncoder(cacheBytes int) *Encoder {
 	return &Encoder{m: m, cache: chunkcache.New(cacheBytes, uint32(len(m.cfg.Pieces)-1)), win: chunkcache.NewWindow()}
 }
 
-// Append appends the ids of a segment of raw text (UTF-8). first tells that a segment begins here,
-// as opposed to after a cut that SafeCut allowed; last that it ends here. With SplitNone segment is
-// a whole text, and both must be true.
+// Append appends the ids of a segment of raw text in UTF-8. A segment may come in pieces, cut where
+// SafeCut says; first and last say whether this piece begins and ends it. With SplitNone a segment
+// comes whole, and both must be true.
 func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint32 {
 	m := e.m
 	if m.cfg.Split == SplitNone {
@@ -102,8 +102,8 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 	return dst
 }
 
-// mayBeginMarked reports whether normalized text may begin with U+2581, so that no other is put
-// before it: normalization may make one of the first characters, or remove those before it.
+// mayBeginMarked reports whether normalized text may begin with U+2581, so that it gets no other:
+// normalization may turn the first characters into one, or remove those before it.
 func (m *Model) mayBeginMarked(text []byte) bool {
 	return !m.plain[text[0]] || len(text) > 1 && text[1] >= utf8.RuneSelf
 }
@@ -117,7 +117,7 @@ func (m *Model) firstGap(text []byte) int {
 	return len(text)
 }
 
-// appendWords encodes raw words by way of the cache.
+// appendWords encodes raw words through the cache.
 func (e *Encoder) appendWords(dst []uint32, text []byte) []uint32 {
 	w := e.win
 	w.Reset(0) // no separator: nothing joins the beginning of a segment
@@ -153,7 +153,7 @@ func (e *Encoder) Miss(dst []uint32, w *chunkcache.Window, s chunkcache.Span) ([
 		return e.appendPlain(dst, raw), true
 	}
 	before := w.Before(int(s.Start))
-	extends := m.beginsExtending(raw) // then it matters what comes before
+	extends := m.beginsExtending(raw) // then what precedes it matters
 	e.setNorm(raw, extends && before < utf8.RuneSelf && m.joins[before])
 	if m.cfg.Split == SplitWords {
 		dst = e.appendSplit(dst, e.norm)
@@ -164,7 +164,7 @@ func (e *Encoder) Miss(dst []uint32, w *chunkcache.Window, s chunkcache.Span) ([
 	return dst, !extends
 }
 
-// endsPlain reports whether a raw word is plain and ends in something else than white space.
+// endsPlain reports whether a raw word is plain and does not end in white space.
 func (m *Model) endsPlain(raw []byte) bool {
 	return m.isPlain(raw) && !ucd.IsRustSpace(rune(raw[len(raw)-1]))
 }
@@ -178,7 +178,7 @@ func (m *Model) isPlain(raw []byte) bool {
 	return true
 }
 
-// beginsExtending reports whether the first character that Nmt leaves joins the one before it.
+// beginsExtending reports whether the first character that Nmt keeps joins the one before it.
 func (m *Model) beginsExtending(raw []byte) bool {
 	for len(raw) > 0 {
 		r, n := utf8.DecodeRune(raw)
@@ -207,7 +207,7 @@ func (e *Encoder) setNorm(raw []byte, joined bool) {
 	}
 }
 
-// appendPlain encodes a raw word that normalization leaves alone.
+// appendPlain encodes a raw word that normalization does not change.
 func (e *Encoder) appendPlain(dst []uint32, raw []byte) []uint32 {
 	e.word = append(append(e.word[:0], metaspace...), raw...)
 	dst = e.AppendWord(dst, e.word)
@@ -230,8 +230,8 @@ func (e *Encoder) appendSplit(dst []uint32, norm []byte) []uint32 {
 	return dst
 }
 
-// wordLength is how much of text lies before its first white space. Beyond ASCII all of that begins
-// with one of four bytes.
+// wordLength returns the length of text before its first white space, in bytes. White space beyond
+// ASCII begins with one of four bytes.
 func wordLength(text []byte) int {
 	for i, b := range text {
 		switch {
@@ -250,8 +250,8 @@ func wordLength(text []byte) int {
 
 func notSpace(r rune) bool { return !ucd.IsRustSpace(r) }
 
-// appendMarked encodes text without spaces: with a U+2581 in front, if asked for and missing, and
-// cut before each one.
+// appendMarked encodes text without spaces, cut before each U+2581. With mark, it first puts a
+// U+2581 in front if there is none.
 func (e *Encoder) appendMarked(dst []uint32, text []byte, mark bool) []uint32 {
 	e.word = e.word[:0]
 	if mark && !bytes.HasPrefix(text, []byte(metaspace)) {
@@ -286,7 +286,7 @@ func (e *Encoder) appendSpaced(dst []uint32, raw []byte) []uint32 {
 }
 
 // appendCollapsed encodes the normalized word after a separator, with CollapseSpaces: runs of
-// spaces are one, those at the ends belong to the separators.
+// spaces count as one, and those at the ends belong to the separators.
 func (e *Encoder) appendCollapsed(dst []uint32, norm []byte) []uint32 {
 	norm = bytes.Trim(norm, " ")
 	if len(norm) == 0 {
@@ -309,13 +309,13 @@ func appendOneSpaced(dst, text []byte) []byte {
 	return dst
 }
 
-// appendFirst encodes the word that a segment begins with, for SplitMetaspace: no separator lies
-// before it, so its U+2581 depends on Prefix and on what the word is.
+// appendFirst encodes the first word of a segment, for SplitMetaspace: no separator precedes it, so
+// its U+2581 depends on Prefix and on the word.
 func (e *Encoder) appendFirst(dst []uint32, raw, norm []byte) []uint32 {
 	m := e.m
 	e.word = e.word[:0]
 	if m.cfg.CollapseSpaces {
-		norm = bytes.TrimRight(norm, " ") // spaces at the end: of the separator, or appendTail's
+		norm = bytes.TrimRight(norm, " ") // spaces at the end belong to the separator or to appendTail
 		if len(norm) == 0 {
 			return dst
 		}
@@ -323,7 +323,7 @@ func (e *Encoder) appendFirst(dst []uint32, raw, norm []byte) []uint32 {
 	if len(norm) == 0 {
 		return dst
 	}
-	removed := false // where Nmt removes what the document begins with, Hugging Face no longer takes it for the beginning
+	removed := false // if Nmt removes the document's first characters, Hugging Face no longer sees a beginning
 	if m.cfg.PrefixFirst && m.cfg.Nmt {
 		r, _ := utf8.DecodeRune(raw)
 		removed = charclass.Nmt(r) < 0
@@ -341,7 +341,7 @@ func (e *Encoder) appendFirst(dst []uint32, raw, norm []byte) []uint32 {
 	return dst
 }
 
-// appendTail appends the U+2581 that is left where normalized text ends in a space.
+// appendTail appends the U+2581 of a space at the end of normalized text.
 func (e *Encoder) appendTail(dst []uint32, segment []byte) []uint32 {
 	m := e.m
 	if len(segment) == 0 {
@@ -379,9 +379,9 @@ func (e *Encoder) appendTail(dst []uint32, segment []byte) []uint32 {
 	}
 }
 
-// cutTail drops what Strip removes at the end of a segment. Where the last word that remains ends
-// in white space after normalization, it comes back as tail, to be encoded without; body ends
-// before it.
+// cutTail drops what Strip removes at the end of a segment. If the last remaining word ends in
+// white space after normalization, it is returned as tail, to be encoded without that white space;
+// body ends before it.
 func (e *Encoder) cutTail(text []byte) (body, tail []byte) {
 	m := e.m
 	for {
@@ -410,7 +410,7 @@ func (e *Encoder) cutTail(text []byte) (body, tail []byte) {
 	}
 }
 
-// shrink drops scratch that an enormous word left behind.
+// shrink drops scratch that grew for an enormous word.
 func (e *Encoder) shrink() {
 	if cap(e.word) > 2*keepScratch {
 		e.nmt, e.norm, e.word = nil, nil, nil

@@ -9,17 +9,17 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 )
 
-// Cuts inside words, for SplitWords. Where no piece holds the characters x and y next to each
+// Cuts inside words, for SplitWords. If no piece contains the characters x and y next to each
 // other, and both are pieces themselves, every path passes between x and y, and the best path is
-// the best one up to there and the best one from there. In real numbers, that is: sums are rounded,
-// and what comes before decides how. Rounding can only matter where two paths are as good as equal.
-// So the search for a chunk inside a word notes whether that happened (Encoder.nearTie); if it did,
-// the word is done as a whole, and nothing is remembered. A chunk is remembered under its bytes,
-// and that of a word's beginning includes the white space before it, which tells the two kinds
-// apart and makes U+2581.
+// the best one up to there followed by the best one from there. That holds for real numbers; sums
+// are rounded, and how depends on what comes before. Rounding matters only if two paths are nearly
+// equal. So the search for a chunk inside a word notes whether that happened (Encoder.nearTie); if
+// it did, the word is encoded as a whole and nothing is cached. A chunk is cached under its bytes.
+// The chunk at a word's beginning includes the white space before it, which becomes U+2581 and
+// distinguishes the two kinds.
 //
-//	I6  Words of more than maxCutWord bytes are not cut inside, and scores are at most maxScore: so
-//	    sums of paths are off by less than nearScores.
+//	I6  Words of more than maxCutWord bytes are not cut inside, and scores are at most maxScore,
+//	    so the error of a path's sum is less than nearScores.
 const (
 	longBlock  = 2 << 10
 	maxCutWord = 2 * longBlock
@@ -27,7 +27,7 @@ const (
 	nearScores = 1e-5
 )
 
-// buildInside computes where words may be cut, if they may.
+// buildInside computes where words may be cut, if at all.
 func (m *Model) buildInside() {
 	if m.cfg.Split != SplitWords || m.unkScore < -maxScore || m.maxScore > maxScore {
 		return
@@ -77,7 +77,7 @@ func (m *Model) buildInside() {
 
 func (m *Model) isGap(b byte) bool { return b < utf8.RuneSelf && m.gap[b] }
 
-// appendInside encodes a segment by way of the cache, with words cut inside.
+// appendInside encodes a segment through the cache, with words cut inside.
 func (e *Encoder) appendInside(dst []uint32, text []byte) []uint32 {
 	w, m := e.win, e.m
 	w.Reset(0)
@@ -89,7 +89,7 @@ func (e *Encoder) appendInside(dst []uint32, text []byte) []uint32 {
 	case m.plain[text[0]]:
 		w.Free()[0] = ' '
 		w.Commit(1)
-	default: // what begins a segment has no white space before it that it could join
+	default: // the first word of a segment follows no white space that it could join
 		n := m.firstGap(text)
 		e.setNorm(text[:n], false)
 		dst = e.appendSplit(dst, e.norm)
@@ -126,9 +126,9 @@ func (e *Encoder) appendInside(dst []uint32, text []byte) []uint32 {
 
 const replacement = "\uFFFD"
 
-// spaceReplacement makes each run of U+FFFD before an ASCII character a space, in place, for models
-// to which it is white space: ill-formed text is full of them. Where other characters follow, or
-// none that is known, they stay: a mark would be part of their cluster.
+// spaceReplacement turns each run of U+FFFD before an ASCII character into a space, in place, for
+// models to which U+FFFD is white space: ill-formed text is full of it. Runs before other
+// characters, or at the end, stay: a mark would be part of their cluster.
 func spaceReplacement(text []byte) []byte {
 	at := bytes.Index(text, []byte(replacement))
 	if at < 0 {
@@ -155,8 +155,8 @@ func spaceReplacement(text []byte) []byte {
 	return kept
 }
 
-// cutAtOtherSpaces makes other white space a space, so that words have one chunk for all; but not
-// before characters beyond ASCII, which a space may carry and a line end may not.
+// cutAtOtherSpaces turns other white space into a space, so that a word's chunk is always the same,
+// but not before characters beyond ASCII: they may combine with a space but not with a line end.
 func (e *Encoder) cutAtOtherSpaces() {
 	w := e.win
 	text := w.Text()
@@ -169,8 +169,8 @@ func (e *Encoder) cutAtOtherSpaces() {
 	}
 }
 
-// joinLongWords takes the cuts out of very long words, but for those at white space that
-// cutAtOtherSpaces left. Each covers an aligned block.
+// joinLongWords removes the cuts from very long words, except at white space that cutAtOtherSpaces
+// left. A word is very long if it covers an aligned block.
 func (e *Encoder) joinLongWords() {
 	w := e.win
 	text := w.Text()
@@ -225,7 +225,7 @@ func (e *Encoder) missInside(dst []uint32, w *chunkcache.Window, s chunkcache.Sp
 	return dst, true
 }
 
-// appendBeginning encodes white space and the beginning of a word, or all of it.
+// appendBeginning encodes white space and the beginning of a word, or the whole word.
 func (e *Encoder) appendBeginning(dst []uint32, raw []byte) []uint32 {
 	if e.m.isPlain(raw[1:]) {
 		if len(raw) == 1 {
@@ -239,8 +239,8 @@ func (e *Encoder) appendBeginning(dst []uint32, raw []byte) []uint32 {
 	return dst
 }
 
-// appendRest encodes what is left of the word from s on, as part of the whole word, and has the
-// rest of its chunks skipped.
+// appendRest encodes the rest of the word from s on, as part of the whole word, and skips its other
+// chunks.
 func (e *Encoder) appendRest(dst []uint32, w *chunkcache.Window, s chunkcache.Span) []uint32 {
 	text := w.Text()
 	begin, end := int(s.Start), int(s.End)
@@ -259,5 +259,5 @@ func (e *Encoder) appendRest(dst []uint32, w *chunkcache.Window, s chunkcache.Sp
 	return dst
 }
 
-// near reports whether rounding may decide between two sums.
+// near reports whether two sums are so close that rounding may decide between them.
 func near(a, b float64) bool { return math.Abs(a-b) < nearScores }

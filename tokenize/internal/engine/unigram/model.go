@@ -16,7 +16,7 @@ import (
 
 const (
 	metaspace = "\u2581"
-	// unkPenalty is how much worse than the worst piece an unknown character is.
+	// unkPenalty is how much worse an unknown character scores than the worst piece.
 	unkPenalty = 10
 )
 
@@ -27,11 +27,10 @@ type Model struct {
 	unkScore float64
 	tables   chunkcache.Tables
 
-	// gap reports that an ASCII character separates words; joins[c] that, as a separator, it
-	// carries marks after it.
+	// gap[c] says that ASCII character c separates words; joins[c] says that marks after it belong
+	// to its cluster.
 	gap, joins [128]bool
-	// plain reports that an ASCII character goes through normalization as it is, whatever its
-	// neighbours, if they are ASCII too.
+	// plain[c] says that normalization does not change ASCII character c among ASCII neighbours.
 	plain [256]bool
 
 	seeds    func() []uint32 // see findSeeds
@@ -39,13 +38,13 @@ type Model struct {
 	maxScore float64
 	longest  int               // bytes of the longest piece or unknown character
 	inside   bool              // words are cut inside
-	spaced   bool              // and U+FFFD is white space
+	spaced   bool              // inside, and U+FFFD is white space
 	user     map[byte][][]byte // user-defined symbols by first byte, longest first
 	isUser   []bool
 }
 
 // New checks cfg and prepares the model. It keeps cfg's slices. Errors that wrap ErrUnsupported
-// name a feature that is beyond this engine; others name what is wrong with the file.
+// name a feature that this engine lacks; others say what is wrong with the file.
 func New(cfg Config) (*Model, error) {
 	n := len(cfg.Pieces)
 	switch {
@@ -138,8 +137,7 @@ func (m *Model) checkPieces() error {
 	return nil
 }
 
-// checkSeparators finds the separators and makes sure that no entry of the character map reaches
-// across one.
+// checkSeparators finds the separators and makes sure that no entry of the character map spans one.
 func (m *Model) checkSeparators() error {
 	cfg := &m.cfg
 	cm := cfg.Charsmap
@@ -198,7 +196,7 @@ var graphemePrepends = func() []rune {
 	return list
 }()
 
-// normalize appends text as the normalizers make it; joined as in charsmap.Map.AppendClusters.
+// normalize appends the normalized text; joined is as in charsmap.Map.AppendClusters.
 func (m *Model) normalize(dst, text []byte, joined bool) []byte {
 	switch {
 	case m.cfg.Nmt && m.cfg.Charsmap != nil:
@@ -240,8 +238,8 @@ func (m *Model) findSeeds() []uint32 {
 	return seeds
 }
 
-// seedChunk returns the chunk of raw text that a piece stands for, nil where that is not plain
-// ASCII or no chunk.
+// seedChunk returns the chunk of raw text that a piece stands for, nil if that is not plain ASCII
+// or not a chunk.
 func (m *Model) seedChunk(id uint32) []byte {
 	word, begins := bytes.CutPrefix(m.cfg.Pieces[id], []byte(metaspace))
 	if len(word) == 0 || !begins && !m.inside {
@@ -258,10 +256,10 @@ func (m *Model) seedChunk(id uint32) []byte {
 	return word
 }
 
-// ResidentBytes is the memory that the model holds, its vocabulary included.
+// ResidentBytes returns the memory that the model holds, its vocabulary included.
 func (m *Model) ResidentBytes() int64 { return m.resident }
 
-// EncoderBytes is the memory that an Encoder with that cache holds between calls.
+// EncoderBytes returns the memory that an Encoder with that cache holds between calls.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
 	return int64(chunkcache.Bytes(cacheBudget(cacheBytes)) + chunkcache.WindowBytes + scratchBytes)
 }
@@ -269,9 +267,9 @@ func (m *Model) EncoderBytes(cacheBytes int) int64 {
 // maxLookBack bounds how far back SafeCut looks.
 const maxLookBack = 64 << 10
 
-// SafeCut returns the largest n for which the ids of text and whatever follows it are those of
-// text[:n] and those of the rest: a place before white space. It returns 0 if there is none in the
-// last 64 KiB, and always for SplitNone.
+// SafeCut returns the largest n at which text can be cut: whatever follows, the ids of the whole
+// are those of text[:n] and those of the rest. It cuts before white space. It returns 0 if there is
+// no such n in the last 64 KiB, and always for SplitNone.
 func (m *Model) SafeCut(text []byte) int {
 	if m.cfg.Split == SplitNone {
 		return 0
@@ -284,8 +282,8 @@ func (m *Model) SafeCut(text []byte) int {
 	return 0
 }
 
-// stripStops reports that StripRight, if nothing but white space followed, would not reach into the
-// last word of text.
+// stripStops reports whether StripRight would leave the last word of text alone if only white space
+// followed.
 func (m *Model) stripStops(text []byte) bool {
 	if !m.cfg.StripRight || m.cfg.Split != SplitMetaspace {
 		return true

@@ -5,19 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// resetAt is the size of a sum from which on SentencePiece takes the sums that are still open
-// relative to the one at hand.
+// resetAt is the size of a sum from which SentencePiece rebases the open sums to the current one.
 const resetAt = 100000
 
-// userScore is the score of a user-defined symbol of that many bytes, whatever score the file gives
-// it.
-func userScore(bytes int) float32 { return float32(0.1 * float64(bytes-1)) }
+// userScore returns the score of a user-defined symbol n bytes long. The file's score is ignored.
+func userScore(n int) float32 { return float32(0.1 * float64(n-1)) }
 
 // appendSearch32 is the search of SentencePiece 0.2.3 (EncodeOptimized). Every sum is rounded to
-// float32 before it is compared or kept, and sums begin anew at resetAt. Where no piece reaches
-// over a position all paths meet there: what comes before is written and only the sum goes on, so
-// that the nodes need memory for a stretch of the text and not for all of it. That is done from
-// settleAfter bytes on.
+// float32 before it is compared or kept, and sums are rebased at resetAt. All paths meet at a
+// position that no piece spans: the ids before it are written and only the sum is kept, so that
+// nodes take memory for a stretch of the text and not for all of it. This happens once a stretch
+// has settleAfter bytes.
 func (e *Encoder) appendSearch32(dst []uint32, word []byte, settleAfter int) []uint32 {
 	m := e.m
 	unk, unkScore := m.unkID(), float32(m.unkScore)
@@ -76,9 +74,9 @@ func (e *Encoder) appendSearch32(dst []uint32, word []byte, settleAfter int) []u
 	return dst
 }
 
-// appendPath appends the ids of the best path through text. Unknown characters in a row become one
-// piece or bytes; afterUnk says that one came before text, and its result the same of the end of
-// text.
+// appendPath appends the ids of the best path through text. A run of unknown characters becomes one
+// piece or bytes. afterUnk says whether text follows an unknown character; the result says whether
+// it ends in one.
 func (m *Model) appendPath(dst []uint32, nodes []node, text []byte, afterUnk bool) ([]uint32, bool) {
 	begin, unk := len(dst), m.unkID()
 	fused := false

@@ -18,7 +18,7 @@ func (e *Encoder) appendSentence(dst []uint32, text []byte) []uint32 {
 	return dst
 }
 
-// step returns what the beginning of text is normalized to, and its length in text.
+// step normalizes the first characters of text; it returns the result and their length in text.
 func (m *Model) step(text []byte) ([]byte, int) {
 	for _, p := range m.user[text[0]] {
 		if bytes.HasPrefix(text, p) {
@@ -37,7 +37,7 @@ func (m *Model) step(text []byte) ([]byte, int) {
 	return text[:n], n
 }
 
-// appendNormalized is SentencePiece's Normalizer.
+// appendNormalized appends text as SentencePiece's Normalizer returns it.
 func (m *Model) appendNormalized(dst, text []byte) []byte {
 	extra := m.cfg.CollapseSpaces
 	if extra {

@@ -12,21 +12,20 @@ type path struct{ start, id uint32 }
 // node is a path and its sum.
 type node struct {
 	score float64
-	start uint32 // where its last piece begins, noStart where no path ends
+	start uint32 // where its last piece begins; noStart if no path ends here
 	id    uint32
 }
 
 const (
 	noStart = ^uint32(0)
-	// unkNode marks an unknown character where the model has no unknown piece; with one, its id is
-	// used.
+	// unkNode stands for the unknown piece's id in models without one.
 	unkNode = ^uint32(0)
-	// stretchBytes is how much of a word is searched before what is certain is written.
+	// stretchBytes is how many bytes of a word are searched before settled ids are written.
 	stretchBytes = 512
 )
 
-// AppendWord appends the ids of one normalized pre-token: the model alone, nothing added. Unknown
-// text in a model without an unknown piece gives no ids.
+// AppendWord appends the ids of one normalized pre-token: the model alone. Unknown text gives no
+// ids if the model has no unknown piece.
 func (e *Encoder) AppendWord(dst []uint32, word []byte) []uint32 {
 	if len(word) > stretchBytes {
 		return e.appendWord(dst, word, stretchBytes)
@@ -34,9 +33,8 @@ func (e *Encoder) AppendWord(dst []uint32, word []byte) []uint32 {
 	return e.appendShort(dst, word)
 }
 
-// appendWord searches a word by stretches. A path's sum is only of use as far as a piece reaches;
-// the paths themselves are kept up to where all of them meet, so that the search of a long word
-// mostly stays in a few KiB.
+// appendWord searches a word by stretches. It keeps sums only as far back as a piece reaches, and
+// paths back to where all of them meet, so that the search of a long word usually takes a few KiB.
 func (e *Encoder) appendWord(dst []uint32, word []byte, stretch int) []uint32 {
 	if len(word) == 0 {
 		return dst
@@ -49,8 +47,8 @@ func (e *Encoder) appendWord(dst []uint32, word []byte, stretch int) []uint32 {
 	clearSums(sums)
 	sums[0] = 0
 	at, reach := 0, 0
-	origin := 0 // paths[i] is for offset origin+i, and those before it are written,
-	open := 0   // but for unknown text from open up to origin
+	origin := 0 // paths[i] is for offset origin+i; those before it are written,
+	open := 0   // except unknown text from open up to origin
 	for {
 		end := min(len(word), at+width)
 		stop := at + stretch
@@ -81,14 +79,14 @@ func (e *Encoder) appendWord(dst []uint32, word []byte, stretch int) []uint32 {
 	return dst
 }
 
-// clearSums sets sums to what compares as no less and no more than any other: no path ends there.
+// clearSums sets sums to NaN, which compares false with all others: no path ends there.
 func clearSums(sums []float64) {
 	for i := range sums {
 		sums[i] = math.NaN()
 	}
 }
 
-// growPaths makes room for n paths; a word will not need more than most.
+// growPaths makes room for n paths, and for at most most.
 func (e *Encoder) growPaths(n, most int) {
 	if len(e.paths) < n {
 		longer := make([]path, max(n, min(most, 2*len(e.paths)), keepScratch/8))
@@ -97,9 +95,9 @@ func (e *Encoder) growPaths(n, most int) {
 	}
 }
 
-// search goes on with the paths that end before stop, and returns the offset of the next one and
-// the last offset that a path reaches, which is reach to begin with. Sums are those of text, paths
-// begin before it.
+// search extends the paths that end before stop. It returns the offset of the next path and the
+// last offset that a path reaches, at least reach. e.sums[0] and e.paths[before] are for the
+// beginning of text.
 func (e *Encoder) search(text []byte, stop, before, reach int) (start, reached int) {
 	m := e.m
 	sums, paths := e.sums[:len(text)+1], e.paths[before:before+len(text)+1]
@@ -149,8 +147,8 @@ func (e *Encoder) search(text []byte, stop, before, reach int) (start, reached i
 }
 
 // appendPath appends the ids of the best path from origin to the end of text. Neighbouring unknown
-// nodes become one: where the word goes on after text, those at its end wait for what follows, and
-// open is the offset from which on nothing is written.
+// nodes become one. Unless text is the last of its word, those at its end wait for what follows;
+// open is the offset from which nothing has been written.
 func (e *Encoder) appendPath(dst []uint32, text []byte, origin, open int, last bool) ([]uint32, int) {
 	paths, unk := e.paths, e.m.unkID()
 	end := uint32(len(text) - origin)
@@ -196,7 +194,7 @@ func (m *Model) unkID() uint32 {
 	return uint32(m.cfg.UnkID)
 }
 
-// appendUnknown appends, in reverse, what fused unknown text becomes: the piece that it happens to
+// appendUnknown appends, in reverse, the ids of fused unknown text: the piece that it happens to
 // be, its bytes, or the unknown piece.
 func (m *Model) appendUnknown(dst []uint32, text []byte) []uint32 {
 	if id, ok := m.trie.Find(text); ok {
@@ -222,8 +220,8 @@ func (m *Model) appendUnknown(dst []uint32, text []byte) []uint32 {
 	return dst
 }
 
-// appendShort is appendWord for words of one stretch, as most are: paths and sums lie together,
-// which is faster there.
+// appendShort is appendWord for words of one stretch, as most are. Paths and sums share an array,
+// which is faster.
 func (e *Encoder) appendShort(dst []uint32, word []byte) []uint32 {
 	if len(word) == 0 {
 		return dst
@@ -231,7 +229,7 @@ func (e *Encoder) appendShort(dst []uint32, word []byte) []uint32 {
 	e.searchShort(word)
 	nodes := e.nodes
 	unk := e.m.unkID()
-	// Backwards: ids come out in reverse, and neighbouring unknown nodes as one.
+	// Backwards: ids come out in reverse, and neighbouring unknown nodes become one.
 	begin := len(dst)
 	for end := uint32(len(word)); end > 0; {
 		nd := nodes[end]

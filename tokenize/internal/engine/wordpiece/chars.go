@@ -6,18 +6,18 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
-// What a character is to the scanner and the normalizer, in the top byte of its table entry; the
-// rest is a position in the text of replacements for kindMap and kindMapOrder.
+// The kinds of characters for the scanner and the normalizer, in the top byte of a table entry. For
+// kindMap and kindMapOrder the rest is the position and length of the replacement.
 const (
 	kindKeep     = iota << 24 // stays as it is, part of a word
 	kindMap                   // becomes a string, part of a word
 	kindDrop                  // is removed
 	kindSpace                 // separates words
-	kindAlone                 // is a word of its own, as it is
+	kindAlone                 // is a separate word
 	kindHangul                // decomposes by arithmetic
-	kindOrder                 // as kindKeep, but has a place in canonical order
+	kindOrder                 // as kindKeep, but canonical ordering may move it
 	kindWall                  // is removed, but nothing moves across it
-	kindMapOrder              // as kindMap, with characters that have a place in canonical order
+	kindMapOrder              // as kindMap, with characters that canonical ordering may move
 
 	kindBits   = 0xFF << 24
 	lengthBits = 6 // a replacement's position and length share the other 24 bits
@@ -38,8 +38,7 @@ func (t *charTable) replacement(entry uint32) []byte {
 	return t.text[at : at+entry&(1<<lengthBits-1)]
 }
 
-// newCharTable joins the tables of single characters for these settings. split adds what the
-// pre-tokenizer does.
+// newCharTable builds the table of characters for these settings. split includes the pre-tokenizer.
 func newCharTable(norm Normalizer, split bool) *charTable {
 	t := &charTable{norm: norm, pages: make([][256]uint32, 1)}
 	b := ucd.BertTables()
@@ -102,7 +101,7 @@ func (t *charTable) set(r rune, entry uint32) {
 	t.pages[*i][r&255] = entry
 }
 
-// fill gives all of a set one entry; whole pages are shared.
+// fill gives all characters of a set the same entry; whole pages are shared.
 func (t *charTable) fill(s ucd.Ranges, entry uint32) { t.fillWhere(s, entry, nil) }
 
 // runeSet is a set of characters, a bit for each; nil is empty.
@@ -112,7 +111,7 @@ func (s runeSet) has(r rune) bool { return s != nil && s[r>>6]>>(r&63)&1 != 0 }
 
 func (s runeSet) add(r rune) { s[r>>6] |= 1 << (r & 63) }
 
-// fillWhere does that for characters that are not in skip.
+// fillWhere is fill for characters that are not in skip.
 func (t *charTable) fillWhere(s ucd.Ranges, entry uint32, skip runeSet) {
 	whole := uint16(0)
 	for _, x := range s {
@@ -138,7 +137,7 @@ func (t *charTable) fillWhere(s ucd.Ranges, entry uint32, skip runeSet) {
 	}
 }
 
-// classify computes the entry of one character.
+// classify returns the entry of one character.
 func (t *charTable) classify(b *ucd.Bert, r rune, split bool, mapped map[string]uint32) uint32 {
 	n := &t.norm
 	if n.CleanText {
@@ -168,7 +167,7 @@ func (t *charTable) classify(b *ucd.Bert, r rune, split bool, mapped map[string]
 		return kindDrop
 	}
 	if s != string(r) {
-		if n.HandleChineseChars && b.Chinese.Has(r) { // compatibility characters decompose to others of their kind
+		if n.HandleChineseChars && b.Chinese.Has(r) { // compatibility characters decompose to Chinese characters
 			s = " " + s + " "
 		}
 		return t.mapping(b, s, mapped)
@@ -190,7 +189,7 @@ func (t *charTable) classify(b *ucd.Bert, r rune, split bool, mapped map[string]
 	return kindKeep
 }
 
-// mapping is the entry of a character that becomes s. Equal texts are kept once.
+// mapping returns the entry of a character that becomes s. Equal replacements are stored once.
 func (t *charTable) mapping(b *ucd.Bert, s string, mapped map[string]uint32) uint32 {
 	if e, ok := mapped[s]; ok {
 		return e

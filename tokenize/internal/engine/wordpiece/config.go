@@ -2,32 +2,33 @@ package wordpiece
 
 import "errors"
 
-// ErrUnsupported reports that a Config is well formed but outside of what this engine computes
+// ErrUnsupported reports that a Config is well formed but that this engine does not compute it
 // exactly.
 var ErrUnsupported = errors.New("wordpiece: unsupported model")
 
-// Config describes a model and the BertNormalizer in front of it. It may come from an untrusted
-// file; New checks all of it.
+// Config describes a model and the BertNormalizer before it. It may come from an untrusted file;
+// New checks all of it.
 type Config struct {
 	// Pieces holds the bytes of every vocabulary entry; the index is the id. A nil entry is an id
 	// that is not used.
 	Pieces [][]byte
 
-	// UnkID is the id that stands for a word which cannot be spelled.
+	// UnkID is the id of a word that cannot be spelled.
 	UnkID uint32
 
 	// Prefix marks pieces that continue a word ("##").
 	Prefix []byte
 
-	// MaxInputCharsPerWord: words of more characters are unknown (100).
+	// MaxInputCharsPerWord is the length of the longest word that is spelled, in characters,
+	// usually 100. Longer words are unknown.
 	MaxInputCharsPerWord int
 
-	// Normalizer is BertNormalizer's settings.
+	// Normalizer holds BertNormalizer's settings.
 	Normalizer Normalizer
 }
 
-// Normalizer is Hugging Face's BertNormalizer with strip_accents resolved (null means: as
-// lowercase).
+// Normalizer holds the settings of Hugging Face's BertNormalizer, with strip_accents resolved (null
+// means the value of lowercase).
 type Normalizer struct {
 	CleanText          bool
 	HandleChineseChars bool

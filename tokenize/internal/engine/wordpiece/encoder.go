@@ -24,7 +24,7 @@ const (
 	scratchBytes = int(unsafe.Sizeof(Encoder{})) + 2*keepScratch
 )
 
-// cacheBudget is what remains of an Encoder's bytes for the cache itself.
+// cacheBudget returns what remains of an Encoder's bytes for the cache itself.
 func cacheBudget(cacheBytes int) int {
 	if cacheBytes <= 0 {
 		cacheBytes = chunkcache.DefaultBytes
@@ -32,8 +32,8 @@ func cacheBudget(cacheBytes int) int {
 	return max(cacheBytes-chunkcache.WindowBytes-scratchBytes, chunkcache.MinBytes)
 }
 
-// NewEncoder returns an Encoder that holds at most cacheBytes (0: 8 MiB; at least 128 KiB are
-// used), filled with the vocabulary.
+// NewEncoder returns an Encoder of at most cacheBytes (0: 8 MiB; at least 128 KiB), its cache
+// filled with the vocabulary.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
 	e := m.newEncoder(cacheBudget(cacheBytes))
 	seeds := m.seeds()
@@ -47,8 +47,8 @@ func (m *Model) newEncoder(cacheBytes int) *Encoder {
 	return &Encoder{m: m, cache: chunkcache.New(cacheBytes, uint32(len(m.cfg.Pieces)-1)), win: chunkcache.NewWindow()}
 }
 
-// Append appends the ids of a segment of raw text (UTF-8). Neither beginnings nor ends of segments
-// matter to this model.
+// Append appends the ids of a segment of raw text in UTF-8. It ignores first and last: this model
+// treats the ends of a segment like any cut.
 func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint32 {
 	w, m := e.win, e.m
 	w.Reset(' ')
@@ -69,9 +69,9 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 	return e.cache.Emit(dst, w, w.Len(), e)
 }
 
-// fill copies text to the window until that is full, and returns the rest. What ill-formed and
-// binary text is full of is dealt with here, where the normalizer drops it: U+FFFD is left out, and
-// a NUL becomes a control character that chunks may hold.
+// fill copies text to the window until that is full, and returns the rest. Ill-formed and binary
+// text is full of U+FFFD and NUL, so fill handles them if the normalizer drops them: it leaves out
+// U+FFFD, and turns NUL into a control character that chunks may contain.
 func (e *Encoder) fill(text []byte) []byte {
 	w, m := e.win, e.m
 	for free := w.Free(); len(free) > 0 && len(text) > 0; {
@@ -101,7 +101,7 @@ func (e *Encoder) fill(text []byte) []byte {
 
 const replacement = "\uFFFD"
 
-// dropReplacement takes U+FFFD out of text, in place. What is left of one at either end stays.
+// dropReplacement removes U+FFFD from text, in place. Parts of one at either end stay.
 func dropReplacement(text []byte) []byte {
 	at := bytes.Index(text, []byte(replacement))
 	if at < 0 {
@@ -138,11 +138,11 @@ func copyLower(dst, src []byte) {
 	}
 }
 
-// patch cuts around characters beyond ASCII that stand alone, and makes gaps of spaces beyond ASCII.
+// patch cuts around single-character words beyond ASCII, and turns spaces beyond ASCII into gaps.
 func (e *Encoder) patch() {
 	w, m := e.win, e.m
 	text := w.Text()
-	skip := uint64(0) // bits of the next word that belong to a character seen
+	skip := uint64(0) // bits of the next word that belong to a character already seen
 	for i, non := range w.NonASCII[:w.Words()] {
 		non &^= skip
 		skip = 0
@@ -182,7 +182,7 @@ func (e *Encoder) appendChunk(dst []uint32, chunk []byte) []uint32 {
 	return dst
 }
 
-// appendNormalized is the pre-tokenizer and the model.
+// appendNormalized applies the pre-tokenizer and the model.
 func (e *Encoder) appendNormalized(dst []uint32, text []byte) []uint32 {
 	begin := 0
 	for i := 0; i < len(text); {

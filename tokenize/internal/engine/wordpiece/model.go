@@ -13,19 +13,19 @@ import (
 // Model is an immutable encoder model, safe for concurrent use.
 type Model struct {
 	cfg    Config
-	chars  *charTable // what raw characters are: normalizer and pre-tokenizer
-	split  *charTable // what normalized characters are to the pre-tokenizer
+	chars  *charTable // raw characters: normalizer and pre-tokenizer
+	split  *charTable // normalized characters: pre-tokenizer only
 	tables chunkcache.Tables
 
-	dropsNUL, dropsReplacement bool // the normalizer does; see fill
+	dropsNUL, dropsReplacement bool // the normalizer drops them; see fill
 
-	first, rest *bytetrie.Trie // pieces at the beginning of a word, and within (without the prefix)
+	first, rest *bytetrie.Trie // pieces at the beginning of a word, and inside it (without the prefix)
 
 	seeds    func() []uint32 // see findSeeds
 	resident int64
 }
 
-// New checks cfg and prepares the model. It keeps cfg's slices. Errors name what is wrong with the
+// New checks cfg and prepares the model. It keeps cfg's slices. Errors say what is wrong with the
 // file.
 func New(cfg Config) (*Model, error) {
 	n := len(cfg.Pieces)
@@ -35,7 +35,7 @@ func New(cfg Config) (*Model, error) {
 	case int(cfg.UnkID) >= n:
 		return nil, fmt.Errorf("wordpiece: unknown token %d of %d pieces", cfg.UnkID, n)
 	case cfg.MaxInputCharsPerWord < 0:
-		return nil, fmt.Errorf("wordpiece: words of at most %d characters", cfg.MaxInputCharsPerWord)
+		return nil, fmt.Errorf("wordpiece: invalid limit of %d characters per word", cfg.MaxInputCharsPerWord)
 	}
 	m := &Model{cfg: cfg, chars: cfg.Normalizer.table(true), split: Normalizer{}.table(true)}
 	var firsts, rests [][]byte
@@ -92,8 +92,8 @@ func (m *Model) findSeeds() []uint32 {
 	return seeds
 }
 
-// isChunk reports whether p is ASCII without NUL that the scanner does not cut, and that the
-// lower-casing copy leaves alone.
+// isChunk reports whether p is ASCII without NUL that the scanner does not cut and lowering does
+// not change.
 func (m *Model) isChunk(p []byte) bool {
 	for i, b := range p {
 		switch {
@@ -108,10 +108,10 @@ func (m *Model) isChunk(p []byte) bool {
 	return true
 }
 
-// ResidentBytes is the memory that the model holds, its vocabulary included.
+// ResidentBytes returns the memory that the model holds, its vocabulary included.
 func (m *Model) ResidentBytes() int64 { return m.resident }
 
-// EncoderBytes is the memory that an Encoder with that cache holds between calls.
+// EncoderBytes returns the memory that an Encoder with that cache holds between calls.
 func (m *Model) EncoderBytes(cacheBytes int) int64 {
 	return int64(chunkcache.Bytes(cacheBudget(cacheBytes)) + chunkcache.WindowBytes + scratchBytes)
 }
@@ -119,9 +119,9 @@ func (m *Model) EncoderBytes(cacheBytes int) int64 {
 // maxLookBack bounds how far back SafeCut looks.
 const maxLookBack = 64 << 10
 
-// SafeCut returns the largest n for which the ids of text and whatever follows it are those of
-// text[:n] and those of the rest: a place next to ASCII white space or punctuation. It returns 0 if
-// there is none in the last 64 KiB.
+// SafeCut returns the largest n at which text can be cut: whatever follows, the ids of the whole
+// are those of text[:n] and those of the rest. It cuts next to ASCII white space or punctuation. It
+// returns 0 if there is no such n in the last 64 KiB.
 func (m *Model) SafeCut(text []byte) int {
 	for i := len(text); i > 0 && i > len(text)-maxLookBack; i-- {
 		if b := text[i-1]; b < utf8.RuneSelf && m.tables.From[b] == 0 {

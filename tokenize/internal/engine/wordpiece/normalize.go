@@ -7,8 +7,8 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/ucd"
 )
 
-// charTables caches the tables of the sixteen settings, without and with what the pre-tokenizer
-// does: some hundred KiB each.
+// charTables caches the tables of the sixteen settings, with and without the pre-tokenizer: a few
+// hundred KiB each.
 var charTables [32]struct {
 	once  sync.Once
 	table *charTable
@@ -26,12 +26,12 @@ func (n Normalizer) table(split bool) *charTable {
 	return c.table
 }
 
-// Append appends text as the normalizer makes it.
+// Append appends the normalized text.
 func (n Normalizer) Append(dst, text []byte) []byte { return n.table(false).append(dst, text) }
 
-// append normalizes text; characters that stand alone get spaces around them. Marks that stay are
-// put into canonical order: each goes before those of a higher place, but not beyond the last
-// character that has none.
+// append appends the normalized text; characters that are words of their own get spaces around
+// them. Marks that stay are put into canonical order: each moves before those of a higher combining
+// class, but not past a character of class 0.
 func (t *charTable) append(dst, text []byte) []byte {
 	run := len(dst) // marks from here on may be reordered
 	for len(text) > 0 {
@@ -47,7 +47,7 @@ func (t *charTable) append(dst, text []byte) []byte {
 			dst = append(dst, t.replacement(entry)...)
 		case kindMapOrder:
 			for _, r := range string(t.replacement(entry)) {
-				dst, run = t.place(dst, run, r)
+				dst, run = t.appendOrdered(dst, run, r)
 			}
 			text = text[size:]
 			continue
@@ -63,7 +63,7 @@ func (t *charTable) append(dst, text []byte) []byte {
 		case kindHangul:
 			dst = appendHangul(dst, r)
 		case kindOrder:
-			dst, run = t.place(dst, run, r)
+			dst, run = t.appendOrdered(dst, run, r)
 			text = text[size:]
 			continue
 		case kindWall:
@@ -74,8 +74,8 @@ func (t *charTable) append(dst, text []byte) []byte {
 	return dst
 }
 
-// place appends a character in canonical order.
-func (t *charTable) place(dst []byte, run int, r rune) ([]byte, int) {
+// appendOrdered appends a character in canonical order.
+func (t *charTable) appendOrdered(dst []byte, run int, r rune) ([]byte, int) {
 	order := ucd.BertTables().Order
 	k := order[r]
 	if k == 0 {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// maxBits bounds whole numbers: about 4,300 digits, as many as Python prints.
+// maxBits bounds integers: about 4,300 digits, as many as Python prints.
 const maxBits = 14_000
 
-// small returns a whole number as an int64 where it fits.
+// small returns an integer as an int64 if it fits.
 func small(n *big.Int) any {
 	if n.IsInt64() {
 		return n.Int64()
@@ -41,7 +41,7 @@ func toFloat(v any) (float64, bool) {
 	return float64(n), ok
 }
 
-// arithmetic is a binary operator on two values.
+// arithmetic applies a binary operator to two values.
 func (e *execution) arithmetic(operator string, a, b any) any {
 	if v, ok := e.joined(operator, a, b); ok {
 		return v
@@ -91,7 +91,7 @@ func (e *execution) arithmetic(operator string, a, b any) any {
 	return m
 }
 
-// whole is arithmetic on whole numbers.
+// whole applies a binary operator to integers.
 func (e *execution) whole(operator string, x, y *big.Int) any {
 	z := new(big.Int)
 	switch operator {
@@ -111,7 +111,7 @@ func (e *execution) whole(operator string, x, y *big.Int) any {
 			e.fail("%w: a number of more than %d bits", ErrLimit, maxBits)
 		}
 		if x.BitLen() <= 1 && !y.IsInt64() {
-			y = new(big.Int).And(y, big.NewInt(1)) // powers of 0, 1 and -1 ask only for what is odd
+			y = new(big.Int).And(y, big.NewInt(1)) // powers of 0, 1 and -1 depend only on whether y is odd
 		}
 		z.Exp(x, y, nil)
 	default:
@@ -139,7 +139,7 @@ func (e *execution) whole(operator string, x, y *big.Int) any {
 	return small(z)
 }
 
-// joined is an operator on text, lists and tuples.
+// joined applies an operator to text, lists and tuples.
 func (e *execution) joined(operator string, a, b any) (any, bool) {
 	switch operator {
 	case "+":
@@ -245,7 +245,7 @@ func (e *execution) unary(n *unaryExpr, v any) any {
 	return small(z)
 }
 
-// contains is "item in container".
+// contains implements "item in container".
 func (e *execution) contains(container, item any) bool {
 	switch c := container.(type) {
 	case string, markup:

@@ -13,7 +13,7 @@ type (
 	ifNode struct {
 		line     int
 		tests    []node
-		bodies   [][]node // one more than tests where there is an else
+		bodies   [][]node // one more than tests if there is an else
 		hasFinal bool
 	}
 	forNode struct {

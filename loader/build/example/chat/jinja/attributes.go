@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// attribute is a.name: what Python has under that name, else the item of that key, else undefined.
+// attribute evaluates a.name: Python's attribute of that name, else the item with that key, else
+// undefined.
 func (e *execution) attribute(of any, name string) any {
 	if v, ok := e.member(of, name); ok {
 		return v
@@ -26,7 +27,7 @@ func (e *execution) attribute(of any, name string) any {
 	return missing(of, name)
 }
 
-// item is a[key].
+// item evaluates a[key].
 func (e *execution) item(of, key any) any {
 	switch of := of.(type) {
 	case *undefined:
@@ -65,7 +66,7 @@ func (e *execution) item(of, key any) any {
 	return missing(of, key)
 }
 
-// missing is what an attribute or item that does not exist gives.
+// missing returns the value of an attribute or item that does not exist.
 func missing(of, key any) any {
 	name, ok := text(key)
 	switch {
@@ -84,7 +85,7 @@ func missing(of, key any) any {
 	return &undefined{objectName(of) + " has no attribute '" + name + "'"}
 }
 
-// sameKind returns a part of a string as the kind of string that it is part of.
+// sameKind returns a part of a string with the string's type.
 func sameKind(of any, s string) any {
 	if _, ok := of.(markup); ok {
 		return markup(s)
@@ -92,7 +93,7 @@ func sameKind(of any, s string) any {
 	return s
 }
 
-// character returns the i-th character of a string; from its end where i is negative.
+// character returns the i-th character of a string, counted from the end if i is negative.
 func (e *execution) character(s string, i int64) (string, bool) {
 	e.step(int64(len(s)) / stepBytes)
 	if i < 0 {
@@ -111,7 +112,7 @@ func (e *execution) character(s string, i int64) (string, bool) {
 	return "", false
 }
 
-// characters cuts a string into its characters.
+// characters splits a string into its characters.
 func characters(s string) []string {
 	out := make([]string, 0, len(s))
 	for len(s) > 0 {
@@ -122,7 +123,7 @@ func characters(s string) []string {
 	return out
 }
 
-// slice is a[start:stop:step].
+// slice evaluates a[start:stop:step].
 func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 	bound := func(n node) (int64, bool) {
 		if n == nil {
@@ -234,7 +235,7 @@ func runeSlice(s string, from, to, length int64) string {
 	return s[start:]
 }
 
-// member is an attribute that values have in Python: methods, and the fields of a loop.
+// member returns an attribute that values have in Python: a method, or a field of a loop.
 func (e *execution) member(of any, name string) (any, bool) {
 	var f func(*execution, *arguments) any
 	switch v := of.(type) {
@@ -295,12 +296,12 @@ func forbidden(name string, names ...string) bool {
 	return strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
 }
 
-// unsafe is what the sandbox gives in place of what would change a value.
+// unsafe returns what the sandbox returns instead of a method that would change a value.
 func unsafe(of any, name string) *undefined {
 	return &undefined{"access to attribute '" + name + "' of '" + typeName(of) + "' object is unsafe."}
 }
 
-// field is an attribute of the variable loop.
+// field returns an attribute of the variable loop.
 func (l *loop) field(name string) (any, bool) {
 	n := int64(len(l.items))
 	i := int64(l.at)
@@ -353,7 +354,7 @@ func (l *loop) field(name string) (any, bool) {
 	return nil, false
 }
 
-// member is an attribute of what cycler() makes.
+// member returns an attribute of what cycler() makes.
 func (c *cycler) member(name string) (any, bool) {
 	switch name {
 	case "current":

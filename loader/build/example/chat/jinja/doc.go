@@ -1,18 +1,20 @@
-// Package jinja renders the Jinja templates that tokenizers carry for chats, as Python's jinja2
-// does under the settings of Hugging Face's transformers: trim_blocks, lstrip_blocks, loop
-// controls, the immutable sandbox, {% generation %} blocks, and a tojson that escapes no HTML.
+// Package jinja renders the chat templates of tokenizers, as Python's jinja2 does with the settings
+// of Hugging Face's transformers: trim_blocks, lstrip_blocks, loop controls, the immutable sandbox,
+// {% generation %} blocks, and a tojson that escapes no HTML.
 //
 // Parse makes a Template, which is immutable; Render executes it with a Dict of variables. The text
-// equals Python's to the byte: dictionaries keep their order, numbers print as Python prints them,
-// strings are indexed by character, and what is undefined fails where it fails there.
+// equals Python's to the byte: dictionaries keep their order, numbers print as in Python, strings
+// are indexed by character, and undefined values fail where they fail there.
 //
-// A template is code that came with a tokenizer, and is not trusted:
+// A template is code that comes with a tokenizer and is not trusted:
 //
 //	I1  An execution takes at most Limits.Steps steps; a step is a node, an element or some bytes.
-//	I2  It makes at most Limits.Bytes bytes of values and text; the check comes before the memory.
+//	I2  It makes at most Limits.Bytes bytes of values and text; they are counted before they are
+//	    allocated.
 //	I3  It writes at most Limits.Output bytes.
-//	I4  Expressions and blocks nest at most maxDepth deep; with calls, an execution at most maxCalls.
-//	I5  It reads nothing but its variables: no files, no clock, no attributes of Go values.
+//	I4  Expressions and blocks nest at most maxDepth deep; with calls, an execution nests at most
+//	    maxCalls deep.
+//	I5  It reads only its variables: no files, no clock, no attributes of Go values.
 //
 // Statements that load other templates (include, import, extends) are refused by Parse.
 package jinja

@@ -2,7 +2,7 @@ package jinja
 
 import "strings"
 
-// arguments are those of a call.
+// arguments holds the arguments of a call.
 type arguments struct {
 	positional []any
 	named      Dict
@@ -10,7 +10,8 @@ type arguments struct {
 
 func (a *arguments) set(name string, value any) { a.named.Set(name, value) }
 
-// get returns the argument at a place, or of a name; absent where it is not given.
+// get returns the i-th positional argument or the one with that name, or absent if neither is
+// given.
 func (a *arguments) get(i int, name string, absent any) any {
 	if i >= 0 && i < len(a.positional) {
 		return a.positional[i]
@@ -21,7 +22,7 @@ func (a *arguments) get(i int, name string, absent any) any {
 	return absent
 }
 
-// check fails where more or other arguments are given than a function takes.
+// check fails if a function does not take one of the arguments.
 func (e *execution) check(function string, a *arguments, names ...string) {
 	if len(a.positional) > len(names) {
 		e.fail("%s takes at most %d arguments, not %d", function, len(names), len(a.positional))
@@ -37,7 +38,7 @@ func (e *execution) check(function string, a *arguments, names ...string) {
 	}
 }
 
-// eval is the value of an expression.
+// eval returns the value of an expression.
 func (e *execution) eval(n node, s *scope) any {
 	e.enter()
 	defer e.leave()
@@ -128,7 +129,7 @@ func (e *execution) name(name string, s *scope) any {
 	return &undefined{"'" + name + "' is undefined"}
 }
 
-// concat is the ~ operator: it joins the text of values.
+// concat implements the ~ operator: it joins the text of values.
 func (e *execution) concat(parts []any) any {
 	n := int64(0)
 	texts := make([]string, len(parts))

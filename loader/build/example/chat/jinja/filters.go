@@ -37,7 +37,7 @@ func init() {
 	}
 }
 
-// captured applies the filters of a block, the first of them first, to its text.
+// captured applies the filters of a block to its text, in order.
 func (e *execution) captured(n *filterExpr, v any, s *scope) any {
 	if inner, ok := n.of.(*filterExpr); ok {
 		v = e.captured(inner, v, s)
@@ -239,7 +239,7 @@ func filterTruncate(e *execution, v any, a *arguments) any {
 
 func filterUrlencode(e *execution, v any, _ *arguments) any {
 	pairs, isPairs := v.(*Dict)
-	quote := func(v any, safe string) string { // of pairs a space is written as a plus
+	quote := func(v any, safe string) string { // in pairs, a space becomes a plus
 		s := e.str(v)
 		e.charge(3 * int64(len(s)))
 		var b strings.Builder

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// fieldFormat is how a number or a text is laid out, by % or by format().
+// fieldFormat says how % or format() lays out a number or a text.
 type fieldFormat struct {
 	left, plus, space, zero, alternate, center, numeric bool
 	comma                                               bool
 	fill                                                string
-	width, precision                                    int64 // precision is -1 where none is given
+	width, precision                                    int64 // precision is -1 if none is given
 	verb                                                byte
 }
 
-// printf is Python's format % values.
+// printf implements Python's format % values.
 func (e *execution) printf(format string, values any) string {
 	list, isTuple := values.(*Tuple)
 	var rest []any
@@ -26,7 +26,7 @@ func (e *execution) printf(format string, values any) string {
 	} else {
 		rest = []any{values}
 	}
-	mapped := is[*Dict](values) || is[*List](values) || is[*undefined](values) // more than is asked for is no mistake
+	mapped := is[*Dict](values) || is[*List](values) || is[*undefined](values) // unused values are not an error
 	take := func() any {
 		if len(rest) == 0 {
 			e.fail("not enough arguments for format string")
@@ -152,7 +152,7 @@ func (e *execution) printfValue(f *fieldFormat, v any) string {
 	return e.number(f, v)
 }
 
-// cut shortens a string to a number of characters, all of it where that is negative.
+// cut shortens a string to n characters; a negative n keeps all of it.
 func (e *execution) cut(s string, n int64) string {
 	if n < 0 || int64(len(s)) <= n {
 		return s
@@ -160,7 +160,7 @@ func (e *execution) cut(s string, n int64) string {
 	return runeSlice(s, 0, n, int64(utf8.RuneCountInString(s)))
 }
 
-// number writes a number without its padding, its sign first.
+// number formats a number without padding, its sign first.
 func (e *execution) number(f *fieldFormat, v any) string {
 	if u, ok := v.(*undefined); ok {
 		e.fail("%s", u.hint)
@@ -280,8 +280,8 @@ func (e *execution) layOut(s string, f *fieldFormat) string {
 	return e.pad(s, f.width, f.fill, -1)
 }
 
-// formatMethod is Python's str.format: {}, {0}, {name}, attributes and items of them, !r, !s, and
-// the specification of fields.
+// formatMethod implements Python's str.format: {}, {0}, {name}, attributes and items of them, !r,
+// !s, and format specifications.
 func formatMethod(e *execution, s string, a *arguments) any {
 	p := printer{e: e}
 	next := 0
@@ -352,7 +352,7 @@ func (e *execution) formatField(field string, a *arguments, next *int) any {
 	return v
 }
 
-// formatted lays a value out by the specification of a field of str.format.
+// formatted lays out a value by the format specification of str.format.
 func (e *execution) formatted(v any, conversion, spec string) string {
 	if conversion == "r" || conversion == "a" {
 		p := printer{e: e}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxRange is the longest range, as the sandbox has it.
+// maxRange is the length of the longest range, as in the sandbox.
 const maxRange = 100_000
 
-// globalFunctions are the functions that every template has.
+// globalFunctions returns the functions that every template has.
 func globalFunctions(e *execution) map[string]any {
 	g := map[string]any{}
 	for name, f := range map[string]func(*execution, *arguments) any{
@@ -64,7 +64,7 @@ func rangeFunction(e *execution, a *arguments) any {
 	return &List{out}
 }
 
-// pairs adds what dict() and namespace() are given to a dict.
+// pairs adds the arguments of dict() or namespace() to a dict.
 func (e *execution) pairs(d *Dict, function string, a *arguments) {
 	if len(a.positional) > 1 {
 		e.fail("%s expected at most 1 argument, got %d", function, len(a.positional))
@@ -204,7 +204,7 @@ func timeField(t time.Time, field byte) (string, bool) {
 	case '%':
 		return "%", true
 	case 'z', 'Z':
-		return "", true // the date has no zone
+		return "", true // the date has no time zone
 	}
 	return "", false
 }

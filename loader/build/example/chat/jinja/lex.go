@@ -44,7 +44,7 @@ func (t token) String() string {
 	return strconv.Quote(t.text)
 }
 
-// A SyntaxError is why a template cannot be parsed.
+// A SyntaxError says why a template cannot be parsed.
 type SyntaxError struct {
 	Line   int
 	Reason string
@@ -52,7 +52,8 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
-// lexer cuts a template into tokens, with the white space control of trim_blocks and lstrip_blocks.
+// lexer splits a template into tokens, with the white space control of trim_blocks and
+// lstrip_blocks.
 type lexer struct {
 	src    string
 	at     int
@@ -64,7 +65,7 @@ func (l *lexer) fail(format string, args ...any) {
 	panic(&SyntaxError{l.line, fmt.Sprintf(format, args...)})
 }
 
-// lex panics with a *SyntaxError.
+// lex returns the tokens of a template. It panics with a *SyntaxError.
 func lex(source string) []token {
 	source = strings.ReplaceAll(source, "\r\n", "\n")
 	source = strings.ReplaceAll(source, "\r", "\n")
@@ -129,7 +130,7 @@ func (l *lexer) data() {
 	}
 }
 
-// before is the text before a tag: without its white space after a "-", and without the blanks
+// before returns the text before a tag: without its white space after a "-", and without the blanks
 // that begin the line of a block.
 func (l *lexer) before(text string, sign byte, block bool) string {
 	if sign == '-' {
@@ -171,7 +172,7 @@ func (l *lexer) comment() {
 	l.closing(sign)
 }
 
-// raw reads {% raw %}…{% endraw %} where the block begins it.
+// raw reads {% raw %}…{% endraw %} if the block begins one.
 func (l *lexer) raw() bool {
 	rest := strings.TrimLeftFunc(l.src[l.at:], isSpace)
 	rest, ok := strings.CutPrefix(rest, "raw")
@@ -222,7 +223,7 @@ func (l *lexer) raw() bool {
 	}
 }
 
-// operators are those of expressions, the longer ones first.
+// operators lists the operators of expressions, longer ones first.
 var operators = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{",
 	"}", ">", "<", "=", ".", ":", "|", ",", ";"}
 
@@ -294,7 +295,7 @@ func (l *lexer) operator(rest string, open []byte) []byte {
 	return nil
 }
 
-// number reads a whole number or one with a fraction or an exponent.
+// number reads an integer, or a number with a fraction or an exponent.
 func (l *lexer) number(rest string) {
 	if len(rest) > 1 && rest[0] == '0' && strings.IndexByte("xXoObB", rest[1]) >= 0 {
 		n := 2
@@ -385,5 +386,5 @@ func (l *lexer) escape(out []byte, s string) ([]byte, int) {
 	return utf8.AppendRune(append(out, '\\'), r), size
 }
 
-// isSpace reports what Python's \s and str.isspace take for white space.
+// isSpace reports whether r is white space to Python's \s and str.isspace.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }

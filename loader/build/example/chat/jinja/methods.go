@@ -62,7 +62,7 @@ func (e *execution) required(function string, a *arguments, i int) any {
 	return a.positional[i]
 }
 
-// textArgument is an argument that must be a string.
+// textArgument returns the i-th argument, which must be a string.
 func (e *execution) textArgument(function string, a *arguments, i int) string {
 	v := e.required(function, a, i)
 	s, ok := text(v)
@@ -77,7 +77,7 @@ func (e *execution) textArgument(function string, a *arguments, i int) string {
 
 type stringMethod = func(*execution, string, *arguments) any
 
-// stringMethods are those of Python's str.
+// stringMethods holds the methods of Python's str.
 var stringMethods map[string]stringMethod
 
 func init() {

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// MaxTemplateBytes is the longest template.
+	// MaxTemplateBytes is the length of the longest template in bytes.
 	MaxTemplateBytes = 1 << 20
-	// maxDepth bounds how deep expressions, blocks and calls nest.
+	// maxDepth bounds the nesting of expressions, blocks and calls.
 	maxDepth = 200
-	// parsedFactor is what a byte of a template takes once it is parsed.
+	// parsedFactor is the memory of a parsed template per byte of its source.
 	parsedFactor = 64
 )
 
@@ -27,7 +27,7 @@ type Template struct {
 // Parse parses a template. An error is a *SyntaxError.
 func Parse(source string) (t *Template, err error) {
 	if len(source) > MaxTemplateBytes {
-		return nil, &SyntaxError{1, fmt.Sprintf("%d bytes are too long for a template, which may have %d",
+		return nil, &SyntaxError{1, fmt.Sprintf("%d bytes are too long for a template, whose limit is %d",
 			len(source), MaxTemplateBytes)}
 	}
 	defer func() {
@@ -46,20 +46,20 @@ func Parse(source string) (t *Template, err error) {
 	return t, nil
 }
 
-// HasGeneration reports whether the template marks what the assistant says by {% generation %}.
+// HasGeneration reports whether the template marks what the assistant says with {% generation %}.
 func (t *Template) HasGeneration() bool { return t.generation }
 
 // Uses reports whether the template reads a variable of that name.
 func (t *Template) Uses(name string) bool { return t.names[name] }
 
-// ResidentBytes is what the parsed template takes.
+// ResidentBytes returns the memory of the parsed template.
 func (t *Template) ResidentBytes() int64 { return int64(parsedFactor * t.size) }
 
 type parser struct {
 	tokens     []token
 	at         int
 	depth      int
-	loops      int // for statements around
+	loops      int // enclosing for statements
 	generation bool
 	used       map[string]bool // names that are read
 }
@@ -132,7 +132,7 @@ func (p *parser) expect(k tokenKind) {
 	}
 }
 
-// statements parses up to a tag of one of these names, which it leaves, or to the end.
+// statements parses up to a tag with one of these names, which it does not consume, or to the end.
 func (p *parser) statements(ends ...string) []node {
 	p.enter()
 	defer p.leave()
@@ -160,8 +160,8 @@ func (p *parser) statements(ends ...string) []node {
 	}
 }
 
-// block parses the body of a statement, whose own tag ends here, up to and including the name of
-// the tag that ends it.
+// block parses the end of a statement's tag and its body, up to and including the name of the
+// closing tag.
 func (p *parser) block(ends ...string) ([]node, string) {
 	p.skipOperator(":")
 	p.expect(tokenBlockEnd)
@@ -171,7 +171,7 @@ func (p *parser) block(ends ...string) ([]node, string) {
 
 var errNotLoaded = errors.New("loads another template, which a chat template cannot")
 
-// statement parses one after its {%, with the %} at its end.
+// statement parses a statement after its {%, including the closing %}.
 func (p *parser) statement() (list []node) {
 	t := p.next()
 	if t.kind != tokenName {
@@ -297,7 +297,7 @@ func (p *parser) withStatement() node {
 	return n
 }
 
-// target parses what a value is assigned to: names, or members of namespaces, perhaps several.
+// target parses the target of an assignment: one or several names or members of namespaces.
 func (p *parser) target(inNamespace bool, ends ...string) node {
 	var items []node
 	tuple := false
@@ -342,7 +342,7 @@ func (p *parser) macroStatement(t token) node {
 	return m
 }
 
-// macroBody parses the body of a macro and notes which of its special variables it uses.
+// macroBody parses the body of a macro and records which special variables it uses.
 func (p *parser) macroBody(m *macroNode, end string) {
 	outer, loops := p.used, p.loops
 	p.used, p.loops = map[string]bool{}, 0

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// tuple parses expressions with commas between them: one expression, or a tuple.
+// tuple parses expressions separated by commas: one expression, or a tuple.
 func (p *parser) tuple(conditional bool, ends ...string) node {
 	first := p.expression(conditional)
 	if !p.isOperator(",") {
@@ -21,7 +21,7 @@ func (p *parser) tuple(conditional bool, ends ...string) node {
 	return &tupleExpr{items}
 }
 
-// expression parses one, with "… if … else …" where conditional is set.
+// expression parses an expression, with "… if … else …" if conditional is set.
 func (p *parser) expression(conditional bool) node {
 	p.enter()
 	defer p.leave()
@@ -99,7 +99,7 @@ func (p *parser) comparison() node {
 	return c
 }
 
-// binary parses operands that operators of one rank join, from the left.
+// binary parses operands joined by left-associative operators of one precedence.
 func (p *parser) binary(operand func() node, operators ...string) node {
 	n := operand()
 	for {
@@ -302,7 +302,7 @@ func (p *parser) subscribed() node {
 	return &s
 }
 
-// filtersAndTests parses what follows an operand: |filter, is test, and calls of their results.
+// filtersAndTests parses what may follow an operand: |filter, is test, and calls of their results.
 func (p *parser) filtersAndTests(n node) node {
 	for {
 		switch {
@@ -326,7 +326,7 @@ func (p *parser) dottedName() string {
 	return name
 }
 
-// filter parses filters in a row. inline is set where the first has no "|" before it.
+// filter parses a sequence of filters. inline means that the first has no "|" before it.
 func (p *parser) filter(n node, inline bool) node {
 	for inline || p.isOperator("|") {
 		if !inline {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// test is "value is name(arguments)".
+// test evaluates "value is name(arguments)".
 func (e *execution) test(n *testExpr, v any, s *scope) any {
 	a := e.argumentsOf(&n.arguments, s)
 	e.line = n.line
@@ -56,7 +56,7 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 	return false
 }
 
-// predicates are the tests without arguments.
+// predicates holds the tests without arguments.
 var predicates = map[string]func(any) bool{
 	"defined":   func(v any) bool { return !is[*undefined](v) },
 	"undefined": is[*undefined],
@@ -88,7 +88,7 @@ func is[T any](v any) bool {
 	return ok
 }
 
-// same is Python's "is", as far as values here have an identity.
+// same implements Python's "is" for values that have an identity here.
 func same(a, b any) bool {
 	if typeName(a) != typeName(b) {
 		return false

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// str is Python's str() of a value, as {{ }} prints it.
+// str returns Python's str() of a value, as {{ }} prints it.
 func (e *execution) str(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -45,7 +45,7 @@ func (p *printer) repr(v any) {
 	case int64:
 		p.write(strconv.FormatInt(v, 10))
 	case *big.Int:
-		p.write(v.String()) // of at most maxBits
+		p.write(v.String()) // at most maxBits long
 	case float64:
 		p.write(floatText(v))
 	case string:
@@ -111,7 +111,8 @@ func (p *printer) dict(d *Dict) {
 	p.write("}")
 }
 
-// quote writes a string as Python's repr does: in single quotes, unless only they occur in it.
+// quote writes a string as Python's repr does: in single quotes, unless it contains them and no
+// double quotes.
 func (p *printer) quote(s string) {
 	quote := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
@@ -158,8 +159,8 @@ func hex(r rune, digits int) string {
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }
 
-// floatText is Python's repr of a float: the shortest digits that give it back, with an exponent
-// from 1e16 on and below 1e-4.
+// floatText returns Python's repr of a float: the shortest digits that read back as f, with an
+// exponent from 1e16 on and below 1e-4.
 func floatText(f float64) string {
 	switch {
 	case math.IsNaN(f):
@@ -184,7 +185,7 @@ func floatText(f float64) string {
 	return s
 }
 
-// jsonOptions are the arguments of tojson.
+// jsonOptions holds the arguments of tojson.
 type jsonOptions struct {
 	ascii, sorted bool
 	indent        string

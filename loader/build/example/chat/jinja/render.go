@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	// ErrLimit is the cause where an execution reaches one of its Limits.
+	// ErrLimit means that an execution reached one of its Limits.
 	ErrLimit = errors.New("limit of a template")
-	// ErrStopped is returned where Options.Done was closed during an execution.
+	// ErrStopped means that Options.Done was closed during an execution.
 	ErrStopped = errors.New("stopped")
 )
 
@@ -21,10 +21,10 @@ type Limits struct {
 	Output int64 // bytes of its text
 }
 
-// Options are what an execution needs besides its variables.
+// Options is what an execution needs besides its variables.
 type Options struct {
 	Limits Limits
-	// Now is what strftime_now prints. Where it is zero, that function is not defined.
+	// Now is the time for strftime_now. If it is zero, that function is not defined.
 	Now time.Time
 	// Done stops the execution when it is closed.
 	Done <-chan struct{}
@@ -33,14 +33,14 @@ type Options struct {
 // A Span is a part of a text: text[Start:End].
 type Span struct{ Start, End int }
 
-// A RaisedError is what the template itself said by raise_exception.
+// A RaisedError is an error that the template raised with raise_exception.
 type RaisedError struct{ Message string }
 
 func (e *RaisedError) Error() string { return e.Message }
 
-// A RunError is why an execution failed.
+// A RunError says why an execution failed.
 type RunError struct {
-	Line int // of the template; 0 where it is not known
+	Line int // of the template; 0 if it is not known
 	Err  error
 }
 
@@ -56,25 +56,26 @@ func (e *RunError) Unwrap() error { return e.Err }
 const (
 	// stepBytes is how much text is searched or compared in the time of a step.
 	stepBytes = 1 << 10
-	// valueBytes is what a value in a list takes, and entryBytes one in a dict.
+	// valueBytes is the memory of a value in a list, entryBytes that of one in a dict.
 	valueBytes = 32
 	entryBytes = 96
 	scopeBytes = 96
 	// maxCalls bounds the nesting of nodes and calls while a template runs, and so the stack.
 	maxCalls = 1000
-	// doneEvery is how many steps go by between two looks at Options.Done.
+	// doneEvery is the number of steps between checks of Options.Done.
 	doneEvery = 1 << 12
 )
 
-// markStart and markEnd surround what a generation block wrote into a string that is a value: from
-// a macro, or a set block. No valid text holds these bytes.
+// markStart and markEnd surround what a generation block wrote into a value, as in a macro or a set
+// block. No valid text contains these bytes.
 const (
 	markStart = "\xfe"
 	markEnd   = "\xff"
 )
 
-// Render executes the template. It appends the text to dst, and the spans of its generation blocks,
-// in bytes from the end of dst. An error is a *RunError, or ErrStopped; dst is then unchanged.
+// Render executes the template. It appends the text to dst and returns the spans of its generation
+// blocks, in bytes from the old end of dst. An error is a *RunError, or ErrStopped; dst is then
+// unchanged.
 func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, spans []Span, used Limits, err error) {
 	e := &execution{left: o.Limits, limits: o.Limits, now: o.Now, done: o.Done, until: doneEvery}
 	e.out = &output{data: dst, from: len(dst), top: true}
@@ -109,10 +110,10 @@ type output struct {
 	from  int
 	top   bool
 	marks bool   // data holds markStart and markEnd
-	spans []Span // of the top, where no mark is
+	spans []Span // of generation blocks that wrote here directly
 }
 
-// finish takes the marks out.
+// finish removes the marks.
 func (o *output) finish() ([]byte, []Span) {
 	if !o.marks {
 		return o.data, o.spans
@@ -123,7 +124,7 @@ func (o *output) finish() ([]byte, []Span) {
 	removed := 0
 	moved := make([]Span, len(direct))
 	copy(moved, direct)
-	next := 0 // direct spans whose borders were moved; they do not nest
+	next := 0 // direct spans whose borders have been moved; they do not nest
 	for i := o.from; i <= len(o.data); i++ {
 		at := i - o.from
 		for next < 2*len(direct) {
@@ -161,7 +162,7 @@ func (o *output) finish() ([]byte, []Span) {
 // execution is one run of a template. A failure is a panic with a *RunError, which Render recovers.
 type execution struct {
 	left, limits Limits
-	until        int64 // steps to the next look at done
+	until        int64 // steps to the next check of done
 	depth        int
 	line         int
 	out          *output
@@ -189,7 +190,7 @@ func (e *execution) step(n int64) {
 	}
 }
 
-// charge takes n bytes for a value that is about to be made.
+// charge counts n bytes for a value that is about to be made.
 func (e *execution) charge(n int64) {
 	if n > e.left.Bytes {
 		e.fail("%w: it makes more than %d bytes of values for this record", ErrLimit, e.limits.Bytes)
@@ -221,7 +222,7 @@ func (e *execution) write(s string) {
 	o.marks = o.marks || strings.Contains(s, markStart) || strings.Contains(s, markEnd)
 }
 
-// capture runs something and returns what it wrote.
+// capture calls run and returns what it wrote.
 func (e *execution) capture(run func()) string {
 	outer := e.out
 	e.out = &output{}
@@ -232,7 +233,7 @@ func (e *execution) capture(run func()) string {
 	return s
 }
 
-// scope is the names of a block.
+// scope holds the names of a block.
 type scope struct {
 	names  []string
 	values []any

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// getter returns what finds an attribute by a path like "a.b.0" in an element.
+// getter returns a function that gets an attribute by a path such as "a.b.0" from an element.
 func (e *execution) getter(attribute any, absent any) func(any) any {
 	var parts []any
 	if s, ok := text(attribute); ok {
@@ -32,7 +32,8 @@ func (e *execution) getter(attribute any, absent any) func(any) any {
 	}
 }
 
-// sortKey returns the key of an element: an attribute of it, in lower case unless case counts.
+// sortKey returns a function for the key of an element: an attribute of it, in lower case unless
+// caseSensitive.
 func (e *execution) sortKey(attribute any, caseSensitive bool) func(any) any {
 	get := e.getter(attribute, nil)
 	return func(v any) any {
@@ -45,7 +46,7 @@ func (e *execution) sortKey(attribute any, caseSensitive bool) func(any) any {
 	}
 }
 
-// sorted returns the items in the order of their keys, stable.
+// sorted returns the items in the order of their keys. The sort is stable.
 func (e *execution) sorted(items []any, key func(any) any, reverse bool) []any {
 	type keyed struct{ key, item any }
 	e.charge(3 * int64(len(items)) * valueBytes)
@@ -285,7 +286,7 @@ func filterMap(e *execution, v any, a *arguments) any {
 	return &iterator{out, "sync_do_map"}
 }
 
-// selecting makes the filters that keep, or leave out, the elements that pass a test.
+// selecting returns a filter that keeps or drops the elements that pass a test.
 func selecting(keep, byAttribute bool) filter {
 	return func(e *execution, v any, a *arguments) any {
 		if !isTrue(v) { // None too

@@ -1,6 +1,6 @@
 package jinja
 
-// control is how a list of statements ended.
+// control says how a list of statements ended.
 type control int
 
 const (
@@ -82,7 +82,8 @@ func (e *execution) statement(n node, s *scope) control {
 	return ended
 }
 
-// generation notes where the block's text lies: in the result as a span, in a value between marks.
+// generation records where the block's text lies: in the result as a span, in a value between
+// marks.
 func (e *execution) generation(n *generationNode, s *scope) control {
 	o := e.out
 	if !o.top {
@@ -98,7 +99,7 @@ func (e *execution) generation(n *generationNode, s *scope) control {
 	return c
 }
 
-// assign gives a value to a name, a member of a namespace, or several of them.
+// assign assigns a value to a name, to a member of a namespace, or to several of them.
 func (e *execution) assign(target node, value any, s *scope) {
 	switch t := target.(type) {
 	case *nameExpr:
@@ -168,7 +169,7 @@ func (e *execution) loop(n *forNode, over any, s *scope, depth int) {
 	}
 }
 
-// macro makes the function that a macro, or the body of a call block, is.
+// macro returns the function for a macro or for the body of a call block.
 func (e *execution) macro(n *macroNode, defined *scope) *function {
 	e.charge(scopeBytes)
 	return &function{n.name, func(e *execution, a *arguments) any {
@@ -178,7 +179,7 @@ func (e *execution) macro(n *macroNode, defined *scope) *function {
 	}}
 }
 
-// bind gives the arguments of a call to the parameters of a macro.
+// bind assigns the arguments of a call to the parameters of a macro.
 func (e *execution) bind(n *macroNode, a *arguments, s *scope) {
 	first := len(n.params) - len(n.defaults)
 	rest := &Dict{}

@@ -13,7 +13,7 @@ func stripping(name string, left, right bool) stringMethod {
 	}
 }
 
-// strip removes characters, white space where chars is None, from the ends of a string.
+// strip removes characters from the ends of a string, white space if chars is None.
 func strip(e *execution, s string, chars any, left, right bool) string {
 	match := isSpace
 	if chars != nil {
@@ -32,7 +32,7 @@ func strip(e *execution, s string, chars any, left, right bool) string {
 	return s
 }
 
-// listOf makes a list of strings.
+// listOf returns a list of strings.
 func (e *execution) listOf(parts []string) *List {
 	e.charge(int64(len(parts)) * valueBytes)
 	items := make([]any, len(parts))
@@ -162,8 +162,8 @@ func partition(name string, index func(s, sep string) int) stringMethod {
 	}
 }
 
-// window is the part of a string that start and end arguments choose, and where it begins, in
-// characters and bytes.
+// window returns the part of a string that the start and end arguments select, and its beginning in
+// characters.
 func window(e *execution, s string, a *arguments, first int) (part string, from int64) {
 	length := int64(utf8.RuneCountInString(s))
 	bound := func(i int) (int64, bool) {
@@ -248,7 +248,7 @@ func replacing(e *execution, s string, a *arguments) any {
 	return e.replace(s, from, to, n)
 }
 
-// replace charges the result before it exists.
+// replace replaces up to n occurrences. It charges the result before it makes it.
 func (e *execution) replace(s, from, to string, n int64) string {
 	found := int64(strings.Count(s, from))
 	if n >= 0 {
@@ -283,7 +283,8 @@ func joining(e *execution, s string, a *arguments) any {
 	return strings.Join(parts, s)
 }
 
-// changing makes a method of a function whose result takes at most three times its argument.
+// changing returns a method for a function whose result is at most three times as long as its
+// argument.
 func changing(f func(string) string) stringMethod {
 	return func(e *execution, s string, _ *arguments) any {
 		e.charge(3 * int64(len(s)))
@@ -291,7 +292,7 @@ func changing(f func(string) string) stringMethod {
 	}
 }
 
-// expansions are the letters whose other case is several letters.
+// expansions maps the letters whose upper case is several letters.
 var expansions = strings.NewReplacer("ß", "SS", "ŉ", "ʼN", "ǰ", "J̌", "ΐ", "Ϊ́", "ΰ", "Ϋ́", "և", "ԵՒ", "ẖ", "H̱",
 	"ẗ", "T̈", "ẘ", "W̊", "ẙ", "Y̊", "ẚ", "Aʾ", "ﬀ", "FF", "ﬁ", "FI", "ﬂ", "FL", "ﬃ", "FFI", "ﬄ", "FFL", "ﬅ", "ST",
 	"ﬆ", "ST", "ﬓ", "ՄՆ", "ﬔ", "ՄԵ", "ﬕ", "ՄԻ", "ﬖ", "ՎՆ", "ﬗ", "ՄԽ")
@@ -321,7 +322,8 @@ func casefold(s string) string {
 	return strings.ToLower(strings.ReplaceAll(expansions.Replace(s), "ς", "σ"))
 }
 
-// title is Python's str.title: the first letter of each run of letters in upper case.
+// title implements Python's str.title: it puts the first letter of each run of letters in upper
+// case.
 func title(s string) string {
 	var b strings.Builder
 	inside := false
@@ -378,7 +380,7 @@ func cased(wanted, other func(rune) bool) stringMethod {
 	}
 }
 
-// pad fills a string to a width; side is 1 for what stands left, -1 right, 0 in the middle.
+// pad pads a string to a width. side is 1 to align it left, -1 right, 0 to center it.
 func (e *execution) pad(s string, width int64, fill string, side int) string {
 	missing := width - int64(utf8.RuneCountInString(s))
 	if missing <= 0 {
@@ -393,7 +395,7 @@ func (e *execution) pad(s string, width int64, fill string, side int) string {
 	case -1:
 		left = missing
 	case 0:
-		left = missing/2 + missing&width&1 // as CPython
+		left = missing/2 + missing&width&1 // as in CPython
 	}
 	return strings.Repeat(fill, int(left)) + s + strings.Repeat(fill, int(missing-left))
 }

@@ -6,8 +6,8 @@ import (
 	"math/big"
 )
 
-// The values of a template are these Go values: nil for None, bool, int64, *big.Int for whole
-// numbers beyond it, float64, string, *List, *Tuple, *Dict, and the types below.
+// The values of a template are these Go values: nil for None, bool, int64, *big.Int for larger
+// integers, float64, string, *List, *Tuple, *Dict, and the types below.
 type (
 	// A List is a Python list.
 	List struct{ Items []any }
@@ -59,7 +59,7 @@ const (
 	viewItems
 )
 
-// A Dict is a Python dict: it keeps the order in which keys were set. The zero value is empty.
+// A Dict is a Python dict: it keeps its keys in insertion order. The zero value is empty.
 type Dict struct {
 	entries []entry
 	index   map[any]int // of the keys, once there are more than smallDict
@@ -78,7 +78,7 @@ func (d *Dict) Set(key string, value any) { d.put(key, key, value) }
 // Get returns the value of a key that is a string.
 func (d *Dict) Get(key string) (any, bool) { return d.find(key) }
 
-// Keys returns the keys in order. Those that are no strings are left out.
+// Keys returns the keys that are strings, in order.
 func (d *Dict) Keys() []string {
 	var keys []string
 	for i := range d.entries {
@@ -161,7 +161,7 @@ func (d *Dict) put(key, hash, value any) {
 
 type tupleHash string
 
-// hashOf returns what a value is found by as a key. ok is false where Python cannot hash it.
+// hashOf returns the map key for a value. ok is false if Python cannot hash it.
 func hashOf(v any) (hash any, ok bool) {
 	switch v := v.(type) {
 	case nil, string, int64:
@@ -200,7 +200,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// typeName is Python's name of a value's type.
+// typeName returns Python's name of a value's type.
 func typeName(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -235,7 +235,7 @@ func typeName(v any) string {
 	return "function"
 }
 
-// objectName is how jinja2 names a value in the error of a missing attribute.
+// objectName returns jinja2's name for a value in the error for a missing attribute.
 func objectName(v any) string {
 	if v == nil {
 		return "None"
@@ -271,7 +271,7 @@ func isTrue(v any) bool {
 	return true
 }
 
-// text returns the string that a value is.
+// text returns v as a string, if it is one.
 func text(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -282,7 +282,7 @@ func text(v any) (string, bool) {
 	return "", false
 }
 
-// equal is Python's ==.
+// equal implements Python's ==.
 func (e *execution) equal(a, b any) bool {
 	e.step(1)
 	if s, ok := text(a); ok {
@@ -337,7 +337,7 @@ func (e *execution) equalItems(a, b []any) bool {
 	return true
 }
 
-// compareNumbers compares two numbers. ok is false where one is none, or is not a number.
+// compareNumbers compares two numbers. ok is false if a value is not a number or is NaN.
 func compareNumbers(a, b any) (order int, ok bool) {
 	if x, ok := a.(float64); ok && math.IsNaN(x) {
 		return 0, false
@@ -386,13 +386,13 @@ func toBigFloat(v any) *big.Float {
 	return nil
 }
 
-// compare is the order of two values for <, > and sorting.
+// compare returns the order of two values for <, > and sorting.
 func (e *execution) compare(a, b any, operator string) int {
 	e.step(1)
 	if s, ok := text(a); ok {
 		if t, ok := text(b); ok {
 			e.step(int64(min(len(s), len(t))) / stepBytes)
-			switch { // UTF-8 sorts as its code points do
+			switch { // UTF-8 sorts in the order of code points
 			case s < t:
 				return -1
 			case s > t:

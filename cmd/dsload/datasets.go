@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/loader/remote"
+	"github.com/dsload/dsload/loader/serve"
+	"github.com/dsload/dsload/loader/serve/bucket"
+	"github.com/dsload/dsload/shard"
+	"github.com/spf13/cobra"
+)
+
+// commandCacheBytes is the disk that a command takes which reads a dataset in a bucket and ends.
+const commandCacheBytes = 256 << 20
+
+// places is the file system of the datasets that arguments name: folders of this machine, and of
+// buckets.
+type places struct {
+	shard.FS
+	buckets *bucket.FS // nil where no argument is an address
+}
+
+// openPlaces opens what the arguments of a command name, each DATASET or NAME=DATASET.
+func openPlaces(command string, args []string, o bucket.Options, notes io.Writer) (*places, error) {
+	if !slices.ContainsFunc(args, inBucket) {
+		return &places{FS: shard.OS()}, nil
+	}
+	for _, arg := range args {
+		if dir := serve.DatasetDir(arg); bucket.Is(dir) {
+			if err := remote.CheckFolder(dir); err != nil {
+				return nil, usagef("%s %s: %w", command, arg, err)
+			}
+		}
+	}
+	o.Notice = func(text string) { fmt.Fprintln(notes, "note: "+oneLine(text)) }
+	fsys, err := bucket.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", command, strings.Join(args, " "), err)
+	}
+	return &places{fsys, fsys}, nil
+}
+
+// close closes the file system and removes its cache. It may be called twice.
+func (p *places) close() error {
+	if p.buckets == nil {
+		return nil
+	}
+	return p.buckets.Close()
+}
+
+// bytes is what the file system holds in memory.
+func (p *places) bytes() int64 {
+	if p.buckets == nil {
+		return 0
+	}
+	return p.buckets.MemoryBytes()
+}
+
+// onDatasets makes the function that runs a command on the datasets that its arguments name. The
+// command's context ends when their bucket is gone, too.
+func onDatasets(o bucket.Options, run func(cmd *cobra.Command, args []string, at *places) error) func(*cobra.Command,
+	[]string) error {
+	return func(cmd *cobra.Command, args []string) (err error) {
+		ctx, end := context.WithCancelCause(cmd.Context())
+		defer end(nil)
+		o.Lost, o.CacheBytes = end, commandCacheBytes
+		at, err := openPlaces(cmd.Name(), args, o, cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, at.close()) }()
+		defer context.AfterFunc(ctx, func() { _ = at.close() })() // a request may wait for minutes
+		cmd.SetContext(ctx)
+		err = run(cmd, args, at)
+		if cause := context.Cause(ctx); err != nil && isUnreachable(cause) && !isUnreachable(err) {
+			err = fmt.Errorf("%s %s: %w", cmd.Name(), strings.Join(args, " "), cause)
+		}
+		if errors.Is(err, shard.ErrNotFound) && at.buckets != nil {
+			err = fmt.Errorf("%w; check the address; 'dsload build SOURCE --out ADDRESS' writes a dataset there", err)
+		}
+		return err
+	}
+}
+
+// inBucket reports whether an argument DATASET or NAME=DATASET is an address in a bucket.
+func inBucket(arg string) bool { return bucket.Is(serve.DatasetDir(arg)) }
+
+// folders extends a check of arguments: each must be a folder of this machine or of a bucket, or
+// NAME=FOLDER.
+func folders(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		for _, arg := range args {
+			scheme, _, isURL := strings.Cut(arg, "://")
+			scheme = scheme[strings.LastIndexByte(scheme, '=')+1:]
+			if isURL && !strings.ContainsAny(scheme, `/\`) && !bucket.Is(scheme+"://") {
+				return usagef("%s %s: addresses of kind %s:// cannot be read; copy the dataset to a folder of this machine or to an s3:// or gs:// bucket",
+					cmd.CommandPath(), arg, scheme)
+			}
+		}
+		return check(cmd, args)
+	}
+}

@@ -1,0 +1,126 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+)
+
+// With Options.SkipDamaged, what cannot be read of a damaged input is one bad record, and reading goes
+// on after it: at the next page of a column, record batch, or member of a zip archive, else at the next
+// input. A stream that is compressed as a whole, and a tar archive, are lost from the damaged place on.
+//
+// How much is read before the damage depends on the content alone: a decompressor gives whole blocks,
+// or stops at the same byte however it is asked.
+
+// What a DamageError may say is lost from its place on.
+const (
+	WholeFile   = "the file"
+	WholeMember = "the member" // of an archive
+)
+
+// A DamageError is the cause of a bad record that stands for a part of an input that cannot be read.
+type DamageError struct {
+	Part string // what is lost from here on: WholeFile, WholeMember, or "" for rows that are known
+	Kept int64  // rows of the file or member before it
+	Rows int64  // that are lost, where Part is ""
+	Err  error
+}
+
+func (e *DamageError) Error() string {
+	switch {
+	case e.Part == "" && e.Rows == 1:
+		return fmt.Sprintf("%v; 1 row is lost", e.Err)
+	case e.Part == "":
+		return fmt.Sprintf("%v; %d rows are lost", e.Err, e.Rows)
+	case e.Part == WholeMember:
+		return fmt.Sprintf("%v; the rest of the member is lost", e.Err)
+	case e.Kept == 0:
+		return fmt.Sprintf("%v; no row of %s could be read before", e.Err, e.Part)
+	case e.Kept == 1:
+		return fmt.Sprintf("%v; 1 row of %s was read before, the rest of it is lost", e.Err, e.Part)
+	}
+	return fmt.Sprintf("%v; %d rows of %s were read before, the rest of it is lost", e.Err, e.Kept, e.Part)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// IsDamage reports whether an error is that an input is damaged: SkipDamaged leaves out what cannot be
+// read of it.
+func IsDamage(err error) bool {
+	var changed *SourceChangedError
+	var need *NeedError
+	if errors.As(err, &changed) || errors.As(err, &need) {
+		return false
+	}
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrMalformed) ||
+		errors.Is(err, ErrTooLarge)
+}
+
+// skips reports whether what an error is about is left out.
+func (o *Options) skips(err error) bool { return o.SkipDamaged && IsDamage(err) }
+
+// lose makes a bad record of the rest of the input, and goes to the next input. inside reports that
+// pieces of the current document went before.
+func (r *Reader) lose(rec *Record, inside bool, cause error) error {
+	*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format, First: !inside, Last: true,
+		Rows: 1, Row: 1, Offset: -1, Member: rec.Member}
+	s := r.open
+	if s != nil && s.framing != nil {
+		rec.Row = s.row + 1
+		if !r.in.Format.isColumnar() {
+			rec.Offset = r.win.offset()
+		}
+	}
+	var input *InputError
+	if errors.As(cause, &input) {
+		cause = input.Err
+	}
+	rec.Err = &RecordError{URI: r.in.URI, Input: rec.Input, Row: rec.Row, Offset: rec.Offset, Member: rec.Member,
+		Cause: &DamageError{Part: WholeFile, Kept: rec.Row - 1, Err: cause}}
+	r.at.Ordinal++
+	if s == nil || s.framing == nil {
+		return r.leaveUnread()
+	}
+	return r.finishInput()
+}
+
+// lose makes a bad record of the rest of the member, and goes past it. It returns the error where the
+// archive cannot be read on.
+func (a *archiveFramer) lose(rec *Record, inside bool, cause error) error {
+	m := a.member
+	if m.name == "" || !a.o.skips(cause) && !(a.o.SkipDamaged && errors.Is(cause, ErrUnsupported)) {
+		return cause
+	}
+	*rec = Record{Input: rec.Input, Ordinal: rec.Ordinal, Format: a.kind, First: !inside, Last: true, Rows: 1,
+		Offset: a.w.offset(), Member: m.name, Err: &DamageError{Part: WholeMember, Err: cause}}
+	a.inner, a.inside, a.member = nil, false, member{}
+	a.w.setLimit(noLimit)
+	if a.w.offset() < m.next && a.lister.end(a.w, &m) != nil && a.w.offset() != m.end || !a.w.skip(m.next) {
+		return cause
+	}
+	return nil
+}
+
+// leaveUnread goes past an input whose records could not be begun.
+func (r *Reader) leaveUnread() error {
+	if s := r.open; s != nil && s.raw != nil {
+		if err := s.raw.unchanged(); err != nil {
+			return r.inputError(err)
+		}
+	}
+	r.read += max(0, r.in.Size)
+	return r.leaveInput(Finished{}, r.at.Members)
+}
+
+// setDamaged gives an input whose format cannot be found, since it is damaged, the one that reading
+// will fail with.
+func (in *Input) setDamaged() {
+	switch {
+	case in.Format.isColumnar():
+	case in.Compression == Zipped:
+		in.archive, in.Format = Zip, Zip
+	default:
+		in.archive, in.Format = Tar, Tar
+	}
+	in.textBytes = max(0, in.Size)
+}
