@@ -51,10 +51,11 @@ or NAME=FOLDER to mix several. A folder may be that of a bucket, s3://BUCKET/PAT
 gs://BUCKET/PATH: what is read of it is kept on this disk while the server runs, up to
 --cache; if that is less than the dataset, ask for shuffle=block rather than full, which
 takes a request a row. Text is served as well: files, and with any of the flags
-about text whatever a build takes. It is built into the user's cache first, and again only
-where it changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. SIGTERM ends the server once its streams have ended or
---drain is over; a second one ends it at once. A stream that is cut is an error for its
-client. When a dataset is rebuilt while it is served, all its streams end: start the
+about text whatever a build takes. It is built into the user's cache, and again only where
+it changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. Rows are served
+under shuffle=none while the build goes on; other requests wait for its end. SIGTERM ends
+the server once its streams have ended or --drain is over; a second one ends it at once. A
+stream that is cut is an error for its client. When a dataset is rebuilt while it is served, all its streams end: start the
 server again.
 
 GET /v1/batches takes the parameters
@@ -90,7 +91,7 @@ Without a token, TCP answers only requests for localhost, and none from other si
 		"cut a stream whose client has read nothing for this long")
 	flags.DurationVar(&f.opts.IdleTimeout, "idle-timeout", f.opts.IdleTimeout,
 		"close connections without a request for this long")
-	flags.DurationVar(&f.drain, "drain", 10*time.Second, "how long running streams may go on after SIGTERM")
+	flags.DurationVar(&f.drain, "drain", 10*time.Second, "how long running streams may go on after SIGTERM, and how long requests are told why text could not be built")
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false,
 		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
@@ -125,7 +126,6 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err := f.takePacking(); err != nil {
 		return err
 	}
-	cmd.SetContext(ctx)
 	opened, err := f.open(cmd, logs)
 	if err != nil {
 		return err

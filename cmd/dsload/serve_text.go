@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -90,6 +91,7 @@ type textBuild struct {
 	alive   io.Closer // the child's standard input: it stops when this is closed, or when this process ends
 	done    chan struct{}
 	held    io.Closer // the dataset in the cache
+	stopped atomic.Bool
 
 	// Valid after done.
 	err    error  // as the command's own
@@ -157,6 +159,8 @@ func (b *textBuild) follow(lines *json.Decoder, stderr io.Writer) {
 			b.reason = fmt.Sprintf("it ended with exit code %d", exit.ExitCode())
 		}
 		return
+	case err != nil && b.stopped.Load(): // before it could stop by itself
+		b.err = withCode(exitInterrupted, fmt.Errorf("build %s: interrupted", b.sources))
 	case err != nil:
 		b.err = fmt.Errorf("build %s: %w", b.sources, err)
 	case readErr != nil:
@@ -189,6 +193,7 @@ func (b *textBuild) info() serve.BuildInfo {
 
 // interrupt makes the build stop at a checkpoint.
 func (b *textBuild) interrupt() {
+	b.stopped.Store(true)
 	_ = b.child.Process.Signal(syscall.SIGTERM) // it may have ended
 }
 
