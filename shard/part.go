@@ -111,18 +111,34 @@ type partName struct {
 	cut, temp          bool
 }
 
-var partNamePattern = regexp.MustCompile(`^(train|val)-p(\d{5})-(\d{5})(-cut)?\.arrow(\.tmp)?$`)
-
 // parsePartName is the inverse of Part.ShardName and Part.CutShardName. The name may end in
 // tempSuffix.
 func parsePartName(name string) (n partName, ok bool) {
-	m := partNamePattern.FindStringSubmatch(name)
-	if m == nil {
-		return n, false
+	split, rest, found := strings.Cut(name, "-p")
+	const digits = 5
+	if n.split = splitIndex(split); !found || n.split < 0 || len(rest) < 2*digits+1 || rest[digits] != '-' {
+		return partName{}, false
 	}
-	n = partName{split: splitIndex(m[1]), cut: m[4] != "", temp: m[5] != ""}
-	n.part, _ = strconv.Atoi(m[2]) // five digits
-	n.index, _ = strconv.Atoi(m[3])
+	part, partOK := parseDigits(rest[:digits])
+	index, indexOK := parseDigits(rest[digits+1 : 2*digits+1])
+	n.part, n.index, rest = part, index, rest[2*digits+1:]
+	rest, n.temp = strings.CutSuffix(rest, tempSuffix)
+	rest, found = strings.CutSuffix(rest, shardSuffix)
+	n.cut = rest == cutSuffix
+	if !partOK || !indexOK || !found || rest != "" && !n.cut {
+		return partName{}, false
+	}
+	return n, true
+}
+
+// parseDigits returns the number that a few decimal digits are.
+func parseDigits(s string) (n int, ok bool) {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
 	return n, true
 }
 

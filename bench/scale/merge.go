@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -48,13 +47,26 @@ func mergeCommand(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(filepath.Join(*dir, shard.ManifestName))
+	size, err := metadata(*dir)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d parts, %d shards: checked in %.1f s, merged in %.1f s, manifest of %.1f MB, peak memory %s\n", *parts,
-		res.Shards[0], checked.Seconds(), time.Since(start).Seconds(), float64(info.Size())/1e6, peak())
+	fmt.Fprintf(out, "%d parts, %d shards: checked in %.1f s, merged in %.1f s, manifest and list of %.1f MB, peak memory %s\n", *parts,
+		res.Shards[0], checked.Seconds(), time.Since(start).Seconds(), float64(size)/1e6, peak())
 	return nil
+}
+
+// metadata returns the size of the manifest and of the list of shards, if there is one.
+func metadata(dir string) (size int64, err error) {
+	for _, name := range []string{shard.ManifestName, shard.ListName("train")} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err == nil {
+			size += info.Size()
+		} else if name == shard.ManifestName || !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+	}
+	return size, nil
 }
 
 // peak returns the peak memory of the process.
@@ -137,17 +149,15 @@ type repeated struct {
 	path string
 }
 
-var shardName = regexp.MustCompile(`-p\d{5}-\d{5}\.arrow$`)
-
 func (r *repeated) OpenFile(name string, flag int) (shard.File, error) {
-	if shardName.MatchString(name) {
+	if strings.HasSuffix(name, ".arrow") {
 		name = r.path
 	}
 	return r.FS.OpenFile(name, flag)
 }
 
 func (r *repeated) Stat(name string) (fs.FileInfo, error) {
-	if shardName.MatchString(name) {
+	if strings.HasSuffix(name, ".arrow") {
 		name = r.path
 	}
 	return r.FS.Stat(name)
