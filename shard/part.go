@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -167,23 +168,34 @@ func ofPart(name string) (part int, ok bool) {
 	return parsePartFile(name)
 }
 
-// restorePart is restore for a part. It leaves the files of other parts alone.
-func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
+// restorePart is restore for a part. It leaves the files of other parts alone, and holds none of
+// their names: a folder may have millions.
+func (b *Builder) restorePart() (*Checkpoint, error) {
 	has := map[string]bool{}
 	var mine []string
-	for _, n := range names {
+	foreign := ""
+	err := walkNames(b.fs, b.dir, func(n string) error {
 		part, isPart := ofPart(n)
 		switch {
 		case isPart && part == b.opts.Part.Number:
 			mine = append(mine, n)
 			has[n] = true
-		case isPart, n == PlanName, n == ManifestName, n == RunName, n == RejectsName, ignoredName(n),
+		case n == ManifestName:
+			has[n] = true
+		case isPart, n == PlanName, n == RunName, n == RejectsName, ignoredName(n),
 			isTokenizerName(strings.TrimSuffix(n, tempSuffix)), isListName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
-		default:
-			return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`", b.dir, ErrForeign, n)
+		case foreign == "" || n < foreign:
+			foreign = n
 		}
-		has[n] = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	if foreign != "" {
+		return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`", b.dir, ErrForeign, foreign)
+	}
+	slices.Sort(mine)
 	switch {
 	case has[ManifestName]:
 		return nil, b.merged()
