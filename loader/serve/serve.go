@@ -61,6 +61,9 @@ const (
 	locationShare = 7
 	// openShards is how many shards are open at once.
 	openShards = 256
+	// streamBytes is room for a stream of short rows.
+	streamBytes = 2 << 20
+	placesName  = "places"
 	// MinMemory is the least cap under which a server starts.
 	MinMemory = 24 << 20
 )
@@ -191,23 +194,38 @@ func NewServer(r *Reader, o Options) (*feed.Server, error) {
 			fmt.Sprintf("a server needs at least %d bytes", MinMemory))
 	}
 	ledger := budget.New(o.Memory)
-	for _, p := range []budget.Part{
+	fixed := []budget.Part{
 		{Name: "process", Bytes: processBytes, Why: "program, runtime, garbage between collections"},
-		{Name: "places", Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
+		{Name: placesName, Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
 		{Name: "indexes", Bytes: indexBytes + r.manifestEntryBytes(),
 			Why: "12 bytes a record batch of open shards, and what manifests say"},
 		{Name: "manifests", Bytes: r.manifestBytes(), Why: "as they are sent to clients, which share them"},
 		{Name: "buckets", Bytes: r.bucketBytes(), Why: "connections, blocks in flight, what is known of each object"},
-	} {
+	}
+	for _, p := range fixed {
 		if err := ledger.Reserve(p); err != nil {
 			return nil, loader.BadOption("memory", fmt.Sprint(o.Memory),
-				err.Error()+"; serve fewer datasets at once, or give more")
+				fmt.Sprintf("%v; serve fewer datasets at once, or give at least %dMiB", err, leastMemory(fixed)>>20))
 		}
 	}
 	return feed.NewServer(feed.Options{
 		Backend: r, Defaults: r.defaults(), Ledger: ledger, Log: o.Log, Token: o.Token,
 		WriteTimeout: o.WriteTimeout, IdleTimeout: o.IdleTimeout, MaxStreams: o.MaxStreams,
 	}), nil
+}
+
+// leastMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a stream.
+// One of them, the places, grows with the cap.
+func leastMemory(fixed []budget.Part) int64 {
+	need := int64(streamBytes)
+	for _, p := range fixed {
+		if p.Name != placesName {
+			need += p.Bytes
+		}
+	}
+	const mib = 1 << 20
+	need = MinMemory + max(0, need-MinMemory)*locationShare/(locationShare-1)
+	return (need + mib - 1) / mib * mib
 }
 
 // manifestEntryBytes returns what the open datasets hold in memory for the entries of their manifests.
