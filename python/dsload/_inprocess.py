@@ -1,8 +1,7 @@
-"""The loader without a server: pyarrow reads shards, _order orders rows, and batches are made here. The same batches, more slowly.
+"""The loader without a server: pyarrow reads shards, _order orders rows, and batches are made here. They equal the server's, but take longer.
 
-A shard is mapped into memory, so only the rows in use are read, except that a record batch is read whole when it is first touched and checked.
-The index in memory is a few numbers for each record batch.
-"""
+A shard is mapped into memory, so only the rows in use are read; but a record batch is read whole when it is first touched, for its checksum.
+The index in memory is a few numbers per record batch. """
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ Array = npt.NDArray[Any]
 _IGNORED = -100
 _MAX_BALANCED = 1 << 20  # rows of a step
 _MAX_OPEN_SHARDS = 64
-_MAX_BATCHES = 4096  # whose columns are kept: views of the mapped files
+_MAX_BATCHES = 4096  # record batches whose columns are cached: views of the mapped files
 
 
 class Split:
@@ -43,7 +42,7 @@ class Split:
             shard.check_present()
         self._first = np.concatenate([[0], np.cumsum([s["rows"] for s in self.info["shards"]])]).astype(np.int64)
         self.rows = int(self._first[-1])
-        self._open: dict[int, Shard] = {}  # in the order in which they were opened
+        self._open: dict[int, Shard] = {}  # in the order of opening
         self._batches: dict[tuple[int, int], dict[str, Column]] = {}
 
     def _shard(self, number: int) -> Shard:
@@ -82,7 +81,7 @@ class Split:
         return out
 
     def read(self, rows: I64, names: Sequence[str]) -> list[dict[str, Array]]:
-        """The named columns of each row, as views; names that the dataset does not have are left out."""
+        """The named columns of each row, as views, without columns that the dataset lacks."""
         out = []
         for shard, batch, k in self._places(rows):
             columns = self._columns(shard, batch)
@@ -130,7 +129,7 @@ class InProcess:
         if query.labels == "auto":
             query = replace(query, labels="seq2seq" if manifest["schema"]["labels"] else "causal")
         if query.labels == "seq2seq" and not manifest["schema"]["labels"]:
-            raise FeedError("labels: the dataset has no targets for seq2seq", 400, "build it from prompts and targets, or leave labels out")
+            raise FeedError("labels: the dataset has no targets for seq2seq", 400, "build it from prompts and targets, or omit labels")
 
         def lengths(sources: I64, rows: I64) -> I64:
             out = np.empty(len(rows), np.int64)
@@ -168,7 +167,7 @@ class InProcess:
             raise FeedError(
                 "pack: the dataset has prompts with targets, which cannot share rows",
                 400,
-                "leave pack out, or ask for labels=causal, which leaves the targets out",
+                "omit pack, or use labels=causal, which ignores the targets",
             )
         length = query.max_length or self._longest(parts)
         if length > MAX_LENGTH:
@@ -214,13 +213,13 @@ def _max_length(manifest: dict[str, Any]) -> int:
 
 
 def _without_first(labels: Array, segments: Array) -> Array:
-    """The labels of a row, a copy, with the first of each segment ignored."""
+    """A copy of a row's labels, with the first of each segment ignored."""
     labels[np.cumsum(segments) - segments] = _IGNORED
     return labels
 
 
 class _Collate:
-    """Makes a step's rows a padded batch."""
+    """Turns a step's rows into a padded batch."""
 
     def __init__(self, query: Query, manifest: dict[str, Any], deal: StepOptions, mixed: bool) -> None:
         self._query, self._deal, self._mixed = query, deal, mixed

@@ -1,0 +1,37 @@
+"""The state of a Loader's iteration: a few integers that JSON can hold, the same on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ._query import Query
+
+_VERSION = 1
+_ORDER = ("split", "shuffle", "seed", "bucket", "group", "pack", "max_length", "mix")
+
+
+def state_at(start: int, rows: int, fingerprint: str, query: Query) -> dict[str, Any]:
+    """The state of an iteration whose next step begins at the row `start`."""
+    return {
+        "version": _VERSION,
+        "start": start,
+        "rows": rows,
+        "dataset": fingerprint,
+        "order": {name: getattr(query, name) for name in _ORDER},
+    }
+
+
+def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query) -> int:
+    """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or order."""
+    if state.get("version") != _VERSION:
+        raise ValueError(f"not a state of this loader: version {state.get('version')!r}")
+    if state.get("dataset") != fingerprint or state.get("rows") != rows:
+        raise ValueError("the state was taken on another dataset")
+    order, start = state.get("order"), state.get("start")
+    if not isinstance(order, Mapping) or isinstance(start, bool) or not isinstance(start, int) or start < 0:
+        raise ValueError("not a state of this loader: its order or its start is missing")
+    for name in _ORDER:
+        if order.get(name) != getattr(query, name):
+            raise ValueError(f"the state was taken with {name}={order.get(name)!r}, this loader has {getattr(query, name)!r}")
+    return start
