@@ -310,7 +310,7 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	}
 	if o.Labels == collate.Seq2Seq && !schema.Labels {
 		return o, feed.BadParam("labels", "the dataset has no targets for seq2seq",
-			"build it from prompts and targets, or leave labels out")
+			"build it from prompts and targets, or omit labels")
 	}
 	if q.Pack != feed.PackNone {
 		return packedCollation(q, parts, o)
