@@ -212,7 +212,7 @@ func (s *packedStream) Next(ctx context.Context, b *collate.Batch) (err error) {
 		return r.explain(s.base.noStep(err))
 	}
 	b.Next = next
-	return s.base.locateError(b.Seal())
+	return b.Seal()
 }
 
 // units is the sampler's UnitsFunc.

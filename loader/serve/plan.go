@@ -301,7 +301,7 @@ func boundOf(parts []part) bound {
 func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	schema, m := parts[0].split.Schema(), parts[0].dataset.shards.Manifest()
 	o := collate.Options{
-		PadID: padID(m.Tokenizer.Special, schema.VocabSize), Vocabulary: schema.VocabSize, TokenBytes: schema.IDWidth(),
+		PadID: padID(m.Tokenizer.Special, schema.VocabSize), TokenBytes: schema.IDWidth(),
 		Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, Packed: schema.Segments,
 		LossMask: schema.LossMask, Labels: labels[q.Labels], MaskBorders: q.MaskBorders,
 	}
