@@ -211,6 +211,18 @@ type rowRef struct {
 
 // openRow finds a row, opens its shard and checks its record batch. The caller unlocks p.s.mu.
 func (r *SplitReader) openRow(row int64) (p rowRef, err error) {
+	if p, err = r.findRow(row); err != nil {
+		return p, err
+	}
+	if err := r.d.checkBatch(p.s, p.batch); err != nil {
+		p.s.mu.RUnlock()
+		return rowRef{}, err
+	}
+	return p, nil
+}
+
+// findRow is openRow without the check.
+func (r *SplitReader) findRow(row int64) (p rowRef, err error) {
 	if row < 0 || row >= r.info.Examples {
 		return p, fmt.Errorf("row %d of %d: %w", row, r.info.Examples, ErrRange)
 	}
@@ -226,10 +238,6 @@ func (r *SplitReader) openRow(row int64) (p rowRef, err error) {
 	p.bodyLen = int64(next.pos)*bufferAlign - p.body
 	p.rows = int64(next.row - k.row)
 	p.row = p.inShard - int64(k.row)
-	if err := r.d.checkBatch(p.s, p.batch); err != nil {
-		p.s.mu.RUnlock()
-		return rowRef{}, err
-	}
 	return p, nil
 }
 

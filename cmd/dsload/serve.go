@@ -49,11 +49,12 @@ func newServeCommand() *cobra.Command {
 bodies over a unix socket of mode 0600, and over TCP on request. A DATASET is a folder,
 or NAME=FOLDER to mix several. A folder may be in a bucket, s3://BUCKET/PATH or
 gs://BUCKET/PATH: the blocks that are read are cached on this disk while the server
-runs, up to --cache. Text is served too: files, and with any text flag all sources of a
-build. It is first built into the user's cache, and again only if it changed;
-DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. SIGTERM ends the server
-after its streams have ended or --drain is over; a second one ends it at once. A cut
-stream is an error for its client. If a dataset is rebuilt while it is
+runs, up to --cache. If the dataset is larger, ask for shuffle=block rather than full,
+which makes a request for each row. Text is served too: files, and with any text flag
+all sources of a build. It is first built into the user's cache, and again only if it
+changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. SIGTERM ends
+the server after its streams have ended or --drain is over; a second one ends it at
+once. A cut stream is an error for its client. If a dataset is rebuilt while it is
 served, all its streams end: start the server again.
 
 GET /v1/batches takes the parameters

@@ -97,7 +97,7 @@ func newTransport() *http.Transport {
 		ResponseHeaderTimeout:  60 * time.Second,
 		IdleConnTimeout:        90 * time.Second,
 		ExpectContinueTimeout:  time.Second,
-		MaxIdleConnsPerHost:    4,
+		MaxIdleConnsPerHost:    16,
 		MaxIdleConns:           16,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 256 << 10,

@@ -170,7 +170,9 @@ func (r *Reader) newPackedStream(q feed.Query, parts []part, collation collate.O
 	if s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units); err != nil {
 		return s, err
 	}
-	s.steps, err = sampler.NewPackedSteps(s.packed, steps)
+	if s.steps, err = sampler.NewPackedSteps(s.packed, steps); err == nil {
+		s.base.ahead, err = r.newPrefetcher(q, parts, steps, sampler.PackWindow(s.base.order.Rows(), s.opts))
+	}
 	return s, err
 }
 
@@ -187,15 +189,15 @@ func (s *packedStream) bytes() int64 {
 	const perToken = 8 + 3*16 + 56 + 4 // pieces of one token each: row, spans, packedPiece, segment
 	n := sampler.PackBytes(s.base.order.Rows(), s.opts) + sampler.PackWindow(s.base.order.Rows(),
 		s.opts)*locationBytes +
-		longestRun*(8+16) + int64(s.length)*perToken
+		longestRun*(8+16) + int64(s.length)*perToken + s.base.ahead.bytes()
 	if len(s.base.parts) > 1 {
 		n += 16 << 10
 	}
 	return n
 }
 
-// Close does nothing: the files belong to the Reader.
-func (s *packedStream) Close() {}
+// Close ends the reading ahead. The files belong to the Reader.
+func (s *packedStream) Close() { s.base.Close() }
 
 // Next reads the next step's rows.
 func (s *packedStream) Next(ctx context.Context, b *collate.Batch) (err error) {
@@ -220,6 +222,7 @@ func (s *packedStream) units(items []sampler.Item, units []sampler.Unit) error {
 	if err := s.base.stopped(); err != nil {
 		return err
 	}
+	s.base.ahead.reached(items[0].Position)
 	s.found.reset(len(items))
 	for i, it := range items {
 		s.found.add(it, i)

@@ -126,6 +126,13 @@ func (r *Reader) newRowStream(q feed.Query, parts []part, collation collate.Opti
 	if err == nil {
 		s.steps, err = sampler.NewSteps(s.order, steps)
 	}
+	if err == nil {
+		window := int64(bucketOf(q, parts))
+		if window == 0 && (steps.MaxTokens > 0 || steps.Balance != sampler.NoBalance && steps.World > 1) {
+			window = aheadRows
+		}
+		s.ahead, err = r.newPrefetcher(q, parts, steps, window)
+	}
 	return s, err
 }
 

@@ -21,6 +21,7 @@ type rowStream struct {
 	needs  shard.Columns // besides input_ids
 	order  *sampler.Order
 	steps  *sampler.Steps
+	ahead  *prefetcher // nil where everything is near
 
 	step    sampler.Batch
 	rows    []int64         // scratch: the rows of a run of items of one part
@@ -61,7 +62,7 @@ func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
 // and the spans of a step's rows. balanced is the rows of all ranks where their lengths decide.
 func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64 {
 	const item, span, rowAndSpan = 32, 16, 8 + 16
-	n := rows * (item + rowAndSpan + span*int64(bits.OnesCount8(uint8(s.needs))))
+	n := rows*(item+rowAndSpan+span*int64(bits.OnesCount8(uint8(s.needs)))) + s.ahead.bytes()
 	if balanced > 0 {
 		n += sampler.BalanceBytes(balanced)
 		if !byTokens && bucket == 0 { // else lengths are asked for piece by piece
@@ -83,8 +84,8 @@ func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64
 	return n
 }
 
-// Close does nothing: the files belong to the Reader.
-func (s *rowStream) Close() {}
+// Close ends the reading ahead. The files belong to the Reader.
+func (s *rowStream) Close() { s.ahead.close() }
 
 // Next reads the next step's rows.
 func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
@@ -95,6 +96,7 @@ func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
 		return err
 	}
 	s.stopped = ctx.Err
+	s.ahead.reached(s.steps.Position())
 	if err := s.steps.Next(&s.step); err != nil {
 		return s.reader.explain(s.noStep(err))
 	}

@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxFetches is how many blocks are fetched at once.
-	maxFetches = 8
+	maxFetches = 16
 	// fetchBytes is the memory of a fetch: the store's buffer, and those of its connection.
 	fetchBytes = 192 << 10
 	// slotBytes is the memory of a block in the cache: its entry in the map and in the list.
@@ -28,7 +28,9 @@ type cache struct {
 	block  int64
 	fetch  func(v *version, from, end int64, write func([]byte) error) error
 	turns  chan struct{} // holds one element for each running fetch
-	ahead  sync.WaitGroup
+
+	running sync.WaitGroup // fetchers
+	onwards *Ahead         // of files that are read in order
 
 	mu     sync.Mutex
 	closed bool
@@ -36,9 +38,15 @@ type cache struct {
 	blocks map[blockKey]*block
 	recent list.List // of *block that are ready, the latest first
 	slots  int64     // of the file in use
+	lost   int64     // of these, for which the disk had no room
 	limit  int64
 	most   int64 // limit at the beginning
 	free   []int64
+
+	queue    []*block // asked for ahead, each with one reader: the queue
+	fetchers int      // goroutines that fetch them
+	begun    int64    // blocks that were read first, as a clock for onwards
+	aheads   int      // of streams
 }
 
 type blockKey struct{ version, index uint64 }
@@ -46,8 +54,11 @@ type blockKey struct{ version, index uint64 }
 // block is a block that is in the cache or on its way there.
 type block struct {
 	key     blockKey
+	v       *version
 	slot    int64
 	readers int           // that read it or wait for it
+	queued  bool          // nobody fetches it yet
+	ahead   *Ahead        // that asked for it, until it is read
 	ready   chan struct{} // closed once err is known
 	err     error
 	place   *list.Element // in recent
@@ -75,8 +86,11 @@ func newCache(o Options, fetch func(*version, int64, int64, func([]byte) error) 
 	if left := diskLeft(f); o.CacheBytes == 0 && left >= 0 {
 		size = min(size, left/2)
 	}
+	if o.BlockBytes == 0 {
+		o.BlockBytes = max(leastBlockBytes, min(blockBytes, size/usualBlocks))
+	}
 	c := &cache{file: f, block: o.BlockBytes, fetch: fetch, turns: make(chan struct{}, maxFetches),
-		blocks: map[blockKey]*block{}, limit: max(minBlocks, size/o.BlockBytes)}
+		onwards: newAhead(), blocks: map[blockKey]*block{}, limit: max(minBlocks, size/o.BlockBytes)}
 	c.most = c.limit
 	c.room = sync.NewCond(&c.mu)
 	if os.Remove(f.Name()) != nil {
@@ -92,7 +106,7 @@ func (c *cache) close() error {
 	c.closed = true
 	c.room.Broadcast()
 	c.mu.Unlock()
-	c.ahead.Wait()
+	c.running.Wait()
 	err := c.file.Close()
 	if c.remove != "" {
 		err = errors.Join(err, os.Remove(c.remove))
@@ -103,13 +117,15 @@ func (c *cache) close() error {
 // readAt reads some bytes of an object, at least one.
 func (c *cache) readAt(v *version, p []byte, off int64) (int, error) {
 	index := off / c.block
-	b, mine, err := c.take(blockKey{v.number, uint64(index)}, true)
+	b, mine, fetched, err := c.take(v, uint64(index))
 	if err != nil {
 		return 0, err
 	}
+	if mine || fetched {
+		c.readOn(v, index, fetched)
+	}
 	if mine {
-		c.readAhead(v, index)
-		c.fill(v, b)
+		c.fill(b)
 	}
 	defer c.release(b)
 	<-b.ready
@@ -124,64 +140,32 @@ func (c *cache) readAt(v *version, p []byte, off int64) (int, error) {
 	return int(n), nil
 }
 
-// readAhead fetches the block after one that is missing, where the one before is there: the file is
-// read in order, it seems. It does nothing while all turns are taken.
-func (c *cache) readAhead(v *version, index int64) {
-	if (index+1)*c.block >= v.Size || index == 0 {
-		return
-	}
-	c.mu.Lock()
-	before := c.blocks[blockKey{v.number, uint64(index - 1)}]
-	c.mu.Unlock()
-	if before == nil || len(c.turns) >= maxFetches/2 {
-		return
-	}
-	b, mine, err := c.take(blockKey{v.number, uint64(index + 1)}, false)
-	if err != nil || b == nil {
-		return
-	}
-	if !mine {
-		c.release(b)
-		return
-	}
-	fill := func() {
-		c.fill(v, b)
-		c.release(b)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		go fill() // it fails at once; close does not wait for it
-		return
-	}
-	c.ahead.Go(fill)
-}
-
 var errClosed = fmt.Errorf("the cache is %w", fs.ErrClosed)
 
 // take returns a block, for which the caller calls release. mine reports that the caller must fill
-// it. Without room, it waits, or returns nil.
-func (c *cache) take(key blockKey, wait bool) (b *block, mine bool, err error) {
+// it, fetched that it was asked for ahead and is read for the first time. It waits for room.
+func (c *cache) take(v *version, index uint64) (b *block, mine, fetched bool, err error) {
+	key := blockKey{v.number, index}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
 		if c.closed {
-			return nil, false, errClosed
+			return nil, false, false, errClosed
 		}
 		if b := c.blocks[key]; b != nil {
 			b.readers++
 			if b.place != nil {
 				c.recent.MoveToFront(b.place)
 			}
-			return b, false, nil
+			fetched, mine = b.ahead != nil, b.queued
+			b.queued = false
+			c.forget(b)
+			return b, mine, fetched, nil
 		}
 		if slot, ok := c.slot(); ok {
-			b := &block{key: key, slot: slot, readers: 1, ready: make(chan struct{})}
+			b := &block{key: key, v: v, slot: slot, readers: 1, ready: make(chan struct{})}
 			c.blocks[key] = b
-			return b, true, nil
-		}
-		if !wait {
-			return nil, false, nil
+			return b, true, false, nil
 		}
 		c.room.Wait()
 	}
@@ -202,6 +186,7 @@ func (c *cache) slot() (slot int64, ok bool) {
 		if b := e.Value.(*block); b.readers == 0 {
 			c.recent.Remove(e)
 			delete(c.blocks, b.key)
+			c.forget(b)
 			return b.slot, true
 		}
 	}
@@ -217,9 +202,9 @@ func (c *cache) release(b *block) {
 }
 
 // fill fetches a block, and lets those go on that wait for it.
-func (c *cache) fill(v *version, b *block) {
+func (c *cache) fill(b *block) {
 	c.turns <- struct{}{}
-	err := c.fetchInto(v, b)
+	err := c.fetchInto(b)
 	<-c.turns
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,6 +212,7 @@ func (c *cache) fill(v *version, b *block) {
 		b.place = c.recent.PushFront(b)
 	} else {
 		delete(c.blocks, b.key)
+		c.forget(b)
 		c.drop(b.slot, err)
 	}
 	close(b.ready)
@@ -235,19 +221,23 @@ func (c *cache) fill(v *version, b *block) {
 // drop gives the slot of a block back that could not be filled. If the disk is full, the cache keeps
 // the size that it has.
 func (c *cache) drop(slot int64, err error) {
-	if errors.Is(err, syscall.ENOSPC) && slot == c.slots-1 && c.slots > minBlocks {
+	switch {
+	case !errors.Is(err, syscall.ENOSPC) || c.slots-c.lost <= minBlocks:
+		c.free = append(c.free, slot)
+	case slot == c.slots-1:
 		c.slots--
 		c.limit = c.slots
-	} else {
-		c.free = append(c.free, slot)
+	default: // a later one was faster
+		c.lost++
+		c.limit = c.slots
 	}
 	c.room.Broadcast()
 }
 
-func (c *cache) fetchInto(v *version, b *block) error {
+func (c *cache) fetchInto(b *block) error {
 	from := int64(b.key.index) * c.block
-	end, at := min(v.Size, from+c.block), b.slot*c.block
-	return c.fetch(v, from, end, func(p []byte) error {
+	end, at := min(b.v.Size, from+c.block), b.slot*c.block
+	return c.fetch(b.v, from, end, func(p []byte) error {
 		if _, err := c.file.WriteAt(p, at); err != nil {
 			return fmt.Errorf("write the cache: %w; make room there, or a smaller `cache`", err)
 		}

@@ -25,7 +25,7 @@ type Options struct {
 	// Dir is the folder of the cache. Default: dsload/serve in the user's cache folder, or the folder
 	// for temporary files.
 	Dir string
-	// BlockBytes is the size of a block. Default 1 MiB.
+	// BlockBytes is the size of a block. Default 1 MiB, or less where the cache is small.
 	BlockBytes int64
 	// Interval is the shortest time between two looks at a manifest. Default 15 seconds.
 	Interval time.Duration
@@ -45,6 +45,8 @@ const (
 	MinCacheBytes = minBlocks * blockBytes
 
 	blockBytes      = 1 << 20
+	leastBlockBytes = 256 << 10 // about a record batch
+	usualBlocks     = 256       // of a cache that is large enough for the usual size
 	minBlocks       = 16
 	defaultInterval = 15 * time.Second
 )
@@ -88,7 +90,7 @@ type look struct {
 
 // New returns an FS with an empty cache.
 func New(o Options) (*FS, error) {
-	o.BlockBytes, o.Interval = cmp.Or(o.BlockBytes, blockBytes), cmp.Or(o.Interval, defaultInterval)
+	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	f := &FS{FS: shard.OS(), interval: o.Interval, onLost: o.Lost, done: make(chan struct{}), ctx: context.Background(),
 		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*look{}}
 	f.store = remote.NewStore(remote.Options{Done: f.done, Notice: o.Notice})

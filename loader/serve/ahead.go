@@ -1,0 +1,230 @@
+package serve
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/dsload/dsload/loader/serve/bucket"
+	"github.com/dsload/dsload/loader/serve/feed"
+	"github.com/dsload/dsload/loader/serve/sampler"
+	"github.com/dsload/dsload/shard"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// aheadRows is how many rows a prefetcher looks at together.
+	aheadRows = 256
+	// maxAheadRows is the most, where whole windows are read: they are sorted by their place.
+	maxAheadRows = 8192
+	// aheadOpens is how many shards are opened at once.
+	aheadOpens = 8
+	// aheadExtents is how many record batches a prefetcher may be ahead of its stream.
+	aheadExtents = 256
+	// aheadBytes is the memory of a prefetcher: its rows, its order, and what it asked for.
+	aheadBytes = maxAheadRows*32 + 64<<10
+)
+
+// A prefetcher asks for the record batches of rows before a stream reads them, where they are far
+// away. Which rows come is known by arithmetic, so nothing is guessed. Where their order in a window
+// depends on their lengths, all of the window are asked for, in the order of their places.
+//
+// It follows the stream, which says how far it is. Its goroutine belongs to the file system, and
+// ends with either.
+type prefetcher struct {
+	ahead *bucket.Ahead
+	order *sampler.Order // without windows
+	parts []part
+	steps sampler.StepOptions // whose rows of the order it wants, where window is 0
+	// window is how many rows, from a multiple of it on, the stream reads together; 0 where it reads
+	// the rows of its rank alone.
+	window int64
+
+	start   sync.Once
+	items   []sampler.Item
+	extent  shard.Extent // the last one that was asked for
+	source  int32        // its part
+	asked   int
+	extents [aheadExtents]int64 // positions of the last ones
+
+	mu      sync.Mutex
+	at      int64         // the position that the stream is at
+	moved   chan struct{} // holds an element after at has changed
+	closed  chan struct{}
+	closing sync.Once
+}
+
+// newPrefetcher returns the prefetcher of a stream, nil where everything is near.
+func (r *Reader) newPrefetcher(q feed.Query, parts []part, steps sampler.StepOptions, window int64) (*prefetcher,
+	error) {
+	far, ok := r.fs.(*bucket.FS)
+	if !ok {
+		return nil, nil
+	}
+	q.Bucket = 0
+	order, err := newOrder(q, parts, nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &prefetcher{order: order, parts: parts, steps: steps, window: window, moved: make(chan struct{}, 1),
+		closed: make(chan struct{})}
+	p.steps.World, p.steps.BatchRows = max(1, steps.World), max(1, steps.BatchRows)
+	p.ahead = far.ReadAhead()
+	return p, nil
+}
+
+// bytes is its memory.
+func (p *prefetcher) bytes() int64 {
+	if p == nil {
+		return 0
+	}
+	return aheadBytes
+}
+
+// reached says that the stream reads the rows from a position of the order on next.
+func (p *prefetcher) reached(position int64) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	p.at = position
+	p.mu.Unlock()
+	if p.window > 0 {
+		position -= position % p.order.Rows() % p.window
+	}
+	p.ahead.Passed(position)
+	select {
+	case p.moved <- struct{}{}:
+	default:
+	}
+	p.start.Do(func() { p.ahead.Go(func() { p.run(position) }) })
+}
+
+// close ends it, and waits for nothing.
+func (p *prefetcher) close() {
+	if p == nil {
+		return
+	}
+	p.closing.Do(func() {
+		close(p.closed)
+		p.ahead.Close()
+	})
+}
+
+// run asks for rows from a position on until the stream ends or a shard cannot be opened, which the
+// stream will find by itself.
+func (p *prefetcher) run(next int64) {
+	for {
+		if at := p.position(); next < at && p.window == 0 {
+			next = at
+		}
+		var priority int64
+		next, priority = p.gather(next)
+		if next < 0 || p.open() != nil {
+			return
+		}
+		for i := range p.items {
+			if p.window == 0 {
+				priority = p.items[i].Position
+			}
+			if !p.want(p.items[i], priority) {
+				return
+			}
+		}
+	}
+}
+
+func (p *prefetcher) position() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at
+}
+
+// gather makes items the rows to ask for from a position on, and returns the position after them, -1
+// where there is none, and where the window begins that they belong to.
+func (p *prefetcher) gather(from int64) (next, window int64) {
+	p.items = p.items[:0]
+	rows := p.order.Rows()
+	if p.steps.Epochs > 0 && from/rows >= p.steps.Epochs {
+		return -1, 0
+	}
+	epochEnd := (from/rows + 1) * rows
+	if p.window > 0 {
+		begin := from - from%rows%p.window
+		n := min(max(p.window, aheadRows), maxAheadRows, begin+max(p.window, aheadRows)-from, epochEnd-from)
+		p.items, _ = p.order.Append(p.items, from, int(n)) // without windows it cannot fail
+		slices.SortFunc(p.items, func(a, b sampler.Item) int {
+			return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Row, b.Row))
+		})
+		return from + n, begin
+	}
+	batch := int64(p.steps.BatchRows)
+	step := batch * int64(p.steps.World)
+	for len(p.items) < aheadRows && from < epochEnd {
+		mine := from + batch*int64(p.steps.Rank)
+		if n := min(batch, epochEnd-mine, maxAheadRows-int64(len(p.items))); n > 0 {
+			p.items, _ = p.order.Append(p.items, mine, int(n))
+		}
+		from += step
+	}
+	return min(from, epochEnd), 0
+}
+
+// open opens the shards of the items, several at once.
+func (p *prefetcher) open() error {
+	type place struct {
+		source int32
+		shard  int
+	}
+	var group errgroup.Group
+	group.SetLimit(aheadOpens)
+	seen := map[place]bool{}
+	for _, it := range p.items {
+		split := p.parts[it.Source].split
+		at := place{it.Source, split.ShardOf(it.Row)}
+		if !seen[at] && len(seen) < openShards/2 {
+			seen[at] = true
+			group.Go(func() error { return split.OpenShard(at.shard) })
+		}
+	}
+	return group.Wait()
+}
+
+// want asks for what reading a row takes, once there is room. It reports false when the stream has
+// ended, or the row's shard cannot be read.
+func (p *prefetcher) want(it sampler.Item, priority int64) bool {
+	if p.asked > 0 && it.Source == p.source && it.Row >= p.extent.First && it.Row < p.extent.End {
+		return true
+	}
+	var err error
+	if p.extent, err = p.parts[it.Source].split.Extent(it.Row); err != nil {
+		return false
+	}
+	p.source = it.Source
+	for !p.near(priority) || !p.ahead.Want(p.extent.Path, p.extent.Off, p.extent.Len, priority) {
+		if p.window == 0 && it.Position < p.position() {
+			return true // the stream was faster
+		}
+		select {
+		case <-p.ahead.Room():
+		case <-p.moved:
+		case <-p.closed:
+			return false
+		}
+	}
+	p.extents[p.asked%aheadExtents] = priority
+	p.asked++
+	select {
+	case <-p.closed:
+		return false
+	default:
+		return true
+	}
+}
+
+// near reports whether a position is near the stream's: what lies in the cache costs nothing to ask
+// for, so that it alone does not hold a prefetcher back.
+func (p *prefetcher) near(position int64) bool {
+	at := p.position()
+	return p.asked < aheadExtents || p.extents[p.asked%aheadExtents] < at || position-at <= p.window
+}
