@@ -1,7 +1,8 @@
 """BLAKE3 (https://github.com/BLAKE3-team/BLAKE3-specs), for the seals of manifests and the footers of shards.
 
 All chunks of 1 KiB are hashed in parallel, each in a lane of numpy arrays, and so are the nodes of each level of the tree. That takes a few
-milliseconds for a few KiB and a second for 64 MiB. The `blake3` package is used if it is installed. """
+milliseconds for a few KiB and a second for 64 MiB. The `blake3` package is used if it is installed.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def build(
         TypeError, ValueError: for an unusable source, and for an item that is neither text nor JSON, with its number from 0.
         DsloadError: if there is no dsload program for this platform.
 
-    Exceptions of an iterator pass through. The build then stops without a dataset, and the same call resumes it. """
+    Exceptions of an iterator pass through. The build then stops without a dataset, and the same call resumes it.
+    """
     for name in ("json", "help", "explain_memory"):
         if name in options:
             raise TypeError(f"build() has no option {name!r}: the command's result is returned as a dict")

@@ -3,7 +3,8 @@
 All batches of a stream have the same columns, known from the schema message that pyarrow reads. A record batch's metadata is a small
 flatbuffer. The relevant parts (rows, lengths of nodes, positions of buffers) are read with struct, at a tenth of the cost of a general reader.
 Nothing in it is trusted: every length and position is checked against the received message. The metadata depends only on the batch's shape, so
-the result is reused for later messages of the same size that begin with the same bytes. """
+the result is reused for later messages of the same size that begin with the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ class Decoder:
     def decode(self, message: Array) -> dict[str, Array]:
         """Columns of a record batch: lists as (rows, length) arrays, the others as (rows,); all are views of `message`.
 
-        Returns an empty dict for the end-of-stream marker. Raises StreamCut for anything that does not match the schema. """
+        Returns an empty dict for the end-of-stream marker. Raises StreamCut for anything that does not match the schema.
+        """
         try:
             return self._decode(message)
         except (struct.error, IndexError) as error:

@@ -1,7 +1,8 @@
 """Texts and records of a Python iterator as bytes for `dsload build -`: JSON Lines in gzip.
 
 Gzip, without compression, is used for its end mark: if this process dies while it feeds the build, the build sees truncated data and does not
-take it for complete. """
+take it for complete.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _FIELD = re.compile(r"[^.,\[\]]+")
 def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterator[Any]]]:
     """(paths and URIs, None), or (None, items) for an iterable of texts or records.
 
-    A list or tuple of strings holds paths; an iterator of strings yields texts. Raises ValueError or TypeError for anything else. """
+    A list or tuple of strings holds paths; an iterator of strings yields texts. Raises ValueError or TypeError for anything else.
+    """
     if source is None:
         return [], None
     if isinstance(source, (str, os.PathLike)):

@@ -141,7 +141,8 @@ Lengths = Callable[[I64, I64], npt.NDArray[np.int64]]
 class Order:
     """Maps positions (row numbers that continue through all epochs) to (source, row).
 
-    rows: examples of each source; weights, changes: of a mix (_mix), ignored for a single source; lengths: called only for bucketing. """
+    rows: examples of each source; weights, changes: of a mix (_mix), ignored for a single source; lengths: called only for bucketing.
+    """
 
     def __init__(
         self,

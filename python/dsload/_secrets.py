@@ -41,7 +41,8 @@ def without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
     """The config without entries whose names mention tokens, keys, secrets, passwords or webhooks, at any depth, also in lists.
 
     Secrets in URLs (user and password, parameters such as token=, the path of a webhook), the value after --token in a command line, and keys
-    of well-known form in strings are replaced with ***. """
+    of well-known form in strings are replaced with ***.
+    """
     return {str(name): _clean(value) for name, value in config.items() if not is_secret(str(name), value)}
 
 

@@ -2,7 +2,8 @@
 
 The file must have the manifest's size, and its footer the manifest's checksum; both are checked whenever the file is opened. When a record
 batch is first touched, it is compared with its CRC-32 in the footer, and its ids, offsets and lengths with what the manifest allows. Version 1
-lacks these checksums; there the manifest's seal is checked instead. """
+lacks these checksums; there the manifest's seal is checked instead.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ class Shard:
             ("document", pa.int64()),
             ("part", pa.int32()),
         ]
-        if [(f.name, f.type) for f in schema] != want or (schema.metadata or {}).get(b"dsload.format") != b"%d" % self._manifest["version"]:
+        if [(f.name, f.type) for f in schema] != want or (schema.metadata or {}).get(b"dsload.format") != b"%d" % min(self._manifest["version"], 2):
             self.bad("its schema is not the manifest's")
 
     def _read_footer(self, data: mmap.mmap, same: bool) -> list[int]:

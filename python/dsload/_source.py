@@ -166,7 +166,7 @@ class Source:
         digest = hashlib.sha256()
         for name in sorted(self.manifests):
             split = split_of(self.manifests[name], query.split, self.name)
-            for checksum in shard_checksums(split, self.name) if split is not None else ():
+            for checksum in shard_checksums(self.manifests[name], split, self.name) if split is not None else ():
                 digest.update(checksum.encode())
         return digest.hexdigest()[:32]
 

@@ -2,7 +2,8 @@
 
 Worker w of W yields the batches w, w + W, w + 2W … of the iteration, which DataLoader puts back in order. A worker's position is the row after
 its last batch, and how many of the following batches belong to others. After any batch of its own that is W − 1, so a worker that continues
-from a state (torchdata's StatefulDataLoader keeps one per worker) needs only that row. """
+from a state (torchdata's StatefulDataLoader keeps one per worker) needs only that row.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class Share:
     """The batches of one worker, as arrays.
 
     query: what is iterated. rows: of an epoch. start: the row where the worker begins. end: the row where the iteration ends, None for never.
-    number: how many batches from `start` on belong to other workers. stream: returns the batches of a query. """
+    number: how many batches from `start` on belong to other workers. stream: returns the batches of a query.
+    """
 
     def __init__(self, query: Query, rows: int, start: int, end: Optional[int], number: int, workers: int, stream: Stream) -> None:
         self._query, self._rows, self._stream = query, rows, stream

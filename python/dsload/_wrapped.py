@@ -2,7 +2,8 @@
 
 A Loader deals batches to ranks itself. Accelerate's wrappers for iterable datasets do so too, from what rank 0 reads or by dropping other
 ranks' batches, and they do not tell the dataset. They are visible on the call stack: of the training process, of a worker forked from it, and
-while a loader is pickled for a spawned worker. """
+while a loader is pickled for a spawned worker.
+"""
 
 from __future__ import annotations
 

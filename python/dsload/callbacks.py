@@ -2,7 +2,8 @@
 
 Each callback is called with a dict of numbers, `callback({"step": 10, "loss": 3.2})`, and closed at the end. Secrets come only from the
 environment (WANDB_API_KEY, MLFLOW_TRACKING_TOKEN, DSLOAD_WEBHOOK_URL): no function takes one, and no message, error or repr shows one. A report
-that cannot be delivered never stops a run: it is dropped, with one warning. """
+that cannot be delivered never stops a run: it is dropped, with one warning.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _MAX_CONTENT = 2000  # Discord's limit for a message
 def progress(batches: Iterable[T], *, total: Optional[int] = None, description: str = "", every: float = 10.0) -> Iterator[T]:
     """Yields the batches and shows progress: with tqdm's bar if it is installed, else with a line on stderr every `every` seconds.
 
-    total: number of batches; by default len(batches), if known. """
+    total: number of batches; by default len(batches), if known.
+    """
     if total is None:
         try:
             total = len(batches)  # type: ignore[arg-type]

@@ -40,7 +40,8 @@ class StreamEnded(DsloadError, ConnectionError):
 class DatasetChanged(DsloadError):
     """The server serves another dataset than the one this loader began with. Rows of the two are never mixed.
 
-    Open a new Loader to read the other dataset; it refuses a state of the first one. """
+    Open a new Loader to read the other dataset; it refuses a state of the first one.
+    """
 
 
 class LoaderClosed(DsloadError, ValueError):

@@ -4,7 +4,8 @@
         ...
 
 The callbacks are called in separate threads. One that is slow misses reports, one that fails is dropped with a warning, and neither delays
-training. Measuring costs a few additions per batch; it never imports torch or synchronises a device. """
+training. Measuring costs a few additions per batch; it never imports torch or synchronises a device.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def reported(
 
     The figures, each a mean since the last report where it is a rate or share: `rows_per_s`, `tokens_per_s`, `padding_efficiency` (tokens among
     the elements of batches), `waiting` (share of the time spent waiting for the next batch), `row` (where the order continues), `epoch`,
-    `rss_bytes`, and on a GPU `allocated_bytes`, `reserved_bytes`, `peak_bytes`, `free_bytes`. Unknown figures are left out. """
+    `rss_bytes`, and on a GPU `allocated_bytes`, `reserved_bytes`, `peak_bytes`, `free_bytes`. Unknown figures are left out.
+    """
     report = _Background(Several(*callbacks))
     figures = FeedFigures(batches, device=device)
     step, last = first_step, time.monotonic()

@@ -6,7 +6,8 @@
 
 No token passes through Ray: a task runs the program, which itself reads the sources and writes shards. A task that dies with its worker or node
 is run again and continues from the partition's last checkpoint; one that takes much longer than the others is started a second time elsewhere,
-and the first to finish counts. The dataset is the one that `dsload.build` makes on one machine. """
+and the first to finish counts. The dataset is the one that `dsload.build` makes on one machine.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ def callback_class() -> Any:
 
         The state is the one after the last batch that was trained on, even if Lightning or DataLoader workers read ahead. For that the batches
         need the column `next`. A resume in the middle of an epoch reads none of the earlier batches, and works with another number of
-        processes. Each of several loaders needs its own callback with its own `name`. """
+        processes. Each of several loaders needs its own callback with its own `name`.
+        """
 
         def __init__(self, loader: Loader, name: str = "train") -> None:
             if not isinstance(loader, Loader):

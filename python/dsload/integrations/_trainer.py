@@ -1,7 +1,8 @@
 """TrainerMixin: Hugging Face's Trainer fed by a Loader, without Accelerate's data loaders in between.
 
 Trainer counts batches; the loader counts rows. A checkpoint holds the loader's state, so that a resume costs the same anywhere and may happen
-with other numbers of processes or rows a batch. If these have changed, Trainer's own counts of steps are corrected from the state. """
+with other numbers of processes or rows a batch. If these have changed, Trainer's own counts of steps are corrected from the state.
+"""
 
 from __future__ import annotations
 

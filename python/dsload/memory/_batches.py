@@ -1,7 +1,8 @@
 """Operations on a batch: counting rows, splitting, trimming padding.
 
 A batch is a dict. Values whose first dimension equals the number of rows are per-row columns (torch tensors, numpy arrays, lists); all other
-values are passed on unchanged. """
+values are passed on unchanged.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Each check looks for one cause in the snapshots and returns a Verdict or nothing. Checks are ordered by how surely their remedy helps;
 `Analysis.verdicts` keeps that order, with causes that ended in an out-of-memory error first. The thresholds are next to the checks; `dsload
-doctor RECORD` applies the same ones. """
+doctor RECORD` applies the same ones.
+"""
 
 from __future__ import annotations
 

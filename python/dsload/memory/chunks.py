@@ -89,7 +89,8 @@ def _in_chunks(
 ) -> Iterator[tuple[int, int]]:
     """Runs work(start, stop) over the remaining items; yields (finished, chunk size) after each chunk.
 
-    An out-of-memory error halves the chunk permanently: lengths vary, and a second failure costs more than larger chunks save. """
+    An out-of-memory error halves the chunk permanently: lengths vary, and a second failure costs more than larger chunks save.
+    """
     while len(partial.results) < count:
         start = len(partial.results)
         stop = min(start + chunk, count)
@@ -306,7 +307,8 @@ def _until_end(row: list[int], stop: set[Any]) -> list[int]:
 class _RowSampler:
     """Turns greedy search into sampling with one generator per row: argmax(logits / temperature + Gumbel noise) is a draw from the softmax.
 
-    The noise comes from the host, so that it is the same on every device. The signature is that of transformers' logits processors. """
+    The noise comes from the host, so that it is the same on every device. The signature is that of transformers' logits processors.
+    """
 
     supports_continuous_batching = False
 

@@ -11,7 +11,8 @@ The sums, for one rank without sharding:
 
 Activations are counted tensor by tensor as PyTorch's autograd keeps them in transformers' implementations (comments next to the terms below say
 what a layer saves). Fused kernels keep less, so an estimate is high rather than low. The tests require it to be within 15% of torch's own peak
-for small GPT-2, T5 and Llama shapes. """
+for small GPT-2, T5 and Llama shapes.
+"""
 
 from __future__ import annotations
 
@@ -262,7 +263,8 @@ def suggest_batch_size(
     """Rows that fit into `safety` of the free device memory: the largest power of two, at least 1.
 
     model: a torch module, a config, or a number of parameters. What a module has already allocated (its parameters, on the device) is not
-    counted again. Without a config the shape is guessed from the number of parameters. """
+    counted again. Without a config the shape is guessed from the number of parameters.
+    """
     name = optimizer if isinstance(optimizer, str) else type(optimizer).__name__.lower()
     name = name if name in _OPTIMIZER_BYTES else "adamw"
     count, on_device = None, 0

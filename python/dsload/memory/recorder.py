@@ -13,7 +13,8 @@ Format of a record (version 1). One JSON object a line; unknown keys are to be i
     {"type": "end", "time": …, "steps": n}
 
 `allocated`, `reserved` and `peak` are null on devices whose allocator does not count. `grad_norm` and `nonfinite` are in the phase "backward"
-of every `gradients_every`-th step. A non-finite number is written as null. """
+of every `gradients_every`-th step. A non-finite number is written as null.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class MemoryRecorder:
         has the steps around an out-of-memory error). settings: whatever the first line should have (batch size, optimizer, …); secrets are
         removed.
 
-    An out-of-memory error that leaves a phase is written to the record and to `report_path` (PATH.oom-N.txt), and then passes on. """
+    An out-of-memory error that leaves a phase is written to the record and to `report_path` (PATH.oom-N.txt), and then passes on.
+    """
 
     def __init__(
         self,

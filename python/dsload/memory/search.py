@@ -12,7 +12,8 @@ from . import _device
 class MaxBatchSize:
     """safe: 75% of `maximum`, at least 1. maximum: the largest batch whose step succeeded.
 
-    trials: (batch size, succeeded) in the order tried. limited: True if `limit` ended the search and not the memory. """
+    trials: (batch size, succeeded) in the order tried. limited: True if `limit` ended the search and not the memory.
+    """
 
     safe: int
     maximum: int

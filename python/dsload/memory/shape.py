@@ -21,7 +21,8 @@ class ModelShape:
     """The shape of a transformer for the sums. `ModelShape.of(config)` makes it from Hugging Face's names.
 
     feed_forward: the width that a token passes through in a layer: with experts, those that it is routed to and the shared ones, averaged over
-    the layers. """
+    the layers.
+    """
 
     vocab_size: int
     hidden: int

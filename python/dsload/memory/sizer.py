@@ -32,7 +32,8 @@ class MicroBatch(dict):  # type: ignore[type-arg]
     """A dict of the micro-batch's columns, with what the sizer knows about it.
 
     weight: its share of the effective batch over all ranks; differentiate its mean loss times `weight`. rows: its number of rows. filler: True
-    if it only keeps this rank in step with the others (weight 0). """
+    if it only keeps this rank in step with the others (weight 0).
+    """
 
     weight: float = 0.0
     rows: int = 0
