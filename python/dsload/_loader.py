@@ -25,14 +25,15 @@ from typing import Any, Optional, Union
 from . import _mix, _state, _wrapped
 from ._feed import Feed
 from ._packing import varlen
-from ._query import Query
+from ._query import Query, with_defaults
 from ._ranks import rank_and_world, worker
 from ._server import Server
 from ._shared_start import SharedStart
 from ._source import Source, recognised
 from ._tensors import NumpyOutput, TorchOutput, has_torch
-from ._text import Held, cached, is_text, of_text
+from ._text import Held, cached, is_text, of_text, served
 from ._transport import Endpoint
+from ._unbuilt import Waiting, can_stream
 from ._workers import Share, repeated
 from .errors import LoaderClosed
 
@@ -62,15 +63,18 @@ class Loader:
             "causal". shuffle=True means "full", False means "none".
         pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the policy "wrapped", "bfd" or
              "bfd_split"; borders="mask" ignores the label of each document's first token. See docs/packing.md.
-        mix: {name: weight} if several datasets are served, or the feed's syntax for a mix that changes, as in
-        "a=3,b=1;at=100000:temperature:0.5". rank, world: this process's rank among the trainers; by default torch.distributed's, else RANK and
-        WORLD_SIZE (or SLURM's, MPI's), else 0 of 1. epochs: epochs in an iteration: 1, or 0 for an endless one. columns: names of the columns
-        to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"). An unknown name
+        mix: {name: weight} if several datasets are served, or the feed's syntax for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
+        rank, world: this process's rank among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0
+            of 1.
+        epochs: epochs in an iteration: 1, or 0 for an endless one.
+        columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"). An unknown name
             is an error that lists the existing ones.
-        output: "torch", "numpy", or "auto" for torch if it is installed. pin_memory: receive batches into pinned memory if CUDA is available,
-        for asynchronous copies to the device. token, ca_file: for `url`: the bearer token (default: the environment variable DSLOAD_TOKEN), and
-        the certificate authority's file. memory: the server's --memory. in_process: read shards without a server; None does so only if none can
-        run, with one warning. reconnect_seconds: how long to try to reach a server that went away. timeout: seconds to wait for a batch.
+        output: "torch", "numpy", or "auto" for torch if it is installed.
+        pin_memory: receive batches into pinned memory if CUDA is available, for asynchronous copies to the device.
+        token, ca_file: for `url`: the bearer token (default: the environment variable DSLOAD_TOKEN), and the certificate authority's file.
+        memory: the server's --memory.
+        in_process: read shards without a server; None does so only if none can run, with one warning.
+        reconnect_seconds: how long to try to reach a server that went away. timeout: seconds to wait for a batch.
 
     Yields:
         The feed's columns: input_ids, attention_mask and labels (rows, length); position_ids and segments for packed rows, with cu_seqlens
@@ -140,12 +144,18 @@ class Loader:
         self._held: Optional[Held] = None
         named: Any = dataset
         built = {**text, **of_text(named, pack=pack, max_length=max_length)}
+        unbuilt: Optional[tuple[list[str], list[str]]] = None
         if socket is None and url is None and is_text(named, built):
-            named, pack, max_length = cached(named, built), None, None
-            self._held = Held(named)
+            sequential = shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
+            unbuilt = served(named, built) if sequential else None
+            if unbuilt is None:
+                named = cached(named, built)
+                self._held = Held(named)
+            pack, max_length = None, None
         elif text:
             raise TypeError(f"Loader() got an unexpected keyword argument {next(iter(text))!r}")
-        named, socket, url = recognised(named, socket, url)
+        if unbuilt is None:
+            named, socket, url = recognised(named, socket, url)
         if isinstance(mix, Mapping) and not mix:
             raise ValueError("mix: names no dataset")
         if isinstance(mix, str):
@@ -166,14 +176,13 @@ class Loader:
         self._columns = (columns,) if isinstance(columns, str) else tuple(columns) if columns is not None else None
         self._output = output
         self._pin = pin_memory
+        self._described = False  # whether the manifests are known: not while text is being built
         self._source = Source(
-            named, socket, url, token=token, ca_file=ca_file, memory=memory, in_process=in_process,
+            named, socket, url, unbuilt=unbuilt, token=token, ca_file=ca_file, memory=memory, in_process=in_process,
             reconnect_seconds=reconnect_seconds, timeout=timeout, is_closed=self._start.is_closed,
         )  # fmt: skip
         try:
-            self._query = self._source.with_packing(self._query)
-            self._examples = self._source.count_rows(self._query)
-            self._rows = self._examples * self._source.numbers_per_row(self._query)
+            self._describe(wait=not can_stream(self._query))
             self._check_columns()
         except BaseException:
             self.close()
@@ -201,6 +210,41 @@ class Loader:
     def _server(self) -> Optional[Server]:
         return self._feed.server if self._feed is not None else None
 
+    def _describe(self, wait: bool = True) -> bool:
+        """Reads the manifests, once. While text is being built there are none: waits for its end if wait is true, else returns False."""
+        if self._described:
+            return True
+        source = self._opened
+        waiting = Waiting(source.name)
+        try:
+            while True:
+                self._check_open()
+                building = source.read_manifests()
+                if building is None:
+                    break
+                waiting.note(building)
+                if not wait and self._feed is not None and can_stream(with_defaults(self._query, self._feed.defaults)):
+                    return False
+                waiting.wait()
+        finally:
+            waiting.close()
+        self._query = source.with_packing(self._query)
+        self._counted = source.count_rows(self._query)
+        self._numbers = self._counted * source.numbers_per_row(self._query)
+        self._described = True
+        return True
+
+    @property
+    def _examples(self) -> int:
+        self._describe()
+        return self._counted
+
+    @property
+    def _rows(self) -> int:
+        """Row numbers of an epoch."""
+        self._describe()
+        return self._numbers
+
     def _check_columns(self) -> None:
         """Raises ValueError for names in `columns` that the batches do not have."""
         if self._columns is None:
@@ -214,12 +258,13 @@ class Loader:
 
     @property
     def num_examples(self) -> int:
-        """Examples of the split, over all ranks; with `pack`, before they are packed."""
+        """Examples of the split, over all ranks; with `pack`, before they are packed. While text is being built, this waits for its end."""
         return self._examples
 
     @property
     def manifest(self) -> dict[str, Any]:
         """The dataset's manifest; for a mix {name: manifest}."""
+        self._describe()
         manifests = self._opened.manifests
         return next(iter(manifests.values())) if len(manifests) == 1 else manifests
 
@@ -237,9 +282,16 @@ class Loader:
         return self._query.world
 
     def __len__(self) -> int:
-        """Batches of an epoch on this rank. Raises TypeError for max_tokens, pack and endless loaders, where the number is unknown."""
-        if self._query.uneven or self._query.epochs == 0:
-            raise TypeError("the number of batches is unknown with max_tokens, with pack, and for an endless loader (epochs=0)")
+        """Batches of an epoch on this rank. While text is being built, this waits for its end. Raises TypeError for max_tokens, pack and endless
+        loaders, where the number is unknown."""
+        query = self._query
+        if query.packed:
+            raise TypeError(
+                "with pack, the number of batches is known only after the rows are packed; give the trainer a number of steps, or build"
+                " the dataset with pack, which then has packed rows"
+            )
+        if query.uneven or query.epochs == 0:
+            raise TypeError("the number of batches is unknown with max_tokens, and for an endless loader (epochs=0)")
         return self._query.batches_from(0, self._rows) * self._query.epochs
 
     def set_epoch(self, epoch: int) -> None:
@@ -252,10 +304,10 @@ class Loader:
             # Accelerate counts from 0 in every process. The loader's own count continues from the state.
             return
         start = self._start.start
-        if start % self._rows and start // self._rows == epoch:
+        if start and start % self._rows and start // self._rows == epoch:
             return
         self._turn += 1
-        self._position = epoch * self._rows
+        self._position = epoch * self._rows if epoch else 0
         self._start.set(self._position)
 
     def state_dict(self, after: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
@@ -278,20 +330,26 @@ class Loader:
         return self._state(self._position if after is None else self._after(after))
 
     def _state(self, position: int) -> dict[str, Any]:
+        if not self._describe(wait=False):
+            assert self._feed is not None
+            return _state.state_of_text(position, self._feed.seal, self._query)
         return _state.state_at(position, self._rows, self._opened.fingerprint(self._query), self._query)
 
     def _after(self, batch: Mapping[str, Any]) -> int:
         if "next" not in batch:
             raise ValueError("after: the batch has no column 'next', which holds its position; name it in columns=")
         following = int(batch["next"][0])
-        return self._whole(following) if self._query.epochs == 1 else following
+        return self._whole(following) if self._query.epochs == 1 and self._describe(wait=False) else following
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next iteration resume where `state` was taken, with any batch size, rank and world.
 
         Raises ValueError, naming what differs, if the state belongs to another dataset or order.
         """
-        start = _state.start_of(state, self._rows, self._opened.fingerprint(self._query), self._query)
+        if "text" in state:
+            start = _state.start_in_text(state, self._feed.seal if self._feed is not None else None, self._query)
+        else:
+            start = _state.start_of(state, self._rows, self._opened.fingerprint(self._query), self._query)
         if "worker" in state:
             self._load_share(start, state["worker"])
             return
@@ -327,12 +385,14 @@ class Loader:
         output: Any = TorchOutput(self._pin and _can_pin()) if _wants_torch(self._output) else NumpyOutput
         if _wrapped.worker_info() is not None:
             return self._selected(self._begin_share(output), output)
-        start = self._whole(self._start.start)
+        start = self._start.start
+        if start:  # else nothing of the dataset need be known
+            start = self._whole(start)
         self._turn += 1
         self._ahead = False
         self._position = start
         # An abandoned iteration starts again.
-        self._start.set(start // self._rows * self._rows)
+        self._start.set(start // self._rows * self._rows if start else 0)
         query = self._query
         if dropped and not query.uneven and dropped < query.batches_from(start, self._rows):
             self._position = start = start + dropped * query.rows_a_batch * query.world
@@ -389,10 +449,13 @@ class Loader:
         ahead = _wrapped.reads_ahead()
         self._check_open()
         while True:
-            end = self._end(start) if query.epochs else None
+            unbuilt = start == 0 and not self._describe(wait=False)
+            end = self._end(start) if query.epochs and not unbuilt else None
             some = False
-            for following, batch, last in self._placed(start, end, output):
+            for following, batch, last in self._placed(start, end, output, unbuilt=unbuilt):
                 some = True
+                if last and unbuilt:
+                    end = self._end(start)  # the build ended before its last rows came
                 if self._turn == turn:
                     self._ahead = ahead
                     self._position = following
@@ -400,6 +463,8 @@ class Loader:
                         self._finish(end, following)
                 yield batch
                 self._check_open()
+            if unbuilt and query.epochs and end is None:
+                end = self._end(start)
             if self._turn == turn and end is not None:
                 self._ahead = False
                 self._position = end
@@ -417,13 +482,14 @@ class Loader:
         self._position = following
         self._start.set(end)
 
-    def _placed(self, start: int, end: Optional[int], output: Any) -> Iterator[tuple[int, Batch, bool]]:
+    def _placed(self, start: int, end: Optional[int], output: Any, *, unbuilt: bool = False) -> Iterator[tuple[int, Batch, bool]]:
         """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""
         query = self._query
-        # In an uneven query, only the following batch shows whether a batch was the last.
-        look = query.uneven and (query.tail_or_default == "drop" or query.world > 1)
+        # In an uneven query, and while rows are still being built, only the following batch shows whether a batch was the last.
+        look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
         held: Optional[tuple[int, Batch, bool]] = None
-        for arrays in self._stream(replace(query, start=start, epochs=end // self._rows if end is not None else 0), output):
+        epochs = query.epochs if unbuilt else end // self._rows if end is not None else 0
+        for arrays in self._stream(replace(query, start=start, epochs=epochs), output, unbuilt=unbuilt):
             if held is not None:
                 yield held
             following = int(arrays["next"][0])
@@ -438,10 +504,11 @@ class Loader:
         if held is not None:
             yield held[0], held[1], True
 
-    def _stream(self, query: Query, output: Any) -> Iterator[Batch]:
+    def _stream(self, query: Query, output: Any, *, unbuilt: bool = False) -> Iterator[Batch]:
         """The query's batches, as arrays."""
         keep = None if self._columns is None else {"row", "next", *(name if name not in _VARLEN else "segments" for name in self._columns)}
-        return self._opened.stream(query, keep, output, query.epochs * self._rows or None)
+        end = query.epochs * self._rows if query.epochs and not unbuilt and self._feed is not None else None
+        return self._opened.stream(query, keep, output, end)
 
     def close(self) -> None:
         """Ends this loader's iterations and the server that it started. Calling it again does nothing."""
@@ -456,9 +523,11 @@ class Loader:
 
     def __repr__(self) -> str:
         source: Optional[Source] = getattr(self, "_source", None)
-        if source is None or not hasattr(self, "_rows"):
+        if source is None or not hasattr(self, "_described"):
             return "<dsload.Loader, not opened>"
         query = self._query
+        if not self._described:
+            return f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
         shape = f"max_tokens={query.max_tokens}" if query.max_tokens else f"batch_size={query.rows_a_batch}"
         start = self._start.start
         at = "closed" if self._closed else f"next: epoch {start // self._rows}, row {start % self._rows}"

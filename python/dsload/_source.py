@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional, Union
 
 from . import _mix
 from ._binary import find_binary
-from ._feed import Feed
+from ._feed import Feed, building_of
 from ._inprocess import InProcess
 from ._manifest import is_address
 from ._packing import PackOptions
@@ -20,7 +20,7 @@ from ._query import Query, with_defaults
 from ._served import longest_of, rows_of, shard_checksums, split_of, splits_of
 from ._server import Server
 from ._transport import Endpoint
-from .errors import FeedError, ServerFailed
+from .errors import BuildError, FeedError, ServerFailed
 
 PathLike = Union[str, "os.PathLike[str]"]
 Batch = dict[str, Any]
@@ -31,7 +31,8 @@ _FINAL = (2, 3, 4)  # exit codes for usage, damaged data and limits: reading the
 class Source:
     """The datasets that a Loader reads. Exactly one of `feed` and `local` is set.
 
-    feed: the server's responses. local: shards read in this process. name: the datasets for messages. manifests: by the name in a mix.
+    feed: the server's responses. local: shards read in this process. name: the datasets for messages. manifests: by the name in a mix; empty
+    until read_manifests has them. unbuilt: (sources, flags) of text that a server builds and serves meanwhile, instead of a dataset.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Source:
         socket: Optional[PathLike],
         url: Optional[str],
         *,
+        unbuilt: Optional[tuple[list[str], list[str]]],
         token: Optional[str],
         ca_file: Optional[PathLike],
         memory: Optional[str],
@@ -51,7 +53,11 @@ class Source:
         self.feed: Optional[Feed] = None
         self.local: Optional[InProcess] = None
         self._reconnect_seconds, self._is_closed = reconnect_seconds, is_closed
-        if dataset is not None:
+        self.manifests: dict[str, Any] = {}
+        if unbuilt is not None:
+            self.name = ", ".join(unbuilt[0])
+            self._build(*unbuilt, memory, timeout)
+        elif dataset is not None:
             datasets = _named(dataset)
             self.name = ", ".join(folder for _, folder in datasets)
             self._open_folders(datasets, memory, in_process, timeout)
@@ -63,11 +69,6 @@ class Source:
                 endpoint = Endpoint.of_url(url or "", token=token, ca_file=os.fspath(ca_file) if ca_file else None, timeout=timeout)
             self.name = repr(endpoint)
             self._use(endpoint)
-        try:
-            self.manifests = self._read_manifests()
-        except BaseException:
-            self.close()
-            raise
 
     def _use(self, endpoint: Endpoint, server: Optional[Server] = None) -> None:
         self.feed = Feed(endpoint, server, reconnect_seconds=self._reconnect_seconds)
@@ -100,15 +101,33 @@ class Source:
             warnings.warn(f"dsload reads the dataset inside this process, which is slower: {why}", RuntimeWarning, stacklevel=4)
         self.local = InProcess(datasets)
 
-    def _read_manifests(self) -> dict[str, Any]:
+    def _build(self, sources: list[str], flags: list[str], memory: Optional[str], timeout: float) -> None:
+        """Starts a server that builds text and serves it meanwhile."""
+        binary = find_binary()
+        assert binary is not None  # _text.served has found it
+        try:
+            server = Server(binary, sources, flags, memory=memory, timeout=timeout)
+        except ServerFailed as error:
+            if error.returncode is None or error.returncode < 1:
+                raise
+            raise BuildError(str(error), error.returncode) from error
+        self._use(server.endpoint, server)
+
+    def read_manifests(self) -> Optional[dict[str, Any]]:
+        """Sets manifests, or returns the state of the build that the server waits for."""
         if self.local is not None:
-            return dict(self.local.manifests)
+            self.manifests = dict(self.local.manifests)
+            return None
         assert self.feed is not None
         answer = self.feed.manifests()
+        building = building_of(answer)
+        if building is not None:
+            return building
         served = answer["datasets"] if isinstance(answer, dict) and "datasets" in answer else {"": answer}
         if not isinstance(served, dict) or not served:
             raise FeedError(f"{self.name}: the server is not a dsload server: its answer has no datasets")
-        return dict(served)
+        self.manifests = dict(served)
+        return None
 
     def _mixed(self, query: Query) -> list[dict[str, Any]]:
         """The manifests of the datasets that a query reads."""
