@@ -149,8 +149,8 @@ class WandB:
     """Logs numbers to Weights & Biases; the key is read by wandb from WANDB_API_KEY (or an earlier `wandb login`).
 
     Args:
-        project, name, config: as wandb.init takes them; secrets in `config` are removed (`without_secrets`). offline: keep the run on this
-        machine.
+        project, name, config: as wandb.init takes them; secrets in `config` are removed (`without_secrets`).
+        offline: keep the run on this machine.
 
     Raises:
         ImportError: if wandb is not installed.

@@ -31,10 +31,12 @@ def reported(
     """Yields the batches, and passes each callback a dict of figures every `every` seconds and once at the end.
 
     Args:
-        batches: a Loader, or anything that yields its batches. callbacks: functions of a dict of numbers, such as WandB and MLflow. They are
-        not closed. every: seconds between reports. first_step: the step of the first batch in a resumed run. prefix: precedes each figure's
-        name except "step". device: the device whose memory is reported, as DeviceMeter takes it; by default the current CUDA device, if torch
-        is loaded and has one.
+        batches: a Loader, or anything that yields its batches.
+        callbacks: functions of a dict of numbers, such as WandB and MLflow. They are not closed.
+        every: seconds between reports. first_step: the step of the first batch in a resumed run.
+        prefix: precedes each figure's name except "step".
+        device: the device whose memory is reported, as DeviceMeter takes it; by default the current CUDA device, if torch is loaded and has
+            one.
 
     The figures, each a mean since the last report where it is a rate or share: `rows_per_s`, `tokens_per_s`, `padding_efficiency` (tokens among
     the elements of batches), `waiting` (share of the time spent waiting for the next batch), `row` (where the order continues), `epoch`,

@@ -61,15 +61,18 @@ def build(
 
     Args:
         source: a path, glob, folder or URI, or a list of them, that every node sees under the same name.
-        out: the dataset folder, on storage that every node sees under the same name, or an address of s3:// or gs://. What opens the bucket
-            is in the environment of Ray's nodes, such as AWS_ACCESS_KEY_ID.
-        partitions: how many tasks the build is cut into; several per CPU keep all of them busy to the end. workers: tokenizing workers of a
-        task, and the CPUs that Ray reserves for it. memory: hard cap on each dsload process, and the memory that Ray reserves for it (256 MiB).
-        retries: how often a partition is started again after its worker, node or process died. stragglers: start a partition a second time when
-        it has taken this many times the median of those that are done, and nothing waits
-            for a CPU; 0 never does.
-        straggler_seconds: but not before this many seconds. progress: show one bar for all tasks on stderr; None shows it on a terminal and in
-        notebooks. on_progress: called with the sums of the tasks' reports. options: the flags of `dsload build`, as for `dsload.build`.
+        out: the dataset folder, on storage that every node sees under the same name, or an address of s3:// or gs://. What opens the bucket is
+            in the environment of Ray's nodes, such as AWS_ACCESS_KEY_ID.
+        partitions: how many tasks the build is cut into; several per CPU keep all of them busy to the end.
+        workers: tokenizing workers of a task, and the CPUs that Ray reserves for it.
+        memory: hard cap on each dsload process, and the memory that Ray reserves for it (256 MiB).
+        retries: how often a partition is started again after its worker, node or process died.
+        stragglers: start a partition a second time when it has taken this many times the median of those that are done, and nothing waits for
+            a CPU; 0 never does.
+        straggler_seconds: but not before this many seconds.
+        progress: show one bar for all tasks on stderr; None shows it on a terminal and in notebooks.
+        on_progress: called with the sums of the tasks' reports.
+        options: the flags of `dsload build`, as for `dsload.build`.
 
     Returns:
         What `dsload merge --json` prints, with `seconds` of the whole call, `retried` and `twins`: how many tasks were started again after they

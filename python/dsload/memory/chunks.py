@@ -155,10 +155,11 @@ def generate_in_chunks(
         inputs: a dict of input_ids (prompts, length) with attention_mask, padded on either side; or prompts as strings with a `tokenizer`.
             The padding is moved to the side that generation needs: left for a decoder, which continues a row's last column, right for an
             encoder-decoder, whose positions begin at the first.
-        prompt_format: makes each prompt's text from an item of `inputs`; called once per prompt, whatever the number of chunks. temperature,
-        top_k, top_p: as in transformers (top_k=0: off). save_to: a file for finished sequences; a run with the same inputs and settings resumes
-        from it. save_every: sequences between writes. on_progress: called with (finished, all) sequences. generate_options: further options of
-        `generate` (eos_token_id, …). Beam search cannot be divided.
+        prompt_format: makes each prompt's text from an item of `inputs`; called once per prompt, whatever the number of chunks.
+        temperature, top_k, top_p: as in transformers (top_k=0: off).
+        save_to: a file for finished sequences; a run with the same inputs and settings resumes from it. save_every: sequences between writes.
+        on_progress: called with (finished, all) sequences.
+        generate_options: further options of `generate` (eos_token_id, …). Beam search cannot be divided.
 
     Raises:
         ValueError: for beam search, numbers below 1, a `save_to` of other work, a prompt without tokens or with padding between them, or
@@ -337,8 +338,9 @@ class _RowSampler:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """rows: the result of each row, in order. loss: mean loss per token over all rows (NaN with a custom function). tokens: number of counted
-    labels. batch_size: at the end of the run."""
+    """rows: the result of each row, in order. loss: mean loss per token over all rows (NaN with a custom function).
+    tokens: number of counted labels. batch_size: at the end of the run.
+    """
 
     rows: list[Any]
     loss: float

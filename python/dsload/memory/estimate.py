@@ -80,16 +80,19 @@ def estimate(
     """The peak memory of a run with these settings, in bytes on the device.
 
     Args:
-        config: a Hugging Face config or model, a dict with the same names (`model_type` names the architecture), or a ModelShape. batch_size:
-        rows of one forward pass (the micro-batch). sequence_length, target_length: tokens per row, of the source and, for encoder-decoders, of
-        the target (default: the same). mode: "train", "evaluate" or "generate". dtype: of the parameters: "float32", "bfloat16", "float16", or
-        "mixed" (float32 parameters under bfloat16 autocast). optimizer: "adamw", "adam", "momentum", "sgd", "adafactor", "adamw8bit".
-        attention: "sdpa" or "eager", as in transformers' `attn_implementation` ("flash_attention_2" counts as sdpa). device: "cuda" or "cpu":
-        dropout masks take a byte per element on the first, a whole element on the second. gradient_checkpointing: keep each layer's input only,
-        and one layer's activations at a time. accumulation: micro-batches per optimizer step; above 1 the gradients outlive the micro-batch.
-        max_new_tokens, num_return_sequences: for "generate". keep_logits: the program keeps the model's output: in training over the backward
-        pass (`out = model(…); out.loss.backward()`),
-            in evaluation until the batch ends (Trainer without `preprocess_logits_for_metrics`).
+        config: a Hugging Face config or model, a dict with the same names (`model_type` names the architecture), or a ModelShape.
+        batch_size: rows of one forward pass (the micro-batch).
+        sequence_length, target_length: tokens per row, of the source and, for encoder-decoders, of the target (default: the same).
+        mode: "train", "evaluate" or "generate".
+        dtype: of the parameters: "float32", "bfloat16", "float16", or "mixed" (float32 parameters under bfloat16 autocast).
+        optimizer: "adamw", "adam", "momentum", "sgd", "adafactor", "adamw8bit".
+        attention: "sdpa" or "eager", as in transformers' `attn_implementation` ("flash_attention_2" counts as sdpa).
+        device: "cuda" or "cpu": dropout masks take a byte per element on the first, a whole element on the second.
+        gradient_checkpointing: keep each layer's input only, and one layer's activations at a time.
+        accumulation: micro-batches per optimizer step; above 1 the gradients outlive the micro-batch.
+        max_new_tokens, num_return_sequences: for "generate".
+        keep_logits: the program keeps the model's output: in training over the backward pass (`out = model(…); out.loss.backward()`), in
+            evaluation until the batch ends (Trainer without `preprocess_logits_for_metrics`).
         memory_bytes: the device's free memory; with it `max_batch_size` is filled in, and an estimate above it gives a warning.
 
     Raises:

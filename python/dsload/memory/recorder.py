@@ -51,10 +51,10 @@ class MemoryRecorder:
     since they synchronise. The per-phase peak resets torch's own peak counter.
 
     Args:
-        path: the record; it is appended to if it exists, so that a resumed run continues in the same file. model: for its size, dtype and
-        gradients. device: as DeviceMeter takes it; the model's by default. every: write only the snapshots of every n-th step (the report still
-        has the steps around an out-of-memory error). settings: whatever the first line should have (batch size, optimizer, …); secrets are
-        removed.
+        path: the record; it is appended to if it exists, so that a resumed run continues in the same file.
+        model: for its size, dtype and gradients. device: as DeviceMeter takes it; the model's by default.
+        every: write only the snapshots of every n-th step (the report still has the steps around an out-of-memory error).
+        settings: whatever the first line should have (batch size, optimizer, …); secrets are removed.
 
     An out-of-memory error that leaves a phase is written to the record and to `report_path` (PATH.oom-N.txt), and then passes on.
     """

@@ -37,8 +37,8 @@ def find_max_batch_size(
         batches fragment memory and vary in length.
 
     Raises:
-        The allocator's own error if even `start` rows do not fit; any other error of `step` unchanged. ValueError: for start < 1, limit < start
-        or a safety outside (0, 1].
+        The allocator's own error if even `start` rows do not fit; any other error of `step` unchanged.
+        ValueError: for start < 1, limit < start or a safety outside (0, 1].
     """
     if start < 1 or limit < start or not 0 < safety <= 1:
         raise ValueError(f"need 1 <= start <= limit and 0 < safety <= 1, got start={start}, limit={limit}, safety={safety}")

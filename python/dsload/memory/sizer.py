@@ -31,8 +31,8 @@ from .estimate import suggest_batch_size
 class MicroBatch(dict):  # type: ignore[type-arg]
     """A dict of the micro-batch's columns, with what the sizer knows about it.
 
-    weight: its share of the effective batch over all ranks; differentiate its mean loss times `weight`. rows: its number of rows. filler: True
-    if it only keeps this rank in step with the others (weight 0).
+    weight: its share of the effective batch over all ranks; differentiate its mean loss times `weight`.
+    rows: its number of rows. filler: True if it only keeps this rank in step with the others (weight 0).
     """
 
     weight: float = 0.0
@@ -75,19 +75,21 @@ class AdaptiveBatchSizer:
     Names bound in the loop's body (`outputs`, `logits`) stay alive while the halves run: keep large values inside a function.
 
     Args:
-        model: the torch module whose gradients are accumulated. DistributedDataParallel is run under `no_sync`, since the sizer
-            sums gradients itself (I4). Sharded gradients (FSDP, ZeRO 2 and 3) cannot be set aside and are refused.
-        effective_batch_size: rows of one optimizer step over all ranks; a multiple of the world size. micro_batch_size: rows to start with;
-        None picks from free device memory, the model and `sequence_length`. optimizer: "adamw", "adam", "sgd", "momentum", "adafactor",
-        "adamw8bit" or an optimizer object: for the first pick only. sequence_length: tokens per row, for the first pick only. weighting: what a
-        loss averages over: "tokens" (labels that are not −100), "rows", or a function from a micro-batch to its count. shifted_labels: whether
-        the model drops the first label of each row, as causal models do; None asks `model.config`. memory_bytes: free memory to plan with,
-        instead of the device's figure. pad_to_multiple_of: trimmed lengths are rounded up to a multiple of it. grow_after: effective batches
-        without an out-of-memory error after which the micro-batch is doubled again (0: never).
-            Each failure at a size doubles the wait before that size is tried again.
-        process_group: the torch.distributed group of the ranks; None means the default group if one is initialised. meter: reads the free
-        memory; by default a DeviceMeter of the model's device. on_event: called with a dict for each split and growth ({"event": "split",
-        "rows": 32, "to": 16, …}).
+        model: the torch module whose gradients are accumulated. DistributedDataParallel is run under `no_sync`, since the sizer sums gradients
+            itself (I4). Sharded gradients (FSDP, ZeRO 2 and 3) cannot be set aside and are refused.
+        effective_batch_size: rows of one optimizer step over all ranks; a multiple of the world size.
+        micro_batch_size: rows to start with; None picks from free device memory, the model and `sequence_length`.
+        optimizer: "adamw", "adam", "sgd", "momentum", "adafactor", "adamw8bit" or an optimizer object: for the first pick only.
+        sequence_length: tokens per row, for the first pick only.
+        weighting: what a loss averages over: "tokens" (labels that are not −100), "rows", or a function from a micro-batch to its count.
+        shifted_labels: whether the model drops the first label of each row, as causal models do; None asks `model.config`.
+        memory_bytes: free memory to plan with, instead of the device's figure.
+        pad_to_multiple_of: trimmed lengths are rounded up to a multiple of it.
+        grow_after: effective batches without an out-of-memory error after which the micro-batch is doubled again (0: never). Each failure at a
+            size doubles the wait before that size is tried again.
+        process_group: the torch.distributed group of the ranks; None means the default group if one is initialised.
+        meter: reads the free memory; by default a DeviceMeter of the model's device.
+        on_event: called with a dict for each split and growth ({"event": "split", "rows": 32, "to": 16, …}).
 
     Raises:
         ValueError: for an effective batch that the world size does not divide, or a sharded model.
@@ -156,7 +158,8 @@ class AdaptiveBatchSizer:
         the effective batch. The last effective batch of a pass holds the rest.
 
         Raises:
-            CannotSplit: if a single row does not fit. RuntimeError: if a micro-batch was not run inside `step()`.
+            CannotSplit: if a single row does not fit.
+            RuntimeError: if a micro-batch was not run inside `step()`.
         """
         for group in self._effective_batches(loader):
             shares = self._weigh(group)
