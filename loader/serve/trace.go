@@ -21,7 +21,7 @@ type Trace struct {
 }
 
 // errPackedTrace is no answer to a request: servers do not trace.
-var errPackedTrace = errors.New("pack: packed rows cannot be traced; leave pack out to trace the rows that are packed")
+var errPackedTrace = errors.New("pack: packed rows cannot be traced; omit pack to trace the rows that are packed")
 
 // A TracedRow is a row of the order.
 type TracedRow struct {
