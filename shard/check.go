@@ -136,7 +136,7 @@ func (d *Dataset) Unchanged() error {
 // explain returns ErrReplaced, with err as its detail, if err about a file of the dataset came from
 // its replacement, else err.
 func (d *Dataset) explain(err error) error {
-	if errors.Is(err, ErrReplaced) {
+	if errors.Is(err, ErrReplaced) || d.building {
 		return err
 	}
 	if changed := d.Unchanged(); errors.Is(changed, ErrReplaced) {
@@ -228,7 +228,10 @@ func (r *SplitReader) checkIDs(shard int, raw []byte, off int64) error {
 		return nil
 	}
 	row := Row{Width: int(r.width), InputIDs: raw[i*int(r.width) : (i+1)*int(r.width)]}
-	path := Join(r.d.dir, r.info.Shards[shard].Name)
-	return corrupt(path, off+int64(i)*r.width, "id %d with a vocabulary of %d", row.AppendInputIDs(nil)[0],
+	info, err := r.table.at(shard)
+	if err != nil {
+		return err
+	}
+	return corrupt(Join(r.d.dir, info.Name), off+int64(i)*r.width, "id %d with a vocabulary of %d", row.AppendInputIDs(nil)[0],
 		r.d.manifest.Schema.VocabSize)
 }

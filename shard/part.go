@@ -162,7 +162,7 @@ func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
 			mine = append(mine, n)
 			has[n] = true
 		case isPart, n == PlanName, n == ManifestName, n == RunName, n == RejectsName, ignoredName(n),
-			isTokenizerName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
+			isTokenizerName(strings.TrimSuffix(n, tempSuffix)), isListName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
 		default:
 			return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`", b.dir, ErrForeign, n)
 		}
