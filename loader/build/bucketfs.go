@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
@@ -26,8 +25,6 @@ func scratchName(uri string) string {
 	sum := sha256.Sum256([]byte(uri))
 	return hex.EncodeToString(sum[:12])
 }
-
-func badOut(out, reason string) error { return loader.BadOption("out", out, reason) }
 
 func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
