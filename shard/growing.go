@@ -42,11 +42,14 @@ func (o ReaderOptions) OpenUnfinished(fsys FS, dir string, t TokenizerInfo, max 
 			m.Splits, open = append(m.Splits, info), append(open, s)
 		}
 	}
-	d := o.newDataset(fsys, dir, m)
+	d, err := o.newDataset(fsys, dir, m)
+	if err != nil {
+		return nil, err
+	}
 	d.building = true
 	for i, r := range d.splits {
 		if open[i].hasOpen && len(open[i].openBlocks) > 0 {
-			r.shards[len(r.shards)-1].blocks = open[i].openBlocks
+			r.states.get(r.states.n - 1).blocks = open[i].openBlocks
 		}
 	}
 	return d, nil

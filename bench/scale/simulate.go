@@ -4,6 +4,7 @@
 //	go run ./bench/scale simulate                       # 60 TB of text on 1,000 nodes
 //	go run ./bench/scale simulate -partitions 2000      # what large partitions cost
 //	go run ./bench/scale merge -dir DIR -parts 10000 -shards 1000
+//	go run ./bench/scale read -dir DIR                   # what merge left
 package main
 
 import (
@@ -20,7 +21,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: scale simulate|merge [flags]; -h lists them")
+		fmt.Fprintln(os.Stderr, "usage: scale simulate|merge|read [flags]; -h lists them")
 		os.Exit(2)
 	}
 	var err error
@@ -29,8 +30,10 @@ func main() {
 		err = simulateCommand(os.Args[2:], os.Stdout)
 	case "merge":
 		err = mergeCommand(os.Args[2:], os.Stdout)
+	case "read":
+		err = readCommand(os.Args[2:], os.Stdout)
 	default:
-		err = fmt.Errorf("no command %q: simulate or merge", os.Args[1])
+		err = fmt.Errorf("no command %q: simulate, merge or read", os.Args[1])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)

@@ -28,6 +28,7 @@ type MemoryPlan struct {
 	maxShards  int
 	seenPool   int64 // pages of the hashes that Dedup compares
 	jobs       int64 // jobs that fit in flight
+	readers    int   // of a plan that counts: inputs that are read at once
 }
 
 // CapError means that the settings do not fit under the memory cap.

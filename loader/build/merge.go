@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/resident"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
@@ -56,6 +57,7 @@ type merged struct {
 	rejects  []reject
 	notes    []string
 	seconds  float64
+	columns  columnChain
 }
 
 // Merge checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
@@ -176,8 +178,44 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 	g.rejects = append(g.rejects, p.Rejects...)
 	g.rejects = g.rejects[:min(len(g.rejects), maxRejectsListed)]
 	g.notes = append(g.notes, p.Notes...)
+	g.addColumnSums(p.Columns)
 	g.seconds += p.Seconds
 	return nil
+}
+
+// addColumnSums joins the checksums of files of columns, whose parts come in order.
+func (g *merged) addColumnSums(sums []columnSum) {
+	inputs := 0
+	for i := range g.plan.Phases {
+		inputs += len(g.plan.Phases[i].Inputs)
+	}
+	if inputs != len(g.plan.Sources) {
+		return // folders share a line, whose checksum is over those of all their files
+	}
+	for _, c := range sums {
+		at := c.Input
+		for phase := range min(c.Phase, len(g.plan.Phases)) {
+			at += len(g.plan.Phases[phase].Inputs)
+		}
+		if at < 0 || at >= inputs {
+			continue
+		}
+		if g.columns.at != at {
+			g.columns = columnChain{at: at}
+		}
+		if !c.Sum.IsZero() {
+			g.columns.sum = c.Sum
+		}
+		if g.columns.sum = source.JoinGroupSums(g.columns.sum, c.Groups); !g.columns.sum.IsZero() {
+			g.plan.Sources[at].Checksum = "xxh3-128:" + g.columns.sum.String()
+		}
+	}
+}
+
+// columnChain is the checksum of the groups of a file of columns so far.
+type columnChain struct {
+	at  int // the source
+	sum source.Sum
 }
 
 // checkOrdinals compares the documents that a part read with those that the plan counted: a part

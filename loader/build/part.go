@@ -74,6 +74,42 @@ type partState struct {
 	Seconds  float64   `json:"seconds"`
 	Finished time.Time `json:"finished"`
 	Host     string    `json:"host"`
+	// Columns are the checksums of the files of columns, which the plan did not read.
+	Columns []columnSum `json:"columns,omitempty"`
+}
+
+// columnSum is the checksum of what a part read of a file of columns: of all from its beginning on,
+// or of the groups of rows that it has.
+type columnSum struct {
+	Phase  int          `json:"phase"`
+	Input  int          `json:"input"` // in the plan
+	Sum    source.Sum   `json:"sum,omitzero"`
+	Groups []source.Sum `json:"groups,omitempty"`
+}
+
+// columnSums returns the checksums of the files of columns that were read.
+func (f *flusher) columnSums() (sums []columnSum) {
+	p := f.b.opts.Partition
+	for phase, end := range f.state.Ends {
+		r := p.Plan.ranges(p.Number)[phase]
+		if len(end.Position.Done) != len(r.Inputs) { // a budget ended it, or its inputs are not listed one by one
+			continue
+		}
+		first := 0
+		if firstPhase, from := p.Plan.start(p.Number); phase == firstPhase {
+			first = from.Input
+		}
+		for i, done := range end.Position.Done {
+			if in := &r.Inputs[i]; !in.Tail.IsZero() && in.Sum.IsZero() {
+				c := columnSum{Phase: phase, Input: first + i, Groups: done.Groups}
+				if i > 0 || r.From.Offset == 0 {
+					c.Sum = done.Sum
+				}
+				sums = append(sums, c)
+			}
+		}
+	}
+	return sums
 }
 
 // partState renders the state of a finished part.
@@ -96,7 +132,11 @@ func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 		if t := end.Position.Trailing; t != nil {
 			p.Notes = append(p.Notes, trailingNote(t))
 		}
+		if m := end.Position.Members; m != nil {
+			p.Notes = append(p.Notes, membersNote(m))
+		}
 	}
+	p.Columns = f.columnSums()
 	return json.Marshal(p)
 }
 

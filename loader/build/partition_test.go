@@ -398,6 +398,7 @@ func TestPlanRefuses(t *testing.T) {
 	}{
 		{"none", Options{Sources: []string{path}}, 0, "from 1 to"},
 		{"packed", Options{Sources: []string{path}, Pack: pack.BFD}, 2, "pack while serving"},
+		{"a secret", Options{Sources: []string{"https://u:pw@127.0.0.1:1/x?X-Amz-Signature=s"}}, 2, "a plan keeps no secrets"},
 		{"too many", Options{Sources: []string{path}}, 1_000_000, "from 1 to"},
 		{"stdin", Options{Sources: []string{"-"}, Stdin: strings.NewReader("x")}, 2, "read only once"},
 		{"endless", Options{Sources: []string{"synth://wikitext"}, MaxExamples: 5}, 2, "bound it"},

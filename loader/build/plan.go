@@ -114,33 +114,54 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
 		}
 	}
-	o.Sources, o.ValSources = redacted(o.Sources), redacted(o.ValSources)
 	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings,
 		Options: o}
 	if p.Folder, err = relativeTo(&o); err != nil {
 		return nil, err
 	}
-	b.scan = &scan{}
-	if b.scan.temp, err = os.MkdirTemp("", "dsload-plan-"); err != nil {
+	if err := b.fillPlan(ctx, p); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.scan.temp)) }()
-	f, err := b.newFlusher(nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.closeSeen()) }()
-	p.Share = f.hold.share
-	b.scan.init(b, p, f.hold)
-	if err := b.scanAll(ctx, f); err != nil {
-		return nil, err
-	}
-	p.Sources = f.sources()
 	for i := range b.phases {
 		p.Notes = append(p.Notes, b.phases[i].set.Notes()...)
 	}
 	b.scan.finish()
 	return p, nil
+}
+
+// fillPlan finds where the partitions begin and what the documents before them decide.
+func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
+	b.scan = &scan{}
+	if !needsText(&b.opts) {
+		b.scan.init(b, p, newHoldout(0, 0))
+		stopReport := b.report(b.opts.Progress)
+		defer stopReport()
+		f := &flusher{b: b}
+		if f.state.Ends, err = b.scan.countPhases(ctx, max(1, b.plan.readers)); err != nil {
+			return err
+		}
+		p.Sources = f.sources()
+		for _, i := range b.scan.unread {
+			p.Sources[i].Checksum = ""
+		}
+		return nil
+	}
+	if b.scan.temp, err = os.MkdirTemp("", "dsload-plan-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.scan.temp)) }()
+	f, err := b.newFlusher(nil, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.closeSeen()) }()
+	p.Share = f.hold.share
+	b.scan.init(b, p, f.hold)
+	if err := b.scanAll(ctx, f); err != nil {
+		return err
+	}
+	p.Sources = f.sources()
+	return nil
 }
 
 // planable refuses what partitions cannot be built of.
@@ -152,6 +173,13 @@ func planable(o *Options, partitions int) error {
 	if slices.Contains(o.Sources, "-") || slices.Contains(o.ValSources, "-") {
 		return loader.BadOption("partitions", fmt.Sprint(partitions),
 			"standard input can be read only once, and partitions read for themselves; write it to a file first")
+	}
+	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
+		if safe := source.Redact(arg); safe != arg {
+			return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf(
+				"the address of %s grants access by itself, and a plan keeps no secrets; name it by an s3://, gs:// or hf:// address, whose credentials come from the environment, or download it",
+				safe))
+		}
 	}
 	if o.Append {
 		return loader.BadOption("append", "", "a plan builds a dataset of its own; build the new sources into another folder")
@@ -341,7 +369,8 @@ func (p *Plan) ranges(i int) []*source.Range {
 		}
 		start := r.From.Input
 		r.From.Input = 0
-		if stop <= start {
+		empty := phase == first && phase == last && from.Input == to.Input && from.Offset == to.Offset
+		if stop <= start || empty { // cuts that are closer than a record lie at one place
 			r.From = source.Mark{Ordinal: r.From.Ordinal}
 			continue
 		}
@@ -396,7 +425,7 @@ func (b *build) scanPhase(ctx context.Context, f *flusher) error {
 			b.workers = append(b.workers, b.newWorker(b.plan.cacheBytes))
 		}
 		w := b.workers[i]
-		w.formatter, w.skip, w.counts = p.formatter.NewWorker().StopAt(ctx.Done()), b.scan.skip, b.scan.onlyCounts()
+		w.formatter, w.skip = p.formatter.NewWorker().StopAt(ctx.Done()), b.scan.skip
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })

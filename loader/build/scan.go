@@ -2,7 +2,6 @@ package build
 
 import (
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/dsload/dsload/loader/build/shape"
@@ -32,7 +31,10 @@ type scan struct {
 	decided   atomic.Bool // nothing is held out any more
 	temp      string      // the folder of what Dedup keeps
 	copies    copyWriter
-	needText  bool // the content of documents decides something
+
+	// Of counting.
+	known  []source.Stat
+	unread []int // of known: not read, so that their checksums are not known
 }
 
 // A mark is a border between partitions, on its way from the reader to the flusher.
@@ -58,16 +60,27 @@ func (s *scan) init(b *build, p *Plan, h *holdout) {
 	} else {
 		s.decided.Store(true)
 	}
-	s.needText = h.want > 0 || b.opts.MaxBytes > 0 || decidesByContent(&b.opts)
 	p.Parts = append(p.Parts, PlanPart{})
 }
 
-// decidesByContent reports whether what a document holds decides about later ones.
-func decidesByContent(o *Options) bool { return o.Dedup != shape.None }
+// needsText reports whether what a document holds decides about later ones, or their numbers.
+func needsText(o *Options) bool {
+	heldOut := o.MaxValExamples > 0 && len(o.ValSources) == 0
+	return heldOut || o.MaxBytes > 0 || o.Dedup != shape.None
+}
 
-// begin lists the inputs of a phase.
+// begin begins the reading of a phase.
 func (s *scan) begin(phase int, set *source.Set, reader *source.Reader) error {
 	s.reader, s.phase, s.open = reader, phase, -1
+	if err := s.list(phase, set); err != nil {
+		return err
+	}
+	s.goTo(0)
+	return nil
+}
+
+// list lists the inputs of a phase.
+func (s *scan) list(phase int, set *source.Set) error {
 	list := make([]source.Listed, set.Len())
 	for i := range list {
 		var err error
@@ -76,7 +89,6 @@ func (s *scan) begin(phase int, set *source.Set, reader *source.Reader) error {
 		}
 	}
 	s.plan.Phases = append(s.plan.Phases, PlanPhase{Inputs: list})
-	s.goTo(0)
 	return nil
 }
 
@@ -107,20 +119,19 @@ func (s *scan) due(text float64) bool {
 // inside returns the border at a position after a record, nil if there is none. It is called
 // before the next record is read.
 func (s *scan) inside(p *source.Position) *mark {
-	if s == nil || p.Inside || p.Input != s.open || !s.listed.Cuttable() && !s.generated() {
+	if s == nil || p.Inside || p.Input != s.open || !s.listed.Cuttable() {
 		return nil
 	}
-	text := s.base + min(float64(p.Offset), float64(s.listed.TextBytes))
-	if !s.due(text) {
+	offset, ok := s.reader.Border()
+	text := s.base + s.listed.TextAt(offset)
+	if !ok || !s.due(text) {
 		return nil
 	}
 	s.reader.EndSpan()
-	return &mark{phase: s.phase, text: int64(text), at: source.Mark{Input: p.Input, Offset: p.Offset, Row: p.Row,
+	return &mark{phase: s.phase, text: int64(text), at: source.Mark{Input: p.Input, Offset: offset, Row: p.Row,
 		Ordinal: p.Ordinal,
 		State:   p.State}}
 }
-
-func (s *scan) generated() bool { return strings.HasPrefix(s.listed.URI, "synth://") }
 
 // between returns the border between the input of the last record and that of the next, nil where
 // there is none.
@@ -143,9 +154,6 @@ func (s *scan) skip(d *document) bool {
 
 // skips reports whether a document that was routed is of no further interest.
 func (s *scan) skips(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != toVal }
-
-// onlyCounts reports whether the plan needs nothing of a document but that it is there.
-func (s *scan) onlyCounts() bool { return !s.needText }
 
 // border notes the beginning of a partition, after the documents before it.
 func (s *scan) border(f *flusher, m *mark) {
@@ -178,14 +186,19 @@ func (s *scan) noteHeld(f *flusher) {
 
 // end notes the checksums of a phase's inputs. whole is false if a budget ended it.
 func (s *scan) end(phase int, reader *source.Reader, whole bool) {
-	p := &s.plan.Phases[phase]
-	p.Documents = reader.Position().Ordinal
 	if !whole {
 		s.marks = s.plan.Partitions // no later phase is cut
 	}
 	s.base += float64(s.listed.TextBytes)
+	s.noteSums(phase, reader.Position().Ordinal, reader.Spans())
+}
+
+// noteSums gives the inputs and partitions of a phase the checksums of what they have.
+func (s *scan) noteSums(phase int, documents int64, spans []source.Span) {
+	p := &s.plan.Phases[phase]
+	p.Documents = documents
 	sums := map[[2]int64]source.Sum{} // by input and beginning
-	for _, span := range reader.Spans() {
+	for _, span := range spans {
 		sums[[2]int64{int64(span.Input), span.From}] = span.Sum
 	}
 	for i := range p.Inputs {

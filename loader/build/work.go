@@ -21,10 +21,8 @@ type worker struct {
 	chat      *chatWorker // nil if no input holds conversations
 	filter    *shape.Filter
 	sketcher  *shape.Sketcher
-	// of a plan: counts reports that the content of documents is of no interest, skip that their ids
-	// are of none
-	counts bool
-	skip   func(*document) bool
+	// of a plan: reports that the ids of a document are of no interest
+	skip func(*document) bool
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
@@ -57,9 +55,6 @@ func (w *worker) trim() {
 // run formats and tokenizes a job. It reports false if a template had to stop: the job is
 // unfinished.
 func (w *worker) run(j *job) bool {
-	if w.counts {
-		return true
-	}
 	for i := range j.documents {
 		d := &j.documents[i]
 		if d.Err != nil || !w.judgeFields(j, d) {

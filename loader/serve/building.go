@@ -207,7 +207,8 @@ func (b *Building) open() (*snapshot, error) {
 		return nil, err
 	}
 	r := &Reader{fs: b.opts.FS, seal: b.opts.Seal, pack: feed.PackNone, building: true}
-	r.datasets = []*dataset{{name: name, dir: dir, shards: shards, maxLength: maxLengthOf(shards.Manifest())}}
+	r.datasets = []*dataset{{name: name, dir: dir, shards: shards, maxLength: maxLengthOf(shards.Manifest()),
+		checked: map[string]int{}}}
 	return &snapshot{Reader: r}, nil
 }
 

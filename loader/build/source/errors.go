@@ -34,7 +34,10 @@ type InputError struct {
 	Offset int64 // bytes of text (after decompression) read before it; -1 if none was attempted
 	Row    int64 // that reading failed at, as Record.Row; 0 if none was attempted
 	Hint   string
-	Err    error
+	// Damaged reports that the input is damaged, and Options.SkipDamaged would leave out what cannot be
+	// read of it.
+	Damaged bool
+	Err     error
 }
 
 func (e *InputError) Error() string {
@@ -82,14 +85,19 @@ type SourceChangedError struct {
 	URI     string
 	What    string // "size", "modification time", "content", "list of inputs"
 	Was, Is string
+	Planned bool // since a plan listed it
 }
 
 func (e *SourceChangedError) Error() string {
-	s := fmt.Sprintf("resume %s: its %s changed since the build began", e.URI, e.What)
+	what, since, afresh := "resume", "the build began", "start afresh with `overwrite`"
+	if e.Planned {
+		what, since, afresh = "read", "the plan was made", "make the plan again, and build its partitions into another `out`"
+	}
+	s := fmt.Sprintf("%s %s: its %s changed since %s", what, e.URI, e.What, since)
 	if e.Was != "" || e.Is != "" {
 		s += fmt.Sprintf(" (was %s, is %s)", e.Was, e.Is)
 	}
-	return s + "; restore it, or start afresh with `overwrite`"
+	return s + "; restore it, or " + afresh
 }
 
 // problem is a cause with a sentence of its own that still matches its sentinel.

@@ -17,6 +17,8 @@ type Position struct {
 	Sum     Sum    `json:"sum"`              // over the Offset bytes before
 	Base    Sum    `json:"base,omitzero"`    // of a file of columns: over the groups of rows before the current one
 	Group   int    `json:"group,omitempty"`  // likewise: the number of the current one, from 1 on
+	// of a file of columns in whose middle a range begins: of the groups before the current one
+	Groups []Sum `json:"groups,omitempty"`
 	// of a remote input that can be gone on with in place
 	Sums *sumState `json:"sums,omitempty"`
 
@@ -38,6 +40,8 @@ type Finished struct {
 	Seen  Sum   `json:"seen,omitzero"` // of a list: over names, sizes and times of its files
 	// of a list: the SHA-256 over the checksums and names of its files, in hexadecimal
 	List string `json:"list,omitempty"`
+	// of a file of columns in whose middle a range begins: the checksums of the groups that it has
+	Groups []Sum `json:"groups,omitempty"`
 }
 
 // List is how far a list of files was read.

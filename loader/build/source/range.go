@@ -33,6 +33,7 @@ type Listed struct {
 	Revision    string      `json:"revision,omitempty"` // likewise
 	Hash        string      `json:"hash,omitempty"`     // likewise
 	Sum         Sum         `json:"sum,omitzero"`       // over its text; zero where it is not known
+	Tail        Sum         `json:"tail,omitzero"`      // of a file of columns: over its end
 }
 
 // A Range is the part of a set that one partition reads: some inputs, the first from From on, the
@@ -66,11 +67,30 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 // Cuttable reports whether a partition may begin inside the input: its records can be read from any
 // offset.
 func (l *Listed) Cuttable() bool {
+	if strings.HasPrefix(l.URI, "synth://") {
+		return true
+	}
 	switch l.Format {
-	case Text, JSONL, WikiText, CSV, Recipes:
+	case Text, JSONL, Chat, WikiText, CSV, Recipes, Parquet, Arrow:
 		return l.Compression == Plain && l.Archive == ""
 	}
 	return false
+}
+
+// TextAt estimates how much of the input's text lies before an offset of a Mark.
+func (l *Listed) TextAt(offset int64) float64 {
+	if l.Format.isColumnar() && l.Bytes > 0 {
+		return float64(l.TextBytes) * min(1, float64(offset)/float64(l.Bytes))
+	}
+	return min(float64(offset), float64(l.TextBytes))
+}
+
+// OffsetOf is the inverse of TextAt: the offset after so much text.
+func (l *Listed) OffsetOf(text float64) int64 {
+	if l.Format.isColumnar() && l.TextBytes > 0 {
+		return int64(text / float64(l.TextBytes) * float64(l.Bytes))
+	}
+	return int64(text)
 }
 
 // openRange makes the set of a range. Nothing is looked at but whether the files are there and have
@@ -93,16 +113,15 @@ func (s *Set) openRange(r *Range) error {
 		} else {
 			info, err := os.Stat(l.URI)
 			if errors.Is(err, fs.ErrNotExist) {
-				return &SourceChangedError{URI: l.URI, What: "existence since the plan was made", Was: "a file",
-					Is: "gone"}
+				return &SourceChangedError{URI: l.URI, What: "existence", Was: "a file", Is: "gone", Planned: true}
 			}
 			if err != nil {
 				return &InputError{URI: l.URI, Offset: -1, Err: pathCause(err)}
 			}
 			in.path, in.ModTime = l.URI, info.ModTime().UTC()
 			if info.Size() != l.Bytes {
-				return &SourceChangedError{URI: l.URI, What: "size since the plan was made", Was: sizeText(l.Bytes),
-					Is: sizeText(info.Size())}
+				return &SourceChangedError{URI: l.URI, What: "size", Was: sizeText(l.Bytes),
+					Is: sizeText(info.Size()), Planned: true}
 			}
 		}
 		if err := s.append(in); err != nil {
@@ -145,6 +164,11 @@ func (s *Set) origin(input int) int64 {
 	return s.only.From.Offset
 }
 
+// cuts reports whether the range has a part of an input only.
+func (s *Set) cuts(input int) bool {
+	return s.origin(input) > 0 || s.only != nil && s.only.To.Offset > 0 && input == len(s.only.Inputs)-1
+}
+
 // rangeEnded reports whether the open input is read up to where the range ends in it.
 func (r *Reader) rangeEnded() bool {
 	only, s := r.set.only, r.open
@@ -152,8 +176,11 @@ func (r *Reader) rangeEnded() bool {
 		return false
 	}
 	at := r.win.offset()
-	if s.synth != nil {
+	switch {
+	case s.synth != nil:
 		at = s.synth.offset
+	case s.table != nil:
+		return s.row >= only.To.Row
 	}
 	return at >= only.To.Offset
 }
@@ -167,8 +194,22 @@ func (r *Reader) checkRange(sum Sum) error {
 	if want.IsZero() || want == sum {
 		return nil
 	}
-	return &SourceChangedError{URI: r.in.URI, What: "content since the plan was made", Was: "checksum " + want.String(),
-		Is: sum.String()}
+	return &SourceChangedError{URI: r.in.URI, What: "content", Was: "checksum " + want.String(),
+		Is: sum.String(), Planned: true}
+}
+
+// checkTail compares the end of a file of columns with what the plan saw.
+func (r *Reader) checkTail(raw *rawFile) error {
+	if r.set.only == nil || r.set.only.Inputs[r.at.Input].Tail.IsZero() {
+		return nil
+	}
+	want := r.set.only.Inputs[r.at.Input].Tail
+	have, err := tailSum(raw)
+	if err == nil && have != want {
+		err = &SourceChangedError{URI: r.in.URI, What: "content", Was: "checksum of its end " + want.String(),
+			Is: have.String(), Planned: true}
+	}
+	return err
 }
 
 // seekRange moves the open input to where the range begins in it, without reading what comes
@@ -200,6 +241,20 @@ func (r *Reader) seekRange(origin int64) error {
 	return nil
 }
 
+// Border reports whether a range may end after the record that Next returned last, and where that is
+// in the file.
+func (r *Reader) Border() (offset int64, ok bool) {
+	switch s := r.open; {
+	case s == nil || s.inside:
+		return 0, false
+	case s.table != nil:
+		return s.table.border()
+	case s.synth != nil:
+		return s.synth.offset, true
+	}
+	return r.win.offset(), true
+}
+
 // A Span is a stretch of an input with its checksum.
 type Span struct {
 	Input    int
@@ -224,7 +279,8 @@ func (r *Reader) NoteSpans() {
 // EndSpan ends a stretch after the record that Next returned last.
 func (r *Reader) EndSpan() {
 	if s := r.open; s != nil && s.synth == nil {
-		r.endSpan(r.win.offset())
+		to, _ := r.Border()
+		r.endSpan(to)
 	}
 }
 
@@ -232,9 +288,13 @@ func (r *Reader) endSpan(to int64) {
 	if !r.spans.on {
 		return
 	}
-	r.win.hash()
 	s := Span{Input: r.at.Input, From: r.spans.from, To: to}
-	s.Sum = hasherSum(&r.win.span)
+	if t := r.open.table; t != nil {
+		s.Sum = t.endSpan()
+	} else {
+		r.win.hash()
+		s.Sum = hasherSum(&r.win.span)
+	}
 	r.spans.list, r.spans.from = append(r.spans.list, s), to
 	r.win.span.Reset()
 }

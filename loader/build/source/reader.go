@@ -112,7 +112,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 			if err := r.openInput(); err != nil {
 				*rec = Record{}
-				if r.err = err; r.set.opts.skips(err) {
+				if r.err = markDamaged(err, true); r.set.opts.skips(err) {
 					r.err = r.lose(rec, false, err)
 				}
 				return dst, r.err
@@ -135,7 +135,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			continue
 		}
 		if err != nil {
-			if r.err = r.inputError(err); r.set.opts.skips(r.err) {
+			if r.err = markDamaged(r.inputError(err), true); r.set.opts.skips(r.err) {
 				r.err = r.lose(rec, inside, err)
 			}
 			return dst, r.err
@@ -165,6 +165,7 @@ func (r *Reader) Position() Position {
 			p.Offset = s.synth.offset
 		} else if s.table != nil {
 			p.Offset, p.Sum, p.Base, p.Group = s.table.bytes, s.table.sum(), s.table.base, s.table.group+1
+			p.Groups = slices.Clip(s.table.cut.sums)
 		} else {
 			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), s.raw.sumState(&r.win)
 		}
@@ -241,10 +242,17 @@ func (r *Reader) openInput() error {
 	if in.store != nil && in.Compression == Plain && in.archive == "" {
 		r.win.sums = newResumableSum()
 	}
+	if r.set.cuts(r.at.Input) {
+		raw.counted.sum = nil // the hash that a server announces is over all of it
+	}
 	s := &stream{raw: raw}
 	r.open = s
 	inPlace := r.resumesInPlace()
-	if inPlace && !hasHeader(in.Format) {
+	if origin := r.set.origin(r.at.Input); origin > 0 && !inPlace && !hasHeader(in.Format) {
+		if err := r.seekRange(origin); err != nil {
+			return r.inputError(err)
+		}
+	} else if inPlace && !hasHeader(in.Format) {
 		raw.binary = true // what is in the middle of a text cannot begin with a mark of its encoding
 		if err := r.jump(); err != nil {
 			return r.inputError(err)
@@ -274,7 +282,17 @@ func (r *Reader) openTable(raw *rawFile) error {
 		return r.inputError(err)
 	}
 	s.framer, s.framing, s.table = t, &t.framing, t
+	t.cut.keep, t.cut.sums = r.set.origin(r.at.Input) > 0, r.at.Groups
+	if err := r.checkTail(raw); err != nil {
+		return r.inputError(err)
+	}
 	if r.at.Offset == 0 {
+		return nil
+	}
+	if origin := r.set.origin(r.at.Input); origin > 0 && r.at.Row == r.set.only.From.Row {
+		if err := t.seekRange(&r.in, &r.set.only.From, &r.at); err != nil {
+			return r.inputError(err)
+		}
 		return nil
 	}
 	if err := t.goOn(&r.in, &r.at); err != nil {
@@ -367,6 +385,13 @@ func (r *Reader) finishInput() error {
 			return err
 		}
 		done = Finished{Bytes: s.table.bytes, Sum: s.table.sum()}
+		if err := r.checkRange(done.Sum); err != nil {
+			return err
+		}
+		r.endSpan(s.table.bytesBefore(s.table.file.Groups()))
+		r.spans.from = 0
+		s.table.endGroup()
+		done.Groups = s.table.cut.sums
 	} else if s.synth == nil {
 		if err := s.raw.unchanged(); err != nil {
 			return r.inputError(err)
@@ -457,6 +482,9 @@ func (r *Reader) inputError(err error) error {
 	}
 	if r.in.store != nil {
 		err = remoteError(r.in.URI, offset, err)
+	}
+	if errors.As(err, &changed) && r.set.only != nil && r.in.store != nil {
+		changed.Planned = true
 	}
 	if errors.As(err, &changed) || errors.As(err, &already) {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dsload/dsload/loader/build/source/synth"
@@ -62,6 +63,7 @@ type Set struct {
 	formats   map[Format]int
 	only      *Range // of a partition; nil for all
 	notes     []string
+	counting  sync.Mutex // of the list, for Count
 }
 
 // needs is what reading the inputs takes.

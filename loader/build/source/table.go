@@ -32,6 +32,7 @@ type tableFramer struct {
 	base   Sum   // over the groups before the current one
 	hasher xxh3.Hasher
 	hashed bool // the hasher holds something
+	cut    tableCut
 
 	text  []byte // of the row whose pieces are delivered
 	given int    // what of it was delivered
@@ -80,6 +81,8 @@ func tableError(err error) error {
 		return problemf(ErrUnknownField, "%v; the columns of text are %s; take one with `text-field`", err, has)
 	case errors.As(err, &size):
 		return &NeedError{What: err.Error(), Bytes: size.Bytes}
+	case errors.Is(err, columnar.ErrType):
+		return problemf(ErrUnsupported, "%v", err)
 	case errors.Is(err, columnar.ErrUnsupported):
 		return problemf(ErrUnsupported, "%v; write the file again with the usual settings", err)
 	case errors.Is(err, columnar.ErrCorrupt):
@@ -109,13 +112,16 @@ func (t *tableFramer) state() uint32  { return uint32(t.given) }
 func (t *tableFramer) restore(uint32) {}
 
 // sum returns the checksum over the records before the position.
-func (t *tableFramer) sum() Sum {
+func (t *tableFramer) sum() Sum { return t.sumAfter(t.base) }
+
+// sumAfter returns the checksum over the groups that a base is over, and the current one.
+func (t *tableFramer) sumAfter(base Sum) Sum {
 	if !t.hashed {
-		return t.base
+		return base
 	}
 	h := t.hasher.Sum128()
 	var both [32]byte
-	copy(both[:], t.base[:])
+	copy(both[:], base[:])
 	binary.BigEndian.PutUint64(both[16:], h.Hi)
 	binary.BigEndian.PutUint64(both[24:], h.Lo)
 	return xxh3.Hash128(both[:]).Bytes()
@@ -136,6 +142,7 @@ func (t *tableFramer) note(data []byte, null bool) {
 
 // nextGroup goes to the next group of rows, io.EOF after the last one.
 func (t *tableFramer) nextGroup() error {
+	t.endGroup()
 	t.base = t.sum()
 	t.hasher.Reset()
 	t.hashed = false

@@ -27,6 +27,8 @@ type File interface {
 	// Groups returns the number of groups of rows, and Rows that of rows in one of them.
 	Groups() int
 	Rows(group int) int64
+	// GroupBytes returns what the wanted columns of a group take in the file.
+	GroupBytes(group int) int64
 	// MemoryBytes is what reading takes at most, and why.
 	MemoryBytes() (n int64, why string)
 	// NewRows returns a reader of the rows.
@@ -169,6 +171,13 @@ func (f *parquetFile) Columns() (names []string) {
 
 func (f *parquetFile) Groups() int          { return len(f.groups) }
 func (f *parquetFile) Rows(group int) int64 { return f.groups[group].rows }
+
+func (f *parquetFile) GroupBytes(group int) (n int64) {
+	for i := range f.groups[group].chunks {
+		n += f.groups[group].chunks[i].size
+	}
+	return n
+}
 
 const (
 	// usualPages is what the pages of a column take in files of the usual writers: a page and a

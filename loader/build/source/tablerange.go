@@ -1,0 +1,128 @@
+package source
+
+import (
+	"encoding/binary"
+	"io"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+)
+
+// A range of a file of columns begins and ends between two groups of rows. Its marks have the row,
+// which is the file's own, and as an offset what the groups before take in the file.
+
+// tableCut is what a tableFramer keeps for ranges.
+type tableCut struct {
+	end  int64 // the row after the last of the current group
+	of   int   // the group, from 1 on, that end is of
+	base Sum   // over the groups since the last mark, before the current one
+	done bool  // a mark lies after the current group
+	sums []Sum // of the groups that were read to their end
+	keep bool  // sums are wanted
+}
+
+// maxGroupSums is how many checksums of groups are kept; of an input with more there is none in the
+// end.
+const maxGroupSums = 1 << 14
+
+// endGroup notes the checksum of the group that ends.
+func (t *tableFramer) endGroup() {
+	c := &t.cut
+	if c.keep && t.hashed && len(c.sums) < maxGroupSums {
+		h := t.hasher.Sum128()
+		var sum Sum
+		binary.BigEndian.PutUint64(sum[:8], h.Hi)
+		binary.BigEndian.PutUint64(sum[8:], h.Lo)
+		c.sums = append(c.sums, sum)
+	}
+	c.base, c.done = t.spanSum(), false
+}
+
+// spanSum is the checksum over the groups since the last mark.
+func (t *tableFramer) spanSum() Sum {
+	if t.cut.done {
+		return Sum{}
+	}
+	return t.sumAfter(t.cut.base)
+}
+
+// endSpan makes a mark after the current group.
+func (t *tableFramer) endSpan() (sum Sum) {
+	sum = t.spanSum()
+	t.cut.base, t.cut.done = Sum{}, true
+	return sum
+}
+
+// border reports whether the next row begins a group, and returns what the groups before it take in
+// the file.
+func (t *tableFramer) border() (offset int64, ok bool) {
+	if t.group < 0 || t.group+1 >= t.file.Groups() || t.inside {
+		return 0, false
+	}
+	if c := &t.cut; c.of != t.group+1 {
+		c.of, c.end = t.group+1, 0
+		for g := range t.group + 1 {
+			c.end += t.file.Rows(g)
+		}
+	}
+	if t.row != t.cut.end {
+		return 0, false
+	}
+	return t.bytesBefore(t.group + 1), true
+}
+
+// bytesBefore returns what the groups before one take in the file, with the magic before them.
+func (t *tableFramer) bytesBefore(group int) int64 {
+	n := int64(len("PAR1"))
+	for g := range group {
+		n += t.file.GroupBytes(g)
+	}
+	return n
+}
+
+// seekRange goes to the group of rows with which a range begins, and to a position in its first row.
+func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
+	row := int64(0)
+	for g := range t.file.Groups() {
+		if row == from.Row {
+			t.group, t.over, t.row, t.bytes = g, false, row, at.Offset
+			if err := t.rows.Seek(g); err != nil || !at.Inside {
+				return tableError(err)
+			}
+			if err := t.advance(); err != nil {
+				return err
+			}
+			t.text, _ = t.rows.Text()
+			t.given, t.inside = int(min(int64(at.State), int64(len(t.text)))), true
+			return nil
+		}
+		row += t.file.Rows(g)
+	}
+	return &SourceChangedError{URI: in.URI, What: "groups of rows", Planned: true}
+}
+
+// JoinGroupSums returns the checksum of a file of columns, given that of the groups before some, and
+// those of these groups. The zero Sum is that of no groups.
+func JoinGroupSums(before Sum, groups []Sum) Sum {
+	for _, g := range groups {
+		before = xxh3.Hash128(slices.Concat(before[:], g[:])).Bytes()
+	}
+	return before
+}
+
+// tailBytes is how much of the end of a file of columns a plan compares: what describes its groups
+// lies there.
+const tailBytes = 64 << 10
+
+// tailSum is the checksum of the end of a file of columns.
+func tailSum(raw *rawFile) (sum Sum, err error) {
+	at, size, err := raw.random()
+	if err != nil {
+		return sum, err
+	}
+	data := make([]byte, min(size, tailBytes))
+	if _, err := at.ReadAt(data, size-int64(len(data))); err != nil && err != io.EOF {
+		return sum, err
+	}
+	return xxh3.Hash128(data).Bytes(), nil
+}
