@@ -29,6 +29,7 @@ type buildFlags struct {
 	explain  bool
 	part     partFlags
 	cached   bool
+	announce bool // for a server, which serves the dataset while it is built
 	http     string
 	notify   []string
 }
@@ -92,6 +93,8 @@ readable as it was until all is added, and copies of held-out documents are left
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out,
 		"dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH")
 	flags.BoolVar(&f.cached, "cached", false, "build into the user's cache, or find there what was built of unchanged sources")
+	flags.BoolVar(&f.announce, "announce", false, "with --cached --json: print the folder first, and end with standard input")
+	_ = flags.MarkHidden("announce") // the flag exists
 	f.addTextFlags(flags)
 	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)

@@ -26,6 +26,7 @@ Batch = dict[str, Any]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 SEAL_HEADER = "dsload-seal"
+TEXT_SEAL = "text-"  # how the seal of a server of text begins: it names settings and sources, and is known before the manifest
 DEFAULTS_HEADER = "dsload-defaults"
 
 
@@ -74,16 +75,16 @@ class Feed:
             )
 
     def manifests(self) -> Any:
-        """The server's description of its datasets: a manifest, or {"datasets": {name: manifest}}."""
+        """The server's description of its datasets: a manifest, or {"datasets": {name: manifest}}; {"building": {…}} while a server of text builds."""
 
         def ask() -> Any:
-            with self._open("/v1/dataset") as response:
+            with self._open("/v1/dataset?wait=0") as response:
                 self.defaults = response.headers.get(DEFAULTS_HEADER, "")
                 return response.read_json()
 
         answer = self._retrying(ask)
         sealed = answer.get("blake3") if isinstance(answer, dict) else None
-        if self.seal is not None and sealed is not None and sealed != self.seal:
+        if self.seal is not None and sealed is not None and sealed != self.seal and not self.seal.startswith(TEXT_SEAL):
             raise FeedError(f"the server at {self.endpoint} names the seal {self.seal!r} and sends a manifest with another one")
         return answer
 
@@ -111,6 +112,8 @@ class Feed:
                     self._check_open()
                 return
             except (OSError, FeedError) as error:
+                if isinstance(error, TimeoutError) and building_of(self.manifests()) is not None:
+                    continue  # rows may be long in coming
                 self._closed = self._closed or (self.closed_elsewhere is not None and self.closed_elsewhere())
                 self._check_open()
                 if isinstance(error, FeedError) and error.status != 503:
@@ -201,6 +204,12 @@ class Feed:
         server, self.server = self.server, None
         if server is not None:
             server.close()
+
+
+def building_of(answer: Any) -> Optional[dict[str, Any]]:
+    """What a server says of the build that it still waits for; None where there is none."""
+    building = answer.get("building") if isinstance(answer, dict) else None
+    return building if isinstance(building, dict) else None
 
 
 def _advance(arrays: Batch, start: int, end: Optional[int]) -> int:

@@ -27,7 +27,7 @@ from typing import Any, Optional, Union
 
 from . import _mix, _wrapped
 from ._binary import find_binary
-from ._feed import Feed
+from ._feed import Feed, building_of
 from ._inprocess import InProcess
 from ._manifest import is_address
 from ._packing import PackOptions, varlen
@@ -37,10 +37,11 @@ from ._served import longest_of, rows_of, shard_checksums, split_of, splits_of
 from ._server import Server
 from ._shared_start import SharedStart
 from ._tensors import NumpyOutput, TorchOutput, has_torch
-from ._text import Held, cached, is_text, of_text
+from ._text import Held, cached, is_text, of_text, served
 from ._transport import Endpoint
+from ._unbuilt import Waiting, can_stream
 from ._workers import Share, repeated
-from .errors import FeedError, LoaderClosed, ServerFailed
+from .errors import BuildError, FeedError, LoaderClosed, ServerFailed
 
 PathLike = Union[str, "os.PathLike[str]"]
 Batch = dict[str, Any]
@@ -150,12 +151,18 @@ class Loader:
         self._held: Optional[Held] = None
         named: Any = dataset
         built = {**text, **of_text(named, pack=pack, max_length=max_length)}
+        unbuilt: Optional[tuple[list[str], list[str]]] = None
         if socket is None and url is None and is_text(named, built):
-            named, pack, max_length = cached(named, built), None, None
-            self._held = Held(named)
+            sequential = shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
+            unbuilt = served(named, built) if sequential else None
+            if unbuilt is None:
+                named = cached(named, built)
+                self._held = Held(named)
+            pack, max_length = None, None
         elif text:
             raise TypeError(f"Loader() got an unexpected keyword argument {next(iter(text))!r}")
-        named, socket, url = _recognised(named, socket, url)
+        if unbuilt is None:
+            named, socket, url = _recognised(named, socket, url)
         if isinstance(mix, Mapping) and not mix:
             raise ValueError("mix: names no dataset")
         if isinstance(mix, str):
@@ -177,7 +184,10 @@ class Loader:
         self._output = output
         self._pin = pin_memory
         self._reconnect_seconds = reconnect_seconds
-        if named is not None:
+        if unbuilt is not None:
+            self._source = ", ".join(unbuilt[0])
+            self._own_text(*unbuilt, memory, timeout)
+        elif named is not None:
             self._source = ", ".join(folder for _, folder in _named(named))
             self._own(_named(named), memory, in_process, timeout)
         elif socket is not None:
@@ -185,11 +195,9 @@ class Loader:
         else:
             token = token if token is not None else os.environ.get("DSLOAD_TOKEN")
             self._use(Endpoint.of_url(url or "", token=token, ca_file=os.fspath(ca_file) if ca_file else None, timeout=timeout))
+        self._described: Optional[dict[str, Any]] = None  # the manifests; None while the dataset is being built
         try:
-            self._manifests = self._read_manifests()
-            self._query = self._with_packing(self._query)
-            self._examples = self._count_rows()
-            self._rows = self._examples * self._places()
+            self._describe(wait=not can_stream(self._query))
             self._check_columns()
         except BaseException:
             self.close()
@@ -242,11 +250,67 @@ class Loader:
             warnings.warn(f"dsload reads the dataset inside this process, which is slower: {why}", RuntimeWarning, stacklevel=4)
         self._local = InProcess(datasets)
 
-    def _read_manifests(self) -> dict[str, Any]:
+    def _own_text(self, sources: list[str], flags: list[str], memory: Optional[str], timeout: float) -> None:
+        """Starts a server that builds text and serves it meanwhile."""
+        binary = find_binary()
+        assert binary is not None  # `served` looked
+        try:
+            server = Server(binary, sources, flags, memory=memory, timeout=timeout)
+        except ServerFailed as error:
+            if error.returncode is None or error.returncode < 1:
+                raise
+            raise BuildError(str(error), error.returncode) from error
+        self._use(server.endpoint, server)
+
+    def _describe(self, wait: bool = True) -> bool:
+        """Learns what the dataset is. False where it is still being built, for whose end it waits with wait=True."""
+        if self._described is not None:
+            return True
+        waiting = Waiting(self._source)
+        try:
+            while True:
+                self._check_open()
+                manifests = self._read_manifests(waiting)
+                if manifests is not None:
+                    break
+                if not wait and self._feed is not None and can_stream(with_defaults(self._query, self._feed.defaults)):
+                    return False
+                waiting.wait()
+        finally:
+            waiting.close()
+        self._described = manifests
+        self._query = self._with_packing(self._query)
+        self._counted = self._count_rows()
+        self._numbers = self._counted * self._places()
+        return True
+
+    @property
+    def _manifests(self) -> dict[str, Any]:
+        self._describe()
+        assert self._described is not None
+        return self._described
+
+    @property
+    def _examples(self) -> int:
+        self._describe()
+        return self._counted
+
+    @property
+    def _rows(self) -> int:
+        """Rows of an epoch."""
+        self._describe()
+        return self._numbers
+
+    def _read_manifests(self, waiting: Waiting) -> Optional[dict[str, Any]]:
+        """The manifests, None while the dataset is being built."""
         if self._local is not None:
             return dict(self._local.manifests)
         assert self._feed is not None
         answer = self._feed.manifests()
+        building = building_of(answer)
+        if building is not None:
+            waiting.note(building)
+            return None
         served = answer["datasets"] if isinstance(answer, dict) and "datasets" in answer else {"": answer}
         if not isinstance(served, dict) or not served:
             raise FeedError(f"{self._source}: what answers is not a dsload server: its list of datasets is none")
@@ -314,7 +378,7 @@ class Loader:
 
     @property
     def num_examples(self) -> int:
-        """Examples of the split, over all ranks; with `pack`, before they are packed."""
+        """Examples of the split, over all ranks; with `pack`, before they are packed. While text is being built, this waits for its end."""
         return self._examples
 
     @property
@@ -336,9 +400,16 @@ class Loader:
         return self._query.world
 
     def __len__(self) -> int:
-        """Batches of an epoch on this rank. Raises TypeError for max_tokens, pack and endless loaders, where the number is unknown."""
-        if self._query.uneven or self._query.epochs == 0:
-            raise TypeError("the number of batches is not known beforehand under max_tokens, with pack, or without end (epochs=0)")
+        """Batches of an epoch on this rank. While text is being built, this waits for its end. Raises TypeError for max_tokens, pack and endless
+        loaders, where the number is unknown."""
+        query = self._query
+        if query.packed:
+            raise TypeError(
+                "with pack, the number of batches is known only once the rows are packed; give the trainer a number of steps, or build"
+                " the dataset with pack, which makes rows of it"
+            )
+        if query.uneven or query.epochs == 0:
+            raise TypeError("the number of batches is not known beforehand under max_tokens, or without end (epochs=0)")
         return self._query.batches_from(0, self._rows) * self._query.epochs
 
     def set_epoch(self, epoch: int) -> None:
@@ -351,10 +422,10 @@ class Loader:
             # Accelerate counts from 0 in every process. The loader's own count goes on from the state.
             return
         start = self._start.start
-        if start % self._rows and start // self._rows == epoch:
+        if start and start % self._rows and start // self._rows == epoch:
             return
         self._turn += 1
-        self._position = epoch * self._rows
+        self._position = epoch * self._rows if epoch else 0
         self._start.set(self._position)
 
     def state_dict(self, after: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
@@ -377,19 +448,17 @@ class Loader:
         return self._state(self._position if after is None else self._after(after))
 
     def _state(self, position: int) -> dict[str, Any]:
-        return {
-            "version": _STATE_VERSION,
-            "start": position,
-            "rows": self._rows,
-            "dataset": self._fingerprint(),
-            "order": {name: getattr(self._query, name) for name in _ORDER},
-        }
+        order = {name: getattr(self._query, name) for name in _ORDER}
+        if not self._describe(wait=False):
+            assert self._feed is not None
+            return {"version": _STATE_VERSION, "start": position, "text": self._feed.seal, "order": order}
+        return {"version": _STATE_VERSION, "start": position, "rows": self._rows, "dataset": self._fingerprint(), "order": order}
 
     def _after(self, batch: Mapping[str, Any]) -> int:
         if "next" not in batch:
             raise ValueError("after: the batch has no column 'next', which says where it stands; name it in columns=")
         following = int(batch["next"][0])
-        return self._whole(following) if self._query.epochs == 1 else following
+        return self._whole(following) if self._query.epochs == 1 and self._describe(wait=False) else following
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next iteration resume where `state` was taken, with any batch size, rank and world.
@@ -398,7 +467,12 @@ class Loader:
         """
         if state.get("version") != _STATE_VERSION:
             raise ValueError(f"not a state of this loader: version {state.get('version')!r}")
-        if state.get("dataset") != self._fingerprint() or state.get("rows") != self._rows:
+        if "text" in state:
+            if self._feed is None or state["text"] != self._feed.seal:
+                raise ValueError(
+                    "the state was taken while text was being built: load it by a Loader of the same text and options, with shuffle='none'"
+                )
+        elif state.get("dataset") != self._fingerprint() or state.get("rows") != self._rows:
             raise ValueError("the state was taken on another dataset")
         order, start = state.get("order"), state.get("start")
         if not isinstance(order, Mapping) or isinstance(start, bool) or not isinstance(start, int) or start < 0:
@@ -450,12 +524,14 @@ class Loader:
         output: Any = TorchOutput(self._pin and _can_pin()) if _wants_torch(self._output) else NumpyOutput
         if _wrapped.worker_info() is not None:
             return self._selected(self._begin_share(output), output)
-        start = self._whole(self._start.start)
+        start = self._start.start
+        if start:  # else nothing of the dataset need be known
+            start = self._whole(start)
         self._turn += 1
         self._ahead = False
         self._position = start
         # An iteration that is given up begins again.
-        self._start.set(start // self._rows * self._rows)
+        self._start.set(start // self._rows * self._rows if start else 0)
         query = self._query
         if dropped and not query.uneven and dropped < query.batches_from(start, self._rows):
             self._position = start = start + dropped * query.rows_a_batch * query.world
@@ -512,10 +588,13 @@ class Loader:
         ahead = _wrapped.reads_ahead()
         self._check_open()
         while True:
-            end = self._end(start) if query.epochs else None
+            unbuilt = start == 0 and not self._describe(wait=False)
+            end = self._end(start) if query.epochs and not unbuilt else None
             some = False
-            for following, batch, last in self._placed(start, end, output):
+            for following, batch, last in self._placed(start, end, output, unbuilt=unbuilt):
                 some = True
+                if last and unbuilt:
+                    end = self._end(start)  # the build ended before its last rows came
                 if self._turn == turn:
                     self._ahead = ahead
                     self._position = following
@@ -523,6 +602,8 @@ class Loader:
                         self._finish(end, following)
                 yield batch
                 self._check_open()
+            if unbuilt and query.epochs and end is None:
+                end = self._end(start)
             if self._turn == turn and end is not None:
                 self._ahead = False
                 self._position = end
@@ -540,13 +621,14 @@ class Loader:
         self._position = following
         self._start.set(end)
 
-    def _placed(self, start: int, end: Optional[int], output: Any) -> Iterator[tuple[int, Batch, bool]]:
+    def _placed(self, start: int, end: Optional[int], output: Any, *, unbuilt: bool = False) -> Iterator[tuple[int, Batch, bool]]:
         """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""
         query = self._query
-        # Of an uneven query, only the following batch shows whether a batch was the last.
-        look = query.uneven and (query.tail_or_default == "drop" or query.world > 1)
+        # Of an uneven query, and while rows are still being built, only the following batch shows whether a batch was the last.
+        look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
         held: Optional[tuple[int, Batch, bool]] = None
-        for arrays in self._stream(replace(query, start=start, epochs=end // self._rows if end is not None else 0), output):
+        epochs = query.epochs if unbuilt else end // self._rows if end is not None else 0
+        for arrays in self._stream(replace(query, start=start, epochs=epochs), output, unbuilt=unbuilt):
             if held is not None:
                 yield held
             following = int(arrays["next"][0])
@@ -561,13 +643,14 @@ class Loader:
         if held is not None:
             yield held[0], held[1], True
 
-    def _stream(self, query: Query, output: Any) -> Iterator[Batch]:
+    def _stream(self, query: Query, output: Any, *, unbuilt: bool = False) -> Iterator[Batch]:
         """The query's batches, as arrays."""
         if self._local is not None:
             return self._local.batches(query)
         assert self._feed is not None
         keep = None if self._columns is None else {"row", "next", *(name if name not in _VARLEN else "segments" for name in self._columns)}
-        return self._feed.stream(query, keep, output, query.epochs * self._rows or None)
+        end = query.epochs * self._rows if query.epochs and not unbuilt else None
+        return self._feed.stream(query, keep, output, end)
 
     def close(self) -> None:
         """Ends this loader's iterations and the server that it started. Calling it again does nothing."""
@@ -582,9 +665,11 @@ class Loader:
 
     def __repr__(self) -> str:
         source = getattr(self, "_source", None)
-        if source is None or not hasattr(self, "_rows"):
+        if source is None or not hasattr(self, "_described"):
             return "<dsload.Loader, not opened>"
         query = self._query
+        if self._described is None:
+            return f"<dsload.Loader {source}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
         shape = f"max_tokens={query.max_tokens}" if query.max_tokens else f"batch_size={query.rows_a_batch}"
         start = self._start.start
         at = "closed" if self._closed else f"next: epoch {start // self._rows}, row {start % self._rows}"

@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -30,9 +31,27 @@ _owned: weakref.WeakSet[Server] = weakref.WeakSet()
 class Server:
     """`dsload serve` on a private unix socket (mode 0600). Raises ServerFailed if it does not come up, OSError if no process can be started."""
 
-    def __init__(self, binary: str, datasets: Sequence[str], *, memory: Optional[str] = None, timeout: float = 300.0) -> None:
-        self._command = [binary, "serve", *(["--memory", memory] if memory else []), "--exit-with-stdin", "--log-level", "warn"]
+    def __init__(
+        self,
+        binary: str,
+        datasets: Sequence[str],
+        text: Optional[Sequence[str]] = None,
+        *,
+        memory: Optional[str] = None,
+        timeout: float = 300.0,
+    ) -> None:
+        """text: the flags where `datasets` are text to build. What the build says is then passed on, and there is no limit on how long it takes."""
+        self._command = [
+            binary,
+            "serve",
+            *(["--memory", memory] if memory else []),
+            "--exit-with-stdin",
+            "--log-level",
+            "warn",
+            *(text or ()),
+        ]
         self._datasets = list(datasets)
+        self._of_text = text is not None
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._process: Optional[subprocess.Popen[bytes]] = None
@@ -47,7 +66,12 @@ class Server:
 
     def _start(self) -> None:
         command = [*self._command, "--socket", self.endpoint.path, "--", *self._datasets]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=self._log)
+        stderr = subprocess.PIPE if self._of_text else self._log
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=stderr)
+        passing = None
+        if self._process.stderr is not None:
+            passing = threading.Thread(target=_pass_on, args=(self._process.stderr, os.dup(self._log.fileno())), daemon=True)
+            passing.start()
         deadline = time.monotonic() + _START_SECONDS
         wait = 0.002
         while True:
@@ -55,9 +79,12 @@ class Server:
                 self.endpoint.connect().close()
                 return
             code = self._process.poll()
+            if code is not None and passing is not None:
+                passing.join()
+                raise ServerFailed(self.log_tail().rpartition("\n")[2].removeprefix("dsload: ") or f"it ended with exit code {code}", code)
             if code is not None:
                 raise ServerFailed(f"dsload serve {' '.join(self._datasets)} ended with exit code {code}: {self.log_tail()}", code)
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline and not self._of_text:
                 raise ServerFailed(
                     f"dsload serve {' '.join(self._datasets)} did not listen within {_START_SECONDS:.0f} s: {self.log_tail()}"
                 )
@@ -121,6 +148,16 @@ class Server:
                 process.stdin.close()
             # Popen would otherwise warn of a child that is not this process's.
             process.returncode = 0
+
+
+def _pass_on(stderr: IO[bytes], log: int) -> None:
+    """Writes what a server says to its log, and what its build says, but for errors, to this process's stderr, too."""
+    with stderr, os.fdopen(log, "wb", buffering=0) as out:
+        for line in stderr:
+            out.write(line)
+            if not line.startswith((b"dsload: ", b"time=")):
+                with contextlib.suppress(OSError, ValueError):
+                    print(line.decode(errors="replace").rstrip("\n"), file=sys.stderr, flush=True)
 
 
 def _socket_path() -> str:

@@ -16,6 +16,9 @@ from .errors import BuildError, DsloadError
 PathLike = Union[str, "os.PathLike[str]"]
 
 _MANIFEST = "manifest.json"
+_BUILD_ALONE = frozenset(
+    ("workers", "checkpoint_every", "memory", "http", "notify")
+)  # options that a server has not, or with another meaning
 _NOT_HERE = ("json", "help", "explain_memory", "cached", "out", "overwrite", "progress")
 
 
@@ -44,8 +47,8 @@ def of_text(dataset: Any, **options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
-    """The folder of the dataset that `options` make of the sources, built where it is not in the cache. Raises BuildError."""
+def _sources(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> list[str]:
+    """The sources as arguments, checked."""
     for name in options:
         if name in _NOT_HERE:
             raise TypeError(f"Loader() of text has no option {name!r}")
@@ -55,6 +58,20 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
     if len(paths) == 1 and os.path.exists(os.path.join(os.fspath(paths[0]), _MANIFEST)):
         named = next(iter(options), "a list")
         raise TypeError(f"Loader() got an unexpected keyword argument {named!r}: {os.fspath(paths[0])} is a dataset, not text to build")
+    return [os.fspath(p) for p in paths]
+
+
+def served(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> Optional[tuple[list[str], list[str]]]:
+    """(sources, flags) of a server that builds the text and serves it meanwhile; None where there can be no such server."""
+    paths = _sources(sources, options)
+    if find_binary() is None or not _BUILD_ALONE.isdisjoint(options) or any("=" in path for path in paths):
+        return None
+    return paths, [flag for name, value in options.items() for flag in _flag(name, value)]
+
+
+def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
+    """The folder of the dataset that `options` make of the sources, built where it is not in the cache. Raises BuildError."""
+    paths = _sources(sources, options)
     binary = find_binary()
     if binary is None:
         raise DsloadError("text is built by the dsload program, and there is none: install the platform wheel, or name it in DSLOAD_BINARY")
@@ -62,7 +79,7 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
     command = [binary, "build", "--cached", "--json", "--progress", "json" if bar else "none"]
     for name, value in options.items():
         command += _flag(name, value)
-    command += ["--", *(os.fspath(p) for p in paths)]
+    command += ["--", *paths]
 
     def report(line: dict[str, Any]) -> None:
         if bar is not None:
