@@ -117,7 +117,7 @@ func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name
 // of ours.
 func validExtraName(name string) bool {
 	if name == RejectsName || name == OriginsName || name == ValOriginsName || name == HeldOutName ||
-		isNumberedName(name) ||
+		isNumberedName(name) || isPartExtra(name) ||
 		slices.Contains(TokenizerNames(), name) {
 		return true
 	}
