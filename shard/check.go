@@ -228,7 +228,10 @@ func (r *SplitReader) checkIDs(shard int, raw []byte, off int64) error {
 		return nil
 	}
 	row := Row{Width: int(r.width), InputIDs: raw[i*int(r.width) : (i+1)*int(r.width)]}
-	path := Join(r.d.dir, r.info.Shards[shard].Name)
-	return corrupt(path, off+int64(i)*r.width, "id %d with a vocabulary of %d", row.AppendInputIDs(nil)[0],
+	info, err := r.table.at(shard)
+	if err != nil {
+		return err
+	}
+	return corrupt(Join(r.d.dir, info.Name), off+int64(i)*r.width, "id %d with a vocabulary of %d", row.AppendInputIDs(nil)[0],
 		r.d.manifest.Schema.VocabSize)
 }

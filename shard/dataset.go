@@ -67,9 +67,9 @@ func (o ReaderOptions) Open(fsys FS, dir string) (*Dataset, error) {
 }
 
 // openManifest opens the shards that a manifest lists.
-func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset, error) {
+func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (_ *Dataset, err error) {
 	o = o.withDefaults()
-	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema, m.Version),
+	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema, m.shardVersion()),
 		checks: make(chan []byte, maxChecks)}
 	for range maxChecks {
 		d.checks <- nil
@@ -77,17 +77,14 @@ func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset,
 	d.pool.maxOpen, d.pool.maxIndex, d.cache.max = o.MaxOpenShards, o.MaxIndexBytes, o.MaxOffsetBytes
 	for i := range m.Splits {
 		info := &m.Splits[i]
-		r := &SplitReader{d: d, number: i, info: info, width: int64(m.Schema.IDWidth()),
-			starts: make([]int64, len(info.Shards)+1),
-			shards: make([]readShard, len(info.Shards))}
-		for j := range info.Shards {
-			sh := &info.Shards[j]
-			r.starts[j+1] = r.starts[j] + sh.Rows
-			if err := checkPresent(fsys, Join(dir, sh.Name), sh); err != nil {
-				return nil, d.explain(err)
-			}
+		r := &SplitReader{d: d, number: i, info: info, width: int64(m.Schema.IDWidth()), states: newShardStates(info)}
+		if r.table, err = openTable(fsys, dir, m, info); err != nil {
+			return nil, errors.Join(d.explain(err), d.Close())
 		}
 		d.splits = append(d.splits, r)
+		if err := r.checkAllPresent(); err != nil {
+			return nil, errors.Join(d.explain(err), d.Close())
+		}
 	}
 	return d, nil
 }
@@ -139,15 +136,7 @@ func (d *Dataset) Close() error {
 	d.closed.Store(true)
 	var errs []error
 	for _, r := range d.splits {
-		for i := range r.shards {
-			s := &r.shards[i]
-			s.mu.Lock()
-			if s.file != nil {
-				errs = append(errs, s.file.Close())
-				s.file = nil
-			}
-			s.mu.Unlock()
-		}
+		errs = append(errs, r.states.close(), r.table.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -162,6 +151,8 @@ type readShard struct {
 	values  batchValues // kept as long as index
 	checked checkedBatches
 	used    atomic.Bool
+	states  *shardStates // and number: of a shard whose state is dropped when its file is closed
+	number  int
 }
 
 // indexBytes returns the size of index and values.
@@ -216,11 +207,14 @@ func (p *shardPool) add(s *readShard, newIndex, newBits int64) error {
 			err = errors.Join(err, v.file.Close())
 			v.file = nil
 		}
-		if p.indexBytes > p.maxIndex {
+		if v.states != nil {
+			v.forget()
+		}
+		if p.indexBytes > p.maxIndex || v.states != nil {
 			p.indexBytes -= v.indexBytes()
 			v.index, v.values = nil, nil
 		}
-		if p.bitBytes > p.maxIndex/checkedShare {
+		if p.bitBytes > p.maxIndex/checkedShare || v.states != nil {
 			p.bitBytes -= v.checked.bytes()
 			v.checked.bits, v.id = nil, fileID{} // without an id the next open checks everything
 		}
@@ -235,8 +229,8 @@ func (p *shardPool) add(s *readShard, newIndex, newBits int64) error {
 
 // acquire returns the i-th shard, opened, checked and locked for reading. The caller unlocks it.
 func (r *SplitReader) acquire(i int) (*readShard, error) {
-	s := &r.shards[i]
 	for {
+		s := r.states.get(i)
 		s.mu.RLock()
 		if s.file != nil {
 			if !s.used.Load() { // store only changes: readers share the cache line
@@ -245,30 +239,38 @@ func (r *SplitReader) acquire(i int) (*readShard, error) {
 			return s, nil
 		}
 		s.mu.RUnlock()
-		if err := r.open(i); err != nil {
+		if err := r.open(i, s); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (r *SplitReader) open(i int) error {
-	s := &r.shards[i]
+// open opens the i-th shard, whose state is s. It does nothing if the state was dropped meanwhile.
+func (r *SplitReader) open(i int, s *readShard) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.d.closed.Load() {
 		return fmt.Errorf("dataset %s: %w", r.d.dir, ErrClosed)
 	}
-	if s.file != nil {
+	if s.file != nil || !s.isCurrent() {
 		return nil
 	}
-	info := &r.info.Shards[i]
+	defer func() {
+		if err != nil && s.states != nil && s.file == nil {
+			s.forget()
+		}
+	}()
+	info, err := r.table.at(i)
+	if err != nil {
+		return err
+	}
 	path := Join(r.d.dir, info.Name)
 	f, err := openForReading(r.d.fs, path)
 	if err != nil {
 		return r.d.explain(err)
 	}
 	index, bits := s.indexBytes(), s.checked.bytes()
-	if err := r.adopt(s, f, path, info); err != nil {
+	if err := r.adopt(s, f, path, &info); err != nil {
 		return errors.Join(r.d.explain(err), f.Close())
 	}
 	s.path, s.file = path, f

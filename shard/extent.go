@@ -1,6 +1,6 @@
 package shard
 
-import "sort"
+import "fmt"
 
 // Extent is a record batch: what is read of a shard when one of its rows is first read.
 type Extent struct {
@@ -10,8 +10,12 @@ type Extent struct {
 }
 
 // ShardOf returns the number of the shard that holds a row.
-func (r *SplitReader) ShardOf(row int64) int {
-	return sort.Search(len(r.shards), func(i int) bool { return r.starts[i+1] > row })
+func (r *SplitReader) ShardOf(row int64) (int, error) {
+	if row < 0 || row >= r.info.Examples {
+		return 0, fmt.Errorf("row %d of %d: %w", row, r.info.Examples, ErrRange)
+	}
+	i, _, err := r.table.find(row)
+	return i, err
 }
 
 // OpenShard opens a shard as reading a row of it does, and checks its footer.

@@ -107,7 +107,7 @@ func ownName(name string) bool {
 		return true
 	}
 	name = strings.TrimSuffix(name, tempSuffix)
-	return slices.Contains(TokenizerNames(), name) || isNumberedName(name) || name == HeldOutName
+	return slices.Contains(TokenizerNames(), name) || isNumberedName(name) || name == HeldOutName || isListName(name)
 }
 
 // ignoredName reports whether a name is one that file systems and desktops leave in folders.
@@ -117,7 +117,7 @@ func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name
 // of ours.
 func validExtraName(name string) bool {
 	if name == RejectsName || name == OriginsName || name == ValOriginsName || name == HeldOutName ||
-		isNumberedName(name) || isPartExtra(name) ||
+		isNumberedName(name) || isPartExtra(name) || isListName(name) ||
 		slices.Contains(TokenizerNames(), name) {
 		return true
 	}

@@ -10,8 +10,16 @@ import (
 	"strings"
 )
 
-// FormatVersion is the format version that this package writes. It reads this and earlier versions.
+// FormatVersion is the format version of what a build writes. This package reads this and earlier
+// versions, and the version after it of manifests.
 const FormatVersion = 2
+
+// listVersion is the version of a manifest that has the list of a split's shards in another file.
+// The shards are of version 2.
+const listVersion = 3
+
+// shardVersion returns the version of the dataset's shards.
+func (m *Manifest) shardVersion() int { return min(m.Version, FormatVersion) }
 
 // maxManifestBytes limits the manifest, which is read into memory: it has room for some 300,000
 // shards.
@@ -67,6 +75,8 @@ type SplitInfo struct {
 	// ascending, without empty buckets. BucketBounds returns a bucket's upper bound.
 	Lengths [][3]int64  `json:"lengths"`
 	Shards  []ShardInfo `json:"shards"`
+	// List, where set, stands for the shards of a split that has very many.
+	List *ListInfo `json:"shard_list,omitempty"`
 }
 
 // ShardInfo describes a shard. The i-th of a split is the file ShardName(split, i); those of a part
@@ -118,7 +128,11 @@ func (m *Manifest) encode() ([]byte, error) {
 		s := &m.Splits[i]
 		w.element(i == 0)
 		w.splitHead(s)
-		w.fieldLines("shards", len(s.Shards), func(i int) any { return s.Shards[i] })
+		if s.List != nil {
+			w.lastField("shard_list", s.List)
+		} else {
+			w.fieldLines("shards", len(s.Shards), func(i int) any { return s.Shards[i] })
+		}
 		w.endElement()
 	}
 	w.close()
@@ -185,9 +199,9 @@ func parseManifest(file string, data []byte) (*Manifest, error) {
 		Format  string `json:"format"`
 		Version int    `json:"version"`
 	}
-	if err := json.Unmarshal(data, &head); err == nil && head.Format == "dsload" && head.Version > FormatVersion {
+	if err := json.Unmarshal(data, &head); err == nil && head.Format == "dsload" && head.Version > listVersion {
 		return nil, &FileError{File: file, Offset: -1, Row: -1,
-			Cause: fmt.Errorf("%w %d, this dsload reads %d; use a later one", ErrVersion, head.Version, FormatVersion)}
+			Cause: fmt.Errorf("%w %d, this dsload reads %d; use a later one", ErrVersion, head.Version, listVersion)}
 	}
 	if err := checkSeal(file, data); err != nil {
 		return nil, err
@@ -209,7 +223,7 @@ func parseManifest(file string, data []byte) (*Manifest, error) {
 func (m *Manifest) Seal() string { return m.seal }
 
 func (m *Manifest) validate() error {
-	if m.Format != "dsload" || m.Version < 1 || m.Version > FormatVersion {
+	if m.Format != "dsload" || m.Version < 1 || m.Version > listVersion {
 		return fmt.Errorf("format %q version %d", m.Format, m.Version)
 	}
 	if err := m.Schema.validate(); err != nil {
@@ -223,7 +237,7 @@ func (m *Manifest) validate() error {
 	if m.Splits == nil {
 		return errors.New("no splits")
 	}
-	last := -1
+	last, lists := -1, 0
 	for i := range m.Splits {
 		s := &m.Splits[i]
 		n := splitIndex(s.Name)
@@ -231,9 +245,17 @@ func (m *Manifest) validate() error {
 			return fmt.Errorf("split %q unknown or out of order", s.Name)
 		}
 		last = n
-		if err := s.validate(m.Version, m.partitions()); err != nil {
+		err := s.validate(m.shardVersion(), m.partitions())
+		if s.List != nil && err == nil {
+			lists++
+			err = m.validateList(s)
+		}
+		if err != nil {
 			return fmt.Errorf("split %s: %w", s.Name, err)
 		}
+	}
+	if m.Version == listVersion && lists == 0 {
+		return fmt.Errorf("version %d without a list of shards", m.Version)
 	}
 	seen := map[string]bool{}
 	for _, f := range m.Files {
@@ -257,6 +279,9 @@ func (m *Manifest) partitions() int {
 }
 
 func (s *SplitInfo) validate(version, partitions int) error {
+	if s.List != nil {
+		return s.validateLengths()
+	}
 	if len(s.Shards) == 0 || partitions == 0 && len(s.Shards) > maxShardIndex+1 {
 		return fmt.Errorf("%d shards", len(s.Shards))
 	}
@@ -281,6 +306,10 @@ func (s *SplitInfo) validate(version, partitions int) error {
 	if rows != s.Examples || tokens != s.Tokens {
 		return fmt.Errorf("%d examples and %d tokens, its shards have %d and %d", s.Examples, s.Tokens, rows, tokens)
 	}
+	return s.validateLengths()
+}
+
+func (s *SplitInfo) validateLengths() error {
 	if s.MinLength < 1 || s.MaxLength < s.MinLength || s.MaxLength > maxRowTokens || s.MaxLabels < 0 ||
 		s.MaxLabels > maxRowTokens || s.LabelTokens < 0 {
 		return fmt.Errorf("lengths %d to %d, labels to %d", s.MinLength, s.MaxLength, s.MaxLabels)

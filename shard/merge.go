@@ -24,8 +24,9 @@ type MergeOptions struct {
 	ValLast                     bool
 	// Quick compares sizes and footers of the shards, and does not read their rows.
 	Quick bool
-	// MaxManifestBytes bounds the manifest. 0 means what readers accept.
-	MaxManifestBytes int64
+	// MaxListed is the most shards of a split that the manifest itself lists; more are listed in a
+	// file beside it. 0 means 100,000. It affects the bytes of the manifest.
+	MaxListed int
 	// Workers is how many shards are read at once. 0 means 1.
 	Workers int
 	// Visit, if set, is called with the manifest of each part, in order.
@@ -69,7 +70,8 @@ type Merger struct {
 	first  *Manifest // of part 0
 	parts  []partTotals
 	splits [numSplits]mergedSplit
-	before *Manifest // of a folder that has already been merged
+	before *Manifest             // of a folder that has already been merged
+	tables [numSplits]shardTable // of before, once they are needed
 }
 
 // partTotals is what a merge remembers of a part.
@@ -130,9 +132,14 @@ func (m *Merger) Close() error {
 	if m.lock == nil {
 		return nil
 	}
-	err := m.lock.Close()
+	errs := []error{m.lock.Close()}
 	m.lock = nil
-	return err
+	for _, t := range m.tables {
+		if t != nil {
+			errs = append(errs, t.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // part reads the manifest of a part and compares it with what the merge expects.
@@ -257,8 +264,10 @@ func (m *Merger) Tidy() (removed int, err error) {
 		n, isShard := parsePartName(name)
 		_, isFile := parsePartFile(name)
 		switch {
-		case isShard && !n.temp && m.lists(n, name):
-			return nil
+		case isShard && !n.temp:
+			if have, err := m.lists(n, name); have || err != nil {
+				return err
+			}
 		case isShard, isFile, name == PlanName:
 		case isTwin(name):
 			return removeFolder(m.fs, filepath.Join(m.dir, name))
@@ -277,18 +286,32 @@ func (m *Merger) Tidy() (removed int, err error) {
 }
 
 // lists reports whether the merged manifest lists a shard.
-func (m *Merger) lists(n partName, name string) bool {
+func (m *Merger) lists(n partName, name string) (bool, error) {
 	if m.before != nil {
-		return listed(m.before, n, name)
+		return m.listedBefore(n)
 	}
 	if n.part >= len(m.parts) {
-		return false
+		return false, nil
 	}
 	t := &m.parts[n.part]
 	if n.cut {
-		return t.cut[n.split] != nil && t.cut[n.split].Name == name
+		return t.cut[n.split] != nil && t.cut[n.split].Name == name, nil
 	}
-	return n.index < t.listed[n.split]
+	return n.index < t.listed[n.split], nil
+}
+
+// listedBefore reports whether the manifest of a folder that was merged before lists a shard.
+func (m *Merger) listedBefore(n partName) (_ bool, err error) {
+	s := m.before.Split(splitNames[n.split])
+	if s == nil {
+		return false, nil
+	}
+	if m.tables[n.split] == nil {
+		if m.tables[n.split], err = openTable(m.fs, m.dir, m.before, s); err != nil {
+			return false, err
+		}
+	}
+	return m.tables[n.split].has(n)
 }
 
 // nameWalker is a file system that can walk a large folder without a list of its names.

@@ -63,16 +63,21 @@ func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), fil
 			return nil, err
 		}
 	}
-	b.namesNew = true
-	if err := b.syncNames(); err != nil {
-		return nil, err
-	}
 	for n := range m.splits {
 		if m.splits[n].stats.rows > 0 {
 			info := m.splits[n].stats.info()
 			info.Name = splitNames[n]
+			if m.splits[n].shards > int64(cmp.Or(m.o.MaxListed, maxListed)) {
+				if info.List, err = m.writeList(b, n); err != nil {
+					return nil, err
+				}
+			}
 			res.Splits, res.Shards = append(res.Splits, info), append(res.Shards, m.splits[n].shards)
 		}
+	}
+	b.namesNew = true
+	if err := b.syncNames(); err != nil {
+		return nil, err
 	}
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(m.write(w, p, b.files, res)) }()
@@ -130,10 +135,16 @@ func (w *manifestWriter) flush() {
 // write streams the manifest: the parts' manifests are read once more for each split.
 func (m *Merger) write(to io.Writer, p Provenance, files []FileInfo, res *MergeResult) error {
 	w := &manifestWriter{sealedWriter: *newSealedWriter(), to: to, hash: blake3.New(),
-		left: cmp.Or(m.o.MaxManifestBytes, maxManifestBytes)}
+		left: maxManifestBytes}
 	head := *m.first
 	w.member("format", head.Format)
-	w.member("version", head.Version)
+	version := head.Version
+	for i := range res.Splits {
+		if res.Splits[i].List != nil {
+			version = listVersion
+		}
+	}
+	w.member("version", version)
 	w.member("schema", head.Schema)
 	w.member("settings", m.o.Settings)
 	w.member("tokenizer", head.Tokenizer)
@@ -147,11 +158,15 @@ func (m *Merger) write(to io.Writer, p Provenance, files []FileInfo, res *MergeR
 		s := &res.Splits[i]
 		w.element(i == 0)
 		w.splitHead(s)
-		fmt.Fprintf(&w.b, "%q: [", "shards")
-		if err := m.writeShards(w, splitIndex(s.Name)); err != nil {
-			return err
+		if s.List != nil {
+			w.lastField("shard_list", s.List)
+		} else {
+			fmt.Fprintf(&w.b, "%q: [", "shards")
+			if err := m.writeShards(w, splitIndex(s.Name)); err != nil {
+				return err
+			}
+			w.b.WriteString("]")
 		}
-		w.b.WriteString("]")
 		w.endElement()
 	}
 	w.close()
@@ -169,7 +184,7 @@ func (m *Merger) write(to io.Writer, p Provenance, files []FileInfo, res *MergeR
 // writeShards writes the lines of a split's shards, part by part.
 func (m *Merger) writeShards(w *manifestWriter, split int) error {
 	first := true
-	line := func(info *ShardInfo) {
+	return m.eachListed(split, func(info *ShardInfo) error {
 		if !first {
 			w.b.WriteString(",")
 		}
@@ -179,7 +194,37 @@ func (m *Merger) writeShards(w *manifestWriter, split int) error {
 		if w.b.Len() > stageBytes {
 			w.flush()
 		}
+		return w.err
+	})
+}
+
+// writeList writes the list of a split's shards to a file of its own.
+func (m *Merger) writeList(b *Builder, split int) (*ListInfo, error) {
+	info := &ListInfo{File: ListName(splitNames[split]), Shards: m.splits[split].shards}
+	r, w := io.Pipe()
+	go func() {
+		l, err := newListWriter(w, info.Shards)
+		if err == nil {
+			err = m.eachListed(split, func(s *ShardInfo) error {
+				info.Bytes += s.Bytes
+				return l.add(s)
+			})
+		}
+		if err == nil {
+			err = l.w.Flush()
+		}
+		w.CloseWithError(err)
+	}()
+	err := b.WriteFile(info.File, r)
+	r.Close() // ends the writer where the file could not be written
+	if err != nil {
+		return nil, err
 	}
+	return info, nil
+}
+
+// eachListed passes the shards of a split that the budgets leave to a function, in order.
+func (m *Merger) eachListed(split int, visit func(*ShardInfo) error) error {
 	for i := range m.parts {
 		left := m.parts[i].keep[split]
 		if left == 0 {
@@ -193,17 +238,21 @@ func (m *Merger) writeShards(w *manifestWriter, split int) error {
 		for j := range s.Shards {
 			info := &s.Shards[j]
 			if cut := m.parts[i].cut[split]; cut != nil && left <= info.Rows {
-				line(cut)
+				if err := visit(cut); err != nil {
+					return err
+				}
 				break
 			}
-			line(info)
+			if err := visit(info); err != nil {
+				return err
+			}
 			m.parts[i].listed[split] = j + 1
 			if left -= info.Rows; left <= 0 {
 				break
 			}
 		}
 	}
-	return w.err
+	return nil
 }
 
 // Encode returns the bytes of a manifest's file.

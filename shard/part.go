@@ -189,8 +189,8 @@ func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
 		case isPart && part == b.opts.Part.Number:
 			mine = append(mine, n)
 			has[n] = true
-		case isPart, isMergedFile(strings.TrimSuffix(n, tempSuffix)), n == PlanName, n == ManifestName, n == RunName, n == RejectsName, ignoredName(n),
-			isTokenizerName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
+		case isPart, isMergedFile(strings.TrimSuffix(n, tempSuffix)), n == PlanName, n == ManifestName, n == RunName,
+			n == RejectsName, ignoredName(n), isTokenizerName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
 		default:
 			return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`", b.dir, ErrForeign, n)
 		}
@@ -222,7 +222,8 @@ func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
 
 // isMergedFile reports whether a name is of a file that a merge makes of those of the parts.
 func isMergedFile(name string) bool {
-	return name == OriginsName || name == ValOriginsName || name == HeldOutName || isNumberedName(name)
+	return name == OriginsName || name == ValOriginsName || name == HeldOutName || isNumberedName(name) ||
+		isListName(name)
 }
 
 // merged returns the error for a folder with a manifest: ErrFinished if it was merged from this

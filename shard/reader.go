@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"sort"
 	"sync"
 	"sync/atomic"
 )
@@ -20,8 +19,8 @@ type SplitReader struct {
 	number int // among the splits of d
 	info   *SplitInfo
 	width  int64
-	starts []int64 // the first row of each shard, and the number of rows
-	shards []readShard
+	table  shardTable
+	states *shardStates
 }
 
 // Info returns the split's entry in the manifest. It must not be changed.
@@ -226,11 +225,14 @@ func (r *SplitReader) findRow(row int64) (p rowRef, err error) {
 	if row < 0 || row >= r.info.Examples {
 		return p, fmt.Errorf("row %d of %d: %w", row, r.info.Examples, ErrRange)
 	}
-	p.shard = sort.Search(len(r.shards), func(i int) bool { return r.starts[i+1] > row })
+	var first int64
+	if p.shard, first, err = r.table.find(row); err != nil {
+		return p, err
+	}
 	if p.s, err = r.acquire(p.shard); err != nil {
 		return p, err
 	}
-	p.inShard = row - r.starts[p.shard]
+	p.inShard = row - first
 	p.batch = find(p.s.index, uint32(p.inShard))
 	k, next := p.s.index[p.batch], p.s.index[p.batch+1]
 	p.start = int64(k.pos) * bufferAlign

@@ -108,6 +108,12 @@ func (w *sealedWriter) fieldLines(name string, n int, at func(int) any) {
 	w.list("      ", n, at)
 }
 
+// lastField writes the last field of an element.
+func (w *sealedWriter) lastField(name string, v any) {
+	fmt.Fprintf(&w.b, "%q: ", name)
+	w.value(v)
+}
+
 func (w *sealedWriter) endElement() { w.b.WriteString("}") }
 
 // seal ends the object.

@@ -172,7 +172,7 @@ func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
 // wide.
 func (r *SplitReader) run(spans []Span, width int64) (n int, size int64, err error) {
 	first := spans[0]
-	if first.Shard < 0 || int(first.Shard) >= len(r.shards) || first.Off < 0 || first.Len < 0 {
+	if first.Shard < 0 || int(first.Shard) >= r.states.n || first.Off < 0 || first.Len < 0 {
 		return 0, 0, fmt.Errorf("span of shard %d: %w", first.Shard, ErrRange)
 	}
 	unit := min(width, 8) // of Off
@@ -180,7 +180,11 @@ func (r *SplitReader) run(spans []Span, width int64) (n int, size int64, err err
 		spans[n].Len >= 0; n++ {
 		size += int64(spans[n].Len) * width
 	}
-	if end := first.Off + size/unit; end > r.info.Shards[first.Shard].Bytes*8/unit {
+	bytes, err := r.table.size(int(first.Shard))
+	if err != nil {
+		return 0, 0, err
+	}
+	if end := first.Off + size/unit; end > bytes*8/unit {
 		return 0, 0, fmt.Errorf("span of %d bits at %d: %w", size, first.Off, ErrRange)
 	}
 	return n, size, nil
@@ -268,8 +272,12 @@ func (r *SplitReader) AppendSegments(dst []int32, spans, ids []Span) ([]int32, e
 // damagedSpan returns the error for a span that contradicts its row. Its Off counts perByte units
 // to a byte.
 func (r *SplitReader) damagedSpan(s Span, perByte int64, format string, args ...any) error {
-	if s.Shard < 0 || int(s.Shard) >= len(r.shards) {
+	if s.Shard < 0 || int(s.Shard) >= r.states.n {
 		return fmt.Errorf("span of shard %d: %w", s.Shard, ErrRange)
 	}
-	return corrupt(Join(r.d.dir, r.info.Shards[s.Shard].Name), s.Off/perByte, format, args...)
+	info, err := r.table.at(int(s.Shard))
+	if err != nil {
+		return err
+	}
+	return corrupt(Join(r.d.dir, info.Name), s.Off/perByte, format, args...)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/zeebo/blake3"
 )
@@ -34,20 +33,29 @@ func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total 
 	if err != nil {
 		return []Damage{{ManifestName, err}}, nil
 	}
-	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: newLayout(m.Schema, m.Version), progress: progress,
+	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: newLayout(m.Schema, m.shardVersion()), progress: progress,
 		buf: make([]byte, 256<<10)}
 	for _, s := range m.Splits {
-		for _, sh := range s.Shards {
-			v.total += sh.Bytes
-		}
+		v.total += s.ShardBytes()
 	}
 	for _, f := range m.Files {
 		v.total += f.Bytes
 	}
 	for i := range m.Splits {
-		v.split(&m.Splits[i])
+		info := &m.Splits[i]
+		table, err := openTable(fsys, dir, m, info)
+		if err != nil {
+			v.damage = append(v.damage, Damage{info.List.File, err})
+			continue
+		}
+		defer table.Close()
+		v.tables[splitIndex(info.Name)] = table
+		v.split(info, table)
 	}
 	for _, f := range m.Files {
+		if isListName(f.Name) {
+			continue // compared when it was opened
+		}
 		v.check(f.Name, func() error {
 			sum, err := v.hash(f.Name, f.Bytes)
 			if err == nil && sum != f.BLAKE3 {
@@ -72,6 +80,7 @@ type verifier struct {
 	done, total int64
 	buf         []byte
 	damage      []Damage
+	tables      [numSplits]shardTable // nil where there is no such split, or its list is damaged
 }
 
 func (v *verifier) check(name string, f func() error) {
@@ -85,29 +94,50 @@ func (v *verifier) check(name string, f func() error) {
 
 // unlisted reports shards that are not in the manifest.
 func (v *verifier) unlisted(m *Manifest) error {
-	names, err := v.fs.ReadDir(v.dir)
-	if err != nil {
-		return err
-	}
-	adding := slices.Contains(names, additionCheckpointName)
-	for _, n := range names {
+	_, err := v.fs.Stat(Join(v.dir, additionCheckpointName))
+	adding := err == nil
+	var found []string
+	err = walkNames(v.fs, v.dir, func(n string) error {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
 		i, index, temp, ok := parseShardName(n)
 		if p, isPart := parsePartName(n); isPart {
-			if !listed(m, p, n) {
-				v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
+			if have, err := v.lists(m, p); err != nil {
+				return err
+			} else if !have {
+				found = append(found, n)
 			}
-			continue
+			return nil
 		}
 		if !ok {
-			continue
+			return nil
 		}
 		if s := m.Split(splitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
-			continue // of an unfinished addition
+			return nil // of an unfinished addition
 		} else if temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
-			v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
+			found = append(found, n)
 		}
+		return nil
+	})
+	slices.Sort(found)
+	for _, n := range found {
+		v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
 	}
-	return nil
+	return err
+}
+
+// lists reports whether the manifest lists the shard of a part. Of a split whose list is damaged
+// nothing is known.
+func (v *verifier) lists(m *Manifest, n partName) (bool, error) {
+	if m.Split(splitNames[n.split]) == nil || n.temp {
+		return false, nil
+	}
+	table := v.tables[n.split]
+	if table == nil {
+		return true, nil
+	}
+	return table.has(n)
 }
 
 func (v *verifier) run() error {
@@ -171,14 +201,18 @@ func isDamage(err error) bool {
 }
 
 // split checks the shards of a split one by one, and then their totals.
-func (v *verifier) split(info *SplitInfo) {
+func (v *verifier) split(info *SplitInfo, table shardTable) {
 	c := &splitChecker{verifier: v, splitState: splitState{document: -1}, whole: blake3.New()}
 	before := len(v.damage)
-	for i := range info.Shards {
-		sh := &info.Shards[i]
+	for i := range table.len() {
+		sh, err := table.at(i)
+		if err != nil {
+			v.damage = append(v.damage, Damage{info.List.File, err})
+			return
+		}
 		v.check(sh.Name, func() error {
 			before, done := c.splitState, v.done
-			sum, err := c.shard(sh)
+			sum, err := c.shard(&sh)
 			if err == nil && sum == sh.BLAKE3 || err != nil && !isDamage(err) {
 				return err
 			}
@@ -188,9 +222,9 @@ func (v *verifier) split(info *SplitInfo) {
 				return err
 			}
 			if sum != sh.BLAKE3 {
-				return c.blame(sh, sum)
+				return c.blame(&sh, sum)
 			}
-			_, err = c.shard(sh)
+			_, err = c.shard(&sh)
 			return err
 		})
 	}
@@ -200,23 +234,11 @@ func (v *verifier) split(info *SplitInfo) {
 	v.check(ManifestName, func() error {
 		have := c.stats.info()
 		want := *info
-		want.Name, want.Shards = "", nil
+		want.Name, want.Shards, want.List = "", nil, nil
 		if fmt.Sprint(have) != fmt.Sprint(want) {
 			return corrupt(Join(v.dir, ManifestName), -1,
 				"split %s: counts or lengths differ from those of its rows", info.Name)
 		}
 		return nil
 	})
-}
-
-// listed reports whether a manifest lists the shard of a part.
-func listed(m *Manifest, p partName, name string) bool {
-	s := m.Split(splitNames[p.split])
-	if s == nil {
-		return false
-	}
-	_, found := slices.BinarySearchFunc(s.Shards, name, func(sh ShardInfo, name string) int {
-		return strings.Compare(sh.Name, name)
-	})
-	return found
 }

@@ -37,7 +37,7 @@ func mergeCommand(args []string, out io.Writer) error {
 	}
 	start := time.Now()
 	m, err := shard.OpenMerger(context.Background(), fsys, *dir, shard.MergeOptions{Partitions: *parts, Plan: "bench",
-		Settings: json.RawMessage("{}"), Quick: !*real, Workers: 2, MaxManifestBytes: 1 << 40,
+		Settings: json.RawMessage("{}"), Quick: !*real, Workers: 2,
 		PartSettings: func(int) (json.RawMessage, error) { return json.RawMessage("{}"), nil }})
 	if err != nil {
 		return err

@@ -128,11 +128,8 @@ func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *insp
 	for i := range m.Splits {
 		info := &m.Splits[i]
 		s := inspectedSplit{Name: info.Name, Examples: info.Examples, Tokens: info.Tokens, Labels: info.LabelTokens,
-			Shards: len(info.Shards), Lengths: statistics(info), Fill: build.Fill(m, info),
+			Shards: info.NumShards(), Bytes: info.ShardBytes(), Lengths: statistics(info), Fill: build.Fill(m, info),
 			histogram: info.Lengths}
-		for _, sh := range info.Shards {
-			s.Bytes += sh.Bytes
-		}
 		rows, err := d.Split(info.Name)
 		if err != nil {
 			return nil, err

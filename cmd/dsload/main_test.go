@@ -34,6 +34,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
 			"same":  sameTree,
+			"pack":  packFiles,
+			"harm":  harmFile,
 		},
 		Condition: func(cond string) (bool, error) {
 			return cond == "shared" && shared != "" || cond == "race" && raceDetector, nil

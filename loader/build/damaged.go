@@ -83,7 +83,8 @@ func damageLosses(counters map[string]int64) []string {
 
 // adviseSkip adds to an error of a damaged source that the build can go on without what is damaged.
 func (b *build) adviseSkip(err error) error {
-	if b.opts.OnBadRecord == SkipBadRecord || !source.IsDamage(err) {
+	var input *source.InputError
+	if b.opts.OnBadRecord == SkipBadRecord || !errors.As(err, &input) || !input.Damaged {
 		return err
 	}
 	return fmt.Errorf("%w; or leave out what cannot be read with `on-bad-record` skip", err)

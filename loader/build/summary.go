@@ -58,7 +58,7 @@ func (s *Summary) addSplits(m *shard.Manifest) {
 	for i, split := range m.Splits {
 		s.Splits = append(s.Splits, SplitSummary{
 			Name: split.Name, Examples: split.Examples, Tokens: split.Tokens + split.LabelTokens,
-			Shards: len(split.Shards), Fill: Fill(m, &m.Splits[i]),
+			Shards: split.NumShards(), Fill: Fill(m, &m.Splits[i]),
 		})
 	}
 }

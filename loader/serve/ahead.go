@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"sync"
 
@@ -181,7 +182,11 @@ func (p *prefetcher) open() error {
 	seen := map[place]bool{}
 	for _, it := range p.items {
 		split := p.parts[it.Source].split
-		at := place{it.Source, split.ShardOf(it.Row)}
+		i, err := split.ShardOf(it.Row)
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		at := place{it.Source, i}
 		if !seen[at] && len(seen) < openShards/2 {
 			seen[at] = true
 			group.Go(func() error { return split.OpenShard(at.shard) })

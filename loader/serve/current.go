@@ -181,17 +181,44 @@ func (r *Reader) check() error {
 	}
 	for _, d := range r.datasets {
 		for _, s := range d.shards.Manifest().Splits {
-			for _, sh := range s.Shards {
-				path := shard.Join(d.dir, sh.Name)
-				info, err := r.fs.Stat(path)
-				if err != nil {
-					return fmt.Errorf("check %s: %w", path, err)
-				}
-				if info.Size() != sh.Bytes {
-					return fmt.Errorf("check %s: %d bytes where the manifest says %d: %w", path, info.Size(),
-						sh.Bytes, shard.ErrCorrupt)
-				}
+			split, err := d.shards.Split(s.Name)
+			if err != nil {
+				return err
 			}
+			if err := d.checkShards(r.fs, split); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shardsChecked is the most shards of a split whose sizes one check compares. Of more, each check
+// takes the next ones.
+const shardsChecked = 100_000
+
+// checkShards compares the sizes of a split's shards with the manifest's.
+func (d *dataset) checkShards(fsys shard.FS, split *shard.SplitReader) error {
+	n := split.NumShards()
+	first, end := 0, n
+	if n > shardsChecked {
+		first = d.checked[split.Info().Name] % n
+		end = min(n, first+shardsChecked)
+		d.checked[split.Info().Name] = end
+	}
+	for i := first; i < end; i++ {
+		sh, err := split.Shard(i)
+		if err != nil {
+			return err
+		}
+		path := shard.Join(d.dir, sh.Name)
+		info, err := fsys.Stat(path)
+		if err != nil {
+			return fmt.Errorf("check %s: %w", path, err)
+		}
+		if info.Size() != sh.Bytes {
+			return fmt.Errorf("check %s: %d bytes where the manifest says %d: %w", path, info.Size(),
+				sh.Bytes, shard.ErrCorrupt)
 		}
 	}
 	return nil

@@ -125,15 +125,12 @@ func (s *rowStream) locateError(err error) error {
 		return err
 	}
 	split, row := s.parts[outside.Source].split, outside.Example
-	for _, sh := range split.Info().Shards {
-		if row < sh.Rows {
-			path := shard.Join(s.parts[outside.Source].dataset.dir, sh.Name)
-			return &shard.FileError{File: path, Offset: -1, Row: row,
-				Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}
-		}
-		row -= sh.Rows
+	sh, inShard, findErr := split.Find(row)
+	if findErr != nil {
+		return err
 	}
-	return err
+	path := shard.Join(s.parts[outside.Source].dataset.dir, sh.Name)
+	return &shard.FileError{File: path, Offset: -1, Row: inShard, Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}
 }
 
 // readRows reads the step's rows: first their spans, then one column of all of them after another.

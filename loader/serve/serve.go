@@ -84,7 +84,8 @@ type dataset struct {
 	dir       string
 	shards    *shard.Dataset
 	manifest  manifestFile
-	maxLength int // of the build's examples, in tokens; 0 if the settings do not say
+	maxLength int            // of the build's examples, in tokens; 0 if the settings do not say
+	checked   map[string]int // of a split with very many shards, where the next check begins
 }
 
 // Open opens the datasets. Errors are shard's, with the folder.
@@ -139,7 +140,7 @@ func (r *Reader) open(o *Options, arg string) (*dataset, error) {
 	}
 	// another program's settings have no length, which is no error
 	_ = json.Unmarshal(shards.Manifest().Settings, &settings)
-	return &dataset{name, dir, shards, manifest, settings.MaxLength}, nil
+	return &dataset{name, dir, shards, manifest, settings.MaxLength, map[string]int{}}, nil
 }
 
 // locationBytes returns the memory for the cache of where rows lie.
@@ -211,11 +212,11 @@ func NewServer(r *Reader, o Options) (*feed.Server, error) {
 
 // manifestEntryBytes returns what the open datasets hold in memory for the entries of their manifests.
 func (r *Reader) manifestEntryBytes() (n int64) {
-	const perShard, perSource = 512, 200 // entries of the manifest with their strings, and the reader's own
+	const perSource = 200 // an entry of the manifest with its strings
 	for _, d := range r.datasets {
 		m := d.shards.Manifest()
-		for _, s := range m.Splits {
-			n += int64(len(s.Shards))*perShard + int64(len(s.Lengths))*24
+		for i := range m.Splits {
+			n += m.Splits[i].HeldBytes(openShards) + int64(len(m.Splits[i].Lengths))*24
 		}
 		for i := range m.Sources {
 			n += perSource + int64(len(m.Sources[i].URI))

@@ -19,6 +19,7 @@ from ._order import I64, EmptyEpoch, Order, Step, StepOptions, TooLong, steps
 from ._packing import MAX_LENGTH, Packed, PackedStep, PackOptions, cut_segments, packed_steps
 from ._query import Query
 from ._shard import Column, Shard, row_of
+from ._shardlist import shards_of
 from .errors import FeedError
 
 Array = npt.NDArray[Any]
@@ -26,6 +27,7 @@ Array = npt.NDArray[Any]
 _IGNORED = -100
 _MAX_BALANCED = 1 << 20  # rows of a step
 _MAX_OPEN_SHARDS = 64
+_MAX_CLOSED_SHARDS = 100_000  # that are remembered
 _MAX_BATCHES = 4096  # whose columns are kept: views of the mapped files
 
 
@@ -38,23 +40,31 @@ class Split:
             have = ", ".join(s["name"] for s in manifest["splits"])
             raise FeedError(f"split: dataset {folder} has no split {name!r}", 400, f"it has {have}")
         self.info = found[0]
-        self._shards = [Shard(folder, manifest, self.info, s) for s in self.info["shards"]]
-        for shard in self._shards:
-            shard.check_present()
-        self._first = np.concatenate([[0], np.cumsum([s["rows"] for s in self.info["shards"]])]).astype(np.int64)
-        self.rows = int(self._first[-1])
+        self._folder, self._manifest = folder, manifest
+        self._shards = shards_of(folder, manifest, self.info)
+        self._closed: dict[int, Shard] = {}  # were open, and know what was checked
+        for number in range(len(self._shards)):
+            self._new(number).check_present()
+        self.rows = int(self._shards.ends[-1])
         self._open: dict[int, Shard] = {}  # in the order in which they were opened
         self._batches: dict[tuple[int, int], dict[str, Column]] = {}
+
+    def _new(self, number: int) -> Shard:
+        return Shard(self._folder, self._manifest, self.info, self._shards[number])
 
     def _shard(self, number: int) -> Shard:
         """The shard, open."""
         if number not in self._open:
             if len(self._open) >= _MAX_OPEN_SHARDS:
                 oldest = next(iter(self._open))
-                self._open.pop(oldest).close()
+                self._closed[oldest] = self._open.pop(oldest)
+                self._closed[oldest].close()
+                if len(self._closed) > _MAX_CLOSED_SHARDS:
+                    self._closed.pop(next(iter(self._closed)))
                 self._batches = {k: v for k, v in self._batches.items() if k[0] != oldest}
-            self._shards[number].open()
-            self._open[number] = self._shards[number]
+            shard = self._closed.pop(number, None) or self._new(number)
+            shard.open()
+            self._open[number] = shard
         return self._open[number]
 
     def _columns(self, shard: int, batch: int) -> dict[str, Column]:
@@ -67,10 +77,10 @@ class Split:
 
     def _places(self, rows: I64) -> Iterator[tuple[int, int, int]]:
         """(shard, record batch, row in it) of each row."""
-        shards = np.searchsorted(self._first, rows, side="right") - 1
+        shards = np.searchsorted(self._shards.ends, rows, side="right")
         for row, shard in zip(rows.tolist(), shards.tolist()):
             first = self._shard(shard).first
-            within = row - int(self._first[shard])
+            within = row - (int(self._shards.ends[shard - 1]) if shard else 0)
             batch = int(np.searchsorted(first, within, side="right")) - 1
             yield shard, batch, within - int(first[batch])
 

@@ -426,7 +426,7 @@ class Loader:
         digest = hashlib.sha256()
         for name in sorted(self._manifests):
             split = split_of(self._manifests[name], self._query.split, self._source)
-            for checksum in shard_checksums(split, self._source) if split is not None else ():
+            for checksum in shard_checksums(self._manifests[name], split, self._source) if split is not None else ():
                 digest.update(checksum.encode())
         return digest.hexdigest()[:32]
 

@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 from ._blake3 import hexdigest
 from .errors import Corrupt
 
-NEWEST = 2  # format version
+NEWEST = 3  # format version
 MAX_ROW_TOKENS = 1 << 28
 _MAX_BYTES = 64 << 20
-_MAX_SHARDS = 100_000
-_MAX_SHARD_BYTES = 2 * (64 << 30)
+MAX_SHARDS = 100_000
+MAX_SHARD_BYTES = 2 * (64 << 30)
+_LIST_HEAD, _LIST_ENTRY = 16, 96  # bytes of a file that lists shards
 _SEAL = re.compile(rb'  "blake3": "([0-9a-f]{64})"\n}\n\Z')
 _SEAL_BYTES = 81
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
@@ -151,7 +152,7 @@ class _Rules:
             self._int(special, role, 0, vocabulary - 1, "special tokens")
         merged = 0
         if m.get("merged") is not None:
-            merged = self._int(self._object(m["merged"], "merged"), "partitions", 1, _MAX_SHARDS, "merged")
+            merged = self._int(self._object(m["merged"], "merged"), "partitions", 1, MAX_SHARDS, "merged")
         last = -1
         for split in self._list(m.get("splits"), "splits"):
             number = _SPLITS.index(split["name"]) if isinstance(split, dict) and split.get("name") in _SPLITS else -1
@@ -166,6 +167,11 @@ class _Rules:
                 self._bad(f"file {_short(name)}")
             self._int(file, "bytes", 0, (1 << 63) - 1, f"file {name}")
             seen.add(name)
+        lists = [s for s in m["splits"] if s.get("shard_list") is not None]
+        for split in lists:
+            self._shard_list(split, m)
+        if version > 2 and not lists:
+            self._bad(f"version {version} without a list of shards")
 
     def _part_name(self, name: object, split: str, merged: int, last: tuple[int, int]) -> tuple[str, tuple[int, int]]:
         """The name of a shard of a merged dataset, with its place; "" where it cannot follow the last one."""
@@ -176,8 +182,31 @@ class _Rules:
 
     def _split(self, s: dict[str, Any], version: int, merged: int) -> None:
         where = f"split {s['name']}"
+        if s.get("shard_list") is None:
+            self._shards(s, version, merged, where)
+        low = self._int(s, "min_length", 1, MAX_ROW_TOKENS, where)
+        self._int(s, "max_length", low, MAX_ROW_TOKENS, where)
+        self._int(s, "max_labels", 0, MAX_ROW_TOKENS, where)
+        self._int(s, "label_tokens", 0, (1 << 63) - 1, where)
+        self._int(s, "examples", 1, (1 << 63) - 1, where)
+        self._int(s, "tokens", 1, (1 << 63) - 1, where)
+        self._lengths(s, where)
+
+    def _shard_list(self, s: dict[str, Any], m: dict[str, Any]) -> None:
+        """A split whose shards are listed in a file, which the manifest names."""
+        where = f"split {s['name']}: list"
+        listed = self._object(s["shard_list"], where)
+        shards = self._int(listed, "shards", 1, (1 << 31) - 1, where)
+        self._int(listed, "bytes", shards, (1 << 63) - 1, where)
+        sizes = [f["bytes"] for f in m.get("files") or [] if f["name"] == listed.get("file")]
+        if m["version"] < 3 or m.get("merged") is None or s.get("shards"):
+            self._bad(f"{where} where there may be none")
+        if listed.get("file") != f"shards-{s['name']}.bin" or sizes != [_LIST_HEAD + _LIST_ENTRY * shards]:
+            self._bad(f"{where} of {shards} shards in {_short(listed.get('file'))}, which is not among the files")
+
+    def _shards(self, s: dict[str, Any], version: int, merged: int, where: str) -> None:
         shards = self._list(s.get("shards"), f"{where}: shards")
-        if not 1 <= len(shards) <= (_MAX_SHARDS if not merged else 1 << 31):
+        if not 1 <= len(shards) <= (MAX_SHARDS if not merged else 1 << 31):
             self._bad(f"{where}: {len(shards)} shards")
         rows = tokens = 0
         last = (-1, -1)
@@ -187,18 +216,13 @@ class _Rules:
                 name, last = self._part_name(self._object(shard, f"{where}: shard {i}").get("name"), s["name"], merged, last)
             if self._object(shard, f"{where}: shard {i}").get("name") != name:
                 self._bad(f"{where}: shard {i} is named {_short(shard.get('name'))}")
-            size = self._int(shard, "bytes", 1, _MAX_SHARD_BYTES, name)
+            size = self._int(shard, "bytes", 1, MAX_SHARD_BYTES, name)
             n = self._int(shard, "rows", 1, size, name)
             rows, tokens = rows + n, tokens + self._int(shard, "tokens", n, size, name)
             if not _is_hash(shard.get("blake3")) or (version >= 2 and not _is_hash(shard.get("footer"))):
                 self._bad(f"{name}: checksums {_short(shard.get('blake3'))}, {_short(shard.get('footer'))}")
         self._int(s, "examples", rows, rows, where)
         self._int(s, "tokens", tokens, tokens, where)
-        low = self._int(s, "min_length", 1, MAX_ROW_TOKENS, where)
-        self._int(s, "max_length", low, MAX_ROW_TOKENS, where)
-        self._int(s, "max_labels", 0, MAX_ROW_TOKENS, where)
-        self._int(s, "label_tokens", 0, (1 << 63) - 1, where)
-        self._lengths(s, where)
 
     def _lengths(self, s: dict[str, Any], where: str) -> None:
         rows = tokens = 0

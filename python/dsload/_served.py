@@ -48,7 +48,17 @@ def longest_of(manifest: dict[str, Any], name: str, source: str, *, rows: bool =
     return longest
 
 
-def shard_checksums(split: dict[str, Any], source: str) -> list[str]:
+def shard_checksums(manifest: dict[str, Any], split: dict[str, Any], source: str) -> list[str]:
+    """The checksums of a split's shards, or that of the file that lists them."""
+    listed = split.get("shard_list")
+    if listed is not None:
+        files = manifest.get("files")
+        name = listed.get("file") if isinstance(listed, dict) else None
+        found = [f for f in files if isinstance(f, dict) and f.get("name") == name] if isinstance(files, list) else []
+        checksum = found[0].get("blake3") if len(found) == 1 else None
+        if not isinstance(checksum, str):
+            raise _wrong(source, f"the list of the shards of split {split['name']} has no checksum")
+        return [checksum]
     shards = split.get("shards")
     if not isinstance(shards, list) or not all(isinstance(s, dict) and isinstance(s.get("blake3"), str) for s in shards):
         raise _wrong(source, f"the shards of split {split['name']} have no checksums")

@@ -21,7 +21,7 @@ from dsload.errors import Corrupt, DsloadError
 
 TESTDATA = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets"
 FORGED = json.loads((TESTDATA / "forged.json").read_text())
-FOLDERS = ["v1/all", "v1/plain", "v2/all", "v2/plain"]
+FOLDERS = ["v1/all", "v1/plain", "v2/all", "v2/plain", "v3/all"]  # v3 has the lists of its shards in files
 
 
 def truth(folder: pathlib.Path, split: str) -> dict[str, list[Any]]:
@@ -160,6 +160,51 @@ def test_a_replaced_dataset_is_not_read(tmp_path: pathlib.Path, monkeypatch: pyt
                     shutil.rmtree(folder)
                     shutil.copytree(TESTDATA / name.replace("all", "plain"), folder)
         assert rows >= 12
+
+
+def test_a_long_list_with_few_shards_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dsload._inprocess._MAX_OPEN_SHARDS", 2)
+    monkeypatch.setattr("dsload._inprocess._MAX_CLOSED_SHARDS", 3)
+    assert read(TESTDATA / "v3/all", both(TESTDATA / "v3/all"), labels="seq2seq") == 120
+
+
+def test_a_damaged_list_of_shards(tmp_path: pathlib.Path) -> None:
+    good = (TESTDATA / "v3/all" / "shards-train.bin").read_bytes()
+    folder = tmp_path / "d"
+    shutil.copytree(TESTDATA / "v3/all", folder)
+    want = both(folder)
+    damaged = [bytes(b ^ (1 << at % 8) if i == at else b for i, b in enumerate(good)) for at in range(0, len(good), 37)]
+    for data in [*damaged, good[:-1], good + b"\0", b""]:
+        (folder / "shards-train.bin").write_bytes(data)
+        with pytest.raises(Corrupt, match=r"shards-train\.bin"):
+            read(folder, want)
+    os.remove(folder / "shards-train.bin")
+    with pytest.raises(Corrupt, match=r"shards-train\.bin"):
+        read(folder, want)
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [(0, b"X"), (8, b"\x63"), (16 + 64, b"\0" * 8), (16 + 72, b"\0" * 8), (16 + 80, b"\xff" * 8), (16 + 88, b"\x09"), (-4, b"\0\0\0\0")],
+    ids=["magic", "count", "rows", "tokens", "bytes", "part", "order"],
+)
+def test_a_forged_list_of_shards(tmp_path: pathlib.Path, at: int, value: bytes) -> None:
+    """The checksums are right, and the entries are not."""
+    folder = tmp_path / "d"
+    shutil.copytree(TESTDATA / "v3/all", folder)
+    want = both(folder)
+    data = bytearray((folder / "shards-train.bin").read_bytes())
+    at %= len(data)
+    old = hexdigest(bytes(data)).encode()
+    data[at : at + len(value)] = value
+    (folder / "shards-train.bin").write_bytes(data)
+    manifest = (folder / "manifest.json").read_bytes()[:-81]
+    assert old in manifest
+    manifest = manifest.replace(old, hexdigest(bytes(data)).encode())
+    seal = b'  "blake3": "' + hexdigest(manifest).encode() + b'"\n}\n'
+    (folder / "manifest.json").write_bytes(manifest + seal)
+    with pytest.raises(Corrupt, match=r"shards-train\.bin"):
+        read(folder, want)
 
 
 def test_a_socket_is_no_shard(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

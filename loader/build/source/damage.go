@@ -20,10 +20,11 @@ const (
 
 // A DamageError is the cause of a bad record that stands for a part of an input that cannot be read.
 type DamageError struct {
-	Part string // what is lost from here on: WholeFile, WholeMember, or "" for rows that are known
-	Kept int64  // rows of the file or member before it
-	Rows int64  // that are lost, where Part is ""
-	Err  error
+	Part  string // what is lost from here on: WholeFile, WholeMember, or "" for rows that are known
+	Whole bool   // all of the member was read: it is its checksum that differs
+	Kept  int64  // rows of the file before it, where Part is WholeFile
+	Rows  int64  // that are lost, where Part is ""
+	Err   error
 }
 
 func (e *DamageError) Error() string {
@@ -32,6 +33,8 @@ func (e *DamageError) Error() string {
 		return fmt.Sprintf("%v; 1 row is lost", e.Err)
 	case e.Part == "":
 		return fmt.Sprintf("%v; %d rows are lost", e.Err, e.Rows)
+	case e.Part == WholeMember && e.Whole:
+		return fmt.Sprintf("%v; all of the member was read, and may be wrong", e.Err)
 	case e.Part == WholeMember:
 		return fmt.Sprintf("%v; the rest of the member is lost", e.Err)
 	case e.Kept == 0:
@@ -54,6 +57,15 @@ func IsDamage(err error) bool {
 	}
 	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrMalformed) ||
 		errors.Is(err, ErrTooLarge)
+}
+
+// markDamaged notes in an error that the input is damaged, where it may be read on with SkipDamaged.
+func markDamaged(err error, may bool) error {
+	var input *InputError
+	if may && errors.As(err, &input) {
+		input.Damaged = IsDamage(err)
+	}
+	return err
 }
 
 // skips reports whether what an error is about is left out.
@@ -92,7 +104,8 @@ func (a *archiveFramer) lose(rec *Record, inside bool, cause error) error {
 		return cause
 	}
 	*rec = Record{Input: rec.Input, Ordinal: rec.Ordinal, Format: a.kind, First: !inside, Last: true, Rows: 1,
-		Offset: a.w.offset(), Member: m.name, Err: &DamageError{Part: WholeMember, Err: cause}}
+		Offset: a.w.offset(), Member: m.name,
+		Err: &DamageError{Part: WholeMember, Whole: a.w.offset() == m.end, Err: cause}}
 	a.inner, a.inside, a.member = nil, false, member{}
 	a.w.setLimit(noLimit)
 	if a.w.offset() < m.next && a.lister.end(a.w, &m) != nil && a.w.offset() != m.end || !a.w.skip(m.next) {

@@ -16,7 +16,7 @@ import (
 func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err error) {
 	hasText, what, err = in.look(o, look)
 	if err == nil || what != readable || !o.skips(err) {
-		return hasText, what, err
+		return hasText, what, markDamaged(err, what == readable)
 	}
 	in.setDamaged()
 	return true, readable, nil

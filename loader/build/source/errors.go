@@ -34,7 +34,10 @@ type InputError struct {
 	Offset int64 // bytes of text (after decompression) read before it; -1 if none was attempted
 	Row    int64 // that reading failed at, as Record.Row; 0 if none was attempted
 	Hint   string
-	Err    error
+	// Damaged reports that the input is damaged, and Options.SkipDamaged would leave out what cannot be
+	// read of it.
+	Damaged bool
+	Err     error
 }
 
 func (e *InputError) Error() string {

@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 )
@@ -133,9 +132,7 @@ func isSkippable(head []byte) bool {
 func checkText(text []byte) error {
 	controls := 0
 	for _, b := range text {
-		if b < ' ' && !asciiSpace(b) && b != 0x1b && b != '\b' || b == 0x7f {
-			controls++
-		}
+		controls += int(isControl[b])
 	}
 	if controls > 1 && 20*controls > len(text) {
 		return problemf(ErrBinary, "not text: %d of the first %d bytes are zero bytes or other control characters",
@@ -144,7 +141,19 @@ func checkText(text []byte) error {
 	return nil
 }
 
-// describingNames are the names, in lower case, of files that lie beside data and describe it.
+// isControl is 1 for the control characters that text has none of.
+var isControl = func() (table [256]uint8) {
+	for b := range table[:' '] {
+		if !asciiSpace(byte(b)) && b != 0x1b && b != '\b' {
+			table[b] = 1
+		}
+	}
+	table[0x7f] = 1
+	return table
+}()
+
+// describingNames are the names, in lower case, of files that lie beside data and describe it. A star
+// stands for anything, at the beginning or the end.
 var describingNames = []string{"readme*", "license*", "licence*", "copying*", "notice*", "changelog*", "citation*",
 	"dataset_info.json", "dataset_infos.json",
 	"dataset_dict.json", "state.json", "manifest.json", "run.json", "*sums", "*.md5", "*.sha1", "*.sha256",
@@ -154,8 +163,13 @@ var describingNames = []string{"readme*", "license*", "licence*", "copying*", "n
 func isDescribing(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(describingNames, func(pattern string) bool {
-		ok, _ := path.Match(pattern, name) // the patterns are ours
-		return ok
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+			return strings.HasPrefix(name, prefix)
+		}
+		if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
+			return strings.HasSuffix(name, suffix)
+		}
+		return name == pattern
 	})
 }
 

@@ -112,7 +112,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 			if err := r.openInput(); err != nil {
 				*rec = Record{}
-				if r.err = err; r.set.opts.skips(err) {
+				if r.err = markDamaged(err, true); r.set.opts.skips(err) {
 					r.err = r.lose(rec, false, err)
 				}
 				return dst, r.err
@@ -135,7 +135,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			continue
 		}
 		if err != nil {
-			if r.err = r.inputError(err); r.set.opts.skips(r.err) {
+			if r.err = markDamaged(r.inputError(err), true); r.set.opts.skips(r.err) {
 				r.err = r.lose(rec, inside, err)
 			}
 			return dst, r.err

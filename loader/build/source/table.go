@@ -81,6 +81,8 @@ func tableError(err error) error {
 		return problemf(ErrUnknownField, "%v; the columns of text are %s; take one with `text-field`", err, has)
 	case errors.As(err, &size):
 		return &NeedError{What: err.Error(), Bytes: size.Bytes}
+	case errors.Is(err, columnar.ErrType):
+		return problemf(ErrUnsupported, "%v", err)
 	case errors.Is(err, columnar.ErrUnsupported):
 		return problemf(ErrUnsupported, "%v; write the file again with the usual settings", err)
 	case errors.Is(err, columnar.ErrCorrupt):

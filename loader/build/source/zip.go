@@ -149,15 +149,16 @@ type zipReader struct {
 	wanted func(*zipEntry) bool
 	count  *countingReader // is told how much of the file was read
 
-	entry  zipEntry
-	member io.Reader // nil between two
-	close  func()
-	left   int64
-	sum    hash.Hash32
-	raw    io.LimitedReader
-	buf    *bufio.Reader
-	err    error
-	apart  bool // each member ends with io.EOF, and begin opens the next
+	entry    zipEntry
+	member   io.Reader // nil between two
+	close    func()
+	left     int64
+	sum      hash.Hash32
+	raw      io.LimitedReader
+	buf      *bufio.Reader
+	err      error
+	inflater io.Reader
+	apart    bool // each member ends with io.EOF, and begin opens the next
 }
 
 // newZipReader opens an archive.
@@ -277,8 +278,12 @@ func (z *zipReader) open() error {
 			e.name)
 	case e.method == 0:
 		z.member = z.buf
+	case e.method == 8 && z.inflater != nil:
+		z.member = z.inflater
+		return z.inflater.(flate.Resetter).Reset(z.buf, nil)
 	case e.method == 8:
-		z.member = flate.NewReader(z.buf)
+		z.inflater = flate.NewReader(z.buf)
+		z.member = z.inflater
 	case e.method == 12:
 		z.member = bzip2.NewReader(z.buf)
 	case e.method == 93:

@@ -46,10 +46,11 @@ type arrowField struct {
 	unit       int
 	signed     bool
 	scale      int
-	dictionary bool
+	dictionary *dictionaryOf // nil where it is not encoded by one
 	children   []*arrowField
 
-	node, buffer int  // its first ones in a record batch
+	node, buffer int  // its first ones in a record batch, where columns of views have none of their own
+	views        int  // columns of views before it
 	wanted       bool // it lies in a wanted column
 }
 
@@ -60,6 +61,7 @@ type batch struct {
 	body     int64
 	bodySize int64
 	rows     int64
+	dicts    int   // messages of dictionaries before it
 	err      error // why it cannot be read; its rows are then not known
 }
 
@@ -72,8 +74,14 @@ type arrowFile struct {
 	batches []batch
 	nodes   int // of a record batch
 	buffers int
+	views   int   // columns of views
 	largest int64 // metadata of one message
 	window  int64 // that decompressors of all wanted buffers take together
+
+	encoded      []*arrowField         // wanted, by dictionaries
+	dictionaries []dictBatch           // of these
+	viewBytes    map[*arrowField]int64 // what the compressed buffers of a column of views take at most
+	held         int64                 // that dictionaries, and compressed buffers of views, take
 }
 
 const (
@@ -108,7 +116,7 @@ func IsArrowStream(head []byte) bool {
 
 // OpenArrow reads the metadata of an Arrow IPC file or stream.
 func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
-	f := &arrowFile{at: at, size: size, options: o}
+	f := &arrowFile{at: at, size: size, options: o, viewBytes: map[*arrowField]int64{}}
 	head := make([]byte, min(size, 8))
 	if err := readAt(at, head, 0); err != nil {
 		return nil, err
@@ -186,7 +194,7 @@ func (f *arrowFile) salvage(isFile bool, cause error) error {
 		return cause
 	}
 	if isFile {
-		*f = arrowFile{at: f.at, size: f.size, options: f.options}
+		*f = arrowFile{at: f.at, size: f.size, options: f.options, viewBytes: map[*arrowField]int64{}}
 		if err := f.readStream(int64(len(arrowMagic))); err != nil && !errors.Is(err, ErrCorrupt) {
 			return err
 		}
@@ -243,7 +251,10 @@ func (f *arrowFile) take(m table, from int64, size int32, body, bodySize int64) 
 		if rows < 0 {
 			return corrupt("a record batch has an impossible number of rows")
 		}
-		f.batches = append(f.batches, batch{meta: from, metaSize: size, body: body, bodySize: bodySize, rows: rows})
+		f.batches = append(f.batches, batch{meta: from, metaSize: size, body: body, bodySize: bodySize, rows: rows,
+			dicts: len(f.dictionaries)})
+	case messageDict:
+		return f.takeDictionary(header, batch{meta: from, metaSize: size, body: body, bodySize: bodySize})
 	}
 	return nil
 }
@@ -275,6 +286,9 @@ func (f *arrowFile) readFooter() error {
 		return corrupt("its footer has no schema")
 	}
 	if err := f.schema(schema); err != nil {
+		return err
+	}
+	if err := f.footerDictionaries(footer, f.size-end-n); err != nil {
 		return err
 	}
 	at, blocks := footer.vector(3, 24)
@@ -339,14 +353,11 @@ func (f *arrowFile) field(t table, depth int, count *int, wanted bool) (*arrowFi
 	if *count++; depth > maxDepth || *count > maxArrowFields {
 		return nil, corrupt("its schema has too many columns")
 	}
-	a := &arrowField{name: strings.ToValidUTF8(t.text(0), "\uFFFD"), kind: t.byte(2, 0), node: f.nodes, buffer: f.buffers}
+	a := &arrowField{name: strings.ToValidUTF8(t.text(0), "\uFFFD"), kind: t.byte(2, 0), node: f.nodes, buffer: f.buffers,
+		views: f.views}
 	a.wanted = wanted || depth == 0 && f.options.wants(a.name)
 	typ, _ := t.table(3)
-	_, a.dictionary = t.table(4)
-	if a.dictionary {
-		a.layout(1, 2, f)
-		return a, nil
-	}
+	encoding, isEncoded := t.table(4)
 	buffers := 2
 	switch a.kind {
 	case arrowNull, arrowRunEnd:
@@ -385,6 +396,16 @@ func (f *arrowFile) field(t table, depth int, count *int, wanted bool) (*arrowFi
 	if a.width < 0 || a.width > 1<<20 {
 		return nil, corrupt("column %s has values of an impossible width", a.name)
 	}
+	if isEncoded { // parts are those of the values in the dictionary
+		if a.dictionaryField(encoding); a.wanted {
+			f.encoded = append(f.encoded, a)
+		}
+		a.layout(1, 2, f)
+		return a, nil
+	}
+	if a.isView() {
+		f.views++
+	}
 	a.layout(1, buffers, f)
 	at, n := t.vector(5, 4)
 	for i := range n {
@@ -406,9 +427,12 @@ func (a *arrowField) layout(nodes, buffers int, f *arrowFile) {
 // check refuses wanted columns of types that are not read.
 func (a *arrowField) check(path string) error {
 	children := -1
+	if a.dictionary != nil {
+		return a.checkDictionary(path)
+	}
 	switch a.kind {
-	case arrowUnion, arrowRunEnd, arrowListView, arrowLargeListView, arrowBinaryView, arrowUtf8View, arrowInterval:
-		return unsupported("column %s has a type that is not read (number %d of the format)", path, a.kind)
+	case arrowUnion, arrowRunEnd, arrowListView, arrowLargeListView, arrowInterval:
+		return unreadType("column %s is of the type %s; %s", path, typeName(a.kind), decodeFirst)
 	case arrowList, arrowLargeList, arrowFixedList, arrowMap:
 		children = 1
 	case arrowInt, arrowFloat, arrowDate, arrowTime, arrowTimestamp, arrowDuration:
@@ -420,9 +444,6 @@ func (a *arrowField) check(path string) error {
 	}
 	if a.kind > arrowLargeListView {
 		return unsupported("column %s has an unknown type", path)
-	}
-	if a.dictionary {
-		return unsupported("column %s is dictionary-encoded; decode it before writing, as with cast in pyarrow", path)
 	}
 	if children >= 0 && len(a.children) != children {
 		return corrupt("column %s has %d parts in place of %d", path, len(a.children), children)
@@ -438,10 +459,10 @@ func (a *arrowField) check(path string) error {
 func (f *arrowFile) checkText() error {
 	e := &ColumnError{Column: f.options.Text}
 	for _, a := range f.fields {
-		isText := a.isText() && !a.dictionary
+		isText := a.isText()
 		switch {
-		case a.name == e.Column && (isText || a.kind == arrowUtf8View || a.isText()):
-			return nil // a type that is not read has an error of its own
+		case a.name == e.Column && isText:
+			return nil
 		case a.name == e.Column:
 			e.Kind = "of another type"
 		case isText:
@@ -453,10 +474,29 @@ func (f *arrowFile) checkText() error {
 
 func (a *arrowField) isText() bool {
 	switch a.kind {
-	case arrowUtf8, arrowLargeUtf8, arrowBinary, arrowLargeBinary:
+	case arrowUtf8, arrowLargeUtf8, arrowBinary, arrowLargeBinary, arrowUtf8View, arrowBinaryView:
 		return true
 	}
 	return false
+}
+
+func (a *arrowField) isView() bool { return a.kind == arrowUtf8View || a.kind == arrowBinaryView }
+
+// typeName is what pyarrow calls a type that is not read.
+func typeName(kind byte) string {
+	switch kind {
+	case arrowUnion:
+		return "union"
+	case arrowRunEnd:
+		return "run_end_encoded"
+	case arrowListView, arrowLargeListView:
+		return "list_view"
+	case arrowInterval:
+		return "interval"
+	case arrowStruct:
+		return "structs"
+	}
+	return "lists"
 }
 
 func (f *arrowFile) Columns() (names []string) {
@@ -475,5 +515,8 @@ func (f *arrowFile) MemoryBytes() (n int64, why string) {
 	if f.window > usualPages {
 		why = fmt.Sprintf("decompressing its buffers takes %d bytes at once", f.window)
 	}
-	return 2*f.largest + int64(len(f.batches))*48 + f.window, why
+	if f.held > usualPages {
+		why = fmt.Sprintf("dictionaries and compressed buffers of views take %d bytes at once", f.held)
+	}
+	return 2*f.largest + int64(len(f.batches)+len(f.dictionaries))*88 + f.window + f.held, why
 }

@@ -41,6 +41,10 @@ type arrowReader struct {
 	bits   [2]bitReader
 	last   int64 // offset of the next value
 	begun  bool
+
+	dictionary *arrowDictionary // nil where the column has none
+	data       viewData         // of a column of views
+	view       arrowView
 }
 
 // A bitReader reads bits from a stream.
@@ -64,6 +68,10 @@ func (r *bitReader) next(s *stream) (bool, error) {
 
 func newArrowReader(a *arrowField) *arrowReader {
 	r := &arrowReader{a: a}
+	if a.dictionary != nil {
+		r.dictionary = newArrowDictionary(a)
+		return r
+	}
 	for _, c := range a.children {
 		r.children = append(r.children, newArrowReader(c))
 	}
@@ -91,10 +99,17 @@ func (r *arrowReader) close() {
 	for i := range r.streams {
 		r.streams[i].close()
 	}
+	r.data.close()
+	if r.dictionary != nil {
+		r.dictionary.reader.close()
+	}
 	for _, c := range r.children {
 		c.close()
 	}
 }
+
+// release frees what the batch took that was read.
+func (r *arrowReader) release() { r.data.release() }
 
 // A batchHeader is the metadata of a record batch.
 type batchHeader struct {
@@ -103,6 +118,7 @@ type batchHeader struct {
 	nNodes      int
 	nBufs       int
 	compression int
+	views       []int // buffers of the columns of views before each, and of all
 }
 
 func (f *arrowFile) header(b *batch) (h batchHeader, err error) {
@@ -114,6 +130,11 @@ func (f *arrowFile) header(b *batch) (h batchHeader, err error) {
 	if !ok {
 		return h, corrupt("a record batch has no header")
 	}
+	return batchHeaderOf(t, f.nodes, f.buffers, f.views)
+}
+
+// batchHeaderOf reads the metadata of a batch of so many nodes, buffers and columns of views at least.
+func batchHeaderOf(t table, nodes, buffers, views int) (h batchHeader, err error) {
 	h.t = t
 	h.nodes, h.nNodes = t.vector(1, 16)
 	h.bufs, h.nBufs = t.vector(2, 16)
@@ -121,10 +142,26 @@ func (f *arrowFile) header(b *batch) (h batchHeader, err error) {
 	if c, ok := t.table(3); ok {
 		h.compression = int(int8(c.byte(0, 0)))
 	}
-	if h.nNodes < f.nodes || h.nBufs < f.buffers {
+	at, n := t.vector(4, 8)
+	h.views = make([]int, 1, n+1)
+	for i := range n {
+		count := i64(t.b, at+8*i)
+		if count < 0 || count > int64(h.nBufs-h.views[i]) {
+			return h, corrupt("a record batch has fewer buffers than it says")
+		}
+		h.views = append(h.views, h.views[i]+int(count))
+	}
+	if h.nNodes < nodes || h.nBufs < buffers+h.views[n] || n < views {
 		return h, corrupt("a record batch has fewer columns than the schema")
 	}
 	return h, nil
+}
+
+// variadic returns the number of buffers that the texts of n columns of views have, from the first of
+// these on.
+func (h *batchHeader) variadic(first, n int) int {
+	last := min(first+n, len(h.views)-1)
+	return h.views[max(first, last)] - h.views[first]
 }
 
 func (h *batchHeader) node(i int) (length, nulls int64) {
@@ -135,12 +172,18 @@ func (h *batchHeader) buffer(i int) buffer {
 	return buffer{i64(h.t.b, h.bufs+16*i), i64(h.t.b, h.bufs+16*i+8)}
 }
 
+// lz4Garbage is what the decoder of linked lz4 blocks leaves between two collections: it makes its
+// window anew for each block.
+const lz4Garbage = 6 << 20
+
 // measure finds out what the decompressors take: at most as much as in the batch that takes most.
 func (f *arrowFile) measure() error {
 	var streams int64
 	var count func(a *arrowField)
 	count = func(a *arrowField) {
-		streams += 3
+		if streams += 3; a.dictionary != nil || a.isView() {
+			streams += 5
+		}
 		for _, c := range a.children {
 			count(c)
 		}
@@ -166,7 +209,14 @@ func (f *arrowFile) measure() error {
 		var add func(a *arrowField) error
 		add = func(a *arrowField) error {
 			for j := range a.buffers() {
-				n, err := f.streamWindow(&f.batches[i], h.buffer(a.buffer+j), h.compression)
+				n, err := f.streamWindow(&f.batches[i], h.bufferOf(a, j), h.compression)
+				if err != nil {
+					return err
+				}
+				sum += n
+			}
+			if a.isView() && a.dictionary == nil {
+				n, err := f.viewWindow(a, &f.batches[i], &h)
 				if err != nil {
 					return err
 				}
@@ -184,13 +234,29 @@ func (f *arrowFile) measure() error {
 				return err
 			}
 		}
+		if h.compression == compressionLZ4 {
+			sum += lz4Garbage
+		}
 		f.window = max(f.window, sum)
 	}
 	f.window += streams * streamBytes
+	for _, n := range f.viewBytes {
+		f.held += n
+	}
+	f.held += f.measureDictionaries()
 	return nil
 }
 
+// bufferOf returns a buffer of a column.
+func (h *batchHeader) bufferOf(a *arrowField, j int) buffer {
+	return h.buffer(a.buffer + h.variadic(0, a.views) + j)
+}
+
+// buffers is how many buffers a column has besides those with the texts of views.
 func (a *arrowField) buffers() int {
+	if a.dictionary != nil {
+		return 2
+	}
 	switch a.kind {
 	case arrowNull:
 		return 0
@@ -254,9 +320,19 @@ func (r *arrowReader) open(f *arrowFile, b *batch, h *batchHeader) error {
 		if i == 0 && !r.nulls {
 			continue
 		}
-		if err := r.streams[i].open(f.at, b.body, b.bodySize, h.buffer(r.a.buffer+i), h.compression, f.window); err != nil {
+		if err := r.streams[i].open(f.at, b.body, b.bodySize, h.bufferOf(r.a, i), h.compression, f.window); err != nil {
 			return err
 		}
+	}
+	if r.dictionary != nil {
+		return r.dictionary.load(f, b.dicts)
+	}
+	if r.a.isView() {
+		first := r.a.buffer + h.variadic(0, r.a.views) + 2
+		if r.data.most == 0 {
+			r.data.most = f.viewBytes[r.a]
+		}
+		return r.data.open(f, b, h, first, h.variadic(r.a.views, 1))
 	}
 	for _, c := range r.children {
 		if err := c.open(f, b, h); err != nil {
@@ -274,17 +350,11 @@ func (r *arrowRows) Next() error {
 	if r.text == nil {
 		return nil
 	}
-	valid, err := r.text.valid()
-	if err == nil {
-		var n int64
-		if n, err = r.text.extent(); err == nil {
-			r.value, err = r.text.bytes(n)
-		}
-	}
+	valid, text, err := r.text.next()
 	if err != nil {
 		return r.where(r.text, err)
 	}
-	if r.null = !valid; r.null {
+	if r.value, r.null = text, !valid; r.null {
 		r.value = nil
 	}
 	return nil
@@ -400,6 +470,9 @@ func (r *arrowReader) bytes(n int64) ([]byte, error) {
 
 // appendJSON appends the next value.
 func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
+	if r.dictionary != nil || r.a.isView() {
+		return r.appendNext(dst, rows)
+	}
 	valid, err := r.valid()
 	if err != nil {
 		return dst, err
@@ -460,6 +533,28 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 	}
 	if !valid {
 		dst = append(dst[:min(at, len(dst))], "null"...)
+	}
+	return dst, nil
+}
+
+// appendNext appends the next value of a column of views, or by a dictionary.
+func (r *arrowReader) appendNext(dst []byte, rows *arrowRows) ([]byte, error) {
+	if rows.values++; rows.values > maxRowValues {
+		return dst, unsupported("a row has more than %d values", maxRowValues)
+	}
+	valid, b, err := r.next()
+	switch {
+	case err != nil:
+		return dst, err
+	case !valid:
+		dst = append(dst, "null"...)
+	case r.a.isText():
+		dst = appendString(dst, b)
+	default:
+		dst = append(dst, b...)
+	}
+	if len(dst)-rows.start > rows.limit {
+		dst, rows.over = dst[:rows.start], true
 	}
 	return dst, nil
 }

@@ -21,6 +21,7 @@ type buffer struct{ offset, length int64 }
 type stream struct {
 	r     *bufio.Reader
 	left  int64 // bytes to come; what is decompressed must not be fewer
+	read  bool  // all bytes of the last buffer were read
 	zstd  *zstd.Decoder
 	lz4   *lz4.Reader
 	value []byte // that was read last
@@ -39,6 +40,7 @@ func (s *stream) open(at io.ReaderAt, body, bodySize int64, b buffer, compressio
 	}
 	section := io.NewSectionReader(at, body+b.offset, b.length)
 	var src io.Reader = section
+	s.read = s.r != nil && s.left == 0
 	s.left = b.length
 	if compression != compressionNone && b.length > 0 {
 		var head [8]byte
@@ -79,6 +81,9 @@ func (s *stream) open(at io.ReaderAt, body, bodySize int64, b buffer, compressio
 func (s *stream) decompressor(src io.Reader, compression int, window int64) (io.Reader, error) {
 	switch compression {
 	case compressionLZ4:
+		if s.lz4 != nil && s.read {
+			s.r.Peek(1) // its end, at which the decoder gives its blocks back for the next buffer
+		}
 		if s.lz4 == nil {
 			s.lz4 = lz4.NewReader(src)
 		} else {

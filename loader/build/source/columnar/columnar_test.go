@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -16,7 +17,7 @@ import (
 )
 
 // The files of testdata hold the rows of rows.jsonl, written by pyarrow with different encodings,
-// codecs and layouts. Those of parquet have row groups of 25 rows.
+// codecs and layouts: make.py makes them. The first group has 25 rows.
 
 func open(name string, data []byte, o Options) (File, error) {
 	if filepath.Ext(name) == ".parquet" {
@@ -27,8 +28,8 @@ func open(name string, data []byte, o Options) (File, error) {
 
 func fixtures(t testing.TB) []string {
 	t.Helper()
-	names, err := filepath.Glob("testdata/*.[pa]*")
-	if err != nil || len(names) < 8 {
+	names, err := filepath.Glob("testdata/*.[pa]?*[tw]")
+	if err != nil || len(names) < 15 {
 		t.Fatal(names, err)
 	}
 	return names
@@ -101,7 +102,11 @@ func TestRowsAreThoseOfPyarrow(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if f.Groups() != 2 || f.Rows(0) != 25 {
+		groups := 2
+		if strings.Contains(name, "deltas") {
+			groups = 3
+		}
+		if f.Groups() != groups || f.Rows(0) != 25 {
 			t.Errorf("%s: %d groups", name, f.Groups())
 		}
 		got, err := readRows(f, Options{}, 0)
@@ -138,12 +143,90 @@ func TestRowsAreThoseOfPyarrow(t *testing.T) {
 		if err != nil || len(decoded(t, rows[0])) != 2 {
 			t.Errorf("%s: %v, %v", name, rows, err)
 		}
-		for _, column := range []string{"none", "id", "nest"} {
+		for _, column := range []string{"none", "id", "nest", "u"} {
 			var e *ColumnError
 			if _, err := open(name, data, Options{Text: column}); !errors.As(err, &e) {
 				t.Errorf("%s, column %s: %v", name, column, err)
 			}
 		}
+	}
+}
+
+// The script that made the files makes them again.
+func TestScriptOfTheFiles(t *testing.T) {
+	python, err := filepath.Abs("../../../../.venv/bin/python")
+	if err == nil {
+		_, err = os.Stat(python)
+	}
+	if err != nil {
+		if python, err = exec.LookPath("python3"); err != nil {
+			t.Skip("there is no Python here")
+		}
+	}
+	if exec.Command(python, "-c", "import pyarrow").Run() != nil {
+		t.Skip("there is no pyarrow here")
+	}
+	if out, err := exec.Command(python, "-B", "testdata/make.py", "--check").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// deltas.arrow has a dictionary, an addition to it, and another in its place. Batches are read with
+// that of their place, in any order.
+func TestDictionariesChange(t *testing.T) {
+	for _, name := range []string{"testdata/deltas.arrow", "testdata/packed_deltas.arrow"} {
+		data := load(t, name)
+		o := Options{Text: "text"}
+		f, err := open(name, data, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kinds []bool
+		for _, d := range f.(*arrowFile).dictionaries {
+			kinds = append(kinds, d.isDelta)
+		}
+		if d := cmp.Diff([]bool{false, true, false}, kinds); d != "" {
+			t.Fatalf("%s: dictionaries that add: %v", name, kinds)
+		}
+		all, err := readRows(f, o, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := f.NewRows()
+		defer r.Close()
+		starts := []int{0, 25, 30}
+		for _, group := range []int{2, 0, 1, 0, 2, 1, 1} {
+			if err := r.Seek(group); err != nil {
+				t.Fatal(err)
+			}
+			for i := range int(f.Rows(group)) {
+				if err := r.Next(); err != nil {
+					t.Fatal(err)
+				}
+				if text, null := r.Text(); fmt.Sprint(null, string(text)) != all[starts[group]+i] {
+					t.Fatalf("%s, batch %d, row %d: %q", name, group, i, text)
+				}
+			}
+		}
+		n, _ := f.MemoryBytes()
+		if held := f.(*arrowFile).held; held == 0 || n < held {
+			t.Errorf("%s: dictionaries take %d bytes of %d", name, held, n)
+		}
+	}
+}
+
+// What is not read is refused by the column's name, with what to do.
+func TestUnreadTypes(t *testing.T) {
+	for kind, want := range map[byte]string{arrowUnion: "union", arrowRunEnd: "run_end_encoded", arrowListView: "list_view",
+		arrowInterval: "interval"} {
+		err := (&arrowField{kind: kind}).check("a.b")
+		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "column a.b is of the type "+want+"; cast it") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	a := &arrowField{kind: arrowList, dictionary: &dictionaryOf{width: 4}}
+	if err := a.check("a"); !errors.Is(err, ErrType) || !strings.Contains(err.Error(), "a dictionary of lists; cast it") {
+		t.Error(err)
 	}
 }
 
@@ -249,6 +332,9 @@ func FuzzColumns(f *testing.F) {
 			name = "x.parquet"
 		}
 		if err := attempt(name, data, Options{}, -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := salvage(name, data, Options{}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -10,6 +10,9 @@ var (
 	ErrCorrupt = errors.New("corrupt")
 	// ErrUnsupported is the cause where a file uses a part of its format that is not read.
 	ErrUnsupported = errors.New("not supported")
+	// ErrType is the kind of ErrUnsupported where a column has a type that is not read. The error says
+	// what to do.
+	ErrType = fmt.Errorf("type: %w", ErrUnsupported)
 )
 
 // SizeError means that a part of a file takes more memory than was planned for.
@@ -32,6 +35,10 @@ func (p *problem) Unwrap() error { return p.kind }
 
 func corrupt(format string, args ...any) error {
 	return &problem{ErrCorrupt, fmt.Sprintf(format, args...)}
+}
+
+func unreadType(format string, args ...any) error {
+	return &problem{ErrType, fmt.Sprintf(format, args...)}
 }
 
 func unsupported(format string, args ...any) error {

@@ -1,0 +1,310 @@
+package columnar
+
+import (
+	"io"
+	"math"
+)
+
+// A column that is encoded by a dictionary has numbers in its record batches. The values that they
+// stand for lie in messages of their own, by the id of the dictionary: one that makes it anew, and
+// others that add to it. They are held in memory while batches refer to them.
+
+// A dictBatch is a message with values of a dictionary.
+type dictBatch struct {
+	batch
+	id      int64
+	isDelta bool
+	bytes   int64 // that its values take in memory
+}
+
+// A dictionaryOf is what a column's schema says of its dictionary.
+type dictionaryOf struct {
+	id     int64
+	width  int // bytes of a number
+	values *arrowField
+}
+
+// dictionaryField reads how a column is encoded.
+func (a *arrowField) dictionaryField(t table) {
+	d := &dictionaryOf{id: t.long(0), width: 4}
+	if typ, ok := t.table(1); ok {
+		d.width = typ.int(0, 0) / 8
+	}
+	values := *a
+	values.node, values.buffer, values.views, values.dictionary = 0, 0, 0, nil
+	d.values = &values
+	a.dictionary = d
+}
+
+// checkDictionary refuses dictionaries that are not read.
+func (a *arrowField) checkDictionary(path string) error {
+	d := a.dictionary
+	if d.width != 1 && d.width != 2 && d.width != 4 && d.width != 8 {
+		return corrupt("column %s has numbers of an impossible width", path)
+	}
+	if a.kind == arrowList || a.kind == arrowLargeList || a.kind == arrowFixedList || a.kind == arrowMap ||
+		a.kind == arrowStruct || a.kind == arrowNull {
+		return unreadType("column %s is encoded by a dictionary of %s; %s", path, typeName(a.kind), decodeFirst)
+	}
+	return d.values.check(path)
+}
+
+// decodeFirst is what to do about a column that is not read.
+const decodeFirst = "cast it to a plain type before writing it, or leave it out of the wanted columns"
+
+// takeDictionary notes a message of a dictionary that a wanted column uses.
+func (f *arrowFile) takeDictionary(header table, b batch) error {
+	d := dictBatch{batch: b, id: header.long(0), isDelta: header.byte(2, 0) != 0}
+	data, ok := header.table(1)
+	if !ok {
+		return corrupt("a dictionary at byte %d has no values", b.meta)
+	}
+	d.rows = data.long(0)
+	for _, a := range f.encoded {
+		if a.dictionary.id != d.id {
+			continue
+		}
+		h, err := batchHeaderOf(data, 1, a.dictionary.values.buffers(), 0)
+		if err != nil {
+			return err
+		}
+		if d.bytes, err = f.dictionaryBytes(a.dictionary.values, &d, &h); err != nil {
+			return err
+		}
+		f.dictionaries = append(f.dictionaries, d)
+		break
+	}
+	return nil
+}
+
+const (
+	// entryBytes is what a value of a dictionary takes besides its text.
+	entryBytes = 9
+	// numberBytes bounds the JSON of a value that is no text.
+	numberBytes = 96
+)
+
+// dictionaryBytes bounds what values take in memory. It refuses more values than the buffers can hold.
+func (f *arrowFile) dictionaryBytes(a *arrowField, d *dictBatch, h *batchHeader) (int64, error) {
+	var lengths [3]int64
+	for j := range a.buffers() {
+		n, err := f.bufferLength(&d.batch, h.buffer(a.buffer+j), h.compression)
+		if err != nil {
+			return 0, err
+		}
+		lengths[j] = n
+	}
+	each := int64(a.width)
+	switch a.kind {
+	case arrowBinary, arrowUtf8:
+		each = 4
+	case arrowLargeBinary, arrowLargeUtf8:
+		each = 8
+	case arrowBinaryView, arrowUtf8View:
+		each = viewBytes
+	}
+	if rows := d.rows; rows < 0 || a.kind == arrowBool && rows/8 > lengths[1] || a.kind != arrowBool &&
+		rows > lengths[1]/max(1, each) {
+		return 0, corrupt("a dictionary at byte %d has fewer values than it says", d.meta)
+	}
+	n := d.rows * entryBytes
+	switch {
+	case a.isView():
+		before := f.viewBytes[a]
+		f.viewBytes[a] = 0
+		if _, err := f.viewWindow(a, &d.batch, h); err != nil {
+			return 0, err
+		}
+		n += f.viewBytes[a] + d.rows*inlineBytes // the values, besides the buffers themselves
+		f.viewBytes[a] = max(before, f.viewBytes[a])
+	case a.isText():
+		n += lengths[2]
+	case a.kind == arrowFixedBinary: // each byte may be escaped
+		n += d.rows * (2 + 6*each)
+	default:
+		n += d.rows * numberBytes
+	}
+	return n, nil
+}
+
+// bufferLength is how long a buffer is after decompression, as it says.
+func (f *arrowFile) bufferLength(b *batch, buf buffer, compression int) (int64, error) {
+	if buf.offset < 0 || buf.length < 0 || buf.offset > b.bodySize-buf.length {
+		return 0, corrupt("a buffer lies outside its record batch")
+	}
+	if compression == compressionNone || buf.length < 8 {
+		return buf.length, nil
+	}
+	var head [8]byte
+	if err := readAt(f.at, head[:], b.body+buf.offset); err != nil {
+		return 0, err
+	}
+	n := i64(head[:], 0)
+	if n == -1 {
+		return buf.length - 8, nil
+	}
+	if n < 0 || n > math.MaxInt32<<8 {
+		return 0, corrupt("a buffer has an impossible length")
+	}
+	return n, nil
+}
+
+// measureDictionaries returns what the dictionaries of all wanted columns take together at most.
+func (f *arrowFile) measureDictionaries() (sum int64) {
+	for _, a := range f.encoded {
+		sum += f.mostOf(a.dictionary.id)
+	}
+	return sum
+}
+
+// mostOf is what a dictionary takes at most, with all that is added to it.
+func (f *arrowFile) mostOf(id int64) (most int64) {
+	var now int64
+	for i := range f.dictionaries {
+		switch d := &f.dictionaries[i]; {
+		case d.id != id:
+			continue
+		case d.isDelta:
+			now += d.bytes
+		default:
+			now = d.bytes
+		}
+		most = max(most, now)
+	}
+	return most
+}
+
+// An arrowDictionary is the values of a column's dictionary.
+type arrowDictionary struct {
+	of     *dictionaryOf
+	reader *arrowReader
+	loaded int // messages of the file that were looked at
+
+	text  []byte  // the values one after another: texts as they are, others as JSON
+	ends  []int64 // of the values
+	valid []bool
+}
+
+func newArrowDictionary(a *arrowField) *arrowDictionary {
+	return &arrowDictionary{of: a.dictionary, reader: newArrowReader(a.dictionary.values)}
+}
+
+// load makes the dictionary what it is after so many messages of dictionaries.
+func (d *arrowDictionary) load(f *arrowFile, messages int) error {
+	if messages < d.loaded {
+		d.loaded = 0
+	}
+	from, isNew := d.loaded, d.loaded == 0
+	for i := messages - 1; i >= d.loaded; i-- {
+		if m := &f.dictionaries[i]; m.id == d.of.id && !m.isDelta {
+			from, isNew = i, true
+			break
+		}
+	}
+	if isNew {
+		d.text, d.ends, d.valid = d.text[:0], d.ends[:0], d.valid[:0]
+	}
+	d.loaded = 0
+	for i := from; i < messages; i++ {
+		if m := &f.dictionaries[i]; m.id == d.of.id {
+			if err := d.add(f, m); err != nil {
+				return err
+			}
+		}
+	}
+	d.loaded = messages
+	return nil
+}
+
+// add appends the values of a message.
+func (d *arrowDictionary) add(f *arrowFile, m *dictBatch) error {
+	if m.err != nil {
+		return m.err
+	}
+	data := make([]byte, m.metaSize)
+	if err := readAt(f.at, data, m.meta); err != nil {
+		return err
+	}
+	t, _ := rootTable(data).table(2)
+	if t, _ = t.table(1); t.b == nil {
+		return corrupt("a dictionary has no values")
+	}
+	h, err := batchHeaderOf(t, 1, d.of.values.buffers(), 0)
+	if err != nil {
+		return err
+	}
+	r := d.reader
+	if err := r.open(f, &m.batch, &h); err != nil {
+		return err
+	}
+	if r.length != m.rows {
+		return corrupt("a dictionary has %d values and says %d", r.length, m.rows)
+	}
+	if d.text == nil {
+		d.text = make([]byte, 0, f.mostOf(m.id)) // touched as it is filled
+	}
+	none := arrowRows{limit: maxValueBytes}
+	for range m.rows {
+		var valid bool
+		if d.of.values.isText() {
+			var b []byte
+			if valid, b, err = r.next(); err == nil && valid {
+				d.text = append(d.text, b...)
+			}
+		} else {
+			none.start, none.values = len(d.text), 0
+			start := len(d.text)
+			if d.text, err = r.appendJSON(d.text, &none); err == nil {
+				valid = string(d.text[start:]) != "null"
+			}
+		}
+		if err != nil {
+			return err
+		}
+		d.ends, d.valid = append(d.ends, int64(len(d.text))), append(d.valid, valid)
+	}
+	r.release()
+	return nil
+}
+
+// value returns a value by its number; valid is false where it is null.
+func (d *arrowDictionary) value(number []byte) (b []byte, valid bool, err error) {
+	var i uint64
+	for j, v := range number {
+		i |= uint64(v) << (8 * j)
+	}
+	if i >= uint64(len(d.ends)) {
+		return nil, false, corrupt("a value lies outside the dictionary")
+	}
+	start := int64(0)
+	if i > 0 {
+		start = d.ends[i-1]
+	}
+	return d.text[start:d.ends[i]], d.valid[i], nil
+}
+
+// footerDictionaries notes the dictionaries that the footer lists.
+func (f *arrowFile) footerDictionaries(footer table, end int64) error {
+	at, blocks := footer.vector(2, 24)
+	for i := range blocks {
+		offset, metaSize := i64(footer.b, at+24*i), int64(u32(footer.b, at+24*i+8))
+		if offset < 8 || offset >= end {
+			return corrupt("dictionary %d lies outside the file", i+1)
+		}
+		m, from, size, err := f.message(offset)
+		if err == io.EOF {
+			err = corrupt("dictionary %d is not there", i+1)
+		}
+		if err != nil {
+			return err
+		}
+		body, bodySize := offset+metaSize, m.long(3)
+		if m.byte(1, 0) != messageDict || metaSize < int64(size) || bodySize < 0 || body > f.size || bodySize > f.size-body {
+			return corrupt("dictionary %d is damaged", i+1)
+		}
+		if err := f.take(m, from, size, body, bodySize); err != nil {
+			return err
+		}
+	}
+	return nil
+}

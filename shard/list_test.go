@@ -1,0 +1,411 @@
+package shard_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zeebo/blake3"
+
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/shard/shardtest"
+)
+
+// buildParts builds a corpus in parts of a folder.
+func (c corpus) buildParts(t testing.TB, fsys shard.FS, dir string, parts int) {
+	t.Helper()
+	for p := range parts {
+		o := c.options()
+		o.Part, o.Plan = shard.Part{Number: p, Of: parts}, "plan"
+		b, _, err := shard.OpenBuilder(fsys, dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := p * c.n / parts; i < (p+1)*c.n/parts; i++ {
+			split, e := c.row(i)
+			if err := b.Append(split, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := b.Finish(shard.Provenance{State: json.RawMessage("{}")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// merger opens the merge of a folder of parts whose settings are settings.
+func merger(t testing.TB, fsys shard.FS, dir string, parts, listed int, settings json.RawMessage) *shard.Merger {
+	t.Helper()
+	m, err := shard.OpenMerger(ctx, fsys, dir, shard.MergeOptions{Partitions: parts, Plan: "plan", Settings: settings,
+		MaxListed: listed, Quick: true, Workers: 2,
+		PartSettings: func(int) (json.RawMessage, error) { return settings, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func merge(t testing.TB, fsys shard.FS, dir string, parts, listed int, settings json.RawMessage) {
+	t.Helper()
+	m := merger(t, fsys, dir, parts, listed, settings)
+	if _, err := m.Finish(func([]string) (shard.Provenance, error) { return shard.Provenance{}, nil }, nil); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := m.Tidy(); err != nil || removed > 0 {
+		t.Fatal(removed, err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listedTwice returns two merged folders of the same parts, the second with the lists of shards in
+// files.
+func listedTwice(t testing.TB) (plain, long *shardtest.FS) {
+	c := corpora["all"]
+	for _, listed := range []int{0, 3} {
+		fsys := shardtest.New()
+		c.buildParts(t, fsys, "/d", 3)
+		merge(t, fsys, "/d", 3, listed, c.options().Settings)
+		plain, long = long, fsys
+	}
+	return plain, long
+}
+
+// TestShardList compares a dataset whose shards are listed in a file with one whose manifest lists
+// them.
+func TestShardList(t *testing.T) {
+	plain, long := listedTwice(t)
+	want, have := openDataset(t, plain, shard.ReaderOptions{}), openDataset(t, long, shard.ReaderOptions{MaxOpenShards: 2})
+	if v, w := have.Manifest().Version, want.Manifest().Version; v != 3 || w != 2 {
+		t.Errorf("versions %d and %d", v, w)
+	}
+	for i := range want.Manifest().Splits {
+		name := want.Manifest().Splits[i].Name
+		w, h := split(t, want, name), split(t, have, name)
+		info := *h.Info()
+		if info.NumShards() != len(w.Info().Shards) || info.ShardBytes() != w.Info().ShardBytes() {
+			t.Errorf("%s: %d shards of %d bytes", name, info.NumShards(), info.ShardBytes())
+		}
+		info.List, info.Shards = nil, w.Info().Shards
+		if diff := cmp.Diff(*w.Info(), info); diff != "" {
+			t.Error(diff)
+		}
+		for j, sh := range w.Info().Shards {
+			if got, err := h.Shard(j); err != nil || got != sh {
+				t.Errorf("%s: shard %d: %+v %v, want %+v", name, j, got, err, sh)
+			}
+		}
+		for row := range w.NumRows() {
+			a, ia, errA := w.Find(row)
+			b, ib, errB := h.Find(row)
+			if a != b || ia != ib || errA != nil || errB != nil {
+				t.Errorf("row %d: %s %d %v, want %s %d %v", row, b.Name, ib, errB, a.Name, ia, errA)
+			}
+		}
+		if _, _, err := h.Find(h.NumRows()); !errors.Is(err, shard.ErrRange) {
+			t.Error(err)
+		}
+		var group sync.WaitGroup
+		for first := range int64(3) {
+			group.Go(func() {
+				var a, b shard.Row
+				for row := first; row < w.NumRows(); row += 3 {
+					if err := errors.Join(w.ReadRow(row, &a), h.ReadRow(row, &b)); err != nil || !cmp.Equal(a, b) {
+						t.Errorf("%s: row %d: %v %s", name, row, err, cmp.Diff(a, b))
+					}
+				}
+			})
+		}
+		group.Wait()
+	}
+	if err := errors.Join(want.Close(), have.Close()); err != nil || long.OpenFiles() > 0 {
+		t.Error(err, long.OpenFiles(), "open files")
+	}
+	if damage, err := shard.Verify(ctx, long, "/d", nil); err != nil || len(damage) > 0 {
+		t.Error(damage, err)
+	}
+	m := merger(t, long, "/d", 3, 3, corpora["all"].options().Settings)
+	if removed, err := m.Tidy(); err != nil || removed > 0 || m.Merged() == nil {
+		t.Errorf("merged again: %d removed, %v", removed, err)
+	}
+	long.Put("/d/train-p00002-99999.arrow", []byte("stray"))
+	if damage, err := shard.Verify(ctx, long, "/d", nil); err != nil || len(damage) != 1 || damage[0].File != "train-p00002-99999.arrow" {
+		t.Error(damage, err)
+	}
+	if removed, err := m.Tidy(); err != nil || removed != 1 {
+		t.Error(removed, err)
+	}
+	if err := m.Close(); err != nil || long.OpenFiles() > 0 {
+		t.Error(err, long.OpenFiles(), "open files")
+	}
+}
+
+// TestListFixture reads a folder of version 3 in testdata, which other readers read too.
+func TestListFixture(t *testing.T) {
+	dir, c := filepath.Join("..", "testdata", "datasets", "v3", "all"), fixtures["all"]
+	fsys := shardtest.New()
+	c.buildParts(t, fsys, "/d", 3)
+	merge(t, fsys, "/d", 3, 3, c.options().Settings)
+	if *update {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, data := range fsys.Files() {
+		name := filepath.Join(dir, filepath.Base(path))
+		if *update {
+			if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(name, data, 0o666)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if have, err := os.ReadFile(name); err != nil || !bytes.Equal(have, data) {
+			t.Errorf("%s: %v, or it differs; -update writes it anew", name, err)
+		}
+	}
+	if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
+		t.Error(damage, err)
+	}
+	if rows, err := readEverything(dir, c); err != nil || rows != c.n {
+		t.Errorf("%d rows, %v", rows, err)
+	}
+}
+
+// TestDamagedShardList changes the file of a list.
+func TestDamagedShardList(t *testing.T) {
+	_, fsys := listedTwice(t)
+	path := "/d/" + shard.ListName("train")
+	good := fsys.Files()[path]
+	check := func(what string) {
+		t.Helper()
+		d, err := shard.OpenDataset(fsys, "/d")
+		if err == nil {
+			d.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: opened with %v", what, err)
+		}
+		damage, err := shard.Verify(ctx, fsys, "/d", nil)
+		if err != nil || len(damage) != 1 || damage[0].File != filepath.Base(path) {
+			t.Errorf("%s: verified with %v %v", what, damage, err)
+		}
+	}
+	for i := range good {
+		if i%5 == 0 || i < 16 {
+			fsys.Flip(path, int64(i), 1<<(i%8))
+			check(fmt.Sprintf("byte %d", i))
+			fsys.Flip(path, int64(i), 1<<(i%8))
+		}
+	}
+	fsys.Put(path, good[:len(good)-1])
+	check("cut")
+	if err := fsys.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	check("gone")
+}
+
+// TestForgedShardList has lists whose checksums are right and whose entries are not.
+func TestForgedShardList(t *testing.T) {
+	_, fsys := listedTwice(t)
+	path := "/d/" + shard.ListName("train")
+	good := fsys.Files()[path]
+	number := func(data []byte, at int, value byte) { copy(data[at:], []byte{value, 0, 0, 0, 0, 0, 0, 0}) }
+	cases := map[string]func(data []byte, m *shard.Manifest) []byte{
+		"magic":              func(d []byte, _ *shard.Manifest) []byte { d[0] ^= 1; return d },
+		"count in the head":  func(d []byte, _ *shard.Manifest) []byte { d[8]++; return d },
+		"no rows":            func(d []byte, _ *shard.Manifest) []byte { number(d, 16+64, 0); return d },
+		"more rows":          func(d []byte, _ *shard.Manifest) []byte { d[len(d)-32]++; return d },
+		"fewer tokens":       func(d []byte, _ *shard.Manifest) []byte { d[16+72]--; return d },
+		"other bytes":        func(d []byte, _ *shard.Manifest) []byte { d[16+80]++; return d },
+		"another part":       func(d []byte, _ *shard.Manifest) []byte { d[16+88] = 9; return d },
+		"an entry twice":     func(d []byte, _ *shard.Manifest) []byte { copy(d[16+96+88:], d[16+88:16+96]); return d },
+		"of another split":   func(d []byte, m *shard.Manifest) []byte { m.Splits[0].List.File = shard.ListName("val"); return d },
+		"count":              func(d []byte, m *shard.Manifest) []byte { m.Splits[0].List.Shards++; return d },
+		"a huge count":       func(d []byte, m *shard.Manifest) []byte { m.Splits[0].List.Shards = 1 << 60; return d },
+		"size of all":        func(d []byte, m *shard.Manifest) []byte { m.Splits[0].List.Bytes++; return d },
+		"not merged":         func(d []byte, m *shard.Manifest) []byte { m.Merged = nil; return d },
+		"of an old version":  func(d []byte, m *shard.Manifest) []byte { m.Version = 2; return d },
+		"not among files":    func(d []byte, m *shard.Manifest) []byte { m.Files = m.Files[1:]; return d },
+		"of a later version": func(d []byte, m *shard.Manifest) []byte { m.Version = 4; return d },
+	}
+	for name, forge := range cases {
+		t.Run(name, func(t *testing.T) {
+			manifest := fsys.Files()["/d/manifest.json"]
+			defer func() {
+				fsys.Put(path, good)
+				fsys.Put("/d/manifest.json", manifest)
+			}()
+			m, err := shard.ReadManifest(fsys, "/d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			data := forge(slices.Clone(good), m)
+			for i := range m.Files {
+				if m.Files[i].Name == filepath.Base(path) {
+					sum := blake3.Sum256(data)
+					m.Files[i].BLAKE3 = hex.EncodeToString(sum[:])
+				}
+			}
+			encoded, err := m.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fsys.Put(path, data)
+			fsys.Put("/d/manifest.json", encoded)
+			d, err := shard.OpenDataset(fsys, "/d")
+			if err == nil {
+				d.Close()
+			}
+			if !errors.Is(err, shard.ErrCorrupt) && !errors.Is(err, shard.ErrVersion) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestListsAreOurs replaces a dataset that has lists of shards by a build, which leaves none of them.
+func TestListsAreOurs(t *testing.T) {
+	_, fsys := listedTwice(t)
+	c := corpora["plain"]
+	o := c.options()
+	o.Overwrite = true
+	b, _, err := shard.OpenBuilder(fsys, "/d", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for _, name := range slices.Sorted(maps.Keys(fsys.Files())) {
+		if strings.HasSuffix(name, ".bin") || strings.HasSuffix(name, ".arrow") {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// sameShard is a file system where every shard of a part is the first one.
+type sameShard struct{ shard.FS }
+
+var partShard = regexp.MustCompile(`-p\d{5}-\d{5}\.arrow$`)
+
+func (s sameShard) name(name string) string {
+	return partShard.ReplaceAllString(name, "-p00000-00000.arrow")
+}
+
+func (s sameShard) OpenFile(name string, flag int) (shard.File, error) {
+	return s.FS.OpenFile(s.name(name), flag)
+}
+
+func (s sameShard) Stat(name string) (fs.FileInfo, error) { return s.FS.Stat(s.name(name)) }
+
+// TestVeryManyShards merges and reads made-up shards: DSLOAD_SHARDS of them, or a few thousand. What an
+// open dataset holds does not exceed what it says.
+func TestVeryManyShards(t *testing.T) {
+	const each = 500
+	shards := 6000
+	if s := os.Getenv("DSLOAD_SHARDS"); s != "" {
+		var err error
+		if shards, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parts := shards / each
+	fsys, dir := sameShard{shard.OS()}, t.TempDir()
+	makeUp(t, fsys, dir, parts, each)
+	merge(t, fsys, dir, parts, 1000, json.RawMessage(`{}`))
+	st, err := os.Stat(filepath.Join(dir, shard.ListName("train")))
+	if err != nil || st.Size() > 1e9/1e7*int64(parts*each)+1000 {
+		t.Errorf("a list of %d bytes for %d shards: %v", st.Size(), parts*each, err)
+	}
+	if manifest, err := os.Stat(filepath.Join(dir, shard.ManifestName)); err != nil || manifest.Size() > 2000 {
+		t.Errorf("a manifest of %d bytes, %v", manifest.Size(), err)
+	}
+	before := heap()
+	d, err := shard.OpenDataset(fsys, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	r := split(t, d, "train")
+	var row shard.Row
+	for i := range int64(2000) {
+		at := i * 7919 * 7919 % r.NumRows()
+		if err := r.ReadRow(at, &row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := heap() - before
+	t.Logf("%d shards: %d bytes held, at most %d", r.NumShards(), held, r.Info().HeldBytes(512))
+	if limit := r.Info().HeldBytes(512) + 1<<20; held > limit {
+		t.Errorf("%d bytes are held, at most %d are counted", held, limit)
+	}
+	runtime.KeepAlive(d)
+	// A list that changes while it is read is noticed, but for the pages that are held.
+	f, err := os.OpenFile(filepath.Join(dir, shard.ListName("train")), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(make([]byte, 96*6000), 16); err != nil {
+		t.Fatal(err)
+	}
+	for at := int64(0); err == nil && at < 6000; at++ {
+		err = r.ReadRow(at, &row)
+	}
+	if !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), shard.ListName("train")) {
+		t.Errorf("read with a list that changed: %v", err)
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// makeUp writes the manifests of parts that list one shard under very many names.
+func makeUp(t testing.TB, fsys shard.FS, dir string, parts, shards int) {
+	b, _, err := shard.OpenBuilder(fsys, dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 100},
+		Settings: json.RawMessage(`{}`), Part: shard.Part{Number: 0, Of: parts}, Plan: "plan"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Append("train", &shard.Example{InputIDs: []uint32{1, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := b.Finish(shard.Provenance{State: json.RawMessage("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, n := m.Splits[0].Shards[0], int64(shards)
+	s := &m.Splits[0]
+	s.Examples, s.Tokens, s.Lengths, s.Shards = n, 3*n, [][3]int64{{3, n, 3 * n}}, make([]shard.ShardInfo, shards)
+	for i := range parts {
+		m.Part.Number = i
+		for j := range s.Shards {
+			s.Shards[j] = one
+			s.Shards[j].Name = shard.Part{Number: i, Of: parts}.ShardName("train", j)
+		}
+		data, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, m.Part.ManifestNameOf()), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// shardTable has the entries of a split's shards, in memory or in a file.
+type shardTable interface {
+	len() int
+	at(i int) (ShardInfo, error)
+	size(i int) (int64, error)
+	// find returns the shard that holds a row, and its first row.
+	find(row int64) (i int, first int64, err error)
+	// has reports whether a shard of this name is listed.
+	has(n partName) (bool, error)
+	Close() error
+}
+
+// openTable opens the table of a split.
+func openTable(fsys FS, dir string, m *Manifest, s *SplitInfo) (shardTable, error) {
+	if s.List != nil {
+		return openShardList(fsys, dir, m, s)
+	}
+	return newHeldShards(s), nil
+}
+
+// heldShards are the shards that the manifest lists.
+type heldShards struct {
+	split  string
+	shards []ShardInfo
+	starts []int64 // the first row of each shard, and the number of rows
+}
+
+func newHeldShards(s *SplitInfo) *heldShards {
+	h := &heldShards{split: s.Name, shards: s.Shards, starts: make([]int64, len(s.Shards)+1)}
+	for i := range s.Shards {
+		h.starts[i+1] = h.starts[i] + s.Shards[i].Rows
+	}
+	return h
+}
+
+func (h *heldShards) len() int                    { return len(h.shards) }
+func (h *heldShards) at(i int) (ShardInfo, error) { return h.shards[i], nil }
+func (h *heldShards) size(i int) (int64, error)   { return h.shards[i].Bytes, nil }
+func (h *heldShards) Close() error                { return nil }
+
+func (h *heldShards) find(row int64) (i int, first int64, err error) {
+	i = sort.Search(len(h.shards), func(i int) bool { return h.starts[i+1] > row })
+	return i, h.starts[i], nil
+}
+
+func (h *heldShards) has(n partName) (bool, error) {
+	part := Part{n.part, MaxParts}
+	name := part.ShardName(h.split, n.index)
+	if n.cut {
+		name = part.CutShardName(h.split, n.index)
+	}
+	_, found := slices.BinarySearchFunc(h.shards, name, func(sh ShardInfo, name string) int {
+		return strings.Compare(sh.Name, name)
+	})
+	return found, nil
+}
+
+// NumShards returns the number of the split's shards.
+func (r *SplitReader) NumShards() int { return r.table.len() }
+
+// Shard returns the entry of the i-th shard.
+func (r *SplitReader) Shard(i int) (ShardInfo, error) { return r.table.at(i) }
+
+// Find returns the shard that holds a row, and the row's number in it.
+func (r *SplitReader) Find(row int64) (info ShardInfo, inShard int64, err error) {
+	if row < 0 || row >= r.info.Examples {
+		return info, 0, fmt.Errorf("row %d of %d: %w", row, r.info.Examples, ErrRange)
+	}
+	i, first, err := r.table.find(row)
+	if err != nil {
+		return info, 0, err
+	}
+	info, err = r.table.at(i)
+	return info, row - first, err
+}
+
+// CheckPresent checks that shards first to end of the split are files of the manifest's sizes.
+func (r *SplitReader) CheckPresent(first, end int) error {
+	for i := first; i < end; i++ {
+		info, err := r.table.at(i)
+		if err != nil {
+			return err
+		}
+		if err := checkPresent(r.d.fs, Join(r.d.dir, info.Name), &info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// presenceChecks is how many shards of a long list are looked up at once: on storage that is far
+// away each takes a round trip.
+const presenceChecks = 32
+
+// checkAllPresent checks the presence of every shard.
+func (r *SplitReader) checkAllPresent() error {
+	n := r.table.len()
+	if r.info.List == nil {
+		return r.CheckPresent(0, n)
+	}
+	var group errgroup.Group
+	group.SetLimit(presenceChecks)
+	for at := 0; at < n; at += listPageEntries {
+		group.Go(func() error { return r.CheckPresent(at, min(n, at+listPageEntries)) })
+	}
+	return group.Wait()
+}
+
+// shardStates are the states of a split's shards: of all of them, or, where there are very many, of
+// those that are open.
+type shardStates struct {
+	n   int
+	all []readShard
+
+	mu   sync.Mutex
+	open map[int]*readShard // used where all is nil
+}
+
+func newShardStates(info *SplitInfo) *shardStates {
+	if info.List != nil {
+		return &shardStates{n: info.NumShards(), open: map[int]*readShard{}}
+	}
+	return &shardStates{n: info.NumShards(), all: make([]readShard, info.NumShards())}
+}
+
+// get returns the state of the i-th shard.
+func (t *shardStates) get(i int) *readShard {
+	if t.all != nil {
+		return &t.all[i]
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.open[i]
+	if s == nil {
+		s = &readShard{states: t, number: i}
+		t.open[i] = s
+	}
+	return s
+}
+
+// isCurrent reports whether s, which the caller has locked, is still the state of its shard.
+func (s *readShard) isCurrent() bool {
+	if s.states == nil {
+		return true
+	}
+	s.states.mu.Lock()
+	defer s.states.mu.Unlock()
+	return s.states.open[s.number] == s
+}
+
+// forget drops the state of a closed shard that the caller has locked.
+func (s *readShard) forget() {
+	s.states.mu.Lock()
+	defer s.states.mu.Unlock()
+	delete(s.states.open, s.number)
+}
+
+// close closes every file.
+func (t *shardStates) close() error {
+	var errs []error
+	closeOne := func(s *readShard) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.file != nil {
+			errs = append(errs, s.file.Close())
+			s.file = nil
+		}
+	}
+	for i := range t.all {
+		closeOne(&t.all[i])
+	}
+	t.mu.Lock()
+	open := make([]*readShard, 0, len(t.open))
+	for _, s := range t.open {
+		open = append(open, s)
+	}
+	t.mu.Unlock()
+	for _, s := range open {
+		closeOne(s)
+	}
+	return errors.Join(errs...)
+}
