@@ -63,6 +63,9 @@ const (
 	locationShare = 7
 	// openShards is how many shards are open at once.
 	openShards = 256
+	// streamBytes is room for a stream of short rows.
+	streamBytes = 2 << 20
+	placesName  = "places"
 	// MinMemory is the least cap under which a server starts.
 	MinMemory = 24 << 20
 )
@@ -211,13 +214,14 @@ func NewServer(r Backend, o Options) (*feed.Server, error) {
 			fmt.Sprintf("a server needs at least %d bytes", MinMemory))
 	}
 	ledger := budget.New(o.Memory)
-	for _, p := range append([]budget.Part{
+	fixed := append([]budget.Part{
 		{Name: "process", Bytes: processBytes, Why: "program, runtime, garbage between collections"},
-		{Name: "places", Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
-	}, r.memory()...) {
+		{Name: placesName, Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
+	}, r.memory()...)
+	for _, p := range fixed {
 		if err := ledger.Reserve(p); err != nil {
 			return nil, loader.BadOption("memory", fmt.Sprint(o.Memory),
-				err.Error()+"; serve fewer datasets at once, or give more")
+				fmt.Sprintf("%v; serve fewer datasets at once, or give at least %dMiB", err, leastMemory(fixed)>>20))
 		}
 	}
 	r.share(ledger)
@@ -238,6 +242,20 @@ func (r *Reader) memory() []budget.Part {
 
 // share does nothing: a Reader's memory does not grow.
 func (r *Reader) share(*budget.Ledger) {}
+
+// leastMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a stream.
+// One of them, the places, grows with the cap.
+func leastMemory(fixed []budget.Part) int64 {
+	need := int64(streamBytes)
+	for _, p := range fixed {
+		if p.Name != placesName {
+			need += p.Bytes
+		}
+	}
+	const mib = 1 << 20
+	need = MinMemory + max(0, need-MinMemory)*locationShare/(locationShare-1)
+	return (need + mib - 1) / mib * mib
+}
 
 // manifestEntryBytes returns what the open datasets hold in memory for the entries of their manifests.
 func (r *Reader) manifestEntryBytes() (n int64) {
