@@ -160,6 +160,7 @@ func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 	if err := b.scanAll(ctx, f); err != nil {
 		return err
 	}
+	b.scan.noteHeld(f)
 	p.Sources = f.sources()
 	return nil
 }
