@@ -43,18 +43,20 @@ type block struct {
 
 // layout is the part of a shard's metadata that follows from its schema and the format's version.
 type layout struct {
-	schema   Schema
-	version  int
-	cols     []column
-	colIndex [numColumns]int
-	head     []byte // from the file's first byte to the first record batch
-	metaLen  int64  // bytes of a record batch's message before its body
-	template []byte // of such a message
-	bodyAt   int    // where in it the body's length is
-	lengthAt int    // the row count
-	nodesAt  int    // the FieldNodes
-	buffers  int    // where in it the Buffers are
-	numBufs  int
+	schema     Schema
+	version    int
+	cols       []column
+	colIndex   [numColumns]int
+	head       []byte // from the file's first byte to the first record batch
+	metaLen    int64  // bytes of a record batch's message before its body
+	template   []byte // of such a message
+	bodyAt     int    // where in it the body's length is
+	lengthAt   int    // the row count
+	nodesAt    int    // the FieldNodes
+	buffers    int    // where in it the Buffers are
+	numBufs    int
+	noBlocks   int           // bytes from the end of stream on of a shard without record batches
+	noBlocksAt footerOffsets // in them
 }
 
 func newLayout(s Schema, version int) *layout {
@@ -94,6 +96,8 @@ func newLayout(s Schema, version int) *layout {
 	w.b = append(w.b, make([]byte, 16*l.numBufs)...)
 	l.template = message(w.b, 0)
 	l.metaLen = int64(len(l.template))
+	empty, at := l.footerParts(nil, [32]byte{})
+	l.noBlocks, l.noBlocksAt = len(empty), at
 	return l
 }
 
@@ -280,13 +284,13 @@ func (l *layout) footerParts(blocks []block, content [32]byte) (out []byte, at f
 // readFooter returns the blocks and the content's checksum from the end of a shard. tail begins
 // with the end of the stream, at offset dataEnd. readFooter accepts only what footer makes.
 func (l *layout) readFooter(tail []byte, dataEnd int64) (blocks []block, content [32]byte, ok bool) {
-	empty, at := l.footerParts(nil, content)
-	if len(tail) < len(empty) {
+	at := l.noBlocksAt
+	if len(tail) < l.noBlocks {
 		return nil, content, false
 	}
 	// Blocks are 24 bytes, so what follows them moves by a multiple of its alignment.
 	n := int64(binary.LittleEndian.Uint32(tail[at.blocks-4:]))
-	if n < 1 || n*l.footerBytes() > int64(len(tail)-len(empty)+8) {
+	if n < 1 || n*l.footerBytes() > int64(len(tail)-l.noBlocks+8) {
 		return nil, content, false
 	}
 	at.rows += int(n) * blockBytes

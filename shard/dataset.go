@@ -45,6 +45,7 @@ type Dataset struct {
 	cache    offsetCache
 	checks   chan []byte // buffers for maxChecks checks, nil until first used
 	closed   atomic.Bool
+	building bool // opened by OpenUnfinished
 }
 
 // OpenDataset reads and checks the manifest of a folder, and checks that every shard is present
@@ -67,7 +68,21 @@ func (o ReaderOptions) Open(fsys FS, dir string) (*Dataset, error) {
 }
 
 // openManifest opens the shards that a manifest lists.
-func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (_ *Dataset, err error) {
+func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset, error) {
+	d, err := o.newDataset(fsys, dir, m)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range d.splits {
+		if err := r.checkAllPresent(); err != nil {
+			return nil, errors.Join(d.explain(err), d.Close())
+		}
+	}
+	return d, nil
+}
+
+// newDataset returns the dataset of a manifest, whose shards it does not look at.
+func (o ReaderOptions) newDataset(fsys FS, dir string, m *Manifest) (_ *Dataset, err error) {
 	o = o.withDefaults()
 	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema, m.shardVersion()),
 		checks: make(chan []byte, maxChecks)}
@@ -82,9 +97,6 @@ func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (_ *Datase
 			return nil, errors.Join(d.explain(err), d.Close())
 		}
 		d.splits = append(d.splits, r)
-		if err := r.checkAllPresent(); err != nil {
-			return nil, errors.Join(d.explain(err), d.Close())
-		}
 	}
 	return d, nil
 }
@@ -144,7 +156,8 @@ func (d *Dataset) Close() error {
 // readShard is a reader's state for a shard. A read holds mu shared while it uses file and index.
 type readShard struct {
 	mu      sync.RWMutex
-	path    string // set once opened
+	path    string  // set once opened
+	blocks  []block // of a shard that is still being written; nil for all others
 	file    File
 	id      fileID      // of file when it was last opened; zero if unknown
 	index   []batchRef  // the last one marks the end; nil until read, and again once dropped
@@ -265,7 +278,11 @@ func (r *SplitReader) open(i int, s *readShard) (err error) {
 		return err
 	}
 	path := Join(r.d.dir, info.Name)
-	f, err := openForReading(r.d.fs, path)
+	open := openForReading
+	if s.blocks != nil {
+		open = openUnfinished
+	}
+	f, err := open(r.d.fs, path)
 	if err != nil {
 		return r.d.explain(err)
 	}
@@ -281,6 +298,9 @@ func (r *SplitReader) open(i int, s *readShard) (err error) {
 // adopt checks a newly opened file against the shard's entry in the manifest, and reads its index
 // into s. A file that was open before and has not changed since is not checked again.
 func (r *SplitReader) adopt(s *readShard, f File, path string, info *ShardInfo) error {
+	if s.blocks != nil {
+		return r.adoptUnfinished(s, f, path, info)
+	}
 	st, err := f.Stat()
 	if err != nil {
 		return err
@@ -363,7 +383,7 @@ func (l *layout) readBlocks(f File, path string, info *ShardInfo) ([]block, erro
 	dataEnd := size - footerTailBytes - footer - int64(len(endOfStream))
 	// A batch has at least one row, and takes more of the file than of the footer. That limits what
 	// a forged length can claim.
-	most := min(info.Rows, size/l.metaLen)*l.footerBytes() + int64(len(l.footer(nil, [32]byte{})))
+	most := min(info.Rows, size/l.metaLen)*l.footerBytes() + int64(l.noBlocks)
 	if string(last[4:]) != arrowMagic || footer > most || dataEnd < int64(len(l.head)) {
 		return nil, corrupt(path, size-footerTailBytes, "not the end of a shard")
 	}

@@ -70,8 +70,9 @@ type Merger struct {
 	first  *Manifest // of part 0
 	parts  []partTotals
 	splits [numSplits]mergedSplit
-	before *Manifest             // of a folder that has already been merged
-	tables [numSplits]shardTable // of before, once they are needed
+	whole  [numSplits]mergedSplit // all rows of all parts
+	before *Manifest              // of a folder that has already been merged
+	tables [numSplits]shardTable  // of before, once they are needed
 }
 
 // partTotals is what a merge remembers of a part.
@@ -212,6 +213,7 @@ func (m *Merger) readParts() error {
 			n := splitIndex(s.Name)
 			t.rows[n], t.tokens[n] = s.Examples, s.Tokens+s.LabelTokens
 			t.shards += len(s.Shards)
+			m.whole[n].add(&s)
 		}
 		if m.o.Visit != nil {
 			if err := m.o.Visit(i, p); err != nil {

@@ -13,6 +13,13 @@ import (
 // cut finds how many rows of each part the budgets keep, and adds up their totals. It returns the
 // options whose budget dropped rows.
 func (m *Merger) cut() (cutBy []string, err error) {
+	if m.o.MaxTrain == 0 && m.o.MaxVal == 0 && m.o.MaxTokens == 0 {
+		for i := range m.parts {
+			m.parts[i].keep = m.parts[i].rows
+		}
+		m.splits = m.whole
+		return nil, nil
+	}
 	left := [numSplits]int64{limitOf(m.o.MaxTrain), limitOf(m.o.MaxVal)}
 	tokens := limitOf(m.o.MaxTokens)
 	for i := range m.parts {

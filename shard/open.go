@@ -52,12 +52,12 @@ func OpenBuilder(fsys FS, dir string, o BuilderOptions) (_ *Builder, _ *Checkpoi
 
 // restore finds what the folder holds and brings the Builder and the folder into the same state.
 func (b *Builder) restore() (*Checkpoint, error) {
+	if b.opts.Part.isPart() {
+		return b.restorePart()
+	}
 	names, err := b.fs.ReadDir(b.dir)
 	if err != nil {
 		return nil, err
-	}
-	if b.opts.Part.isPart() {
-		return b.restorePart(names)
 	}
 	has := map[string]bool{}
 	for _, n := range names {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -111,18 +112,34 @@ type partName struct {
 	cut, temp          bool
 }
 
-var partNamePattern = regexp.MustCompile(`^(train|val)-p(\d{5})-(\d{5})(-cut)?\.arrow(\.tmp)?$`)
-
 // parsePartName is the inverse of Part.ShardName and Part.CutShardName. The name may end in
 // tempSuffix.
 func parsePartName(name string) (n partName, ok bool) {
-	m := partNamePattern.FindStringSubmatch(name)
-	if m == nil {
-		return n, false
+	split, rest, found := strings.Cut(name, "-p")
+	const digits = 5
+	if n.split = splitIndex(split); !found || n.split < 0 || len(rest) < 2*digits+1 || rest[digits] != '-' {
+		return partName{}, false
 	}
-	n = partName{split: splitIndex(m[1]), cut: m[4] != "", temp: m[5] != ""}
-	n.part, _ = strconv.Atoi(m[2]) // five digits
-	n.index, _ = strconv.Atoi(m[3])
+	part, partOK := parseDigits(rest[:digits])
+	index, indexOK := parseDigits(rest[digits+1 : 2*digits+1])
+	n.part, n.index, rest = part, index, rest[2*digits+1:]
+	rest, n.temp = strings.CutSuffix(rest, tempSuffix)
+	rest, found = strings.CutSuffix(rest, shardSuffix)
+	n.cut = rest == cutSuffix
+	if !partOK || !indexOK || !found || rest != "" && !n.cut {
+		return partName{}, false
+	}
+	return n, true
+}
+
+// parseDigits returns the number that a few decimal digits are.
+func parseDigits(s string) (n int, ok bool) {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
 	return n, true
 }
 
@@ -179,23 +196,35 @@ func ofPart(name string) (part int, ok bool) {
 	return parsePartFile(name)
 }
 
-// restorePart is restore for a part. It leaves the files of other parts alone.
-func (b *Builder) restorePart(names []string) (*Checkpoint, error) {
+// restorePart is restore for a part. It leaves the files of other parts alone, and holds none of
+// their names: a folder may have millions.
+func (b *Builder) restorePart() (*Checkpoint, error) {
 	has := map[string]bool{}
 	var mine []string
-	for _, n := range names {
+	foreign := ""
+	err := walkNames(b.fs, b.dir, func(n string) error {
 		part, isPart := ofPart(n)
 		switch {
 		case isPart && part == b.opts.Part.Number:
 			mine = append(mine, n)
 			has[n] = true
-		case isPart, isMergedFile(strings.TrimSuffix(n, tempSuffix)), n == PlanName, n == ManifestName, n == RunName,
-			n == RejectsName, ignoredName(n), isTokenizerName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
-		default:
-			return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`", b.dir, ErrForeign, n)
+		case n == ManifestName:
+			has[n] = true
+		case isPart, isMergedFile(strings.TrimSuffix(n, tempSuffix)), n == PlanName, n == RunName, n == RejectsName,
+			ignoredName(n), isTokenizerName(strings.TrimSuffix(n, tempSuffix)),
+			isListName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
+		case foreign == "" || n < foreign:
+			foreign = n
 		}
-		has[n] = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	if foreign != "" {
+		return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`", b.dir, ErrForeign, foreign)
+	}
+	slices.Sort(mine)
 	switch {
 	case has[ManifestName]:
 		return nil, b.merged()

@@ -104,24 +104,30 @@ func (r *checkpointReader) state(dir string, want BuilderOptions) (*savedState, 
 	if err := sameBuild(dir, st.opts, want); err != nil {
 		return nil, err
 	}
+	return st, r.splits(st, dir, want, true)
+}
+
+// splits decodes the part after the head. Without pending, the rows that no shard has yet are left
+// out.
+func (r *checkpointReader) splits(st *savedState, dir string, want BuilderOptions, pending bool) error {
 	l, shards := newLayout(st.opts.Schema, FormatVersion), 0
 	for i := range st.splits {
 		st.splits[i].name = splitNames[i]
-		if err := st.splits[i].decode(r, l); err != nil {
-			return nil, err
+		if err := st.splits[i].decode(r, l, pending); err != nil {
+			return err
 		}
 		shards += len(st.splits[i].shards)
 		if err := want.checkShards(dir, shards); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if r.pos != r.end {
 		r.bad = true
 	}
-	return st, r.fault()
+	return r.fault()
 }
 
-func (s *savedSplit) decode(r *checkpointReader, l *layout) error {
+func (s *savedSplit) decode(r *checkpointReader, l *layout, pending bool) error {
 	const many = math.MaxInt64
 	st := &s.stats
 	for _, v := range [...]*int64{&st.rows, &st.tokens, &st.labelTokens, &st.minLength, &st.maxLength, &st.maxLabels} {
@@ -154,6 +160,15 @@ func (s *savedSplit) decode(r *checkpointReader, l *layout) error {
 	}
 	rows := r.int(0, maxBatchRows)
 	if r.bad || rows == 0 {
+		return r.fault()
+	}
+	if !pending {
+		r.int(1, many)
+		for range l.cols {
+			r.int(0, r.end*8)
+			r.skip()
+			r.skip()
+		}
 		return r.fault()
 	}
 	s.prepare(l)
@@ -268,6 +283,17 @@ func (r *checkpointReader) bytes(dst []byte) []byte {
 	}
 	r.pos += n
 	return dst
+}
+
+// skip skips a byte string.
+func (r *checkpointReader) skip() {
+	n := r.int(0, r.end)
+	if r.bad || n > r.end-r.pos {
+		r.bad = true
+		return
+	}
+	r.ready = r.ready[min(n, int64(len(r.ready))):]
+	r.pos += n
 }
 
 // rehash writes the first n bytes of an open shard to h.

@@ -8,23 +8,24 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/shard"
 )
 
-// mergeCommand measures a merge of made-up parts. The manifests of the parts are real files; all
-// shards that they list are one small file.
+// mergeCommand measures a merge. The manifests of the parts are real files. All shards that they
+// list are one small file, or with -real files of three rows each that the builder of parts made.
 func mergeCommand(args []string, out io.Writer) error {
 	f := flag.NewFlagSet("merge", flag.ContinueOnError)
 	dir := f.String("dir", "", "an empty folder for the parts")
 	parts := f.Int("parts", 100, "parts")
 	shards := f.Int("shards", 100, "shards of each")
-	real := f.Bool("real", false, "write every shard as a file of its own, and compare all bytes")
+	real := f.Bool("real", false, "build every shard as a file of its own, and compare all bytes")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -48,13 +49,26 @@ func mergeCommand(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(filepath.Join(*dir, shard.ManifestName))
+	size, err := metadata(*dir)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d parts, %d shards: checked in %.1f s, merged in %.1f s, manifest of %.1f MB, peak memory %s\n", *parts,
-		res.Shards[0], checked.Seconds(), time.Since(start).Seconds(), float64(info.Size())/1e6, peak())
+	fmt.Fprintf(out, "%d parts, %d shards: checked in %.1f s, merged in %.1f s, manifest and list of %.1f MB, peak memory %s\n", *parts,
+		res.Shards[0], checked.Seconds(), time.Since(start).Seconds(), float64(size)/1e6, peak())
 	return nil
+}
+
+// metadata returns the size of the manifest and of the list of shards, if there is one.
+func metadata(dir string) (size int64, err error) {
+	for _, name := range []string{shard.ManifestName, shard.ListName("train")} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err == nil {
+			size += info.Size()
+		} else if name == shard.ManifestName || !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+	}
+	return size, nil
 }
 
 // peak returns the peak memory of the process.
@@ -76,6 +90,14 @@ func makeParts(dir string, parts, shards int, real bool) (shard.FS, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
+	for i := 0; real && i < parts; i++ {
+		if err := buildPart(dir, i, parts, shards); err != nil {
+			return nil, err
+		}
+	}
+	if real {
+		return shard.OS(), nil
+	}
 	model := dir + ".model"
 	b, _, err := shard.OpenBuilder(shard.OS(), model, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 100},
 		Part: shard.Part{Number: 0, Of: parts}, Plan: "bench"})
@@ -89,26 +111,49 @@ func makeParts(dir string, parts, shards int, real bool) (shard.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(filepath.Join(model, m.Splits[0].Shards[0].Name))
-	if err != nil {
-		return nil, err
-	}
 	one := m.Splits[0].Shards[0]
 	for i := range parts {
 		if err := writePart(dir, m, one, i, parts, shards); err != nil {
 			return nil, err
 		}
-		for j := 0; real && j < shards; j++ {
-			name := filepath.Join(dir, shard.Part{Number: i, Of: parts}.ShardName("train", j))
-			if err := os.WriteFile(name, data, 0o666); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if real {
-		return shard.OS(), nil
 	}
 	return &repeated{FS: shard.OS(), path: filepath.Join(model, one.Name)}, nil
+}
+
+// unsynced is a file system that does not wait for the disk.
+type unsynced struct{ shard.FS }
+
+type unsyncedFile struct{ shard.File }
+
+func (unsynced) SyncDir(string) error { return nil }
+func (unsyncedFile) Sync() error      { return nil }
+func (u unsynced) OpenFile(name string, flag int) (shard.File, error) {
+	f, err := u.FS.OpenFile(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	return unsyncedFile{f}, nil
+}
+
+// buildPart builds part i of so many shards, with three rows in each.
+func buildPart(dir string, i, parts, shards int) error {
+	b, _, err := shard.OpenBuilder(unsynced{shard.OS()}, dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 60000},
+		ShardBytes: 4 << 10, Part: shard.Part{Number: i, Of: parts}, Plan: "bench"})
+	if err != nil {
+		return err
+	}
+	ids := make([]uint32, 300)
+	for row := range 3 * shards {
+		document := 3*shards*i + row
+		for k := range ids {
+			ids[k] = uint32((document*31 + k) % 60000)
+		}
+		if err := b.Append("train", &shard.Example{InputIDs: ids, Document: int64(document)}); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	_, err = b.Finish(shard.Provenance{State: json.RawMessage("{}")})
+	return err
 }
 
 // writePart writes the manifest of part i.
@@ -137,18 +182,63 @@ type repeated struct {
 	path string
 }
 
-var shardName = regexp.MustCompile(`-p\d{5}-\d{5}\.arrow$`)
-
 func (r *repeated) OpenFile(name string, flag int) (shard.File, error) {
-	if shardName.MatchString(name) {
+	if strings.HasSuffix(name, ".arrow") {
 		name = r.path
 	}
 	return r.FS.OpenFile(name, flag)
 }
 
 func (r *repeated) Stat(name string) (fs.FileInfo, error) {
-	if shardName.MatchString(name) {
+	if strings.HasSuffix(name, ".arrow") {
 		name = r.path
 	}
 	return r.FS.Stat(name)
+}
+
+// readCommand measures how a merged folder with the shards of mergeCommand is opened and read.
+func readCommand(args []string, out io.Writer) error {
+	f := flag.NewFlagSet("read", flag.ContinueOnError)
+	dir := f.String("dir", "", "a folder that merge left")
+	rows := f.Int64("rows", 10_000, "rows to read, from all over the split")
+	memory := f.Int64("memory", serve.MinMemory>>20, "the server's cap in MiB")
+	real := f.Bool("real", false, "every shard is a file of its own")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	fsys := shard.OS()
+	if !*real {
+		fsys = &repeated{FS: fsys, path: filepath.Join(*dir+".model", shard.Part{Of: shard.MaxParts}.ShardName("train", 0))}
+	}
+	start := time.Now()
+	r, err := serve.Open(serve.Options{FS: fsys, Datasets: []string{*dir}, Memory: *memory << 20})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if _, err := serve.NewServer(r, serve.Options{FS: fsys, Memory: *memory << 20}); err != nil {
+		return err
+	}
+	opened := time.Since(start)
+	d, err := shard.OpenDataset(fsys, *dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	split, err := d.Split("train")
+	if err != nil {
+		return err
+	}
+	start = time.Now()
+	var row shard.Row
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for range *rows {
+		if err := split.ReadRow(rnd.Int64N(split.NumRows()), &row); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "%d shards: opened in %.1f s under a cap of %d MiB, which counts %d bytes for their entries; %d rows of any shard in %.1f s; peak memory %s\n",
+		split.NumShards(), opened.Seconds(), *memory, split.Info().HeldBytes(256), *rows,
+		time.Since(start).Seconds(), peak())
+	return nil
 }

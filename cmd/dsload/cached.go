@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/dsload/dsload/loader/build"
@@ -38,7 +35,13 @@ func openCache() (*textcache.Cache, error) {
 }
 
 // runCached builds into the cache, or finds what was built there before.
-func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) error {
+func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
+	if f.announce {
+		ctx, cancel := endWithStdin(cmd.Context(), cmd.InOrStdin())
+		defer cancel()
+		cmd.SetContext(ctx)
+		defer func() { err = announceError(cmd, err) }()
+	}
 	switch {
 	case len(o.Sources) == 0:
 		return usagef("build --cached: give at least one SOURCE")
@@ -57,9 +60,13 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) error {
 	if err != nil {
 		return err
 	}
-	entry, err := cache.Acquire(cmd.Context(), textcache.Key{Name: cacheName(o.Sources), Settings: id.Settings,
-		Content: id.Content},
-		func(pid int) { fmt.Fprintln(stderr, waitingFor(o.Sources, pid)) })
+	key := textcache.Key{Name: cacheName(o.Sources), Settings: id.Settings, Content: id.Content}
+	if f.announce {
+		if err := announce(cmd, cache.Folder(key), id); err != nil {
+			return err
+		}
+	}
+	entry, err := cache.Acquire(cmd.Context(), key, func(pid int) { fmt.Fprintln(stderr, waitingFor(o.Sources, pid)) })
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return withCode(exitInterrupted, fmt.Errorf("wait for the build of %s: interrupted",
@@ -198,60 +205,6 @@ func servable(text *pflag.FlagSet, check cobra.PositionalArgs) cobra.PositionalA
 		}
 		return check(cmd, args)
 	}
-}
-
-// textOrDatasets replaces arguments that are text by the dataset that is built of them.
-func textOrDatasets(cmd *cobra.Command, args []string, text *pflag.FlagSet) ([]string, error) {
-	asked := given(text)
-	sources := slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
-		return isServedFolder(arg) || len(asked) == 0 && inBucket(arg)
-	})
-	if !slices.ContainsFunc(sources, func(arg string) bool { return isText(arg, len(asked) > 0) }) {
-		if len(asked) > 0 {
-			return nil, usagef("serve: %s is about text, and %s was built already; leave the flag out, or give the text", strings.SplitN(asked[0], "=", 2)[0], args[0])
-		}
-		return args, nil
-	}
-	if len(sources) < len(args) {
-		return nil, usagef("serve: %s is text and others are datasets; build the text, and serve it as NAME=FOLDER",
-			sources[0])
-	}
-	dir, err := buildForServing(cmd, sources, asked)
-	return []string{dir}, err
-}
-
-// buildForServing builds text in a process of its own, whose memory is free when the server starts.
-func buildForServing(cmd *cobra.Command, sources, flags []string) (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("build %s: find this program: %w", sourcesText(sources), err)
-	}
-	args := append([]string{"build", "--cached", "--json"}, flags...)
-	child := exec.CommandContext(cmd.Context(), self, append(append(args, "--"), sources...)...)
-	child.Stderr = cmd.ErrOrStderr()
-	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) } // it stops at a checkpoint
-	child.WaitDelay = stopGrace
-	var out strings.Builder
-	child.Stdout = &out
-	err = child.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return "", &said{exit.ExitCode()}
-	}
-	if err != nil {
-		return "", fmt.Errorf("build %s: %w", sourcesText(sources), err)
-	}
-	var built struct {
-		Out   string   `json:"out"`
-		Notes []string `json:"notes"` // what the build left out, or did in an unexpected way
-	}
-	if err := json.NewDecoder(strings.NewReader(out.String())).Decode(&built); err != nil {
-		return "", fmt.Errorf("build %s: read what it printed: %w", sourcesText(sources), err)
-	}
-	for _, note := range built.Notes {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+oneLine(note))
-	}
-	return built.Out, nil
 }
 
 // said is the error of a command whose message another process has printed.

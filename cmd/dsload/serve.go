@@ -47,15 +47,16 @@ func newServeCommand() *cobra.Command {
 		Short: "Serve padded batches over a unix socket, and TCP on request",
 		Long: `Serves datasets to any number of trainers as padded batches: HTTP/1.1 with Arrow IPC
 bodies over a unix socket of mode 0600, and over TCP on request. A DATASET is a folder,
-or NAME=FOLDER to mix several. A folder may be that of a bucket, s3://BUCKET/PATH or
-gs://BUCKET/PATH: what is read of it is kept on this disk while the server runs, up to
---cache; if that is less than the dataset, ask for shuffle=block rather than full, which
-takes a request a row. Text is served as well: files, and with any of the flags
-about text whatever a build takes. It is built into the user's cache first, and again only
-where it changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. SIGTERM ends the server once its streams have ended or
---drain is over; a second one ends it at once. A stream that is cut is an error for its
-client. When a dataset is rebuilt while it is served, all its streams end: start the
-server again.
+or NAME=FOLDER to mix several. A folder may be in a bucket, s3://BUCKET/PATH or
+gs://BUCKET/PATH: the blocks that are read are cached on this disk while the server
+runs, up to --cache. If the dataset is larger, ask for shuffle=block rather than full,
+which makes a request for each row. Text is served too: files, and with any text flag
+all sources of a build. It is built into the user's cache, and again only if it
+changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. Rows are served
+under shuffle=none during the build; other requests wait for its end. SIGTERM ends the
+server after its streams have ended or --drain is over; a second one ends it at once. A
+cut stream is an error for its client. If a dataset is rebuilt while it is served, all
+its streams end: start the server again.
 
 GET /v1/batches takes the parameters
 ` + parameterHelp() + `
@@ -66,7 +67,7 @@ Without a token, TCP answers only requests for localhost, and none from other si
   dsload serve wiki=data/wiki code=data/code          # ?mix=wiki=0.7,code=0.3
   dsload serve s3://bucket/data --cache 20GiB
   curl --unix-socket dsload.sock 'http://dsload/v1/batches?shuffle=block&bucket=4096' -o b.arrows
-  dsload serve data --pack bfd --max-length 4096      # several documents a row, nothing written
+  dsload serve data --pack bfd --max-length 4096      # several documents per row, nothing written
   dsload serve data --listen 127.0.0.1:8080           # dashboard at http://127.0.0.1:8080/
   dsload serve data --listen :8443 --tls-cert c.pem --tls-key k.pem --token-file token`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,21 +84,22 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.StringVar(&f.tlsKey, "tls-key", "", "its private key (PEM)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests over --listen must carry")
 	flags.Var(sizeValue{&f.opts.Memory, false}, "memory", "hard cap on the whole process")
-	flags.Var(sizeValue{&f.cache, false}, "cache", "disk that blocks of datasets in buckets may take (default 4GiB, or half of what is free)")
+	flags.Var(sizeValue{&f.cache, false}, "cache", "disk space for blocks of datasets in buckets (default 4GiB, or half of what is free)")
 	flags.BoolVar(&f.verify, "verify", false, "check every checksum before serving")
 	flags.IntVar(&f.opts.MaxStreams, "max-streams", f.opts.MaxStreams, "maximum concurrent streams")
 	flags.DurationVar(&f.opts.WriteTimeout, "write-timeout", f.opts.WriteTimeout,
 		"cut a stream whose client has read nothing for this long")
 	flags.DurationVar(&f.opts.IdleTimeout, "idle-timeout", f.opts.IdleTimeout,
 		"close connections without a request for this long")
-	flags.DurationVar(&f.drain, "drain", 10*time.Second, "how long running streams may go on after SIGTERM")
+	flags.DurationVar(&f.drain, "drain", 10*time.Second,
+		"how long running streams may continue after SIGTERM, and how long requests are told why text could not be built")
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false,
 		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
 	f.text = textFlags(flags)
-	flags.Lookup("pack").Usage = "fill rows with several documents where requests do not say pack: wrapped, bfd, bfd_split or none; of text, when it is built"
-	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); of text, longest example"
+	flags.Lookup("pack").Usage = "pack rows for requests without pack: wrapped, bfd, bfd_split or none; for text, when it is built"
+	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); for text, longest example"
 	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
 	return cmd
 }
@@ -125,48 +127,82 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err := f.takePacking(); err != nil {
 		return err
 	}
-	if f.opts.Datasets, err = textOrDatasets(cmd, f.opts.Datasets, f.text); err != nil {
-		return err
-	}
-	closeBuckets, err := f.openBuckets(logs)
+	opened, err := f.open(cmd, logs)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeBuckets()) }()
-	release, err := holdAll(f.opts.Datasets)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	if f.verify {
-		if err := verifyAll(cmd, &f.opts); err != nil {
-			return err
+	keep := false
+	defer func() {
+		if !keep {
+			err = errors.Join(err, opened.close())
 		}
-	}
-	reader, err := serve.Open(f.opts)
-	if err != nil {
-		return adviseBuckets(err, f.opts.Datasets)
-	}
-	server, err := serve.NewServer(reader, f.opts)
+	}()
+	server, err := serve.NewServer(opened.backend, f.opts)
 	if err != nil {
 		var option *loader.OptionError
 		if errors.As(err, &option) && option.Option == "memory" {
 			err = withCode(exitLimit, err) // as for a build that its cap does not allow
 		}
-		return errors.Join(err, reader.Close())
+		return err
 	}
 	listeners, where, err := f.listeners()
 	if err != nil {
-		return errors.Join(err, reader.Close())
+		return err
 	}
 	if err := where.print(cmd.OutOrStdout(), f.asJSON); err != nil {
-		return errors.Join(err, listeners.close(), reader.Close())
+		return errors.Join(err, listeners.close())
 	}
-	stuck, err := f.serve(ctx, server, listeners, tlsConfig)
-	if stuck > 0 {
-		return err // closing would wait for reads that do not return; the end of the process closes everything
+	stuck, err := f.serve(ctx, server, listeners, tlsConfig, opened.text)
+	keep = stuck > 0 // closing would wait for reads that do not return; the end of the process closes everything
+	return err
+}
+
+// servedData is what a server serves, open.
+type servedData struct {
+	backend serve.Backend
+	text    *textBuild // of a server of text
+	close   func() error
+}
+
+// open opens what the arguments name.
+func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, error) {
+	sources, flags, err := textSources(f.opts.Datasets, f.text)
+	if err != nil {
+		return nil, err
 	}
-	return errors.Join(err, closeBuckets(), reader.Close()) // in this order: a read may wait for a bucket
+	if len(sources) > 0 {
+		reader, text, err := f.openText(cmd, sources, flags)
+		if err != nil {
+			return nil, err
+		}
+		if f.cache != 0 {
+			warn(logs, "--cache has no effect: no dataset lies in a bucket")
+		}
+		return &servedData{reader, text, func() error { return errors.Join(reader.Close(), text.stop()) }}, nil
+	}
+	closeBuckets, err := f.openBuckets(logs)
+	if err != nil {
+		return nil, err
+	}
+	release, err := holdAll(f.opts.Datasets)
+	if err != nil {
+		return nil, errors.Join(err, closeBuckets())
+	}
+	if f.verify {
+		err = verifyAll(cmd, &f.opts)
+	}
+	var reader *serve.Reader
+	if err == nil {
+		if reader, err = serve.Open(f.opts); err != nil {
+			err = adviseBuckets(err, f.opts.Datasets)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, release(), closeBuckets())
+	}
+	return &servedData{reader, nil, func() error { // in this order: a read may wait for a bucket
+		return errors.Join(closeBuckets(), reader.Close(), release())
+	}}, nil
 }
 
 // parameterHelp lists the feed's parameters, one a line.
@@ -227,13 +263,16 @@ func (f *serveFlags) leaveWith(input io.Reader, owned context.CancelFunc) func()
 // serve serves requests until the context ends, then drains. It returns how many streams could not
 // be ended.
 func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners listenerSet,
-	tlsConfig *tls.Config) (stuck int, err error) {
+	tlsConfig *tls.Config, text *textBuild) (stuck int, err error) {
 	setOwnGrace(ctx)
 	drain := f.drain
 	if f.stdinLife {
 		drain = 0 // the owner is gone, and with it its readers
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
+	if text != nil {
+		group.Go(func() error { return f.endWithText(groupCtx, text) })
+	}
 	if listeners.unix != nil {
 		group.Go(func() error { return server.Serve(listeners.unix) })
 	}

@@ -40,6 +40,23 @@ type tracedLine struct {
 	Packed   int     `json:"documents,omitempty"` // pieces of documents in a packed row
 	Text     string  `json:"text"`
 	Target   string  `json:"target,omitempty"` // of examples with labels
+	// Pieces are what a row is packed from while it is served; the fields above are the first one's.
+	Pieces []tracedPiece `json:"pieces,omitempty"`
+}
+
+// tracedPiece is what is printed of a document, or a part of one, in a row that is packed while it
+// is served.
+type tracedPiece struct {
+	Example  int64   `json:"example"`
+	Document int64   `json:"document"`
+	Part     int32   `json:"part"`
+	Source   *string `json:"source"`
+	Record   *int64  `json:"record"`
+	Dataset  string  `json:"dataset,omitempty"`
+	From     int64   `json:"from"`   // its first token in the example
+	Tokens   int64   `json:"tokens"` // how many
+	Text     string  `json:"text"`
+	whole    bool
 }
 
 func newWhichCommand() *cobra.Command {
@@ -48,14 +65,18 @@ func newWhichCommand() *cobra.Command {
 		Use:   "which DATASET... {--step K | --row R | --document D}",
 		Short: "Show which source records a training batch was made of, and when a document is seen",
 		Long: `Shows the rows of a batch, decoded, with the document, source and record that each came from.
---step counts from 0, at --start. The other flags are the feed's parameters: give those of the
-training run. All ranks' rows are shown unless --rank is given. Records are counted from 1: lines
-of text and JSON lines, records after the header of a CSV, else documents of the file.
+--step counts from 0, at --start. The other flags are the feed's parameters: pass those
+of the training run. The rows of all ranks are shown unless --rank is given. Records are
+counted from 1: lines of text and JSON lines, records after a CSV header, else documents
+of the file.
 
-Nothing is scanned, but with --max-tokens a step is found by going through those before it.`,
+Nothing is scanned, but with --max-tokens a step is found by computing all earlier ones.
+With --pack, the lengths of all earlier rows are read and packed as the server packs them,
+and each packed row is shown with every document in it.`,
 		Example: `  dsload which data --step 340 --batch-size 32 --world 8
   dsload which data --step 340 --batch-size 32 --world 8 --rank 3 --seed 7 --json
-  dsload which data --document 12345 --batch-size 32    # when is it seen?`,
+  dsload which data --document 12345 --batch-size 32    # when is it seen?
+  dsload which data --step 340 --pack bfd --max-length 4096   # of a packed batch`,
 		Args: folders(minArgs(1, "at least one dataset")),
 		RunE: onDatasets(bucket.Options{}, func(cmd *cobra.Command, args []string, at *places) error {
 			return runWhich(cmd, args, at, &f)
@@ -64,9 +85,9 @@ Nothing is scanned, but with --max-tokens a step is found by going through those
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.Int64Var(&f.step, "step", 0, "number of a step, from 0: the rows of this batch")
-	flags.Int64Var(&f.row, "row", 0, "row of the order, as the feed's column row counts")
+	flags.Int64Var(&f.row, "row", 0, "row of the order, as in the feed's column row")
 	flags.Int64Var(&f.document, "document", 0, "ordinal of a document: when its rows come")
-	flags.BoolVar(&f.asJSON, "json", false, "print a JSON object a row, one a line")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per row, each on a line")
 	for _, p := range feed.Parameters() {
 		help := strings.TrimSpace(p.Help + " (" + p.Values + ")")
 		flags.String(flagOfParameter(p.Name), p.Default, help)
@@ -229,6 +250,13 @@ func (w *whichPrinter) close() (err error) {
 }
 
 func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
+	pieces, err := w.trace.Pieces(r)
+	if err != nil {
+		return l, err
+	}
+	if pieces != nil {
+		return w.packedLine(r, pieces)
+	}
 	p, err := w.part(r.Part)
 	if err != nil {
 		return l, err
@@ -253,6 +281,44 @@ func (w *whichPrinter) line(r serve.TracedRow) (l tracedLine, err error) {
 		l.Source, l.Record = &o.Source, &o.Record
 	}
 	return l, err
+}
+
+// packedLine describes a row that is packed while it is served.
+func (w *whichPrinter) packedLine(r serve.TracedRow, pieces []serve.TracedPiece) (l tracedLine, err error) {
+	var ids []uint32
+	for _, piece := range pieces {
+		p, err := w.part(piece.Part)
+		if err != nil {
+			return l, err
+		}
+		if err := w.trace.Split(piece.Part).ReadRow(piece.Example, &p.row); err != nil {
+			return l, err
+		}
+		of := p.row.AppendInputIDs(nil)[piece.From : piece.From+piece.Tokens]
+		ids = append(ids, of...)
+		t := tracedPiece{Example: piece.Example, Document: p.row.Document, Part: p.row.Part, From: piece.From,
+			Tokens: piece.Tokens, Text: p.decode(of), whole: piece.Whole}
+		if w.trace.Parts() > 1 {
+			t.Dataset = p.name
+		}
+		o, ok, err := p.origins.Find(t.Document)
+		if err != nil {
+			return l, err
+		}
+		if ok {
+			t.Source, t.Record = &o.Source, &o.Record
+		}
+		l.Packed += max(1, len(p.row.Segments))
+		l.Pieces = append(l.Pieces, t)
+	}
+	first := &l.Pieces[0]
+	l.Row, l.Epoch = r.Position, r.Position/w.trace.Rows()
+	l.Example, l.Document, l.Part, l.Dataset = first.Example, first.Document, first.Part, first.Dataset
+	l.Source, l.Record, l.Text = first.Source, first.Record, w.parts[pieces[0].Part].decode(ids)
+	if r.Step >= 0 {
+		l.Step, l.Rank = &r.Step, &r.Rank
+	}
+	return l, nil
 }
 
 func (w *whichPrinter) print(rows []serve.TracedRow) error {
@@ -284,6 +350,13 @@ func (l *tracedLine) String() string {
 	} else {
 		fmt.Fprintf(&b, " (epoch %d)", l.Epoch)
 	}
+	if l.Pieces != nil {
+		fmt.Fprintf(&b, ": %s\n", plural(int64(len(l.Pieces)), "piece"))
+		for i := range l.Pieces {
+			b.WriteString(l.Pieces[i].String())
+		}
+		return b.String()
+	}
 	if b.WriteString(": "); l.Dataset != "" {
 		fmt.Fprintf(&b, "dataset %s, ", l.Dataset)
 	}
@@ -298,6 +371,22 @@ func (l *tracedLine) String() string {
 	if l.Target != "" {
 		fmt.Fprintf(&b, "  =>\n%s\n", indent(shown(l.Target, nil)))
 	}
+	return b.String()
+}
+
+func (t *tracedPiece) String() string {
+	var b strings.Builder
+	if b.WriteString("  "); t.Dataset != "" {
+		fmt.Fprintf(&b, "dataset %s, ", t.Dataset)
+	}
+	fmt.Fprintf(&b, "example %d, document %d, part %d", t.Example, t.Document, t.Part)
+	if !t.whole {
+		fmt.Fprintf(&b, ", tokens %d to %d", t.From, t.From+t.Tokens-1)
+	}
+	if t.Source != nil {
+		fmt.Fprintf(&b, ", record %d of %s", *t.Record, oneLine(*t.Source))
+	}
+	fmt.Fprintf(&b, "\n%s\n", indent(shown(t.Text, nil)))
 	return b.String()
 }
 

@@ -20,6 +20,8 @@ type Identity struct {
 	Settings string
 	// Content is a digest of the names, sizes, times and tags of all sources as they are now.
 	Content string
+	// Tokenizer is the manifest's entry.
+	Tokenizer shard.TokenizerInfo
 	// Options are those of the build, with what was loaded to find this out.
 	Options Options
 }
@@ -68,7 +70,7 @@ func Identify(ctx context.Context, o Options) (*Identity, error) {
 	o.LoadedTokenizer = b.tokenizer
 	content := h.Sum128().Bytes()
 	settings := xxh3.Hash128(fmt.Appendf(nil, "%d %s", shard.FormatVersion, b.shards.Settings)).Bytes()
-	return &Identity{hex.EncodeToString(settings[:]), hex.EncodeToString(content[:]), o}, nil
+	return &Identity{hex.EncodeToString(settings[:]), hex.EncodeToString(content[:]), b.tokenizerInfo(), o}, nil
 }
 
 // ReadFinished returns the summary of a dataset that was built before, whatever its sources are now.

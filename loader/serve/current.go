@@ -138,6 +138,9 @@ func (c *cachedCheck) refresh(check func() error) error {
 func (r *Reader) checkCurrent() error { return r.current.get(r.compareManifests) }
 
 func (r *Reader) compareManifests() error {
+	if r.building {
+		return nil
+	}
 	var replacement *feed.RequestError
 	if errors.As(r.current.err, &replacement) {
 		return replacement
@@ -224,7 +227,7 @@ func (d *dataset) checkShards(fsys shard.FS, split *shard.SplitReader) error {
 	return nil
 }
 
-// Seal identifies what is served: the seal of a single dataset, or the BLAKE3 hash of a line "NAME
+// Seal identifies what is served: Options.Seal, else the seal of a single dataset, or the BLAKE3 hash of a line "NAME
 // SEAL" for each of several, sorted by name.
 func (r *Reader) Seal() string { return r.seal }
 

@@ -33,6 +33,8 @@ type Options struct {
 	// none, and the build's.
 	Pack       pack.Policy
 	PackLength int
+	// Seal names the content in place of the manifests' seals, where it was known before they were.
+	Seal string
 	// FS is where the folders are. Default: the operating system's.
 	FS shard.FS
 
@@ -61,6 +63,9 @@ const (
 	locationShare = 7
 	// openShards is how many shards are open at once.
 	openShards = 256
+	// streamBytes is room for a stream of short rows.
+	streamBytes = 2 << 20
+	placesName  = "places"
 	// MinMemory is the least cap under which a server starts.
 	MinMemory = 24 << 20
 )
@@ -73,6 +78,8 @@ type Reader struct {
 	seal     string
 	pack     feed.Pack // of requests that name none
 	length   int       // likewise
+
+	building bool // the rows are those of a build that goes on: there is no manifest to compare
 
 	health  cachedCheck // of Check
 	current cachedCheck // of checkCurrent
@@ -113,7 +120,7 @@ func Open(o Options) (*Reader, error) {
 		}
 		r.datasets = append(r.datasets, d)
 	}
-	r.seal = sealOf(r.datasets)
+	r.seal = cmp.Or(o.Seal, sealOf(r.datasets))
 	return r, nil
 }
 
@@ -135,12 +142,17 @@ func (r *Reader) open(o *Options, arg string) (*dataset, error) {
 		shards.Close()
 		return nil, fmt.Errorf("open dataset %s: %w", dir, err)
 	}
+	return &dataset{name, dir, shards, manifest, maxLengthOf(shards.Manifest()), map[string]int{}}, nil
+}
+
+// maxLengthOf returns the length at which the build cut rows. Another program's settings have none,
+// which is no error.
+func maxLengthOf(m *shard.Manifest) int {
 	var settings struct {
 		MaxLength int `json:"max-length"`
 	}
-	// another program's settings have no length, which is no error
-	_ = json.Unmarshal(shards.Manifest().Settings, &settings)
-	return &dataset{name, dir, shards, manifest, settings.MaxLength, map[string]int{}}, nil
+	_ = json.Unmarshal(m.Settings, &settings)
+	return settings.MaxLength
 }
 
 // locationBytes returns the memory for the cache of where rows lie.
@@ -182,32 +194,67 @@ func (r *Reader) Close() error {
 	return errors.Join(errs...)
 }
 
+// Backend is a Reader, or a Building.
+type Backend interface {
+	feed.Backend
+	// defaults is what packing fills in, as a query.
+	defaults() string
+	// parts is what the backend holds at any time.
+	memory() []budget.Part
+	// share is told what streams take their memory from.
+	share(*budget.Ledger)
+}
+
 // NewServer makes a server for r under o's memory cap: reserve the fixed parts, lease the rest to
 // streams.
-func NewServer(r *Reader, o Options) (*feed.Server, error) {
+func NewServer(r Backend, o Options) (*feed.Server, error) {
 	o.Memory = cmp.Or(o.Memory, DefaultMemory)
 	if o.Memory < MinMemory {
 		return nil, loader.BadOption("memory", fmt.Sprint(o.Memory),
 			fmt.Sprintf("a server needs at least %d bytes", MinMemory))
 	}
 	ledger := budget.New(o.Memory)
-	for _, p := range []budget.Part{
+	fixed := append([]budget.Part{
 		{Name: "process", Bytes: processBytes, Why: "program, runtime, garbage between collections"},
-		{Name: "places", Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
-		{Name: "indexes", Bytes: indexBytes + r.manifestEntryBytes(),
-			Why: "12 bytes a record batch of open shards, and what manifests say"},
-		{Name: "manifests", Bytes: r.manifestBytes(), Why: "as they are sent to clients, which share them"},
-		{Name: "buckets", Bytes: r.bucketBytes(), Why: "connections, blocks in flight, what is known of each object"},
-	} {
+		{Name: placesName, Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
+	}, r.memory()...)
+	for _, p := range fixed {
 		if err := ledger.Reserve(p); err != nil {
 			return nil, loader.BadOption("memory", fmt.Sprint(o.Memory),
-				err.Error()+"; serve fewer datasets at once, or give more")
+				fmt.Sprintf("%v; serve fewer datasets at once, or give at least %dMiB", err, leastMemory(fixed)>>20))
 		}
 	}
+	r.share(ledger)
 	return feed.NewServer(feed.Options{
 		Backend: r, Defaults: r.defaults(), Ledger: ledger, Log: o.Log, Token: o.Token,
 		WriteTimeout: o.WriteTimeout, IdleTimeout: o.IdleTimeout, MaxStreams: o.MaxStreams,
 	}), nil
+}
+
+func (r *Reader) memory() []budget.Part {
+	return []budget.Part{
+		{Name: "indexes", Bytes: indexBytes + r.manifestEntryBytes(),
+			Why: "12 bytes a record batch of open shards, and what manifests say"},
+		{Name: "manifests", Bytes: r.manifestBytes(), Why: "as they are sent to clients, which share them"},
+		{Name: "buckets", Bytes: r.bucketBytes(), Why: "connections, blocks in flight, what is known of each object"},
+	}
+}
+
+// share does nothing: a Reader's memory does not grow.
+func (r *Reader) share(*budget.Ledger) {}
+
+// leastMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a stream.
+// One of them, the places, grows with the cap.
+func leastMemory(fixed []budget.Part) int64 {
+	need := int64(streamBytes)
+	for _, p := range fixed {
+		if p.Name != placesName {
+			need += p.Bytes
+		}
+	}
+	const mib = 1 << 20
+	need = MinMemory + max(0, need-MinMemory)*locationShare/(locationShare-1)
+	return (need + mib - 1) / mib * mib
 }
 
 // manifestEntryBytes returns what the open datasets hold in memory for the entries of their manifests.

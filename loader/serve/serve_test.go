@@ -92,6 +92,15 @@ func serveDir(t testing.TB, dirs ...string) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveBackend(t, reader, o)
+}
+
+// serveBackend runs a server for what is open, and closes it at the end.
+func serveBackend(t testing.TB, reader interface {
+	Backend
+	io.Closer
+}, o Options) *http.Client {
+	t.Helper()
 	server, err := NewServer(reader, o)
 	if err != nil {
 		t.Fatal(err)

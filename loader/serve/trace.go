@@ -14,14 +14,15 @@ import (
 
 // A Trace leads between the batches of a query and the rows that they are made of. It reads no rows
 // besides those asked for, and belongs to one goroutine.
+//
+// Rows that are packed while they are served are packed again, window by window: a step is found by
+// going through those before it, of which the lengths of all rows are read.
 type Trace struct {
 	query  feed.Query
-	stream *rowStream
+	stream *rowStream // of packed rows the base
+	packed *packedStream
 	opts   sampler.StepOptions
 }
-
-// errPackedTrace is no answer to a request: servers do not trace.
-var errPackedTrace = errors.New("pack: packed rows cannot be traced; leave pack out to trace the rows that are packed")
 
 // A TracedRow is a row of the order.
 type TracedRow struct {
@@ -32,14 +33,19 @@ type TracedRow struct {
 	Rank     int   // -1 with Step
 }
 
+// A TracedPiece is a part of a row that is packed while it is served: a run of the tokens of a row of a split.
+type TracedPiece struct {
+	Part         int
+	Example      int64
+	From, Tokens int64 // the first token of the run, and how many it has
+	Whole        bool  // it is the whole row
+}
+
 // Trace makes a trace of the batches that q asks for. The rank of q is left to the calls.
 func (r *Reader) Trace(q feed.Query) (*Trace, error) {
 	q, err := r.packing(q)
 	if err != nil {
 		return nil, err
-	}
-	if q.Pack != feed.PackNone {
-		return nil, errPackedTrace
 	}
 	parts, err := r.parts(q)
 	if err != nil {
@@ -50,13 +56,16 @@ func (r *Reader) Trace(q feed.Query) (*Trace, error) {
 		return nil, err
 	}
 	t := &Trace{query: q, opts: stepsOf(q, collation)}
+	t.opts.Rank = 0
+	if q.Pack != feed.PackNone {
+		return t, r.tracePacked(t, parts, collation)
+	}
 	if err := checkLongest(t.opts, boundOf(parts).longest); err != nil {
 		return nil, err
 	}
 	if _, err := boundOf(parts).balanced(t.opts); err != nil {
 		return nil, err
 	}
-	t.opts.Rank = 0
 	t.stream, err = r.newRowStream(q, parts, collation, t.opts)
 	var oe *sampler.OptionError
 	if errors.As(err, &oe) {
@@ -69,7 +78,12 @@ func (r *Reader) Trace(q feed.Query) (*Trace, error) {
 }
 
 // Rows returns the number of rows of an epoch.
-func (t *Trace) Rows() int64 { return t.stream.order.Rows() }
+func (t *Trace) Rows() int64 {
+	if t.packed != nil {
+		return t.packed.numbers()
+	}
+	return t.stream.order.Rows()
+}
 
 // Dataset returns the name, the folder and the open dataset of a part.
 func (t *Trace) Dataset(part int) (name, dir string, d *shard.Dataset) {
@@ -90,6 +104,9 @@ func notThere(param, format string, args ...any) error {
 
 // Step returns the rows of a step, of one rank, or of all where rank is -1.
 func (t *Trace) Step(n int64, rank int) ([]TracedRow, error) {
+	if t.packed != nil {
+		return t.packedStep(n, rank)
+	}
 	err := t.stream.steps.GoTo(n)
 	if errors.Is(err, io.EOF) {
 		return nil, notThere("step", "the stream ends before step %d", n)
@@ -128,6 +145,9 @@ func (t *Trace) dealt(n, position int64, rank int) (rows []TracedRow, err error)
 func (t *Trace) Row(position int64) (TracedRow, error) {
 	if end := t.end(); position < 0 || position >= end {
 		return TracedRow{}, notThere("row", "%d lies outside the %d rows of %d epochs", position, end, t.query.Epochs)
+	}
+	if t.packed != nil {
+		return t.packedRow(position)
 	}
 	items, err := t.stream.order.Append(nil, position, 1)
 	if err != nil {
@@ -186,7 +206,14 @@ func (t *Trace) Document(part int, document int64) (rows []TracedRow, err error)
 		times = 1
 	}
 	for i := first; readErr == nil && i < split.NumRows() && at(i) == document; i++ {
-		found, err := t.stream.order.Find(sampler.Ref{Source: int32(part), Row: i}, t.opts.Start, t.end(), times)
+		ref := sampler.Ref{Source: int32(part), Row: i}
+		if t.packed != nil {
+			if rows, err = t.packedWith(rows, ref, times); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		found, err := t.stream.order.Find(ref, t.opts.Start, t.end(), times)
 		if err != nil {
 			return nil, err
 		}
@@ -199,5 +226,8 @@ func (t *Trace) Document(part int, document int64) (rows []TracedRow, err error)
 		}
 	}
 	sort.SliceStable(rows, func(i, j int) bool { return rows[i].Position < rows[j].Position })
+	if t.packed != nil && readErr == nil {
+		return t.packedSteps(rows)
+	}
 	return rows, readErr
 }

@@ -17,6 +17,7 @@ import (
 type sent struct {
 	row  TracedRow
 	next int64
+	ids  []int64
 }
 
 // everySent reads the streams of all ranks. Steps are told apart by their `next`.
@@ -29,7 +30,7 @@ func everySent(t *testing.T, fetchRank func(rank int) []wireBatch, world int) (a
 				if b.dataset != nil {
 					r.Part = int(b.dataset[i])
 				}
-				all = append(all, sent{r, b.next[0]})
+				all = append(all, sent{r, b.next[0], b.columns["input_ids"][i][:b.length[i]]})
 			}
 		}
 	}
@@ -79,6 +80,12 @@ func TestTraceAgreesWithTheFeed(t *testing.T) {
 		}
 		if len(served) > 1 && rng.IntN(2) == 0 {
 			v.Set("mix", "d1=2,d0=0.5")
+		}
+		if rng.IntN(2) == 0 {
+			v.Set("bucket", "0")
+			v.Set("balance", "none")
+			v.Set("pack", pick("wrapped", "bfd", "bfd_split"))
+			v.Set("max_length", pick("16", "40", "64"))
 		}
 		if rng.IntN(3) == 0 {
 			v.Set("start", fmt.Sprint(rng.IntN(151)))
@@ -149,7 +156,8 @@ func checkTracedRows(t *testing.T, v url.Values, trace *Trace, all []sent, docum
 		}
 		first[s.row.Position] = true
 		want := s.row
-		if v.Has("max_tokens") {
+		checkPieces(t, v, trace, s)
+		if v.Has("max_tokens") && !v.Has("pack") {
 			want.Step, want.Rank = -1, -1
 		}
 		if want.Position%7 == 0 {
@@ -169,9 +177,47 @@ func checkTracedRows(t *testing.T, v url.Values, trace *Trace, all []sent, docum
 			t.Fatalf("%v: document %d is not at row %d: %v %v", v, document, want.Position, rows, err)
 		}
 		for _, r := range rows {
+			pieces, err := trace.Pieces(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pieces != nil {
+				if !slices.ContainsFunc(pieces, func(p TracedPiece) bool {
+					return p.Part == want.Part && documents[number(p.Part)][p.Example] == document
+				}) {
+					t.Fatalf("%v: document %d: row %v of %v", v, document, r, pieces)
+				}
+				continue
+			}
 			if documents[number(r.Part)][r.Example] != document {
 				t.Fatalf("%v: document %d: row %v", v, document, r)
 			}
 		}
+	}
+}
+
+// checkPieces compares what a packed row is made of with what was sent.
+func checkPieces(t *testing.T, v url.Values, trace *Trace, s sent) {
+	t.Helper()
+	pieces, err := trace.Pieces(s.row)
+	if err != nil || (pieces != nil) != v.Has("pack") {
+		t.Fatalf("%v: row %v: %v %v", v, s.row, pieces, err)
+	}
+	var ids []int64
+	for _, p := range pieces {
+		var row shard.Row
+		if err := trace.Split(p.Part).ReadRow(p.Example, &row); err != nil {
+			t.Fatal(err)
+		}
+		of := row.AppendInputIDs(nil)
+		if p.Whole != (p.From == 0 && p.Tokens == int64(len(of))) {
+			t.Fatalf("%v: row %v: piece %v of %d tokens", v, s.row, p, len(of))
+		}
+		for _, id := range of[p.From : p.From+p.Tokens] {
+			ids = append(ids, int64(id))
+		}
+	}
+	if pieces != nil && !slices.Equal(ids, s.ids) {
+		t.Fatalf("%v: row %v: pieces make %v, sent was %v", v, s.row, ids, s.ids)
 	}
 }

@@ -86,6 +86,9 @@ type Entry struct {
 	lock *os.File
 }
 
+// Folder returns the folder of a key's dataset, which need not exist.
+func (c *Cache) Folder(k Key) string { return filepath.Join(c.Dir, k.folder()) }
+
 // Acquire returns the entry of a key. It returns at once if the dataset exists, or if no process is
 // building it; then the caller must. While another process builds it, Acquire waits, and calls
 // waiting once with that process's id, 0 if unknown.
@@ -93,7 +96,7 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the cache: %w; set DSLOAD_CACHE to a writable folder", err)
 	}
-	e := &Entry{Dir: filepath.Join(c.Dir, k.folder())}
+	e := &Entry{Dir: c.Folder(k)}
 	for told := false; ; {
 		taken, err := e.take()
 		if err != nil {

@@ -1,7 +1,7 @@
 """A loader's own server, which starts with the loader and ends with its process.
 
-The server's standard input is a pipe whose other end only this process holds. However this process ends, kill -9 included, the kernel closes that
-end, the server reads the end of its input, and leaves (`--exit-with-stdin`). Processes forked from this one close their copy at once.
+The server's standard input is a pipe whose other end only this process holds. However this process ends, even by kill -9, the kernel closes
+that end, and the server reads the end of its input and exits (`--exit-with-stdin`). Processes forked from this one close their copy at once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,7 +22,7 @@ from ._transport import Endpoint
 from .errors import ServerFailed
 
 _START_SECONDS = 60.0
-# What sun_path holds, with its closing zero.
+# The size of sun_path, with its terminating zero.
 _MAX_SOCKET_PATH = 107
 
 _owned: weakref.WeakSet[Server] = weakref.WeakSet()
@@ -30,9 +31,27 @@ _owned: weakref.WeakSet[Server] = weakref.WeakSet()
 class Server:
     """`dsload serve` on a private unix socket (mode 0600). Raises ServerFailed if it does not come up, OSError if no process can be started."""
 
-    def __init__(self, binary: str, datasets: Sequence[str], *, memory: Optional[str] = None, timeout: float = 300.0) -> None:
-        self._command = [binary, "serve", *(["--memory", memory] if memory else []), "--exit-with-stdin", "--log-level", "warn"]
+    def __init__(
+        self,
+        binary: str,
+        datasets: Sequence[str],
+        text: Optional[Sequence[str]] = None,
+        *,
+        memory: Optional[str] = None,
+        timeout: float = 300.0,
+    ) -> None:
+        """text: the flags where `datasets` are text to build. What the build says is then passed on, and there is no limit on how long it takes."""
+        self._command = [
+            binary,
+            "serve",
+            *(["--memory", memory] if memory else []),
+            "--exit-with-stdin",
+            "--log-level",
+            "warn",
+            *(text or ()),
+        ]
         self._datasets = list(datasets)
+        self._of_text = text is not None
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._process: Optional[subprocess.Popen[bytes]] = None
@@ -47,7 +66,12 @@ class Server:
 
     def _start(self) -> None:
         command = [*self._command, "--socket", self.endpoint.path, "--", *self._datasets]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=self._log)
+        stderr = subprocess.PIPE if self._of_text else self._log
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=stderr)
+        passing = None
+        if self._process.stderr is not None:
+            passing = threading.Thread(target=_pass_on, args=(self._process.stderr, os.dup(self._log.fileno())), daemon=True)
+            passing.start()
         deadline = time.monotonic() + _START_SECONDS
         wait = 0.002
         while True:
@@ -55,9 +79,12 @@ class Server:
                 self.endpoint.connect().close()
                 return
             code = self._process.poll()
+            if code is not None and passing is not None:
+                passing.join()
+                raise ServerFailed(self.log_tail().rpartition("\n")[2].removeprefix("dsload: ") or f"it ended with exit code {code}", code)
             if code is not None:
                 raise ServerFailed(f"dsload serve {' '.join(self._datasets)} ended with exit code {code}: {self.log_tail()}", code)
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline and not self._of_text:
                 raise ServerFailed(
                     f"dsload serve {' '.join(self._datasets)} did not listen within {_START_SECONDS:.0f} s: {self.log_tail()}"
                 )
@@ -100,27 +127,37 @@ class Server:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        # A server that was killed leaves its socket, and the lock beside it.
+        # A killed server leaves its socket and the lock next to it.
         for path in (self.endpoint.path, self.endpoint.path + ".lock"):
             with contextlib.suppress(OSError):
                 os.unlink(path)
         self._log.close()
 
     def __del__(self) -> None:
-        # At the interpreter's end modules are gone, contextlib among them.
+        # When the interpreter exits, modules such as contextlib are gone.
         try:  # noqa: SIM105
             self.close()
         except Exception:
             pass
 
     def _forget(self) -> None:
-        """In a forked process: drops its copy of the pipe, so that it cannot keep the server alive."""
+        """In a forked process: closes its copy of the pipe, so that it does not keep the server alive."""
         process = self._process
         if process is not None and process.stdin is not None:
             with contextlib.suppress(OSError):
                 process.stdin.close()
-            # Popen would otherwise warn of a child that is not this process's.
+            # Otherwise Popen warns of a child of another process.
             process.returncode = 0
+
+
+def _pass_on(stderr: IO[bytes], log: int) -> None:
+    """Writes what a server says to its log, and what its build says, but for errors, to this process's stderr, too."""
+    with stderr, os.fdopen(log, "wb", buffering=0) as out:
+        for line in stderr:
+            out.write(line)
+            if not line.startswith((b"dsload: ", b"time=")):
+                with contextlib.suppress(OSError, ValueError):
+                    print(line.decode(errors="replace").rstrip("\n"), file=sys.stderr, flush=True)
 
 
 def _socket_path() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -102,3 +103,28 @@ def test_health_and_trainer(tmp_path: pathlib.Path) -> None:
         trainer = subprocess.run([sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=120)
         assert trainer.returncode == 0 and " steps, " in trainer.stdout, trainer.stderr
     assert subprocess.run([binary(), "health", str(socket)], capture_output=True).returncode == 6
+
+
+LINTERS: list[tuple[list[str], list[str]]] = [
+    (["shellcheck"], ["slurm/build.sbatch", "slurm/merge.sbatch", "slurm/submit.sh"]),
+    (["hadolint"], ["Dockerfile", "trainer.Dockerfile"]),
+    (["kubeconform", "-strict"], ["kubernetes"]),
+    (["docker", "compose", "-f"], ["compose.yaml"]),
+]
+
+
+@pytest.mark.parametrize(("linter", "files"), LINTERS, ids=[linter[0] for linter, _ in LINTERS])
+def test_linted(linter: list[str], files: list[str]) -> None:
+    program = shutil.which(linter[0])
+    if program is None:
+        pytest.skip(f"{linter[0]} is not installed")
+    command = [program, *linter[1:], *(str(DEPLOY / name) for name in files)]
+    if linter[0] == "docker":
+        if subprocess.run([program, "compose", "version"], capture_output=True).returncode != 0:
+            pytest.skip("docker has no compose")
+        command += ["config", "--quiet"]
+    result = subprocess.run(command, env={**os.environ, "CORPUS": "/corpus"}, capture_output=True, text=True)
+    said = result.stdout + result.stderr
+    if "failed downloading schema" in said:
+        pytest.skip("kubeconform could not load its schemas")
+    assert result.returncode == 0, said

@@ -28,6 +28,21 @@ type Backend interface {
 	Check() error
 }
 
+// Unfinished is a Backend whose dataset may still be being built.
+type Unfinished interface {
+	// Await waits until the request can be answered: q, or with nil one about the whole dataset. The
+	// error is ctx's cause, or a *RequestError.
+	Await(ctx context.Context, q *Query) error
+	// Progress returns how far the build is, nil once it has ended.
+	Progress() *Progress
+}
+
+// Progress is how far a build is.
+type Progress struct {
+	Source string           `json:"source"` // what is built
+	Rows   map[string]int64 `json:"rows"`   // of each split, that can be served
+}
+
 // Plan is a stream before its first batch: its shape and its memory at most.
 type Plan struct {
 	Collate     collate.Options
@@ -37,6 +52,9 @@ type Plan struct {
 	WindowBytes int64             // what Stream itself holds while it runs
 	Metadata    map[string]string // key and value pairs for the schema
 	Stream      Stream
+	// Waits reports whether the next batch may be long in coming, so that what was made should leave
+	// before. nil is never.
+	Waits func() bool
 }
 
 // Stream yields batches. It belongs to one goroutine.

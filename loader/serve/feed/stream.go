@@ -162,7 +162,8 @@ func (s *stream) run(ctx context.Context, w *writer, first *collate.Batch, err e
 		if err := s.write(w, first); err != nil {
 			return err
 		}
-		if n == 0 { // send the first batch at once, since the trainer waits for it; later ones leave when the piece is full
+		// The trainer waits for its first batch; later ones leave when the piece is full.
+		if n == 0 || s.plan.Waits != nil && s.plan.Waits() {
 			if err := w.flush(); err != nil {
 				return err
 			}

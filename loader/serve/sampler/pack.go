@@ -151,6 +151,38 @@ func (p *Packed) seek(row int64) error {
 	return nil
 }
 
+// Row returns the row with a number. ok is false if no row has it: windows skip some.
+func (p *Packed) Row(number int64) (row PackedRow, ok bool, err error) {
+	if err := p.seek(number); err != nil {
+		return PackedRow{}, false, err
+	}
+	w := &p.now
+	if i := number - w.start; i < int64(w.rows.Len()) {
+		return PackedRow{Position: number, Pieces: w.row(i), Units: w.units}, true, nil
+	}
+	return PackedRow{}, false, nil
+}
+
+// With returns the numbers of the packed rows that hold tokens of the row at a position of the order
+// of the sources' rows. There are none if the policy drops it.
+func (p *Packed) With(position int64) (numbers []int64, err error) {
+	epoch, i := position/p.order.rows, position%p.order.rows
+	first := epoch*p.Rows() + i/p.window*p.window*p.numbersPerRow
+	if err := p.seek(first); err != nil {
+		return nil, err
+	}
+	w := &p.now
+	for n := range int64(w.rows.Len()) {
+		for _, piece := range w.row(n) {
+			if int64(piece.Item) == i%p.window {
+				numbers = append(numbers, w.start+n)
+				break
+			}
+		}
+	}
+	return numbers, nil
+}
+
 func growTo[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

@@ -45,8 +45,14 @@ func NewPackedSteps(p *Packed, o StepOptions) (*PackedSteps, error) {
 // *TooLongError and *EmptyEpochError.
 func (s *PackedSteps) Next(take func(PackedRow) error, reset func()) (next int64, err error) {
 	rows := s.packed.Rows()
+	mine := func(rank int) func(PackedRow) error {
+		if rank == s.opts.Rank {
+			return take
+		}
+		return nil
+	}
 	for s.position < s.end {
-		n, next, err := s.step(take, (s.position/rows+1)*rows)
+		n, _, next, err := s.step(mine, (s.position/rows+1)*rows)
 		if err != nil {
 			return 0, err
 		}
@@ -63,6 +69,30 @@ func (s *PackedSteps) Next(take func(PackedRow) error, reset func()) (next int64
 	return 0, io.EOF
 }
 
+// Position returns the number of the row at which the next step begins.
+func (s *PackedSteps) Position() int64 { return s.position }
+
+// Deal deals the step at Position to all ranks and goes on to the next one. It calls take, which may
+// be nil, for each row with its rank, and returns the number of rows, or io.EOF after the last step.
+// It returns 0 if Drop drops the end of an epoch, of which take may have had rows.
+func (s *PackedSteps) Deal(take func(rank int, row PackedRow) error) (n int, err error) {
+	if s.position >= s.end {
+		return 0, io.EOF
+	}
+	takers := func(rank int) func(PackedRow) error {
+		if take == nil {
+			return nil
+		}
+		return func(row PackedRow) error { return take(rank, row) }
+	}
+	rows := s.packed.Rows()
+	_, n, next, err := s.step(takers, (s.position/rows+1)*rows)
+	if err == nil {
+		s.position = next
+	}
+	return n, err
+}
+
 // isEmpty is like that of Steps under a token budget: epochs differ.
 func (s *PackedSteps) isEmpty() bool {
 	rows := s.packed.Rows()
@@ -73,27 +103,26 @@ func (s *PackedSteps) isEmpty() bool {
 	return (s.opts.Tail == Drop || s.opts.Epochs == 0) && (s.empty >= mostEmpty || s.position >= s.end)
 }
 
-// step deals one step and returns the number of rows that this rank got.
-func (s *PackedSteps) step(take func(PackedRow) error, epochEnd int64) (mine int, next int64, err error) {
+// step deals one step, of which takeOf(rank) gets a rank's rows. It returns the number of rows that
+// this rank got, and that all ranks got.
+func (s *PackedSteps) step(takeOf func(rank int) func(PackedRow) error, epochEnd int64) (mine, all int, next int64,
+	err error) {
 	at, wrapped := s.position, false
 	for rank := range s.opts.World {
-		taker := take
-		if rank != s.opts.Rank {
-			taker = nil
-		}
+		taker := takeOf(rank)
 		n, whole, err := s.batch(taker, &at, epochEnd, s.opts.BatchRows)
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		if !whole && !wrapped && s.opts.Tail == Drop {
-			return 0, epochEnd, nil
+			return 0, 0, epochEnd, nil
 		}
 		for s.opts.Tail == Pad && !whole && (n == 0 || s.opts.MaxTokens == 0) {
 			// Repeat the epoch's rows from the first on. A batch under a budget stays short.
 			at, wrapped = epochEnd-s.packed.Rows(), true
 			more := 0
 			if more, whole, err = s.batch(taker, &at, epochEnd, s.opts.BatchRows-n); err != nil {
-				return 0, 0, err
+				return 0, 0, 0, err
 			}
 			if n += more; s.opts.MaxTokens > 0 || more == 0 {
 				break
@@ -102,14 +131,15 @@ func (s *PackedSteps) step(take func(PackedRow) error, epochEnd int64) (mine int
 		if rank == s.opts.Rank {
 			mine = n
 		}
+		all += n
 		if n == 0 {
 			break // later ranks get none either
 		}
 	}
 	if wrapped {
-		return mine, epochEnd, nil
+		return mine, all, epochEnd, nil
 	}
-	return mine, at, nil
+	return mine, all, at, nil
 }
 
 // batch takes the rows of one batch from *at on, as many as the token budget allows and at most
