@@ -209,7 +209,7 @@ func (f *flusher) isCopy(j *job, d *document) (bool, error) {
 	}
 	isCopy, err := f.seen.Add(j.keys[d.key.start:d.key.end])
 	if isCopy && f.b.scan != nil {
-		f.b.scan.copy(f.state.Phase, d.Ordinal)
+		err = errors.Join(err, f.b.scan.copy(f.state.Phase, d.Ordinal))
 	}
 	return isCopy, err
 }
