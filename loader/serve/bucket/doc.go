@@ -1,16 +1,16 @@
-// Package bucket is the file system of datasets that lie in buckets: it reads objects of s3:// and
-// gs:// addresses, and keeps what it read in a file of this machine.
+// Package bucket is the file system of datasets in buckets: it reads objects at s3:// and gs://
+// addresses, and caches what it reads in a local file.
 //
 //	shard.Dataset -> FS -> file -> cache -> remote.Store
 //
 // Files are read in blocks of fixed size. A block that is not in the cache is fetched with one
-// request, however many readers want it. Once the cache is full, the block that was not used for
-// longest makes room. A stream says ahead which blocks it will read, through an Ahead; where there is
-// none, what follows a block that is read in order is fetched ahead. Who waits for a block comes
-// first: it fetches one that is only queued by itself.
+// request, however many readers want it. Once the cache is full, the least recently used block is
+// evicted. A stream announces which blocks it will read, through an Ahead. Without one, the blocks
+// after one that is read in order are fetched ahead. A waiting reader comes first: it fetches a
+// block itself if that is only queued.
 //
-// The cache is one file without a name, so it is gone with the process, however that ends. Nothing
-// in it is ever read by another process.
+// The cache is one file without a name, so it is gone with the process, however that ends. No other
+// process ever reads it.
 //
 // Ownership: whoever makes an FS closes it. Close ends all requests, and reads that wait for them
 // fail.
