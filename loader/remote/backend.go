@@ -19,7 +19,7 @@ type backend interface {
 // A lister is a backend whose objects can be listed.
 type lister interface {
 	backend
-	// stat describes an object without reading it. The error is fs.ErrNotExist if there is none.
+	// stat describes an object without reading it. The error is fs.ErrNotExist if it does not exist.
 	stat(ctx context.Context, uri string) (Object, error)
 	// list calls add with every object below a folder and its path from there, in any order.
 	list(ctx context.Context, folder string, add func(path string, o Object) error) error
@@ -60,7 +60,7 @@ func Listable(address string) bool {
 	return ok && scheme != "http" && scheme != "https"
 }
 
-// Describe returns the object of exactly that name. The error is fs.ErrNotExist if there is none.
+// Describe returns the object of exactly that name. The error is fs.ErrNotExist if it does not exist.
 func (s *Store) Describe(ctx context.Context, uri string) (o Object, err error) {
 	ctx, cancel := s.context(ctx)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxSigned limits how many signed addresses are kept: one for each open file.
+// maxSigned limits how many signed addresses are kept, which are those of open files.
 const maxSigned = 16
 
 // get implements backend.

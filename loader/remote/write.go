@@ -15,7 +15,7 @@ type writer interface {
 	// put writes an object of a known size, completely or not at all. again returns its bytes from
 	// the beginning, for each attempt.
 	put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error
-	// remove removes an object. The error is fs.ErrNotExist if there is none.
+	// remove removes an object. The error is fs.ErrNotExist if it does not exist.
 	remove(ctx context.Context, uri string) error
 }
 

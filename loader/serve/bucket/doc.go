@@ -23,6 +23,6 @@
 //	    first. Once the bucket holds another version, reading fails with shard.ErrReplaced.
 //	I2  The cache holds at most Options.CacheBytes, and an FS at most MemoryBytes in memory.
 //	    Blocks that were fetched ahead and not read are at most a share of the cache.
-//	I3  The manifest alone is looked at again: at most once in Options.Interval, and after a read that
-//	    met another version. Nobody waits for the former.
+//	I3  The manifest alone is checked again: at most once in Options.Interval, in the background, and
+//	    after a read that met another version. Only the latter check is waited for.
 package bucket
