@@ -166,7 +166,7 @@ func given(flags *pflag.FlagSet) (args []string) {
 	return args
 }
 
-// isServedFolder reports whether an argument of serve is the folder of a dataset, or of an unfinished one.
+// isServedFolder reports whether an argument of serve is the folder of a dataset, finished or not.
 func isServedFolder(arg string) bool {
 	dir := serve.DatasetDir(arg)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {

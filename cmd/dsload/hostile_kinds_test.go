@@ -274,7 +274,8 @@ func (m *hostileMaker) deep(root string, levels int, name string) {
 	}
 }
 
-// tcp draws clients of a listener on loopback, with TLS or without, that read slowly, pipeline or come and go.
+// tcp draws clients of a listener on loopback, with TLS or without, that read slowly, pipeline, or
+// come and go.
 func (m *hostileMaker) tcp(datasets ...string) hostileCase {
 	dataset := pick(m, datasets...)
 	port := freePort(m.t)

@@ -60,7 +60,7 @@ func Listable(address string) bool {
 	return ok && scheme != "http" && scheme != "https"
 }
 
-// Describe returns the object of exactly that name. The error is fs.ErrNotExist if it does not exist.
+// Describe returns the object of exactly that name. If there is none, the error is fs.ErrNotExist.
 func (s *Store) Describe(ctx context.Context, uri string) (o Object, err error) {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
