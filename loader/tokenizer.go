@@ -43,12 +43,7 @@ const (
 // file: tokenizer.json, .tiktoken ranks or a SentencePiece .model; or from a repository of the
 // Hugging Face Hub, by hf://OWNER/NAME[@REVISION]. A path takes precedence over a built-in name
 // only if it contains a separator, so that a folder named gpt2 changes nothing by accident.
-func OpenTokenizer(name string) (*tokenize.Tokenizer, error) {
-	return OpenTokenizerWith(name, TokenizerOptions{})
-}
-
-// OpenTokenizerWith is OpenTokenizer with options.
-func OpenTokenizerWith(name string, o TokenizerOptions) (*tokenize.Tokenizer, error) {
+func OpenTokenizer(name string, o TokenizerOptions) (*tokenize.Tokenizer, error) {
 	if !strings.ContainsAny(name, `/\`) && builtin.Has(name) {
 		if o.Pattern != "" {
 			return nil, &OptionError{"tokenizer-pattern", o.Pattern,

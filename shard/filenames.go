@@ -88,6 +88,9 @@ const hashesName = "dedup.bin"
 // of the build, then one of each addition.
 func HashesName(i int) string { return AdditionName(hashesName, i) }
 
+// IsHashes reports whether HashesName made a name.
+func IsHashes(name string) bool { return IsAddition(name, hashesName) }
+
 // isNumberedName reports whether a name is that of a file of hashes or of an addition.
 func isNumberedName(name string) bool {
 	return IsAddition(name, hashesName) || IsAddition(name, RejectsName) || IsAddition(name, OriginsName)
@@ -117,7 +120,7 @@ func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name
 // of ours.
 func validExtraName(name string) bool {
 	if name == RejectsName || name == OriginsName || name == ValOriginsName || name == HeldOutName ||
-		isNumberedName(name) || isListName(name) ||
+		isNumberedName(name) || isPartExtra(name) || isListName(name) ||
 		slices.Contains(TokenizerNames(), name) {
 		return true
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -210,6 +211,21 @@ func TestForgedDatasets(t *testing.T) {
 				t.Error("verify finds it intact")
 			}
 			t.Log(err)
+			if strings.Contains(f.Name, "a vocabulary smaller than the ids") {
+				d, err := shard.ReaderOptions{}.Open(shard.OS(), dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer d.Close()
+				r := split(t, d, "train")
+				rows := make([]int64, r.NumRows())
+				for i := range rows {
+					rows[i] = int64(i)
+				}
+				if _, err := readSpans(r, rows); !errors.Is(err, shard.ErrCorrupt) {
+					t.Errorf("by spans: %v", err)
+				}
+			}
 		})
 	}
 }

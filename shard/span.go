@@ -148,7 +148,8 @@ func (r *SplitReader) page(sc *readScratch, p rowRef, col int, t valueType, plan
 }
 
 // AppendIDs appends the input_ids or labels of spans, in order, as they are on disk: little-endian,
-// IDWidth bytes each. Contiguous spans are read at once.
+// IDWidth bytes each. Contiguous spans are read at once. An id outside the vocabulary is ErrCorrupt:
+// this is the only comparison on the way to a client, so it must stay with the read.
 func (r *SplitReader) AppendIDs(dst []byte, spans []Span) ([]byte, error) {
 	for len(spans) > 0 {
 		n, size, err := r.run(spans, 8*r.width)

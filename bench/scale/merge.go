@@ -208,7 +208,7 @@ func readCommand(args []string, out io.Writer) error {
 	}
 	fsys := shard.OS()
 	if !*real {
-		fsys = &repeated{FS: fsys, path: filepath.Join(*dir+".model", shard.ShardName("train", 0))}
+		fsys = &repeated{FS: fsys, path: filepath.Join(*dir+".model", shard.Part{Of: shard.MaxParts}.ShardName("train", 0))}
 	}
 	start := time.Now()
 	r, err := serve.Open(serve.Options{FS: fsys, Datasets: []string{*dir}, Memory: *memory << 20})

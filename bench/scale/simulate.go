@@ -47,7 +47,9 @@ type scenario struct {
 	partitions, nodes int
 	cores             int
 	bytesPerCore      float64 // of text a second, tokenized and written
-	scanBytes         float64 // of text per second that the plan reads, on the whole machine
+	scanBytes         float64 // of text a second that a core plans
+	planBytes         float64 // a second that the machine that plans reads at most
+	planOneCore       bool    // documents decide about later ones
 	storeBytes        float64 // per second that the shared storage gives all nodes together
 	uptimeHours       float64 // mean time until a node is preempted
 	replaceMinutes    float64 // until another node replaces it
@@ -63,7 +65,7 @@ type scenario struct {
 
 func defaults() scenario {
 	return scenario{textBytes: 60e12, tokens: 15e12, partitions: 20_000, nodes: 1000, cores: 16, bytesPerCore: 40e6,
-		scanBytes: 0.56e9, storeBytes: 400e9, uptimeHours: 12, replaceMinutes: 6, slowShare: 0.02, slowFactor: 4,
+		scanBytes: 0.56e9, planBytes: 3e9, storeBytes: 400e9, uptimeHours: 12, replaceMinutes: 6, slowShare: 0.02, slowFactor: 4,
 		stragglerFactor: 2, resumes: true, dollarsPerHour: 0.20, shardBytes: 1 << 30, idBytes: 4, seed: 1}
 }
 
@@ -76,7 +78,9 @@ func simulateCommand(args []string, out io.Writer) error {
 	f.IntVar(&s.nodes, "nodes", s.nodes, "nodes")
 	f.IntVar(&s.cores, "cores", s.cores, "cores of a node")
 	f.Float64Var(&s.bytesPerCore, "rate", s.bytesPerCore, "bytes of text that a core builds a second")
-	f.Float64Var(&s.scanBytes, "scan", s.scanBytes, "bytes of text that plan reads a second")
+	f.Float64Var(&s.scanBytes, "scan", s.scanBytes, "bytes of text that a core plans a second")
+	f.Float64Var(&s.planBytes, "plan-store", s.planBytes, "bytes a second that the machine that plans reads at most")
+	f.BoolVar(&s.planOneCore, "plan-one-core", false, "the plan uses one core, as with --dedup and a split val")
 	f.Float64Var(&s.storeBytes, "store", s.storeBytes, "bytes a second that the storage gives to all nodes")
 	f.Float64Var(&s.uptimeHours, "uptime", s.uptimeHours, "mean hours until a node is preempted")
 	f.Float64Var(&s.replaceMinutes, "replace", s.replaceMinutes, "minutes until another takes its place")
@@ -280,7 +284,11 @@ func (m *simulation) total() result {
 	r := m.result
 	r.buildHours = m.now / 3600
 	r.nodeHours = float64(m.nodes) * r.buildHours
-	r.planHours = m.textBytes / m.scanBytes / 3600
+	scan := m.scanBytes
+	if !m.planOneCore {
+		scan *= float64(m.cores)
+	}
+	r.planHours = m.textBytes / min(scan, m.planBytes) / 3600
 	perPartition := m.tokens * m.idBytes / float64(m.partitions)
 	r.shards = float64(m.partitions) * math.Ceil(perPartition/m.shardBytes)
 	r.mergeHours = r.shards * mergeSecondsPerShard / 3600
@@ -291,8 +299,21 @@ func (m *simulation) total() result {
 // trips of a millisecond, on 16 workers.
 const mergeSecondsPerShard = 4e-3 / 16
 
-// manifestBytesPerShard is the length of a shard's line in the manifest.
-const manifestBytesPerShard = 240
+// The lengths of a shard's line in the manifest, and of its entry in the list that takes their place
+// where there are more than listedShards.
+const (
+	manifestBytesPerShard = 230
+	listBytesPerShard     = 96
+	listedShards          = 100_000
+)
+
+// metadataBytes returns the size of what describes the shards, without the shards themselves.
+func (r result) metadataBytes() float64 {
+	if r.shards > listedShards {
+		return r.shards * listBytesPerShard
+	}
+	return r.shards * manifestBytesPerShard
+}
 
 func (r result) print(out io.Writer, s scenario) {
 	fmt.Fprintf(out, "%.0f TB of text, %.0f T tokens, %d partitions of %.1f GB on %d nodes of %d cores\n",
@@ -306,7 +327,7 @@ func (r result) print(out io.Writer, s scenario) {
 	fmt.Fprintf(out, "plan   %6.2f h, one machine\n", r.planHours)
 	fmt.Fprintf(out, "build  %6.2f h, limited by %s (%.2f h of pure work); %d preemptions, %.1f node-hours lost, %d second attempts\n",
 		r.buildHours, limit, ideal, r.preempted, r.lostHours, r.twins)
-	fmt.Fprintf(out, "merge  %6.2f h, %.0f shards, manifest of %.0f MB\n", r.mergeHours, r.shards,
-		r.shards*manifestBytesPerShard/1e6)
+	fmt.Fprintf(out, "merge  %6.2f h, %.0f shards, manifest and list of %.0f MB\n", r.mergeHours, r.shards,
+		r.metadataBytes()/1e6)
 	fmt.Fprintf(out, "cost   %6.0f dollars for %.0f node-hours\n", cmp.Or(s.dollarsPerHour, 0)*r.nodeHours, r.nodeHours)
 }

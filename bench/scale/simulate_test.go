@@ -36,3 +36,17 @@ func TestSimulate(t *testing.T) {
 		t.Errorf("slow storage: %+v", slow)
 	}
 }
+
+// TestMetadata checks that the metadata of 10 million shards stay below 1 GB.
+func TestMetadata(t *testing.T) {
+	if n := (result{shards: 1e7}).metadataBytes(); n > 1e9 || n < 9e8 {
+		t.Errorf("10 million shards: %.0f bytes", n)
+	}
+	s := defaults()
+	s.partitions, s.nodes = 400, 400
+	one, several := s, s
+	one.planOneCore = true
+	if a, b := simulate(one).planHours, simulate(several).planHours; a <= b || b < s.textBytes/s.planBytes/3600 {
+		t.Errorf("a plan takes %f h on a core, %f h on several", a, b)
+	}
+}

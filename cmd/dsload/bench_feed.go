@@ -56,7 +56,7 @@ func newBenchFeedCommand() *cobra.Command {
 	f := benchFeedFlags{rows: 1_000_000, tokens: 20, memory: serve.DefaultMemory}
 	cmd := &cobra.Command{
 		Use:   "feed",
-		Short: "Measure the feed: server CPU a sample, bytes per second, time to the first batch",
+		Short: "Measure the feed: server CPU per sample, bytes per second, time to the first batch",
 		Long: `Serves a dataset, given or generated, from its own process to one client that reads and
 discards, and prints the cost. It also times opening a stream at the first row, in the
 middle and near the end.`,

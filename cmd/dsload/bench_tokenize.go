@@ -67,12 +67,12 @@ Documents are runs of whole lines of at least 2 KiB; ids go to a reused buffer.`
 	flags.SortFlags = false
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	f.tokenizer.add(cmd)
-	flags.IntVar(&f.workers, "workers", 0, "encoders at work at once (default the CPU quota)")
+	flags.IntVar(&f.workers, "workers", 0, "concurrent encoders (default the CPU quota)")
 	flags.IntVar(&f.rounds, "rounds", 7, "cold rounds, of which the best counts")
 	flags.StringVar(&f.documents, "documents", "runs", "runs (of whole lines, 2 KiB or more) or lines")
 	flags.Var(sizeValue{&f.cache, false}, "cache", "size of each encoder's cache")
 	flags.Var(sizeValue{&f.memory, false}, "memory",
-		"most memory for text, tokenizer and encoders (default half of the control group's or machine's)")
+		"limit on memory for text, tokenizer and encoders (default half of the control group's or machine's)")
 	return cmd
 }
 

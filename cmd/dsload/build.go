@@ -45,34 +45,35 @@ the build, which ends with the same bytes.
 
 A SOURCE is a path, a glob, a folder, an address, "-" for standard input, or a generated
 corpus: synth://wikitext or synth://recipes with ?seed=N. Addresses: https://, s3://, gs://
-and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders but for https://.
+and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders, except for https://.
 Credentials come from the environment or the usual files. Compression (gzip, zstd,
-bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; an archive's files are
-read one by one.
+bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; the files of an
+archive are read one by one.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.
 
 A template that defines "prompt" and "target" makes two columns, for encoder-decoder
 models. With --causal-pairs each pair is one row, prompt first, with the loss on the target
-and its end only, for decoder-only models. Rows without any of the target are left out.
+and its end only, for decoder-only models. Rows without any of the target are dropped.
 
 With --format chat each record is a conversation (messages, ShareGPT, Alpaca, prompt and
-completion, the chosen side of a preference), written by the tokenizer's chat template, with
-the loss on what the assistant says.
+completion, the chosen side of a preference), which the tokenizer's chat template turns
+into text, with the loss on what the assistant says.
 
 The tokens of the tokenizer's post-processor surround each document once, or each row
 with --special-tokens chunk. --bos and --eos put a token before and after each document,
 and around each prompt and target of two columns, unless the post-processor does so.
 
 A document stays if it meets every condition: --where, --min-chars, --max-chars, --match,
---no-match, --sample, then --dedup. What each left out is counted and printed.
+--no-match, --sample, then --dedup. The documents that each drops are counted and printed.
 A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
-happen while serving, where they can change without building again: see 'dsload serve -h'.
+happen while serving, where they can change without another build: see 'dsload serve -h'.
 
-With --append, SOURCEs join a finished dataset: flags that shape its rows must be those it
-was built with; --max-examples and other budgets count what is added. The dataset stays
-readable as it was until all is added, and copies of held-out documents are left out.`,
+With --append, SOURCEs are added to a finished dataset: flags that shape rows must be
+those of its build; --max-examples and other budgets count what is added. The old
+dataset stays readable until the addition is complete, and copies of held-out documents
+are dropped.`,
 		Example: `  dsload build                                           # generated text, 30,000 examples
   dsload build wiki.train.txt --format wikitext --out data
   dsload build 'corpus/*.jsonl.gz' --text-field content --eos
@@ -92,7 +93,7 @@ readable as it was until all is added, and copies of held-out documents are left
 	flags.SortFlags = false
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out,
 		"dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH")
-	flags.BoolVar(&f.cached, "cached", false, "build into the user's cache, or find there what was built of unchanged sources")
+	flags.BoolVar(&f.cached, "cached", false, "build into the user's cache, unless it has the dataset of unchanged sources")
 	flags.BoolVar(&f.announce, "announce", false, "with --cached --json: print the folder first, and end with standard input")
 	_ = flags.MarkHidden("announce") // the flag exists
 	f.addTextFlags(flags)
@@ -104,9 +105,9 @@ readable as it was until all is added, and copies of held-out documents are left
 	f.part.add(flags)
 	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
 	flags.StringArrayVar(&f.notify, "notify", nil,
-		"tell a `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed, resumed; @FILE or env:NAME keeps it secret (repeatable)")
+		"send a message to `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed or resumed; @FILE or env:NAME keeps it secret (repeatable)")
 	flags.BoolVar(&f.opts.Append, "append", false,
-		"add the SOURCEs to the finished dataset in --out, as new shards, with the settings that it was built with")
+		"add the SOURCEs to the finished dataset in --out, as new shards with the same settings")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
@@ -122,27 +123,27 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
 		"auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes")
 	flags.StringVar(&o.TextField, "text-field", "",
-		"field that holds the text; a.b[0] reaches inside, and a,b joins two by a blank line (default text)")
+		"field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)")
 	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
 	flags.StringVar(&o.Delimiter, "delimiter", "",
-		"what separates the fields of CSV (default the comma, semicolon or tab that its first line has most of)")
+		"separator of CSV fields (default the comma, semicolon or tab that is most frequent in the first line)")
 	flags.StringArrayVar(&o.Include, "include", nil,
 		"in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable)")
 	flags.StringArrayVar(&o.Exclude, "exclude", nil,
-		"in folders and globs, leave out files and folders that match this glob (repeatable)")
+		"in folders and globs, skip files and folders that match this glob (repeatable)")
 	flags.StringVar(&o.Template, "template", "",
 		"built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target")
 	flags.BoolVar(&o.CausalPairs, "causal-pairs", false,
 		"prompt and target in one row, with the loss on the target only, for decoder-only models")
 	flags.StringVar(&o.ChatTemplate, "chat-template", "", chatTemplateUsage)
 	flags.StringVar((*string)(&o.TrainOn), "train-on", string(d.TrainOn), trainOnUsage)
-	flags.StringVar(&o.Date, "date", "", "`DAY` that a chat template writes as today's, as 2006-01-02")
+	flags.StringVar(&o.Date, "date", "", "`DAY` that a chat template writes as today's, such as 2006-01-02")
 	flags.StringVar(&o.EOS, "eos", "",
 		"`TOKEN` after each document, by name or id; without a value, and with --pack, the tokenizer's own; off for none")
 	flags.StringVar(&o.BOS, "bos", "", "`TOKEN` before each document, likewise")
 	flags.Lookup("eos").NoOptDefVal, flags.Lookup("bos").NoOptDefVal = build.OwnToken, build.OwnToken
 	flags.StringVar((*string)(&o.SpecialTokens), "special-tokens", string(d.SpecialTokens),
-		"what the post-processor's tokens surround: document, or chunk for each row")
+		"where the post-processor adds its tokens: around each document, or chunk for each row")
 }
 
 // addLimitFlags adds the flags with sizes and counts.

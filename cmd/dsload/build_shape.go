@@ -11,14 +11,14 @@ func (f *buildFlags) addShapeFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.Filter.Where, "where", nil,
 		"keep records whose field has this value, as in `FIELD=VALUE`; several values of a field are alternatives (repeatable)")
 	flags.StringArrayVar(&o.Filter.Match, "match", nil,
-		"keep documents in which this regular expression `RE` matches (RE2 syntax; repeatable: all must)")
+		"keep documents in which this regular expression `RE` matches (RE2 syntax; repeatable: all must match)")
 	flags.StringArrayVar(&o.Filter.NoMatch, "no-match", nil,
-		"leave out documents in which this regular expression `RE` matches (repeatable: any does)")
-	flags.Var(sizeValue{&o.Filter.MinChars, true}, "min-chars", "leave out documents of fewer characters")
+		"drop documents in which this regular expression `RE` matches (repeatable: any)")
+	flags.Var(sizeValue{&o.Filter.MinChars, true}, "min-chars", "drop documents with fewer characters")
 	flags.Var(sizeValue{&o.Filter.MaxChars, true}, "max-chars",
-		"leave out documents of more characters, 0 for no limit")
+		"drop documents with more characters, 0 for no limit")
 	flags.Float64Var(&o.Filter.Sample, "sample", 1,
-		"keep this share of the documents, chosen by content hash, as in 0.1")
+		"keep this share of the documents, chosen by content hash, such as 0.1")
 	flags.StringVar((*string)(&o.Dedup), "dedup", string(build.Defaults().Dedup),
-		"leave out copies of earlier documents: none, exact, or near for about the same words")
+		"drop copies of earlier documents: none, exact, or near for nearly the same words")
 }

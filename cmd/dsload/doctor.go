@@ -22,9 +22,9 @@ func newDoctorCommand() *cobra.Command {
 		Short: "This machine's limits and what settings fit it; explain a trainer's memory record",
 		Long: `Without an argument: processors, memory and the control group's limit, shared memory, the disk of
 this folder and how fast it writes, each GPU with the processes that hold its memory (from
-nvidia-smi), Python and torch, and settings that fit, each with its reason. With a RECORD that
-the Python package wrote (MemoryRecorder, or python -m dsload.memory.record script.py): where
-memory went, why, and what to change; --html draws it over time.`,
+nvidia-smi), Python and torch, and settings that fit, each with its reason. With a
+RECORD of the Python package (MemoryRecorder, or python -m dsload.memory.record
+script.py): where memory went, why, and what to change; --html draws it over time.`,
 		Example: `  dsload doctor
   dsload doctor memory.jsonl
   dsload doctor memory.jsonl --html memory.html
@@ -47,7 +47,7 @@ memory went, why, and what to change; --html draws it over time.`,
 			return examineRecord(out, args[0], html, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&html, "html", "", "draw a record's memory over time into `FILE`: one page that needs nothing else")
+	cmd.Flags().StringVar(&html, "html", "", "draw a record's memory over time to `FILE`: one self-contained page")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -28,9 +28,9 @@ func newExportCommand() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export DATASET --to FORMAT[,FORMAT...] --out DIR",
-		Short: "Write a dataset as the files that other trainers read",
-		Long: `Writes every split of a dataset as the files of other trainers. A sequence is a document:
-its chunks are joined. Formats that are a flat file of tokens share it by hard links.
+		Short: "Write a dataset in the formats of other trainers",
+		Long: `Writes every split of a dataset in the formats of other trainers. A sequence is
+a document: its chunks are joined. Formats that are a flat file of tokens share it by hard links.
 
   megatron  SPLIT.bin, SPLIT.idx                 Megatron-LM, NeMo
   nanogpt   SPLIT.bin, meta.json                 nanoGPT

@@ -51,7 +51,7 @@ func TestHistogram(t *testing.T) {
 
 // Colours end with each token, and nothing of the text acts.
 func TestExplainInColours(t *testing.T) {
-	tok, err := loader.OpenTokenizerWith("gpt2", loader.TokenizerOptions{})
+	tok, err := loader.OpenTokenizer("gpt2", loader.TokenizerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,9 +74,10 @@ func newInspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect DATASET",
 		Short: "Show what is in a dataset: splits, counts, lengths, a few decoded examples",
-		Long: `Shows what is in a dataset: where it came from, what was left out, splits, counts, lengths,
-a few decoded examples. For an unfinished build it shows how far it got. A DATASET is a folder
-of this machine, or of a bucket: s3://BUCKET/PATH or gs://BUCKET/PATH.`,
+		Long: `Shows what is in a dataset: where it came from, what was dropped, splits,
+counts, lengths, and a few decoded examples. For an unfinished build it shows the
+progress. A DATASET is a folder on this machine or in a bucket: s3://BUCKET/PATH or
+gs://BUCKET/PATH.`,
 		Example: `  dsload inspect dsload-data
   dsload inspect dsload-data --examples 10
   dsload inspect s3://bucket/data

@@ -51,8 +51,8 @@ func newRootCommand() *cobra.Command {
 		Long: `dsload streams text through a tokenizer into Arrow shards under a hard cap on the
 whole process's memory, and serves the shards to trainers as padded batches.`,
 		Example: `  dsload build                                   # 30,000 generated examples in ./dsload-data
-  dsload build corpus/*.txt --out data           # your text, a document a line
-  dsload inspect data                            # what is in it, a few examples decoded
+  dsload build corpus/*.txt --out data           # your text, one document per line
+  dsload inspect data                            # what is in it, with a few decoded examples
   dsload verify data                             # every checksum and invariant`,
 		SilenceUsage:  true,
 		SilenceErrors: true,

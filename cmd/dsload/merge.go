@@ -17,10 +17,11 @@ func newMergeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge DIR",
 		Short: "Check the partitions of a plan in a folder and join them into a dataset",
-		Long: `Checks that every partition of the plan is there, that all have the settings, the
-tokenizer and the columns of the plan, and that each shard has its checksums; then writes the
-manifest. No row is moved, except where --max-examples, --max-val-examples or --max-tokens
-ends the dataset inside a shard: that one is copied up to there, and what follows is removed.
+		Long: `Checks that every partition of the plan exists, that all have the plan's
+settings, tokenizer and columns, and that each shard has its checksums; then it writes
+the manifest. No row is moved, unless --max-examples, --max-val-examples or --max-tokens
+ends the dataset inside a shard: that shard is copied up to there, and the rest is
+removed.
 In a bucket the shards are read once to compare them, unless --quick is given.`,
 		Example: `  dsload merge data
   dsload merge s3://bucket/data

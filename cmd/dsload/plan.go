@@ -22,15 +22,17 @@ func newPlanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --partitions N [build flags] SOURCE...",
 		Short: "Cut a build into partitions that other machines build",
-		Long: `Reads the sources once, without tokenizing them, and writes a plan: where each of N
-partitions begins, with which document, and what the documents before it decide. Each
+		Long: `Reads the sources once, without tokenizing them, and writes a plan: where each
+of N partitions begins, with which document, and the state that depends on earlier
+documents. Each
 partition is then built anywhere with 'dsload build --plan', into the same folder, and
 'dsload merge' writes the manifest. The dataset has the rows of the single build, in its order.
 
-Plain text, WikiText, JSON lines and CSV are cut between records; compressed files stay whole.
-Partitions have about the same bytes. The plan holds the flags of the build: what the sources,
-the tokenizer and the files named by flags hold must be the same wherever a partition is built,
-under the same paths.`,
+Plain text, WikiText, JSON lines and CSV are cut between records, parquet and Arrow files
+between groups of rows; compressed files and archives stay whole.
+Partitions have about the same size in bytes. The plan holds the flags of the build.
+Sources, the tokenizer and files named by flags must have the same content and paths
+wherever a partition is built.`,
 		Example: `  dsload plan --partitions 16 --out plan.json --max-length 1024 'corpus/*.jsonl'
   dsload build --plan plan.json --partition 0/16 --out data    # and 1/16 … 15/16, anywhere
   dsload merge data
@@ -44,13 +46,14 @@ under the same paths.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVarP(&partitions, "partitions", "n", 0, "how many partitions to cut")
+	flags.IntVarP(&partitions, "partitions", "n", 0, "number of partitions")
 	flags.StringVarP(&out, "out", "o", "plan.json", "file of the plan, or s3:// or gs:// address")
 	f.addTextFlags(flags)
 	f.addShapeFlags(flags)
 	f.addLimitFlags(flags)
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
+	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and read nothing")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print a summary as one JSON object")
 	completeTokenizers(cmd)
@@ -67,7 +70,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		o.Overflow = "" // as for build
 	}
 	if partitions == 0 {
-		return usagef("plan: --partitions N says how many partitions to cut; see 'dsload plan -h'")
+		return usagef("plan: --partitions N says number of partitions; see 'dsload plan -h'")
 	}
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
 		return usagef("plan: --out %s: it is a folder; name a file for the plan, such as %s", out,
@@ -80,6 +83,16 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	show, err := newProgress(f.progress, cmd.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	if f.explain {
+		plan, err := build.PlanningMemory(o, partitions)
+		if err != nil {
+			return err
+		}
+		for i := range plan.Parts {
+			plan.Parts[i].Why = flagNames(plan.Parts[i].Why)
+		}
+		return printPlan(cmd.OutOrStdout(), plan, f.asJSON)
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, cmd.ErrOrStderr())
 	p, err := build.MakePlan(cmd.Context(), o, partitions)
@@ -128,7 +141,7 @@ type partFlags struct{ plan, partition string }
 
 func (f *partFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "", "build only one partition of this plan, see 'dsload plan -h'")
-	flags.StringVar(&f.partition, "partition", "", "which one, as `I/N` with I from 0 to N-1")
+	flags.StringVar(&f.partition, "partition", "", "which partition of the plan, as `I/N` with I from 0 to N-1")
 }
 
 func (f *partFlags) given(cmd *cobra.Command) bool {

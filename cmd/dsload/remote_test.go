@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,5 +150,45 @@ func TestRemoteExitCodes(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "data", "manifest.json")); err == nil {
 			t.Errorf("%s: a dataset was left", c.address)
 		}
+	}
+}
+
+// A blob of Azure is read by its address with a shared access signature, whose token changes between
+// the runs of a build and is shown nowhere.
+func TestSharedAccessSignature(t *testing.T) {
+	exe, dir := builtProgram(t), t.TempDir()
+	srv := remotetest.New()
+	defer srv.Close()
+	srv.Put("/container/a b.jsonl", remotetest.File{Data: []byte(strings.Repeat("{\"text\": \"a line of text\"}\n", 400))})
+	srv.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Query().Get("sig"), "pa55/word+") && r.URL.Query().Get("sp") == "r" {
+			return false
+		}
+		http.Error(w, "no signature", http.StatusForbidden)
+		return true
+	}
+	build := func(sig string) (int, string) {
+		return runProgram(t, exe, "build", srv.URL+"/container/a%20b.jsonl?sp=r&st=2026-01-01T00:00:00Z&se=2027-01-01T00:00:00Z&spr=https&sv=2024-11-04&sr=b&sig="+sig,
+			"--out", filepath.Join(dir, "data"), "--memory", "64MiB", "--progress", "none")
+	}
+	srv.Fail(remotetest.Fault{}, remotetest.Fault{Drop: 5000}, remotetest.Fault{Status: 503})
+	code, first := build("pa55%2Fword%2BOne%3D")
+	if code != 0 {
+		t.Fatal(first)
+	}
+	code, again := build("pa55%2Fword%2BTwo%3D")
+	if code != 0 || !strings.Contains(again, "already built") {
+		t.Errorf("signed anew: exit %d: %s", code, again)
+	}
+	code, denied := build("other")
+	if code != 1 || !strings.Contains(denied, "access denied") || strings.Contains(denied, "sig=") {
+		t.Errorf("another signature: exit %d: %s", code, denied)
+	}
+	shown := first + again + denied
+	for name, text := range treeOf(t, filepath.Join(dir, "data")) {
+		shown += name + text
+	}
+	if strings.Contains(shown, "pa55") || strings.Contains(shown, "sig=") || strings.Contains(shown, "se=2027") {
+		t.Error("the signature was shown")
 	}
 }

@@ -47,16 +47,16 @@ func newServeCommand() *cobra.Command {
 		Short: "Serve padded batches over a unix socket, and TCP on request",
 		Long: `Serves datasets to any number of trainers as padded batches: HTTP/1.1 with Arrow IPC
 bodies over a unix socket of mode 0600, and over TCP on request. A DATASET is a folder,
-or NAME=FOLDER to mix several. A folder may be that of a bucket, s3://BUCKET/PATH or
-gs://BUCKET/PATH: what is read of it is kept on this disk while the server runs, up to
---cache; if that is less than the dataset, ask for shuffle=block rather than full, which
-takes a request a row. Text is served as well: files, and with any of the flags
-about text whatever a build takes. It is built into the user's cache, and again only where
-it changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. Rows are served
-under shuffle=none while the build goes on; other requests wait for its end. SIGTERM ends
-the server once its streams have ended or --drain is over; a second one ends it at once. A
-stream that is cut is an error for its client. When a dataset is rebuilt while it is served, all its streams end: start the
-server again.
+or NAME=FOLDER to mix several. A folder may be in a bucket, s3://BUCKET/PATH or
+gs://BUCKET/PATH: the blocks that are read are cached on this disk while the server
+runs, up to --cache. If the dataset is larger, ask for shuffle=block rather than full,
+which makes a request for each row. Text is served too: files, and with any text flag
+all sources of a build. It is built into the user's cache, and again only if it
+changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. Rows are served
+under shuffle=none during the build; other requests wait for its end. SIGTERM ends the
+server after its streams have ended or --drain is over; a second one ends it at once. A
+cut stream is an error for its client. If a dataset is rebuilt while it is served, all
+its streams end: start the server again.
 
 GET /v1/batches takes the parameters
 ` + parameterHelp() + `
@@ -67,7 +67,7 @@ Without a token, TCP answers only requests for localhost, and none from other si
   dsload serve wiki=data/wiki code=data/code          # ?mix=wiki=0.7,code=0.3
   dsload serve s3://bucket/data --cache 20GiB
   curl --unix-socket dsload.sock 'http://dsload/v1/batches?shuffle=block&bucket=4096' -o b.arrows
-  dsload serve data --pack bfd --max-length 4096      # several documents a row, nothing written
+  dsload serve data --pack bfd --max-length 4096      # several documents per row, nothing written
   dsload serve data --listen 127.0.0.1:8080           # dashboard at http://127.0.0.1:8080/
   dsload serve data --listen :8443 --tls-cert c.pem --tls-key k.pem --token-file token`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,21 +84,22 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.StringVar(&f.tlsKey, "tls-key", "", "its private key (PEM)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests over --listen must carry")
 	flags.Var(sizeValue{&f.opts.Memory, false}, "memory", "hard cap on the whole process")
-	flags.Var(sizeValue{&f.cache, false}, "cache", "disk that blocks of datasets in buckets may take (default 4GiB, or half of what is free)")
+	flags.Var(sizeValue{&f.cache, false}, "cache", "disk space for blocks of datasets in buckets (default 4GiB, or half of what is free)")
 	flags.BoolVar(&f.verify, "verify", false, "check every checksum before serving")
 	flags.IntVar(&f.opts.MaxStreams, "max-streams", f.opts.MaxStreams, "maximum concurrent streams")
 	flags.DurationVar(&f.opts.WriteTimeout, "write-timeout", f.opts.WriteTimeout,
 		"cut a stream whose client has read nothing for this long")
 	flags.DurationVar(&f.opts.IdleTimeout, "idle-timeout", f.opts.IdleTimeout,
 		"close connections without a request for this long")
-	flags.DurationVar(&f.drain, "drain", 10*time.Second, "how long running streams may go on after SIGTERM, and how long requests are told why text could not be built")
+	flags.DurationVar(&f.drain, "drain", 10*time.Second,
+		"how long running streams may continue after SIGTERM, and how long requests are told why text could not be built")
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false,
 		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
 	f.text = textFlags(flags)
-	flags.Lookup("pack").Usage = "fill rows with several documents where requests do not say pack: wrapped, bfd, bfd_split or none; of text, when it is built"
-	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); of text, longest example"
+	flags.Lookup("pack").Usage = "pack rows for requests without pack: wrapped, bfd, bfd_split or none; for text, when it is built"
+	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); for text, longest example"
 	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
 	return cmd
 }

@@ -26,11 +26,11 @@ func newStatsCommand() *cobra.Command {
 	var html string
 	cmd := &cobra.Command{
 		Use:   "stats DATASET [DATASET]",
-		Short: "Lengths, padding waste of each batching, packing fill, tokens; two datasets side by side",
+		Short: "Show lengths, padding waste, packing fill and tokens; compare two datasets",
 		Long: `Reads a dataset and shows how long its rows and documents are, how much of each batch would be
 padding by batch size and bucket, how full packed rows would be, and what its tokens are.
-Two datasets are put side by side. Memory stays the same however many rows there are; figures
-that are estimated for that say so.`,
+Two datasets are shown side by side. Memory does not grow with the number of rows;
+estimated figures are marked.`,
 		Example: `  dsload stats dsload-data
   dsload stats dsload-data --html report.html
   dsload stats data-gpt2 data-llama --html compared.html
@@ -40,7 +40,7 @@ that are estimated for that say so.`,
 			return runStats(cmd, args, at, html, asJSON)
 		}),
 	}
-	cmd.Flags().StringVar(&html, "html", "", "write a report into `FILE`: one page that needs nothing else")
+	cmd.Flags().StringVar(&html, "html", "", "write a report to `FILE`: one self-contained page")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -42,7 +42,7 @@ func (f *tokenizerFlags) add(cmd *cobra.Command) {
 }
 
 func (f *tokenizerFlags) load() (*tokenize.Tokenizer, error) {
-	return loader.OpenTokenizerWith(f.name, loader.TokenizerOptions{Pattern: f.pattern})
+	return loader.OpenTokenizer(f.name, loader.TokenizerOptions{Pattern: f.pattern})
 }
 
 // completeTokenizers completes --tokenizer with built-in names and files, and --tokenizer-pattern

@@ -34,10 +34,10 @@ func newTokenizerChatCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "chat",
-		Short: "Render conversations on stdin by a chat template, with ids and loss mask",
+		Short: "Render conversations on stdin with a chat template, with ids and loss mask",
 		Long: `Each line of stdin is a JSON object with a conversation, such as {"messages": […]}; it becomes
-{"text": …, "ids": […], "mask": […]}: what 'dsload build --format chat' makes of it. The mask
-is 1 for tokens that are trained on.`,
+{"text": …, "ids": […], "mask": […]}: as 'dsload build --format chat' does. The mask is
+1 for tokens that are trained on.`,
 		Example: `  dsload tokenizer chat --tokenizer path/to/model < chats.jsonl
   echo '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}' |
     dsload tokenizer chat --tokenizer path/to/model --chat-template template.jinja`,
@@ -49,8 +49,8 @@ is 1 for tokens that are trained on.`,
 	f.tokenizer.add(cmd)
 	flags.StringVar(&f.template, "chat-template", "", chatTemplateUsage)
 	flags.StringVar(&f.trainOn, "train-on", string(chat.TrainAssistant), trainOnUsage)
-	flags.StringVar(&f.date, "date", "", "`DAY` that a template writes as today's, as 2006-01-02 (default today)")
-	flags.BoolVar(&asJSON, "json", true, "JSON lines, in and out, which is the only form")
+	flags.StringVar(&f.date, "date", "", "`DAY` that a template writes as today's, such as 2006-01-02 (default today)")
+	flags.BoolVar(&asJSON, "json", true, "JSON lines in and out, the only form")
 	return cmd
 }
 

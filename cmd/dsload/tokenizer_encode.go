@@ -35,9 +35,9 @@ func newTokenizerEncodeCommand() *cobra.Command {
 		Short: "Turn lines of text on stdin into token ids on stdout",
 		Long: `Each line of stdin is a text; its ids are printed on one line, separated by spaces.
 With --json a line is an object {"text": …} and becomes {"ids": […], "tokens": […]}.
-With --explain the text itself is shown with the borders of its tokens: in colours on a
-terminal, else, and where NO_COLOR is set, with │ between them; then their ids, those that
-share a character joined by +.`,
+With --explain it shows the text with the borders of its tokens: in colours on a
+terminal, otherwise, or if NO_COLOR is set, with │ between them; then the ids, joined by
++ if tokens share a character.`,
 		Example: `  echo 'Hello, world' | dsload tokenizer encode
   echo 'unbelievable' | dsload tokenizer encode --explain --tokenizer cl100k
   dsload tokenizer encode --json --tokenizer tokenizer.json --no-special < texts.jsonl`,
@@ -49,7 +49,7 @@ share a character joined by +.`,
 			return runEncode(cmd, &f)
 		},
 	}
-	f.add(cmd, "leave out the special tokens that the tokenizer puts around a text")
+	f.add(cmd, "omit the special tokens that the tokenizer adds to a text")
 	cmd.Flags().BoolVar(&explain, "explain", false, "show the text with the borders of its tokens")
 	return cmd
 }

@@ -43,8 +43,8 @@ func newTokenizerTrainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train SOURCE...",
 		Short: "Learn a vocabulary and write it as tokenizer.json",
-		Long: `Streams the sources, counts words within --memory, and learns a vocabulary that Hugging
-Face's tokenizers load and encode with equally. Equal text in equal order gives equal bytes.
+		Long: `Streams the sources, counts words within --memory, and learns a vocabulary with
+which Hugging Face's tokenizers give the same ids. Equal text in equal order gives equal bytes.
 If words need more memory, the rarest are dropped, and the result says how many.
 
 A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext.`,
@@ -61,11 +61,11 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 	flags.Var(sizeValue{&f.vocabSize, true}, "vocab-size", "tokens, special ones included")
 	flags.Var(sizeValue{&f.frequency, true}, "min-frequency", "occurrences that a merge needs")
 	flags.StringArrayVar(&f.opts.SpecialTokens, "special", nil,
-		"special token; the first gets id 0 (default those usual for the family)")
+		"special token; the first gets id 0 (default the family's usual ones)")
 	flags.StringVar(&f.opts.Split, "split", "",
 		"how byte-level BPE cuts words: gpt2, cl100k, qwen2 or o200k (default gpt2)")
 	flags.BoolVar(&f.opts.Lowercase, "lowercase", false, "lower case; wordpiece also strips accents")
-	flags.Var(sizeValue{&f.bytes, false}, "max-bytes", "stop after so much text, 0 for no limit")
+	flags.Var(sizeValue{&f.bytes, false}, "max-bytes", "stop after this much text, 0 for no limit")
 	flags.Var(sizeValue{&f.opts.MaxMemory, false}, "memory", "limit of the tables")
 	flags.StringVar(&f.format, "format", "auto", "format of the sources, as build takes it")
 	flags.StringVar(&f.field, "text-field", "", "field of a record that holds the text (default text)")

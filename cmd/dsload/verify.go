@@ -15,9 +15,10 @@ func newVerifyCommand() *cobra.Command {
 		Use:   "verify DATASET",
 		Short: "Check every checksum and invariant; name each damaged file",
 		Long: `Reads every byte of a dataset and checks it against the manifest: checksums, the structure
-of every shard, ids, counts, lengths and order. Each damaged file is named, and in a shard the
-record batches with their rows and bytes. Exits with 3 if anything is damaged. Every file is read
-once, those of a bucket (s3://, gs://) as a stream that takes no disk.`,
+of every shard, ids, counts, lengths and order. It names each damaged file, and in a
+shard the damaged record batches with their rows and bytes. It exits with 3 if anything
+is damaged. Every file is read once; files in a bucket (s3://, gs://) are streamed
+without disk space.`,
 		Example: "  dsload verify dsload-data\n  dsload verify s3://bucket/data\n  dsload verify dsload-data --json",
 		Args:    folders(exactArgs(1, "one dataset")),
 		RunE: onDatasets(bucket.Options{Straight: true}, func(cmd *cobra.Command, args []string, at *places) error {

@@ -65,13 +65,14 @@ func newWhichCommand() *cobra.Command {
 		Use:   "which DATASET... {--step K | --row R | --document D}",
 		Short: "Show which source records a training batch was made of, and when a document is seen",
 		Long: `Shows the rows of a batch, decoded, with the document, source and record that each came from.
---step counts from 0, at --start. The other flags are the feed's parameters: give those of the
-training run. All ranks' rows are shown unless --rank is given. Records are counted from 1: lines
-of text and JSON lines, records after the header of a CSV, else documents of the file.
+--step counts from 0, at --start. The other flags are the feed's parameters: pass those
+of the training run. The rows of all ranks are shown unless --rank is given. Records are
+counted from 1: lines of text and JSON lines, records after a CSV header, else documents
+of the file.
 
-Nothing is scanned, but with --max-tokens a step is found by going through those before it.
-With --pack, too: the lengths of all rows before it are read, and packed as the server packs
-them. Each packed row is shown with every document in it.`,
+Nothing is scanned, but with --max-tokens a step is found by computing all earlier ones.
+With --pack, the lengths of all earlier rows are read and packed as the server packs them,
+and each packed row is shown with every document in it.`,
 		Example: `  dsload which data --step 340 --batch-size 32 --world 8
   dsload which data --step 340 --batch-size 32 --world 8 --rank 3 --seed 7 --json
   dsload which data --document 12345 --batch-size 32    # when is it seen?
@@ -84,9 +85,9 @@ them. Each packed row is shown with every document in it.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.Int64Var(&f.step, "step", 0, "number of a step, from 0: the rows of this batch")
-	flags.Int64Var(&f.row, "row", 0, "row of the order, as the feed's column row counts")
+	flags.Int64Var(&f.row, "row", 0, "row of the order, as in the feed's column row")
 	flags.Int64Var(&f.document, "document", 0, "ordinal of a document: when its rows come")
-	flags.BoolVar(&f.asJSON, "json", false, "print a JSON object a row, one a line")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per row, each on a line")
 	for _, p := range feed.Parameters() {
 		help := strings.TrimSpace(p.Help + " (" + p.Values + ")")
 		flags.String(flagOfParameter(p.Name), p.Default, help)

@@ -43,8 +43,11 @@ const (
 	bucketInterval = 30 * time.Second
 	ownerName      = "build.remote"
 	checkpointFile = "build.checkpoint"
+	additionFile   = "append.checkpoint"
 	seenFile       = "build.seen"
 	maxOwnerBytes  = 4 << 10
+	// maxManifestBytes limits the manifests that are compared.
+	maxManifestBytes = 64 << 20
 )
 
 // partName matches the objects that hold what an unfinished file has grown by: its name, and from
@@ -59,6 +62,8 @@ type bucketFS struct {
 	uri      string // of the folder in the bucket, without a slash at its end
 	dir      string // the scratch folder
 	id       string // of the scratch folder
+	adds     bool   // the build adds to the dataset that is there
+	base     []byte // its manifest
 	objects  map[string]remote.Object
 	grown    map[string]int64 // bytes of unfinished files that lie in the bucket
 	saved    time.Time        // of the last upload of a checkpoint
@@ -77,9 +82,6 @@ type owner struct {
 
 // runInto is Run for a folder of a bucket.
 func runInto(ctx context.Context, o Options) (_ *Summary, err error) {
-	if o.Append {
-		return nil, badOut(o.Out, "what is added must be written beside the dataset; copy it to a folder, and add to it there")
-	}
 	uri := strings.TrimRight(o.Out, "/")
 	notice := func(format string, args ...any) {
 		if o.Notice != nil {
@@ -88,7 +90,7 @@ func runInto(ctx context.Context, o Options) (_ *Summary, err error) {
 	}
 	store := remote.NewStore(remote.Options{Notice: func(text string) { notice("%s", text) }}) // uploads outlive ctx
 	defer store.Close()
-	b, err := openBucket(ctx, store, uri, o.clock, notice)
+	b, err := openBucket(ctx, store, uri, o.Append, o.clock, notice)
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", uri, err)
 	}
@@ -115,14 +117,14 @@ func (e *bucketError) Error() string { return strings.ReplaceAll(e.err.Error(), 
 func (e *bucketError) Unwrap() error { return e.err }
 
 // openBucket makes the scratch folder and brings what it lacks from the bucket.
-func openBucket(ctx context.Context, store *remote.Store, uri string, clock func() time.Time,
+func openBucket(ctx context.Context, store *remote.Store, uri string, adds bool, clock func() time.Time,
 	notice func(string, ...any)) (*bucketFS, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = os.TempDir()
 	}
 	home := filepath.Join(base, "dsload", "out", scratchName(uri))
-	b := &bucketFS{FS: shard.OS(), store: store, uri: uri, dir: filepath.Join(home, "data"),
+	b := &bucketFS{FS: shard.OS(), store: store, uri: uri, dir: filepath.Join(home, "data"), adds: adds,
 		objects: map[string]remote.Object{},
 		grown:   map[string]int64{}, notice: notice, clock: clock}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
@@ -139,14 +141,26 @@ func openBucket(ctx context.Context, store *remote.Store, uri string, clock func
 		return nil, err
 	}
 	_, finished := b.objects[shard.ManifestName]
-	if b.id != "" && (held.ID == b.id || finished) {
+	pending := !finished
+	if b.adds && !finished {
+		return b, nil // there is nothing to add to, and what is unfinished stays as it is
+	}
+	if b.adds {
+		// The first checkpoint of an addition is uploaded at once. So without one there is no addition,
+		// and what the scratch folder may have is of one that ended elsewhere.
+		_, pending = b.objects[additionFile]
+		if b.base, err = store.ReadAll(ctx, b.object(shard.ManifestName), maxManifestBytes); err != nil {
+			return nil, fmt.Errorf("read %s: %w", shard.ManifestName, err)
+		}
+	}
+	if b.id != "" && (held.ID == b.id || !pending && !b.adds) {
 		return b, nil
 	}
 	// The scratch folder is new, or another machine went on since.
 	if err := errors.Join(os.RemoveAll(b.dir), os.Mkdir(b.dir, 0o700)); err != nil {
 		return nil, err
 	}
-	if held.ID != "" && !finished {
+	if held.ID != "" && pending {
 		notice("going on from the checkpoint of %s, of %s", cmp.Or(held.Host, "another machine"),
 			held.Time.Format(time.RFC3339))
 		if err := b.fetchCheckpoint(ctx); err != nil {
@@ -161,7 +175,7 @@ func openBucket(ctx context.Context, store *remote.Store, uri string, clock func
 	if err := os.WriteFile(idFile, []byte(b.id), 0o600); err != nil {
 		return nil, err
 	}
-	if held.ID != "" && !finished {
+	if held.ID != "" && pending {
 		return b, b.own(ctx)
 	}
 	return b, nil
@@ -219,6 +233,14 @@ func (b *bucketFS) owner(ctx context.Context) (held owner, err error) {
 	return held, nil
 }
 
+// checkpoint is the name of the build's checkpoint.
+func (b *bucketFS) checkpoint() string {
+	if b.adds {
+		return additionFile
+	}
+	return checkpointFile
+}
+
 // own makes this scratch folder the one that writes.
 func (b *bucketFS) own(ctx context.Context) error {
 	host, _ := os.Hostname() // a hint for people
@@ -232,7 +254,7 @@ func (b *bucketFS) own(ctx context.Context) error {
 
 // fetchCheckpoint brings the bucket's checkpoint and the unfinished files that it counts on.
 func (b *bucketFS) fetchCheckpoint(ctx context.Context) error {
-	for _, name := range []string{checkpointFile, seenFile} {
+	for _, name := range []string{b.checkpoint(), seenFile} {
 		if _, ok := b.objects[name]; ok {
 			if err := b.download(name, name); err != nil {
 				return err
@@ -284,10 +306,12 @@ func (b *bucketFS) putBytes(ctx context.Context, name string, data []byte) error
 }
 
 // download brings an object into the scratch folder.
-func (b *bucketFS) download(name, local string) error {
+func (b *bucketFS) download(name, local string) error { return b.downloadTo(name, b.local(local)) }
+
+func (b *bucketFS) downloadTo(name, path string) error {
 	in := b.store.Open(b.objects[name])
 	defer in.Close()
-	out, err := os.Create(b.local(local))
+	out, err := os.Create(path)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
@@ -26,8 +25,6 @@ func scratchName(uri string) string {
 	sum := sha256.Sum256([]byte(uri))
 	return hex.EncodeToString(sum[:12])
 }
-
-func badOut(out, reason string) error { return loader.BadOption("out", out, reason) }
 
 func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
@@ -49,7 +46,7 @@ func (b *bucketFS) Rename(oldName, newName string) error {
 		return err
 	}
 	switch {
-	case to == checkpointFile:
+	case to == b.checkpoint():
 		b.newer = true
 		if now := b.clock(); b.saved.IsZero() || now.Sub(b.saved) >= bucketInterval || now.Before(b.saved) {
 			return b.save()
@@ -81,7 +78,7 @@ func (b *bucketFS) commit(path string) error {
 
 // onlyManifest makes sure that no other build has finished there with another manifest.
 func (b *bucketFS) onlyManifest(path string) error {
-	there, err := b.store.ReadAll(context.Background(), b.object(shard.ManifestName), 64<<20)
+	there, err := b.store.ReadAll(context.Background(), b.object(shard.ManifestName), maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
 		return nil
 	}
@@ -89,6 +86,13 @@ func (b *bucketFS) onlyManifest(path string) error {
 		return fmt.Errorf("look for %s: %w", b.object(shard.ManifestName), err)
 	}
 	here, err := os.ReadFile(path)
+	if err == nil && b.base != nil && bytes.Equal(there, b.base) {
+		return nil
+	}
+	if err == nil && b.base != nil && !bytes.Equal(here, there) {
+		return fmt.Errorf("write %s: another build has added to the dataset, or replaced it; run the same command again",
+			b.object(shard.ManifestName))
+	}
 	if err == nil && !bytes.Equal(here, there) {
 		err = fmt.Errorf("write %s: another build has finished there; choose another `out`, or `overwrite` it",
 			b.object(shard.ManifestName))
@@ -122,7 +126,7 @@ func (b *bucketFS) save() error {
 			return err
 		}
 	}
-	if err := errors.Join(b.upload(ctx, checkpointFile, false), b.own(ctx)); err != nil {
+	if err := errors.Join(b.upload(ctx, b.checkpoint(), false), b.own(ctx)); err != nil {
 		return err
 	}
 	b.saved, b.newer = b.clock(), false
@@ -152,7 +156,7 @@ func (b *bucketFS) upload(ctx context.Context, name string, grows bool) error {
 // keep uploads the last checkpoint of a run that has ended without a dataset, so that any machine
 // can go on.
 func (b *bucketFS) keep() error {
-	if _, err := os.Stat(b.local(checkpointFile)); err != nil || !b.newer {
+	if _, err := os.Stat(b.local(b.checkpoint())); err != nil || !b.newer {
 		return nil
 	}
 	return b.save()
@@ -161,7 +165,7 @@ func (b *bucketFS) keep() error {
 // Remove removes a file here and in the bucket. The checkpoint is removed last of all.
 func (b *bucketFS) Remove(name string) error {
 	ctx, base := context.Background(), filepath.Base(name)
-	if base == checkpointFile {
+	if base == checkpointFile || base == additionFile {
 		for _, object := range slices.Collect(maps.Keys(b.objects)) {
 			if hidden(object) || object == seenFile {
 				if err := b.removeObject(ctx, object); err != nil {
@@ -216,11 +220,29 @@ func (b *bucketFS) ReadDir(name string) ([]string, error) {
 // OpenFile opens a file here, or one of the bucket for reading.
 func (b *bucketFS) OpenFile(name string, flag int) (shard.File, error) {
 	f, err := b.FS.OpenFile(name, flag)
-	o, ok := b.objects[filepath.Base(name)]
-	if ok && errors.Is(err, fs.ErrNotExist) && flag&os.O_RDWR == 0 {
-		return &objectFile{File: b.store.Open(o)}, nil
+	base := filepath.Base(name)
+	o, ok := b.objects[base]
+	if !ok || !errors.Is(err, fs.ErrNotExist) || flag&os.O_RDWR != 0 {
+		return f, err
 	}
-	return f, err
+	if shard.IsHashes(base) {
+		return b.openCopy(base)
+	}
+	return &objectFile{File: b.store.Open(o)}, nil
+}
+
+// openCopy downloads an object that is read at many places, and opens the copy, which goes with
+// the scratch folder.
+func (b *bucketFS) openCopy(name string) (shard.File, error) {
+	dir := filepath.Join(filepath.Dir(b.dir), "base")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, name)
+	if err := b.downloadTo(name, path); err != nil {
+		return nil, err
+	}
+	return b.FS.OpenFile(path, os.O_RDONLY)
 }
 
 // objectInfo describes an object as a file.

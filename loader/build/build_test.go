@@ -60,7 +60,7 @@ func writeCorpus(t testing.TB, lines int, seed uint64) string {
 
 // gpt2 is loaded once for all tests.
 var gpt2 = sync.OnceValue(func() *tokenize.Tokenizer {
-	t, err := loader.OpenTokenizer("gpt2")
+	t, err := loader.OpenTokenizer("gpt2", loader.TokenizerOptions{})
 	if err != nil {
 		panic(err)
 	}

@@ -49,7 +49,7 @@ func PlanMemory(o Options) (*MemoryPlan, error) {
 func (b *build) openTokenizer(ctx context.Context) (err error) {
 	o := &b.opts
 	if b.tokenizer = o.LoadedTokenizer; b.tokenizer == nil {
-		b.tokenizer, err = loader.OpenTokenizerWith(o.Tokenizer,
+		b.tokenizer, err = loader.OpenTokenizer(o.Tokenizer,
 			loader.TokenizerOptions{Pattern: o.TokenizerPattern, Memory: o.Memory,
 				Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) }})
 	}

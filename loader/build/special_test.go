@@ -27,7 +27,7 @@ func word(t *testing.T, postProcessor string) *tokenize.Tokenizer {
   {"id": 1, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
  "normalizer": null, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": `+postProcessor+`, "decoder": null,
  "model": {"type": "WordLevel", "vocab": {"<s>": 0, "</s>": 1, "[UNK]": 2, "[CLS]": 3, "[SEP]": 4, "a": 10, "b": 11, "c": 12, "d": 13, "x": 14, "y": 15}, "unk_token": "[UNK]"}}`))
-	tok, err := loader.OpenTokenizer(path)
+	tok, err := loader.OpenTokenizer(path, loader.TokenizerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("no reference data")
 	}
-	tok, err := loader.OpenTokenizer(path)
+	tok, err := loader.OpenTokenizer(path, loader.TokenizerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,6 +101,12 @@ func transportError(err error, host string) *Error {
 		plain     tls.RecordHeaderError
 		operation *net.OpError
 	)
+	if errors.As(err, &operation) && operation.Op == "proxyconnect" {
+		proxied := transportError(operation.Err, "the proxy")
+		e.Text, e.Hint = fmt.Sprintf("the proxy before %s does not answer: %s", host, proxied.Text),
+			"check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+		return e
+	}
 	switch {
 	case errors.As(err, &dns):
 		e.Text, e.Hint = fmt.Sprintf("the name %s cannot be resolved", dns.Name), "check the network and the address"

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -208,12 +209,19 @@ func (h *hub) ask(ctx context.Context, p *hubPath, make func() (*http.Request, e
 	if h.settings.offline {
 		return nil, h.offline()
 	}
-	return h.store.ask(ctx, h.endpoint.Host, make, func(resp *http.Response) error {
+	resp, err := h.store.ask(ctx, h.endpoint.Host, make, func(resp *http.Response) error {
 		if resp.StatusCode == http.StatusOK {
 			return nil
 		}
 		return h.refusal(resp, p)
 	})
+	var own *Error
+	if errors.As(err, &own) && errors.Is(own.Kind, ErrUnreachable) && own.Status == 0 && own.retry {
+		alone := *own
+		alone.Hint = "check the network, or HF_ENDPOINT and HTTPS_PROXY if you set them; with HF_HUB_OFFLINE=1 what huggingface_hub has downloaded is read"
+		err = &alone
+	}
+	return resp, err
 }
 
 func (h *hub) offline() error {

@@ -422,7 +422,7 @@ func (s *growingStream) deal(ctx context.Context, now *snapshot, b *collate.Batc
 	}
 	b.Next = s.rows.step.Next
 	s.position = b.Next
-	return true, s.rows.locateError(b.Seal())
+	return true, b.Seal()
 }
 
 // Close implements feed.Stream.

@@ -233,6 +233,14 @@ func TestIDBeyondVocabularyIsNeverSent(t *testing.T) {
 		!contains(err.Error(), "train-00000.arrow") {
 		t.Errorf("asking again: %v", err)
 	}
+	for _, query := range []string{
+		"labels=none&start=140", "start=3&world=2&rank=0",
+		"pack=wrapped&max_length=16", "pack=bfd&max_length=16&labels=causal",
+	} {
+		if _, err := fetch(client, "shuffle=none&batch_size=10&"+query); err == nil {
+			t.Errorf("%s: no error", query)
+		}
+	}
 	// The padding is an id as well.
 	if got := padID(map[string]int64{"pad": 50257, "eos": 50256}, 50257); got != 50256 {
 		t.Errorf("padding id %d", got)

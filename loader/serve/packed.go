@@ -87,7 +87,7 @@ func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Opt
 	switch {
 	case o.Labels == collate.Seq2Seq:
 		return o, feed.BadParam("pack", "the dataset has prompts with targets, which cannot share rows",
-			"leave pack out, or ask for labels=causal, which leaves the targets out")
+			"omit pack, or use labels=causal, which ignores the targets")
 	case length > pack.MaxLength:
 		return o, feed.BadParam("max_length", fmt.Sprintf("the build's are up to %d tokens long, and rows are packed to at most %d",
 			length, pack.MaxLength), "ask for a smaller max_length")
@@ -214,7 +214,7 @@ func (s *packedStream) Next(ctx context.Context, b *collate.Batch) (err error) {
 		return r.explain(s.base.noStep(err))
 	}
 	b.Next = next
-	return s.base.locateError(b.Seal())
+	return b.Seal()
 }
 
 // units is the sampler's UnitsFunc.

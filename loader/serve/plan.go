@@ -308,7 +308,7 @@ func boundOf(parts []part) bound {
 func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	schema, m := parts[0].split.Schema(), parts[0].dataset.shards.Manifest()
 	o := collate.Options{
-		PadID: padID(m.Tokenizer.Special, schema.VocabSize), Vocabulary: schema.VocabSize, TokenBytes: schema.IDWidth(),
+		PadID: padID(m.Tokenizer.Special, schema.VocabSize), TokenBytes: schema.IDWidth(),
 		Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, Packed: schema.Segments,
 		LossMask: schema.LossMask, Labels: labels[q.Labels], MaskBorders: q.MaskBorders,
 	}
@@ -317,7 +317,7 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	}
 	if o.Labels == collate.Seq2Seq && !schema.Labels {
 		return o, feed.BadParam("labels", "the dataset has no targets for seq2seq",
-			"build it from prompts and targets, or leave labels out")
+			"build it from prompts and targets, or omit labels")
 	}
 	if q.Pack != feed.PackNone {
 		return packedCollation(q, parts, o)

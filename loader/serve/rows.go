@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/bits"
 	"slices"
 
@@ -105,7 +104,7 @@ func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
 		return s.reader.explain(err)
 	}
 	b.Next = s.step.Next
-	return s.locateError(b.Seal())
+	return b.Seal()
 }
 
 // noStep turns the reason why there is no step into an error for the client.
@@ -116,21 +115,6 @@ func (s *rowStream) noStep(err error) error {
 			"ask for a smaller batch_size or world, or for tail=pad, which repeats rows")
 	}
 	return err
-}
-
-// locateError adds the shard and its row to an error about a row's ids.
-func (s *rowStream) locateError(err error) error {
-	var outside *collate.VocabularyError
-	if !errors.As(err, &outside) {
-		return err
-	}
-	split, row := s.parts[outside.Source].split, outside.Example
-	sh, inShard, findErr := split.Find(row)
-	if findErr != nil {
-		return err
-	}
-	path := shard.Join(s.parts[outside.Source].dataset.dir, sh.Name)
-	return &shard.FileError{File: path, Offset: -1, Row: inShard, Cause: fmt.Errorf("%w: %w", shard.ErrCorrupt, err)}
 }
 
 // readRows reads the step's rows: first their spans, then one column of all of them after another.

@@ -40,15 +40,15 @@ class RandomAccess:
         split: "train" or "val".
         dtype: of input_ids and labels: "int64" or "int32".
 
-    An example is a dict of numpy arrays: input_ids; labels, loss_mask (bool) and segments (int32) where the dataset has them; document and part,
-    which are arrays without dimensions. Nothing is padded or shuffled. The arrays are copies and the caller's to change.
+    An example is a dict of numpy arrays: input_ids; labels, loss_mask (bool) and segments (int32) if the dataset has them; document and part,
+    which are arrays without dimensions. Nothing is padded or shuffled. The arrays are copies that the caller may change.
 
     A shard is mapped into memory when one of its examples is first read. Each record batch is compared with its checksum on first touch. The
     object may be pickled, sent to DataLoader workers by fork or spawn, and read by several threads at once.
 
     Raises:
-        FileNotFoundError: where there is no dataset. Corrupt: where the files are not what the manifest vouches for. FeedError: for a split that
-        is not there. IndexError and TypeError: as a list does. DatasetChanged: when it is unpickled and the folder holds another dataset.
+        FileNotFoundError: if there is no dataset. Corrupt: if the files do not match the manifest. FeedError: for a missing split. IndexError
+        and TypeError: as for a list. DatasetChanged: if it is unpickled and the folder holds another dataset.
     """
 
     def __init__(self, dataset: Union[str, os.PathLike[str]], split: str = "train", *, dtype: str = "int64") -> None:
@@ -69,7 +69,7 @@ class RandomAccess:
         self._guard()
 
     def _guard(self) -> None:
-        # A lock that another thread held when this process was forked would never be released here.
+        # A lock that another thread held at the fork is never released in this process.
         self._pid, self._lock = os.getpid(), threading.Lock()
 
     @property
@@ -97,7 +97,7 @@ class RandomAccess:
         try:
             number = operator.index(index)
         except TypeError:
-            raise TypeError(f"examples are numbered by whole numbers or slices, not {type(index).__name__}") from None
+            raise TypeError(f"examples are indexed by integers or slices, not {type(index).__name__}") from None
         return self._read([self._placed(number)])[0]
 
     def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[Example]:
@@ -122,11 +122,11 @@ class RandomAccess:
         return [{name: self._own(name, values) for name, values in row.items()} for row in rows]
 
     def _own(self, name: str, values: Array) -> Array:
-        """A copy: what was read is a view of the shard's file."""
+        """A copy, since the array is a view of the shard's file."""
         return values.astype(self._dtype) if name in _TOKENS else np.array(values)
 
     def __repr__(self) -> str:
-        # Without the folder: Grain compares this with the one in its checkpoints, and the same data may lie elsewhere by then.
+        # The folder is left out: Grain compares this text with its checkpoints, and the same data may have moved.
         return (
             f"RandomAccess(split={self._split_name!r}, examples={len(self)}, dtype={self._dtype.name!r}, seal={self._manifest['blake3']!r})"
         )

@@ -1,5 +1,5 @@
-"""How the rows of a step are dealt to ranks by what they cost; loader/serve/sampler/balance.go is normative. Whole numbers only, so that every
-rank and both implementations find the same."""
+"""Deals the rows of a step to ranks by cost. loader/serve/sampler/balance.go is normative. All arithmetic is on integers, so that every rank
+and both implementations agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EVENINGS = 8
 
 
 def _search(n: int, found: Callable[[int], bool]) -> int:
-    """The first of 0 … n-1 for which `found`, which stays true from there on; n if there is none."""
+    """The first of 0 … n-1 for which `found` is true, n if there is none. `found` must stay true from there on."""
     low, high = 0, max(0, n)
     while low < high:
         middle = (low + high) // 2
@@ -24,7 +24,7 @@ def _search(n: int, found: Callable[[int], bool]) -> int:
 
 
 class Dealer:
-    """Divides rows of these lengths into groups of about equal cost. most_rows and max_tokens bound a group; max_tokens 0 does not."""
+    """Divides rows of these lengths into groups of about equal cost. most_rows and max_tokens bound a group; max_tokens=0 means no bound."""
 
     def __init__(
         self, lengths: Sequence[int], groups: int, mode: str, padded: Callable[[int], int], most_rows: int, max_tokens: int
@@ -43,7 +43,7 @@ class Dealer:
         return self._runs()
 
     def _equal_counts(self) -> list[int]:
-        """Each row, the longest first, goes to the group with the least so far among those that are not full."""
+        """Each row, longest first, goes to the group with the least sum so far among those that are not full."""
         out = [0] * len(self._length)
         n, groups = len(out), self._groups
         heap = [(0, g, n // groups + (g < n % groups)) for g in range(groups)]
@@ -67,7 +67,7 @@ class Dealer:
         return j - i <= self._most_rows and (j - i) * self._padded(self._length[i]) <= self._max_tokens
 
     def _runs(self) -> list[int]:
-        """Cuts the rows, sorted by length, so that the costliest run costs as little as it can, and evens neighbours."""
+        """Cuts the rows, sorted by length, into runs so that the costliest costs as little as possible, and evens out neighbours."""
         groups, n = self._groups, len(self._length)
         low, high = 0, self._cost(0, n) + self._cost(0, 1)
         while low < high:
@@ -93,7 +93,8 @@ class Dealer:
         return out
 
     def _cut(self, limit: int, exactly: bool = False) -> Optional[list[int]]:
-        """Where runs of at most a cost begin, each as long as it can be, and the end; None if they are too many. exactly: as many as groups."""
+        """Where runs that cost at most limit begin, each as long as possible, and the end; None if there are too many. exactly: make as many as
+        groups."""
         n, i = len(self._length), 0
         borders: list[int] = []
         while i < n:
@@ -105,7 +106,7 @@ class Dealer:
         return [*borders, n]
 
     def _longest_run(self, i: int, end: int, limit: int) -> int:
-        """The end of the longest run from i on of at most a cost."""
+        """The end of the longest run from i that costs at most limit."""
         return i + 1 + _search(end - i - 1, lambda k: self._cost(i, i + k + 2) > limit or not self._fits(i, i + k + 2))
 
     def _border(self, a: int, b: int, c: int) -> int:
@@ -119,7 +120,7 @@ class Dealer:
         return best
 
     def _lengthen(self, borders: list[int], out: list[int]) -> None:
-        """Swaps the longest row of a cheaper run with a longer one of a run before, as long as it then costs no more than the costliest."""
+        """Swaps the longest row of each run with a longer row of an earlier run, if the run then costs no more than the costliest."""
         most = max(self._cost(borders[k], borders[k + 1]) for k in range(self._groups))
         taken = set(borders)
         for k in range(self._groups - 1, 0, -1):
@@ -133,5 +134,5 @@ class Dealer:
                 out[a], out[b] = out[b], out[a]
 
     def _first_within(self, end: int, length: int) -> int:
-        """The first row before `end` that is padded to at most a length."""
+        """The first row before `end` that is padded to at most `length`."""
         return _search(end, lambda i: self._padded(self._length[i]) <= length)

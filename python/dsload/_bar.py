@@ -1,4 +1,4 @@
-"""A build's progress on one line that is redrawn, on a terminal and in notebooks."""
+"""A build's progress on a single redrawn line, on a terminal and in notebooks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """BLAKE3 (https://github.com/BLAKE3-team/BLAKE3-specs), for the seals of manifests and the footers of shards.
 
-All chunks of 1 KiB are hashed side by side, a lane of numpy arrays each, and so are the nodes of each level of the tree. That takes
-some milliseconds for a few KiB and a second for 64 MiB. The `blake3` package is used if it is installed.
+All chunks of 1 KiB are hashed in parallel, each in a lane of numpy arrays, and so are the nodes of each level of the tree. That takes a few
+milliseconds for a few KiB and a second for 64 MiB. The `blake3` package is used if it is installed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _IV = np.array(
 _PERMUTATION = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8]
 _CHUNK, _BLOCK = 1024, 64
 _CHUNK_START, _CHUNK_END, _PARENT, _ROOT = 1, 2, 4, 8
-_LANES = 8192  # chunks at once, so that 64 MiB take no more memory than a few times 8 MiB besides
+_LANES = 8192  # chunks at once, so that 64 MiB take only a few times 8 MiB of memory besides
 
 
 def _schedule() -> list[list[list[int]]]:
-    """For each round, which words go to the columns and then the diagonals: first and second addition of each."""
+    """For each round, the words for the columns and then the diagonals: for the first and second addition of each."""
     rounds, order = [], list(range(16))
     for _ in range(7):
         rounds.append([order[0:8:2], order[1:8:2], order[8:16:2], order[9:16:2]])
@@ -53,7 +53,7 @@ def _mix(a: Words, b: Words, c: Words, d: Words, x: Words, y: Words) -> tuple[Wo
 
 
 def _compress(cv: Words, block: Words, counter: Words, length: Words, flags: Words) -> Words:
-    """The chaining values, 8 words of each lane, after a block of 16 words."""
+    """The chaining values, 8 words per lane, after a block of 16 words."""
     a, b = cv[:4], cv[4:]
     c = np.broadcast_to(_IV[:4], a.shape)
     d = np.stack([counter, np.zeros_like(counter), length, flags])
@@ -66,7 +66,7 @@ def _compress(cv: Words, block: Words, counter: Words, length: Words, flags: Wor
 
 
 def _leaves(data: memoryview, first: int, alone: bool) -> Words:
-    """The chaining values of the chunks of data, of which the first has this number. alone: the only chunk is the root."""
+    """The chaining values of the chunks of data; first is the number of the first chunk. alone: the only chunk is the root."""
     count = max(1, -(-len(data) // _CHUNK))
     padded = np.zeros(count * _CHUNK, np.uint8)
     padded[: len(data)] = np.frombuffer(data, np.uint8)
@@ -102,7 +102,7 @@ def _digest(data: memoryview) -> bytes:
         flags = np.full(pairs, _PARENT | (_ROOT if count == 2 else 0), np.uint32)
         start = np.repeat(_IV, pairs, axis=1)
         parents = _compress(start, blocks, np.zeros(pairs, np.uint32), np.full(pairs, _BLOCK, np.uint32), flags)
-        cv = np.concatenate([parents, cv[:, 2 * pairs :]], axis=1)  # an odd one goes up as it is
+        cv = np.concatenate([parents, cv[:, 2 * pairs :]], axis=1)  # an odd one moves up unchanged
     return struct.pack("<8I", *cv[:, 0].tolist())
 
 

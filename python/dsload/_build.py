@@ -42,13 +42,13 @@ def build(
         dsload.build((row["body"] for row in rows), out="data")         # texts, a document each
 
     Args:
-        source: a path, glob, folder or URI; a list of them; or any other iterable of strings, each a document, or of dicts, of which
+        source: a path, glob, folder or URI; a list of them; or any other iterable of strings, each a document, or of dicts, from which
             `text_field` (or `template`) makes a document. An iterator is read once, one item at a time. None means generated text.
         out: the dataset folder.
         on_progress: called with each progress object that the command reports.
         progress: show a bar on stderr; None shows it on a terminal and in notebooks.
         options: the flags of `dsload build` with underscores, as listed below. True means a flag without a value, a list means a repeated
-            flag; None and False are left out.
+            flag; None and False are ignored.
 
     Options:
         tokenizer: built-in name, folder, tokenizer.json, .tiktoken, .model or hf://OWNER/NAME.
@@ -56,16 +56,16 @@ def build(
         format: the format of the sources; "auto" detects it.
         include, exclude: which files of folders and globs to read.
         text_field: the field of a record that holds the text; "a.b[0]" reaches inside, and "a,b" joins two.
-        columns, delimiter: names for the columns of CSV without a header, and what separates its fields.
-        chat_template, train_on, date: for format="chat": a template in place of the tokenizer's own; "assistant", "last" or "all", whose turns
-            carry loss; the day that a template writes as today's.
+        columns, delimiter: names for the columns of CSV without a header, and the character between fields.
+        chat_template, train_on, date: for format="chat": a template instead of the tokenizer's own; whose turns carry loss: "assistant",
+            "last" or "all"; the date that a template writes as today's.
         template: a built-in or a Go text/template file that makes the prompt, and the target.
         causal_pairs: prompt and target in one row, with the loss on the target only.
         where: conditions on fields, as in "lang=en"; a list for several.
         match, no_match: regular expressions (RE2) that must, or must not, match a document.
         min_chars, max_chars: bounds of a document's length in characters.
         sample: the share of documents to keep, chosen by content hash.
-        dedup: "none", "exact" or "near": which copies of earlier documents are left out.
+        dedup: "none", "exact" or "near": which copies of earlier documents are dropped.
         append: add the sources to the finished dataset in `out`.
         eos, bos: a token after or before each document: True for the tokenizer's own, or a name or id.
         special_tokens: "document" or "chunk": where the tokenizer's special tokens go when a document is cut.
@@ -79,13 +79,13 @@ def build(
         shard_bytes: size of a shard, as in "64MiB".
         memory: hard cap on the whole process.
         workers: tokenizing workers.
-        checkpoint_every: maximum number of examples that are repeated after a kill.
+        checkpoint_every: maximum number of examples that a build repeats after a kill.
         on_bad_record: "fail" or "skip".
         overwrite: start afresh in a folder that holds another build.
-        cached: build into the cache of text that `serve` and Loader share, instead of `out`.
+        cached: build into the text cache that `serve` and Loader share, instead of `out`.
         plan, partition: build one part of a plan, as in partition="0/64" (dsload.ray.build does it for all).
-        http: show a live page at this address of the machine.
-        notify: URLs that are told when the build is done, failed or resumed.
+        http: serve a live page at this address of the machine.
+        notify: URLs that get a message when the build is done, has failed or was resumed.
 
     Returns:
         The command's result: examples and tokens of each split, why the build stopped, and so on.
@@ -95,7 +95,7 @@ def build(
         TypeError, ValueError: for an unusable source, and for an item that is neither text nor JSON, with its number from 0.
         DsloadError: if there is no dsload program for this platform.
 
-    What an iterator raises passes through. The build then stops without a dataset, and the same call resumes it.
+    Exceptions of an iterator pass through. The build then stops without a dataset, and the same call resumes it.
     """
     for name in ("json", "help", "explain_memory"):
         if name in options:
@@ -127,7 +127,7 @@ def build(
             bar.close()
     if code != 0:
         raise BuildError(messages[-1] if messages else f"dsload build ended with exit code {code}", code)
-    for line in messages:  # what the build says of what it left out or replaced
+    for line in messages:  # what the build says about dropped and replaced text
         print(line, file=sys.stderr)
     result: dict[str, Any] = json.loads(stdout)
     for note in result.get("notes", ()):
@@ -147,10 +147,10 @@ class _Run:
         self._lines: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
         self._messages: list[str] = []
         self._stdout = ""
-        self._ended = False  # stderr was read to its end
+        self._ended = False  # stderr has been read to its end
 
     def to_end(self, pieces: Optional[Iterator[bytes]]) -> tuple[int, str, list[str]]:
-        """(exit code, stdout, the last lines of stderr). pieces: what the command's standard input is."""
+        """(exit code, stdout, the last lines of stderr). pieces: the command's standard input."""
         stdin = subprocess.PIPE if pieces is not None else subprocess.DEVNULL
         process = subprocess.Popen(self._command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         threads = [threading.Thread(target=f, args=(process,), daemon=True) for f in (self._read_stderr, self._read_stdout)]
@@ -162,7 +162,8 @@ class _Run:
             self._follow(wait=True)
             code = process.wait()
         except BaseException:
-            # Ctrl-C, or what the iterator raised. Standard input stays open until the command is gone: its end would be taken for the sources'.
+            # Ctrl-C or an exception of the iterator. Keep standard input open until the command has ended, so that it does not mistake its end
+            # for the end of the source.
             _stop(process)
             raise
         finally:
@@ -184,7 +185,7 @@ class _Run:
                     return
             process.stdin.close()
         except BrokenPipeError:
-            pass  # it has read as much as it wants, or has ended with an error that its exit code names
+            pass  # the command has read enough, or has ended with an error that its exit code shows
 
     def _read_stderr(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
@@ -197,7 +198,7 @@ class _Run:
         self._stdout = process.stdout.read().decode(errors="replace")
 
     def _follow(self, wait: bool) -> None:
-        """Reports the progress that has come, and keeps the last of the other lines. wait: up to the end of stderr."""
+        """Reports progress that has arrived, and keeps the last of the other lines. wait: until the end of stderr."""
         while not self._ended and (wait or not self._lines.empty()):
             text = self._lines.get()
             if text is None:
@@ -220,7 +221,7 @@ class _Run:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Ends the command in an orderly way, so that it can be resumed; by force where it does not end."""
+    """Ends the command in an orderly way, so that it can be resumed, or by force if it does not end."""
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(_END_SECONDS)
@@ -231,7 +232,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def _close(stream: Any) -> None:
     if stream is not None:
-        with contextlib.suppress(BrokenPipeError):  # what was left in the buffer is of no use to a command that has ended
+        with contextlib.suppress(BrokenPipeError):  # the command has ended and does not need the rest of the buffer
             stream.close()
 
 

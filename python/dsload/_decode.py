@@ -1,9 +1,9 @@
 """Arrow record batches to arrays, without a copy.
 
 All batches of a stream have the same columns, known from the schema message that pyarrow reads. A record batch's metadata is a small
-flatbuffer. The parts that matter (rows, lengths of nodes, positions of buffers) are read with struct, at a tenth of the cost of a general reader.
-Nothing in it is trusted: every length and position is checked against the received message. Metadata depend only on the batch's shape, so a
-result is reused for later messages of the same size that begin with the same bytes.
+flatbuffer. The relevant parts (rows, lengths of nodes, positions of buffers) are read with struct, at a tenth of the cost of a general reader.
+Nothing in it is trusted: every length and position is checked against the received message. The metadata depends only on the batch's shape, so
+the result is reused for later messages of the same size that begin with the same bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 _CONTINUATION = 0xFFFFFFFF
 _RECORD_BATCH = 3
-_MAX_LAYOUTS = 256  # shapes of batches that are remembered
+_MAX_LAYOUTS = 256  # cached shapes of batches
 _DTYPES: dict[str, np.dtype[Any]] = {"int64": np.dtype(np.int64), "int32": np.dtype(np.int32)}
 
 _u16 = struct.Struct("<H").unpack_from
@@ -45,7 +45,7 @@ class _Layout:
     """Where the columns are in messages of one size with the same metadata."""
 
     size: int  # of the message
-    columns: list[tuple[str, tuple[int, ...], np.dtype[Any], int]]  # name, shape, type, place in the message
+    columns: list[tuple[str, tuple[int, ...], np.dtype[Any], int]]  # name, shape, type, offset in the message
 
 
 class Decoder:
@@ -55,7 +55,7 @@ class Decoder:
         try:
             schema = pa.ipc.read_schema(pa.py_buffer(schema_message))
             self.metadata = {k.decode(): v.decode() for k, v in (schema.metadata or {}).items()}
-        except Exception as error:  # whatever pyarrow makes of bytes that are no schema
+        except Exception as error:  # whatever pyarrow raises for bytes that are not a schema
             raise StreamCut(f"not an Arrow schema: {str(error)[:200]}") from error
         self._columns = []
         for field in schema:
@@ -65,7 +65,7 @@ class Decoder:
                 raise StreamCut(f"column {field.name} has the unknown type {field.type}")
             self._columns.append(_Column(field.name, _DTYPES[kind], is_list))
         self.names = [c.name for c in self._columns]
-        self.numbers = [c.name for c in self._columns if not c.is_list]  # the columns with one number a row
+        self.numbers = [c.name for c in self._columns if not c.is_list]  # the columns with one number per row
         self._keep = frozenset(keep) if keep is not None else None
         self._layouts: dict[bytes, _Layout] = {}
         lists = sum(c.is_list for c in self._columns)
@@ -73,14 +73,14 @@ class Decoder:
         self._buffers = struct.Struct(f"<{4 * len(self._columns) + 4 * lists}q")
 
     def decode(self, message: Array) -> dict[str, Array]:
-        """Columns of a record batch: lists as (rows, length) arrays, the others as (rows,); all of them views of `message`.
+        """Columns of a record batch: lists as (rows, length) arrays, the others as (rows,); all are views of `message`.
 
-        Returns an empty dict for the end-of-stream marker. Raises StreamCut for anything but what the schema promised.
+        Returns an empty dict for the end-of-stream marker. Raises StreamCut for anything that does not match the schema.
         """
         try:
             return self._decode(message)
         except (struct.error, IndexError) as error:
-            raise StreamCut(f"a record batch whose metadata points outside of it: {error}") from error
+            raise StreamCut(f"a record batch whose metadata points outside it: {error}") from error
 
     def _decode(self, message: Array) -> dict[str, Array]:
         data = message.data
@@ -123,7 +123,7 @@ class Decoder:
         return _Layout(size, columns)
 
     def _metadata(self, data: memoryview) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """(rows, nodes as length and nulls, buffers as place and size) of a Message flatbuffer that holds a RecordBatch."""
+        """(rows, nodes as length and nulls, buffers as offset and size) of a Message flatbuffer with a RecordBatch."""
         message = _u32(data, 0)[0]
         fields = message - _i32(data, message)[0]
         if data[message + _u16(data, fields + 6)[0]] != _RECORD_BATCH:

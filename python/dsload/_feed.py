@@ -1,4 +1,4 @@
-"""A server as the source of batches: found again if it went away, and never mistaken for another.
+"""A server as the source of batches. It is reached again if it went away, and never confused with another.
 
 Every response of the server identifies its dataset by the manifest's seal (Dsload-Seal). The first seal is pinned. A response with another seal,
 or with none, comes from another server or from a folder that was rebuilt: it ends the loader with DatasetChanged.
@@ -31,15 +31,15 @@ DEFAULTS_HEADER = "dsload-defaults"
 
 
 class Feed:
-    """A server's responses. server: this process's own one, if any, which is restarted if it ended, and which close ends."""
+    """A server's responses. server: this process's own server, if any, which is restarted if it ended, and which close ends."""
 
     def __init__(self, endpoint: Endpoint, server: Optional[Server] = None, *, reconnect_seconds: float = 60.0) -> None:
         self.endpoint, self.server = endpoint, server
         self.seal: Optional[str] = None
-        self.defaults = ""  # what the server gives to requests that do not say how rows are packed, as a query
+        self.defaults = ""  # the server's parameters for requests without pack, as a query
         self._reconnect_seconds = reconnect_seconds
         self._closed = False
-        # Asked where a stream breaks: the loader of a worker is closed by its trainer.
+        # Called when a stream breaks, since a worker's loader is closed by its trainer.
         self.closed_elsewhere: Optional[Callable[[], bool]] = None
         self._pid, self._responses = os.getpid(), set[Response]()
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class Feed:
         if self.seal is None:
             self.seal = seal
         elif seal != self.seal:
-            serves = f"the dataset with the seal {seal[:64]!r}" if seal is not None else "something that names no dataset"
+            serves = f"the dataset with the seal {seal[:64]!r}" if seal is not None else "something without a seal"
             raise DatasetChanged(
                 f"the server at {self.endpoint} now serves {serves}, and this loader began with {self.seal!r}:"
                 " serve the first dataset again, or open a new Loader for the other one"
@@ -85,7 +85,7 @@ class Feed:
         answer = self._retrying(ask)
         sealed = answer.get("blake3") if isinstance(answer, dict) else None
         if self.seal is not None and sealed is not None and sealed != self.seal and not self.seal.startswith(TEXT_SEAL):
-            raise FeedError(f"the server at {self.endpoint} names the seal {self.seal!r} and sends a manifest with another one")
+            raise FeedError(f"the server at {self.endpoint} has the seal {self.seal!r} but sends a manifest with another one")
         return answer
 
     def columns(self, query: Query) -> list[str]:
@@ -98,7 +98,7 @@ class Feed:
         return self._retrying(ask)
 
     def stream(self, query: Query, keep: Optional[Collection[str]], output: Any, end: Optional[int]) -> Iterator[Batch]:
-        """The query's batches up to the row `end`, through cuts and restarts of the server. Raises an error if they end before."""
+        """The query's batches up to the row `end`, across cuts and restarts of the server. Raises an error if they end earlier."""
         start = query.start
         deadline: Optional[float] = None
         wait = 0.05
@@ -130,10 +130,10 @@ class Feed:
             self._revive()
 
     def _read(self, query: Query, keep: Optional[Collection[str]], output: Any) -> Iterator[Batch]:
-        """The batches of one request. Raises StreamCut or another OSError if it ends early."""
+        """The batches of one request. Raises StreamCut or another OSError if they end early."""
         with self._open(query.path()) as response:
             with self._lock:
-                if self._pid != os.getpid():  # forked: the others are the parent's
+                if self._pid != os.getpid():  # forked: the other responses belong to the parent
                     self._pid, self._responses = os.getpid(), set[Response]()
                 self._responses.add(response)
             try:
@@ -144,7 +144,7 @@ class Feed:
 
     def _decoder(self, response: Response, keep: Optional[Collection[str]]) -> Decoder:
         if not response.chunked or response.headers.get("content-type") != _ARROW:
-            raise StreamCut("what answers is not a dsload server")
+            raise StreamCut("the server is not a dsload server")
         schema = response.read_message(NumpyOutput.allocate)
         if schema is None:
             raise StreamCut("a stream without a schema")
@@ -170,7 +170,7 @@ class Feed:
             raise StreamCut("the stream ended without its end marker")
 
     def _retrying(self, ask: Callable[[], T]) -> T:
-        """ask(), repeated for reconnect_seconds while the server cannot be reached."""
+        """The result of ask(), which is retried for reconnect_seconds while the server cannot be reached."""
         deadline, wait = time.monotonic() + self._reconnect_seconds, 0.05
         while True:
             try:
@@ -183,7 +183,7 @@ class Feed:
             self._revive()
 
     def _revive(self) -> None:
-        """Restarts the loader's own server if it ended. If it cannot start, that is why the stream ended."""
+        """Restarts the loader's own server if it ended. If it cannot start, raises StreamEnded."""
         if self.server is not None:
             try:
                 self.server.revive()
@@ -192,7 +192,7 @@ class Feed:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise LoaderClosed("the loader is closed; make a new one to read on")
+            raise LoaderClosed("the loader is closed; make a new one to continue")
 
     def close(self) -> None:
         """Ends open streams and the loader's own server. Calling it again does nothing."""
@@ -213,8 +213,8 @@ def building_of(answer: Any) -> Optional[dict[str, Any]]:
 
 
 def _advance(arrays: Batch, start: int, end: Optional[int]) -> int:
-    """The row at which the next step begins. Raises StreamCut for a batch that does not lie between start and end."""
+    """The row at which the next step begins. Raises StreamCut for a batch outside start to end."""
     following = int(arrays["next"][0])
     if not start < following or (end is not None and following > end):
-        raise StreamCut(f"a batch that is followed by row {following}, where {start} to {end if end is not None else 'any'} was asked for")
+        raise StreamCut(f"a batch that is followed by row {following}, but {start} to {end if end is not None else 'any'} was requested")
     return following

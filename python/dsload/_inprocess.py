@@ -1,7 +1,7 @@
-"""The loader without a server: pyarrow reads shards, _order orders rows, and batches are made here. The same batches, more slowly.
+"""The loader without a server: pyarrow reads shards, _order orders rows, and batches are made here. They equal the server's, but take longer.
 
-A shard is mapped into memory, so only the rows in use are read, except that a record batch is read whole when it is first touched and checked.
-The index in memory is a few numbers for each record batch.
+A shard is mapped into memory, so only the rows in use are read; but a record batch is read whole when it is first touched, for its checksum.
+The index in memory is a few numbers per record batch.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Array = npt.NDArray[Any]
 _IGNORED = -100
 _MAX_BALANCED = 1 << 20  # rows of a step
 _MAX_OPEN_SHARDS = 64
-_MAX_CLOSED_SHARDS = 100_000  # that are remembered
-_MAX_BATCHES = 4096  # whose columns are kept: views of the mapped files
+_MAX_CLOSED_SHARDS = 100_000  # closed shards that are remembered
+_MAX_BATCHES = 4096  # record batches whose columns are cached: views of the mapped files
 
 
 class Split:
@@ -42,11 +42,11 @@ class Split:
         self.info = found[0]
         self._folder, self._manifest = folder, manifest
         self._shards = shards_of(folder, manifest, self.info)
-        self._closed: dict[int, Shard] = {}  # were open, and know what was checked
+        self._closed: dict[int, Shard] = {}  # were open before; they know what was checked
         for number in range(len(self._shards)):
             self._new(number).check_present()
         self.rows = int(self._shards.ends[-1])
-        self._open: dict[int, Shard] = {}  # in the order in which they were opened
+        self._open: dict[int, Shard] = {}  # in the order of opening
         self._batches: dict[tuple[int, int], dict[str, Column]] = {}
 
     def _new(self, number: int) -> Shard:
@@ -75,7 +75,7 @@ class Split:
             self._batches[key] = self._shard(shard).columns(batch)
         return self._batches[key]
 
-    def _places(self, rows: I64) -> Iterator[tuple[int, int, int]]:
+    def _locate(self, rows: I64) -> Iterator[tuple[int, int, int]]:
         """(shard, record batch, row in it) of each row."""
         shards = np.searchsorted(self._shards.ends, rows, side="right")
         for row, shard in zip(rows.tolist(), shards.tolist()):
@@ -86,15 +86,15 @@ class Split:
 
     def lengths(self, rows: I64) -> I64:
         out = np.empty(len(rows), np.int64)
-        for i, (shard, batch, k) in enumerate(self._places(rows)):
+        for i, (shard, batch, k) in enumerate(self._locate(rows)):
             offsets = self._columns(shard, batch)["input_ids"][0]
             out[i] = offsets[k + 1] - offsets[k]
         return out
 
     def read(self, rows: I64, names: Sequence[str]) -> list[dict[str, Array]]:
-        """The named columns of each row, as views; names that the dataset does not have are left out."""
+        """The named columns of each row, as views, without columns that the dataset lacks."""
         out = []
-        for shard, batch, k in self._places(rows):
+        for shard, batch, k in self._locate(rows):
             columns = self._columns(shard, batch)
             out.append({n: row_of(columns[n], k) for n in names if n in columns})
         return out
@@ -140,7 +140,7 @@ class InProcess:
         if query.labels == "auto":
             query = replace(query, labels="seq2seq" if manifest["schema"]["labels"] else "causal")
         if query.labels == "seq2seq" and not manifest["schema"]["labels"]:
-            raise FeedError("labels: the dataset has no targets for seq2seq", 400, "build it from prompts and targets, or leave labels out")
+            raise FeedError("labels: the dataset has no targets for seq2seq", 400, "build it from prompts and targets, or omit labels")
 
         def lengths(sources: I64, rows: I64) -> I64:
             out = np.empty(len(rows), np.int64)
@@ -178,7 +178,7 @@ class InProcess:
             raise FeedError(
                 "pack: the dataset has prompts with targets, which cannot share rows",
                 400,
-                "leave pack out, or ask for labels=causal, which leaves the targets out",
+                "omit pack, or use labels=causal, which ignores the targets",
             )
         length = query.max_length or self._longest(parts)
         if length > MAX_LENGTH:
@@ -224,13 +224,13 @@ def _max_length(manifest: dict[str, Any]) -> int:
 
 
 def _without_first(labels: Array, segments: Array) -> Array:
-    """The labels of a row, a copy, with the first of each segment ignored."""
+    """A copy of a row's labels, with the first of each segment ignored."""
     labels[np.cumsum(segments) - segments] = _IGNORED
     return labels
 
 
 class _Collate:
-    """Makes a step's rows a padded batch."""
+    """Turns a step's rows into a padded batch."""
 
     def __init__(self, query: Query, manifest: dict[str, Any], deal: StepOptions, mixed: bool) -> None:
         self._query, self._deal, self._mixed = query, deal, mixed

@@ -1,7 +1,7 @@
-"""Texts and records of a Python iterator as bytes for `dsload build -`: JSON Lines inside of gzip.
+"""Texts and records of a Python iterator as bytes for `dsload build -`: JSON Lines in gzip.
 
-Gzip, without compression, because it has an end mark: if this process dies while it feeds the build, the build sees truncated data and does not
-mistake it for the whole.
+Gzip, without compression, is used for its end mark: if this process dies while it feeds the build, the build sees truncated data and does not
+take it for complete.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FIELD = re.compile(r"[^.,\[\]]+")
 def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterator[Any]]]:
     """(paths and URIs, None), or (None, items) for an iterable of texts or records.
 
-    A list or tuple of strings is one of paths; an iterator of strings is one of texts. Raises ValueError or TypeError for neither.
+    A list or tuple of strings holds paths; an iterator of strings yields texts. Raises ValueError or TypeError for anything else.
     """
     if source is None:
         return [], None
@@ -42,16 +42,16 @@ def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterato
 
 
 def text_key(text_field: Optional[str]) -> str:
-    """The field that a plain string is put into. Raises ValueError for an expression that reaches inside of records."""
+    """The field that a plain string is put into. Raises ValueError for a path inside records."""
     if text_field is None:
         return "text"
     if not _FIELD.fullmatch(text_field):
-        raise ValueError(f"text_field: {text_field!r} is not the name of one field, which is what an iterable of strings is put into")
+        raise ValueError(f"text_field: {text_field!r} is not the name of a single field, into which the strings of an iterable are put")
     return text_field
 
 
 def encoded(items: Iterator[Any], text_field: Optional[str]) -> Iterator[bytes]:
-    """Pieces of the gzip stream. What the iterator raises passes through; ValueError and TypeError name an item, counted from 0."""
+    """Parts of the gzip stream. Exceptions of the iterator pass through; ValueError and TypeError name an item, counted from 0."""
     packer = zlib.compressobj(0, zlib.DEFLATED, _GZIP)
     kind: Any = None
     for number, item in enumerate(items):
@@ -59,7 +59,7 @@ def encoded(items: Iterator[Any], text_field: Optional[str]) -> Iterator[bytes]:
         if this is None:
             raise TypeError(f"item {number} of the source is {_named(item)}; items are strings or dicts")
         if kind is not None and this is not kind:
-            raise TypeError(f"item {number} of the source is {_named(item)}, and the items before it are not: use one kind throughout")
+            raise TypeError(f"item {number} of the source is {_named(item)}, and earlier items are not: use one kind throughout")
         kind = this
         yield packer.compress(_line(number, {text_key(text_field): item} if kind is str else item))
     yield packer.flush()
@@ -71,21 +71,21 @@ def _named(item: Any) -> str:
 
 def _line(number: int, record: Any) -> bytes:
     try:
-        # A NaN does no harm where it is not used; as a text, the build refuses it.
+        # A NaN in an unused field is harmless; as a text, the build refuses it.
         text = json.dumps(record if isinstance(record, dict) else dict(record), ensure_ascii=False, default=_plain)
         return text.encode() + b"\n"
     except UnicodeEncodeError as error:
         found = f"U+{ord(error.object[error.start]):04X}"
         raise ValueError(
-            f"item {number} of the source holds a lone surrogate, {found}, which is no character;"
-            " decode the text with errors='replace', or leave the item out"
+            f"item {number} of the source holds a lone surrogate, {found}, which is not a character;"
+            " decode the text with errors='replace', or drop the item"
         ) from error
     except (TypeError, ValueError, RecursionError) as error:
         raise type(error)(f"item {number} of the source is not JSON: {error}") from error
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's numbers as Python's; json asks for what it does not know."""
+    """Numpy's numbers as Python's, for types that json does not know."""
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         return value.item()
     raise TypeError(f"a value is a {type(value).__name__}; make it a string, number, list or dict")

@@ -6,7 +6,7 @@ begins. Everything else (resuming, reconnecting, splitting batches among DataLoa
 Invariants:
 
   I1  The batches yielded before a state was taken and those after loading it add up to the whole epoch, for any batch size, rank and world,
-      except for what tail="drop" leaves out at its end.
+      except for the rows that tail="drop" drops at its end.
   I2  The end of an iteration is the end of the epoch. A stream that was cut is requested again from the row after the last batch; if that
       fails for `reconnect_seconds`, StreamEnded is raised.
   I3  The workers of a torch DataLoader together yield the batches that one process would, each once, in the same order.
@@ -16,38 +16,30 @@ Invariants:
 
 from __future__ import annotations
 
-import hashlib
 import os
-import stat
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing import context
 from typing import Any, Optional, Union
 
-from . import _mix, _wrapped
-from ._binary import find_binary
-from ._feed import Feed, building_of
-from ._inprocess import InProcess
-from ._manifest import is_address
-from ._packing import PackOptions, varlen
+from . import _mix, _state, _wrapped
+from ._feed import Feed
+from ._packing import varlen
 from ._query import Query, with_defaults
 from ._ranks import rank_and_world, worker
-from ._served import longest_of, rows_of, shard_checksums, split_of, splits_of
 from ._server import Server
 from ._shared_start import SharedStart
+from ._source import Source, recognised
 from ._tensors import NumpyOutput, TorchOutput, has_torch
 from ._text import Held, cached, is_text, of_text, served
 from ._transport import Endpoint
 from ._unbuilt import Waiting, can_stream
 from ._workers import Share, repeated
-from .errors import BuildError, FeedError, LoaderClosed, ServerFailed
+from .errors import LoaderClosed
 
 PathLike = Union[str, "os.PathLike[str]"]
 Batch = dict[str, Any]
 
-_STATE_VERSION = 1
-_ORDER = ("split", "shuffle", "seed", "bucket", "group", "pack", "max_length", "mix")
 _VARLEN = ("cu_seqlens", "max_seqlen")  # computed here, from the column segments
 
 
@@ -62,22 +54,23 @@ class Loader:
                     ...
 
     Args:
-        dataset: a folder, or {name: folder} for a mix; a folder may be one of a bucket, s3://… or gs://…. The loader starts its own server for it. The path of a unix socket or an http(s) URL
-            means `socket` or `url`. A file of text, or with options of `dsload.build` (tokenizer, max_length, text_field, …) whatever a
-            build reads, a list too, is built into the user's cache, and only where it was not or has changed.
+        dataset: a folder, or {name: folder} for a mix; a folder may be in a bucket, s3://… or gs://…. The loader starts its own server for it. The
+            path of a unix socket or an http(s) URL means `socket` or `url`. A text file, or with options of `dsload.build` (tokenizer, max_length,
+            text_field, …) any source or list of sources of a build, is built into the user's cache, unless it is there and unchanged.
         socket, url: a running server: the path of its unix socket, or http(s)://HOST:PORT.
         batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype, labels, balance,
             split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
             "causal". shuffle=True means "full", False means "none".
         pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the policy "wrapped", "bfd" or
              "bfd_split"; borders="mask" ignores the label of each document's first token. See docs/packing.md.
-        mix: {name: weight} if several datasets are served, or the feed's words for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
-        rank, world: this process among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0 of 1.
+        mix: {name: weight} if several datasets are served, or the feed's syntax for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
+        rank, world: this process's rank among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0
+            of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
         columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"). An unknown name
             is an error that lists the existing ones.
         output: "torch", "numpy", or "auto" for torch if it is installed.
-        pin_memory: receive batches into pinned memory if CUDA is available, for copies to the device that do not wait.
+        pin_memory: receive batches into pinned memory if CUDA is available, for asynchronous copies to the device.
         token, ca_file: for `url`: the bearer token (default: the environment variable DSLOAD_TOKEN), and the certificate authority's file.
         memory: the server's --memory.
         in_process: read shards without a server; None does so only if none can run, with one warning.
@@ -85,12 +78,13 @@ class Loader:
 
     Yields:
         The feed's columns: input_ids, attention_mask and labels (rows, length); position_ids and segments for packed rows, with cu_seqlens
-        (int32, the borders of the documents over the flattened batch) and max_seqlen (an int) for attention kernels; length (rows,) int32; example, row and next (rows,) int64. Tensors share the memory of the message they arrived in. The caller may change them.
+        (int32, the borders of the documents over the flattened batch) and max_seqlen (an int) for attention kernels; length (rows,) int32;
+        example, row and next (rows,) int64. Tensors share the memory of the message in which they arrived. The caller may change them.
 
     Raises:
-        ValueError: for impossible parameters. FeedError: for what the server refuses. FileNotFoundError, ServerFailed: if there is nothing to
-        serve. StreamEnded: if the data end before the epoch does. DatasetChanged: if the server changes to another dataset. LoaderClosed: for
-        a batch after close. WrongWrapping: if whatever iterates the loader would lose or repeat rows.
+        ValueError: for invalid parameters. FeedError: for requests that the server refuses. FileNotFoundError, ServerFailed: if there is
+        nothing to serve. StreamEnded: if the data ends before the epoch does. DatasetChanged: if the server changes to another dataset.
+        LoaderClosed: for a batch after close. WrongWrapping: if a wrapper around the loader would lose or repeat rows.
 
     An epoch ends with its last batch. From then on, the state and the next iteration begin at the next epoch's first row.
 
@@ -142,8 +136,7 @@ class Loader:
         timeout: float = 300.0,
         **text: Any,
     ) -> None:
-        self._feed: Optional[Feed] = None
-        self._local: Optional[InProcess] = None
+        self._source: Optional[Source] = None
         self._closed = False
         self._start = SharedStart()
         if output not in ("auto", "torch", "numpy"):
@@ -162,7 +155,7 @@ class Loader:
         elif text:
             raise TypeError(f"Loader() got an unexpected keyword argument {next(iter(text))!r}")
         if unbuilt is None:
-            named, socket, url = _recognised(named, socket, url)
+            named, socket, url = recognised(named, socket, url)
         if isinstance(mix, Mapping) and not mix:
             raise ValueError("mix: names no dataset")
         if isinstance(mix, str):
@@ -183,19 +176,11 @@ class Loader:
         self._columns = (columns,) if isinstance(columns, str) else tuple(columns) if columns is not None else None
         self._output = output
         self._pin = pin_memory
-        self._reconnect_seconds = reconnect_seconds
-        if unbuilt is not None:
-            self._source = ", ".join(unbuilt[0])
-            self._own_text(*unbuilt, memory, timeout)
-        elif named is not None:
-            self._source = ", ".join(folder for _, folder in _named(named))
-            self._own(_named(named), memory, in_process, timeout)
-        elif socket is not None:
-            self._use(Endpoint(path=os.fspath(socket), timeout=timeout))
-        else:
-            token = token if token is not None else os.environ.get("DSLOAD_TOKEN")
-            self._use(Endpoint.of_url(url or "", token=token, ca_file=os.fspath(ca_file) if ca_file else None, timeout=timeout))
-        self._described: Optional[dict[str, Any]] = None  # the manifests; None while the dataset is being built
+        self._described = False  # whether the manifests are known: not while text is being built
+        self._source = Source(
+            named, socket, url, unbuilt=unbuilt, token=token, ca_file=ca_file, memory=memory, in_process=in_process,
+            reconnect_seconds=reconnect_seconds, timeout=timeout, is_closed=self._start.is_closed,
+        )  # fmt: skip
         try:
             self._describe(wait=not can_stream(self._query))
             self._check_columns()
@@ -204,14 +189,18 @@ class Loader:
             raise
         self._position = 0
         self._share: Optional[Share] = None  # what this process yields as a DataLoader's worker
-        self._resumed: Optional[Share] = None  # what its next iteration goes on with
-        self._turn = 0  # counts iterations begun and starts set: only the latest moves the start
-        self._ahead = False  # the iteration's batches are held back by a wrapper
+        self._resumed: Optional[Share] = None  # what its next iteration continues with
+        self._turn = 0  # counts iterations and set starts: only the latest moves the start
+        self._ahead = False  # a wrapper holds back the iteration's batches
 
-    def _use(self, endpoint: Endpoint, server: Optional[Server] = None) -> None:
-        self._feed = Feed(endpoint, server, reconnect_seconds=self._reconnect_seconds)
-        self._feed.closed_elsewhere = self._start.is_closed
-        self._source = self._source if server is not None else repr(endpoint)
+    @property
+    def _opened(self) -> Source:
+        assert self._source is not None
+        return self._source
+
+    @property
+    def _feed(self) -> Optional[Feed]:
+        return self._source.feed if self._source is not None else None
 
     @property
     def _endpoint(self) -> Optional[Endpoint]:
@@ -221,74 +210,29 @@ class Loader:
     def _server(self) -> Optional[Server]:
         return self._feed.server if self._feed is not None else None
 
-    def _own(self, datasets: list[tuple[str, str]], memory: Optional[str], in_process: Optional[bool], timeout: float) -> None:
-        """Starts a server for the folders, or reads them here where none can run. What lies in a bucket needs one."""
-        why = "in_process=True was asked for" if in_process else None
-        binary = find_binary()
-        if why is None and binary is None:
-            why = "there is no dsload program for this platform"
-        away = next((folder for _, folder in datasets if is_address(folder)), None)
-        if why is None and binary is not None:
-            if away is None:
-                self._local = InProcess(datasets)  # the manifests are checked before a process is started
-                self._local = None
-            names = [folder if len(datasets) == 1 else f"{name}={folder}" for name, folder in datasets]
-            try:
-                server = Server(binary, names, memory=memory, timeout=timeout)
-                self._use(server.endpoint, server)
-                return
-            except (OSError, ServerFailed) as error:
-                # 3 and 4: the data or a limit; reading them here would only hide that.
-                if isinstance(error, ServerFailed) and (away is not None or error.returncode in (2, 3, 4)):
-                    raise
-                why = f"no server could be started: {error}"
-        if away is not None:
-            raise ServerFailed(f"{away}: what lies in a bucket is read by a dsload server, but {why}; copy the dataset to a folder")
-        if in_process is False:
-            raise ServerFailed(f"in_process=False, but {why}")
-        if not in_process:
-            warnings.warn(f"dsload reads the dataset inside this process, which is slower: {why}", RuntimeWarning, stacklevel=4)
-        self._local = InProcess(datasets)
-
-    def _own_text(self, sources: list[str], flags: list[str], memory: Optional[str], timeout: float) -> None:
-        """Starts a server that builds text and serves it meanwhile."""
-        binary = find_binary()
-        assert binary is not None  # `served` looked
-        try:
-            server = Server(binary, sources, flags, memory=memory, timeout=timeout)
-        except ServerFailed as error:
-            if error.returncode is None or error.returncode < 1:
-                raise
-            raise BuildError(str(error), error.returncode) from error
-        self._use(server.endpoint, server)
-
     def _describe(self, wait: bool = True) -> bool:
-        """Learns what the dataset is. False where it is still being built, for whose end it waits with wait=True."""
-        if self._described is not None:
+        """Reads the manifests, once. While text is being built there are none: waits for its end if wait is true, else returns False."""
+        if self._described:
             return True
-        waiting = Waiting(self._source)
+        source = self._opened
+        waiting = Waiting(source.name)
         try:
             while True:
                 self._check_open()
-                manifests = self._read_manifests(waiting)
-                if manifests is not None:
+                building = source.read_manifests()
+                if building is None:
                     break
+                waiting.note(building)
                 if not wait and self._feed is not None and can_stream(with_defaults(self._query, self._feed.defaults)):
                     return False
                 waiting.wait()
         finally:
             waiting.close()
-        self._described = manifests
-        self._query = self._with_packing(self._query)
-        self._counted = self._count_rows()
-        self._numbers = self._counted * self._places()
+        self._query = source.with_packing(self._query)
+        self._counted = source.count_rows(self._query)
+        self._numbers = self._counted * source.numbers_per_row(self._query)
+        self._described = True
         return True
-
-    @property
-    def _manifests(self) -> dict[str, Any]:
-        self._describe()
-        assert self._described is not None
-        return self._described
 
     @property
     def _examples(self) -> int:
@@ -297,79 +241,15 @@ class Loader:
 
     @property
     def _rows(self) -> int:
-        """Rows of an epoch."""
+        """Row numbers of an epoch."""
         self._describe()
         return self._numbers
-
-    def _read_manifests(self, waiting: Waiting) -> Optional[dict[str, Any]]:
-        """The manifests, None while the dataset is being built."""
-        if self._local is not None:
-            return dict(self._local.manifests)
-        assert self._feed is not None
-        answer = self._feed.manifests()
-        building = building_of(answer)
-        if building is not None:
-            waiting.note(building)
-            return None
-        served = answer["datasets"] if isinstance(answer, dict) and "datasets" in answer else {"": answer}
-        if not isinstance(served, dict) or not served:
-            raise FeedError(f"{self._source}: what answers is not a dsload server: its list of datasets is none")
-        return dict(served)
-
-    def _with_packing(self, query: Query) -> Query:
-        """The query with what the server packs by default, and with the length of its packed rows."""
-        if query.pack is None and self._feed is not None:
-            query = with_defaults(query, self._feed.defaults)
-        if query.max_length is not None and not query.packed:
-            raise ValueError("max_length: rows are not packed, and this is the length of packed rows; name a policy by pack, too")
-        query.validate()
-        if query.packed and query.max_length is None:
-            query = replace(query, max_length=max(longest_of(m, query.split, self._source) for m in self._mixed()))
-        return query
-
-    def _places(self) -> int:
-        """Row numbers for each row of the datasets."""
-        query = self._query
-        if not query.packed:
-            return 1
-        longest = max(longest_of(m, query.split, self._source, rows=True) for m in self._mixed())
-        return PackOptions(str(query.pack), query.max_length or 1, 0, longest).places
-
-    def _mixed(self) -> list[dict[str, Any]]:
-        """The manifests of the datasets that are read."""
-        mix = self._query.mix
-        named = _mix.named(_mix.parse(mix), list(self._manifests)) if mix else list(self._manifests)
-        manifests = []
-        for name in named:
-            # A single dataset is served without its name.
-            manifest = self._manifests.get(name) or (self._manifests.get("") if len(named) == 1 else None)
-            if manifest is None:
-                raise FeedError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._manifests)}")
-            manifests.append(manifest)
-        return manifests
-
-    def _count_rows(self) -> int:
-        rows = 0
-        for manifest in self._mixed():
-            split = split_of(manifest, self._query.split, self._source)
-            if split is None:
-                have = ", ".join(str(s["name"]) for s in splits_of(manifest, self._source))
-                raise FeedError(f"split: there is no split {self._query.split!r}", 400, f"there is {have}")
-            rows += rows_of(split, self._source)
-        if rows == 0:
-            raise FeedError(f"{self._source}: split {self._query.split!r} has no rows", 400, "there is nothing to iterate over")
-        return rows
 
     def _check_columns(self) -> None:
         """Raises ValueError for names in `columns` that the batches do not have."""
         if self._columns is None:
             return
-        if self._feed is not None:
-            have = self._feed.columns(self._query)
-        else:
-            assert self._local is not None
-            small = replace(self._query, batch_size=1, max_tokens=0, bucket=0, rank=0, world=1, tail="keep", epochs=1)
-            have = list(next(iter(self._local.batches(small)), {}))
+        have = self._opened.columns(self._query)
         if "segments" in have:
             have += [name for name in _VARLEN if name not in have]
         unknown = [name for name in self._columns if name not in have]
@@ -384,7 +264,9 @@ class Loader:
     @property
     def manifest(self) -> dict[str, Any]:
         """The dataset's manifest; for a mix {name: manifest}."""
-        return next(iter(self._manifests.values())) if len(self._manifests) == 1 else self._manifests
+        self._describe()
+        manifests = self._opened.manifests
+        return next(iter(manifests.values())) if len(manifests) == 1 else manifests
 
     @property
     def epoch(self) -> int:
@@ -405,11 +287,11 @@ class Loader:
         query = self._query
         if query.packed:
             raise TypeError(
-                "with pack, the number of batches is known only once the rows are packed; give the trainer a number of steps, or build"
-                " the dataset with pack, which makes rows of it"
+                "with pack, the number of batches is known only after the rows are packed; give the trainer a number of steps, or build"
+                " the dataset with pack, which then has packed rows"
             )
         if query.uneven or query.epochs == 0:
-            raise TypeError("the number of batches is not known beforehand under max_tokens, or without end (epochs=0)")
+            raise TypeError("the number of batches is unknown with max_tokens, and for an endless loader (epochs=0)")
         return self._query.batches_from(0, self._rows) * self._query.epochs
 
     def set_epoch(self, epoch: int) -> None:
@@ -419,7 +301,7 @@ class Loader:
         _wrapped.refuse_second_dealing()
         begun = self._start.read()
         if begun["loaded"] and _wrapped.counted_by_accelerate():
-            # Accelerate counts from 0 in every process. The loader's own count goes on from the state.
+            # Accelerate counts from 0 in every process. The loader's own count continues from the state.
             return
         start = self._start.start
         if start and start % self._rows and start // self._rows == epoch:
@@ -448,15 +330,14 @@ class Loader:
         return self._state(self._position if after is None else self._after(after))
 
     def _state(self, position: int) -> dict[str, Any]:
-        order = {name: getattr(self._query, name) for name in _ORDER}
         if not self._describe(wait=False):
             assert self._feed is not None
-            return {"version": _STATE_VERSION, "start": position, "text": self._feed.seal, "order": order}
-        return {"version": _STATE_VERSION, "start": position, "rows": self._rows, "dataset": self._fingerprint(), "order": order}
+            return _state.state_of_text(position, self._feed.seal, self._query)
+        return _state.state_at(position, self._rows, self._opened.fingerprint(self._query), self._query)
 
     def _after(self, batch: Mapping[str, Any]) -> int:
         if "next" not in batch:
-            raise ValueError("after: the batch has no column 'next', which says where it stands; name it in columns=")
+            raise ValueError("after: the batch has no column 'next', which holds its position; name it in columns=")
         following = int(batch["next"][0])
         return self._whole(following) if self._query.epochs == 1 and self._describe(wait=False) else following
 
@@ -465,21 +346,10 @@ class Loader:
 
         Raises ValueError, naming what differs, if the state belongs to another dataset or order.
         """
-        if state.get("version") != _STATE_VERSION:
-            raise ValueError(f"not a state of this loader: version {state.get('version')!r}")
         if "text" in state:
-            if self._feed is None or state["text"] != self._feed.seal:
-                raise ValueError(
-                    "the state was taken while text was being built: load it by a Loader of the same text and options, with shuffle='none'"
-                )
-        elif state.get("dataset") != self._fingerprint() or state.get("rows") != self._rows:
-            raise ValueError("the state was taken on another dataset")
-        order, start = state.get("order"), state.get("start")
-        if not isinstance(order, Mapping) or isinstance(start, bool) or not isinstance(start, int) or start < 0:
-            raise ValueError("not a state of this loader: its order or its start is missing")
-        for name in _ORDER:
-            if order.get(name) != getattr(self._query, name):
-                raise ValueError(f"the state was taken with {name}={order.get(name)!r}, this loader has {getattr(self._query, name)!r}")
+            start = _state.start_in_text(state, self._feed.seal if self._feed is not None else None, self._query)
+        else:
+            start = _state.start_of(state, self._rows, self._opened.fingerprint(self._query), self._query)
         if "worker" in state:
             self._load_share(start, state["worker"])
             return
@@ -489,27 +359,18 @@ class Loader:
         self._start.set(start, loaded=True)
 
     def _load_share(self, start: int, state: Any) -> None:
-        """The next iteration of this DataLoader worker goes on with what was left of a worker's batches."""
+        """Makes the next iteration of this DataLoader worker continue with the rest of a worker's batches."""
         if _wrapped.worker_info() is None or not isinstance(state, Mapping):
-            raise ValueError("the state is that of one DataLoader worker: load it by the StatefulDataLoader that it was saved by")
+            raise ValueError("the state belongs to one DataLoader worker: load it through the StatefulDataLoader that saved it")
         output: Any = TorchOutput(False) if _wants_torch(self._output) else NumpyOutput
         self._resumed = Share.resumed(self._query, self._rows, start, state, worker()[1], lambda query: self._stream(query, output))
-
-    def _fingerprint(self) -> str:
-        """Names the data: checksums of all shards of the split."""
-        digest = hashlib.sha256()
-        for name in sorted(self._manifests):
-            split = split_of(self._manifests[name], self._query.split, self._source)
-            for checksum in shard_checksums(self._manifests[name], split, self._source) if split is not None else ():
-                digest.update(checksum.encode())
-        return digest.hexdigest()[:32]
 
     def _check_open(self) -> None:
         if self._closed:
             raise LoaderClosed("the loader is closed; make a new one to read on")
 
     def _check_use(self) -> None:
-        """Raises LoaderClosed, and WrongWrapping if whatever iterates the loader would deal its batches wrongly."""
+        """Raises LoaderClosed, and WrongWrapping if a wrapper would distribute the loader's batches wrongly."""
         self._check_open()
         _wrapped.refuse_second_dealing()
         if self._found_rank:
@@ -519,7 +380,7 @@ class Loader:
         return self._begin(_wrapped.batches_dropped())
 
     def _begin(self, dropped: int) -> Iterator[Batch]:
-        """Begins an iteration. dropped: the batches at its beginning that what iterates does not use; they are not read."""
+        """Begins an iteration. dropped: the number of batches at its beginning that the caller will drop; they are not read."""
         self._check_use()
         output: Any = TorchOutput(self._pin and _can_pin()) if _wants_torch(self._output) else NumpyOutput
         if _wrapped.worker_info() is not None:
@@ -530,7 +391,7 @@ class Loader:
         self._turn += 1
         self._ahead = False
         self._position = start
-        # An iteration that is given up begins again.
+        # An abandoned iteration starts again.
         self._start.set(start // self._rows * self._rows if start else 0)
         query = self._query
         if dropped and not query.uneven and dropped < query.batches_from(start, self._rows):
@@ -539,7 +400,7 @@ class Loader:
         return self._iterate(start, self._turn, output)
 
     def _begin_share(self, output: Any) -> Iterator[Batch]:
-        """The batches of this worker, from the place of its DataLoader's iteration, or from the state that it was given."""
+        """The batches of this worker, from the start of its DataLoader's iteration or from a loaded state."""
         share, self._resumed = self._resumed, None
         if share is None:
             number, workers = worker()
@@ -573,7 +434,7 @@ class Loader:
             yield self._converted(arrays, output)
 
     def _converted(self, arrays: Batch, output: Any) -> Batch:
-        """A batch of the columns that were asked for."""
+        """A batch with the requested columns."""
         columns = self._columns
         batch: Batch = output.convert(arrays if columns is None else {name: arrays[name] for name in columns if name in arrays})
         if "segments" in arrays and (columns is None or not set(_VARLEN).isdisjoint(columns)):
@@ -608,7 +469,7 @@ class Loader:
                 self._ahead = False
                 self._position = end
                 self._finish(end, end)
-            # A state that was taken where tail="drop" leaves no whole step: the epoch was over.
+            # The state was taken where tail="drop" leaves no whole step: the epoch was over.
             if some or end is None or start % self._rows == 0 or query.tail_or_default != "drop":
                 return
             start = end
@@ -624,7 +485,7 @@ class Loader:
     def _placed(self, start: int, end: Optional[int], output: Any, *, unbuilt: bool = False) -> Iterator[tuple[int, Batch, bool]]:
         """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""
         query = self._query
-        # Of an uneven query, and while rows are still being built, only the following batch shows whether a batch was the last.
+        # In an uneven query, and while rows are still being built, only the following batch shows whether a batch was the last.
         look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
         held: Optional[tuple[int, Batch, bool]] = None
         epochs = query.epochs if unbuilt else end // self._rows if end is not None else 0
@@ -645,36 +506,33 @@ class Loader:
 
     def _stream(self, query: Query, output: Any, *, unbuilt: bool = False) -> Iterator[Batch]:
         """The query's batches, as arrays."""
-        if self._local is not None:
-            return self._local.batches(query)
-        assert self._feed is not None
         keep = None if self._columns is None else {"row", "next", *(name if name not in _VARLEN else "segments" for name in self._columns)}
-        end = query.epochs * self._rows if query.epochs and not unbuilt else None
-        return self._feed.stream(query, keep, output, end)
+        end = query.epochs * self._rows if query.epochs and not unbuilt and self._feed is not None else None
+        return self._opened.stream(query, keep, output, end)
 
     def close(self) -> None:
         """Ends this loader's iterations and the server that it started. Calling it again does nothing."""
         if getattr(self, "_closed", True):
             return
         self._closed = True
-        if self._feed is not None:
-            self._feed.close()
+        if self._source is not None:
+            self._source.close()
         if self._held is not None:
             self._held.close()
         self._start.close()
 
     def __repr__(self) -> str:
-        source = getattr(self, "_source", None)
+        source: Optional[Source] = getattr(self, "_source", None)
         if source is None or not hasattr(self, "_described"):
             return "<dsload.Loader, not opened>"
         query = self._query
-        if self._described is None:
-            return f"<dsload.Loader {source}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
+        if not self._described:
+            return f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
         shape = f"max_tokens={query.max_tokens}" if query.max_tokens else f"batch_size={query.rows_a_batch}"
         start = self._start.start
         at = "closed" if self._closed else f"next: epoch {start // self._rows}, row {start % self._rows}"
         return (
-            f"<dsload.Loader {source}: {self._rows} rows of {query.split}, {shape}, shuffle={query.shuffle}, seed={query.seed},"
+            f"<dsload.Loader {source.name}: {self._rows} rows of {query.split}, {shape}, shuffle={query.shuffle}, seed={query.seed},"
             f" rank {query.rank} of {query.world}; {at}>"
         )
 
@@ -687,45 +545,13 @@ class Loader:
     def __getstate__(self) -> dict[str, Any]:
         if context.get_spawning_popen() is not None:
             self._check_use()
-        state = {**self.__dict__, "_share": None, "_resumed": None, "_held": None}
-        if self._local is not None:
-            state["_local"] = list(self._local._folders.items())
-        return state
+        return {**self.__dict__, "_share": None, "_resumed": None, "_held": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        local: Any = state["_local"]
-        if local is not None:
-            self._local = InProcess(local)
 
     def __reduce__(self) -> Any:
         return _unpickle, (self._output, self.__getstate__())
-
-
-def _recognised(dataset: Any, socket: Any, url: Any) -> tuple[Any, Any, Any]:
-    """(dataset, socket, url), exactly one of which is given. A dataset that is the path of a socket or a URL becomes that."""
-    if sum(x is not None for x in (dataset, socket, url)) != 1:
-        raise ValueError("name exactly one of a dataset folder, socket= and url=")
-    if isinstance(dataset, Mapping) and not dataset:
-        raise ValueError("name exactly one of a dataset folder, socket= and url=: the mapping names no dataset")
-    if isinstance(dataset, str) and dataset.startswith(("http://", "https://")):
-        return None, None, dataset
-    if isinstance(dataset, (str, os.PathLike)):
-        try:
-            if stat.S_ISSOCK(os.stat(dataset).st_mode):
-                return None, dataset, None
-        except (OSError, ValueError):
-            pass  # what is wrong with a folder is said where it is opened
-    return dataset, socket, url
-
-
-def _named(dataset: Union[PathLike, Mapping[str, PathLike]]) -> list[tuple[str, str]]:
-    """(name, folder) pairs; a single folder's name is its own, as the server does it."""
-    if isinstance(dataset, Mapping):
-        return [(name, os.fspath(folder)) for name, folder in dataset.items()]
-    folder = os.fspath(dataset)
-    name = os.path.basename(os.path.abspath(folder)).replace("=", "_").replace(",", "_")
-    return [(name, folder)]
 
 
 def _wants_torch(output: Any) -> bool:

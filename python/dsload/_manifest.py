@@ -1,7 +1,6 @@
-"""manifest.json: read and checked by the rules of shard/FORMAT.md, which are the server's.
+"""manifest.json, read and checked by the rules of shard/FORMAT.md, as on the server.
 
-Every fault is a Corrupt with the file and the reason. testdata/datasets/forged.json lists forged datasets; the tests of both
-readers use it.
+Every fault raises Corrupt with the file and the reason. testdata/datasets/forged.json lists forged datasets; the tests of both readers use it.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def is_address(folder: str) -> bool:
-    """Reports whether a dataset's folder is one of a bucket, which the dsload program reads."""
+    """Reports whether a dataset's folder is in a bucket, which only the dsload program reads."""
     return folder.startswith(("s3://", "gs://"))
 
 
 def open_regular(path: str) -> int:
-    """A descriptor of a regular file. Anything else, such as a pipe, is Corrupt, and is not waited for."""
+    """A descriptor of a regular file. Anything else, such as a pipe, raises Corrupt at once."""
     try:
         fd = os.open(path, _OPEN)
     except FileNotFoundError:
@@ -53,7 +52,7 @@ def open_regular(path: str) -> int:
 
 
 def read_manifest(folder: str) -> dict[str, Any]:
-    """manifest.json of a dataset folder. Raises FileNotFoundError with what to do, and Corrupt if no build wrote it like this."""
+    """manifest.json of a dataset folder. Raises FileNotFoundError with what to do, and Corrupt if no build could have written it."""
     path = os.path.join(folder, "manifest.json")
     try:
         fd = open_regular(path)
@@ -63,7 +62,7 @@ def read_manifest(folder: str) -> dict[str, Any]:
         ) from error
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            f"{path}: no dataset is there (a build that is not finished has no manifest; run the same build again)"
+            f"{path}: no dataset is there (an unfinished build has no manifest; run the same build again)"
         ) from error
     with open(fd, "rb") as f:
         data = f.read(_MAX_BYTES + 1)
@@ -174,7 +173,7 @@ class _Rules:
             self._bad(f"version {version} without a list of shards")
 
     def _part_name(self, name: object, split: str, merged: int, last: tuple[int, int]) -> tuple[str, tuple[int, int]]:
-        """The name of a shard of a merged dataset, with its place; "" where it cannot follow the last one."""
+        """The name of a shard of a merged dataset and its position; "" if it cannot follow the last one."""
         found = _PART.match(name) if isinstance(name, str) else None
         if found is None or found[1] != split or int(found[2]) >= merged or (int(found[2]), int(found[3])) <= last:
             return "", last

@@ -1,4 +1,4 @@
-"""The parameter mix: which dataset has how many of each 1,024 rows, and where that changes. loader/serve/sampler/doc.go is normative."""
+"""The parameter mix: how many of each 1,024 rows come from which dataset, and where that changes. loader/serve/sampler/doc.go is normative."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_SEGMENTS, _MAX_TEMPERATURE = 64, 8
 
 @dataclass(frozen=True)
 class Segment:
-    """The weights from row `at` on; None for those by rows to the power of `temperature`."""
+    """The weights from row `at` on; None means rows to the power of `temperature`."""
 
     at: int
     weights: Optional[dict[str, float]]
@@ -21,7 +21,7 @@ class Segment:
 
 
 def parse(mix: str) -> list[Segment]:
-    """The segments of a mix. Raises ValueError as the feed's error says it."""
+    """The segments of a mix. Raises ValueError with the feed's message."""
     out: list[Segment] = []
     for i, text in enumerate(mix.split(";")):
         if i == _MAX_SEGMENTS:
@@ -50,7 +50,7 @@ def parse(mix: str) -> list[Segment]:
 
 
 def check(mix: str) -> None:
-    """Raises ValueError, which names the parameter, for a mix that cannot be."""
+    """Raises ValueError, which names the parameter, for an invalid mix."""
     try:
         parse(mix)
     except ValueError as error:
@@ -83,7 +83,7 @@ def named(segments: Sequence[Segment], served: Sequence[str]) -> list[str]:
 
 
 def weights_of(segment: Segment, names: Sequence[str], rows: Sequence[int]) -> list[float]:
-    """The weight of each of the datasets `names`, which have `rows`."""
+    """The weight of each of the datasets `names`, which have `rows` rows."""
     if segment.weights is not None:
         return [segment.weights.get(name, 0.0) for name in names]
     # 12 digits, on which all implementations of powers agree.
@@ -109,7 +109,7 @@ def shares(weights: Sequence[float], n: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Window:
-    """The positions start … start+rows-1, of which each source has its share. before: the source's rows in all windows before."""
+    """The positions start … start+rows-1, of which each source has its share. before: the source's rows in all earlier windows."""
 
     start: int
     rows: int
@@ -119,7 +119,7 @@ class Window:
 
 
 class Mix:
-    """Weights of sources, and where they change: (position, weights). rows: positions of an epoch."""
+    """The weights of sources and their changes: (position, weights). rows: positions of an epoch."""
 
     def __init__(self, weights: Sequence[float], changes: Sequence[tuple[int, Sequence[float]]], rows: int) -> None:
         self._rows = rows

@@ -27,7 +27,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _BLOCK_ROWS = 256
 _FULL, _BLOCK, _MIX, _GROUP, _CHANGE, _PACK = 1, 2, 3, 4, 5, 6
 
-# Positions are computed in runs of this many, so that numpy's cost a call is shared.
+# Positions are computed in runs of this length, so that numpy's cost per call is shared.
 _RUN = 4096
 
 
@@ -114,7 +114,7 @@ class _SourceOrder:
             return self._permutation.at(i)
         block = np.uint64(_BLOCK_ROWS)
         lacks = self._permutation.n * _BLOCK_ROWS - self._rows
-        # The short block is somewhere in the middle: positions after it are shifted by what it lacks.
+        # The short block may be in the middle: positions after it are shifted by the rows that it lacks.
         begin = self._short * _BLOCK_ROWS
         after = i >= np.uint64(begin + _BLOCK_ROWS - lacks)
         shifted = np.where(after & (self._short < self._permutation.n), i + np.uint64(lacks), i)
@@ -141,7 +141,7 @@ Lengths = Callable[[I64, I64], npt.NDArray[np.int64]]
 class Order:
     """Maps positions (row numbers that continue through all epochs) to (source, row).
 
-    rows: examples of each source; weights, changes: of a mix (_mix), ignored where there is one source; lengths: asked for bucketing only.
+    rows: examples of each source; weights, changes: of a mix (_mix), ignored for a single source; lengths: called only for bucketing.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Order:
         return sources, rows
 
     def _mixed(self, position: I64) -> tuple[I64, I64]:
-        """The source of each position, and the position's number among that source's."""
+        """The source of each position, and the index of the position among the source's."""
         sources, places = np.empty_like(position), np.empty_like(position)
         done = 0
         by_position = np.argsort(position, kind="stable")
@@ -216,7 +216,7 @@ class Order:
         return sources, places
 
     def _seek(self, position: int) -> int:
-        """Makes the window that holds `position` the one in hand; returns its first position."""
+        """Sets the current window to the one that holds `position`; returns its first position."""
         epoch, i = divmod(position, self.rows)
         number = i // self._bucket
         start = epoch * self.rows + number * self._bucket
@@ -235,7 +235,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Step:
-    """One rank's rows of a step: where they stand in the order, which they are, and the position that follows the step."""
+    """One rank's rows of a step: their positions in the order, the rows, and the position after the step."""
 
     positions: I64
     sources: I64
@@ -245,7 +245,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StepOptions:
-    """How an order is dealt out; as the feed's parameters of the same names. fixed_length: 0, or the length of every batch."""
+    """How an order is dealt; see the feed's parameters of the same names. fixed_length: 0, or the length of every batch."""
 
     batch_size: int = 32
     max_tokens: int = 0
@@ -265,19 +265,19 @@ class StepOptions:
 
 
 class TooLong(ValueError):
-    """A row that no batch under the token budget could hold."""
+    """A row that exceeds the token budget by itself."""
 
 
-_MOST_EMPTY = 16  # epochs that may have nothing for a rank before that is taken for certain: under a token budget they differ
+_MOST_EMPTY = 16  # epochs without rows for a rank before giving up: under a token budget epochs differ
 
 
 class EmptyEpoch(Exception):
-    """An epoch has nothing for this rank: its rows make no whole step under tail="drop", or without an end none of them would ever come."""
+    """Epochs have no rows for this rank: their rows make no whole step under tail="drop", or an endless stream would never yield a row."""
 
     def __init__(self, rows: int, options: StepOptions) -> None:
         if options.tail == "drop":
             super().__init__(
-                f"the {rows} rows of an epoch do not make one whole step of {options.world} ranks, and tail=drop leaves the rest out"
+                f"the {rows} rows of an epoch do not make one whole step of {options.world} ranks, and tail=drop drops the rest"
             )
         else:
             super().__init__(f"the {rows} rows of an epoch have none for rank {options.rank} of {options.world}, and the stream has no end")
@@ -339,7 +339,7 @@ class _ByRows:
 
 
 class _ByTokens(_ByRows):
-    """Cuts `world` batches in a row, each as long as the budget allows; every rank computes the same cuts."""
+    """Cuts `world` consecutive batches, each as long as the budget allows; every rank computes the same cuts."""
 
     def __init__(self, order: Order, options: StepOptions, lengths: Lengths) -> None:
         super().__init__(order, options)
@@ -376,7 +376,7 @@ class _ByTokens(_ByRows):
             i += n
 
     def _cut(self, p: int, limit: int) -> tuple[int, bool]:
-        """How many of the rows from p on, at most `limit`, fit one batch; False if the limit ended it."""
+        """(how many of the rows from p on, at most `limit`, fit one batch; False if the limit ended it)."""
         o, n, longest = self._options, 0, 0
         while n < o.batch_size:
             if n >= limit:
@@ -398,7 +398,7 @@ class _ByTokens(_ByRows):
 
 
 class Balanced:
-    """Deals the rows of a step by what they cost; every rank computes the same deal."""
+    """Deals the rows of a step by cost; every rank computes the same deal."""
 
     def __init__(self, order: Order, options: StepOptions, lengths: Lengths) -> None:
         self._order, self._options, self._lengths = order, options, lengths

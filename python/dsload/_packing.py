@@ -1,7 +1,7 @@
 """Rows packed while they are read, as loader/pack and the packed orders of loader/serve/sampler define them.
 
-A window of a fixed number of rows of the order is packed at a time, from lengths alone. Packed rows have numbers that are arithmetic: each window
-has as many as it could have rows at worst, and what is left over is skipped. So a position costs one window, wherever it is.
+A window of a fixed number of rows of the order is packed at a time, from lengths alone. The numbers of packed rows follow from arithmetic: each
+window has as many numbers as it could have packed rows at most, and unused numbers are skipped. So seeking any position costs one window.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ POLICIES = ("none", "wrapped", "bfd", "bfd_split")
 ALIASES = {"concat": "wrapped", "bestfit": "bfd"}
 MAX_LENGTH = 1 << 20
 
-_ROWS = 256  # rows that a window fills, by the mean length
-_LEAST_WINDOW, _MOST_WINDOW, _MOST_PLACES = 1 << 12, 1 << 17, 1 << 18
+_ROWS = 256  # about how many rows a window fills, by the mean length
+_LEAST_WINDOW, _MOST_WINDOW, _MOST_NUMBERS = 1 << 12, 1 << 17, 1 << 18
 _MOST_EMPTY = 16
 
 
@@ -40,8 +40,8 @@ def pack(policy: str, length: int, lengths: Sequence[int]) -> list[list[Piece]]:
     ]
     cut.sort(key=lambda piece: -piece[2])
     rows: list[list[Piece]] = []
-    waiting: dict[int, deque[int]] = defaultdict(deque)  # rows by the room that is left in them
-    rooms: list[int] = []  # those of waiting that have rows, ascending
+    waiting: dict[int, deque[int]] = defaultdict(deque)  # rows by their free room
+    rooms: list[int] = []  # the keys of waiting that have rows, ascending
     for piece in cut:
         at = bisect.bisect_left(rooms, piece[2])
         if at < len(rooms):
@@ -78,7 +78,7 @@ def _wrap(length: int, lengths: Sequence[int]) -> list[list[Piece]]:
 
 @dataclass(frozen=True)
 class PackOptions:
-    """tokens: of all sources. longest: of their rows."""
+    """tokens: of all sources. longest: length of their longest row."""
 
     policy: str
     length: int
@@ -86,14 +86,14 @@ class PackOptions:
     longest: int
 
     @property
-    def places(self) -> int:
+    def numbers_per_row(self) -> int:
         """How many packed rows a row can make at most."""
         return 1 if self.policy == "bfd" else max(1, -(-self.longest // self.length))
 
     def window(self, rows: int) -> int:
-        """Rows of the order that are packed together."""
+        """How many rows of the order are packed together."""
         want = -(-_ROWS * self.length // max(1, self.tokens // rows))
-        most = min(max(want, _LEAST_WINDOW), _MOST_WINDOW, max(1, _MOST_PLACES // self.places))
+        most = min(max(want, _LEAST_WINDOW), _MOST_WINDOW, max(1, _MOST_NUMBERS // self.numbers_per_row))
         return 1 << (most - 1).bit_length()
 
 
@@ -107,19 +107,19 @@ class Packed:
     def __init__(self, order: Order, options: PackOptions, units: Units) -> None:
         self._order, self._options, self._units = order, options, units
         self._window = options.window(order.rows)
-        self.rows = order.rows * options.places  # numbers of rows in an epoch
+        self.rows = order.rows * options.numbers_per_row  # numbers of rows in an epoch
         self.start = self.end = -1
         self.packed: list[list[Piece]] = []
         self._sources, self._rows = np.empty(0, np.int64), np.empty(0, np.int64)
         self._permutation: Optional[I64] = None
 
     def seek(self, number: int) -> None:
-        """Makes the window in hand the one that holds the number of a row."""
+        """Sets the current window to the one that holds the number of a row."""
         if self.start <= number < self.end:
             return
-        places, order, o = self._options.places, self._order, self._options
+        numbers_per_row, order, o = self._options.numbers_per_row, self._order, self._options
         epoch, i = divmod(number, self.rows)
-        window = i // (self._window * places)
+        window = i // (self._window * numbers_per_row)
         n = min(self._window, order.rows - window * self._window)
         self._sources, self._rows = order.at(epoch * order.rows + window * self._window, n)
         self.packed = pack(o.policy, o.length, self._units(self._sources, self._rows).tolist())
@@ -128,8 +128,8 @@ class Packed:
             count = len(self.packed)
             permutation = _Permutation(count, _key(order.seed, _PACK, epoch, window))
             self._permutation = permutation.at(np.arange(count, dtype=np.uint64)).astype(np.int64)
-        self.start = epoch * self.rows + window * self._window * places
-        self.end = self.start + n * places
+        self.start = epoch * self.rows + window * self._window * numbers_per_row
+        self.end = self.start + n * numbers_per_row
 
     def row(self, i: int) -> list[tuple[int, int, int, int]]:
         """The i-th row of the window: pieces as (source, row, first token, tokens)."""
@@ -140,7 +140,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class PackedStep:
-    """One rank's rows of a step, as Step has them; sources and rows are those of each packed row's first piece."""
+    """One rank's rows of a step, as in Step; sources and rows are those of each packed row's first piece."""
 
     positions: I64
     sources: I64
@@ -194,7 +194,7 @@ class _Dealer:
             if not whole and not wrapped and o.tail == "drop":
                 return _Taken(), epoch_end
             while o.tail == "pad" and not whole and (n == 0 or not o.max_tokens):
-                # The epoch's rows again, from the first on. A batch under a budget stays short.
+                # Repeat the epoch's rows from the first on. A batch under a budget stays short.
                 self._at, wrapped = epoch_end - self._packed.rows, True
                 more, whole = self._batch(taken, o.batch_size - n)
                 n += more
@@ -232,7 +232,7 @@ class _Dealer:
 
 
 def cut_segments(segments: Array, start: int, n: int) -> Array:
-    """What the n tokens from a row's token `start` on have of its segments."""
+    """The segments of the n tokens from token `start` of a row."""
     ends = np.clip(np.cumsum(segments), start, start + n)
     lengths: Array = np.diff(ends, prepend=start)
     return lengths[lengths > 0]
@@ -241,7 +241,7 @@ def cut_segments(segments: Array, start: int, n: int) -> Array:
 def varlen(segments: Array) -> tuple[Array, int]:
     """cu_seqlens and max_seqlen of a batch, over the flattened batch, for attention kernels that take sequences of different lengths.
 
-    segments: the column of that name, (rows, length): the number of the document at each place. A run of padding is a sequence of its own.
+    segments: the column of that name, (rows, length): the number of the document at each position. A run of padding is a separate sequence.
     """
     rows, length = segments.shape
     flat = segments.reshape(-1)

@@ -83,7 +83,7 @@ class Query:
     def __post_init__(self) -> None:
         for name in (*self._LEAST, "seed"):
             value: Any = getattr(self, name)
-            # numpy's whole numbers are taken for Python's.
+            # Accept numpy's integers as Python's.
             if not isinstance(value, int) and isinstance(value, Integral):
                 object.__setattr__(self, name, int(value))
         object.__setattr__(self, "pack", _ALIASES.get(self.pack or "", self.pack))
@@ -100,7 +100,7 @@ class Query:
         for name, most in self._MOST.items():
             value = getattr(self, name)
             if value is not None and value > most:
-                raise ValueError(f"{name}: {value} is more than {most}, the most that the feed takes")
+                raise ValueError(f"{name}: {value} is more than {most}, the feed's limit")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise ValueError(f"seed: {self.seed!r} is not a whole number")
         if not -(1 << 63) <= self.seed < 1 << 64:
@@ -110,9 +110,9 @@ class Query:
         if self.pack == "none" and self.max_length is not None:
             raise ValueError("max_length: rows are not packed, and this is the length of packed rows; name a policy by pack, too")
         if self.packed and self.bucket:
-            raise ValueError("bucket: it sorts rows by length, and packed rows have one length; leave it or pack out")
+            raise ValueError("bucket: it sorts rows by length, and packed rows have one length; omit it or pack")
         if self.packed and self.balance != "none":
-            raise ValueError("balance: packed rows have one length, so that they cost the same already; leave it or pack out")
+            raise ValueError("balance: packed rows have one length, so they cost the same already; omit it or pack")
         return self
 
     @property
@@ -122,7 +122,7 @@ class Query:
 
     @property
     def uneven(self) -> bool:
-        """Reports whether the number of batches is not known beforehand: under max_tokens, and where packing decides how many rows there are."""
+        """Reports whether the number of batches is unknown: with max_tokens, and with packing, which decides how many rows there are."""
         return bool(self.max_tokens) or self.packed
 
     @property
@@ -148,7 +148,7 @@ class Query:
         return "/v1/batches" + ("?" + urlencode(given) if given else "")
 
     def batches_from(self, start: int, rows: int) -> int:
-        """How many batches this rank gets from `start` to the end of its epoch of `rows` rows; not for uneven queries."""
+        """How many batches this rank gets from `start` to the end of its epoch of `rows` rows. The query must not be uneven."""
         step = self.rows_a_batch * self.world
         full, rest = divmod((start // rows + 1) * rows - start, step)
         tail = self.tail_or_default
@@ -160,5 +160,6 @@ class Query:
         return full + (rest > before)
 
     def is_last(self, position: int, rows: int) -> bool:
-        """Reports whether no batch of this rank follows `position`, where a step of an epoch of `rows` rows ended; not for uneven queries."""
+        """Reports whether no batch of this rank follows `position`, the end of a step in an epoch of `rows` rows. The query must not be
+        uneven."""
         return position % rows == 0 or self.batches_from(position, rows) == 0

@@ -15,7 +15,7 @@ _VARIABLES = (
 
 
 def rank_and_world(rank: Optional[int], world: Optional[int]) -> tuple[int, int]:
-    """What was given; else torch.distributed's if it is initialised; else the environment's; else (0, 1). Raises ValueError for half a pair."""
+    """The given pair; else torch.distributed's if it is initialised; else the environment's; else (0, 1). Raises ValueError for half a pair."""
     if (rank is None) != (world is None):
         raise ValueError("rank and world belong together: give both or neither")
     if rank is not None and world is not None:
@@ -31,7 +31,7 @@ def rank_and_world(rank: Optional[int], world: Optional[int]) -> tuple[int, int]
 
 
 def worker() -> tuple[int, int]:
-    """(number, count) of the DataLoader worker that this process is; (0, 1) outside of one."""
+    """(number, count) of this DataLoader worker; (0, 1) in any other process."""
     module = sys.modules.get("torch.utils.data")
     info = module.get_worker_info() if module is not None else None
     return (int(info.id), int(info.num_workers)) if info is not None else (0, 1)

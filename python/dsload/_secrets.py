@@ -1,4 +1,4 @@
-"""Removes secrets from what is logged: entries by their names, and secrets in URLs and strings."""
+"""Removes secrets from logged values: entries by name, and secrets in URLs and strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 HIDDEN = "***"
 
-# Names whose values are secrets whatever they are, and those whose numbers are not (max_tokens, num_key_value_heads).
+# Names whose values are always secrets, and names whose numbers are not (max_tokens, num_key_value_heads).
 _STRONG = re.compile(r"secret|passw(or)?d|passphrase|pwd|webhook|credential|cookie|bearer|authorization|signature")
 _WEAK = re.compile(r"(token|key|auth|sig)s?$")
 # Names of a tokenizer's own tokens, such as eos_token and additional_special_tokens.
@@ -38,10 +38,10 @@ def is_secret(name: str, value: Any = "") -> bool:
 
 
 def without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config without entries whose names speak of tokens, keys, secrets, passwords or webhooks, at any depth, in lists too.
+    """The config without entries whose names mention tokens, keys, secrets, passwords or webhooks, at any depth, also in lists.
 
-    What a URL carries of them (user and password, parameters such as token=, the path of a webhook), the value after a command line's --token, and
-    keys of well-known form inside a string are replaced by ***.
+    Secrets in URLs (user and password, parameters such as token=, the path of a webhook), the value after --token in a command line, and keys
+    of well-known form in strings are replaced with ***.
     """
     return {str(name): _clean(value) for name, value in config.items() if not is_secret(str(name), value)}
 

@@ -1,4 +1,4 @@
-"""What a loader takes from a manifest that a server sent, checked: anything may answer at a socket."""
+"""Checked access to a manifest that a server sent, since anything may answer at a socket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_ROWS = 1 << 56
 
 
 def _wrong(source: str, what: str) -> Corrupt:
-    return Corrupt(f"{source}: {what}; what answers is not a dsload server, or its dataset is damaged (`dsload verify` names what is)")
+    return Corrupt(f"{source}: {what}; the server is not a dsload server, or its dataset is damaged (`dsload verify` names the damage)")
 
 
 def splits_of(manifest: Any, source: str) -> list[dict[str, Any]]:
@@ -34,10 +34,10 @@ def rows_of(split: dict[str, Any], source: str) -> int:
 
 
 def longest_of(manifest: dict[str, Any], name: str, source: str, *, rows: bool = False) -> int:
-    """The longest row of a split, or with rows=False the build's --max-length, where that is more."""
+    """The longest row of a split, or with rows=False the build's --max-length if that is more."""
     split = split_of(manifest, name, source)
     if split is None:
-        return 1  # said where rows are counted
+        return 1  # counting rows reports it
     longest = split.get("max_length")
     if isinstance(longest, bool) or not isinstance(longest, int) or not 1 <= longest <= MAX_ROW_TOKENS:
         raise _wrong(source, f"the longest row of split {name} has {str(longest)[:40]} tokens")

@@ -1,7 +1,7 @@
 """A loader's own server, which starts with the loader and ends with its process.
 
-The server's standard input is a pipe whose other end only this process holds. However this process ends, kill -9 included, the kernel closes that
-end, the server reads the end of its input, and leaves (`--exit-with-stdin`). Processes forked from this one close their copy at once.
+The server's standard input is a pipe whose other end only this process holds. However this process ends, even by kill -9, the kernel closes
+that end, and the server reads the end of its input and exits (`--exit-with-stdin`). Processes forked from this one close their copy at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._transport import Endpoint
 from .errors import ServerFailed
 
 _START_SECONDS = 60.0
-# What sun_path holds, with its closing zero.
+# The size of sun_path, with its terminating zero.
 _MAX_SOCKET_PATH = 107
 
 _owned: weakref.WeakSet[Server] = weakref.WeakSet()
@@ -127,26 +127,26 @@ class Server:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        # A server that was killed leaves its socket, and the lock beside it.
+        # A killed server leaves its socket and the lock next to it.
         for path in (self.endpoint.path, self.endpoint.path + ".lock"):
             with contextlib.suppress(OSError):
                 os.unlink(path)
         self._log.close()
 
     def __del__(self) -> None:
-        # At the interpreter's end modules are gone, contextlib among them.
+        # When the interpreter exits, modules such as contextlib are gone.
         try:  # noqa: SIM105
             self.close()
         except Exception:
             pass
 
     def _forget(self) -> None:
-        """In a forked process: drops its copy of the pipe, so that it cannot keep the server alive."""
+        """In a forked process: closes its copy of the pipe, so that it does not keep the server alive."""
         process = self._process
         if process is not None and process.stdin is not None:
             with contextlib.suppress(OSError):
                 process.stdin.close()
-            # Popen would otherwise warn of a child that is not this process's.
+            # Otherwise Popen warns of a child of another process.
             process.returncode = 0
 
 

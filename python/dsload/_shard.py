@@ -1,8 +1,8 @@
 """One shard, read without a server and checked as a server checks it.
 
-The file must have the manifest's size, and its footer the checksum that the manifest vouches for; both are looked at whenever the file is
-opened. A record batch is compared with its CRC-32 in the footer when it is first touched, and its ids, offsets and lengths with what the
-manifest allows. In version 1 there are no such checksums; the manifest's seal is looked at instead, and the rest is the same.
+The file must have the manifest's size, and its footer the manifest's checksum; both are checked whenever the file is opened. When a record
+batch is first touched, it is compared with its CRC-32 in the footer, and its ids, offsets and lengths with what the manifest allows. Version 1
+lacks these checksums; there the manifest's seal is checked instead.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from ._order import I64
 from .errors import Corrupt
 
 Array = npt.NDArray[Any]
-Column = tuple[Any, Any]  # offsets (None for a column of numbers), and values: numpy's, or pyarrow's where they are bits
+Column = tuple[Any, Any]  # offsets (None for a column of numbers) and values: numpy's, or pyarrow's if they are bits
 
 _MAGIC = b"ARROW1"
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-_BLOCK = struct.Struct("<qi4xq")  # place, bytes of metadata, bytes of body
+_BLOCK = struct.Struct("<qi4xq")  # offset, bytes of metadata, bytes of body
 _u16 = struct.Struct("<H").unpack_from
 _i32 = struct.Struct("<i").unpack_from
 _u32 = struct.Struct("<I").unpack_from
 
 
 class Shard:
-    """A shard by its entry in the manifest. It is opened when a row is wanted, and may be closed and opened again."""
+    """A shard by its entry in the manifest. It is opened when a row is read, and may be closed and opened again."""
 
     def __init__(self, folder: str, manifest: dict[str, Any], split: dict[str, Any], entry: dict[str, Any]) -> None:
         self.path = os.path.join(folder, entry["name"])
         self._folder, self._manifest, self._split, self._entry = folder, manifest, split, entry
         self._checksummed = manifest["version"] >= 2
         self._identity: Optional[tuple[int, ...]] = None  # of the file whose footer was compared
-        self._checked = bytearray()  # a byte a record batch: whether it was compared
+        self._checked = bytearray()  # a byte per record batch: whether it has been checked
         self._blocks: list[tuple[int, int, int]] = []  # first byte, end and CRC-32 of each record batch
         self._file: Any = None
         self._map: Optional[mmap.mmap] = None
@@ -51,10 +51,10 @@ class Shard:
     def bad(self, what: str) -> NoReturn:
         if read_seal(self._folder) != self._manifest["blake3"]:
             raise Corrupt(f"{self._folder}: the dataset was replaced since it was opened; open it again ({self.path}: {what})")
-        raise Corrupt(f"{self.path}: {what}; `dsload verify` names what is damaged")
+        raise Corrupt(f"{self.path}: {what}; `dsload verify` names the damage")
 
     def check_present(self) -> None:
-        """Whether the file is there with its size."""
+        """Checks that the file exists with its size."""
         try:
             info = os.stat(self.path)
         except OSError as error:
@@ -62,7 +62,7 @@ class Shard:
         if not os.path.isfile(self.path):
             self.bad("not a regular file")
         if info.st_size != self._entry["bytes"]:
-            self.bad(f"{info.st_size} bytes where the manifest says {self._entry['bytes']}")
+            self.bad(f"{info.st_size} bytes, the manifest says {self._entry['bytes']}")
 
     def open(self) -> None:
         if self._file is not None:
@@ -74,12 +74,12 @@ class Shard:
         try:
             info = os.fstat(fd)
             if info.st_size != self._entry["bytes"]:
-                self.bad(f"{info.st_size} bytes where the manifest says {self._entry['bytes']}")
+                self.bad(f"{info.st_size} bytes, the manifest says {self._entry['bytes']}")
             data = mmap.mmap(fd, info.st_size, access=mmap.ACCESS_READ)
         finally:
             os.close(fd)
         if not self._checksummed and read_seal(self._folder) != self._manifest["blake3"]:
-            self.bad("opened when another manifest was there")
+            self.bad("opened under another manifest")
         identity = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         same, self._identity = identity == self._identity, None
         try:
@@ -91,14 +91,14 @@ class Shard:
             self.bad(str(error))
         self._check_schema(file.schema)
         if file.num_record_batches != len(counts) or sum(counts) != self._entry["rows"] or min(counts, default=0) < 1:
-            self.bad(f"{sum(counts)} rows where the manifest says {self._entry['rows']}")
+            self.bad(f"{sum(counts)} rows, the manifest says {self._entry['rows']}")
         if not same:
             self._checked = bytearray(len(counts))
         self.first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self._file, self._map, self._identity = file, data, identity
 
     def close(self) -> None:
-        """Lets the file go. Arrays that were handed out keep their memory."""
+        """Releases the file. Arrays that were returned keep their memory."""
         self._file = self._map = None
 
     def _check_schema(self, schema: pa.Schema) -> None:
@@ -113,7 +113,7 @@ class Shard:
             self.bad("its schema is not the manifest's")
 
     def _read_footer(self, data: mmap.mmap, same: bool) -> list[int]:
-        """The rows of each record batch. Keeps their places and checksums."""
+        """The rows of each record batch. Stores their offsets and checksums."""
         end = len(data) - 10
         start = end - _u32(data, end)[0]
         stop = start - len(_END_OF_STREAM)  # where the record batches end
@@ -122,7 +122,7 @@ class Shard:
         if same:
             return [int(n) for n in np.diff(self.first)]
         if hexdigest(data[stop:]) != self._entry["footer"]:
-            self.bad("its footer is not the one that the manifest vouches for")
+            self.bad("its footer does not have the manifest's checksum")
         blocks, words = _footer(data[start:end])
         rows, crcs = _numbers(words[b"dsload.batch_rows"], 4), _numbers(words[b"dsload.batch_crc32"], 8)
         at = blocks[0][0]
@@ -131,7 +131,7 @@ class Shard:
         self._blocks = []
         for (place, metadata, body), crc in zip(blocks, crcs):
             if place != at or metadata < 0 or body < 0:
-                self.bad("record batches that do not follow each other")
+                self.bad("record batches that are not consecutive")
             at += metadata + body
             self._blocks.append((place, at, crc))
         if at != stop or not len(blocks) == len(rows) == len(crcs):
@@ -167,7 +167,7 @@ class Shard:
         return columns
 
     def _check_rows(self, batch: int, rows: int, columns: dict[str, Column]) -> None:
-        """Holds offsets, lengths and ids against the manifest."""
+        """Checks offsets, lengths and ids against the manifest."""
         if rows != self.first[batch + 1] - self.first[batch]:
             self.bad(f"record batch {batch}: {rows} rows")
         least, most = self._split["min_length"], self._split["max_length"]
@@ -209,14 +209,14 @@ def _numbers(digits: bytes, width: int) -> list[int]:
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Where a field of a flatbuffer's table refers to."""
+    """The offset that a field of a flatbuffer's table refers to."""
     fields = table - _i32(data, table)[0]
     at = table + _u16(data, fields + 4 + 2 * number)[0]
     return int(at + _u32(data, at)[0])
 
 
 def _vector(data: bytes, at: int, size: int) -> Iterator[int]:
-    """Where the elements of a vector are."""
+    """The offsets of a vector's elements."""
     return iter(range(at + 4, at + 4 + size * _u32(data, at)[0], size))
 
 
@@ -225,7 +225,7 @@ def _string(data: bytes, at: int) -> bytes:
 
 
 def _footer(data: Union[bytes, bytearray]) -> tuple[list[tuple[int, int, int]], dict[bytes, bytes]]:
-    """Blocks and metadata of an Arrow footer whose checksum was right."""
+    """Blocks and metadata of an Arrow footer whose checksum is right."""
     data = bytes(data)
     root = _u32(data, 0)[0]
     blocks = [_BLOCK.unpack_from(data, at) for at in _vector(data, _field(data, root, 3), _BLOCK.size)]

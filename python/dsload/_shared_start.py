@@ -1,15 +1,16 @@
 """The row where the next iteration begins, shared by a process and the workers of its DataLoaders.
 
-DataLoader gives its workers copies of the dataset, new ones in every epoch unless they are persistent, and asks nothing of the original meanwhile.
-So what the workers do is recorded where both sides see it: in an anonymous file of a few numbers, under a file lock. Fork passes the file on, and
-so does the pickling that spawns a process. A copy made by any other pickling has its own file.
+DataLoader gives its workers copies of the dataset, new ones in every epoch unless they are persistent, and does not call the original
+meanwhile. So the workers' progress is recorded where both sides see it: in an anonymous file of a few numbers, under a file lock. Fork passes
+on the file, and so does the pickling that spawns a process. A copy made by any other pickling has its own file.
 
 Invariants:
 
   P1  All workers of an iteration begin at the same row. The first of them takes the start, moves it to the epoch after the iteration, and records
       both; the others read the record.
-  P2  An iteration by workers uses up its epochs, even if it was not read to the end: workers read ahead, so their progress says little.
-  P3  Processes that only share an ancestor, as ranks do, share nothing here: each has its own entry, which its workers find by its process id.
+  P2  An iteration by workers uses up its epochs, even if it was not read to the end, since workers read ahead.
+  P3  Processes that only share an ancestor, such as ranks, share nothing here: each has its own entry, which its workers find by its process
+      id.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing import context, reduction
 from typing import Any, Callable, Optional
 
-_KEPT = 32  # iterations whose beginning is remembered
+_KEPT = 32  # iterations whose start is kept
 _MAX_BYTES = 1 << 20
 
 Entry = dict[str, Any]
@@ -46,17 +47,17 @@ class SharedStart:
     def __init__(self, start: int = 0) -> None:
         self._first: Entry = {"start": start, "loaded": False, "by_workers": False, "closed": False, "begun": []}
         self._fd = _new_file()
-        self._owner = str(os.getpid())  # whose entry a forked process begins with
+        self._owner = str(os.getpid())  # whose entry a forked process starts with
         self._begin_in_process()
 
     def _begin_in_process(self) -> None:
         self._pid = os.getpid()
         self._thread_lock = threading.Lock()
         self._iterations = 0  # begun by this process as a worker
-        self._own: Optional[int] = None  # set within a worker, for this worker alone
+        self._own: Optional[int] = None  # set in a worker, for this worker only
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        # At the interpreter's end modules are gone: nothing but arguments and builtins can be relied on.
+        # When the interpreter exits, modules are gone: only arguments and builtins can be used.
         try:  # noqa: SIM105
             close(self._fd)
         except Exception:
@@ -123,7 +124,7 @@ class SharedStart:
                 entry["loaded"] = loaded
 
     def leave(self, end: int) -> None:
-        """A worker goes on with an iteration of a state: the next one begins at `end`."""
+        """Records that a worker continues an iteration from a state: the next one begins at `end`."""
         with self._locked(write=True) as table:
             entry = self._entry(table)
             entry["start"], entry["by_workers"] = end, True
@@ -150,7 +151,7 @@ class SharedStart:
         with self._locked(write=True) as table:
             entry = self._entry(table)
             for begun in reversed(entry["begun"]):
-                # If seeds repeat (torch.manual_seed before each epoch), a worker that comes again begins another iteration.
+                # If seeds repeat (torch.manual_seed before each epoch), a worker that calls again begins another iteration.
                 if begun["name"] == name and int(info.id) not in begun["workers"]:
                     begun["workers"].append(int(info.id))
                     return int(begun["start"])

@@ -1,4 +1,4 @@
-"""Batches as torch tensors or numpy arrays, and the memory they are received into. Torch is imported only where tensors are asked for."""
+"""Batches as torch tensors or numpy arrays, and the memory into which they are received. Torch is imported only if tensors are requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def has_torch() -> bool:
 
 
 class NumpyOutput:
-    """Arrays as they are."""
+    """Arrays, unchanged."""
 
     @staticmethod
     def allocate(size: int) -> Any:
@@ -30,7 +30,7 @@ class NumpyOutput:
 
 
 class TorchOutput:
-    """Tensors that share the memory of the message they came in; the message lives as long as any of them."""
+    """Tensors that share the memory of their message, which lives as long as any of them."""
 
     def __init__(self, pin_memory: bool) -> None:
         import torch
@@ -44,12 +44,12 @@ class TorchOutput:
     def allocate(self, size: int) -> Any:
         if not self._pin:
             return np.empty(size, np.uint8)
-        # Received into pinned memory: a copy to the device needs no copy on the host.
+        # Receive into pinned memory, so that a copy to the device needs no copy on the host.
         self._message = self._torch.empty(size, dtype=self._torch.uint8, pin_memory=True)
         return self._message.numpy()
 
     def own(self, array: Any) -> Any:
-        """An array that is no part of a message."""
+        """An array that is not part of a message."""
         tensor = self._from_numpy(array)
         return tensor.pin_memory() if self._pin else tensor
 
@@ -59,7 +59,7 @@ class TorchOutput:
             from_numpy = self._from_numpy
             out = {name: from_numpy(array) for name, array in arrays.items()}
             return {name: t.pin_memory() for name, t in out.items()} if self._pin else out
-        # Views of the pinned tensor itself, not of its numpy face: the allocator must know which copies still read it.
+        # Views of the pinned tensor itself, not of its numpy array: the allocator must know which copies still read it.
         base = message.data_ptr()
         out = {}
         for name, array in arrays.items():

@@ -1,4 +1,4 @@
-"""Text as a dataset: built once into the user's cache by `dsload build --cached`, and found there by whoever needs it next."""
+"""Text as a dataset: `dsload build --cached` builds it once into the user's cache, where later loaders find it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _NOT_HERE = ("json", "help", "explain_memory", "cached", "out", "overwrite", "pr
 
 
 def is_text(dataset: Any, options: Mapping[str, Any]) -> bool:
-    """Reports whether what a Loader was given is text to build, rather than a dataset: a list of sources, an existing file, or anything with options
-    of a build."""
+    """Reports whether a Loader's argument is text to build rather than a dataset: a list of sources, an existing file, or anything with build
+    options."""
     if isinstance(dataset, Mapping) or dataset is None:
         return False
     if isinstance(dataset, (list, tuple)) or options:
         return True
     path: str = os.fspath(dataset)
     if os.path.isfile(path):
-        return not os.path.exists(os.path.join(os.path.dirname(path), _MANIFEST))  # else a file of a dataset
+        return not os.path.exists(os.path.join(os.path.dirname(path), _MANIFEST))  # otherwise it belongs to a dataset
     return path.startswith("synth://")
 
 
 def of_text(dataset: Any, **options: Any) -> dict[str, Any]:
-    """The options, if given, that are a build's for text and the feed's for a dataset; none where a dataset or a server is named."""
+    """The given options that belong to a build for text and to the feed for a dataset; none for a dataset or a server."""
     if dataset is None or isinstance(dataset, Mapping):
         return {}
     if isinstance(dataset, (str, os.PathLike)):
@@ -70,11 +70,11 @@ def served(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
 
 
 def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
-    """The folder of the dataset that `options` make of the sources, built where it is not in the cache. Raises BuildError."""
+    """The folder of the dataset that `options` make of the sources. Builds it if it is not in the cache. Raises BuildError."""
     paths = _sources(sources, options)
     binary = find_binary()
     if binary is None:
-        raise DsloadError("text is built by the dsload program, and there is none: install the platform wheel, or name it in DSLOAD_BINARY")
+        raise DsloadError("building text needs the dsload program, and there is none: install the platform wheel, or name it in DSLOAD_BINARY")
     bar = Bar() if is_shown() else None
     command = [binary, "build", "--cached", "--json", "--progress", "json" if bar else "none"]
     for name, value in options.items():

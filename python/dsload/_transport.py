@@ -1,7 +1,7 @@
 """HTTP/1.1 to a dsload server, over a unix socket, TCP or TLS, for two purposes: small JSON answers, and streams of Arrow messages.
 
-The server sends every encapsulated Arrow message as one HTTP chunk, so that a message is read with one call into the memory that the batch
-will keep: from a unix socket by one system call that waits for all of it, outside of Python. A body that ends without its last, empty chunk was cut.
+The server sends every encapsulated Arrow message as one HTTP chunk, so a message is read with one call into the batch's memory: from a unix
+socket by one system call that waits for all of it, outside Python. A body that ends without its last, empty chunk was cut.
 
 The server is not trusted: lines, header lines and answers have limits; memory for a message grows with the bytes that have arrived, not with
 the size that its chunk claims; and an answer's head and each message must arrive within the timeout, however slowly their bytes come.
@@ -32,7 +32,7 @@ _MAX_HEADER_LINES = 100
 _MAX_JSON = 256 << 20
 _MAX_ERROR = 1 << 20
 _BUFFER = 256 << 10
-_PIECE = 16 << 20  # what is allocated on a chunk's word alone
+_PIECE = 16 << 20  # the most that is allocated for a chunk's claimed size
 _HEX = re.compile(rb"[0-9a-fA-F]{1,16}")
 
 
@@ -41,7 +41,7 @@ class StreamCut(ConnectionError):
 
 
 class Secret:
-    """A token, which no repr shows."""
+    """A token that no repr shows."""
 
     __slots__ = ("value",)
 
@@ -59,7 +59,7 @@ class Secret:
 
 
 def checked_token(token: Optional[str]) -> Optional[Secret]:
-    """Raises ValueError, which does not show it, for a token that cannot stand in a header line."""
+    """The token as a Secret. Raises ValueError, which does not show it, if it cannot appear in a header line."""
     if token is None or token == "":
         return None
     for at, c in enumerate(token):
@@ -83,16 +83,16 @@ class Endpoint:
 
     @staticmethod
     def of_url(url: str, *, token: Optional[str], ca_file: Optional[str], timeout: float) -> Endpoint:
-        """From http://… or https://…. Raises ValueError for other schemes, and where a token would travel in the clear."""
+        """From http://… or https://…. Raises ValueError for other schemes, and if a token would be sent in the clear."""
         parts = urlsplit(url)
         if "@" in parts.netloc:
-            raise ValueError("url: it holds a user's name or password, which dsload does not use; pass token= instead")
+            raise ValueError("url: it has a user name or password, which dsload does not use; pass token= instead")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url must be http://HOST:PORT or https://HOST:PORT, got {url!r}")
         if parts.path not in ("", "/") or parts.query or parts.fragment:
             raise ValueError(f"url names a server, without path or query: {url!r}")
         if not re.fullmatch(r"[!-~]+", parts.hostname):
-            raise ValueError(f"url: {parts.hostname!r} is not a host's name")
+            raise ValueError(f"url: {parts.hostname!r} is not a host name")
         if token and parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             raise ValueError("a token is sent over https only; the server serves TLS with --tls-cert and --tls-key")
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -141,7 +141,7 @@ class Endpoint:
             raise
 
     def request(self, path: str) -> Response:
-        """As open. Raises FeedError if the server answers with an error."""
+        """Like open. Raises FeedError if the server answers with an error."""
         response = self.open(path)
         if response.status != 200:
             with response:
@@ -150,8 +150,8 @@ class Endpoint:
 
 
 def _wait_in_kernel(sock: socket.socket, timeout: float) -> None:
-    """Leaves the timeout of a connected socket to the system. Python's own makes two system calls of every read, and lets none wait for more than has
-    arrived."""
+    """Leaves the timeout of a connected socket to the system. With Python's own, every read takes two system calls, and none waits for all of
+    its bytes."""
     seconds = min(max(timeout, 1e-3), 1e9)
     limit = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))  # struct timeval
     sock.settimeout(None)
@@ -169,7 +169,7 @@ class _Receiver(io.RawIOBase):
         self.expect()
 
     def expect(self) -> None:
-        """From here on the timeout runs anew."""
+        """Restarts the timeout."""
         self._deadline = time.monotonic() + self._timeout
 
     def readable(self) -> bool:
@@ -179,20 +179,20 @@ class _Receiver(io.RawIOBase):
         return self._into(view, 0)
 
     def readall_into(self, view: memoryview) -> int:
-        """Fills the view, or stops early where a signal came or the connection ended."""
+        """Fills the view, or stops early at a signal or the end of the connection."""
         return self._into(view, self._whole)
 
     def _into(self, view: Any, flags: int) -> int:
         if time.monotonic() > self._deadline:
-            raise TimeoutError("the answer arrives too slowly: not whole within the timeout")
+            raise TimeoutError("the answer is too slow: it was not complete within the timeout")
         try:
             return self._receive(view, len(view), flags)
         except BlockingIOError as error:
-            raise TimeoutError("nothing was received for as long as the timeout allows") from error
+            raise TimeoutError("nothing was received within the timeout") from error
 
 
 class Response:
-    """The head of an answer, read; its body, to be read."""
+    """An answer: its head has been read, its body has not."""
 
     def __init__(self, sock: socket.socket, path: str, timeout: float) -> None:
         self._sock, self._path = sock, path
@@ -200,7 +200,7 @@ class Response:
         self._file: BinaryIO = io.BufferedReader(self._receiver, _BUFFER)
         parts = self._line().split(None, 2)
         if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not re.fullmatch(rb"[1-5][0-9][0-9]", parts[1]):
-            raise StreamCut("what answers is not an HTTP server")
+            raise StreamCut("the server is not an HTTP server")
         self.status = int(parts[1])
         self.headers: dict[str, str] = {}
         for _ in range(_MAX_HEADER_LINES):
@@ -243,7 +243,7 @@ class Response:
         return data
 
     def _read_large(self, size: int, allocate: Any) -> Any:
-        """Reads in pieces, the next as large as all before it, so that memory is taken for bytes that are there and not for a claim."""
+        """Reads in parts, each as large as all earlier ones together, so that memory grows with received bytes and not with a claimed size."""
         held = np.empty(_PIECE, np.uint8)
         done = 0
         try:
@@ -252,7 +252,7 @@ class Response:
                 done = min(len(held), size)
                 if done == size:
                     break
-                # The last one is allocated as the caller wants it.
+                # The last one is allocated by the caller's function.
                 larger = allocate(size) if 2 * len(held) >= size else np.empty(2 * len(held), np.uint8)
                 larger[:done] = held
                 held = larger
@@ -261,10 +261,10 @@ class Response:
         return held
 
     def _read_into(self, view: memoryview) -> None:
-        if len(view) <= _BUFFER:  # several messages arrive at once, and the copy of a small one costs nothing
+        if len(view) <= _BUFFER:  # several messages arrive at once, and copying a small one is cheap
             done = self._file.readinto(view)  # type: ignore[attr-defined]
         else:
-            done = n = self._file.readinto1(view)  # type: ignore[attr-defined]  # what the buffer has of it
+            done = n = self._file.readinto1(view)  # type: ignore[attr-defined]  # the part in the buffer
             while n and done < len(view):
                 n = self._receiver.readall_into(view[done:])
                 done += n
@@ -304,14 +304,14 @@ class Response:
             size -= len(piece)
 
     def read_json(self) -> Any:
-        """The body as JSON. Raises StreamCut if it is none."""
+        """The body as JSON. Raises StreamCut if it is not JSON."""
         try:
             return json.loads(self.read_all())
         except (ValueError, RecursionError, MemoryError) as error:
             raise StreamCut(f"the answer to GET {self._path.split('?')[0]} is not JSON: {str(error)[:100]}") from error
 
     def error(self) -> FeedError:
-        """What the server says is wrong, for an answer with an error's status."""
+        """The server's error, for an answer with an error status."""
         try:
             body = json.loads(self.read_all(_MAX_ERROR))
             return FeedError(str(body["error"]), self.status, str(body.get("hint", "")))

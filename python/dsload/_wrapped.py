@@ -1,8 +1,8 @@
-"""Detects wrappers that would deal a loader's batches out to the processes a second time, or that read ahead.
+"""Detects wrappers that would distribute a loader's batches to the processes a second time, or that read ahead.
 
-A Loader deals batches to ranks itself. Accelerate's wrappers for iterable datasets do so too, from what rank 0 reads or by dropping other ranks' batches, and
-they call nothing of the dataset that would let it know. They can be seen on the call stack: of the process that trains, of a worker forked from it, and
-while a loader is pickled for a worker that is spawned.
+A Loader deals batches to ranks itself. Accelerate's wrappers for iterable datasets do so too, from what rank 0 reads or by dropping other
+ranks' batches, and they do not tell the dataset. They are visible on the call stack: of the training process, of a worker forked from it, and
+while a loader is pickled for a spawned worker.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .errors import WrongWrapping
 
 _DEALERS = ("DataLoaderDispatcher", "IterableDatasetShard")
 _HOW = (
-    "the loader deals its batches to the processes itself: iterate it, or DataLoader(loader, batch_size=None), without accelerator.prepare;"
+    "the loader distributes its batches to the processes itself: iterate it, or DataLoader(loader, batch_size=None), without accelerator.prepare;"
     " under Hugging Face's Trainer use dsload.integrations.TrainerMixin (examples/hf_trainer.py)"
 )
 
@@ -38,7 +38,7 @@ def _kinds(owner: Any) -> set[str]:
 
 
 def refuse_second_dealing() -> None:
-    """Raises WrongWrapping if Accelerate would deal the loader's batches to several processes once more."""
+    """Raises WrongWrapping if Accelerate would distribute the loader's batches to several processes again."""
     for _, owner in _accelerate_frames():
         for kind in _kinds(owner).intersection(_DEALERS):
             if _processes(owner) > 1:
@@ -51,13 +51,13 @@ def _processes(owner: Any) -> int:
 
 
 def reads_ahead() -> bool:
-    """Reports whether one of Accelerate's data loaders asks, which hold one batch back. The one that only skips holds none."""
+    """Reports whether the caller is one of Accelerate's data loaders, which hold back one batch. The one that only skips holds back none."""
     kinds = [_kinds(owner) for name, owner in _accelerate_frames() if name == "__iter__"]
     return any("DataLoaderAdapter" in k and "SkipDataLoader" not in k for k in kinds)
 
 
 def batches_dropped() -> int:
-    """How many batches Accelerate's data loader that asks will drop at the beginning, as skip_first_batches makes it do."""
+    """How many batches the calling data loader of Accelerate will drop at the beginning, because of skip_first_batches."""
     for name, owner in _accelerate_frames():
         dropped = getattr(owner, "skip_batches", 0)
         if name == "__iter__" and dropped:
@@ -67,13 +67,13 @@ def batches_dropped() -> int:
 
 
 def counted_by_accelerate() -> bool:
-    """Reports whether Accelerate calls set_epoch of itself, as it does at each iteration, counting from 0 in every process."""
+    """Reports whether Accelerate itself calls set_epoch, as it does at each iteration, counting from 0 in every process."""
     names = [name for name, _ in _accelerate_frames()]
     return "set_epoch" in names and "__iter__" in names[names.index("set_epoch") :]
 
 
 def worker_info() -> Any:
-    """What torch knows of the DataLoader worker that this process is; None outside of one."""
+    """torch's information on this DataLoader worker; None in any other process."""
     module = sys.modules.get("torch.utils.data")
     return module.get_worker_info() if module is not None else None
 

@@ -1,8 +1,8 @@
 """Reporting a run: a progress bar, Weights & Biases, MLflow, and webhooks that Discord understands.
 
-Each callback is called with a dict of numbers, `callback({"step": 10, "loss": 3.2})`, and closed at the end. Secrets come from the environment
-alone (WANDB_API_KEY, MLFLOW_TRACKING_TOKEN, DSLOAD_WEBHOOK_URL): no function takes one, and no message, error or repr shows one. A report that cannot be delivered
-never stops a run: it is dropped, with one warning.
+Each callback is called with a dict of numbers, `callback({"step": 10, "loss": 3.2})`, and closed at the end. Secrets come only from the
+environment (WANDB_API_KEY, MLFLOW_TRACKING_TOKEN, DSLOAD_WEBHOOK_URL): no function takes one, and no message, error or repr shows one. A report
+that cannot be delivered never stops a run: it is dropped, with one warning.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 WEBHOOK_VARIABLE = "DSLOAD_WEBHOOK_URL"
 WANDB_VARIABLE = "WANDB_API_KEY"
-_MAX_CONTENT = 2000  # Discord's limit of a message
+_MAX_CONTENT = 2000  # Discord's limit for a message
 
 
 def progress(batches: Iterable[T], *, total: Optional[int] = None, description: str = "", every: float = 10.0) -> Iterator[T]:
-    """Yields the batches and shows how far they are: tqdm's bar if it is installed, else a line on stderr every `every` seconds.
+    """Yields the batches and shows progress: with tqdm's bar if it is installed, else with a line on stderr every `every` seconds.
 
-    total: number of batches; len(batches) if it is known.
+    total: number of batches; by default len(batches), if known.
     """
     if total is None:
         try:
@@ -65,13 +65,14 @@ def _line(description: str, done: int, total: Optional[int], seconds: float) -> 
 class Webhook:
     """Posts numbers to the URL in DSLOAD_WEBHOOK_URL as {"content": "…"}, the form that Discord and compatible services take.
 
-    Posting happens in its own thread, at most once in `every` seconds: of the reports between, the last is sent. `close` sends what waits.
+    Posting happens in its own thread, at most once every `every` seconds; of the reports in between, the last is sent. `close` sends a waiting
+    report.
 
     Args:
         name: precedes the numbers. every: minimum seconds between posts. timeout: maximum seconds of a post.
 
     Raises:
-        KeyError: if DSLOAD_WEBHOOK_URL is not set. ValueError: if it is not an https URL (http is taken for localhost).
+        KeyError: if DSLOAD_WEBHOOK_URL is not set. ValueError: if it is not an https URL (http is accepted for localhost).
     """
 
     def __init__(self, name: str = "dsload", *, every: float = 30.0, timeout: float = 10.0) -> None:
@@ -91,7 +92,7 @@ class Webhook:
             self._changed.notify()
 
     def close(self) -> None:
-        """Sends what waits and ends the thread."""
+        """Sends a waiting report and ends the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -120,7 +121,7 @@ class Webhook:
             self._complain(f"status {error.code}")
             error.close()
         except OSError as error:
-            # The error's own text may hold the URL, which is the secret.
+            # The error's own text may contain the URL, which is the secret.
             self._complain(type(error).__name__)
 
     def _complain(self, why: str) -> None:
@@ -148,7 +149,7 @@ class WandB:
     """Logs numbers to Weights & Biases; the key is read by wandb from WANDB_API_KEY (or an earlier `wandb login`).
 
     Args:
-        project, name, config: as wandb.init takes them; secrets in `config` are left out (`without_secrets`).
+        project, name, config: as wandb.init takes them; secrets in `config` are removed (`without_secrets`).
         offline: keep the run on this machine.
 
     Raises:
@@ -172,12 +173,12 @@ class WandB:
 
 
 class MLflow:
-    """Logs numbers to MLflow; where and as whom is read by mlflow from its variables (MLFLOW_TRACKING_URI, MLFLOW_TRACKING_TOKEN, …).
+    """Logs numbers to MLflow; mlflow reads server and credentials from its variables (MLFLOW_TRACKING_URI, MLFLOW_TRACKING_TOKEN, …).
 
-    A run that is active already is used, and stays active after `close`.
+    An active run is used, and stays active after `close`.
 
     Args:
-        experiment: its name; None for the one that mlflow has. name: of the run. params: secrets in them are left out (`without_secrets`).
+        experiment: its name; None for mlflow's current one. name: of the run. params: secrets in them are removed (`without_secrets`).
 
     Raises:
         ImportError: if mlflow is not installed.
@@ -198,7 +199,7 @@ class MLflow:
 
     def __call__(self, numbers: Mapping[str, Any]) -> None:
         figures = {k: float(v) for k, v in numbers.items() if k != "step" and isinstance(v, (int, float))}
-        # By its id: the active run is that of the thread that began it.
+        # By its id, since a run is active only in the thread that started it.
         self._mlflow.log_metrics(figures, step=numbers.get("step"), run_id=self._run_id)
 
     def close(self) -> None:
@@ -210,7 +211,7 @@ class MLflow:
 
 
 class Several:
-    """Calls several callbacks. One that fails is dropped with a warning; the others and the run go on."""
+    """Calls several callbacks. One that fails is dropped with a warning; the others and the run continue."""
 
     def __init__(self, *callbacks: Any) -> None:
         self._callbacks = list(callbacks)

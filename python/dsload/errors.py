@@ -40,7 +40,7 @@ class StreamEnded(DsloadError, ConnectionError):
 class DatasetChanged(DsloadError):
     """The server serves another dataset than the one this loader began with. Rows of the two are never mixed.
 
-    Open a new Loader to read the other dataset; a state that was taken on the first is refused there.
+    Open a new Loader to read the other dataset; it refuses a state of the first one.
     """
 
 
@@ -49,11 +49,11 @@ class LoaderClosed(DsloadError, ValueError):
 
 
 class WrongWrapping(DsloadError):
-    """A wrapper would deal the loader's batches out a second time and lose or repeat rows. The message says what to do instead."""
+    """A wrapper would distribute the loader's batches a second time and lose or repeat rows. The message says what to do instead."""
 
 
 class ServerFailed(DsloadError):
-    """The server that this process started did not come up, or ended. returncode is its exit code if it has ended."""
+    """The server that this process started did not come up, or has ended. returncode is its exit code if it has ended."""
 
     def __init__(self, message: str, returncode: Optional[int] = None) -> None:
         super().__init__(message)
@@ -64,4 +64,4 @@ class ServerFailed(DsloadError):
 
 
 class Corrupt(DsloadError):
-    """A dataset's files contradict themselves. `dsload verify DIR` names them all."""
+    """A dataset's files contradict themselves. `dsload verify DIR` names all of them."""

@@ -1,10 +1,10 @@
-"""Figures of the feed and of memory for whoever reports a run: Weights & Biases, MLflow, or any function of a dict of numbers.
+"""Figures of the feed and of memory for reports of a run: Weights & Biases, MLflow, or any function of a dict of numbers.
 
     for batch in reported(loader, WandB("project"), MLflow("experiment"), every=10):
         ...
 
-The callbacks are called in a thread of their own. One that is slow misses reports, one that fails is dropped with a warning, and neither holds
-the training up. What is measured costs a few additions a batch; torch is never imported for it, and no device is synchronised.
+The callbacks are called in separate threads. One that is slow misses reports, one that fails is dropped with a warning, and neither delays
+training. Measuring costs a few additions per batch; it never imports torch or synchronises a device.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ _CLOSE_SECONDS = 5.0
 def reported(
     batches: Iterable[T], *callbacks: Any, every: float = 10.0, first_step: int = 0, prefix: str = "dsload/", device: Any = None
 ) -> Iterator[T]:
-    """Yields the batches, and gives each callback a dict of figures every `every` seconds and once at the end.
+    """Yields the batches, and passes each callback a dict of figures every `every` seconds and once at the end.
 
     Args:
         batches: a Loader, or anything that yields its batches.
         callbacks: functions of a dict of numbers, such as WandB and MLflow. They are not closed.
-        every: seconds between reports. first_step: the step of the first batch, where a run is resumed.
-        prefix: precedes each figure's name but "step".
-        device: whose memory is reported, as DeviceMeter takes it: the current CUDA device where torch is loaded and has one.
+        every: seconds between reports. first_step: the step of the first batch in a resumed run.
+        prefix: precedes each figure's name except "step".
+        device: the device whose memory is reported, as DeviceMeter takes it; by default the current CUDA device, if torch is loaded and has
+            one.
 
     The figures, each a mean since the last report where it is a rate or share: `rows_per_s`, `tokens_per_s`, `padding_efficiency` (tokens among
-    the elements of batches), `waiting` (share of the time spent waiting for the next batch), `row` (where the order goes on),
-    `epoch`, `rss_bytes`, and on a GPU `allocated_bytes`, `reserved_bytes`, `peak_bytes`, `free_bytes`. What is not known is left out.
+    the elements of batches), `waiting` (share of the time spent waiting for the next batch), `row` (where the order continues), `epoch`,
+    `rss_bytes`, and on a GPU `allocated_bytes`, `reserved_bytes`, `peak_bytes`, `free_bytes`. Unknown figures are left out.
     """
     report = _Background(Several(*callbacks))
     figures = FeedFigures(batches, device=device)
@@ -58,7 +59,7 @@ def reported(
 
 
 class FeedFigures:
-    """Counts what a feed gives. `watch` yields its batches, `read` returns the figures since the last call."""
+    """Counts what a feed yields. `watch` yields its batches, `read` returns the figures since the last call."""
 
     def __init__(self, loader: Any = None, *, device: Any = None) -> None:
         self._loader, self._device = loader, device
@@ -92,7 +93,7 @@ class FeedFigures:
             self._next = int(following[-1])
 
     def read(self, step: int, prefix: str = "dsload/") -> dict[str, float]:
-        """The figures since the last call, or since the beginning."""
+        """The figures since the last call, at first since the beginning."""
         now = time.monotonic()
         seconds = max(now - self._since, 1e-9)
         figures: dict[str, float] = {"rows_per_s": self._rows / seconds, "waiting": min(1.0, self._waited / seconds)}
@@ -123,12 +124,12 @@ class FeedFigures:
 
 
 def _on_host(values: Any) -> bool:
-    """Reports whether reading values waits for no device."""
+    """Reports whether values can be read without waiting for a device."""
     return str(getattr(values, "device", "cpu")).startswith("cpu")
 
 
 class _Background:
-    """Calls a callback in a thread of its own. Reports that come while too many wait are dropped."""
+    """Calls a callback in a separate thread. Reports that arrive while too many wait are dropped."""
 
     def __init__(self, callback: Any) -> None:
         self._callback = callback
@@ -145,7 +146,7 @@ class _Background:
             self._waiting.put_nowait(numbers)
 
     def close(self) -> None:
-        """Ends the thread once it has called with all that waits, or leaves it after _CLOSE_SECONDS."""
+        """Ends the thread after it has delivered the waiting reports, or abandons it after _CLOSE_SECONDS."""
         try:
             self._waiting.put(None, timeout=_CLOSE_SECONDS)
         except queue.Full:

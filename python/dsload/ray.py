@@ -1,12 +1,12 @@
-"""build on a Ray cluster: the partitions of a plan as tasks, each a dsload process that writes to storage that all nodes share.
+"""build on a Ray cluster: the partitions of a plan as tasks, each a dsload process that writes to shared storage.
 
     import dsload.ray, ray
     ray.init(address="auto")
     dsload.ray.build("/shared/corpus/*.jsonl", "/shared/data", partitions=64, max_length=1024)
 
-No token passes through Ray: a task runs the program, which reads the sources and writes shards by itself. A task that dies with its worker
-or node is run again and goes on from the partition's last checkpoint; one that takes much longer than the others is started a second time
-elsewhere, and whichever is whole first counts. The dataset is the one that `dsload.build` makes on one machine.
+No token passes through Ray: a task runs the program, which itself reads the sources and writes shards. A task that dies with its worker or node
+is run again and continues from the partition's last checkpoint; one that takes much longer than the others is started a second time elsewhere,
+and the first to finish counts. The dataset is the one that `dsload.build` makes on one machine.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 _MEMORY = 256 << 20
 _POLL_SECONDS = 0.3
-_PERMANENT = (1, 2, 3, 4)  # exit codes that another try does not change
+_PERMANENT = (1, 2, 3, 4)  # exit codes for which another try does not help
 _PLACED = ("progress", "json", "plan", "partition", "out", "workers", "memory", "overwrite", "http", "notify")
 _PATHS = ("template", "chat_template")
 
@@ -61,22 +61,22 @@ def build(
 
     Args:
         source: a path, glob, folder or URI, or a list of them, that every node sees under the same name.
-        out: the dataset folder, on storage that every node sees under the same name, or an address of s3:// or gs://. What opens the bucket
-            is in the environment of Ray's nodes, such as AWS_ACCESS_KEY_ID.
-        partitions: how many tasks the build is cut into; several for each CPU keep all of them busy to the end.
+        out: the dataset folder, on storage that every node sees under the same name, or an address of s3:// or gs://. What opens the bucket is
+            in the environment of Ray's nodes, such as AWS_ACCESS_KEY_ID.
+        partitions: how many tasks the build is cut into; several per CPU keep all of them busy to the end.
         workers: tokenizing workers of a task, and the CPUs that Ray reserves for it.
         memory: hard cap on each dsload process, and the memory that Ray reserves for it (256 MiB).
         retries: how often a partition is started again after its worker, node or process died.
-        stragglers: start a partition a second time when it has taken this many times the median of those that are done, and nothing waits
-            for a CPU; 0 never does.
-        straggler_seconds: but not before so many seconds.
-        progress: show a bar of all tasks together on stderr; None shows it on a terminal and in notebooks.
-        on_progress: called with the sums of what the tasks report.
+        stragglers: start a partition a second time when it has taken this many times the median of those that are done, and nothing waits for
+            a CPU; 0 never does.
+        straggler_seconds: but not before this many seconds.
+        progress: show one bar for all tasks on stderr; None shows it on a terminal and in notebooks.
+        on_progress: called with the sums of the tasks' reports.
         options: the flags of `dsload build`, as for `dsload.build`.
 
     Returns:
-        What `dsload merge --json` prints, with `seconds` of the whole call, `retried` and `twins`: how many tasks were started again, and
-        how many a second time.
+        What `dsload merge --json` prints, with `seconds` of the whole call, `retried` and `twins`: how many tasks were started again after they
+        died, and how many were started a second time as stragglers.
 
     Raises:
         BuildError: with the command's own message and exit code, or when a partition died `retries` times.
@@ -107,11 +107,11 @@ def _bytes(size: Union[int, str, None]) -> int:
 
 
 class _Died(Exception):
-    """The dsload process ended without saying why: it was killed, or could not be reached. Another try goes on from its checkpoint."""
+    """The dsload process ended without a reason: it was killed, or could not be reached. Another try continues from its checkpoint."""
 
 
 class _Progress:
-    """An actor: where the tasks stand."""
+    """An actor that collects the tasks' progress."""
 
     def __init__(self) -> None:
         self._lines: dict[int, dict[str, Any]] = {}
@@ -124,7 +124,7 @@ class _Progress:
 
 
 def _die_with_parent() -> None:
-    """Runs in the child: a worker that is killed takes the program along."""
+    """Runs in the child, so that killing a worker also kills the program."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
@@ -151,7 +151,7 @@ def _run(command: list[str], binary: Optional[str], partition: int, report: Any)
             text = raw.decode(errors="replace").strip()
             if text.startswith("{"):
                 if report is not None:
-                    with contextlib.suppress(Exception):  # progress is worth no failure
+                    with contextlib.suppress(Exception):  # progress must not fail a task
                         report.put.remote(partition, json.loads(text))
             elif text:
                 said = text
@@ -198,7 +198,7 @@ class _Build:
         start = time.monotonic()
         bar = Bar() if (is_shown() if progress is None else progress) else None
         show = _Show(self, bar, on_progress)
-        # In a bucket the plan has the name under which the merge removes it.
+        # In a bucket the plan has the name by which the merge removes it.
         plan = f"{self.out.rstrip('/')}/plan.json" if self.in_bucket else os.path.join(self.out, f".plan-{uuid.uuid4().hex}.json")
         try:
             flags = [f for name, value in self.options.items() for f in _flag(name, value)]
@@ -224,7 +224,7 @@ class _Build:
                 os.remove(plan)
 
     def _again(self, start: Callable[[], Any], retries: int) -> Any:
-        """The result of a task that is started again where it dies."""
+        """The result of a task, which is started again if it dies."""
         for left in range(retries, -1, -1):
             try:
                 return ray.get(start())
@@ -235,7 +235,7 @@ class _Build:
         raise AssertionError("unreachable")
 
     def _partitions(self, plan: str, limits: list[str], retries: int, stragglers: float, straggler_seconds: float, show: _Show) -> None:
-        """Runs every partition to its end."""
+        """Runs all partitions to their end."""
         waiting = deque(range(self.partitions))
         left = dict.fromkeys(range(self.partitions), retries)
         running: dict[Any, int] = {}
@@ -250,7 +250,7 @@ class _Build:
 
         try:
             while len(done) < self.partitions:
-                # A few more than there are CPUs are queued in Ray, so that the time since their start says how long they take.
+                # Only a few more than there are CPUs are queued in Ray, so that the time since their start shows how long they take.
                 room = max(1, int(ray.cluster_resources().get("CPU", 1) // self.workers)) + 1
                 while waiting and len(running) < room:
                     start(waiting.popleft())
@@ -261,7 +261,7 @@ class _Build:
                         ray.get(ref)
                     except Exception as error:
                         if i in done or i in running.values():
-                            continue  # its twin is done, or at work
+                            continue  # its twin is done or running
                         if not _is_transient(error) or left[i] == 0:
                             raise _reason(error) from None
                         left[i] -= 1
@@ -281,7 +281,7 @@ class _Build:
                 self._cancel(running, started, i)
 
     def _twins(self, running: dict[Any, int], started: dict[Any, float], seconds: float, start: Callable[[int], None]) -> None:
-        """Starts those a second time that have run for so long."""
+        """Starts partitions a second time that have run for `seconds`."""
         now = time.monotonic()
         twice = list(running.values())
         for ref, i in list(running.items()):
@@ -297,7 +297,7 @@ class _Build:
 
 
 class _Show:
-    """Sums what the tasks report into one line."""
+    """Sums the tasks' reports into one line."""
 
     def __init__(self, build: _Build, bar: Optional[Bar], on_progress: Optional[Callable[[dict[str, Any]], None]]) -> None:
         self._build, self._bar, self._on_progress = build, bar, on_progress
@@ -327,7 +327,7 @@ class _Show:
 
 
 def _is_transient(error: BaseException) -> bool:
-    """Reports whether another try may end otherwise: the process, its worker or its node died."""
+    """Reports whether another try may succeed: the process, its worker or its node died."""
     cause = getattr(error, "cause", None)
     if isinstance(error, _Died) or isinstance(cause, _Died):
         return True
@@ -339,7 +339,7 @@ def _is_transient(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> BaseException:
-    """The task's own error, without Ray's around it."""
+    """The task's own error, without Ray's wrapper."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, _Died):
         return BuildError(f"{cause}; it was started again as often as retries allows", 1)

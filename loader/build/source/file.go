@@ -191,9 +191,23 @@ func (r *rawFile) openZip() (io.Reader, error) {
 func (r *rawFile) random() (io.ReaderAt, int64, error) {
 	if at, ok := r.file.(io.ReaderAt); ok && r.size >= 0 {
 		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much
-		return at, r.size, nil
+		return &countedAt{at, &r.counted}, r.size, nil
 	}
 	return nil, 0, problemf(ErrUnsupported, "this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
+}
+
+// countedAt notes the failure of a file that is read at any place, so that nobody takes it for damage.
+type countedAt struct {
+	at    io.ReaderAt
+	count *countingReader
+}
+
+func (r *countedAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.at.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		r.count.err = err
+	}
+	return n, err
 }
 
 // inBackground makes a large file be decompressed on a goroutine of its own, but an archive whose

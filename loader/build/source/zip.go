@@ -43,6 +43,14 @@ type zipDirectory struct {
 	left uint64
 }
 
+// directoryError is the end of a directory before its last entry, or the failure of the file.
+func directoryError(err error) error {
+	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		return zipCorrupt("its directory ends early")
+	}
+	return err
+}
+
 func zipCorrupt(format string, args ...any) error {
 	return problemf(ErrCorrupt, "the zip archive is damaged: "+format+"; copy the file again", args...)
 }
@@ -93,7 +101,7 @@ func (d *zipDirectory) next() (e zipEntry, err error) {
 	d.left--
 	var fixed [46]byte
 	if _, err := io.ReadFull(d.r, fixed[:]); err != nil {
-		return e, zipCorrupt("its directory ends early")
+		return e, directoryError(err)
 	}
 	le := binary.LittleEndian
 	if string(fixed[:4]) != "PK\x01\x02" {
@@ -102,10 +110,10 @@ func (d *zipDirectory) next() (e zipEntry, err error) {
 	nameLen, extraLen, commentLen := int(le.Uint16(fixed[28:])), int(le.Uint16(fixed[30:])), int(le.Uint16(fixed[32:]))
 	rest := make([]byte, nameLen+extraLen)
 	if _, err := io.ReadFull(d.r, rest); err != nil {
-		return e, zipCorrupt("its directory ends early")
+		return e, directoryError(err)
 	}
 	if _, err := d.r.Discard(commentLen); err != nil {
-		return e, zipCorrupt("its directory ends early")
+		return e, directoryError(err)
 	}
 	e = zipEntry{name: strings.ToValidUTF8(string(rest[:min(nameLen, maxZipName)]), "\uFFFD"),
 		method: le.Uint16(fixed[10:]), encrypted: fixed[8]&1 != 0, crc: le.Uint32(fixed[16:]),

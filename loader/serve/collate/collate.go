@@ -14,8 +14,10 @@
 //
 //	I1  every row of a column has the column's Length; the values reshape to (Rows, Length);
 //	I2  Fill of the parts of a column yields the same bytes as Fill of the whole;
-//	I3  in steady state nothing is allocated;
-//	I4  a sealed batch has no id outside the vocabulary.
+//	I3  in steady state nothing is allocated.
+//
+// The ids of a batch are not compared with the vocabulary here: shard.SplitReader.AppendIDs, through
+// which Read gets all of them, refuses an id outside it.
 package collate
 
 import (
@@ -49,7 +51,6 @@ type Options struct {
 	Labels      Labels // what LabelIDs holds
 	Narrow      bool   // elements of four bytes instead of eight
 	TokenBytes  int    // width of an id in Buffers: 2 or 4; default 4
-	Vocabulary  int    // ids must be below it; 0 = not checked
 	Packed      bool   // rows come with segments; adds position ids and segments
 	LossMask    bool   // rows may have a loss mask; only Bytes uses it
 	// MaskBorders ignores the causal label of the first token of each segment.
@@ -93,19 +94,6 @@ var ErrSegments = errors.New("segments do not sum to the row's length")
 
 // ErrTooLarge means that a batch has more elements than Arrow's list offsets can count.
 var ErrTooLarge = errors.New("batch has more than 2^31-1 elements: ask for fewer rows")
-
-// VocabularyError reports an id outside the vocabulary, for which a model would read past the end
-// of its embedding.
-type VocabularyError struct {
-	Source     int32 // of the row, as is Example
-	Example    int64
-	ID         uint32
-	Vocabulary int
-}
-
-func (e *VocabularyError) Error() string {
-	return fmt.Sprintf("example %d has id %d, and the vocabulary ends at %d", e.Example, e.ID, e.Vocabulary-1)
-}
 
 // Batch is the rows of one batch.
 type Batch struct {
@@ -237,12 +225,9 @@ func checkSegments(segments []int32, length int) error {
 	return nil
 }
 
-// Seal completes the batch: it sets the lengths of the columns, and returns a *VocabularyError for
-// an id outside the vocabulary.
+// Seal completes the batch: it sets the lengths of the columns. It returns ErrTooLarge for a batch
+// that Arrow cannot describe.
 func (b *Batch) Seal() error {
-	if err := b.checkIDs(); err != nil {
-		return err
-	}
 	b.length = b.opts.padded(b.longest)
 	b.labels = b.length
 	if b.opts.Labels == Seq2Seq {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._trainer import TrainerMixin as TrainerMixin
 
-    LoaderCallback: Any  # Lightning's Callback is known when it is imported
+    LoaderCallback: Any  # Lightning's Callback is known only when Lightning is imported
 
 __all__ = ["LoaderCallback", "TrainerMixin"]
 

@@ -13,7 +13,7 @@ _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
 
 def _base() -> Any:
-    """Callback of the Lightning that is in use, or of the one that is installed. Raises ImportError where none is."""
+    """The Callback class of the Lightning in use, else of the installed one. Raises ImportError if there is none."""
     for name in _PACKAGES:
         if name in sys.modules:
             return sys.modules[name].Callback
@@ -29,7 +29,7 @@ def callback_class() -> Any:
     base: Any = _base()
 
     class LoaderCallback(base):  # type: ignore[misc]
-        """Saves where a dsload.Loader stands in every checkpoint, and goes on there after `trainer.fit(…, ckpt_path=…)`.
+        """Saves a dsload.Loader's position in every checkpoint, and continues there after `trainer.fit(…, ckpt_path=…)`.
 
         Example::
 
@@ -37,15 +37,15 @@ def callback_class() -> Any:
             trainer = Trainer(callbacks=[LoaderCallback(loader)])
             trainer.fit(model, loader)                                # or DataLoader(loader, batch_size=None)
 
-        The state is the one after the last batch that was trained on, also where Lightning or DataLoader workers read ahead. It needs the
-        batches' column `next` there. A resume in the middle of an epoch reads none of the batches before it, and works with other numbers of
-        processes. Several loaders take a callback each, told apart by `name`.
+        The state is the one after the last batch that was trained on, even if Lightning or DataLoader workers read ahead. For that the batches
+        need the column `next`. A resume in the middle of an epoch reads none of the earlier batches, and works with another number of
+        processes. Each of several loaders needs its own callback with its own `name`.
         """
 
         def __init__(self, loader: Loader, name: str = "train") -> None:
             if not isinstance(loader, Loader):
                 raise TypeError(
-                    f"LoaderCallback: a {type(loader).__name__} is not a dsload.Loader; pass the loader itself, not what wraps it"
+                    f"LoaderCallback: a {type(loader).__name__} is not a dsload.Loader; pass the loader itself, not a wrapper"
                 )
             super().__init__()
             self.loader, self.name = loader, name
@@ -59,14 +59,14 @@ def callback_class() -> Any:
             self._next = None
 
         def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-            # Kept as it is: reading it here would wait for the device.
+            # Not read here, since that would wait for the device.
             self._next = batch.get("next") if isinstance(batch, Mapping) else None
 
         def state_dict(self) -> dict[str, Any]:
             return self.loader.state_dict(after=None if self._next is None else {"next": self._next})
 
         def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-            """Corrects the state that Lightning itself saves of a loader that it iterates: a batch ahead where no length is known."""
+            """Corrects the state that Lightning itself saves of a loader that it iterates, which is a batch ahead if the length is unknown."""
             mine = self.state_dict()
             saved = checkpoint.get("loops", {}).get("fit_loop", {}).get("state_dict", {}).get("combined_loader")
             for i, state in enumerate(saved if isinstance(saved, list) else ()):

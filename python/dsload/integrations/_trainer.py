@@ -1,7 +1,7 @@
 """TrainerMixin: Hugging Face's Trainer fed by a Loader, without Accelerate's data loaders in between.
 
 Trainer counts batches; the loader counts rows. A checkpoint holds the loader's state, so that a resume costs the same anywhere and may happen
-with other numbers of processes or rows a batch. Where these have changed, Trainer's own counts of steps are corrected from the state.
+with other numbers of processes or rows a batch. If these have changed, Trainer's own counts of steps are corrected from the state.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class TrainerMixin:
         loader = dsload.Loader("data", batch_size=8)
         MyTrainer(model, arguments, train_dataset=loader).train(resume_from_checkpoint=True)
 
-    The loader makes whole batches, for the rank and world that it was made with; `per_device_train_batch_size` should be its batch_size, and only
-    counts samples in Trainer's messages. `dataloader_num_workers` has no effect: the loader's server does the work. Columns that the model's
-    forward does not take are left out, unless `remove_unused_columns=False`. `eval_dataset` may be a Loader too.
+    The loader makes whole batches for its rank and world; `per_device_train_batch_size` should be its batch_size, and only counts samples in
+    Trainer's messages. `dataloader_num_workers` has no effect: the loader's server does the work. Columns that the model's forward does not
+    take are dropped, unless `remove_unused_columns=False`. `eval_dataset` may be a Loader too.
 
-    Every checkpoint holds the loader's state, in `dsload.json`. A resume loads it, in the middle of an epoch too, and reads none of the batches that
-    came before. Where the number of processes, rows a batch or gradient_accumulation_steps have changed, what is left of the epochs is counted
-    anew, and `global_step` goes on from the checkpoint's. With `ignore_data_skip=True` the loader is left where it stands.
+    Every checkpoint holds the loader's state, in `dsload.json`. A resume loads it, also in the middle of an epoch, and reads none of the
+    earlier batches. If the number of processes, rows per batch or gradient_accumulation_steps have changed, the rest of the epochs is counted
+    again, and `global_step` continues from the checkpoint's. With `ignore_data_skip=True` the loader keeps its position.
 
-    Epochs are the loader's: training begins where the loader stands, so that a second call of train() goes on with the next order.
+    Epochs are the loader's: training begins at the loader's position, so a second call of train() continues with the next order.
 
     Raises:
-        DsloadError: on resuming from a checkpoint that holds no state of a loader. ValueError: where the state is another dataset's, and for
+        DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another dataset, and for
         auto_find_batch_size=True, since the loader makes the batches.
     """
 
@@ -76,7 +76,7 @@ class TrainerMixin:
         self._resumed = _Resumed(loader, checkpoint)
         if saved["shape"] != _shape(self, loader) and not hasattr(super(), "_init_training_state"):
             raise DsloadError(
-                f"{checkpoint}: taken with another number of processes, rows a batch or gradient_accumulation_steps; this version of"
+                f"{checkpoint}: taken with another number of processes, rows per batch or gradient_accumulation_steps; this version of"
                 " transformers counts steps from the checkpoint's, so resume with the same ones, or with transformers 5"
             )
 
@@ -100,7 +100,7 @@ class TrainerMixin:
             inputs = {name: value for name, value in inputs.items() if name in self._signature_columns}  # type: ignore[attr-defined]
         return super()._prepare_inputs(inputs)  # type: ignore[misc]
 
-    # What follows corrects Trainer's counts on a resume. They are its own where nothing has changed.
+    # The following methods correct Trainer's counts on a resume. If nothing has changed, its own counts stand.
 
     def set_initial_training_values(self, args: Any, dataloader: Any, *more: Any) -> Any:
         values = super().set_initial_training_values(args, dataloader, *more)  # type: ignore[misc]
@@ -126,11 +126,11 @@ class TrainerMixin:
 
 
 class _Resumed:
-    """A checkpoint that training goes on from, once its state is loaded."""
+    """A checkpoint from which training continues, after its state is loaded."""
 
     def __init__(self, loader: Loader, checkpoint: str) -> None:
-        self.left: Optional[tuple[int, int]] = None  # the loader's epoch and the batches left of it, where these can be known
-        self.place: Optional[tuple[int, int]] = None  # epochs done, and batches of the one begun
+        self.left: Optional[tuple[int, int]] = None  # the loader's epoch and its remaining batches, if known
+        self.place: Optional[tuple[int, int]] = None  # finished epochs, and batches of the current one
         if loader._query.epochs == 1 and not loader._query.uneven:
             self.left = loader._left()
         with open(os.path.join(checkpoint, "trainer_state.json"), encoding="utf-8") as f:
@@ -143,7 +143,7 @@ def _shape(trainer: Any, loader: Loader) -> list[int]:
 
 
 def _loader_of(trainer: Any, name: str, given: Any = None) -> Optional[Loader]:
-    """The Loader that is the trainer's train_dataset or eval_dataset, or what was given in its place."""
+    """The Loader that is the trainer's train_dataset or eval_dataset, or the one given instead."""
     dataset = getattr(trainer, name, None)
     if isinstance(given, str) and isinstance(dataset, dict):
         given = dataset[given]
@@ -152,12 +152,12 @@ def _loader_of(trainer: Any, name: str, given: Any = None) -> Optional[Loader]:
 
 
 def _checkpoint(asked: Any, output_dir: str) -> Optional[str]:
-    """The folder that train(resume_from_checkpoint=asked) goes on from."""
+    """The folder from which train(resume_from_checkpoint=asked) continues."""
     if asked is True:
         from transformers.trainer_utils import get_last_checkpoint
 
         found: Optional[str] = get_last_checkpoint(output_dir)
-        return found  # where there is none, Trainer says so
+        return found  # if there is none, Trainer reports it
     return os.fspath(asked) if asked else None
 
 
@@ -168,8 +168,8 @@ def _read(checkpoint: str) -> dict[str, Any]:
             saved = json.load(f)
     except FileNotFoundError as error:
         raise DsloadError(
-            f"{path}: the checkpoint holds no state of a loader, so where its data stood is not known; resume from one that TrainerMixin saved,"
-            " or set ignore_data_skip=True and the loader's place yourself"
+            f"{path}: the checkpoint has no loader's state, so the position of its data is unknown; resume from one that TrainerMixin saved,"
+            " or set ignore_data_skip=True and the loader's position yourself"
         ) from error
     except ValueError as error:
         raise DsloadError(f"{path}: not a state of a loader: {error}; resume from an earlier checkpoint") from error
@@ -210,14 +210,14 @@ def _state_saver(trainer: Any) -> Any:
 
 
 def _batches(loader: Loader, resumed: Optional[_Resumed]) -> Any:
-    """A DataLoader of the loader's batches that no one has to prepare."""
+    """A DataLoader of the loader's batches that needs no prepare()."""
     import torch.utils.data
 
     class Batches(torch.utils.data.IterableDataset):  # type: ignore[misc]
-        """The loader; or after a resume what is left of its epoch, with the batches before it as empty ones, which Trainer drops."""
+        """The loader; or after a resume the rest of its epoch, preceded by empty batches for the earlier ones, which Trainer drops."""
 
         def __iter__(self) -> Iterator[Any]:
-            # The state stands after what was trained on.
+            # The state is the one after the batches that were trained on.
             return _after_empty(_wrapped.batches_dropped(), loader._begin(0)) if resumed is not None else iter(loader)
 
         def __len__(self) -> int:

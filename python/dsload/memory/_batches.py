@@ -1,7 +1,7 @@
 """Operations on a batch: counting rows, splitting, trimming padding.
 
-A batch is a dict. Values whose first dimension equals the number of rows are per-row columns (torch tensors, numpy arrays, lists);
-anything else is passed on unchanged.
+A batch is a dict. Values whose first dimension equals the number of rows are per-row columns (torch tensors, numpy arrays, lists); all other
+values are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def _used_columns(used: Any) -> Optional[tuple[int, int]]:
 
 
 def _bounds(used: Any, length: int, multiple: int) -> Optional[tuple[int, int]]:
-    """Which columns to keep: one side is trimmed, the padded one, down to a multiple of `multiple`."""
+    """Which columns to keep: the padded side is trimmed, to a multiple of `multiple`."""
     found = _used_columns(used)
     if found is None:
         return None
     first, last = found
     if last < length and first > 0:
-        return None  # padded on both sides: not ours to cut
+        return None  # padded on both sides: keep all
     if first > 0:
         keep = min(-(-(length - first) // multiple) * multiple, length)
         return length - keep, length
@@ -112,7 +112,7 @@ def _labels_differ(mask: Any, labels: Any) -> bool:
 
 
 def shape_of(batch: Any) -> dict[str, Any]:
-    """What a record keeps of a batch: rows, length, and the share that is not padding."""
+    """The shape of a batch for a record: rows, length, and the share that is not padding."""
     if not isinstance(batch, Mapping):
         return {"rows": len(batch)} if hasattr(batch, "__len__") else {}
     shape: dict[str, Any] = {"rows": num_rows(batch)}

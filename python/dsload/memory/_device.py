@@ -1,4 +1,4 @@
-"""The device as the memory kit sees it: how much is free, what failed, how to free memory.
+"""The device's memory: how much is free, what failed, how to free memory.
 
 Torch is imported inside functions only, so that `import dsload.memory` costs nothing.
 """

@@ -16,8 +16,8 @@ VARIABLE = "PYTORCH_CUDA_ALLOC_CONF"
 
 @dataclass(frozen=True)
 class AllocatorSettings:
-    """value: what the environment variable holds now. explanation: a sentence for each setting. applied: False if CUDA had already
-    been initialised, so that only a new process will see it."""
+    """value: of the environment variable. explanation: a sentence for each setting. applied: False if CUDA had already been initialised, so
+    that only a new process will see it."""
 
     value: str
     explanation: tuple[str, ...]
@@ -64,7 +64,7 @@ def configure_allocator(
     torch = _device.torch_if_loaded()
     applied = torch is None or not torch.cuda.is_initialized()
     if not applied:
-        warnings.warn(f"CUDA is already initialised: {VARIABLE} will count for new processes only", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"CUDA is already initialised: {VARIABLE} affects new processes only", RuntimeWarning, stacklevel=2)
     return AllocatorSettings(value, tuple(why), applied)
 
 

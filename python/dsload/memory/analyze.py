@@ -1,8 +1,8 @@
 """analyze: read a memory record and report where memory goes, why, and what to change, with numbers.
 
-Each check looks for one cause in the snapshots and returns a Verdict or nothing. Checks are ordered by how surely their cure
-helps; `Analysis.verdicts` keeps that order, with causes that ended in an out-of-memory error first. The thresholds are next to
-the checks; `dsload doctor RECORD` applies the same ones.
+Each check looks for one cause in the snapshots and returns a Verdict or nothing. Checks are ordered by how surely their remedy helps;
+`Analysis.verdicts` keeps that order, with causes that ended in an out-of-memory error first. The thresholds are next to the checks; `dsload
+doctor RECORD` applies the same ones.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _Record:
 
 
 def analyze(record: Union[str, os.PathLike[str]]) -> Analysis:
-    """Analyses the record at a path, of several runs the last.
+    """Analyses the last run of the record at a path.
 
     Raises:
         OSError: if the file cannot be read.
@@ -120,7 +120,7 @@ def analyze_lines(lines: Iterable[str]) -> Analysis:
             raise ValueError(f"line {broken} is not a line of a memory record")
         broken = None
         if value is None:
-            broken = number  # allowed for the last line of a run alone
+            broken = number  # allowed only for the last line of a run
             continue
         if not isinstance(value, dict) or "type" not in value:
             raise ValueError(f"line {number} is not a line of a memory record")
@@ -217,7 +217,7 @@ def _batch_too_large(record: _Record) -> Optional[Verdict]:
     room, fits = record.total - held, rows // 2
     per_row = _bytes_per_token(record, held) * int(batch.get("length") or 1)
     if allocated is not None and room > 0:
-        # What failed took at least this much; what succeeded before tells what a row takes at its peak.
+        # The failed batch took at least this much; batches that succeeded show what a row takes at its peak.
         per_row = max(per_row, (int(allocated) + int(oom.get("requested") or 0) - held) / rows)
         fits = max(1, min(fits, int(0.9 * room / per_row))) if per_row > 0 else fits
     length = f" of length {batch['length']}" if batch.get("length") else ""
@@ -234,7 +234,7 @@ def _batch_too_large(record: _Record) -> Optional[Verdict]:
 
 
 def _bytes_per_token(record: _Record, held: int) -> float:
-    """The most that a successful step took above what is held between steps, for each token of its batch, padding included."""
+    """The most that a successful step took above the bytes held between steps, per token of its batch with padding."""
     most = 0.0
     for line in record.snapshots:
         batch = line.get("batch") or {}
@@ -245,7 +245,7 @@ def _bytes_per_token(record: _Record, held: int) -> float:
 
 
 def _resting(record: _Record) -> int:
-    """What is held between steps: parameters, gradients, optimizer state."""
+    """The bytes held between steps: parameters, gradients, optimizer state."""
     loads = [int(s["allocated"]) for s in record.phase("load") if s.get("allocated") is not None]
     return loads[-1] if loads else int(record.start.get("parameter_bytes") or 0)
 
@@ -335,7 +335,7 @@ def _fragmentation(record: _Record) -> Optional[Verdict]:
     reserved, allocated = int(line["reserved"]), int(line["allocated"])
     wasted, requested = reserved - allocated, int(line.get("requested") or 0)
     if record.oom is not None:
-        # Enough was cached for the request, but in pieces.
+        # Enough memory was cached for the request, but in fragments.
         if wasted < max(requested, 0.1 * reserved) or not requested:
             return None
     elif wasted < _FRAGMENTED * reserved or not _reserve_near_full(record, reserved):
@@ -362,7 +362,7 @@ def _other_processes(record: _Record) -> Optional[Verdict]:
     if not lines or not record.total or str(record.start.get("device", "")).startswith("cpu"):
         return None
     foreign = statistics.median(record.total - int(s["free"]) - int(s["reserved"]) for s in lines)
-    # The CUDA context and libraries of this process itself take some hundred MB.
+    # The CUDA context and libraries of this process take a few hundred MB.
     if foreign < max(_FOREIGN * record.total, 1 << 30):
         return None
     return Verdict(
@@ -402,7 +402,7 @@ def _unstable_gradients(record: _Record) -> Optional[Verdict]:
     )  # fmt: skip
 
 
-# In the order of how surely the cure helps.
+# Those whose remedy is surest come first.
 _CHECKS: tuple[Callable[[_Record], Optional[Verdict]], ...] = (
     _leak,
     _other_processes,

@@ -18,7 +18,7 @@ from . import _batches, _device
 
 
 class PartialResults:
-    """Finished items in a JSON Lines file: a header that names the work, then {"i": index, "r": result} in order.
+    """Finished items in a JSON Lines file: a header that identifies the work, then {"i": index, "r": result} in order.
 
     A line cut off by a kill is dropped when the file is opened again. Raises ValueError if the file belongs to other work.
     """
@@ -89,7 +89,7 @@ def _in_chunks(
 ) -> Iterator[tuple[int, int]]:
     """Runs work(start, stop) over the remaining items; yields (finished, chunk size) after each chunk.
 
-    An out-of-memory error halves the chunk for good: lengths vary, and a second failure costs more than larger chunks would save.
+    An out-of-memory error halves the chunk permanently: lengths vary, and a second failure costs more than larger chunks save.
     """
     while len(partial.results) < count:
         start = len(partial.results)
@@ -117,8 +117,8 @@ def _in_chunks(
 
 @dataclass(frozen=True)
 class Generated:
-    """sequences[p][s]: the new token ids of sequence s of prompt p, up to and with the end token. texts: the same decoded, if a tokenizer was
-    given. chunk: the number of sequences at once at the end of the run."""
+    """sequences[p][s]: the new token ids of sequence s of prompt p, up to and including the end token. texts: the decoded sequences, if a
+    tokenizer was given. chunk: the number of sequences at once at the end of the run."""
 
     sequences: list[list[list[int]]]
     texts: Optional[list[list[str]]]
@@ -147,15 +147,15 @@ def generate_in_chunks(
 ) -> Generated:
     """`num_return_sequences` sampled sequences for each prompt, never more than `chunk` at once on the device.
 
-    Sequence s of prompt p is drawn with a generator seeded by (seed, p, s), so that any chunk gives what the undivided run gives
-    (as far as the model's own arithmetic does not depend on the number of rows).
+    Sequence s of prompt p is drawn with a generator seeded by (seed, p, s), so any chunk gives the results of the undivided run (unless the
+    model's own arithmetic depends on the number of rows).
 
     Args:
         model: a transformers model with `generate`.
         inputs: a dict of input_ids (prompts, length) with attention_mask, padded on either side; or prompts as strings with a `tokenizer`.
             The padding is moved to the side that generation needs: left for a decoder, which continues a row's last column, right for an
             encoder-decoder, whose positions begin at the first.
-        prompt_format: makes each prompt's text from an item of `inputs`; called once a prompt, whatever the number of chunks.
+        prompt_format: makes each prompt's text from an item of `inputs`; called once per prompt, whatever the number of chunks.
         temperature, top_k, top_p: as in transformers (top_k=0: off).
         save_to: a file for finished sequences; a run with the same inputs and settings resumes from it. save_every: sequences between writes.
         on_progress: called with (finished, all) sequences.
@@ -169,7 +169,7 @@ def generate_in_chunks(
     if num_return_sequences < 1 or chunk < 1:
         raise ValueError(f"num_return_sequences and chunk must be at least 1, got {num_return_sequences} and {chunk}")
     if generate_options.get("num_beams", 1) != 1:
-        raise ValueError("beam search keeps its beams together and cannot be divided: use num_return_sequences within one generate call")
+        raise ValueError("beam search needs its beams together and cannot be divided: use num_return_sequences within one generate call")
     if not do_sample and num_return_sequences != 1:
         raise ValueError("without sampling all sequences of a prompt are the same: use num_return_sequences=1")
     is_encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
@@ -222,7 +222,7 @@ def _prompts(inputs: Any, tokenizer: Any, prompt_format: Optional[Callable[[Any]
             ends = sum(1 for row in ids[:, [0, -1]].tolist() if padding.intersection(row))
             if ends and ids.shape[1] > 1:
                 raise ValueError(
-                    f"{ends} of {len(ids)} prompts begin or end with the padding token, and no attention_mask says so: pass attention_mask beside input_ids"
+                    f"{ends} of {len(ids)} prompts begin or end with the padding token, and there is no attention_mask: pass attention_mask with input_ids"
                 )
             batch["attention_mask"] = torch.ones_like(ids)
         return batch
@@ -242,7 +242,7 @@ def _pad_on(batch: dict[str, Any], *, left: bool) -> dict[str, Any]:
     borders = (mask[:, 1:] != mask[:, :-1]).sum(-1) + mask[:, 0] + mask[:, -1]
     for row, count in enumerate(borders.tolist()):
         if count == 0:
-            raise ValueError(f"prompt {row} has no tokens: its attention_mask is 0 throughout; leave it out, or give it a first token")
+            raise ValueError(f"prompt {row} has no tokens: its attention_mask is all 0; drop it, or give it a first token")
         if count > 2:
             raise ValueError(f"the padding of prompt {row} lies between its tokens: pad every prompt on one side, left or right")
     order = torch.argsort(mask if left else 1 - mask, dim=-1, stable=True)
@@ -306,9 +306,9 @@ def _until_end(row: list[int], stop: set[Any]) -> list[int]:
 
 
 class _RowSampler:
-    """Turns greedy search into sampling with one generator a row: argmax(logits / temperature + Gumbel noise) is a draw from the softmax.
+    """Turns greedy search into sampling with one generator per row: argmax(logits / temperature + Gumbel noise) is a draw from the softmax.
 
-    The noise comes from the host, so that it is the same on every device; a logits processor of transformers by its signature.
+    The noise comes from the host, so that it is the same on every device. The signature is that of transformers' logits processors.
     """
 
     supports_continuous_batching = False
@@ -338,8 +338,9 @@ class _RowSampler:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """rows: the result of each row, in order. loss: mean loss a token over all rows (NaN for a function of your own).
-    tokens: labels counted. batch_size: the one at the end of the run."""
+    """rows: the result of each row, in order. loss: mean loss per token over all rows (NaN with a custom function).
+    tokens: number of counted labels. batch_size: at the end of the run.
+    """
 
     rows: list[Any]
     loss: float
@@ -358,7 +359,7 @@ def evaluate_in_batches(
     meter: Any = None,
     on_progress: Optional[Callable[[int, int], None]] = None,
 ) -> Evaluation:
-    """Evaluates every row of `data` with at most `batch_size` rows on the device; nothing but per-row results is kept.
+    """Evaluates every row of `data` with at most `batch_size` rows on the device; only per-row results are kept.
 
     Args:
         model: a torch module, which runs in eval mode and without gradients.
@@ -410,7 +411,7 @@ def evaluate_in_batches(
 
 
 def _token_losses(model: Any, batch: dict[str, Any]) -> list[list[float]]:
-    """[sum of token losses, number of labels] a row."""
+    """[sum of token losses, number of labels] per row."""
     import torch
 
     names = ("input_ids", "attention_mask", "labels", "position_ids", "decoder_input_ids", "decoder_attention_mask")

@@ -11,7 +11,7 @@ from .families import Count, Fields, linear, mlp
 
 @dataclass(frozen=True)
 class Encoder:
-    """A masked language model in the manner of BERT. The head is a transform of the hidden size and the tied output with its bias."""
+    """A masked language model like BERT. The head is a transform of the hidden size and the tied output with its bias."""
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
     pooler: bool = True  # the bare model and classifiers have one
@@ -29,7 +29,7 @@ class Encoder:
         trunk += layer * (1 if self.shared_layers else c.layers)
         head = linear(h, e, True) + 2 * e + c.vocabulary
         if not c.tied:
-            head += c.vocabulary * e + (c.vocabulary if self.pooler else 0)  # those with a pooler have the output's bias twice then
+            head += c.vocabulary * e + (c.vocabulary if self.pooler else 0)  # those with a pooler then have the output's bias twice
         return Count(trunk, head, 0, c.width, 0, 0, h, h, positions)
 
     def pool(self, c: Fields) -> int:
@@ -57,7 +57,7 @@ class ModernBert:
 
 @dataclass(frozen=True)
 class T5:
-    """T5's encoder-decoder: relative positions, RMS norms, no biases. every: each layer has relative positions of its own (umT5)."""
+    """T5's encoder-decoder: relative positions, RMS norms, no biases. every: each layer has its own relative positions (umT5)."""
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
     every: bool = False
@@ -76,7 +76,7 @@ class T5:
 
 @dataclass(frozen=True)
 class Bart:
-    """BART's encoder-decoder and those made after it. offset: learned positions beside those that the config names; None: sinusoids in a buffer."""
+    """BART's encoder-decoder and its relatives. offset: learned positions in addition to the config's; None: sinusoids in a buffer."""
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
     offset: Union[int, None] = 0
@@ -93,7 +93,7 @@ class Bart:
         positions = c.number("max_position_embeddings")
         if self.offset is not None:
             trunk += 2 * (positions + self.offset) * h
-        # Untied means untied throughout: the encoder's, the decoder's and the head's matrix beside the shared one.
+        # Untied means that the encoder, the decoder and the head each have their own matrix besides the shared one.
         return Count(trunk, 0 if c.tied else 3 * c.vocabulary * h, 0, c.number("encoder_ffn_dim"), 0, 0, h, h, positions)
 
 
@@ -131,7 +131,7 @@ ENCODERS: dict[str, Union[Encoder, ModernBert, T5, Bart]] = {
 
 
 def vision_tower(config: Any, text_hidden: int) -> int:
-    """Gemma 3's: a SigLIP encoder of patches, and the projection from it into the text model."""
+    """The parameters of Gemma 3's vision tower: a SigLIP encoder of patches, and the projection into the text model."""
     c = Fields(config, {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
                         "image_size": 224, "patch_size": 16, "num_channels": 3})  # fmt: skip
     h, patch = c.hidden, c.number("patch_size")

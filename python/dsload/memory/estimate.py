@@ -9,9 +9,9 @@ The sums, for one rank without sharding:
     generation = parameters + KV cache + logits of one step
     evaluation = parameters + activations of one layer + logits of the whole batch
 
-Activations are counted tensor by tensor as PyTorch's autograd keeps them in transformers' implementations (what is saved in
-a layer is written beside each term below). Fused kernels keep less, so that an estimate is rather high than low. The tests hold it within 15% of
-torch's own peak for small GPT-2, T5 and Llama shapes.
+Activations are counted tensor by tensor as PyTorch's autograd keeps them in transformers' implementations (comments next to the terms below say
+what a layer saves). Fused kernels keep less, so an estimate is high rather than low. The tests require it to be within 15% of torch's own peak
+for small GPT-2, T5 and Llama shapes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .shape import ModelShape
 
 _DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2, "mixed": 4, "int8": 1}
 
-# Bytes of state an optimizer keeps for each parameter, and of temporaries during its step (in parameter elements).
+# Bytes of state that an optimizer keeps per parameter, and of temporaries during its step (in parameter elements).
 _OPTIMIZER_BYTES = {"adamw": 8.0, "adam": 8.0, "momentum": 4.0, "sgd": 0.0, "adafactor": 0.1, "adamw8bit": 2.0}
 
 _MAX_VOCABULARY = 1_000_000
@@ -47,7 +47,7 @@ class Estimate:
     batch_size: int
     sequence_length: int
     max_batch_size: Optional[int] = None
-    num_active_parameters: int = 0  # those that work on any one token; fewer than num_parameters in a mixture of experts
+    num_active_parameters: int = 0  # those used for any one token; fewer than num_parameters in a mixture of experts
     warnings: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
@@ -77,26 +77,26 @@ def estimate(
     keep_logits: bool = False,
     memory_bytes: Optional[int] = None,
 ) -> Estimate:
-    """The memory that a run with these settings takes at its peak, in bytes on the device.
+    """The peak memory of a run with these settings, in bytes on the device.
 
     Args:
         config: a Hugging Face config or model, a dict with the same names (`model_type` names the architecture), or a ModelShape.
         batch_size: rows of one forward pass (the micro-batch).
-        sequence_length, target_length: tokens a row, of the source and, for encoder-decoders, of the target (default: the same).
+        sequence_length, target_length: tokens per row, of the source and, for encoder-decoders, of the target (default: the same).
         mode: "train", "evaluate" or "generate".
         dtype: of the parameters: "float32", "bfloat16", "float16", or "mixed" (float32 parameters under bfloat16 autocast).
         optimizer: "adamw", "adam", "momentum", "sgd", "adafactor", "adamw8bit".
         attention: "sdpa" or "eager", as in transformers' `attn_implementation` ("flash_attention_2" counts as sdpa).
-        device: "cuda" or "cpu": masks of dropout take a byte an element on the first, a whole element on the second.
+        device: "cuda" or "cpu": dropout masks take a byte per element on the first, a whole element on the second.
         gradient_checkpointing: keep each layer's input only, and one layer's activations at a time.
-        accumulation: micro-batches an optimizer step; above 1 the gradients outlive the micro-batch.
+        accumulation: micro-batches per optimizer step; above 1 the gradients outlive the micro-batch.
         max_new_tokens, num_return_sequences: for "generate".
-        keep_logits: the program holds on to the model's output: in training over the backward pass (`out = model(…); out.loss.backward()`),
-            in evaluation until the batch ends (Trainer without `preprocess_logits_for_metrics`).
-        memory_bytes: the device's free memory; with it `max_batch_size` is filled in and an estimate above it is warned of.
+        keep_logits: the program keeps the model's output: in training over the backward pass (`out = model(…); out.loss.backward()`), in
+            evaluation until the batch ends (Trainer without `preprocess_logits_for_metrics`).
+        memory_bytes: the device's free memory; with it `max_batch_size` is filled in, and an estimate above it gives a warning.
 
     Raises:
-        ValueError: for an unknown mode, dtype or optimizer, sizes below 1, or a config of an architecture that is not known here.
+        ValueError: for an unknown mode, dtype or optimizer, sizes below 1, or a config of an unknown architecture.
     """
     if mode not in ("train", "evaluate", "generate"):
         raise ValueError(f"mode must be train, evaluate or generate, got {mode!r}")
@@ -187,7 +187,7 @@ class _Plan:
         return batch * (self.target if self.shape.is_encoder_decoder else self.length) * self.shape.vocab_size
 
     def _one_layer(self, batch: int) -> float:
-        """Without gradients a layer's tensors are freed as soon as they are used."""
+        """The memory of one layer: without gradients its tensors are freed as soon as they are used."""
         s = self.shape
         widest = max(2 * s.feed_forward + 2 * s.hidden, 4 * s.inner + s.hidden)
         scores = 2 * s.heads * self.length if self.attention == "eager" or s.relative_bias else 0
@@ -240,10 +240,10 @@ def _warnings(
 
 
 def _experts(shape: ModelShape, plan: _Plan, parts: dict[str, int]) -> str:
-    """What a mixture of experts asks of a device."""
+    """A sentence about the memory and time of a mixture of experts."""
     total, active, show = shape.parameters(), shape.active or 0, _device.format_bytes
     chosen = f"{shape.experts_per_token} of {shape.experts} experts a layer"
-    text = f"a mixture of experts: {total / 1e9:.1f} billion parameters, of which {active / 1e9:.1f} billion work on any one token ({chosen});"
+    text = f"a mixture of experts: {total / 1e9:.1f} billion parameters, of which {active / 1e9:.1f} billion are used for any one token ({chosen});"
     if plan.mode != "train":
         return f"{text} time follows the second number, memory the first: {show(parts['parameters'])} are held whatever the batch"
     state = parts["parameters"] + parts["gradients"] + parts["optimizer"]
@@ -265,8 +265,8 @@ def suggest_batch_size(
 ) -> int:
     """Rows that fit into `safety` of the free device memory: the largest power of two, at least 1.
 
-    model: a torch module, a config, or a number of parameters. What a module has already allocated (its parameters, on the device)
-    is not counted again. Without a config the shape is guessed from the number of parameters.
+    model: a torch module, a config, or a number of parameters. What a module has already allocated (its parameters, on the device) is not
+    counted again. Without a config the shape is guessed from the number of parameters.
     """
     name = optimizer if isinstance(optimizer, str) else type(optimizer).__name__.lower()
     name = name if name in _OPTIMIZER_BYTES else "adamw"

@@ -12,8 +12,8 @@ Format of a record (version 1). One JSON object a line; unknown keys are to be i
      "free": …, "rss": …, "report": path}
     {"type": "end", "time": …, "steps": n}
 
-`allocated`, `reserved` and `peak` are null on devices whose allocator does not count. `grad_norm` and `nonfinite` stand in the phase
-"backward" of every `gradients_every`-th step. A non-finite number is written as null.
+`allocated`, `reserved` and `peak` are null on devices whose allocator does not count. `grad_norm` and `nonfinite` are in the phase "backward"
+of every `gradients_every`-th step. A non-finite number is written as null.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class MemoryRecorder:
                 with record.phase("optimizer"):
                     optimizer.step(); optimizer.zero_grad()
 
-    A snapshot takes some microseconds (no synchronisation of the device); gradient norms are looked at every `gradients_every`
-    steps only, since they do synchronise. The per-phase peak resets torch's own peak counter.
+    A snapshot takes a few microseconds (without synchronising the device); gradient norms are measured only every `gradients_every` steps,
+    since they synchronise. The per-phase peak resets torch's own peak counter.
 
     Args:
-        path: the record; appended to where it exists, so that a resumed run goes on in the same file.
+        path: the record; it is appended to if it exists, so that a resumed run continues in the same file.
         model: for its size, dtype and gradients. device: as DeviceMeter takes it; the model's by default.
-        every: write the snapshots of every n-th step only (the steps around an out-of-memory error are in the report all the same).
-        settings: whatever should stand in the first line (batch size, optimizer, …); secrets are left out.
+        every: write only the snapshots of every n-th step (the report still has the steps around an out-of-memory error).
+        settings: whatever the first line should have (batch size, optimizer, …); secrets are removed.
 
-    An out-of-memory error that leaves a phase is written to the record and to `report_path` (PATH.oom-N.txt), then goes on its way.
+    An out-of-memory error that leaves a phase is written to the record and to `report_path` (PATH.oom-N.txt), and then passes on.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class MemoryRecorder:
         self._ooms = 0
         self._file = open(self.path, "a", buffering=1 << 16)  # noqa: SIM115 (closed by close)
         if _ends_within_a_line(self.path):
-            self._file.write("\n")  # of a run that was killed
+            self._file.write("\n")  # end the line of a run that was killed
         self._start = time.perf_counter()
         self._write(self._first_line(first, settings or {}))
         self._file.flush()
@@ -108,7 +108,7 @@ class MemoryRecorder:
         return line
 
     def loading(self, loader: Iterable[T]) -> Iterator[T]:
-        """Yields the loader's batches; each begins a step, and the time and memory of getting it are its phase "load"."""
+        """Yields the loader's batches; each begins a step, and the time and memory of fetching it are its phase "load"."""
         batches = iter(loader)
         while True:
             self.step += 1
@@ -123,7 +123,7 @@ class MemoryRecorder:
             yield batch
 
     def begin_step(self, batch: Any = None) -> None:
-        """Begins a step by hand, where `loading` is not used."""
+        """Begins a step, for loops that do not use `loading`."""
         self.step += 1
         self._batch = _safe_shape(batch) if batch is not None else {}
 

@@ -1,4 +1,4 @@
-"""find_max_batch_size: ask the device, not a table."""
+"""find_max_batch_size: finds the largest batch by trying it on the device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import _device
 class MaxBatchSize:
     """safe: 75% of `maximum`, at least 1. maximum: the largest batch whose step succeeded.
 
-    trials: (batch size, succeeded) in the order tried. limited: True if `limit` ended the search, not the memory.
+    trials: (batch size, succeeded) in the order tried. limited: True if `limit` ended the search and not the memory.
     """
 
     safe: int
@@ -37,7 +37,7 @@ def find_max_batch_size(
         batches fragment memory and vary in length.
 
     Raises:
-        The allocator's own error where even `start` rows do not fit; any other error of `step` as it is.
+        The allocator's own error if even `start` rows do not fit; any other error of `step` unchanged.
         ValueError: for start < 1, limit < start or a safety outside (0, 1].
     """
     if start < 1 or limit < start or not 0 < safety <= 1:

@@ -1,4 +1,4 @@
-"""What the sums of `estimate` need to know of a model, read from its config."""
+"""The shape of a model for the sums of `estimate`, read from its config."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from .families import DECODERS, Count, Decoder, Fields, linear
 Family = Union[Decoder, Encoder, ModernBert, T5, Bart]
 FAMILIES: dict[str, Family] = {**DECODERS, **ENCODERS}
 
-# Endings of the class names in a config's `architectures` that mean the head which a family is counted with.
+# Endings of the class names in a config's `architectures` that mean the head with which a family is counted.
 _LANGUAGE_HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForMaskedLM", "MTModel")
 
 
 @dataclass(frozen=True)
 class ModelShape:
-    """What the sums need to know of a transformer. Made by `ModelShape.of(config)` from Hugging Face's names.
+    """The shape of a transformer for the sums. `ModelShape.of(config)` makes it from Hugging Face's names.
 
-    feed_forward: what a token passes through in a layer: with experts, those that it is sent to and the shared ones, on average over the layers.
+    feed_forward: the width that a token passes through in a layer: with experts, those that it is routed to and the shared ones, averaged over
+    the layers.
     """
 
     vocab_size: int
@@ -44,20 +45,20 @@ class ModelShape:
     relative_bias: bool = False
     kv_width: int = 0  # of a token's keys or values in a layer; 0: kv_heads x head_dim
     family: str = ""
-    counted: Optional[int] = None  # parameters by the architecture; None: by the plain sum in `parameters`
-    active: Optional[int] = None  # of them, those that work on any one token
+    counted: Optional[int] = None  # parameters by the architecture; None means the plain sum in `parameters`
+    active: Optional[int] = None  # of them, those used for any one token
     experts: int = 0  # in a layer
     experts_per_token: int = 0
-    notes: tuple[str, ...] = ()  # what was assumed, as sentences
+    notes: tuple[str, ...] = ()  # assumptions, as sentences
 
     @staticmethod
     def of(config: Any) -> ModelShape:
         """From a Hugging Face config object, a model that has one, or a dict with the same names.
 
-        A model's parameters are counted as they are; a config's by its architecture (`families`).
+        A model's parameters are counted directly, a config's by its architecture (`families`).
 
         Raises:
-            ValueError: if the config names no hidden size or number of layers, or an architecture that is not known here.
+            ValueError: if the config names no hidden size or number of layers, or an unknown architecture.
         """
         model, config = (config, config.config) if hasattr(config, "config") else (None, config)
         counted = _held(model)
@@ -71,7 +72,7 @@ class ModelShape:
             if counted is None:
                 raise ValueError(_unknown(config, name))
             shape = _plain(c)
-            note = f"the architecture {name or type(model).__name__!r} is not known: its activations are taken for a plain decoder's"
+            note = f"the architecture {name or type(model).__name__!r} is not known: its activations are counted as a plain decoder's"
             return replace(shape, family=name, counted=counted, active=counted, notes=(note,))
         count = family.count(c)
         total, note = _with_head(config, family, c, count)
@@ -105,7 +106,7 @@ class ModelShape:
         return self.kv_width or self.kv_heads * self.head_dim
 
     def parameters(self) -> int:
-        """Number of parameters: by the architecture where the shape was made from a config, else those of a plain transformer of this shape."""
+        """Number of parameters: by the architecture if the shape was made from a config, else those of a plain transformer of this shape."""
         if self.counted is not None:
             return self.counted
         h, bias = self.hidden, int(self.bias)
@@ -121,7 +122,7 @@ class ModelShape:
         return total
 
     def _feed_forward_saved(self, mask: float) -> float:
-        """Elements kept per token by one feed-forward block. `mask` is what a dropout mask costs per element."""
+        """Elements kept per token by one feed-forward block. `mask` is the cost of a dropout mask per element."""
         f, drop = self.feed_forward, self.dropout > 0
         if self.activation in ("gelu_new", "gelu_fast"):
             kept = 5.0  # x, tanh, 1 + tanh, x / 2, result: written out in Python
@@ -131,7 +132,7 @@ class ModelShape:
             kept = 2.0  # fused: input and result
         if self.is_gated:
             kept += 2.0  # the other branch and the product
-        if drop and self.relative_bias:  # T5 alone drops inside the block
+        if drop and self.relative_bias:  # only T5 drops inside the block
             kept += mask + (0.0 if self.is_gated else 1.0)
         return kept * f
 
@@ -161,7 +162,7 @@ class ModelShape:
         dropped = (1.0 + mask) if self.attention_dropout > 0 else 0.0
         if attention == "eager" or self.relative_bias:
             return 1.0 + dropped
-        # On the CPU a dropout on the probabilities turns the fused kernel off.
+        # On the CPU, dropout on the probabilities disables the fused kernel.
         return 1.0 + dropped if attention == "sdpa-cpu" and dropped else 0.0
 
 
@@ -170,14 +171,14 @@ def _get(config: Any, name: str) -> Any:
 
 
 def _held(model: Any) -> Optional[int]:
-    """Parameters of a module as it is; those that are tied count once."""
+    """The parameters of a module; tied ones count once."""
     if model is None or not callable(getattr(model, "parameters", None)):
         return None
     return sum(int(p.numel()) for p in model.parameters())
 
 
 def family_name(config: Any) -> str:
-    """The architecture: `model_type`, or, where the config has none, what the class in `architectures` begins with; "" where neither is known."""
+    """The architecture: `model_type`, else the beginning of the class name in `architectures`; "" if neither is known."""
     if kind := _get(config, "model_type"):
         return str(kind)
     for architecture in _get(config, "architectures") or ():
@@ -190,7 +191,7 @@ def family_name(config: Any) -> str:
 
 
 def _text_model(config: Any) -> tuple[Any, Any]:
-    """The config of the language model, and that of the vision tower beside it, which Gemma 3 alone may have."""
+    """The config of the language model, and that of the vision tower, which only Gemma 3 may have."""
     if _get(config, "model_type") != "gemma3":
         return config, None
     text = _get(config, "text_config") or {}
@@ -211,7 +212,7 @@ def _unknown(config: Any, name: str) -> str:
 
 
 def _with_head(config: Any, family: Family, c: Fields, count: Count) -> tuple[int, str]:
-    """All parameters of the class that the config names, and a note where that class is not known."""
+    """All parameters of the class that the config names, and a note if that class is unknown."""
     architectures = _get(config, "architectures") or ()
     name = str(architectures[0]) if architectures else ""
     if not name or name.endswith(_LANGUAGE_HEADS):

@@ -1,4 +1,4 @@
-"""AdaptiveBatchSizer: the effective batch stays, the micro-batch follows the memory.
+"""AdaptiveBatchSizer: keeps the effective batch and adapts the micro-batch to the memory.
 
 Data flow of one effective batch on one rank:
 
@@ -6,14 +6,14 @@ Data flow of one effective batch on one rank:
 
 Invariants:
 
-  I1  Every row of the loader passes through exactly one successful step. A micro-batch that runs out of memory is cut into
-      halves, padding trimmed, and the halves take its place; nothing that succeeded is run again.
+  I1  Every row of the loader passes through exactly one successful step. A micro-batch that runs out of memory is cut into halves, padding
+      trimmed, which replace it; nothing that succeeded is run again.
   I2  The gradients after the last step of an effective batch are those of the undivided batch over all ranks, up to the order of
       floating point additions: each micro-batch's mean loss is weighted by its share of the counted tokens (or rows).
   I3  A failed step leaves no trace in the gradients: while a step runs, the gradients so far are set aside, and what a failed backward
       pass has already added is dropped.
-  I4  Ranks meet twice an effective batch, whatever each of them had to split: once to agree on the number of tokens, once to
-      sum the gradients. Where a rank has run out of rows and another has not, it runs filler rows of weight zero.
+  I4  Ranks synchronise twice per effective batch, whatever each of them had to split: once to agree on the number of tokens, once to sum the
+      gradients. A rank that has run out of rows before another runs filler rows of weight zero.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .estimate import suggest_batch_size
 class MicroBatch(dict):  # type: ignore[type-arg]
     """A dict of the micro-batch's columns, with what the sizer knows about it.
 
-    weight: its share of the effective batch over all ranks; its mean loss times `weight` is what to differentiate.
-    rows: its number of rows. filler: True if it only keeps this rank in step (weight 0).
+    weight: its share of the effective batch over all ranks; differentiate its mean loss times `weight`.
+    rows: its number of rows. filler: True if it only keeps this rank in step with the others (weight 0).
     """
 
     weight: float = 0.0
@@ -40,7 +40,7 @@ class MicroBatch(dict):  # type: ignore[type-arg]
     filler: bool = False
 
     def inputs(self, device: Any = None) -> dict[str, Any]:
-        """The columns a Hugging Face model takes (ids, masks, labels, position_ids), moved to `device` where given."""
+        """The columns a Hugging Face model takes (ids, masks, labels, position_ids), moved to `device` if given."""
         names = (
             "input_ids",
             "attention_mask",
@@ -55,11 +55,11 @@ class MicroBatch(dict):  # type: ignore[type-arg]
 
 
 class CannotSplit(RuntimeError):
-    """A single row does not fit the device: no batch size would help. The allocator's error is the cause (`__cause__`)."""
+    """A single row does not fit the device: no batch size helps. The allocator's error is the cause (`__cause__`)."""
 
 
 class AdaptiveBatchSizer:
-    """Feeds micro-batches that fit, and goes on where one does not.
+    """Feeds micro-batches that fit, and splits one that does not.
 
     Example::
 
@@ -72,23 +72,23 @@ class AdaptiveBatchSizer:
                 optimizer.step()
                 optimizer.zero_grad()
 
-    Names bound in the loop's body (`outputs`, `logits`) live on while the halves run: keep what is large inside a function.
+    Names bound in the loop's body (`outputs`, `logits`) stay alive while the halves run: keep large values inside a function.
 
     Args:
-        model: the torch module whose gradients are accumulated. DistributedDataParallel is run under `no_sync`, since the sizer
-            sums gradients itself (I4). Sharded gradients (FSDP, ZeRO 2 and 3) cannot be set aside and are refused.
+        model: the torch module whose gradients are accumulated. DistributedDataParallel is run under `no_sync`, since the sizer sums gradients
+            itself (I4). Sharded gradients (FSDP, ZeRO 2 and 3) cannot be set aside and are refused.
         effective_batch_size: rows of one optimizer step over all ranks; a multiple of the world size.
         micro_batch_size: rows to start with; None picks from free device memory, the model and `sequence_length`.
         optimizer: "adamw", "adam", "sgd", "momentum", "adafactor", "adamw8bit" or an optimizer object: for the first pick only.
-        sequence_length: tokens a row, for the first pick only.
-        weighting: what a loss is a mean over: "tokens" (labels that are not −100), "rows", or a function from a micro-batch to its count.
+        sequence_length: tokens per row, for the first pick only.
+        weighting: what a loss averages over: "tokens" (labels that are not −100), "rows", or a function from a micro-batch to its count.
         shifted_labels: whether the model drops the first label of each row, as causal models do; None asks `model.config`.
-        memory_bytes: free memory to plan with, instead of what the device reports.
-        pad_to_multiple_of: what trimmed lengths are rounded up to.
-        grow_after: effective batches without an out-of-memory error after which twice the micro-batch is tried again (0: never).
-            Each failure at a size doubles the wait before that size is tried again.
-        process_group: the torch.distributed group of the ranks; None is the default group where one is initialised.
-        meter: where free memory is read from; a DeviceMeter of the model's device by default.
+        memory_bytes: free memory to plan with, instead of the device's figure.
+        pad_to_multiple_of: trimmed lengths are rounded up to a multiple of it.
+        grow_after: effective batches without an out-of-memory error after which the micro-batch is doubled again (0: never). Each failure at a
+            size doubles the wait before that size is tried again.
+        process_group: the torch.distributed group of the ranks; None means the default group if one is initialised.
+        meter: reads the free memory; by default a DeviceMeter of the model's device.
         on_event: called with a dict for each split and growth ({"event": "split", "rows": 32, "to": 16, …}).
 
     Raises:
@@ -148,18 +148,18 @@ class AdaptiveBatchSizer:
 
     @property
     def accumulation(self) -> int:
-        """Micro-batches an effective batch at the present size: 128 rows are 8 of 16 or 4 of 32."""
+        """Micro-batches per effective batch at the current size: 128 rows are 8 of 16 or 4 of 32."""
         return math.ceil(self._rows_a_rank / self.micro_batch_size)
 
     def batches(self, loader: Iterable[Mapping[str, Any]]) -> Iterator[MicroBatch]:
         """Micro-batches of one pass over `loader`, each to be run inside `with sizer.step():`.
 
-        A batch of the loader larger than the micro-batch is cut into even parts, so let the loader give batches as large as a rank's share
-        of the effective batch. The last effective batch of a pass holds what is left.
+        A batch of the loader larger than the micro-batch is cut into even parts, so let the loader yield batches as large as a rank's share of
+        the effective batch. The last effective batch of a pass holds the rest.
 
         Raises:
-            CannotSplit: when a single row does not fit.
-            RuntimeError: when a micro-batch was not run inside `step()`.
+            CannotSplit: if a single row does not fit.
+            RuntimeError: if a micro-batch was not run inside `step()`.
         """
         for group in self._effective_batches(loader):
             shares = self._weigh(group)
@@ -177,7 +177,7 @@ class AdaptiveBatchSizer:
                     queue.extendleft(reversed(self._split(micro)))
                     queue = deque(part for m in queue for part in self._even_parts(m))
                 elif self._state != "done":
-                    raise RuntimeError("a micro-batch must run inside `with sizer.step():`, each in its turn")
+                    raise RuntimeError("a micro-batch must run inside `with sizer.step():`, one after the other")
             self._micro = None
             self._after_group(calm)
 
@@ -198,7 +198,7 @@ class AdaptiveBatchSizer:
                 self._state = "idle"
                 raise
             _device.forget_frames(error)
-            # Kept without its traceback: the frames in it would keep this batch's activations alive.
+            # Kept without its traceback, whose frames would keep this batch's activations alive.
             self._error = error.with_traceback(None)
             self._error.__context__ = None
             self._state = "failed"
@@ -218,14 +218,14 @@ class AdaptiveBatchSizer:
         (loss * self._micro.weight).backward()
 
     def run(self, function: Callable[[MicroBatch], Any], micro: MicroBatch) -> Any:
-        """`function(micro)` inside a step; its local variables are gone before the halves run. Returns None if it ran out of memory."""
+        """`function(micro)` inside a step; its local variables are freed before the halves run. Returns None if it ran out of memory."""
         result = None
         with self.step():
             result = function(micro)
         return result
 
     def state_dict(self) -> dict[str, Any]:
-        """The size found so far, so that a resumed run does not fail its way down again."""
+        """The size found so far, so that a resumed run does not search for it again by failures."""
         return {"micro_batch_size": self.micro_batch_size, "quiet": self._quiet, "wait": dict(self._wait)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -234,7 +234,7 @@ class AdaptiveBatchSizer:
         self._wait = {int(k): int(v) for k, v in dict(state.get("wait", {})).items()}
 
     def _effective_batches(self, loader: Iterable[Mapping[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-        """Pieces of the loader's batches that add up to this rank's share; then empty lists, for ranks that wait for others (I4)."""
+        """Parts of the loader's batches that add up to this rank's share; then empty lists, while the rank waits for others (I4)."""
         held: list[dict[str, Any]] = []
         filled = 0
         last: Optional[dict[str, Any]] = None
@@ -255,7 +255,7 @@ class AdaptiveBatchSizer:
         while self._world > 1:
             # batches() ends the loop once no rank has rows left.
             if last is None:
-                raise RuntimeError(f"rank {self._rank} got no rows at all, so that it cannot keep in step with the other ranks")
+                raise RuntimeError(f"rank {self._rank} got no rows at all, so it cannot keep in step with the other ranks")
             self._filler = last
             yield []
 
@@ -287,7 +287,7 @@ class AdaptiveBatchSizer:
         return float((labels != _batches.IGNORED_LABEL).sum())
 
     def _cut(self, part: MicroBatch, pieces: int) -> list[MicroBatch]:
-        """`pieces` runs of rows as even as they come, trimmed; the weight is shared by what each of them counts."""
+        """The part cut into `pieces` runs of rows, as even as possible, and trimmed; each gets its share of the weight."""
         n = part.rows
         edges = [n * i // pieces for i in range(pieces + 1)]
         out = [MicroBatch(_batches.trim(_batches.rows(part, a, b), self._multiple)) for a, b in zip(edges, edges[1:])]

@@ -20,11 +20,6 @@ type OnigTable struct {
 	Pages []uint8
 }
 
-// Class returns the class bits of c, which must be at most U+10FFFF.
-func (t *OnigTable) Class(c rune) uint8 {
-	return t.Pages[int(t.Index[uint32(c)>>7])<<7|int(c&127)]
-}
-
 // Onig returns the table, which all callers share and must not change.
 var Onig = sync.OnceValue(func() *OnigTable {
 	t := new(OnigTable)

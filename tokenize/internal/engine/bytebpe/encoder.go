@@ -3,7 +3,6 @@ package bytebpe
 import (
 	"bytes"
 	"math/bits"
-	"unsafe"
 )
 
 // DefaultCacheBytes is the memory of an Encoder made with zero cache bytes.
@@ -73,13 +72,6 @@ func (e *Encoder) touch() {
 		clear(s)
 	}
 	clear(h.heap[:cap(h.heap)])
-}
-
-// bytes returns the memory in use.
-func (e *Encoder) bytes() int64 {
-	h := &e.heap
-	n := 8*len(e.lines) + 4*len(e.spill) + 8*len(e.longIndex) + len(e.long) + int(unsafe.Sizeof(*e)) + cap(e.kept)
-	return int64(n + 4*(cap(h.sym)+cap(h.next)+cap(h.prev)+cap(h.rank)+cap(h.ids)+cap(h.at)) + 8*cap(h.heap))
 }
 
 // seed puts the vocabulary into the cache, low ids last: they are the frequent ones, and the newest

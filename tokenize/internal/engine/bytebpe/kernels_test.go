@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
@@ -194,4 +195,11 @@ func TestMemory(t *testing.T) {
 			t.Errorf("an encoder of %d bytes uses %d", size, got)
 		}
 	}
+}
+
+// bytes returns the memory in use.
+func (e *Encoder) bytes() int64 {
+	h := &e.heap
+	n := 8*len(e.lines) + 4*len(e.spill) + 8*len(e.longIndex) + len(e.long) + int(unsafe.Sizeof(*e)) + cap(e.kept)
+	return int64(n + 4*(cap(h.sym)+cap(h.next)+cap(h.prev)+cap(h.rank)+cap(h.ids)+cap(h.at)) + 8*cap(h.heap))
 }
