@@ -34,7 +34,8 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory, corpora: Path) -> Path:
     file = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
     binary = find_binary()
     assert binary is not None
-    command = [binary, "tokenizer", "train", corpora / "wikitext-2" / "valid.txt", "--vocab-size", "2000", "--format", "text", "--out", file]
+    source = corpora / "wikitext-2" / "valid.txt"
+    command = [binary, "tokenizer", "train", source, "--vocab-size", "2000", "--format", "text", "--out", file]
     subprocess.run(command, check=True, capture_output=True)
     return file
 
