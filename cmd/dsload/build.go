@@ -44,8 +44,8 @@ the whole process's memory. After an interruption of any kind the same command r
 the build, which ends with the same bytes.
 
 A SOURCE is a path, a glob, a folder, an address, "-" for standard input, or a generated
-corpus: synth://wikitext or synth://recipes with ?seed=N. Addresses: https://, s3://, gs://
-and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders, except for https://.
+corpus: synth://wikitext or synth://recipes with ?seed=N. Addresses: https://, s3://, gs://,
+az:// and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders, except for https://.
 Credentials come from the environment or the usual files. Compression (gzip, zstd,
 bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; the files of an
 archive are read one by one.

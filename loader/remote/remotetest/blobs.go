@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 )
@@ -12,8 +13,14 @@ import (
 // NewBlobs starts a server that answers as the blob service of Azure does, to anyone, with the
 // files that Put gave paths /CONTAINER/NAME. Faults happen to requests for blobs, not to lists.
 func NewBlobs() *Server {
-	s := New()
+	s := &Server{files: map[string]File{}}
 	s.Serve = s.serveBlob
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if text := r.Header.Get("x-ms-range"); text != "" {
+			r.Header.Set("Range", text)
+		}
+		s.ServeHTTP(w, r)
+	}))
 	return s
 }
 
@@ -37,9 +44,6 @@ func (s *Server) serveBlob(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if tag := r.Header.Get("If-Match"); tag != "" && !fails && tag != f.tag() {
 		return refuseBlob(w, http.StatusPreconditionFailed, "ConditionNotMet")
-	}
-	if text := r.Header.Get("x-ms-range"); text != "" {
-		r.Header.Set("Range", text)
 	}
 	return false
 }
