@@ -68,6 +68,14 @@ func TestAzureSources(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", source, code, text)
 		}
 	}
+	for _, source := range []string{"az://bucket/t/a.txt?sv=1&sig=" + c.Key, "az://bucket/t?sv=1&sig=" + c.Key,
+		"az://bucket/t/*.txt?sig=" + c.Key, "az://" + c.Account + ":" + c.Key[:20] + "@bucket/t/a.txt"} {
+		code, text := runWith(t, c.Env, exe, build(source, "none")...)
+		if code != 2 || strings.Contains(text, c.Key[:20]) || strings.Count(text, "\n") != 1 ||
+			!strings.Contains(text, "dsload: read az://bucket/t") {
+			t.Errorf("%s: exit %d: %s", source, code, text)
+		}
+	}
 	with := func(settings ...string) []string { return append(append([]string{}, c.Env...), settings...) }
 	for _, f := range []struct {
 		env          []string
@@ -78,7 +86,7 @@ func TestAzureSources(t *testing.T) {
 		{c.Env, "az://bucket/t/*.csv", "no file matches", 2},
 		{c.Env, "az://nothere/x", "no such container; check the container's name", 2},
 		{with("AZURE_STORAGE_KEY=d3Jvbmc="), "az://bucket/t/a.txt", "check the account's name, its key", 1},
-		{with("AZURE_STORAGE_KEY="), "az://bucket/t/a.txt", "", -1}, // as the server says of a private container
+		{with("AZURE_STORAGE_KEY="), "az://bucket/t/a.txt", "set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING", -1},
 		{with("AZURE_STORAGE_KEY=", "AZURE_STORAGE_SAS_TOKEN=sv=2024-01-01&sig=" + c.Key), "az://bucket/t/a.txt",
 			"check the shared access signature", 1},
 		{nil, "az://bucket/t/a.txt", "no storage account is named; set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT", 2},

@@ -35,6 +35,25 @@ func newAzure(s *Store) (*azure, error) {
 
 func (a *azure) host(*Object) string { return a.account.base.Host }
 
+// CheckSigned returns an error if an az:// address holds a shared access signature, which would be
+// taken for a part of the name, shown and kept.
+func CheckSigned(address string) error {
+	_, query, _ := strings.Cut(address, "?")
+	if scheme, _ := Scheme(address); scheme == "az" && strings.Contains(strings.ToLower(query), "sig=") {
+		return &Error{Kind: ErrUsage, Text: "the address holds a shared access signature",
+			Hint: "set AZURE_STORAGE_SAS_TOKEN to it and leave it out, or name the file by its https:// address"}
+	}
+	return nil
+}
+
+// parseContainer splits az://CONTAINER/NAME.
+func parseContainer(uri string) (container, name string, err error) {
+	if err := CheckSigned(uri); err != nil {
+		return "", "", err
+	}
+	return parseBucket(uri)
+}
+
 // container returns the client of a container. It makes no request.
 func (a *azure) container(name string) (*container.Client, error) {
 	options := &container.ClientOptions{ClientOptions: azcore.ClientOptions{
@@ -89,7 +108,7 @@ func (b *shortBody) Read(p []byte) (int, error) {
 }
 
 func (a *azure) get(ctx context.Context, o *Object, from, end int64) (*body, error) {
-	name, key, err := parseBucket(o.URI)
+	name, key, err := parseContainer(o.URI)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +160,7 @@ func azureObject(uri string, size *int64, tag *azcore.ETag, modified *time.Time)
 }
 
 func (a *azure) stat(ctx context.Context, uri string) (Object, error) {
-	name, key, err := parseBucket(uri)
+	name, key, err := parseContainer(uri)
 	if err != nil {
 		return Object{}, err
 	}
@@ -171,7 +190,7 @@ func (a *azure) stat(ctx context.Context, uri string) (Object, error) {
 const azurePage = 1000
 
 func (a *azure) list(ctx context.Context, folder string, add func(string, Object) error) error {
-	name, prefix, err := parseBucket(folder)
+	name, prefix, err := parseContainer(folder)
 	if err != nil {
 		return err
 	}

@@ -247,6 +247,10 @@ func TestAzurite(t *testing.T) {
 	if err := s.List(context.Background(), "az://nothere", nil); err == nil || !strings.Contains(err.Error(), "no such container") {
 		t.Errorf("a list of no container: %v", err)
 	}
+	if _, err := s.Describe(context.Background(), "az://bucket/x?sv=1&sig=S3cret"); !errors.Is(err, ErrUsage) ||
+		!strings.Contains(err.Error(), "set AZURE_STORAGE_SAS_TOKEN") || strings.Contains(err.Error(), "S3cret") {
+		t.Errorf("a signed address: %v", err)
+	}
 	for _, name := range []string{"az://Bad_Name/x", "az:///x", "az://user:S3cret@bucket/x"} {
 		if _, err := s.Describe(context.Background(), name); !errors.Is(err, ErrUsage) || strings.Contains(err.Error(), "S3cret") ||
 			!strings.Contains(err.Error(), "write az://CONTAINER/PATH") {
