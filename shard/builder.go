@@ -301,7 +301,16 @@ func (b *Builder) syncNames() error {
 // caller syncs before a Checkpoint that relies on it, and scratch. Finish removes the log, as it
 // does the checkpoint. OpenBuilder removes the scratch.
 func (b *Builder) SeenPaths() (log, scratch string) {
-	return b.path(seenLogName), b.path(seenLogName + tempSuffix)
+	log, scratch = b.seenNames()
+	return b.path(log), b.path(scratch)
+}
+
+func (b *Builder) seenNames() (log, scratch string) {
+	log = seenLogName
+	if p := b.opts.Part; p.isPart() {
+		log = p.ExtraName(HashesName(0)) + OriginsSuffix
+	}
+	return log, log + tempSuffix
 }
 
 // Close releases the folder and keeps what the last Checkpoint made durable. After Finish it does

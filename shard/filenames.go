@@ -120,7 +120,7 @@ func ignoredName(name string) bool { return strings.HasPrefix(name, ".") || name
 // of ours.
 func validExtraName(name string) bool {
 	if name == RejectsName || name == OriginsName || name == ValOriginsName || name == HeldOutName ||
-		isNumberedName(name) || isListName(name) ||
+		isNumberedName(name) || isPartExtra(name) || isListName(name) ||
 		slices.Contains(TokenizerNames(), name) {
 		return true
 	}

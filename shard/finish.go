@@ -173,10 +173,7 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 
 // removeCheckpoint removes what only an unfinished build needs, the checkpoint last.
 func (b *Builder) removeCheckpoint() error {
-	for _, name := range [...]string{OriginsName + OriginsSuffix, ValOriginsName + OriginsSuffix, seenLogName} {
-		if b.opts.Part.isPart() {
-			break
-		}
+	for _, name := range b.unfinishedFiles() {
 		if err := b.fs.Remove(b.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -186,6 +183,13 @@ func (b *Builder) removeCheckpoint() error {
 	}
 	b.namesNew = true
 	return b.syncNames()
+}
+
+// unfinishedFiles are the files that only an unfinished build has beside its shards and checkpoint.
+func (b *Builder) unfinishedFiles() []string {
+	part := b.opts.Part
+	log, _ := b.seenNames()
+	return []string{part.ExtraName(OriginsName) + OriginsSuffix, part.ExtraName(ValOriginsName) + OriginsSuffix, log}
 }
 
 // finishSplit commits the rest of a split and returns its entry in the manifest.

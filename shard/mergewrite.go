@@ -21,7 +21,7 @@ type MergeResult struct {
 
 // Finish applies the budgets and writes the manifest. provenance is called with the options whose
 // budget dropped rows. files are written next to the shards and listed with those of part 0.
-func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), files map[string][]byte) (*MergeResult,
+func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), files map[string]io.Reader) (*MergeResult,
 	error) {
 	res := &MergeResult{}
 	var err error
@@ -35,13 +35,21 @@ func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), fil
 	if err != nil {
 		return nil, err
 	}
-	b := &Builder{fs: m.fs, dir: m.dir, lock: m.lock, files: append([]FileInfo{}, m.first.Files...)}
+	b := &Builder{fs: m.fs, dir: m.dir, lock: m.lock}
+	for _, f := range m.first.Files {
+		if !isPartExtra(f.Name) { // these are joined
+			b.files = append(b.files, f)
+		}
+	}
 	for _, name := range sortedKeys(files) {
-		if err := b.WriteFile(name, bytes.NewReader(files[name])); err != nil {
+		if err := b.WriteFile(name, files[name]); err != nil {
 			return nil, err
 		}
 	}
 	for _, f := range m.first.Files {
+		if isPartExtra(f.Name) {
+			continue
+		}
 		if err := m.compareFile(&f); err != nil {
 			return nil, err
 		}

@@ -148,7 +148,35 @@ func (n partName) after(last partName) bool {
 	return n.part > last.part || n.part == last.part && n.index > last.index
 }
 
-var partFilePattern = regexp.MustCompile(`^part-p(\d{5})\.(json|checkpoint|lock|plan)(\.tmp)?$`)
+var partFilePattern = regexp.MustCompile(
+	`^part-p(\d{5})\.(json|checkpoint|lock|plan|origins|origins-val|seen)(\.pages)?(\.tmp)?$`)
+
+// partExtras are the suffixes of the files that a part has beside its shards, by their names in a
+// whole dataset. A merge joins them.
+var partExtras = map[string]string{OriginsName: ".origins", ValOriginsName: ".origins-val", HashesName(0): ".seen"}
+
+// ExtraName returns the name that a file beside the shards, such as OriginsName, has in the part.
+func (p Part) ExtraName(name string) string {
+	suffix, ok := partExtras[name]
+	if !p.isPart() || !ok {
+		return name
+	}
+	return p.file(suffix)
+}
+
+// isPartExtra reports whether ExtraName made a name.
+func isPartExtra(name string) bool {
+	m := partFilePattern.FindStringSubmatch(name)
+	if m == nil || m[3] != "" || m[4] != "" {
+		return false
+	}
+	for _, suffix := range partExtras {
+		if suffix == "."+m[2] {
+			return true
+		}
+	}
+	return false
+}
 
 // parsePartFile returns the part that a file other than a shard belongs to.
 func parsePartFile(name string) (part int, ok bool) {
@@ -182,8 +210,9 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 			has[n] = true
 		case n == ManifestName:
 			has[n] = true
-		case isPart, n == PlanName, n == RunName, n == RejectsName, ignoredName(n),
-			isTokenizerName(strings.TrimSuffix(n, tempSuffix)), isListName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
+		case isPart, isMergedFile(strings.TrimSuffix(n, tempSuffix)), n == PlanName, n == RunName, n == RejectsName,
+			ignoredName(n), isTokenizerName(strings.TrimSuffix(n, tempSuffix)),
+			isListName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
 		case foreign == "" || n < foreign:
 			foreign = n
 		}
@@ -218,6 +247,12 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 		}
 	}
 	return nil, b.writeCheckpoint(false)
+}
+
+// isMergedFile reports whether a name is of a file that a merge makes of those of the parts.
+func isMergedFile(name string) bool {
+	return name == OriginsName || name == ValOriginsName || name == HeldOutName || isNumberedName(name) ||
+		isListName(name)
 }
 
 // merged returns the error for a folder with a manifest: ErrFinished if it was merged from this
@@ -311,6 +346,9 @@ func (p *PartInfo) ManifestNameOf() string { return Part{p.Number, p.Of}.Manifes
 func (b *Builder) Discard() error {
 	dir, part := b.dir, b.opts.Part
 	temps := []string{b.path(part.checkpointName())}
+	for _, name := range b.unfinishedFiles() {
+		temps = append(temps, b.path(name))
+	}
 	for i := range b.splits {
 		if open := b.splits[i].open; open != nil {
 			temps = append(temps, open.temp)

@@ -99,14 +99,20 @@ func TestBucketParts(t *testing.T) {
 func (b *bucketTest) stopPart(t *testing.T, srv *remotetest.Server, signal syscall.Signal, machine string, args []string) {
 	t.Helper()
 	stalled := make(chan struct{})
-	srv.Fail(remotetest.Fault{}, remotetest.Fault{Stall: 600_000, Then: func() { close(stalled) }})
+	srv.Fail(remotetest.Fault{Stall: 600_000, Then: func() { close(stalled) }})
 	cmd := b.command(machine, args...)
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	<-stalled
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-stalled:
+	case err := <-ended:
+		t.Fatalf("it ended before its source stalled: %v\n%s", err, output.String())
+	}
 	waitFor(t, func() bool {
 		paths, _ := filepath.Glob(filepath.Join(machine, "dsload", "out", "*", "data", "part-p*.checkpoint"))
 		for _, path := range paths {
@@ -119,7 +125,7 @@ func (b *bucketTest) stopPart(t *testing.T, srv *remotetest.Server, signal sysca
 	if err := cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err == nil {
+	if err := <-ended; err == nil {
 		t.Fatalf("it was not ended: %s", output.String())
 	}
 }

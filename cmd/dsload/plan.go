@@ -28,7 +28,8 @@ documents. Each
 partition is then built anywhere with 'dsload build --plan', into the same folder, and
 'dsload merge' writes the manifest. The dataset has the rows of the single build, in its order.
 
-Plain text, WikiText, JSON lines and CSV are cut between records; compressed files stay whole.
+Plain text, WikiText, JSON lines and CSV are cut between records, parquet and Arrow files
+between groups of rows; compressed files and archives stay whole.
 Partitions have about the same size in bytes. The plan holds the flags of the build.
 Sources, the tokenizer and files named by flags must have the same content and paths
 wherever a partition is built.`,
@@ -52,6 +53,7 @@ wherever a partition is built.`,
 	f.addLimitFlags(flags)
 	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
 		"fail, or skip and list the first 100 in rejects.jsonl")
+	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and read nothing")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print a summary as one JSON object")
 	completeTokenizers(cmd)
@@ -81,6 +83,16 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	show, err := newProgress(f.progress, cmd.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	if f.explain {
+		plan, err := build.PlanningMemory(o, partitions)
+		if err != nil {
+			return err
+		}
+		for i := range plan.Parts {
+			plan.Parts[i].Why = flagNames(plan.Parts[i].Why)
+		}
+		return printPlan(cmd.OutOrStdout(), plan, f.asJSON)
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, cmd.ErrOrStderr())
 	p, err := build.MakePlan(cmd.Context(), o, partitions)

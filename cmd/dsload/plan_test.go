@@ -11,7 +11,7 @@ import (
 // rows of a build depend, and build refuses beside --plan those that the plan has.
 func TestPlanTakesBuildFlags(t *testing.T) {
 	plan := newPlanCommand().Flags()
-	ofBuildAlone := []string{"plan", "partition", "out", "overwrite", "explain-memory", "http", "notify", "append",
+	ofBuildAlone := []string{"plan", "partition", "out", "overwrite", "http", "notify", "append",
 		"cached", "announce"}
 	newBuildCommand().Flags().VisitAll(func(f *pflag.Flag) {
 		if plan.Lookup(f.Name) == nil && !slices.Contains(ofBuildAlone, f.Name) {

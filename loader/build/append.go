@@ -261,13 +261,7 @@ func (f *flusher) writeHeldOut() error {
 	if f.b.base != nil || len(f.hold.documents) == 0 {
 		return nil
 	}
-	hashes := f.hold.hashes()
-	slices.Sort(hashes)
-	data := make([]byte, 0, heldOutBytes*len(hashes))
-	for _, hash := range hashes {
-		data = binary.LittleEndian.AppendUint64(data, hash)
-	}
-	return f.builder.WriteFile(shard.HeldOutName, bytes.NewReader(data))
+	return f.builder.WriteFile(shard.HeldOutName, bytes.NewReader(heldOutFile(f.hold.hashes())))
 }
 
 // addTo makes the provenance of an addition that of the whole dataset.
@@ -343,7 +337,7 @@ func (b *build) appended() (*Summary, error) {
 // nameIn is the name that a file of a build has in this one.
 func (b *build) nameIn(name string) string {
 	if b.base == nil {
-		return name
+		return b.shards.Part.ExtraName(name)
 	}
 	return shard.AdditionName(name, b.base.number)
 }
@@ -351,7 +345,7 @@ func (b *build) nameIn(name string) string {
 // hashesName is the name of the file of the documents that this build has seen.
 func (b *build) hashesName() string {
 	if b.base == nil {
-		return shard.HashesName(0)
+		return b.shards.Part.ExtraName(shard.HashesName(0))
 	}
 	return shard.HashesName(b.base.number)
 }

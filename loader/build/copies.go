@@ -18,10 +18,16 @@ type copyWriter struct {
 }
 
 // copy notes that a document is a copy.
-func (s *scan) copy(phase int, ordinal int64) {
+func (s *scan) copy(phase int, ordinal int64) error {
 	w := &s.copies
+	// A list is held twice while it grows, and a third time, a third longer, while it is written.
+	if s.copied++; 4*s.copied > s.b.opts.Memory/copiesShare {
+		return fmt.Errorf("plan: %w: `dedup` leaves out more documents than there is room to list, %d so far; raise `memory`",
+			ErrMemory, s.copied)
+	}
 	w.lists[phase] = binary.AppendUvarint(w.lists[phase], uint64(ordinal+1-w.last[phase]))
 	w.last[phase] = ordinal + 1
+	return nil
 }
 
 // endCopies gives the partition that ends its list.

@@ -90,6 +90,7 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 		fixed = append(fixed, budget.Part{Name: "beside", Bytes: o.Beside,
 			Why: "a live page, messages: what the process holds besides the build"})
 	}
+	fixed = append(fixed, planParts(o, phases)...)
 	var need int64
 	if o.Dedup != shape.None {
 		need += seenPart(shape.PoolBytes(o.Memory)).Bytes
@@ -133,6 +134,7 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 		largest := slices.MaxFunc(fixed[1:], func(a, b budget.Part) int { return cmp.Compare(a.Bytes, b.Bytes) })
 		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest, Largest: largest}
 	}
+	p.readers = countReaders(o, phases, o.Memory-need)
 	fixed = append(fixed, budget.Part{Name: "jobs", Bytes: o.Memory - need,
 		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %dKiB, or longer records", p.jobs, p.jobLease>>10)})
 	p.Parts, p.Sum = fixed, o.Memory

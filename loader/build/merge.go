@@ -58,6 +58,7 @@ type merged struct {
 	notes    []string
 	seconds  float64
 	columns  columnChain
+	extras   map[string][]partFile // by their names in the dataset
 }
 
 // Merge checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
@@ -82,8 +83,10 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	s := &MergeSummary{Out: o.Dir, Partitions: plan.Partitions, Already: m.Merged() != nil}
 	if m.Merged() == nil {
+		files, end := g.files(o)
 		res, err := m.Finish(func(cutBy []string) (shard.Provenance, error) { return g.provenance(m, cutBy, start) },
-			g.files())
+			files)
+		end()
 		if err != nil {
 			return nil, err
 		}
@@ -179,6 +182,7 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 	g.rejects = g.rejects[:min(len(g.rejects), maxRejectsListed)]
 	g.notes = append(g.notes, p.Notes...)
 	g.addColumnSums(p.Columns)
+	g.noteFiles(part, m)
 	g.seconds += p.Seconds
 	return nil
 }
@@ -234,18 +238,6 @@ func (g *merged) checkOrdinals(part int, p *partState) error {
 			shard.ErrCorrupt, have, to.Ordinal)
 	}
 	return nil
-}
-
-// files are those that the merge itself writes.
-func (g *merged) files() map[string][]byte {
-	if len(g.rejects) == 0 {
-		return nil
-	}
-	lines, err := rejectLines(g.rejects)
-	if err != nil {
-		return nil // strings and numbers can be encoded
-	}
-	return map[string][]byte{shard.RejectsName: lines}
 }
 
 func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (shard.Provenance, error) {

@@ -149,6 +149,8 @@ type Options struct {
 	// clock is time.Now but in tests. It decides when checkpoints are taken and what run.json says,
 	// no other byte.
 	clock func() time.Time
+	// partitions is set while a plan of so many is made.
+	partitions int
 	// bucket is set while Out is the scratch folder of a build into a bucket.
 	bucket bool
 }

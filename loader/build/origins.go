@@ -27,12 +27,12 @@ type originFiles struct {
 var originNames = [...]string{phaseTrain: shard.OriginsName, phaseVal: shard.ValOriginsName}
 
 func (o *originFiles) path(phase int) string {
-	return filepath.Join(o.b.opts.Out, originNames[phase]+shard.OriginsSuffix)
+	return filepath.Join(o.b.opts.Out, o.b.shards.Part.ExtraName(originNames[phase])+shard.OriginsSuffix)
 }
 
 // note takes a record, in the order of reading. Only the first of a document counts.
 func (o *originFiles) note(s *cursor, r *source.Record) error {
-	if o.b.scan != nil || o.b.opts.Partition != nil {
+	if o.b.scan != nil {
 		return nil
 	}
 	for len(s.Origins) <= s.Phase {

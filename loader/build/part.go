@@ -149,7 +149,7 @@ func (f *flusher) finishPart() (*Summary, error) {
 	if err := b.writePlan(); err != nil {
 		return nil, err
 	}
-	if err := f.writeTokenizer(); err != nil {
+	if err := errors.Join(f.writeTokenizer(), f.writeSeen(), f.origins.finish(&f.state, f.builder)); err != nil {
 		return nil, err
 	}
 	sum := f.summary()

@@ -132,6 +132,9 @@ func sameDataset(t *testing.T, got, want string, counters bool) {
 	if counters && fmt.Sprint(m.Sources) != fmt.Sprint(n.Sources) {
 		t.Errorf("sources %v, want %v", m.Sources, n.Sources)
 	}
+	if counters && fmt.Sprint(m.Files) != fmt.Sprint(n.Files) {
+		t.Errorf("files %v, want %v", m.Files, n.Files)
+	}
 	if string(m.Settings) != string(n.Settings) {
 		t.Errorf("settings %s, want %s", m.Settings, n.Settings)
 	}

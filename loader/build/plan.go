@@ -100,6 +100,7 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	if err := planable(&o, partitions); err != nil {
 		return nil, err
 	}
+	o.partitions = partitions
 	b, err := prepare(ctx, o)
 	if err != nil {
 		return nil, err
@@ -129,6 +130,12 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	return p, nil
 }
 
+// PlanningMemory returns the memory cap as a sum for making a plan; nothing is read.
+func PlanningMemory(o Options, partitions int) (*MemoryPlan, error) {
+	o.partitions = max(1, partitions)
+	return PlanMemory(o)
+}
+
 // fillPlan finds where the partitions begin and what the documents before them decide.
 func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 	b.scan = &scan{}
@@ -137,7 +144,7 @@ func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 		stopReport := b.report(b.opts.Progress)
 		defer stopReport()
 		f := &flusher{b: b}
-		if f.state.Ends, err = b.scan.countPhases(ctx, max(1, b.plan.readers)); err != nil {
+		if f.state.Ends, err = b.scan.countPhases(ctx, b.plan.readers); err != nil {
 			return err
 		}
 		p.Sources = f.sources()
@@ -160,6 +167,7 @@ func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 	if err := b.scanAll(ctx, f); err != nil {
 		return err
 	}
+	b.scan.noteHeld(f)
 	p.Sources = f.sources()
 	return nil
 }

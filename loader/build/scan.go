@@ -31,6 +31,7 @@ type scan struct {
 	decided   atomic.Bool // nothing is held out any more
 	temp      string      // the folder of what Dedup keeps
 	copies    copyWriter
+	copied    int64 // documents in the lists
 
 	// Of counting.
 	known  []source.Stat

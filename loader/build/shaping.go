@@ -201,11 +201,15 @@ func (f *flusher) shape(j *job, d *document) (dropped bool, err error) {
 // isCopy reports whether a document is a copy of one before it.
 func (f *flusher) isCopy(j *job, d *document) (bool, error) {
 	if p := f.b.opts.Partition; p != nil {
-		return f.copies.has(p.Plan, p.Number, f.state.Phase, d.Ordinal)
+		isCopy, err := f.copies.has(p.Plan, p.Number, f.state.Phase, d.Ordinal)
+		if err != nil || isCopy {
+			return isCopy, err
+		}
+		return false, f.seen.Keep(j.keys[d.key.start:d.key.end])
 	}
 	isCopy, err := f.seen.Add(j.keys[d.key.start:d.key.end])
 	if isCopy && f.b.scan != nil {
-		f.b.scan.copy(f.state.Phase, d.Ordinal)
+		err = errors.Join(err, f.b.scan.copy(f.state.Phase, d.Ordinal))
 	}
 	return isCopy, err
 }
@@ -213,8 +217,8 @@ func (f *flusher) isCopy(j *job, d *document) (bool, error) {
 // openSeen makes the record of documents that were seen, empty.
 func (f *flusher) openSeen() {
 	o := &f.b.opts
-	if o.Dedup == shape.None || o.Partition != nil {
-		return // a plan says which documents are copies
+	if o.Dedup == shape.None {
+		return
 	}
 	var log, scratch string
 	if f.b.scan != nil {

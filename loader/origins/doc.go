@@ -10,10 +10,12 @@
 // The file is the magic "DSLORIG\x01" and then pages of PageBytes bytes, the last one perhaps
 // shorter. Integers are little-endian; varints are those of encoding/binary. A page has
 //
-//	bytes 0-3 the CRC-32 (IEEE) of the page's bytes from 4 to its used length bytes 4-7 the used
-//	length; the rest of the page is zero bytes 8-15 the ordinal of its first document bytes 16-23
-//	the record before its first document, 0 at the beginning of an input then the name of the
-//	input as a varint of its length and its bytes then operations
+//	bytes 0-3    the CRC-32 (IEEE) of the page's bytes from 4 to its used length
+//	bytes 4-7    the used length; the rest of the page is zero
+//	bytes 8-15   the ordinal of its first document
+//	bytes 16-23  the record before its first document, 0 at the beginning of an input
+//	then         the name of the input as a varint of its length and its bytes
+//	then         operations
 //
 // An operation is a varint whose two lowest bits are its kind and whose others are its value v:
 //

@@ -103,6 +103,39 @@ func TestEveryDocumentIsFound(t *testing.T) {
 	}
 }
 
+// TestFilesAreJoined cuts documents into files at any place, and joins them to the bytes of one.
+func TestFilesAreJoined(t *testing.T) {
+	never := func() bool { return false }
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		docs := corpus(rng, 1+rng.IntN(20_000))
+		want := written(t, docs, never)
+		w, got := new(Writer), []byte(Magic)
+		input, name := 0, ""
+		for at := 0; at < len(docs); {
+			n := min(len(docs)-at, 1+rng.IntN(5000))
+			goesOn := at > 0 && docs[at].input == docs[at-1].input
+			err := Scan(bytes.NewReader(written(t, docs[at:at+n], never)), func(run Run) error {
+				if run.Begins && !(goesOn && run.Name == name) {
+					input++
+				}
+				goesOn, name = false, run.Name
+				return w.AddRun(run, input, func(p []byte) error { got = append(got, p...); return nil })
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at += n
+		}
+		if got = append(got, w.Rest()...); !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: %d bytes, want the %d of one file", seed, len(got), len(want))
+		}
+	}
+	if err := Scan(strings.NewReader(Magic+strings.Repeat("x", PageBytes)), nil); !errors.Is(err, ErrCorrupt) {
+		t.Error(err)
+	}
+}
+
 func TestOneInputWithoutBlanksIsSmall(t *testing.T) {
 	var docs []document
 	for i := range int64(100_000) {

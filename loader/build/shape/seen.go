@@ -179,6 +179,9 @@ func (s *Seen) Add(key []byte) (isCopy bool, err error) {
 	return false, err
 }
 
+// Keep adds a key to the log alone: who calls it knows from elsewhere which documents are copies.
+func (s *Seen) Keep(key []byte) error { return s.append(key) }
+
 func (s *Seen) append(key []byte) error {
 	if len(s.tail)+len(key) > cap(s.tail) {
 		if err := s.flush(); err != nil {
