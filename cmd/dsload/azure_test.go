@@ -87,7 +87,7 @@ func TestAzureSources(t *testing.T) {
 		{c.Env, "az://nothere/x", "no such container; check the container's name", 2},
 		{with("AZURE_STORAGE_KEY=d3Jvbmc="), "az://bucket/t/a.txt", "check the account's name, its key", 1},
 		{with("AZURE_STORAGE_KEY="), "az://bucket/t/a.txt", "set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING", -1},
-		{with("AZURE_STORAGE_KEY=", "AZURE_STORAGE_SAS_TOKEN=sv=2024-01-01&sig=" + c.Key), "az://bucket/t/a.txt",
+		{with("AZURE_STORAGE_KEY=", "AZURE_STORAGE_SAS_TOKEN=sv=2024-01-01&sig="+c.Key), "az://bucket/t/a.txt",
 			"check the shared access signature", 1},
 		{nil, "az://bucket/t/a.txt", "no storage account is named; set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT", 2},
 		{with("AZURE_STORAGE_BLOB_ENDPOINT=http://127.0.0.1:9"), "az://bucket/t/a.txt", "refused", 6},
