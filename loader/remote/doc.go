@@ -1,5 +1,5 @@
 // Package remote reads files that lie elsewhere: behind https:// and http:// addresses, in
-// repositories of the Hugging Face Hub, and in the buckets of S3 and Google Cloud Storage.
+// repositories of the Hugging Face Hub, and in the buckets of S3, Google Cloud Storage and Azure.
 //
 //	address -> Store.Stat -> Object (size, ETag, …)
 //	Object -> Store.Open -> File: Read from an offset on, or ReadAt
