@@ -44,11 +44,11 @@ the whole process's memory. After an interruption of any kind the same command r
 the build, which ends with the same bytes.
 
 A SOURCE is a path, a glob, a folder, an address, "-" for standard input, or a generated
-corpus: synth://wikitext or synth://recipes with ?seed=N. Addresses: https://, s3://, gs://
-and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders, except for https://.
-Credentials come from the environment or the usual files. Compression (gzip, zstd,
-bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; the files of an
-archive are read one by one.
+corpus: synth://wikitext or synth://recipes with ?seed=N. Addresses: https://, s3://, gs://,
+az:// and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders, except for
+https://. Credentials come from the environment or the usual files. Compression (gzip,
+zstd, bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; the files
+of an archive are read one by one.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.

@@ -57,10 +57,6 @@ func (b *build) openBase(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.Merged != nil {
-		return loader.BadOption("append", "", fmt.Sprintf(
-			"%s was built in partitions and keeps nothing that additions could be compared with; build the new sources into a folder of their own, and serve both", o.Out))
-	}
 	b.base = &base{manifest: m, number: 1}
 	rendered, err := b.additionSettings(m.Settings)
 	if err != nil {
@@ -79,7 +75,7 @@ func (b *build) openBase(context.Context) error {
 	}
 	if o.Dedup != shape.None && !b.base.keeps(shard.HashesName(0)) {
 		return loader.BadOption("append", "", fmt.Sprintf(
-			"%s does not keep the hashes that `dedup` compares: it was merged from partitions; build it in one piece to add to it", o.Out))
+			"%s does not keep the hashes that `dedup` compares: another version built it; build it again to add to it", o.Out))
 	}
 	o.MaxValExamples = 0
 	b.shards.Settings = rendered
@@ -234,7 +230,7 @@ func (b *base) readHeldOut(o *Options) error {
 		}
 		if b.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
 			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s holds documents out and does not keep which: it was merged from partitions, or another version built it; build it in one piece to add to it", o.Out))
+				"%s holds documents out and does not keep which: another version built it; build it again to add to it", o.Out))
 		}
 		return nil
 	}

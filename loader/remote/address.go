@@ -70,7 +70,7 @@ func Redact(address string) string {
 	return out
 }
 
-var schemes = map[string]bool{"http": true, "https": true, "hf": true, "s3": true, "gs": true}
+var schemes = map[string]bool{"http": true, "https": true, "hf": true, "s3": true, "gs": true, "az": true}
 
 // Scheme returns the scheme of an address, and reports whether this package reads it.
 func Scheme(address string) (scheme string, ok bool) {

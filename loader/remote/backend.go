@@ -44,6 +44,8 @@ func (s *Store) backend(uri string) (backend, error) {
 		b, err = newS3(s)
 	case "gs":
 		b, err = newGS(s)
+	case "az":
+		b, err = newAzure(s)
 	default:
 		return nil, &Error{Kind: ErrUsage, Text: "addresses of kind " + scheme + ":// cannot be read"}
 	}

@@ -1,5 +1,6 @@
 // Package remote reads remote files: at https:// and http:// addresses, in repositories of the
-// Hugging Face Hub, and in the buckets of S3 and Google Cloud Storage. It also writes to buckets.
+// Hugging Face Hub, and in the buckets of S3, Google Cloud Storage and Azure. It also writes to
+// buckets of S3 and Google Cloud Storage.
 //
 //	address -> Store.Stat -> Object (size, ETag, …)
 //	Object -> Store.Open -> File: Read from an offset on, or ReadAt

@@ -121,8 +121,12 @@ func parseBucket(uri string) (bucket, key string, err error) {
 	bucket, key, _ = strings.Cut(rest, "/")
 	if bucket == "" || strings.ContainsAny(bucket, "@:?#*[ ") {
 		scheme, _ := Scheme(uri)
-		return "", "", &Error{Kind: ErrUsage, Text: "there is no bucket in the address", Hint: "write " + scheme +
-			"://BUCKET/PATH; credentials come from the environment"}
+		word := "bucket"
+		if scheme == "az" {
+			word = "container"
+		}
+		return "", "", &Error{Kind: ErrUsage, Text: "there is no " + word + " in the address", Hint: "write " + scheme +
+			"://" + strings.ToUpper(word) + "/PATH; credentials come from the environment"}
 	}
 	return bucket, key, nil
 }

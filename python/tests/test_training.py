@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import multiprocessing
 import os
 import shutil
 import statistics
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 from conftest import REPOSITORY
 
 import dsload
+from dsload._binary import find_binary
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -27,19 +29,32 @@ LONG = os.environ.get("DSLOAD_LONG") == "1"
 
 
 @pytest.fixture(scope="module")
-def wikitext(tmp_path_factory: pytest.TempPathFactory, corpora: Path) -> str:
+def tokenizer(tmp_path_factory: pytest.TempPathFactory, corpora: Path) -> Path:
+    """One of few tokens: nearly all of a small model's work is in its vocabulary."""
+    file = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
+    binary = find_binary()
+    assert binary is not None
+    source = corpora / "wikitext-2" / "valid.txt"
+    command = [binary, "tokenizer", "train", source, "--vocab-size", "2000", "--format", "text", "--out", file]
+    subprocess.run(command, check=True, capture_output=True)
+    return file
+
+
+@pytest.fixture(scope="module")
+def wikitext(tmp_path_factory: pytest.TempPathFactory, corpora: Path, tokenizer: Path) -> str:
     folder = tmp_path_factory.mktemp("data") / "wikitext"
-    tokenizer = corpora.parent / "tokenizers" / "t5-small"
-    dsload.build(corpora / "wikitext-2" / "valid.txt", out=folder, format="wikitext", tokenizer=tokenizer, max_length=32, max_examples=0)
+    source = corpora / "wikitext-2" / "valid.txt"
+    dsload.build(source, out=folder, format="wikitext", tokenizer=tokenizer, eos=True, max_length=32, max_examples=0)
     return str(folder)
 
 
 @pytest.fixture(scope="module")
-def recipe_targets(tmp_path_factory: pytest.TempPathFactory, corpora: Path) -> str:
+def recipe_targets(tmp_path_factory: pytest.TempPathFactory, corpora: Path, tokenizer: Path) -> str:
     folder = tmp_path_factory.mktemp("data") / "recipes"
-    tokenizer = corpora.parent / "tokenizers" / "t5-small"
     source = corpora / "recipes" / "recipenlg-sample.csv"
-    dsload.build(source, out=folder, format="recipes", template="recipe-seq2seq", tokenizer=tokenizer, max_length=48, max_examples=0)
+    dsload.build(
+        source, out=folder, format="recipes", template="recipe-seq2seq", tokenizer=tokenizer, eos=True, max_length=48, max_examples=0
+    )
     return str(folder)
 
 
@@ -56,9 +71,19 @@ def run_here(name: str, *arguments: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     example(name).main()
 
 
-def run_apart(name: str, *arguments: Any) -> int:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run([sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments)], env=environment, capture_output=True).returncode
+def _main(name: str, arguments: list[str]) -> None:
+    sys.argv = [name, *arguments]
+    example(name).main()
+
+
+def run_apart(name: str, *arguments: Any) -> Optional[int]:
+    """Runs an example in a process of its own, and returns how it ended. The processes share one import of the frameworks, half of their work."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["accelerate", "transformers", "dsload"])
+    process = context.Process(target=_main, args=(name, [str(a) for a in arguments]))
+    process.start()
+    process.join()
+    return process.exitcode
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -36,8 +36,8 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
 		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
 			"addresses of kind %s:// cannot be read", scheme), Hint: "download it and name the file"}
-		if scheme == "az" || strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
-			e.Hint = "name each file by its https:// address, with a shared access signature if it needs one"
+		if strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
+			e.Hint = "write az://CONTAINER/PATH and set AZURE_STORAGE_ACCOUNT"
 		}
 		return e
 	}

@@ -21,6 +21,9 @@ const maxLooked = 16
 // expandListed adds the object of an address, or all below the folder that it names, or those that
 // match a glob.
 func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, hasText bool, err error) {
+	if err := remote.CheckSigned(arg); err != nil {
+		return false, false, remoteError(arg, -1, err)
+	}
 	store := s.remoteStore()
 	if !isGlob(arg) && !strings.HasSuffix(arg, "/") {
 		object, err := store.Describe(ctx, arg)
