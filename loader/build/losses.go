@@ -11,7 +11,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// Losses are sentences about what a build cut off or left out of the documents that it read,
+// Losses returns sentences about what a build cut off or left out of the documents that it read,
 // besides bad records and what a budget cut.
 func Losses(m *shard.Manifest) []string {
 	kind := texts
@@ -79,7 +79,7 @@ func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 	return sentences
 }
 
-// noExamplesError is the error of a build that read its sources to the end and made nothing of them.
+// noExamplesError is the error of a build that read its sources to the end and made no examples.
 type noExamplesError struct{ out, reason string }
 
 func (e *noExamplesError) Error() string {

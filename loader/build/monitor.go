@@ -80,7 +80,7 @@ func waited(w *atomic.Int64, start time.Time) { w.Add(int64(time.Since(start))) 
 type watched struct {
 	phase, input, train, val, rejected, replaced, durable, checkpoints, checkpointAt atomic.Int64
 	shards                                                                           [2]atomic.Int64
-	since                                                                            atomic.Int64 // that the pipeline runs, Unix nanoseconds
+	since                                                                            atomic.Int64 // when the pipeline began, Unix nanoseconds
 	formats                                                                          map[string]int
 
 	mu      sync.Mutex

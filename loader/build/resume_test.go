@@ -18,7 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// jsonLines are records from..to with a text each; the one numbered bad is broken.
+// jsonLines returns records from..to, each with a text. The one numbered bad is broken.
 func jsonLines(from, to, bad int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
@@ -78,7 +78,7 @@ func stoppedAtBadRecord(t *testing.T, o Options) *shardtest.FS {
 	return fsys
 }
 
-// TestCuresOfABadRecord follows both advices of the error, and compares the result with a build from scratch.
+// TestCuresOfABadRecord follows each advice of the error, and compares the result with a new build.
 func TestCuresOfABadRecord(t *testing.T) {
 	const bad = 3000
 	broken := jsonLines(0, 5000, bad)

@@ -8,8 +8,8 @@ import (
 	"github.com/dsload/dsload/loader/build/source"
 )
 
-// A scan is the reading of the sources for a plan. The reader finds the borders of partitions, by
-// bytes; the flusher notes at each border what the documents before it decided.
+// A scan reads the sources for a plan. The reader finds the borders of partitions, by bytes; the
+// flusher notes at each border what the documents before it decided.
 type scan struct {
 	b    *build
 	plan *Plan
@@ -106,8 +106,8 @@ func (s *scan) goTo(i int) {
 	}
 }
 
-// due reports whether a partition may end at text, and if so sets where the next one does: what is
-// left is divided evenly among those that are left.
+// due reports whether a partition may end at text, and if so sets where the next one does: the text
+// that is left is divided evenly among the partitions that are left.
 func (s *scan) due(text float64) bool {
 	if s.marks+1 >= s.plan.Partitions || text < s.target {
 		return false

@@ -110,7 +110,7 @@ func (b *build) finalTokens(c example.CutterOptions) example.CutterOptions {
 	return c
 }
 
-// endNote means that nothing marks where a document ends, "" where something does.
+// endNote returns a sentence if nothing marks where a document ends, else "".
 func (b *build) endNote() string {
 	if b.ends.eos != nil || len(b.tokenizer.Suffix()) > 0 || b.chat != nil {
 		return ""
