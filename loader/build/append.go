@@ -38,8 +38,8 @@ type base struct {
 var ofAddition = []string{"sources", "include", "exclude", "format", "text-field", "columns", "delimiter",
 	"max-examples", "max-bytes", "max-tokens"}
 
-// notCompared lists other settings that may differ: the tokenizer is compared by its fingerprint, and
-// an addition holds nothing out.
+// notCompared lists other settings that may differ: the tokenizer is compared by its fingerprint,
+// and an addition holds nothing out.
 var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "on-bad-record",
 	"additions"}
 

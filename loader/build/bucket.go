@@ -34,8 +34,8 @@ import (
 //     own checkpoints, which are newer; any other takes the bucket's, and the first stops at its
 //     next upload.
 //
-// The bytes depend on the sources and settings alone, so two machines that work at the same time for
-// a moment write the same objects.
+// The bytes depend on the sources and settings alone, so two machines that work at the same time
+// for a moment write the same objects.
 
 const (
 	// bucketInterval is the shortest time between two uploads of a checkpoint: another machine loses

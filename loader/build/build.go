@@ -22,8 +22,8 @@ const (
 )
 
 var (
-	// ErrInterrupted is returned when the context ended. The work done is in a checkpoint, and the same
-	// build goes on from there.
+	// ErrInterrupted is returned when the context ended. The work done is in a checkpoint, and the
+	// same build goes on from there.
 	ErrInterrupted = errors.New("interrupted")
 
 	// ErrMemory is the cause where a record needs more memory than the cap leaves.

@@ -116,9 +116,9 @@ func (b *build) openRenderer() error {
 	return nil
 }
 
-// NewChatRenderer makes the renderer of conversations for a tokenizer that was opened by name. It uses
-// the tokenizer's own chat template unless template gives another: a file, or the name of one of the
-// tokenizer's. date is empty or a day written as 2006-01-02.
+// NewChatRenderer makes the renderer of conversations for a tokenizer that was opened by name. It
+// uses the tokenizer's own chat template unless template gives another: a file, or the name of one
+// of the tokenizer's. date is empty or a day written as 2006-01-02.
 func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.TrainOn, date string) (*chat.Renderer,
 	chat.Options, error) {
 	o := chat.Options{TrainOn: on}
@@ -174,7 +174,8 @@ func (c *chats) settings(s *settings) {
 	}
 }
 
-// leaseBytes is like the function leaseBytes, with a place in the mask for each id of a conversation.
+// leaseBytes is like the function leaseBytes, with a place in the mask for each id of a
+// conversation.
 func (c *chats) leaseBytes(raw, records int64) int64 {
 	text := chat.TextFactor*raw + records*c.OverheadBytes()
 	n := raw + (worstIDBytes+1)*text + records*recordBytes

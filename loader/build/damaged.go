@@ -81,7 +81,8 @@ func damageLosses(counters map[string]int64) []string {
 	return nil
 }
 
-// adviseSkip adds to the error of a damaged source that the build can go on without the damaged part.
+// adviseSkip adds to the error of a damaged source that the build can go on without the damaged
+// part.
 func (b *build) adviseSkip(err error) error {
 	var input *source.InputError
 	if b.opts.OnBadRecord == SkipBadRecord || !errors.As(err, &input) || !input.Damaged {

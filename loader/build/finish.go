@@ -99,8 +99,8 @@ func (b *build) tokenizerInfo() shard.TokenizerInfo {
 		VocabSize: b.tokenizer.VocabSize(), Special: roles(b.tokenizer.Special())}
 }
 
-// sources lists what was read, phase by phase. An input in whose middle a budget ended the build has
-// no checksum: how far the reader got is chance.
+// sources lists what was read, phase by phase. An input in whose middle a budget ended the build
+// has no checksum: how far the reader got is chance.
 func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {

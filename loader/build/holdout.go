@@ -13,8 +13,8 @@ import (
 // A document is a candidate when the hash of its text falls below a threshold, and candidates are
 // taken until the wanted number of examples is held out. The threshold never rises, and equal texts
 // have equal hashes, so no text is in both splits: a text that went to training was not a candidate
-// and never becomes one. Copies of a held-out text join it, or are left out of training (and counted)
-// once the split is full.
+// and never becomes one. Copies of a held-out text join it, or are left out of training (and
+// counted) once the split is full.
 //
 // Holding out whole documents keeps chunks of one text from standing on both sides. The last one is
 // cut where the split is full; the rest of it is left out.
@@ -54,9 +54,9 @@ func newHoldout(want, expected int64) *holdout {
 	return h
 }
 
-// threshold returns the hash below which a document is a candidate now. If the estimate behind share
-// was too high (few long documents make many examples), the part that is still missing keeps the
-// threshold up. It falls with every example held out.
+// threshold returns the hash below which a document is a candidate now. If the estimate behind
+// share was too high (few long documents make many examples), the part that is still missing keeps
+// the threshold up. It falls with every example held out.
 func (h *holdout) threshold() uint64 {
 	missing := float64(h.want-h.have) / float64(h.want)
 	return uint64(max(h.share, missing/8) * math.MaxUint64)
@@ -117,8 +117,8 @@ func (h *holdout) restore(have int64, hashes []uint64) {
 	}
 }
 
-// expectedExamples returns a lower bound, by rule of thumb, of the examples that a build can make; 0
-// if nothing bounds them.
+// expectedExamples returns a lower bound, by rule of thumb, of the examples that a build can make;
+// 0 if nothing bounds them.
 //
 //	textBytes  size of the sources' text, 0 if unknown
 //

@@ -22,8 +22,8 @@ const (
 	// recordBytes is what a document takes besides its text and its ids.
 	recordBytes = 256
 
-	// worstExpansion is how many bytes of text a byte of a record can become: an ill-formed byte turns
-	// into U+FFFD, three bytes.
+	// worstExpansion is how many bytes of text a byte of a record can become: an ill-formed byte
+	// turns into U+FFFD, three bytes.
 	worstExpansion = 3
 	// worstIDBytes is how many bytes of ids a byte of text can become: one id of four bytes.
 	worstIDBytes = 4
@@ -83,8 +83,8 @@ type document struct {
 
 type span struct{ start, end int }
 
-// longRecordLease returns the lease of a job of one record longer than a piece: its buffers, and what
-// formatting it takes beyond a worker's scratch.
+// longRecordLease returns the lease of a job of one record longer than a piece: its buffers, and
+// what formatting it takes beyond a worker's scratch.
 func longRecordLease(raw int64, f *example.Formatter, c *chats) int64 {
 	if c != nil {
 		return c.leaseBytes(raw, 1) + c.ScratchBytes(raw) - c.ScratchBytes(pieceBytes)

@@ -120,7 +120,8 @@ func (s *MergeSummary) add(m *shard.Manifest) {
 	}
 }
 
-// openParts reads the plan of a folder of parts. In a merged folder, the manifest stands for the plan.
+// openParts reads the plan of a folder of parts. In a merged folder, the manifest stands for the
+// plan.
 func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 	g := &merged{counters: map[string]int64{}, dropped: map[string]int64{}}
 	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}

@@ -70,7 +70,8 @@ type Options struct {
 	// Date, as 2006-01-02, is what a chat template prints as today's. Output. Default: none, and a
 	// template that asks for it is refused.
 	Date string
-	// Filter selects the documents that stay, by their fields, text and length. Output. Default: all.
+	// Filter selects the documents that stay, by their fields, text and length. Output. Default:
+	// all.
 	Filter shape.Options
 	// Dedup selects which copies of earlier documents are left out. Output. Default shape.None.
 	Dedup shape.Dedup
@@ -146,8 +147,8 @@ type Options struct {
 	checkpointInterval time.Duration
 	// packWindow is the window of packing in tokens. Default windowTokens; tests set it lower. Output.
 	packWindow int64
-	// clock is time.Now except in tests. It decides when checkpoints are taken and what run.json says,
-	// and nothing else.
+	// clock is time.Now except in tests. It decides when checkpoints are taken and what run.json
+	// says, and nothing else.
 	clock func() time.Time
 	// partitions is the number of partitions while a plan is made, else 0.
 	partitions int

@@ -94,7 +94,8 @@ func Packed(m *shard.Manifest) *PackSummary {
 		DroppedTokens: m.Counters[counterDroppedTokens], Truncated: m.Counters[counterTruncated]}
 }
 
-// Fill returns the part of a packed split's rows that tokens take; 0 for a split that is not packed.
+// Fill returns the part of a packed split's rows that tokens take; 0 for a split that is not
+// packed.
 func Fill(m *shard.Manifest, s *shard.SplitInfo) float64 {
 	if p := Packed(m); p != nil {
 		return p.fill(s)

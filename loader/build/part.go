@@ -14,8 +14,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// PartOptions returns the options of a plan for building one of its partitions. The caller may change
-// only Out, Memory, Workers, CheckpointEvery and what observes the build.
+// PartOptions returns the options of a plan for building one of its partitions. The caller may
+// change only Out, Memory, Workers, CheckpointEvery and what observes the build.
 func (p *Plan) PartOptions(number int) (Options, error) {
 	if number < 0 || number >= p.Partitions {
 		return Options{}, loader.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),

@@ -18,8 +18,8 @@ import (
 // A partition that is built into a bucket works in a scratch folder, like a whole build, but with no
 // owner: a second machine may build the same partition at the same time, and both write the same
 // bytes under the same names. Whole files go to the folder that all parts share. What another
-// machine needs to go on goes to the part's own folder, removed when the part is done. Nothing else in
-// the shared folder is listed or removed, so the cost does not depend on the number of parts.
+// machine needs to go on goes to the part's own folder, removed when the part is done. Nothing else
+// in the shared folder is listed or removed, so the cost does not depend on the number of parts.
 
 // stateSuffix ends the name of a part's own folder.
 const stateSuffix = ".state"

@@ -10,9 +10,9 @@ import (
 )
 
 // If no document decides about later ones, a plan only needs to know how many documents each input
-// holds and where it can be cut. Inputs are then counted independently, several at once: lines at the
-// speed of memory, files of columns by their metadata, others by their framers. The wanted cuts are
-// known before, since they depend on sizes alone.
+// holds and where it can be cut. Inputs are then counted independently, several at once: lines at
+// the speed of memory, files of columns by their metadata, others by their framers. The wanted cuts
+// are known before, since they depend on sizes alone.
 
 // A wantedCut is where a partition should begin.
 type wantedCut struct {

@@ -11,8 +11,8 @@ import (
 )
 
 // A part that another process is building is built a second time in a folder of its own, and moved
-// into place when it is whole: the other process may be slow, or hang on a machine that is gone. Both
-// make the same bytes, so the first that is whole commits the part; the other finds the part's
+// into place when it is whole: the other process may be slow, or hang on a machine that is gone.
+// Both make the same bytes, so the first that is whole commits the part; the other finds the part's
 // manifest and stops.
 
 // runTwin builds a part beside the process that holds its lock.

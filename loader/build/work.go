@@ -89,8 +89,8 @@ func (w *worker) run(j *job) bool {
 		d.ids, d.err = w.encode(j, f.Prompt, d.First, d.Last)
 		if f.HasTarget && d.err == nil {
 			d.hasTarget = true
-			// A target in one row with its prompt does not begin a text: the tokenizer puts no leading
-			// space before it.
+			// A target in one row with its prompt does not begin a text: the tokenizer puts no
+			// leading space before it.
 			d.target, d.err = w.encode(j, f.Target, !w.causal, true)
 		}
 	}

@@ -33,7 +33,7 @@ type Position struct {
 	Members  *Members  `json:"members,omitempty"`  // shared likewise
 }
 
-// Finished is what an input or a list of files held that was read to its end.
+// Finished describes an input, or a list of files, that was read to its end.
 type Finished struct {
 	Bytes int64 `json:"bytes"`         // after decompression
 	Sum   Sum   `json:"sum,omitzero"`  // over an input's bytes; zero for generated text
