@@ -28,8 +28,8 @@ import (
 //
 //   - Files of the dataset are uploaded as they become whole, and leave the scratch folder then. The
 //     manifest comes last, so readers never see half a dataset.
-//   - The checkpoint is uploaded every bucketInterval. The bytes that the unfinished files have gained
-//     since are uploaded before it, as new objects. So a shard travels at most twice.
+//   - The checkpoint is uploaded every bucketInterval. The bytes that the unfinished files have
+//     gained since are uploaded before it, as new objects. So a shard travels at most twice.
 //   - build.remote names the scratch folder that writes. A run on the same machine goes on from its
 //     own checkpoints, which are newer; any other takes the bucket's, and the first stops at its
 //     next upload.

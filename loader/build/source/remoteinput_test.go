@@ -152,7 +152,7 @@ func TestRemoteInputsThatChange(t *testing.T) {
 	if !errors.As(err, &changed) || changed.What != "ETag" || len(records) == 0 {
 		t.Errorf("after %d records: %v", len(records), err)
 	}
-	// nor does the position of one input fit the other
+	// a position of the old version is refused too
 	if _, err := openSet(t, o).Reader(reread(t, records[len(records)-1].next)); !errors.As(err, &changed) {
 		t.Errorf("resumed: %v", err)
 	}
