@@ -58,7 +58,7 @@ func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: %d, %d tokens of text dropped; `pack` bfd_split keeps them",
 			counters[counterTruncated], n))
 		counters = maps.Clone(counters)
-		delete(counters, counterTruncated) // said
+		delete(counters, counterTruncated) // reported above
 	}
 	if kind == conversations {
 		add("untrained", "conversations left out because no token of them is trained on: %d")

@@ -29,7 +29,7 @@ type partFile struct {
 	info shard.FileInfo
 }
 
-// noteFiles notes which of a part's files are to be joined.
+// noteFiles notes which of a part's files must be joined.
 func (g *merged) noteFiles(part int, m *shard.Manifest) {
 	p := shard.Part{Number: part, Of: g.plan.Partitions}
 	for _, name := range extraNames {

@@ -122,7 +122,7 @@ func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 	p.Host, _ = os.Hostname()
 	p.Counters["text_bytes"] -= before.TextBytes
 	for _, name := range []string{"unread_inputs", "unread_bytes"} {
-		delete(p.Counters, name) // these count the part's range, not the sources
+		delete(p.Counters, name) // they count the part's range, not the sources
 	}
 	for _, end := range s.Ends {
 		if end.Stopped != stoppedAtEnd {

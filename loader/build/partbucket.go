@@ -28,7 +28,7 @@ const stateSuffix = ".state"
 type partBucket struct {
 	*bucketFS            // of the part's own folder
 	home      *bucketFS  // of the shared folder
-	part      shard.Part // the one that is built
+	part      shard.Part // that is built
 	fetched   bool       // the scratch folder holds the bucket's checkpoint
 }
 

@@ -135,7 +135,7 @@ func TestCuresThatAreNone(t *testing.T) {
 		{"another length", 0, broken, func(o *Options) { o.MaxLength = 17 }, "max-length"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "source") // its content alone tells the format
+			path := filepath.Join(t.TempDir(), "source") // only its content shows the format
 			put(t, path, []byte(broken))
 			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, MaxValExamples: c.held,
 				MaxLength: 16, CheckpointEvery: 100}
@@ -267,7 +267,7 @@ func TestFinishedComparesSources(t *testing.T) {
 	}
 }
 
-// A source that a budget left half read has no checksum: its time alone tells.
+// A source that a budget left half read has no checksum: only its time shows a change.
 func TestFinishedComparesSourcesThatABudgetCut(t *testing.T) {
 	path, fsys := filepath.Join(t.TempDir(), "a.txt"), shardtest.New()
 	put(t, path, []byte(strings.Repeat("a line\n", 100)))

@@ -148,12 +148,12 @@ func (s *scan) between(next *source.Record) *mark {
 	return &mark{phase: s.phase, text: int64(s.base), at: source.Mark{Input: last + 1, Ordinal: next.Ordinal}}
 }
 
-// skip reports whether the ids of a document decide nothing.
+// skip reports whether a plan does not need the ids of a document.
 func (s *scan) skip(d *document) bool {
 	return s.decided.Load() || s.phase == phaseVal || d.First && d.hash >= s.threshold
 }
 
-// skips reports whether a document that was routed is of no further interest.
+// skips reports whether a document that was routed is not needed any more.
 func (s *scan) skips(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != toVal }
 
 // border notes the beginning of a partition, after the documents before it.

@@ -26,7 +26,7 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 	}
 	eos := o.EOS
 	if eos == "" && o.Pack != pack.None && special.EOS >= 0 {
-		eos = OwnToken // what tells packed documents apart
+		eos = OwnToken // it separates packed documents
 	}
 	e.eos, err = findToken(t, "eos", eos, special.EOS)
 	return e, err

@@ -21,7 +21,7 @@ type worker struct {
 	chat      *chatWorker // nil if no input holds conversations
 	filter    *shape.Filter
 	sketcher  *shape.Sketcher
-	// of a plan: reports that the ids of a document are of no interest
+	// of a plan: reports whether the ids of a document are not needed
 	skip func(*document) bool
 }
 

@@ -79,7 +79,7 @@ func (z *zipMembers) next(w *window) (member, error) {
 	m := member{name: e.name, folder: e.folder, start: w.offset(), end: w.offset()}
 	if z.z.wanted(&e) {
 		m.end += e.size
-		w.err = nil // the end of the last member; what is wrong with this one is said by reading
+		w.err = nil // the end of the last member; reading reports what is wrong with this one
 		if z.z.begin(e) != nil && e.size == 0 {
 			m.end++
 		}

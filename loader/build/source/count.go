@@ -253,8 +253,7 @@ func (c *lineCount) more(p []byte) {
 			return
 		}
 		c.nHeld = 0
-		// What follows the character is looked at twice, which changes nothing but for white space
-		// that begins within it: that is none.
+		// The unfinished end of whole is judged again with the bytes after it.
 		if c.filled = !isBlank(whole[:len(whole)-unfinished(whole)]); c.filled {
 			return
 		}

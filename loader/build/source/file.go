@@ -308,7 +308,7 @@ func (in *Input) sniff(look []byte) (head []byte, err error) {
 }
 
 // sniffText decompresses the first sniffBytes of text into the second half of look, however much of
-// the file that takes; whole is set where it is all. An error of the data is of no interest here:
+// the file that takes; whole is set where it is all. An error of the data is ignored here:
 // reading meets it again. Of an input that can be read once only, the text and the error are kept
 // for it.
 func (in *Input) sniffText(o *Options, look []byte) (text []byte, whole bool, err error) {

@@ -21,7 +21,7 @@ import (
 //
 //   - The head of README.md may list configurations, each with the files of its splits. The one
 //     marked as default is taken, or the one named default, or the first.
-//   - Else the names of files tell their splits, or else those of folders.
+//   - Else the names of files show their splits, or else those of folders.
 //   - Of several kinds of files the most frequent is taken.
 //
 // Of the splits only train is read, unless the address leads to another: a build makes its own

@@ -82,8 +82,7 @@ func openRemote(in *Input, r *rawFile) {
 }
 
 // remoteError returns what a failure of the remote package means for an input. offset counts its
-// text,
-// -1 if none was read.
+// text; it is -1 if none was read.
 func remoteError(uri string, offset int64, err error) error {
 	var changed *remote.ChangedError
 	var own *remote.Error

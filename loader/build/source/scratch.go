@@ -15,7 +15,7 @@ import (
 // removes it.
 type scratchFile struct {
 	file *os.File
-	name string // where it is still to be removed
+	name string // where it must still be removed
 	size int64
 }
 
