@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// defaultMaxExamples is the size of a build without a source, a trial that ends in seconds.
+// defaultMaxExamples limits a build without a source, so that a trial ends in seconds.
 const defaultMaxExamples = 30000
 
 type buildFlags struct {
@@ -195,7 +195,8 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 	return misplacedToken(cmd)
 }
 
-// misplacedToken refuses what was meant as the token of --eos or --bos: those take one only with an equals sign.
+// misplacedToken returns an error for an argument that was probably meant as the token of --eos or
+// --bos, which take one only after an equals sign.
 func misplacedToken(cmd *cobra.Command) error {
 	for _, name := range []string{"eos", "bos"} {
 		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != build.OwnToken {
@@ -222,7 +223,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		return err
 	}
 	if !cmd.Flags().Changed("overflow") {
-		o.Overflow = "" // what --pack does
+		o.Overflow = "" // --pack sets its own
 	}
 	if f.part.given(cmd) {
 		if err := f.part.apply(cmd, args, &o); err != nil {
