@@ -215,6 +215,7 @@ func NewServer(r Backend, o Options) (*feed.Server, error) {
 	fixed := append([]budget.Part{
 		{Name: "process", Bytes: processBytes, Why: "program, runtime, garbage between collections"},
 		{Name: placesName, Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
+		feed.PageMemory(),
 	}, r.memory()...)
 	for _, p := range fixed {
 		if err := ledger.Reserve(p); err != nil {

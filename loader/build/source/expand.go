@@ -203,7 +203,7 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 }
 
 // errNothingToRead is the cause where a folder or glob gives no file: there are no documents, and
-// the argument was not meant so.
+// the argument is likely a mistake.
 var errNothingToRead = errors.Join(ErrNoDocuments, ErrUsage)
 
 // nothing is the error of a walk that found no file to read.

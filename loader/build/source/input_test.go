@@ -62,7 +62,7 @@ func bzipped(t testing.TB) string {
 	return string(data)
 }
 
-// numbered is text that compresses badly enough to fill several blocks.
+// numbered returns text that compresses badly enough to fill several blocks.
 func numbered(lines int) string {
 	var b strings.Builder
 	r := rand.NewPCG(7, 7)

@@ -177,13 +177,13 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 	return hasText, nil
 }
 
-// nameKind returns the part of a name that tells of what kind a file is: its extensions.
+// nameKind returns the part of a name that says what kind a file is: its extensions.
 func nameKind(name string) string {
 	_, ext, _ := strings.Cut(name, extension(name))
 	return extension(name) + ext
 }
 
-// detectLike is detect, but for files of a kind of which enough were looked at.
+// detectLike is like detect, but does not look at a file if enough of its kind were looked at.
 func (in *Input) detectLike(s *Set, kind *looked, look []byte) (hasText bool, what kind, err error) {
 	if kind.same && kind.n >= maxLooked {
 		like := kind.as
