@@ -489,7 +489,7 @@ class Loader:
         look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
         held: Optional[tuple[int, Batch, bool]] = None
         epochs = query.epochs if unbuilt else end // self._rows if end is not None else 0
-        for arrays in self._stream(replace(query, start=start, epochs=epochs), output, unbuilt=unbuilt):
+        for arrays in self._stream(replace(query, start=start, epochs=epochs), output):
             if held is not None:
                 yield held
             following = int(arrays["next"][0])
@@ -504,10 +504,10 @@ class Loader:
         if held is not None:
             yield held[0], held[1], True
 
-    def _stream(self, query: Query, output: Any, *, unbuilt: bool = False) -> Iterator[Batch]:
-        """The query's batches, as arrays."""
+    def _stream(self, query: Query, output: Any) -> Iterator[Batch]:
+        """The query's batches, as arrays. Where they end is unknown while the dataset is being built."""
         keep = None if self._columns is None else {"row", "next", *(name if name not in _VARLEN else "segments" for name in self._columns)}
-        end = query.epochs * self._rows if query.epochs and not unbuilt and self._feed is not None else None
+        end = query.epochs * self._rows if query.epochs and self._described and self._feed is not None else None
         return self._opened.stream(query, keep, output, end)
 
     def close(self) -> None:
