@@ -489,7 +489,7 @@ class Loader:
         look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
         held: Optional[tuple[int, Batch, bool]] = None
         epochs = query.epochs if unbuilt else end // self._rows if end is not None else 0
-        for arrays in self._stream(replace(query, start=start, epochs=epochs), output, unbuilt=unbuilt):
+        for arrays in self._stream(replace(query, start=start, epochs=epochs), output):
             if held is not None:
                 yield held
             following = int(arrays["next"][0])
@@ -504,10 +504,10 @@ class Loader:
         if held is not None:
             yield held[0], held[1], True
 
-    def _stream(self, query: Query, output: Any, *, unbuilt: bool = False) -> Iterator[Batch]:
+    def _stream(self, query: Query, output: Any) -> Iterator[Batch]:
         """The query's batches, as arrays."""
         keep = None if self._columns is None else {"row", "next", *(name if name not in _VARLEN else "segments" for name in self._columns)}
-        end = query.epochs * self._rows if query.epochs and not unbuilt and self._feed is not None else None
+        end = query.epochs * self._rows if query.epochs and self._described and self._feed is not None else None
         return self._opened.stream(query, keep, output, end)
 
     def close(self) -> None:
@@ -527,7 +527,9 @@ class Loader:
             return "<dsload.Loader, not opened>"
         query = self._query
         if not self._described:
-            return f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
+            return (
+                f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
+            )
         shape = f"max_tokens={query.max_tokens}" if query.max_tokens else f"batch_size={query.rows_a_batch}"
         start = self._start.start
         at = "closed" if self._closed else f"next: epoch {start // self._rows}, row {start % self._rows}"
