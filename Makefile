@@ -30,11 +30,11 @@ build:
 
 test: test-go $(if $(QUICK),,fuzz) test-python
 
-# A package may take longer than Go's ten minutes on a machine that does other work, too.
+# On a busy machine a package may take longer than Go's default of ten minutes.
 test-go:
 	$(GO) test $(GOTESTMODE) -timeout 40m $(GOTESTFLAGS) ./...
 
-# Every fuzz target of every package, one after another. An input is not minimized unless it fails: for large ones that would be all that is done.
+# Every fuzz target of every package, one after another. Only failing inputs are minimized: for large inputs, minimizing would take all the time.
 fuzz:
 	@mkdir -p $(dir $(FUZZLOG))
 	@set -e; for dir in $$(git ls-files '*_test.go' | xargs grep -lE '^func Fuzz' | xargs -n 1 dirname | sort -u); do \

@@ -33,7 +33,7 @@ def cpu_of(pid: int) -> float:
 
 
 def measured(read: Callable[[], int], server: Any = None) -> tuple[float, int]:
-    """(microseconds of CPU a row, rows)"""
+    """(microseconds of CPU per row, rows)"""
     before = time.process_time() + (cpu_of(server.pid) if server else 0)
     rows = read()
     return 1e6 * (time.process_time() + (cpu_of(server.pid) if server else 0) - before) / rows, rows
@@ -94,7 +94,7 @@ def serving(binary: str, data: str, socket: str, length: int, rows: int) -> None
         assert server.stdout is not None
         server.stdout.readline()
         for policy in ("bfd", "wrapped"):
-            for seed in (0, 1):  # the first is for warming up
+            for seed in (0, 1):  # the first warms up
                 with dsload.Loader(socket=socket, pack=policy, max_length=length, batch_size=BATCH, seed=seed) as loader:
                     result = measured(read(loader), server)
             show(f"dsload serve pack={policy}", result, "server and client")

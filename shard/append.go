@@ -40,6 +40,8 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 		return nil, fmt.Errorf("%s: %w", b.dir, ErrFinished)
 	case otherSchema != nil:
 		return nil, otherSchema
+	case m.Merged != nil && m.Merged.Partitions >= MaxParts:
+		return nil, fmt.Errorf("%s: %w: an addition is one part more, and there are %d", b.dir, ErrTooLarge, MaxParts)
 	case m.Version != FormatVersion:
 		return nil, &FileError{File: b.path(ManifestName), Offset: -1, Row: -1, Cause: fmt.Errorf(
 			"%w: version %d, to which this dsload adds nothing; build the dataset again", ErrVersion, m.Version)}
@@ -138,7 +140,7 @@ func (b *Builder) extends(m *Manifest) bool {
 			continue
 		}
 		for j := range info.Shards {
-			if j >= len(s.shards) || s.shards[j].info(s.name, Part{}, j) != info.Shards[j] {
+			if j >= len(s.shards) || b.shardInfo(s, j) != info.Shards[j] {
 				return false
 			}
 		}
@@ -174,6 +176,9 @@ func (b *Builder) sideFile(name string) bool {
 		return false
 	}
 	if _, _, _, isShard := parseShardName(name); isShard || !ownName(name) {
+		return false
+	}
+	if _, isPart := ofPart(name); isPart || name == PlanName { // of a merge that goes on
 		return false
 	}
 	return !slices.ContainsFunc(b.base.Files, func(f FileInfo) bool { return f.Name == name })

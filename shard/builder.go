@@ -236,7 +236,7 @@ func (b *Builder) closeBatch(s *buildSplit) error {
 		if err := b.holdsLock(); err != nil {
 			return err
 		}
-		open := newShard(b.fs, b.path(b.opts.Part.ShardName(s.name, len(s.shards))), s.stage, s.hash)
+		open := newShard(b.fs, b.path(b.shardName(s.name, len(s.shards))), s.stage, s.hash)
 		if err := open.create(b.layout); err != nil {
 			return err
 		}

@@ -124,6 +124,9 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 	if b.opts.Part.isPart() {
 		m.Part = &PartInfo{Number: b.opts.Part.Number, Of: b.opts.Part.Of, Plan: b.opts.Plan, State: p.State}
 	}
+	if b.ofMerged() {
+		m.Merged = &MergeInfo{Partitions: b.addedPart().Of, Plan: b.base.Merged.Plan}
+	}
 	if m.Counters == nil {
 		m.Counters = map[string]int64{}
 	}
@@ -207,7 +210,7 @@ func (b *Builder) finishSplit(s *buildSplit) (SplitInfo, error) {
 	info := s.stats.info()
 	info.Name = s.name
 	for j := range s.shards {
-		info.Shards = append(info.Shards, s.shards[j].info(s.name, b.opts.Part, j))
+		info.Shards = append(info.Shards, b.shardInfo(s, j))
 	}
 	return info, nil
 }

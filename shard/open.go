@@ -193,9 +193,10 @@ func (b *Builder) removeStrays(names []string, fresh bool) error {
 // file.
 func (b *Builder) stray(name string) bool {
 	i, index, temp, ok := parseShardName(name)
-	if b.opts.Part.isPart() {
-		var n partName
-		n, ok = parsePartName(name)
+	if n, isPart := parsePartName(name); b.ofMerged() && isPart {
+		return b.strayOfMerged(n)
+	} else if b.opts.Part.isPart() {
+		ok = isPart
 		i, index, temp = n.split, n.index, n.temp
 	}
 	if ok {
@@ -212,7 +213,7 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 	b.splits[i] = saved.buildSplit
 	s := &b.splits[i]
 	for j := range s.shards {
-		info := s.shards[j].info(s.name, b.opts.Part, j)
+		info := b.shardInfo(s, j)
 		st, err := b.fs.Stat(b.path(info.Name))
 		if err != nil {
 			return err
@@ -225,7 +226,7 @@ func (b *Builder) resumeSplit(i int, saved *savedSplit) error {
 		return nil
 	}
 	s.prepare(b.layout)
-	open := newShard(b.fs, b.path(b.opts.Part.ShardName(s.name, len(s.shards))), s.stage, s.hash)
+	open := newShard(b.fs, b.path(b.shardName(s.name, len(s.shards))), s.stage, s.hash)
 	open.pos, open.tokens, open.blocks = saved.openPos, saved.openTokens, saved.openBlocks
 	for _, k := range open.blocks {
 		open.rows += int64(k.rows)

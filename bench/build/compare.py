@@ -82,7 +82,7 @@ def measure(command: list[str]) -> dict[str, float]:
 
 
 def examples(summary: dict) -> int:
-    """The rows that either tool says it wrote."""
+    """The number of rows that a tool says it wrote."""
     return summary["examples"] if "examples" in summary else sum(split["examples"] for split in summary["splits"])
 
 

@@ -2,8 +2,8 @@
 
     python bench/build/smallest_cap.py DSLOAD [TOKENIZER...] [--builds 40] [--seed 1]
 
-Tokenizers are files or folders; gpt2, which is built in, is always among them. Needs the program zstd. A line a build, "OVER" first where the cap did not hold;
-exit 1 if there was one.
+Tokenizers are files or folders; gpt2, which is built in, is always among them. Needs the program zstd. Prints a line for each build, with "OVER" first
+if the cap did not hold; exits with 1 if there was one.
 """
 
 from __future__ import annotations

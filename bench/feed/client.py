@@ -64,7 +64,7 @@ def main():
 
     torch.set_num_threads(1)
     if kind == "loader":
-        import dsload  # noqa: F401  imports are not what is measured
+        import dsload  # noqa: F401  imports are not measured
     if kind == "plain":
         import http.client, pyarrow.ipc  # noqa: E401, F401
     metered = "metered" in sys.argv

@@ -3,8 +3,8 @@
     python bench/feed/compare.py --dsload bin/dsload [--peers ../shared/peers] [--rows 200000] [--length 20] [--batch 32]
 
 Needs torch; the peers need datasets and litdata as well. Rows are made-up lines cut to --length tokens; the peers get the very same
-rows, read from the shards. Each figure is the best of --rounds, CPU of the whole process tree, imports taken off by a run that only imports. A line
-of JSON a loader.
+rows, read from the shards. Each figure is the best of --rounds, CPU of the whole process tree, less that of a run that only imports. Prints a line of
+JSON for each loader.
 """
 
 import argparse

@@ -103,7 +103,7 @@ class Run:
             return self.sentencepiece(seed, rng, n)
         try:
             kind, t, text, added = pipelines.build(rng, self.corpus)
-        except BaseException as e:  # combinations that the package cannot make are nobody's to reproduce
+        except BaseException as e:  # the package itself cannot make this combination
             if isinstance(e, (KeyboardInterrupt, SystemExit)):
                 raise
             self.state["not_built"] += 1

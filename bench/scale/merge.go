@@ -135,7 +135,7 @@ func (u unsynced) OpenFile(name string, flag int) (shard.File, error) {
 	return unsyncedFile{f}, nil
 }
 
-// buildPart builds part i of so many shards, with three rows in each.
+// buildPart builds part i of the given number of shards, with three rows in each.
 func buildPart(dir string, i, parts, shards int) error {
 	b, _, err := shard.OpenBuilder(unsynced{shard.OS()}, dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 60000},
 		ShardBytes: 4 << 10, Part: shard.Part{Number: i, Of: parts}, Plan: "bench"})

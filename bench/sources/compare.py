@@ -39,7 +39,7 @@ JOINED = {"text", "jsonl", "gz", "zst", "lz4", "bz2", "xz"}
 
 
 def words(seed: int = 7) -> np.ndarray:
-    """a vocabulary like that of prose: short words are frequent"""
+    """A vocabulary like that of prose: short words are frequent."""
     rnd = np.random.default_rng(seed)
     lengths = np.clip(rnd.poisson(5, 40_000), 1, 14)
     letters = rnd.choice(list("etaoinshrdlucmfwypvbgk"), lengths.sum(), p=zipf(22))
@@ -52,7 +52,7 @@ def zipf(n: int) -> np.ndarray:
 
 
 def documents(size: int) -> Iterator[list[str]]:
-    """batches of documents of about 1 KB, each different, of this many bytes in all"""
+    """Batches of different documents of about 1 KB, size bytes in all."""
     rnd, vocabulary, made = np.random.default_rng(1), words(), 0
     weights = np.cumsum(zipf(len(vocabulary)))
     pool = [" ".join(vocabulary[np.searchsorted(weights, rnd.random(int(n)))]) for n in rnd.integers(20, 300, 20_000)]
@@ -245,7 +245,7 @@ def bytes_of(text: str) -> int:
 
 
 def peer_cpu(read: Callable[[str], None], path: str) -> float:
-    """CPU-seconds of a reader in a process of its own, which has imported everything"""
+    """CPU-seconds of a reader in a process of its own, without imports."""
     pid = os.fork()
     if pid == 0:
         pa.set_cpu_count(1)
@@ -259,7 +259,7 @@ def peer_cpu(read: Callable[[str], None], path: str) -> float:
 
 
 def build(dsload: str, path: str, cap: str, folder: str) -> tuple[float, float, bool]:
-    """MB of text a second, peak MiB, and whether the cap held"""
+    """MB of text per second, peak MiB, and whether the cap held."""
     out = os.path.join(folder, "data")
     command = [dsload, "build", path, "--out", out, "--memory", cap, "--max-examples", "0", "--progress", "none", "--json"]
     done = subprocess.run(command, capture_output=True, text=True)

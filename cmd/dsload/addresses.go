@@ -9,13 +9,13 @@ import (
 // runtime and the C library reserve a lot. A process that reaches the limit ends with a traceback,
 // so the limit is checked first.
 const (
-	// runtimeAddresses is what a process reserves at its start, as measured.
+	// runtimeAddresses is the address space that a process reserves when it starts, as measured.
 	runtimeAddresses = 1 << 30
-	// threadAddresses is what a thread reserves: its stack, and an arena of the C library's
-	// allocator.
+	// threadAddresses is the address space that a thread reserves: its stack, and an arena of the C
+	// library's allocator.
 	threadAddresses = 72 << 20
-	// otherThreads are those that GOMAXPROCS does not count: in system calls, and the runtime's
-	// own.
+	// otherThreads is the number of threads that GOMAXPROCS does not count: those in system calls,
+	// and the runtime's own.
 	otherThreads = 8
 )
 

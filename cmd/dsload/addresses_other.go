@@ -2,5 +2,5 @@
 
 package main
 
-// addressLimit returns 0: there is no limit on address space, or it does not count as on Linux.
+// addressLimit returns 0: other systems have no limit on address space, or count it differently.
 func addressLimit() int64 { return 0 }

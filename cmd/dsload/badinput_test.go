@@ -36,8 +36,8 @@ func zstded(t *testing.T, text string) []byte {
 	return w.EncodeAll([]byte(text), nil)
 }
 
-// TestBadInput gives every kind of bad input to a build: each has an exit code and a message of its
-// own, on one line, and nothing is left that looks whole.
+// TestBadInput builds from every kind of bad input. Each gives its own exit code and a message of
+// its own on one line, and leaves nothing that looks like a finished dataset.
 func TestBadInput(t *testing.T) {
 	text := strings.Repeat("Some words of an ordinary line, and some more.\n", 5000)
 	zip, frame := gzipped(t, text), zstded(t, text)
@@ -45,7 +45,7 @@ func TestBadInput(t *testing.T) {
 	broken[len(broken)/2] ^= 0x55
 	for _, c := range []struct {
 		name    string
-		content []byte // nil: there is no such file
+		content []byte // nil if there is no such file
 		args    []string
 		code    int
 		want    []string // in the message
@@ -147,8 +147,8 @@ func TestInvalidUTF8IsReplacedAndCounted(t *testing.T) {
 	}
 }
 
-// TestHugeLineStreams puts a line of 200 MB through a small cap: it is cut into pieces with the ids
-// of the whole.
+// TestHugeLineStreams builds from a line of 200 MB under a small cap. The line is cut into pieces
+// that have the ids of the whole.
 func TestHugeLineStreams(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it tokenizes 200 MB")
@@ -185,8 +185,7 @@ func TestUnwritableOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	// A file where the folder should be: refused for root as well, unlike a folder without
-	// permissions.
+	// A file in place of the folder is refused even for root, unlike a folder without permissions.
 	if code := run([]string{"build", path, "--out", filepath.Join(path, "data"), "--progress", "none"},
 		strings.NewReader(""), &stdout, &stderr); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, stderr.String())

@@ -17,9 +17,9 @@ import (
 	"github.com/dsload/dsload/loader/build"
 )
 
-// A bar is a progress line that is drawn over itself. The progressbar library renders it, into a
-// string: it measures the window once and wraps on a narrow one, so the bar here chooses what fits.
-// It asks for the width before each draw, stays shorter than that, and draws again as soon as the
+// A bar is a progress line that is redrawn in place. The progressbar library only renders it, into
+// a string: it measures the window once, and wraps in a narrow one. So the bar chooses what fits.
+// It asks for the width before each draw, stays shorter than that, and redraws as soon as the
 // window changes. It has no colours.
 type bar struct {
 	w     io.Writer
@@ -40,7 +40,7 @@ const (
 	barSteps       = 1000
 )
 
-// terminalWidth returns a function that asks for the columns of a terminal.
+// terminalWidth returns a function that returns the width of a terminal in columns.
 func terminalWidth(w io.Writer) func() int {
 	return func() int {
 		if f, ok := w.(*os.File); ok {
@@ -87,8 +87,8 @@ func (b *bar) update(p build.Progress) {
 	b.draw()
 }
 
-// draw writes the line over the previous one and clears the rest of that, also below: a terminal
-// that rewraps long lines has moved it there.
+// draw writes the line over the previous one and clears the rest of the screen below: a terminal
+// that rewraps long lines has moved part of the previous line there.
 func (b *bar) draw() {
 	fmt.Fprintf(b.w, "\r%s\x1b[J", barLine(b.last, b.width()-1))
 	b.drawn = true
@@ -109,14 +109,14 @@ func (b *bar) finish() {
 	}
 }
 
-// statusPart is one of the figures of a progress line. Where there is no room, the part with the
+// statusPart is one figure of a progress line. If there is no room for all, the part with the
 // lowest rank is left out first.
 type statusPart struct {
 	text string
 	rank int
 }
 
-// statusParts returns the figures of a progress line in the order in which they are shown.
+// statusParts returns the figures of a progress line in the order of display.
 func statusParts(p build.Progress) []statusPart {
 	r := ratesOf(p)
 	parts := []statusPart{
@@ -131,7 +131,7 @@ func statusParts(p build.Progress) []statusPart {
 	return parts
 }
 
-// barLine returns a progress line of at most width columns: percentage and bar, where the end is
+// barLine returns a progress line of at most width columns: percentage and bar, if the end is
 // known, and the parts that fit.
 func barLine(p build.Progress, width int) string {
 	parts, known := statusParts(p), p.Fraction >= 0
@@ -176,8 +176,8 @@ func joinParts(parts []statusPart) string {
 	return strings.Join(texts, "  ")
 }
 
-// renderBar returns percentage, a bar width columns wide, and text, as the library lays them out on
-// a line.
+// renderBar returns the percentage, a bar width columns wide, and text, laid out on a line by the
+// library.
 func renderBar(fraction float64, width int, text string) string {
 	b := progressbar.NewOptions(barSteps,
 		progressbar.OptionSetWriter(io.Discard),

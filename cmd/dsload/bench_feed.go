@@ -36,8 +36,8 @@ type feedFigures struct {
 	Samples           int64   `json:"samples"`
 	Bytes             int64   `json:"bytes"`
 	PaddingEfficiency float64 `json:"padding_efficiency"`
-	// FirstBatchMillis is the time from the request to the first batch at the first row, in the
-	// middle and near the end: the median of 21.
+	// FirstBatchMillis is the time from a request to its first batch, for streams that start at the
+	// first row, in the middle and near the end: each the median of 21.
 	FirstBatchMillis [3]float64 `json:"first_batch_ms"`
 	Rows             int64      `json:"rows"`
 	Memory           int64      `json:"memory_cap_bytes"`

@@ -134,8 +134,8 @@ func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string)
 	return err
 }
 
-// textBytes is how much text may be held: what --memory leaves after the tokenizer, its encoders and
-// the process itself.
+// textBytes returns how much text may be held: what --memory leaves after the tokenizer, its
+// encoders and the process itself.
 func (f *benchTokenizeFlags) textBytes(t *tokenize.Tokenizer) int64 {
 	const processBytes = 24 << 20
 	limit := cmp.Or(f.memory, halfOfMemory())
@@ -143,7 +143,7 @@ func (f *benchTokenizeFlags) textBytes(t *tokenize.Tokenizer) int64 {
 	return limit - processBytes - t.Details().ResidentBytes() - int64(f.workers)*encoder
 }
 
-// halfOfMemory is half of what the control group or the machine allows.
+// halfOfMemory returns half of what the control group or the machine allows.
 func halfOfMemory() int64 {
 	limit, _ := systemMemory()
 	if group, err := memlimit.FromCgroup(); err == nil && (limit == 0 || int64(group) < limit) {
@@ -155,11 +155,11 @@ func halfOfMemory() int64 {
 	return limit / 2
 }
 
-// documentBytes is what a document takes besides its text.
+// documentBytes is the memory of a document besides its text.
 const documentBytes = 24
 
-// readDocuments reads the documents of files, which must hold some text. They and their bookkeeping
-// take at most `limit` bytes.
+// readDocuments reads the documents of files, which must hold some text. The documents and their
+// bookkeeping take at most limit bytes.
 func (b *tokenizeBench) readDocuments(paths []string, least int, limit int64) error {
 	left := limit
 	for _, path := range paths {

@@ -25,9 +25,9 @@ func (b *bucketTest) versions(t *testing.T, folder string) map[string]string {
 	return out
 }
 
-// What is added to a dataset in a bucket makes the bytes that it makes in a folder, after a kill, on
-// another machine and after both. Until the end the old dataset is there, and its shards are never
-// written again.
+// TestBucketAppend checks that adding to a dataset in a bucket gives the same bytes as in a folder:
+// after a kill, on another machine, and after both. Until the end the old dataset stays there, and
+// its shards are never written again.
 func TestBucketAppend(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestBucketAppend(t *testing.T) {
 		}{{"gs", 0, "plain", "a", "a"}, {"s3", syscall.SIGKILL, "killed", "a", "a"},
 			{"gs", syscall.SIGTERM, "moved", "a", "b"}, {"s3", syscall.SIGKILL, "lost", "b", "c"}} {
 			if c.kind != b.URI[:2] {
-				continue // each kind of bucket has its share
+				continue // each kind of bucket runs some of the cases
 			}
 			out := b.URI + "/append/" + c.folder
 			first, second := filepath.Join(dir, c.first), filepath.Join(dir, c.second)

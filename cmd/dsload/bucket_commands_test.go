@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Each command prints of a dataset in a bucket what it prints of the same one in a folder.
+// TestBucketCommands checks that each command prints the same for a dataset in a bucket as in a
+// folder.
 func TestBucketCommands(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()

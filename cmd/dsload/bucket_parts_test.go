@@ -12,8 +12,9 @@ import (
 	"github.com/dsload/dsload/loader/remote/remotetest"
 )
 
-// TestBucketParts builds the partitions of a plan into a bucket, on several machines that are killed
-// and at the same time, and compares the merged dataset with the same partitions in a folder.
+// TestBucketParts builds the partitions of a plan into a bucket, on several machines, some of which
+// are killed and some of which run at the same time. It compares the merged dataset with the same
+// partitions built into a folder.
 func TestBucketParts(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()

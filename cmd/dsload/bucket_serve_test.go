@@ -67,8 +67,8 @@ func (b *bucketTest) served(t *testing.T, machine, query string, args ...string)
 	return string(body)
 }
 
-// A dataset that a build wrote to a bucket is served from there as from a folder, alone, packed, and
-// beside one of this machine. Nothing is left of the cache.
+// TestBucketServe checks that a dataset that a build wrote to a bucket is served from there as from
+// a folder: alone, packed, and together with a local one. Nothing is left of the cache.
 func TestBucketServe(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()

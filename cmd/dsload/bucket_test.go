@@ -32,7 +32,7 @@ func (b *bucketTest) put(t *testing.T, name string, data []byte) {
 	}
 }
 
-// tree reads all objects of a folder, run.json aside.
+// tree reads all objects of a folder except run.json.
 func (b *bucketTest) tree(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -56,14 +56,14 @@ func (b *bucketTest) tree(t *testing.T, folder string) map[string]string {
 	return out
 }
 
-// command is the program on a machine, which is a folder for its caches.
+// command returns the program as it runs on a machine, which is a folder for its caches.
 func (b *bucketTest) command(machine string, args ...string) *exec.Cmd {
 	cmd := exec.Command(b.exe, args...)
 	cmd.Env = append(os.Environ(), append(b.Env, "XDG_CACHE_HOME="+machine)...)
 	return cmd
 }
 
-// run runs the program to its end, and makes sure that it shows no secret.
+// run runs the program to its end, and checks its exit code and that it shows no secret.
 func (b *bucketTest) run(t *testing.T, machine string, code int, args ...string) string {
 	t.Helper()
 	cmd := b.command(machine, args...)
@@ -144,8 +144,8 @@ func TestBucketSources(t *testing.T) {
 	})
 }
 
-// A build into a bucket that is killed or interrupted goes on, on the same machine or another, and
-// ends with the bytes of the local build and nothing else in the bucket.
+// TestBucketOut kills or interrupts a build into a bucket and continues it, on the same machine or
+// another. It ends with the bytes of the local build and nothing else in the bucket.
 func TestBucketOut(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
@@ -233,9 +233,9 @@ func (b *bucketTest) stopMidway(t *testing.T, srv *remotetest.Server, at int, si
 	if err := cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it was ended
+	_ = cmd.Wait() // it was stopped
 	if slices.Contains(args, "--append") {
-		return // there is the manifest of the dataset that is added to
+		return // the manifest is that of the dataset that is added to
 	}
 	for name := range b.tree(t, folder) {
 		if name == "manifest.json" {

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// defaultMaxExamples is the size of a build without a source, a trial that ends in seconds.
+// defaultMaxExamples limits a build without a source, so that a trial ends in seconds.
 const defaultMaxExamples = 30000
 
 type buildFlags struct {
@@ -44,11 +44,11 @@ the whole process's memory. After an interruption of any kind the same command r
 the build, which ends with the same bytes.
 
 A SOURCE is a path, a glob, a folder, an address, "-" for standard input, or a generated
-corpus: synth://wikitext or synth://recipes with ?seed=N. Addresses: https://, s3://, gs://
-and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders, except for https://.
-Credentials come from the environment or the usual files. Compression (gzip, zstd,
-bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; the files of an
-archive are read one by one.
+corpus: synth://wikitext or synth://recipes with ?seed=N. Addresses: https://, s3://, gs://,
+az:// and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders, except for
+https://. Credentials come from the environment or the usual files. Compression (gzip,
+zstd, bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; the files
+of an archive are read one by one.
 In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
 globs, files without text (images, archives, programs, PDFs) and files that describe the
 data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.
@@ -195,7 +195,8 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 	return misplacedToken(cmd)
 }
 
-// misplacedToken refuses what was meant as the token of --eos or --bos: those take one only with an equals sign.
+// misplacedToken returns an error for an argument that was probably meant as the token of --eos or
+// --bos, which take one only after an equals sign.
 func misplacedToken(cmd *cobra.Command) error {
 	for _, name := range []string{"eos", "bos"} {
 		if f := cmd.Flags().Lookup(name); !f.Changed || f.Value.String() != build.OwnToken {
@@ -222,7 +223,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		return err
 	}
 	if !cmd.Flags().Changed("overflow") {
-		o.Overflow = "" // what --pack does
+		o.Overflow = "" // --pack sets its own
 	}
 	if f.part.given(cmd) {
 		if err := f.part.apply(cmd, args, &o); err != nil {

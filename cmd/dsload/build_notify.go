@@ -15,7 +15,7 @@ import (
 // notifyGrace is how long a build that has ended waits for its messages to be delivered.
 const notifyGrace = 3 * time.Second
 
-// newNotifier makes what tells --notify's services, and counts its memory.
+// newNotifier returns the notifier for --notify, nil without services, and counts its memory.
 func newNotifier(addresses []string, o *build.Options, stderr io.Writer) (*notify.Notifier, error) {
 	n, err := notify.New(addresses, func(text string) { warn(stderr, text) })
 	var usage *notify.UsageError
@@ -34,7 +34,7 @@ func newNotifier(addresses []string, o *build.Options, stderr io.Writer) (*notif
 	return n, nil
 }
 
-// tell sends how a build ended.
+// tell sends a message about how a build ended.
 func tell(n *notify.Notifier, out string, s *build.Summary, err error) {
 	if n == nil {
 		return
@@ -68,7 +68,7 @@ func tell(n *notify.Notifier, out string, s *build.Summary, err error) {
 	}))
 }
 
-// message is about the build of a folder.
+// message returns a message about the build of a folder.
 func message(out, event, text string, facts map[string]any) notify.Message {
 	abs := placeOf(out)
 	host, _ := os.Hostname() // for people; its absence is no error

@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// addShapeFlags adds the flags about which documents stay.
+// addShapeFlags adds the flags that choose which documents to keep.
 func (f *buildFlags) addShapeFlags(flags *pflag.FlagSet) {
 	o := &f.opts
 	flags.StringArrayVar(&o.Filter.Where, "where", nil,

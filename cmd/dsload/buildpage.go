@@ -20,7 +20,7 @@ import (
 	"github.com/dsload/dsload/loader/build"
 )
 
-// The figures that the page of a build draws over time.
+// Figures that the page of a build draws over time.
 const (
 	figureText = iota // bytes a second
 	figureTokens
@@ -32,19 +32,20 @@ const (
 const (
 	// pageConns is the maximum number of connections to the page of a build.
 	pageConns = 16
-	// pageConnBytes is the worst case of one: stack, buffers of net/http, its header, the kernel's.
+	// pageConnBytes is the maximum memory of a connection: its stack, the buffers of net/http, the
+	// header, and the kernel's buffers.
 	pageConnBytes = 64 << 10
-	// pageBytes is what the page of a build holds.
+	// pageBytes is the memory of a build's page.
 	pageBytes = pageConns*(pageConnBytes+page.ViewerBytes) + 1<<20
-	// pageGrace is how long a build that has ended waits for open pages to hear of it.
+	// pageGrace is how long a build that has ended waits for open pages to learn of it.
 	pageGrace = 2 * time.Second
 
-	// rateSpan is the time that rates are means of, leftSpan the one that the time left is computed
-	// from, leftAfter the first moment at which it is shown.
+	// Rates are averages over rateSpan. The time left is computed from the last leftSpan, and shown
+	// once leftAfter has passed.
 	rateSpan  = 5 * time.Second
 	leftSpan  = 30 * time.Second
 	leftAfter = 5 * time.Second
-	// mostNotices is how many of the build's messages the page shows, the latest.
+	// mostNotices is the maximum number of the build's messages that the page shows.
 	mostNotices = 50
 )
 
@@ -63,7 +64,7 @@ type buildPage struct {
 	notices []string
 	ended   *buildEnd
 
-	// The sampler's own.
+	// Used by the sampler alone.
 	past []buildSample
 }
 
@@ -73,7 +74,7 @@ type buildEnd struct {
 	summary        *build.Summary
 }
 
-// buildSample is what a build had done at one moment.
+// buildSample is the state of a build's counters at one moment.
 type buildSample struct {
 	at                           time.Time
 	text, tokens, examples       int64
@@ -110,7 +111,7 @@ func listenPage(addr string, o *build.Options) (*buildPage, error) {
 	return p, nil
 }
 
-// placeOf is the absolute path of a folder; an address is its own.
+// placeOf returns the absolute path of a folder. It returns an address unchanged.
 func placeOf(out string) string {
 	if strings.Contains(out, "://") {
 		return out
@@ -122,7 +123,7 @@ func placeOf(out string) string {
 	return abs
 }
 
-// URL is the address of the page.
+// URL returns the address of the page.
 func (p *buildPage) URL() string { return "http://" + p.server.Addr().String() + "/" }
 
 // notice shows a message of the build.
@@ -133,7 +134,7 @@ func (p *buildPage) notice(text string) {
 	p.notices = p.notices[max(0, len(p.notices)-mostNotices):]
 }
 
-// end shows how the build ended to the pages that are open, and closes the server.
+// end shows on open pages how the build ended, and closes the server.
 func (p *buildPage) end(s *build.Summary, err error) error {
 	e := &buildEnd{phase: "done", summary: s}
 	if err != nil {
@@ -177,8 +178,8 @@ func (p *buildPage) sample(now time.Time, values []float32, _ func(int)) {
 	}
 }
 
-// since returns the latest sample and the oldest that is at most the span before it; ok is false where
-// they are the same.
+// since returns the latest sample and the oldest one at most span before it. ok is false if they
+// are the same.
 func (p *buildPage) since(span time.Duration) (from, to buildSample, ok bool) {
 	if len(p.past) < 2 {
 		return from, to, false
@@ -214,7 +215,7 @@ type buildState struct {
 	Fraction *float64 `json:"fraction"`
 	Left     *float64 `json:"left"` // seconds
 	Toward   string   `json:"toward,omitempty"`
-	Limited  string   `json:"limited,omitempty"` // the stage that is busy most
+	Limited  string   `json:"limited,omitempty"` // the busiest stage, if it is busy enough
 
 	Sources     []sourceState `json:"sources"`
 	SourcesMore string        `json:"sources_more,omitempty"`
@@ -292,7 +293,7 @@ func (p *buildPage) state(now time.Time) any {
 	return s
 }
 
-// fill sets what a running build shows.
+// fill sets the fields of a running build.
 func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 	seconds := d.Elapsed.Seconds()
 	s.Seconds, s.Tokenizer, s.Documents, s.Examples, s.Tokens, s.TextBytes = &seconds, d.Tokenizer, d.Documents,
@@ -337,8 +338,8 @@ func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 	}
 }
 
-// left is the time that is left, in seconds, from the progress of the last leftSpan; nil if that
-// does not say.
+// left returns the remaining time in seconds, estimated from the progress of the last leftSpan, or
+// nil if there was none.
 func (p *buildPage) left(d *build.Details) *float64 {
 	from, to, ok := p.since(leftSpan)
 	if !ok || d.Elapsed < leftAfter || to.fraction <= from.fraction || to.fraction >= 1 {
@@ -362,7 +363,7 @@ func (p *buildPage) source(d *build.SourceProgress) sourceState {
 	return s
 }
 
-// busyEnough is the share of the time from which on a stage is said to limit the build.
+// busyEnough is the share of the time that a stage must be busy to be shown as the build's limit.
 const busyEnough = 0.6
 
 // fillStages sets how busy each stage was in the last seconds, and which one limits the build.
@@ -384,7 +385,7 @@ func (p *buildPage) fillStages(s *buildState, d *build.Details) {
 	}
 }
 
-// fillSummary sets what only the end of a build knows.
+// fillSummary sets the fields that are known only when a build has ended.
 func (s *buildState) fillSummary(sum *build.Summary) {
 	one := 1.0
 	s.Fraction, s.Seconds, s.Splits = &one, &sum.Seconds, nil
@@ -404,7 +405,7 @@ func (s *buildState) fillSummary(sum *build.Summary) {
 	}
 }
 
-// runBuildWithPage runs a build, with its live page where there is one.
+// runBuildWithPage runs a build, with its live page if it has one.
 func runBuildWithPage(ctx context.Context, o build.Options, p *buildPage) (*build.Summary, error) {
 	summary, err := build.Run(ctx, o)
 	if p == nil {
@@ -417,7 +418,7 @@ func runBuildWithPage(ctx context.Context, o build.Options, p *buildPage) (*buil
 	return summary, err
 }
 
-// openPage opens the live page, if one is asked for, and says where it is.
+// openPage opens the live page, if one is asked for, and prints its address.
 func (f *buildFlags) openPage(o *build.Options, stderr io.Writer) (*buildPage, error) {
 	if f.http == "" {
 		return nil, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/dsload/dsload/loader/build"
 )
 
-// The page of a build shows what the build itself reports, from its beginning to its end.
+// TestBuildPageFollowsTheBuild checks that the page shows what the build itself reports, from its
+// beginning to its end.
 func TestBuildPageFollowsTheBuild(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -90,7 +91,7 @@ func decode(t *testing.T, state any, to *buildState) {
 	}
 }
 
-// Rates and the time left come from the latest samples.
+// TestBuildPageRates checks that rates and the time left come from the latest samples.
 func TestBuildPageRates(t *testing.T) {
 	p := &buildPage{}
 	start := time.Unix(1000, 0)

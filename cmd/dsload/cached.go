@@ -95,7 +95,7 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 		fmt.Fprintf(stderr, "evicted %s, %s, last used %s: the cache is kept to %s (DSLOAD_CACHE_LIMIT)\n", e.Dir,
 			formatSize(e.Bytes), e.Used.Format(time.DateTime), formatSize(cache.Limit))
 	}
-	if err != nil { // the dataset is there all the same
+	if err != nil { // the dataset was built all the same
 		warn(stderr, err.Error())
 	}
 	return nil
@@ -124,8 +124,8 @@ func waitingFor(sources []string, pid int) string {
 	return fmt.Sprintf("waiting for %s, which builds %s", who, oneLine(sourcesText(sources)))
 }
 
-// textFlags adds the flags of a build that say how text becomes rows, but for those that the command
-// has already, and returns them.
+// textFlags adds the flags of build that say how text becomes rows, except those that the command
+// already has, and returns them.
 func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
 	var f buildFlags
 	all, added := pflag.NewFlagSet("text", pflag.ContinueOnError), pflag.NewFlagSet("text", pflag.ContinueOnError)
@@ -149,7 +149,7 @@ func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
 	return added
 }
 
-// given returns the flags of a set that the user gave, as arguments.
+// given returns those flags of a set that the user gave, as arguments.
 func given(flags *pflag.FlagSet) (args []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !f.Changed {
@@ -166,7 +166,7 @@ func given(flags *pflag.FlagSet) (args []string) {
 	return args
 }
 
-// isServedFolder reports whether an argument of serve is the folder of a dataset, or of an unfinished one.
+// isServedFolder reports whether an argument of serve is the folder of a dataset, finished or not.
 func isServedFolder(arg string) bool {
 	dir := serve.DatasetDir(arg)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -179,8 +179,8 @@ func isServedFolder(arg string) bool {
 	return err == nil || !errors.Is(err, shard.ErrNotFound)
 }
 
-// isText reports whether an argument of serve that is no dataset is text to build: an existing file,
-// or with flags about text anything that a build takes.
+// isText reports whether an argument of serve that is not a dataset is text to build: an existing
+// file or, with flags about text, anything that build takes.
 func isText(arg string, asked bool) bool {
 	if asked || strings.HasPrefix(arg, "synth://") {
 		return true
@@ -189,7 +189,8 @@ func isText(arg string, asked bool) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// servable extends a check of the arguments of serve: addresses are text to build, others folders.
+// servable extends a check of serve's arguments: unless one is the address of text, all must be
+// folders or datasets in buckets.
 func servable(text *pflag.FlagSet, check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		asked := len(given(text)) > 0
@@ -212,7 +213,7 @@ type said struct{ code int }
 
 func (e *said) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// holdAll keeps datasets that lie in the cache there until they are released.
+// holdAll keeps datasets in the cache until they are released.
 func holdAll(dirs []string) (release func() error, err error) {
 	var held []io.Closer
 	release = func() (err error) {

@@ -39,7 +39,7 @@ func isLimit(err error) bool {
 		syscall.EDQUOT, syscall.EFBIG)
 }
 
-// isUnreachable reports whether a remote source did not answer, or not as it should.
+// isUnreachable reports whether a remote source gave no answer, or no usable one.
 func isUnreachable(err error) bool { return errors.Is(err, source.ErrUnreachable) }
 
 func isCorrupt(err error) bool {

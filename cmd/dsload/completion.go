@@ -36,7 +36,7 @@ func choices() map[string]struct {
 	}
 }
 
-// words are the values of an option.
+// words returns the values of an option as strings.
 func words[T ~string](values []T) (out []string) {
 	for _, v := range values {
 		out = append(out, string(v))

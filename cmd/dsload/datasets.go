@@ -15,17 +15,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// commandCacheBytes is the disk that a command takes which reads a dataset in a bucket and ends.
+// commandCacheBytes is the disk cache of a command that reads a dataset in a bucket and ends.
 const commandCacheBytes = 256 << 20
 
-// places is the file system of the datasets that arguments name: folders of this machine, and of
+// places is the file system of the datasets that arguments name: local folders, and folders of
 // buckets.
 type places struct {
 	shard.FS
 	buckets *bucket.FS // nil where no argument is an address
 }
 
-// openPlaces opens what the arguments of a command name, each DATASET or NAME=DATASET.
+// openPlaces opens the file system for the arguments of a command, each DATASET or NAME=DATASET.
 func openPlaces(command string, args []string, o bucket.Options, notes io.Writer) (*places, error) {
 	if !slices.ContainsFunc(args, inBucket) {
 		return &places{FS: shard.OS()}, nil
@@ -53,7 +53,7 @@ func (p *places) close() error {
 	return p.buckets.Close()
 }
 
-// bytes is what the file system holds in memory.
+// bytes returns the memory of the file system.
 func (p *places) bytes() int64 {
 	if p.buckets == nil {
 		return 0
@@ -61,8 +61,8 @@ func (p *places) bytes() int64 {
 	return p.buckets.MemoryBytes()
 }
 
-// onDatasets makes the function that runs a command on the datasets that its arguments name. The
-// command's context ends when their bucket is gone, too.
+// onDatasets returns the function that runs a command on the datasets that its arguments name. The
+// command's context also ends when a bucket no longer answers.
 func onDatasets(o bucket.Options, run func(cmd *cobra.Command, args []string, at *places) error) func(*cobra.Command,
 	[]string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
@@ -90,8 +90,7 @@ func onDatasets(o bucket.Options, run func(cmd *cobra.Command, args []string, at
 // inBucket reports whether an argument DATASET or NAME=DATASET is an address in a bucket.
 func inBucket(arg string) bool { return bucket.Is(serve.DatasetDir(arg)) }
 
-// folders extends a check of arguments: each must be a folder of this machine or of a bucket, or
-// NAME=FOLDER.
+// folders extends a check of arguments: each must be a folder, here or in a bucket, or NAME=FOLDER.
 func folders(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		for _, arg := range args {

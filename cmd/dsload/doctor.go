@@ -52,8 +52,8 @@ script.py): where memory went, why, and what to change; --html draws it over tim
 	return cmd
 }
 
-// recordMemory is the soft limit on the Go runtime while a record is read. What is held of one has a
-// fixed maximum, so this only bounds garbage.
+// recordMemory is the soft limit on the Go runtime while a record is read. The memory for a record
+// has a fixed maximum, so this limits only garbage.
 const recordMemory = 96 << 20
 
 func examineRecord(w io.Writer, path, html string, asJSON bool) error {

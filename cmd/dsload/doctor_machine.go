@@ -53,9 +53,9 @@ type python struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// setting is one that fits this machine.
+// setting is a setting that fits this machine.
 type setting struct {
-	For    string `json:"for"` // the command, or what it is of
+	For    string `json:"for"` // the command, or what else it is for
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Reason string `json:"reason"`
@@ -91,7 +91,7 @@ func examineMachine(ctx context.Context, w io.Writer, asJSON bool) error {
 	return writeText(w, m.text(err))
 }
 
-// text is the result for people. gpuErr is why GPUs could not be listed.
+// text formats the result for people. gpuErr is why GPUs could not be listed.
 func (m *machine) text(gpuErr error) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s for this process\n", m.Platform, plural(m.Processors, "processor"))
@@ -147,7 +147,7 @@ func (p *python) text() string {
 	return fmt.Sprintf("Python: %s (%s), torch %s\n", p.Version, p.Path, p.Torch)
 }
 
-// pythonTimeout limits the question to Python, which may lie on a slow disk.
+// pythonTimeout limits how long Python may take to answer. It may be on a slow disk.
 const pythonTimeout = 10 * time.Second
 
 // pythonQuestion prints the version of Python, then that of torch without importing it.
@@ -156,11 +156,12 @@ print(".".join(map(str, sys.version_info[:3])))
 try: print(m.version("torch"))
 except m.PackageNotFoundError: print()`
 
-// findPython asks the interpreter of the active environment, or python3 on PATH; nil if there is none.
+// findPython asks the interpreter of the active environment, or python3 on PATH. It returns nil if
+// there is none.
 func findPython(ctx context.Context) *python {
 	path := ""
 	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
-		path, _ = exec.LookPath(filepath.Join(env, "bin", "python3")) // "" if it is none
+		path, _ = exec.LookPath(filepath.Join(env, "bin", "python3")) // "" if there is none
 	}
 	if path == "" {
 		var err error
@@ -172,7 +173,7 @@ func findPython(ctx context.Context) *python {
 	ctx, cancel := context.WithTimeout(ctx, pythonTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "-c", pythonQuestion)
-	cmd.Dir = "/" // nothing of this folder is imported
+	cmd.Dir = "/" // so that nothing is imported from this folder
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	version, torch, found := strings.Cut(strings.TrimRight(string(out), "\n"), "\n")
@@ -190,12 +191,12 @@ func findPython(ctx context.Context) *python {
 }
 
 const (
-	// speedBytes is how much is written to measure a disk, at most for speedTime.
+	// speedBytes is how much is written to measure a disk, for at most speedTime.
 	speedBytes = 64 << 20
 	speedTime  = time.Second
 )
 
-// examineDisk sets the space of this folder's disk, and how fast it writes what is then synced.
+// examineDisk measures the space of this folder's disk, and how fast it writes and syncs.
 func (m *machine) examineDisk(ctx context.Context) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -213,7 +214,7 @@ func (m *machine) examineDisk(ctx context.Context) {
 	}
 }
 
-// writeSpeed writes a file into a folder, syncs it, removes it, and returns the MB a second.
+// writeSpeed writes a file into a folder, syncs it, removes it, and returns the speed in MB/s.
 func writeSpeed(ctx context.Context, dir string) (speed float64, err error) {
 	f, err := os.CreateTemp(dir, ".dsload-doctor-*")
 	if err != nil {
@@ -221,7 +222,7 @@ func writeSpeed(ctx context.Context, dir string) (speed float64, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
 	piece := make([]byte, 1<<20)
-	for i := range piece { // a file system that compresses should have something to do
+	for i := range piece { // not zeros, which some file systems compress away
 		piece[i] = byte(i * i >> 7)
 	}
 	start, written := time.Now(), 0
@@ -241,17 +242,18 @@ func writeSpeed(ctx context.Context, dir string) (speed float64, err error) {
 const (
 	// rowBytes is what a row of the default 512 tokens takes on disk, its other columns included.
 	rowBytes = 512*2 + 20
-	// wantedRows is the rows of an optimizer step that batch and accumulation should make.
+	// wantedRows is the number of rows that batch and accumulation should make in an optimizer
+	// step.
 	wantedRows = 32
-	// gptFixed and gptRow are what training GPT-2 (124 M parameters) with AdamW under bfloat16
-	// autocast takes by dsload.memory.estimate, at 512 tokens a row: whatever the batch, and for
-	// each row of it. gradients are kept between micro-batches.
+	// gptFixed and gptRow are the memory of training GPT-2 (124 M parameters) with AdamW under
+	// bfloat16 autocast, as dsload.memory.estimate computes it at 512 tokens a row: for any batch,
+	// and for each of its rows. Gradients are kept between micro-batches.
 	gptFixed, gptRow = 2_239_916_544, 593_467_392
-	// gpuShare is the share of a GPU's free memory that is planned with.
+	// gpuShare is the share of a GPU's free memory to plan with.
 	gpuShare = 0.9
 )
 
-// settings are those that fit the machine, each with its reason.
+// settings returns the settings that fit the machine, each with its reason.
 func (m *machine) settings() []setting {
 	limit := m.CgroupLimit
 	why := fmt.Sprintf("a build needs no more to run at full speed with %s; a larger cap only allows longer records",
@@ -282,7 +284,7 @@ func (m *machine) settings() []setting {
 	return out
 }
 
-// settings are batch and accumulation for the memory that is free on a GPU.
+// settings returns batch and accumulation for the free memory of a GPU.
 func (g *gpu) settings() []setting {
 	free := g.Total - g.Used
 	if g.Total == 0 {

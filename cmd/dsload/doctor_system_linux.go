@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// systemMemory returns the machine's memory and what of it is available, 0 if that is not known.
+// systemMemory returns the machine's memory and how much of it is available, 0 if unknown.
 func systemMemory() (total, available int64) {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

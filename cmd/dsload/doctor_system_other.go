@@ -4,7 +4,7 @@ package main
 
 import "github.com/KimMachineGun/automemlimit/memlimit"
 
-// systemMemory returns the machine's memory; what of it is available is not known here.
+// systemMemory returns the machine's memory. How much of it is available is unknown here.
 func systemMemory() (total, available int64) {
 	limit, err := memlimit.FromSystem()
 	if err != nil {
@@ -13,5 +13,5 @@ func systemMemory() (total, available int64) {
 	return int64(limit), int64(limit)
 }
 
-// spaceOf returns nil: the space of a file system is not known here.
+// spaceOf returns nil: the space of a file system is unknown here.
 func spaceOf(string) *space { return nil }

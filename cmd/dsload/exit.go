@@ -25,7 +25,7 @@ const (
 	exitUnreachable = 6 // the feed or a remote could not be reached
 )
 
-// coded is an error with its exit code, for errors whose type does not tell.
+// coded is an error with its exit code, for errors whose type does not imply one.
 type coded struct {
 	code int
 	err  error
@@ -84,8 +84,8 @@ const stopGrace = 4 * time.Second
 
 type ownGrace struct{}
 
-// setOwnGrace says that the command bounds by itself how long it takes to stop, as a server does
-// that lets its streams end.
+// setOwnGrace says that the command limits its own time to stop, as a server does that drains its
+// streams.
 func setOwnGrace(ctx context.Context) {
 	if own, ok := ctx.Value(ownGrace{}).(*atomic.Bool); ok {
 		own.Store(true)
@@ -94,8 +94,8 @@ func setOwnGrace(ctx context.Context) {
 
 // notifyContext returns a context that the first interrupt cancels, so that the work reaches a
 // checkpoint. A second interrupt ends the process at once, which is safe: checkpoints are durable
-// at any moment. So does the end of stopGrace: a wait in the kernel, such as for a writer of a pipe, does
-// not look at a context.
+// at any moment. The process also ends after stopGrace, because a wait in the kernel, such as for a
+// writer of a pipe, ignores the context.
 func notifyContext(parent context.Context, stderr io.Writer) (context.Context, context.CancelFunc) {
 	own := new(atomic.Bool)
 	ctx, cancel := context.WithCancel(context.WithValue(parent, ownGrace{}, own))

@@ -87,7 +87,7 @@ func runExport(cmd *cobra.Command, dir string, at *places, f *exportFlags) (err 
 	return printExport(cmd, s)
 }
 
-// exportError adds to an error the flag that it is about.
+// exportError adds to an error the flag that it concerns.
 func exportError(dir string, err error) error {
 	var option *export.OptionError
 	if !errors.As(err, &option) {

@@ -15,7 +15,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// faultBuild is a build that takes a second or two, of two files.
+// faultBuild is a build from two files that takes a second or two.
 type faultBuild struct {
 	exe, dir string
 	sources  [2]string
@@ -61,7 +61,7 @@ func (b *faultBuild) run(t *testing.T, out string, fault func(*exec.Cmd)) (int, 
 		}
 		fault(cmd)
 	}
-	_ = cmd.Wait() // the exit code tells
+	_ = cmd.Wait() // the exit code is checked
 	return cmd.ProcessState.ExitCode(), messages.String()
 }
 
@@ -132,7 +132,7 @@ func TestFaultsOfTheRealSystem(t *testing.T) {
 			b.command(out).Args...)...)
 		var messages bytes.Buffer
 		limited.Stderr = &messages
-		_ = limited.Run() // the exit code tells
+		_ = limited.Run() // the exit code is checked
 		if code := limited.ProcessState.ExitCode(); code != exitLimit ||
 			!strings.Contains(messages.String(), "ulimit -f") {
 			t.Errorf("exit code %d: %s", code, messages.String())

@@ -10,7 +10,7 @@ import (
 // Packages write the name of an option in backquotes, since they do not know that it is a flag here.
 var optionName = regexp.MustCompile("`([a-z]+(?:-[a-z]+)*)`")
 
-// optionFlags are the options that packages speak of. All are flags.
+// optionFlags are the options that messages of packages name. All are flags.
 var optionFlags = []string{
 	"append", "bos", "cache", "causal-pairs", "chat-template", "checkpoint-every", "columns", "dataset",
 	"date", "dedup", "delimiter", "eos", "exclude", "format", "include", "match", "max-bytes",
@@ -20,7 +20,7 @@ var optionFlags = []string{
 	"train-on", "val", "where", "workers",
 }
 
-// flagNames writes the options that a message of a package names as flags: `memory` becomes --memory.
+// flagNames writes the options in a package's message as flags: `memory` becomes --memory.
 func flagNames(text string) string {
 	return optionName.ReplaceAllStringFunc(text, func(quoted string) string {
 		if name := quoted[1 : len(quoted)-1]; slices.Contains(optionFlags, name) {
@@ -30,7 +30,7 @@ func flagNames(text string) string {
 	})
 }
 
-// summaryForPeople puts the names of flags into what a build says of itself.
+// summaryForPeople writes the options in a build's summary as flags.
 func summaryForPeople(s *build.Summary) {
 	s.Stopped = flagNames(s.Stopped)
 	for _, list := range [][]string{s.Notes, s.Warnings} {

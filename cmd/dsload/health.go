@@ -35,7 +35,7 @@ with 6 if it does not answer, has stopped taking them or cannot be reached.`,
 	}
 }
 
-// maxHealthBytes limits what is read of an answer.
+// maxHealthBytes limits how much of an answer is read.
 const maxHealthBytes = 4 << 10
 
 func askHealth(ctx context.Context, where string) (string, error) {

@@ -11,14 +11,14 @@ import (
 const (
 	// mostBins is the maximum number of lines of a histogram.
 	mostBins = 10
-	// leastBar and mostBar are the columns of its longest bar.
+	// leastBar and mostBar bound the width of the longest bar in columns.
 	leastBar, mostBar = 10, 40
 )
 
 // eighths are blocks of one to eight eighths of a column.
 var eighths = []rune("▏▎▍▌▋▊▉█")
 
-// histogram draws the lengths of rows, one line a range, at most width columns wide.
+// histogram draws the lengths of rows, one line per range, at most width columns wide.
 func histogram(lengths [][3]int64, width int) string {
 	if len(lengths) == 0 {
 		return ""
@@ -28,7 +28,7 @@ func histogram(lengths [][3]int64, width int) string {
 	counts := make([]float64, longest/step+1)
 	for _, bucket := range lengths {
 		low, high := shard.BucketBounds(bucket[0])
-		for at := low; at <= high; at = (at/step + 1) * step { // a wide bucket reaches into several bins
+		for at := low; at <= high; at = (at/step + 1) * step { // a wide bucket spans several bins
 			part := min(high, (at/step+1)*step-1) - at + 1
 			counts[at/step] += float64(bucket[1]) * float64(part) / float64(high-low+1)
 		}
@@ -50,7 +50,7 @@ func histogram(lengths [][3]int64, width int) string {
 	return strings.ReplaceAll(b.String(), " \n", "\n")
 }
 
-// barOf is a bar of that share of the columns; a share above 0 shows.
+// barOf returns a bar of the given share of the columns. A share above 0 is always visible.
 func barOf(share float64, columns int) string {
 	n := int(math.Round(share * float64(8*columns)))
 	if n == 0 && share > 0 {
@@ -63,7 +63,7 @@ func barOf(share float64, columns int) string {
 	return bar
 }
 
-// binWidth is the least of 1, 2, 5, 10, … by which n lengths make at most mostBins bins.
+// binWidth returns the smallest of 1, 2, 5, 10, … with which n lengths make at most mostBins bins.
 func binWidth(n int64) int64 {
 	for step := int64(1); ; step *= 10 {
 		for _, k := range []int64{1, 2, 5} {

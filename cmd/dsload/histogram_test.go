@@ -11,7 +11,8 @@ import (
 	"github.com/dsload/dsload/loader"
 )
 
-// A histogram has every row, no line is wider than asked for, and the longest bar is that of the most rows.
+// TestHistogram checks that a histogram has every row, that no line is wider than asked for, and
+// that the longest bar is that of the most rows.
 func TestHistogram(t *testing.T) {
 	for _, lengths := range [][][3]int64{
 		{{1, 5, 5}}, {{0, 1, 0}, {7, 9, 63}, {127, 1_000_000, 127_000_000}},
@@ -49,7 +50,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// Colours end with each token, and nothing of the text acts.
+// TestExplainInColours checks that colours end with each token, and that nothing in the text acts
+// on the terminal.
 func TestExplainInColours(t *testing.T) {
 	tok, err := loader.OpenTokenizer("gpt2", loader.TokenizerOptions{})
 	if err != nil {

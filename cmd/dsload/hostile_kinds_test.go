@@ -95,7 +95,8 @@ func (m *hostileMaker) json() hostileCase {
 	return hostileCase{cap: m.caps(), args: args}
 }
 
-// vocabulary draws tokenizer files of all families with parts that are large or make much of little.
+// vocabulary draws tokenizer files of all families, with large parts or parts that make a text
+// longer.
 func (m *hostileMaker) vocabulary() hostileCase {
 	j := plainTokenizer()
 	model := j["model"].(map[string]any)
@@ -125,13 +126,13 @@ func (m *hostileMaker) vocabulary() hostileCase {
 			vocab[piece] = len(vocab)
 		}
 		model["vocab"], model["merges"], model["unk_token"] = vocab, merges, "a"
-	case 3: // merges without number
+	case 3: // very many merges
 		merges := []any{}
 		for i := range n {
 			merges = append(merges, fmt.Sprintf("%c %c", '!'+i%94, '!'+i/94%94))
 		}
 		model["merges"] = merges
-	case 4: // steps that each make more of a text
+	case 4: // steps that each make a text longer
 		steps := []any{}
 		for range pick(m, 1, 10, 1000) {
 			steps = append(steps, pick[any](m, map[string]any{"type": "NFKD"}, map[string]any{"type": "NFKC"},
@@ -217,7 +218,7 @@ func (m *hostileMaker) tree() hostileCase {
 	must(os.WriteFile(filepath.Join(root, "a.txt"), []byte("hello world\n"), 0o644))
 	args := []string{"build", root}
 	switch m.rnd.IntN(4) {
-	case 0: // deep, by names that together are longer than a path may be
+	case 0: // deep: the whole path is longer than a path may be
 		m.deep(root, pick(m, 10, 1000, 10000), strings.Repeat("d", pick(m, 1, 200)))
 	case 1:
 		for i := range pick(m, 10, 5000) {
@@ -245,7 +246,7 @@ func (m *hostileMaker) tree() hostileCase {
 	return hostileCase{cap: m.caps(), args: args}
 }
 
-// deep makes folders within folders; a path cannot name them, so it walks.
+// deep makes nested folders. A path cannot name the deepest, so it opens them one by one.
 func (m *hostileMaker) deep(root string, levels int, name string) {
 	fd, err := syscall.Open(root, syscall.O_DIRECTORY, 0)
 	for range levels {
@@ -273,7 +274,8 @@ func (m *hostileMaker) deep(root string, levels int, name string) {
 	}
 }
 
-// tcp draws clients of a listener on loopback, with TLS or without, that read slowly, pipeline or come and go.
+// tcp draws clients of a listener on loopback, with TLS or without, that read slowly, pipeline, or
+// come and go.
 func (m *hostileMaker) tcp(datasets ...string) hostileCase {
 	dataset := pick(m, datasets...)
 	port := freePort(m.t)
@@ -305,7 +307,7 @@ func (m *hostileMaker) tcp(datasets ...string) hostileCase {
 			}
 			_ = c.(*net.TCPConn).SetReadBuffer(4096)
 			_ = c.SetDeadline(time.Now().Add(300 * time.Millisecond))
-			if secure && m.rnd.IntN(8) > 0 { // the others send what is no TLS
+			if secure && m.rnd.IntN(8) > 0 { // the others do not speak TLS
 				c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 			}
 			_, _ = io.WriteString(c, strings.Repeat(request, pipelined))
@@ -324,7 +326,7 @@ func (m *hostileMaker) tcp(datasets ...string) hostileCase {
 	}}
 }
 
-// freePort is a loopback address that nobody listened on a moment ago.
+// freePort returns a loopback port that was free a moment ago.
 func freePort(t *testing.T) string {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// hostileLimit ends a case that does not end by itself; it is no measure of speed.
+// hostileLimit ends a case that does not end by itself. It is not a measure of speed.
 const hostileLimit = 2 * time.Minute
 
-// A hostileCase is a configuration that someone made to take more memory than the cap.
+// A hostileCase is a configuration designed to take more memory than the cap.
 type hostileCase struct {
 	kind  string
 	cap   int64    // MiB
@@ -42,11 +42,11 @@ type hostileMaker struct {
 	n   int64 // files made
 }
 
-// TestHostileConfigurations draws configurations of every kind of input and runs each in a control
-// group of its cap and 8 MiB, where the kernel kills what takes more. None may be killed, hang or
-// crash; whether one is refused or done is its own affair. DSLOAD_HOSTILE sets how many are drawn
-// (21), DSLOAD_HOSTILE_SEED the seed (1); DSLOAD_HOSTILE_CASE runs one of them alone,
-// DSLOAD_HOSTILE_KIND those of one kind.
+// TestHostileConfigurations draws configurations of every kind of input. It runs each in a control
+// group of its cap plus 8 MiB, where the kernel kills what takes more. None may be killed, hang or
+// crash; each may be refused or succeed. DSLOAD_HOSTILE sets how many are drawn (21),
+// DSLOAD_HOSTILE_SEED the seed (1). DSLOAD_HOSTILE_CASE runs one of them alone, DSLOAD_HOSTILE_KIND
+// those of one kind.
 func TestHostileConfigurations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it runs the program under a control group again and again")
@@ -131,7 +131,7 @@ func (c *hostileCase) run(t *testing.T, exe, dir string) {
 		c.crowd(t, socket)
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	}
-	_ = cmd.Wait() // the state tells
+	_ = cmd.Wait() // the state is checked
 	state, message := cmd.ProcessState, stderr.String()
 	status, _ := state.Sys().(syscall.WaitStatus)
 	t.Logf("%s: cap %d MiB, peak %d MiB, %v: %.200s", c.kind, c.cap, peak()>>20, state, message)
@@ -145,9 +145,9 @@ func (c *hostileCase) run(t *testing.T, exe, dir string) {
 	}
 }
 
-// watchPeak looks at a process's memory until the function that it returns is called, and that
-// tells the most it has seen. What the kernel says once a process has ended counts the one it was
-// forked from, too.
+// watchPeak watches a process's memory until the function that it returns is called, which returns
+// the peak. The kernel's own figure for an ended process includes the process that it was forked
+// from.
 func watchPeak(pid int) func() int64 {
 	stop, result := make(chan struct{}), make(chan int64)
 	go func() {
@@ -172,7 +172,7 @@ func watchPeak(pid int) func() int64 {
 	return func() int64 { close(stop); return <-result }
 }
 
-// manySources builds a dataset whose manifest takes some MiB.
+// manySources builds a dataset whose manifest is several MiB long.
 func manySources(t *testing.T, exe string) string {
 	dir := t.TempDir()
 	m := &hostileMaker{t: t, dir: dir}
@@ -191,8 +191,8 @@ func manySources(t *testing.T, exe string) string {
 	return out
 }
 
-// awaitSocket waits until a server answers, or ctx ends, or it is clear that none will: the
-// caller's run tells why.
+// awaitSocket waits until a server answers, ctx ends, or it is clear that no server will answer.
+// The caller's run finds out why.
 func awaitSocket(ctx context.Context, socket string) {
 	for range 400 {
 		if c, err := net.Dial("unix", socket); err == nil {
@@ -211,7 +211,7 @@ func pick[T any](m *hostileMaker, of ...T) T { return of[m.rnd.IntN(len(of))] }
 
 func (m *hostileMaker) caps() int64 { return pick[int64](m, 64, 64, 96, 128) }
 
-// file writes the parts, each so often, into a file of that ending.
+// file writes the parts into a file with the given extension.
 func (m *hostileMaker) file(ending string, parts ...any) string {
 	m.t.Helper()
 	m.n++
@@ -393,7 +393,7 @@ func (m *hostileMaker) regex() hostileCase {
 		"\n"), "--format", "text", "--tokenizer", m.file(".json", string(data))}}
 }
 
-// data draws JSON lines whose values take more decoded than written.
+// data draws JSON lines whose values take more memory decoded than written.
 func (m *hostileMaker) data() hostileCase {
 	element := pick(m, `{"":0},`, `[],`, `"",`, `{},`, `1,`, `{"a":[{}]},`, `null,`, `"\u0041",`)
 	n := pick(m, 100, 50000, 590000)

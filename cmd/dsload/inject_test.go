@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// injection is a failure that strace makes of a system call of the real program.
+// injection is a failure that strace injects into a system call of the real program.
 type injection struct {
 	calls string // as strace -e inject= takes them
 	fault string
@@ -35,11 +35,11 @@ var injections = []injection{
 	{"read", "error=EIO", true, exitFailed, "once it can be read again"},
 	{"pwrite64,fsync,renameat,unlinkat", "signal=KILL", false, -1, ""},
 	{"pwrite64,fsync,renameat,unlinkat", "signal=TERM", false, exitInterrupted, "stopping at a safe point"},
-	// two threads may get it, and the second ends the process,
+	// two threads may get it, and the second one ends the process,
 }
 
-// TestInjectedFaults makes system calls of the program fail, or a signal meet it there; each time
-// the exit code and the message are right, and the same command afterwards completes to the same
+// TestInjectedFaults makes system calls of the program fail, or sends a signal during one. Each
+// time the exit code and the message are right, and the same command run again gives the same
 // bytes. DSLOAD_FAULTS sets the number of faults (12).
 func TestInjectedFaults(t *testing.T) {
 	wanted := countFromEnv(t, "DSLOAD_FAULTS", 12)
@@ -85,11 +85,11 @@ func TestInjectedFaults(t *testing.T) {
 			t.Fatalf("%d of %d builds met a fault: %v", total, tries, met)
 		}
 		in := injections[tries%len(injections)]
-		// strace counts a thread's calls, and the program has several threads: not every fault is
-		// met.
+		// strace counts the calls of each thread, and the program has several, so some faults never
+		// happen.
 		when := strconv.Itoa(1 + rnd.IntN(12))
 		if rnd.IntN(2) == 0 && in.exit >= 0 && strings.HasPrefix(in.fault, "error") {
-			when += "+" // and ever after
+			when += "+" // and at every later call
 		}
 		inject := in.calls + ":" + in.fault + ":when=" + when
 		tracer := []string{strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=" + in.calls, "-e", "inject=" + inject}

@@ -38,14 +38,14 @@ type inspectedSplit struct {
 	Labels   int64            `json:"label_tokens,omitempty"`
 	Shards   int              `json:"shards"`
 	Bytes    int64            `json:"bytes"`
-	Fill     float64          `json:"fill,omitempty"` // part of packed rows that tokens take
+	Fill     float64          `json:"fill,omitempty"` // share of packed rows that holds tokens
 	Lengths  lengthStatistics `json:"lengths"`
 	Samples  []sample         `json:"samples"`
 
-	histogram [][3]int64 // as the manifest has it
+	histogram [][3]int64 // as in the manifest
 }
 
-// lengthStatistics are in tokens. Quantiles are bounds of histogram buckets.
+// lengthStatistics are in tokens. Quantiles are upper bounds of histogram buckets.
 type lengthStatistics struct {
 	Min  int64   `json:"min"`
 	Mean float64 `json:"mean"`

@@ -14,8 +14,8 @@ import (
 
 // TestKilledBuildsEndWithTheSameBytes kills builds (SIGKILL) at random moments, resumes them with
 // other numbers of workers until they are done, and compares every file but run.json with those of
-// a build that was left alone. Several shards, both splits, plain and compressed inputs.
-// DSLOAD_KILLS sets the number of kills (20).
+// an uninterrupted build. The builds have several shards, both splits, and plain and compressed
+// inputs. DSLOAD_KILLS sets the number of kills (20).
 func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 	wanted := countFromEnv(t, "DSLOAD_KILLS", 20)
 	exe, dir := builtProgram(t), t.TempDir()
@@ -90,7 +90,7 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 	t.Logf("%d kills over %d builds of %.1f s, %d of them resumed; all equal", kills, builds, alone.Seconds(), resumed)
 }
 
-// countFromEnv is the number that an environment variable gives, or def where it is not set.
+// countFromEnv returns the number in an environment variable, or def if it is not set.
 func countFromEnv(t *testing.T, name string, def int) int {
 	t.Helper()
 	s := os.Getenv(name)
@@ -104,7 +104,7 @@ func countFromEnv(t *testing.T, name string, def int) int {
 	return n
 }
 
-// wantTree holds the files of a dataset folder, run.json aside, against those of another.
+// wantTree compares the files of a dataset folder, except run.json, with those of another.
 func wantTree(t *testing.T, what, dir string, want map[string]string) {
 	t.Helper()
 	got := treeOf(t, dir)

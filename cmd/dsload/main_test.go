@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script: each command as a user calls it, with its exit code and
-// messages. Scripts find the reference data under $SHARED; those that need it begin with [!shared]
+// messages. Scripts find the reference data at $SHARED. Those that need it begin with [!shared]
 // skip.
 func TestScripts(t *testing.T) {
 	shared := refdata.Dir()
@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a command and demands its exit code: exits 3 dsload verify data.
+// exits runs a command and checks its exit code: exits 3 dsload verify data.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code command [args...]")
@@ -64,7 +64,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// sameTree compares two dataset folders byte by byte, run.json aside: same a b.
+// sameTree compares two dataset folders byte by byte, except run.json: same a b.
 func sameTree(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: same dir dir")
@@ -87,8 +87,8 @@ func sameTree(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// readTree reads a dataset folder by file name, run.json aside: all that equal builds have in
-// common.
+// readTree reads the files of a dataset folder by name, except run.json, in which equal builds may
+// differ.
 func readTree(dir string) (map[string]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -27,8 +27,9 @@ func builtProgram(t *testing.T) string {
 	return path
 }
 
-// TestCapHoldsInsideACgroup lets the kernel judge: 2 GB of text go through a 64 MiB cap in a
-// control group of 72 MiB without swap, and the bytes equal those of a build with room to spare.
+// TestCapHoldsInsideACgroup builds from 2 GB of text under a cap of 64 MiB, in a control group of
+// 72 MiB without swap, where the kernel kills what takes more. The bytes equal those of a build
+// with plenty of memory.
 func TestCapHoldsInsideACgroup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it builds 2 GB twice")
@@ -83,7 +84,7 @@ func manifestOf(t *testing.T, dir string) []byte {
 	return data
 }
 
-// cgroups counts the groups of this process, for their names.
+// cgroups counts the groups that this process made, for their names.
 var cgroups atomic.Int64
 
 // cgroup is a memory control group for one test, version 1 or 2.
@@ -96,7 +97,7 @@ func newCgroup(t *testing.T, limit int64) (*cgroup, error) {
 	name := fmt.Sprintf("dsload-test-%d-%d", os.Getpid(), cgroups.Add(1))
 	v1 := filepath.Join("/sys/fs/cgroup/memory", name)
 	v2 := filepath.Join("/sys/fs/cgroup", name)
-	files := map[string]string{} // of the version that is there
+	files := map[string]string{} // of the version in use
 	dir := v2
 	if _, err := os.Stat("/sys/fs/cgroup/memory/memory.limit_in_bytes"); err == nil {
 		dir = v1

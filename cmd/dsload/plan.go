@@ -148,11 +148,12 @@ func (f *partFlags) given(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("plan") || cmd.Flags().Changed("partition")
 }
 
-// besidePlan are the flags that may be given with --plan: the others are those of the plan.
+// besidePlan are the flags that may be given with --plan. The values of all others come from the
+// plan.
 var besidePlan = []string{"plan", "partition", "out", "memory", "workers", "checkpoint-every", "overwrite", "progress",
 	"json", "explain-memory", "http", "notify"}
 
-// apply replaces the options by those of the plan.
+// apply replaces the options with those of the plan.
 func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) error {
 	if f.plan == "" || f.partition == "" {
 		return usagef("build: --plan FILE and --partition I/N go together; see 'dsload plan -h'")
@@ -189,7 +190,7 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 	return f.goTo(plan.Folder, o)
 }
 
-// goTo makes the relative names of a plan lead where they led when it was made.
+// goTo changes to the folder where the plan was made, so that its relative names mean the same.
 func (f *partFlags) goTo(folder string, o *build.Options) error {
 	here, err := os.Getwd()
 	if err != nil || folder == "" || folder == here {

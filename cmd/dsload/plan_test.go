@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestPlanTakesBuildFlags compares the flags of both commands: a plan takes every flag on which the
-// rows of a build depend, and build refuses beside --plan those that the plan has.
+// TestPlanTakesBuildFlags compares the flags of both commands: plan takes every flag that can
+// change the rows of a build, and build refuses those with --plan.
 func TestPlanTakesBuildFlags(t *testing.T) {
 	plan := newPlanCommand().Flags()
 	ofBuildAlone := []string{"plan", "partition", "out", "overwrite", "http", "notify", "append",

@@ -89,8 +89,8 @@ func ratesOf(p build.Progress) rates {
 	return r
 }
 
-// every returns a function that returns true at most once an interval, and not before the first one
-// has passed.
+// every returns a function that returns true at most once per interval, the first time after one
+// interval.
 func every(interval time.Duration) func() bool {
 	next := time.Now().Add(interval)
 	return func() bool {

@@ -2,6 +2,6 @@
 
 package main
 
-// raceDetector reports whether the race detector is in the program: it takes several times the
-// program's memory, so no cap can be judged.
+// raceDetector reports whether the program has the race detector, which multiplies its memory, so
+// that tests cannot check a cap.
 const raceDetector = true

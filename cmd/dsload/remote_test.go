@@ -22,7 +22,7 @@ func remoteLines(n int) []byte {
 	return b
 }
 
-// run runs the program and returns its exit code and what it printed.
+// runProgram runs the program and returns its exit code and what it printed.
 func runProgram(t *testing.T, exe string, args ...string) (code int, output string) {
 	t.Helper()
 	cmd := exec.Command(exe, args...)
@@ -33,8 +33,8 @@ func runProgram(t *testing.T, exe string, args ...string) (code int, output stri
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// A build that is killed in the middle of a download ends with the same bytes, and goes on where it
-// was, whatever else goes wrong.
+// TestKilledDownload kills a build in the middle of a download. The build continues where it was
+// and ends with the same bytes, whatever else goes wrong.
 func TestKilledDownload(t *testing.T) {
 	exe, dir := builtProgram(t), t.TempDir()
 	data := remoteLines(120_000)
@@ -81,7 +81,7 @@ func TestKilledDownload(t *testing.T) {
 	}
 }
 
-// A finished build is built already as long as the ETag is the same.
+// TestRemoteAlreadyBuilt checks that a finished build is not repeated while the ETag is the same.
 func TestRemoteAlreadyBuilt(t *testing.T) {
 	exe, dir := builtProgram(t), t.TempDir()
 	srv := remotetest.New()
@@ -153,8 +153,8 @@ func TestRemoteExitCodes(t *testing.T) {
 	}
 }
 
-// A blob of Azure is read by its address with a shared access signature, whose token changes between
-// the runs of a build and is shown nowhere.
+// TestSharedAccessSignature reads an Azure blob by its address with a shared access signature. Its
+// token changes between the runs of a build, and is never shown.
 func TestSharedAccessSignature(t *testing.T) {
 	exe, dir := builtProgram(t), t.TempDir()
 	srv := remotetest.New()

@@ -55,8 +55,8 @@ func packer(ts *testscript.TestScript, name string, out *bytes.Buffer) (add func
 	return nil, nil
 }
 
-// harmFile damages a file in place: harm file cut N keeps its first N bytes (-N: leaves the last N out),
-// harm file OLD NEW puts a text of the same length in place of another.
+// harmFile damages a file in place: harm file cut N keeps its first N bytes (-N: drops its last N),
+// harm file OLD NEW replaces a text with another of the same length.
 func harmFile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: harm file cut n | harm file old new")

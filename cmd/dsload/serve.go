@@ -141,7 +141,7 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	if err != nil {
 		var option *loader.OptionError
 		if errors.As(err, &option) && option.Option == "memory" {
-			err = withCode(exitLimit, err) // as for a build that its cap does not allow
+			err = withCode(exitLimit, err) // as for a build whose cap is too small
 		}
 		return err
 	}
@@ -205,7 +205,7 @@ func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, erro
 	}}, nil
 }
 
-// parameterHelp lists the feed's parameters, one a line.
+// parameterHelp lists the feed's parameters, one per line.
 func parameterHelp() string {
 	var b strings.Builder
 	for _, p := range feed.Parameters() {
@@ -218,8 +218,8 @@ func parameterHelp() string {
 	return b.String()
 }
 
-// takePacking takes --pack, and --max-length with it, for requests where what is served was built
-// already. They are flags about text else.
+// takePacking uses --pack and --max-length as defaults of requests if everything served is built
+// already. Otherwise they are flags about text.
 func (f *serveFlags) takePacking() error {
 	how, length := f.text.Lookup("pack"), f.text.Lookup("max-length")
 	built := func(arg string) bool { return isServedFolder(arg) || inBucket(arg) && !f.asksForText() }
@@ -242,7 +242,7 @@ func (f *serveFlags) takePacking() error {
 const ownerGrace = 3 * time.Second
 
 // leaveWith calls owned once input ends, and ends the process ownerGrace later, whatever it is
-// doing. The returned function cancels that.
+// doing then. The returned function cancels that.
 func (f *serveFlags) leaveWith(input io.Reader, owned context.CancelFunc) func() {
 	var over atomic.Bool
 	go func() { // ends with the process: a read of standard input cannot be interrupted

@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// asksForText reports whether a flag was given that makes an address one of text to build.
+// asksForText reports whether a flag was given with which an address means text to build.
 func (f *serveFlags) asksForText() bool {
 	packing := 0
 	for _, name := range []string{"pack", "max-length"} {
@@ -21,8 +21,8 @@ func (f *serveFlags) asksForText() bool {
 	return len(given(f.text)) > packing
 }
 
-// openBuckets sets the file system where a dataset lies in a bucket. The returned function closes it
-// and may be called twice.
+// openBuckets sets the file system if a dataset is in a bucket. The returned function closes it and
+// may be called twice.
 func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err error) {
 	if f.cache != 0 && f.cache < bucket.MinCacheBytes {
 		return nil, usagef("--cache %s: must be at least %s", formatSize(f.cache), formatSize(bucket.MinCacheBytes))
@@ -38,7 +38,7 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 	return at.close, nil
 }
 
-// adviseBuckets adds what to do where there is no dataset in a bucket.
+// adviseBuckets adds a hint to the error if there is no dataset in a bucket.
 func adviseBuckets(err error, datasets []string) error {
 	if errors.Is(err, shard.ErrNotFound) && slices.ContainsFunc(datasets, inBucket) {
 		return fmt.Errorf(

@@ -59,10 +59,10 @@ func (f *serveFlags) security(ctx context.Context, w io.Writer) (*tls.Config, er
 // maxSecretBytes limits a token or key file.
 const maxSecretBytes = 64 << 10
 
-// maxChainBytes bounds a certificate's chain.
+// maxChainBytes limits a certificate chain.
 const maxChainBytes = 1 << 20
 
-// secretGrace is how long a server that should end still waits for its token.
+// secretGrace is how long a stopping server still waits for its token.
 const secretGrace = time.Second
 
 // readSecret reads a file that only its owner should be able to read, and warns if others can. It
@@ -75,7 +75,8 @@ func readSecret(ctx context.Context, w io.Writer, flag, path string) ([]byte, er
 	return data, err
 }
 
-// readWaiting reads a file of at most limit bytes until the context ends. It may be a pipe, as a shell's <(command) is.
+// readWaiting reads a file of at most limit bytes until the context ends. The file may be a pipe,
+// such as a shell's <(command).
 func readWaiting(ctx context.Context, flag, path string, limit int64) ([]byte, os.FileMode, error) {
 	type result struct {
 		data []byte

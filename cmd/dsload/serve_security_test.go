@@ -29,8 +29,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A pipe that nobody writes to does not keep a server that is told to end, and a file without end
-// is refused.
+// TestSecretsAreBounded checks that a pipe that nobody writes to does not block a server that is
+// told to stop, and that an endless file is refused.
 func TestSecretsAreBounded(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -44,7 +44,7 @@ func TestSecretsAreBounded(t *testing.T) {
 	if _, _, err := readWaiting(ctx, "--tls-cert", pipe, maxChainBytes); !errors.Is(err, context.Canceled) {
 		t.Errorf("a pipe as certificate: %v", err)
 	}
-	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // lets the read end
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // unblocks the read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +60,10 @@ func TestSecretsAreBounded(t *testing.T) {
 	}
 }
 
-// TestServerKeepsItsCapInACgroup lets the kernel judge a server of 48 MiB in a control group of 56
-// MiB, socket buffers included: hundreds of headers that never end, of streams and manifests that
-// nobody reads, over the socket and over TCP. It is not killed, it stays under its cap, and it
-// answers afterwards.
+// TestServerKeepsItsCapInACgroup runs a server of 48 MiB in a control group of 56 MiB, which counts
+// socket buffers too. Clients send hundreds of headers that never end, and ask for streams and
+// manifests that nobody reads, over the socket and over TCP. The server is not killed, stays under
+// its cap, and answers afterwards.
 func TestServerKeepsItsCapInACgroup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: hundreds of connections")
@@ -90,7 +90,7 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 		"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" + "GET /v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	}
 	socket := filepath.Join(dir, "s")
-	listen, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+	listen, err := net.Listen("tcp", "127.0.0.1:0") // a free port
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 	defer log.Close()
 	server.Stderr = log
 	said := func() string {
-		data, _ := os.ReadFile(log.Name()) // for a message: nothing is as good as an error
+		data, _ := os.ReadFile(log.Name()) // only for a message
 		return string(data)
 	}
 	ended := make(chan error, 1)
@@ -162,7 +162,7 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 	}
 }
 
-// runAs is run, with the command's process id written into a file before it begins.
+// runAs is like run, but first writes the command's process id into a file.
 func (g *cgroup) runAs(cmd *exec.Cmd, pid string) error {
 	shell := exec.Command("sh", append([]string{"-c",
 		`echo $$ > "$0" && pid=$1 && shift && echo $$ > "$pid" && exec "$@"`, g.procs, pid, cmd.Path},
@@ -184,7 +184,7 @@ func pidIn(t *testing.T, file string) int {
 	return pid
 }
 
-// peakOf is the largest resident set that a process has had.
+// peakOf returns the largest resident set that a process has had.
 func peakOf(t *testing.T, pidFile string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pidIn(t, pidFile)))

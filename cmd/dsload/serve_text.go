@@ -30,10 +30,10 @@ type announcement struct {
 	Folder    string              `json:"folder"`
 	Seal      string              `json:"seal"`
 	Tokenizer shard.TokenizerInfo `json:"tokenizer"`
-	Error     string              `json:"error,omitempty"` // the last line instead of a summary, where the build failed
+	Error     string              `json:"error,omitempty"` // set in the last line, instead of a summary, if the build failed
 }
 
-// textSealPrefix tells the seal of text from that of a manifest.
+// textSealPrefix distinguishes the seal of text from that of a manifest.
 const textSealPrefix = "text-"
 
 // announce prints the announcement of a build. The seal is the same during the build, after it, and
@@ -52,8 +52,8 @@ func announceError(cmd *cobra.Command, err error) error {
 	return errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(announcement{Error: errorLine(err)}))
 }
 
-// endWithStdin returns a context that ends when standard input does, as that of a process does whose
-// parent was killed.
+// endWithStdin returns a context that ends when standard input does, as it does when the parent
+// process is killed.
 func endWithStdin(ctx context.Context, stdin io.Reader) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { // ends with the process: a read of standard input cannot be interrupted
@@ -63,8 +63,8 @@ func endWithStdin(ctx context.Context, stdin io.Reader) (context.Context, contex
 	return ctx, cancel
 }
 
-// textSources returns the arguments of serve that are text, and the flags about it; none where all
-// are datasets.
+// textSources returns the arguments of serve that are text, and the flags about it, or nothing if
+// all are datasets.
 func textSources(args []string, text *pflag.FlagSet) (sources, flags []string, err error) {
 	asked := given(text)
 	sources = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
@@ -140,7 +140,7 @@ func startTextBuild(cmd *cobra.Command, sources, flags []string) (*textBuild, er
 	return b, nil
 }
 
-// follow reads what the build prints to its end.
+// follow reads the output of the build to its end.
 func (b *textBuild) follow(lines *json.Decoder, stderr io.Writer) {
 	defer close(b.done)
 	var last struct {
@@ -214,11 +214,11 @@ func (b *textBuild) stop() error {
 	return nil
 }
 
-// openText opens the dataset that is built of text. It returns as soon as there are rows to serve, or
-// the build has ended.
+// openText opens the dataset that is built from text. It returns as soon as there are rows to
+// serve, or the build has ended.
 func (f *serveFlags) openText(cmd *cobra.Command, sources, flags []string) (*serve.Building, *textBuild, error) {
 	if f.stdinLife {
-		flags = append(flags, "--progress=none") // a program reads what the build says
+		flags = append(flags, "--progress=none") // a program reads the build's output
 	}
 	b, err := startTextBuild(cmd, sources, flags)
 	if err != nil {
@@ -268,7 +268,7 @@ func (f *serveFlags) awaitText(ctx context.Context, reader *serve.Building, b *t
 	if !f.verify {
 		return reader.AwaitRows(ctx)
 	}
-	select { // every checksum needs the whole dataset
+	select { // verifying needs the whole dataset
 	case <-b.done:
 		return b.err
 	case <-ctx.Done():

@@ -18,7 +18,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// statsMemory is the soft limit on the Go runtime. What stats holds has fixed sizes, so this only bounds garbage.
+// statsMemory is the soft limit on the Go runtime. The data that stats holds has fixed sizes, so
+// this limits only garbage.
 const statsMemory = 96 << 20
 
 func newStatsCommand() *cobra.Command {
@@ -104,7 +105,7 @@ func writeReport(name string, reports []*stats.Report) error {
 	return writeWhole(name, page.Bytes())
 }
 
-// writeWhole writes a file beside its place and renames it, so that a reader never sees half of one.
+// writeWhole writes a temporary file and renames it, so that a reader never sees half of one.
 func writeWhole(name string, data []byte) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return errors.New("is not a regular file; name a file to write")
@@ -255,7 +256,7 @@ func sampleText(x stats.Sample) string {
 	return text
 }
 
-// aligned lays a table out: the first column to the left, the others to the right.
+// aligned formats a table: the first column is left-aligned, the others are right-aligned.
 func aligned(table [][]string) string {
 	var widths []int
 	for _, row := range table {

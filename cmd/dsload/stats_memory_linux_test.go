@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestStatsMemory describes more different rows than stats tells apart exactly, and more than it keeps the lengths of.
+// TestStatsMemory describes more different rows than stats distinguishes exactly, and more rows
+// than it keeps the lengths of.
 func TestStatsMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it builds a dataset of 1.7 million rows")

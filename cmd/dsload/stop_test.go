@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// A command that waits for somebody to write to a pipe ends when it is told to, whatever file the pipe stands in for.
+// TestStopWhileAPipeIsAwaited stops commands that wait for a writer of a pipe, whichever file the
+// pipe replaces.
 func TestStopWhileAPipeIsAwaited(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: each command takes its grace")
@@ -49,7 +50,7 @@ func TestStopWhileAPipeIsAwaited(t *testing.T) {
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
-			hung := time.AfterFunc(hostileLimit, func() { _ = cmd.Process.Kill() }) // the state tells
+			hung := time.AfterFunc(hostileLimit, func() { _ = cmd.Process.Kill() }) // the state is checked
 			defer hung.Stop()
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
@@ -70,7 +71,7 @@ func openWhenRead(t *testing.T, pipe string) *os.File {
 	return nil
 }
 
-// Lines without an end are refused, not kept.
+// TestEndlessLines checks that lines without an end are refused, not kept.
 func TestEndlessLines(t *testing.T) {
 	for _, args := range [][]string{{"tokenizer", "encode"}, {"tokenizer", "decode"},
 		{"tokenizer", "digest", "/dev/zero"}} {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Names of files, fields and tokens, and the text of a corpus, are not trusted. Whatever a terminal
-// shows of them passes through this file, so that it can neither move the cursor, nor set the
-// title, nor reverse the line. JSON output escapes by itself.
+// Names of files, fields and tokens, and the text of a corpus, are not trusted. Everything a
+// terminal shows of them passes through this file, so that it can neither move the cursor, nor set
+// the title, nor reverse the line. JSON output escapes them by itself.
 
 // isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
@@ -49,7 +49,7 @@ func printable(text string) string {
 	return b.String()
 }
 
-// acts reports whether a terminal does anything with r but show it.
+// acts reports whether a terminal does anything with r besides showing it.
 func acts(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':
@@ -74,8 +74,8 @@ func writeText(w io.Writer, text string) error {
 	return err
 }
 
-// A terminalWriter writes to a terminal what is printable of anything, also of what is data
-// elsewhere: a decoded text, a JSON string.
+// A terminalWriter makes everything that it writes to a terminal printable, including what is data
+// elsewhere: decoded text, JSON strings.
 type terminalWriter struct {
 	w    io.Writer
 	held []byte // the beginning of a character whose rest is still to come
@@ -100,5 +100,5 @@ func (t *terminalWriter) Write(p []byte) (int, error) {
 
 // flush writes a character that was never finished.
 func (t *terminalWriter) flush() {
-	_, _ = io.WriteString(t.w, printable(string(t.held))) // nobody is left to be told
+	_, _ = io.WriteString(t.w, printable(string(t.held))) // there is nobody left to tell
 }

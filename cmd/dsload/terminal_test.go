@@ -36,7 +36,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// What names and texts hold is escaped wherever it is shown, on a terminal or not.
+// TestNothingRawIsShown checks that names and texts are escaped wherever they are shown, on a
+// terminal or not.
 func TestNothingRawIsShown(t *testing.T) {
 	const escapes = "\x1b]0;pwned\x07\x1b[2J\x08\u009b31m\u202e"
 	dir := t.TempDir()
@@ -82,8 +83,8 @@ func TestNothingRawIsShown(t *testing.T) {
 	}
 }
 
-// Whatever is written to a terminal, and in whatever pieces, nothing in it acts; characters that
-// are cut by the pieces are whole.
+// TestTerminalWriter checks that nothing written to a terminal acts on it, in whatever pieces it
+// comes, and that characters split between pieces come out whole.
 func TestTerminalWriter(t *testing.T) {
 	const text = "a\x1b]0;pwned\x07\u009b31m é中👩\n\xff\tb\xe4\xb8"
 	for size := 1; size <= len(text); size++ {
@@ -102,7 +103,8 @@ func TestTerminalWriter(t *testing.T) {
 	}
 }
 
-// The line is never as long as the terminal is wide, and says more where there is room.
+// TestBarLine checks that the line is always shorter than the terminal is wide, and says more if
+// there is room.
 func TestBarLine(t *testing.T) {
 	known := build.Progress{Examples: 12_345_678, Tokens: 3e9, TextBytes: 12e9, Fraction: 0.4321,
 		Elapsed: 100 * time.Second, Memory: 123456789, CapBytes: 256 << 20}
@@ -131,7 +133,8 @@ func TestBarLine(t *testing.T) {
 	}
 }
 
-// The width is asked for each time, and nothing is drawn after the end.
+// TestBarFollowsTheWidth checks that the width is asked for each time, and that nothing is drawn
+// after the end.
 func TestBarFollowsTheWidth(t *testing.T) {
 	var out bytes.Buffer
 	width := 80

@@ -71,7 +71,8 @@ to compare two tokenizers, or two versions of one, on a whole corpus.`,
 // its number of ids comes first.
 const digestWindow = 4 << 20
 
-// maxTextBytes bounds a text, or a part of one, that cannot be cut: it is in memory as a whole, and so are its ids.
+// maxTextBytes limits a text, or a part of one, that cannot be cut. All of it is in memory, and so
+// are its ids.
 const maxTextBytes = 64 << 20
 
 var errLongText = withCode(exitLimit, fmt.Errorf("a line of more than %s without a place where the tokenizer can be cut; break the line", formatSize(maxTextBytes)))
@@ -133,7 +134,7 @@ type digester struct {
 	sum    digest
 }
 
-// fill reads until the window is full, or the file ends: io.EOF.
+// fill reads until the window is full. It returns io.EOF if the file ends.
 func (r *digester) fill() error {
 	n, err := io.ReadFull(r.in, r.window[len(r.window):cap(r.window)])
 	r.window = r.window[:len(r.window)+n]
@@ -175,8 +176,8 @@ func (r *digester) hashIDs() {
 	r.hash.Write(r.bytes)
 }
 
-// longDocument digests a line that is longer than the window, in two passes: one counts its ids,
-// the next one hashes them.
+// longDocument digests a line that is longer than the window in two passes: the first counts its
+// ids, the second hashes them.
 func (r *digester) longDocument() error {
 	start := r.offset
 	tokens := 0
@@ -196,8 +197,8 @@ func (r *digester) longDocument() error {
 }
 
 // pieces encodes the line at the start of the window in pieces, cut where the ids of both sides are
-// independent, and moves the window past it. It calls each with the bytes of every piece, whose ids
-// are in r.ids.
+// independent, and moves the window past it. It calls each with the number of bytes of every piece,
+// whose ids are in r.ids.
 func (r *digester) pieces(each func(n int)) error {
 	for first := true; ; first = false {
 		err := r.fill()

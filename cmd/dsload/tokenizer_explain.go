@@ -19,13 +19,13 @@ import (
 // mark between them.
 type explainer struct {
 	tokenizer *tokenize.Tokenizer
-	special   bool // the tokens that the tokenizer puts around a text are shown
+	special   bool // show the tokens that the tokenizer puts around a text
 	colours   bool
 	ids       []uint32
 	offsets   []tokenize.Offset
 }
 
-// borderMark stands between tokens where there are no colours.
+// borderMark separates tokens if there are no colours.
 const borderMark = "│"
 
 // grounds are the colours of tokens in turn, dark and light enough for black text; framed is that of
@@ -37,8 +37,8 @@ const (
 	endColours = "\x1b[0m"
 )
 
-// colourful reports whether colours may be written to w: it is a terminal that has some, and nobody
-// asked for none.
+// colourful reports whether to write colours to w: it is a terminal that has some, and the user did
+// not turn them off.
 func colourful(w io.Writer) bool {
 	if g, ok := w.(*terminalWriter); ok {
 		w = g.w
@@ -46,14 +46,15 @@ func colourful(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// segment is a stretch of the text: the tokens that begin in it, none where it became no token.
+// segment is a stretch of the text with the tokens that begin in it, none if it became no token.
 type segment struct {
 	text    string
 	ids     []uint32
 	special bool
 }
 
-// segments returns the text in order, cut where tokens begin. Tokens that share a character are together.
+// segments returns the text in order, cut where tokens begin. Tokens that share a character share a
+// segment.
 func (e *explainer) segments(text []byte) (out []segment, err error) {
 	t := e.tokenizer
 	around := func(ids []uint32) {

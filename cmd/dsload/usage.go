@@ -106,7 +106,7 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// synonyms maps words that people try to commands.
+// synonyms maps words that people try to the commands that they mean.
 var synonyms = map[string]string{
 	"tokenize": "build", "encode": "tokenizer encode", "decode": "tokenizer decode", "train": "tokenizer train",
 	"digest": "tokenizer digest",
@@ -174,7 +174,8 @@ func checkUsage(cmd *cobra.Command, args []string) (err error) {
 	return nil
 }
 
-// meantMemory is advice for a cap without a unit: as so many MiB where a process can live in that.
+// meantMemory returns advice for a cap without a unit: the number in MiB, if every command can work
+// with that.
 func meantMemory(n int64) string {
 	if n<<20 < leastUsualMemory {
 		return "write a unit, as in " + formatSize(leastUsualMemory)
@@ -182,7 +183,7 @@ func meantMemory(n int64) string {
 	return fmt.Sprintf("did you mean %dMiB?", n)
 }
 
-// leastUsualMemory is a cap under which every command works with usual settings.
+// leastUsualMemory is a cap with which every command works at its usual settings.
 const leastUsualMemory = 64 << 20
 
 // checkKinds returns an error for a dataset where sources are expected, or the reverse.
@@ -214,7 +215,7 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// globEscaper makes a pattern that matches a name alone.
+// globEscaper turns a name into a pattern that matches only that name.
 var globEscaper = strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "\\", "\\\\")
 
 // isDataset reports whether dir looks like a finished dataset.

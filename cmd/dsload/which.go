@@ -25,26 +25,27 @@ type whichFlags struct {
 	asJSON              bool
 }
 
-// tracedLine is what is printed of a row.
+// tracedLine is what is printed for a row.
 type tracedLine struct {
 	Row      int64   `json:"row"`      // its place in the order
 	Example  int64   `json:"example"`  // its place in the split
-	Document int64   `json:"document"` // of a packed row the first in the corpus
+	Document int64   `json:"document"` // for a packed row, the first in the corpus
 	Part     int32   `json:"part"`
-	Source   *string `json:"source"` // null where the dataset does not say
+	Source   *string `json:"source"` // null if the dataset does not say
 	Record   *int64  `json:"record"`
 	Epoch    int64   `json:"epoch"`
 	Step     *int64  `json:"step,omitempty"`
 	Rank     *int    `json:"rank,omitempty"`
-	Dataset  string  `json:"dataset,omitempty"`   // of several
+	Dataset  string  `json:"dataset,omitempty"`   // if there are several
 	Packed   int     `json:"documents,omitempty"` // pieces of documents in a packed row
 	Text     string  `json:"text"`
 	Target   string  `json:"target,omitempty"` // of examples with labels
-	// Pieces are what a row is packed from while it is served; the fields above are the first one's.
+	// Pieces are the parts of a row that is packed while it is served. The fields above are those
+	// of the first.
 	Pieces []tracedPiece `json:"pieces,omitempty"`
 }
 
-// tracedPiece is what is printed of a document, or a part of one, in a row that is packed while it
+// tracedPiece is what is printed for a document, or a part of one, in a row that is packed while it
 // is served.
 type tracedPiece struct {
 	Example  int64   `json:"example"`
@@ -53,8 +54,8 @@ type tracedPiece struct {
 	Source   *string `json:"source"`
 	Record   *int64  `json:"record"`
 	Dataset  string  `json:"dataset,omitempty"`
-	From     int64   `json:"from"`   // its first token in the example
-	Tokens   int64   `json:"tokens"` // how many
+	From     int64   `json:"from"`   // the piece's first token in the example
+	Tokens   int64   `json:"tokens"` // the number of tokens in the piece
 	Text     string  `json:"text"`
 	whole    bool
 }
@@ -97,7 +98,7 @@ and each packed row is shown with every document in it.`,
 
 func flagOfParameter(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
-// query returns the feed's query of the flags that were given.
+// whichQuery returns the feed's query for the flags that were given.
 func whichQuery(flags *pflag.FlagSet) (feed.Query, error) {
 	values := url.Values{}
 	for _, p := range feed.Parameters() {
@@ -183,7 +184,7 @@ func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string
 
 var errPackedRows = errors.New("which --document: the rows are packed, and each names only the first of its documents; --step and --row show them, and a dataset built without --pack says when a document is seen")
 
-// whichError writes the parameter that an error of the feed begins with as its flag.
+// whichError replaces the parameter at the start of a feed's error with its flag.
 func whichError(args []string, err error) error {
 	var request *feed.RequestError
 	if !errors.As(err, &request) {
@@ -201,7 +202,7 @@ func whichError(args []string, err error) error {
 	return usagef("which %s: %s", strings.Join(args, " "), reason)
 }
 
-// whichPrinter prints rows with what their datasets know of them.
+// whichPrinter prints rows with what their datasets know about them.
 type whichPrinter struct {
 	cmd    *cobra.Command
 	at     *places

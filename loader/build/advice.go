@@ -10,8 +10,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// advise adds what to do next to an error of the system that ended a build. Nothing that was
-// checkpointed is lost by any of them.
+// advise adds what to do next to a system error that ended a build. None of these errors loses what
+// was checkpointed.
 func advise(err error) error {
 	const again = "run the same command again, it goes on from its last checkpoint"
 	is := func(targets ...error) bool {
@@ -26,7 +26,7 @@ func advise(err error) error {
 	var changed *source.SourceChangedError
 	switch {
 	case errors.As(err, &changed):
-		return err // says it itself
+		return err // the error says what to do
 	case is(shard.ErrShardList):
 		return fmt.Errorf("%w (%w); raise `memory` and %s, or start afresh with larger `shard-bytes`", err,
 			ErrMemory, again)

@@ -30,16 +30,16 @@ type base struct {
 	first    int64    // ordinal of the addition's first document
 	number   int      // of the addition, from 1 on
 	heldOut  []uint64 // hashes of the documents held out for val
-	added    bool     // the last addition is this one
+	added    bool     // the dataset's last addition is this one
 }
 
-// ofAddition are the settings that an addition has for itself: what it reads, and how much. All
-// others are those of the dataset.
+// ofAddition lists the settings that an addition has of its own: what it reads, and how much. It
+// shares all others with the dataset.
 var ofAddition = []string{"sources", "include", "exclude", "format", "text-field", "columns", "delimiter",
 	"max-examples", "max-bytes", "max-tokens"}
 
-// notCompared are settings that may differ besides: the tokenizer is compared by its fingerprint, and
-// an addition holds nothing out.
+// notCompared lists other settings that may differ: the tokenizer is compared by its fingerprint,
+// and an addition holds nothing out.
 var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "on-bad-record",
 	"additions"}
 
@@ -56,10 +56,6 @@ func (b *build) openBase(context.Context) error {
 	}
 	if err != nil {
 		return err
-	}
-	if m.Merged != nil {
-		return loader.BadOption("append", "", fmt.Sprintf(
-			"%s was built in partitions and keeps nothing that additions could be compared with; build the new sources into a folder of their own, and serve both", o.Out))
 	}
 	b.base = &base{manifest: m, number: 1}
 	rendered, err := b.additionSettings(m.Settings)
@@ -79,7 +75,7 @@ func (b *build) openBase(context.Context) error {
 	}
 	if o.Dedup != shape.None && !b.base.keeps(shard.HashesName(0)) {
 		return loader.BadOption("append", "", fmt.Sprintf(
-			"%s does not keep the hashes that `dedup` compares: it was merged from partitions; build it in one piece to add to it", o.Out))
+			"%s does not keep the hashes that `dedup` compares: another version built it; build it again to add to it", o.Out))
 	}
 	o.MaxValExamples = 0
 	b.shards.Settings = rendered
@@ -100,7 +96,8 @@ func (o *Options) checkAppend() error {
 	return nil
 }
 
-// additionSettings returns the dataset's settings with those of the addition, after comparing them.
+// additionSettings compares the dataset's settings with those of the addition, and returns the
+// dataset's with the addition's appended.
 func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) {
 	rendered, err := b.settings()
 	if err != nil {
@@ -131,13 +128,13 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 			own[name] = value
 		}
 	}
-	// What standard input brings now it did not bring before.
+	// Standard input brings something new on every run.
 	additions, err := b.base.add(old["additions"], own, slices.Contains(b.opts.Sources, "-"))
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
 	old["additions"] = additions
-	old["on-bad-record"] = now["on-bad-record"] // outside, where it may change while the addition is unfinished
+	old["on-bad-record"] = now["on-bad-record"] // kept at the top, where it may change while the addition is unfinished
 	return json.Marshal(old)
 }
 
@@ -162,7 +159,7 @@ func (b *base) add(before json.RawMessage, own map[string]json.RawMessage, fresh
 	return json.Marshal(append(additions, entry))
 }
 
-// An AppendError means that an addition has another setting than its dataset.
+// An AppendError means that a setting of an addition differs from its dataset's.
 type AppendError struct {
 	Dir, Name, Have, Want string // the values as JSON, "unset" for none
 }
@@ -234,7 +231,7 @@ func (b *base) readHeldOut(o *Options) error {
 		}
 		if b.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
 			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s holds documents out and does not keep which: it was merged from partitions, or another version built it; build it in one piece to add to it", o.Out))
+				"%s holds documents out and does not keep which: another version built it; build it again to add to it", o.Out))
 		}
 		return nil
 	}
@@ -275,7 +272,7 @@ func (b *base) addTo(p *shard.Provenance) {
 	}
 }
 
-// sumCounters adds counters, but of flags, which are 1 or missing.
+// sumCounters adds counters. A flag, which is 1 or missing, stays 1.
 func sumCounters(a, b map[string]int64) map[string]int64 {
 	sum := map[string]int64{}
 	for _, m := range []map[string]int64{a, b} {
@@ -290,7 +287,7 @@ func sumCounters(a, b map[string]int64) map[string]int64 {
 	return sum
 }
 
-// loadBase makes a new flusher know what the dataset holds out and has seen.
+// loadBase tells a new flusher what the dataset holds out and has seen.
 func (f *flusher) loadBase() error {
 	base := f.b.base
 	if base == nil {
@@ -312,7 +309,7 @@ func (f *flusher) loadBase() error {
 	}
 }
 
-// appended returns the summary of an addition that the dataset holds already, if its sources have
+// appended returns the summary of an addition that the dataset already holds, if its sources have
 // not changed since.
 func (b *build) appended() (*Summary, error) {
 	m := *b.base.manifest
@@ -334,7 +331,7 @@ func (b *build) appended() (*Summary, error) {
 	return b.finishedSummary(b.base.manifest), nil
 }
 
-// nameIn is the name that a file of a build has in this one.
+// nameIn returns the name that a dataset's extra file has in this build.
 func (b *build) nameIn(name string) string {
 	if b.base == nil {
 		return b.shards.Part.ExtraName(name)
@@ -342,7 +339,7 @@ func (b *build) nameIn(name string) string {
 	return shard.AdditionName(name, b.base.number)
 }
 
-// hashesName is the name of the file of the documents that this build has seen.
+// hashesName returns the name of the file of the documents that this build has seen.
 func (b *build) hashesName() string {
 	if b.base == nil {
 		return b.shards.Part.ExtraName(shard.HashesName(0))
@@ -350,7 +347,7 @@ func (b *build) hashesName() string {
 	return shard.HashesName(b.base.number)
 }
 
-// heldOutPart is the part of the memory cap for hashes of held-out documents.
+// heldOutPart returns the part of the memory cap for hashes of held-out documents.
 func heldOutPart(o *Options, b *base) (documents int64, why string) {
 	if b == nil {
 		return o.MaxValExamples, fmt.Sprintf("hashes of `max-val-examples` %d", o.MaxValExamples)

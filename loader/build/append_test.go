@@ -15,7 +15,8 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// halves are two corpora of short documents that share some, and the sources that hold them.
+// halves returns two corpora of short documents, some of them in both, and the sources that hold
+// them.
 func halves(t *testing.T) (first, second []shapedDocument, sources [2]string) {
 	t.Helper()
 	documents := shapedCorpus(700, 11)
@@ -217,7 +218,7 @@ func TestAppendRefusals(t *testing.T) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
-	// The value of the first build may be repeated. A second time nothing is to do.
+	// The first build's value may be given again. The second time there is nothing to do.
 	mustBuild(t, added)
 	again := files(added.FS.(*shardtest.FS))
 	added.MaxValExamples = 0
@@ -282,7 +283,7 @@ func TestAnotherAddition(t *testing.T) {
 	wantSame(t, "after another addition was given up", files(clean), files(fsys))
 }
 
-// TestAppendNothing: an addition of which nothing stays leaves no trace.
+// TestAppendNothing: an addition that keeps no document leaves no trace.
 func TestAppendNothing(t *testing.T) {
 	first, _, sources := halves(t)
 	fsys := shardtest.New()
@@ -317,7 +318,7 @@ func TestAppendToDamaged(t *testing.T) {
 	}
 }
 
-// TestAppendStandardInput: every run of it brings something else.
+// TestAppendStandardInput: standard input brings something else on every run.
 func TestAppendStandardInput(t *testing.T) {
 	o := Options{Out: "data", LoadedTokenizer: gpt2(), FS: shardtest.New(), Sources: []string{"-"}, Format: "text"}
 	for i, text := range []string{"one\ntwo\n", "three\n", "three\nfour\n"} {

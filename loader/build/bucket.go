@@ -23,23 +23,23 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// A build into a bucket works in a scratch folder of this machine, and a bucket keeps what another
+// A build into a bucket works in a scratch folder on this machine. The bucket keeps what another
 // machine needs to go on:
 //
 //   - Files of the dataset are uploaded as they become whole, and leave the scratch folder then. The
 //     manifest comes last, so readers never see half a dataset.
-//   - The checkpoint is uploaded every bucketInterval, and before it what the unfinished files have
-//     grown by since, each time as an object of its own. So a shard travels at most twice.
+//   - The checkpoint is uploaded every bucketInterval. The bytes that the unfinished files have
+//     gained since are uploaded before it, as new objects. So a shard travels at most twice.
 //   - build.remote names the scratch folder that writes. A run on the same machine goes on from its
 //     own checkpoints, which are newer; any other takes the bucket's, and the first stops at its
 //     next upload.
 //
-// What the bytes are depends on the sources and settings alone, so two machines at work for a moment
-// write the same objects.
+// The bytes depend on the sources and settings alone, so two machines that work at the same time
+// for a moment write the same objects.
 
 const (
 	// bucketInterval is the shortest time between two uploads of a checkpoint: another machine loses
-	// at most so much work.
+	// at most that much work.
 	bucketInterval = 30 * time.Second
 	ownerName      = "build.remote"
 	checkpointFile = "build.checkpoint"
@@ -50,8 +50,8 @@ const (
 	maxManifestBytes = 64 << 20
 )
 
-// partName matches the objects that hold what an unfinished file has grown by: its name, and from
-// where to where.
+// partName matches the objects that hold a stretch of an unfinished file: the file's name, and the
+// offsets where the stretch begins and ends.
 var partName = regexp.MustCompile(`^(.+)\.part-(\d{16})-(\d{16})$`)
 
 // bucketFS is the file system of a build into a bucket: a scratch folder, whose finished files lie
@@ -116,7 +116,7 @@ type bucketError struct {
 func (e *bucketError) Error() string { return strings.ReplaceAll(e.err.Error(), e.dir, e.uri) }
 func (e *bucketError) Unwrap() error { return e.err }
 
-// openBucket makes the scratch folder and brings what it lacks from the bucket.
+// openBucket makes the scratch folder and downloads what it lacks from the bucket.
 func openBucket(ctx context.Context, store *remote.Store, uri string, adds bool, clock func() time.Time,
 	notice func(string, ...any)) (*bucketFS, error) {
 	base, err := os.UserCacheDir()
@@ -147,7 +147,7 @@ func openBucket(ctx context.Context, store *remote.Store, uri string, adds bool,
 	}
 	if b.adds {
 		// The first checkpoint of an addition is uploaded at once. So without one there is no addition,
-		// and what the scratch folder may have is of one that ended elsewhere.
+		// and anything in the scratch folder belongs to one that ended elsewhere.
 		_, pending = b.objects[additionFile]
 		if b.base, err = store.ReadAll(ctx, b.object(shard.ManifestName), maxManifestBytes); err != nil {
 			return nil, fmt.Errorf("read %s: %w", shard.ManifestName, err)
@@ -215,7 +215,7 @@ func isRemoteError(err error) bool {
 	return errors.As(err, &e)
 }
 
-// owner reads which scratch folder writes to the bucket; the zero owner where none does.
+// owner returns which scratch folder writes to the bucket, the zero owner if none does.
 func (b *bucketFS) owner(ctx context.Context) (held owner, err error) {
 	if _, ok := b.objects[ownerName]; !ok {
 		return held, nil
@@ -233,7 +233,7 @@ func (b *bucketFS) owner(ctx context.Context) (held owner, err error) {
 	return held, nil
 }
 
-// checkpoint is the name of the build's checkpoint.
+// checkpoint returns the name of the build's checkpoint.
 func (b *bucketFS) checkpoint() string {
 	if b.adds {
 		return additionFile
@@ -241,7 +241,7 @@ func (b *bucketFS) checkpoint() string {
 	return checkpointFile
 }
 
-// own makes this scratch folder the one that writes.
+// own makes this scratch folder the owner, which writes to the bucket.
 func (b *bucketFS) own(ctx context.Context) error {
 	host, _ := os.Hostname() // a hint for people
 	data, err := json.Marshal(owner{ID: b.id, Host: host, PID: os.Getpid(),
@@ -252,7 +252,7 @@ func (b *bucketFS) own(ctx context.Context) error {
 	return b.putBytes(ctx, ownerName, data)
 }
 
-// fetchCheckpoint brings the bucket's checkpoint and the unfinished files that it counts on.
+// fetchCheckpoint downloads the bucket's checkpoint and the unfinished files that it needs.
 func (b *bucketFS) fetchCheckpoint(ctx context.Context) error {
 	for _, name := range []string{b.checkpoint(), seenFile} {
 		if _, ok := b.objects[name]; ok {
@@ -272,7 +272,7 @@ func (b *bucketFS) fetchCheckpoint(ctx context.Context) error {
 func (b *bucketFS) object(name string) string { return b.uri + "/" + name }
 func (b *bucketFS) local(name string) string  { return filepath.Join(b.dir, name) }
 
-// hidden reports whether an object is of the bucket's own, and nothing that a builder knows.
+// hidden reports whether an object serves the bucket alone and is no file of a builder.
 func hidden(name string) bool { return name == ownerName || partName.MatchString(name) }
 
 // put uploads a stretch of a local file as an object.
@@ -322,7 +322,7 @@ func (b *bucketFS) downloadTo(name, path string) error {
 	return errors.Join(out.Sync(), out.Close())
 }
 
-// join makes an unfinished file of its parts.
+// join puts an unfinished file together from its parts.
 func (b *bucketFS) join(name string) error {
 	type part struct {
 		name     string

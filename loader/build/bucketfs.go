@@ -20,7 +20,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// scratchName is a name for the scratch folder of a bucket's folder.
+// scratchName returns the name of the scratch folder for a bucket's folder.
 func scratchName(uri string) string {
 	sum := sha256.Sum256([]byte(uri))
 	return hex.EncodeToString(sum[:12])
@@ -100,7 +100,7 @@ func (b *bucketFS) onlyManifest(path string) error {
 	return err
 }
 
-// save uploads the checkpoint of the scratch folder, after what it counts on.
+// save uploads the checkpoint of the scratch folder, after the files that it needs.
 func (b *bucketFS) save() error {
 	ctx := context.Background()
 	held, err := b.owner(ctx)
@@ -133,7 +133,7 @@ func (b *bucketFS) save() error {
 	return nil
 }
 
-// upload uploads a file of the scratch folder: whole, or what it has grown by.
+// upload uploads a file of the scratch folder: whole, or what it has gained since the last upload.
 func (b *bucketFS) upload(ctx context.Context, name string, grows bool) error {
 	path := b.local(name)
 	info, err := os.Stat(path)
@@ -231,8 +231,8 @@ func (b *bucketFS) OpenFile(name string, flag int) (shard.File, error) {
 	return &objectFile{File: b.store.Open(o)}, nil
 }
 
-// openCopy downloads an object that is read at many places, and opens the copy, which goes with
-// the scratch folder.
+// openCopy downloads an object that is read at many places, and opens the copy, which is removed
+// with the scratch folder.
 func (b *bucketFS) openCopy(name string) (shard.File, error) {
 	dir := filepath.Join(filepath.Dir(b.dir), "base")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

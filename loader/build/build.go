@@ -22,7 +22,7 @@ const (
 )
 
 var (
-	// ErrInterrupted is returned where the context ended: what was done is in a checkpoint, and the
+	// ErrInterrupted is returned when the context ended. The work done is in a checkpoint, and the
 	// same build goes on from there.
 	ErrInterrupted = errors.New("interrupted")
 
@@ -30,7 +30,7 @@ var (
 	ErrMemory = errors.New("memory cap reached")
 
 	errStopped = errors.New("a budget was reached")
-	// errUnfinished ends the pipeline at a job that a worker gave up, since the build is to stop.
+	// errUnfinished ends the pipeline at a job that a worker gave up because the build must stop.
 	errUnfinished = errors.New("a job is unfinished")
 )
 
@@ -77,9 +77,9 @@ type phase struct {
 // build with equal options stopped.
 //
 // Errors: *loader.OptionError, *CapError, *shard.SettingsError, *shard.LockedError and source's
-// errors of usage are about the call; *source.InputError and *source.RecordError of bad input;
-// ErrInterrupted of an ended context. After any of them the folder holds no dataset, but all that
-// was checkpointed.
+// errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
+// ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
+// everything that was checkpointed.
 func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -205,7 +205,7 @@ func (b *build) notice(format string, args ...any) {
 func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
 	defer func() { err = errors.Join(err, f.origins.close()) }()
 	b.notice("reading %s", b.describeInputs())
-	for i := range f.state.Phase { // what was read to its end in an earlier run must still be what it was
+	for i := range f.state.Phase { // what an earlier run read to its end must not have changed
 		r, err := b.phases[i].set.Reader(f.state.Ends[i].Position)
 		if err != nil {
 			return nil, err
@@ -273,7 +273,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	case err != nil:
 		return err
 	case b.readErr == nil && b.ended:
-		f.state.Position = reader.Position() // with what no record came from
+		f.state.Position = reader.Position() // includes trailing input that gave no record
 		return nil
 	}
 	// Stopped before the end, at the end of a job: everything up to there is kept. A folder that

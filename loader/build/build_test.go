@@ -22,7 +22,7 @@ import (
 	"github.com/dsload/dsload/tokenize"
 )
 
-// writeCorpus makes a text file of that many lines, some longer than a piece, some empty, some equal.
+// writeCorpus makes a text file of some lines: a few longer than a piece, some empty, some equal.
 func writeCorpus(t testing.TB, lines int, seed uint64) string {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -76,7 +76,7 @@ func mustBuild(t testing.TB, o Options) *Summary {
 	return s
 }
 
-// files are a finished dataset's bytes in an in-memory file system, run.json aside.
+// files returns the bytes of a finished dataset in an in-memory file system, without run.json.
 func files(fsys *shardtest.FS) map[string][]byte {
 	all := fsys.Files()
 	for name := range all {
@@ -234,7 +234,7 @@ func TestFaultsLoseNothing(t *testing.T) {
 			o.FS = fsys
 			_, err := Run(context.Background(), o)
 			if err == nil {
-				continue // the operation's failure was of no consequence, such as a close
+				continue // the failure had no effect, such as that of a close
 			}
 			if !errors.Is(err, fault) {
 				t.Fatalf("%v at operation %d: the build says %v", fault, k, err)
@@ -379,7 +379,7 @@ func TestChangedSourceIsRefused(t *testing.T) {
 	if err := os.WriteFile(corpus, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(corpus, time.Now(), info.ModTime()); err != nil { // nothing but the content tells
+	if err := os.Chtimes(corpus, time.Now(), info.ModTime()); err != nil { // only the content shows the change
 		t.Fatal(err)
 	}
 	o.FS = fsys

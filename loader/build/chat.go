@@ -18,7 +18,7 @@ import (
 	"github.com/dsload/dsload/tokenize"
 )
 
-// chats is what a build needs for conversations. A nil one is of a build without them.
+// chats is what a build needs for conversations. It is nil in a build without them.
 type chats struct {
 	*chat.Renderer
 	tokenizer    *tokenize.Tokenizer
@@ -26,7 +26,7 @@ type chats struct {
 	date         string
 }
 
-// checkChat refuses options that contradict Format "chat", and a date that is none.
+// checkChat refuses options that contradict Format "chat", and an invalid date.
 func (o Options) checkChat() error {
 	if o.Date != "" {
 		if _, err := time.Parse(time.DateOnly, o.Date); err != nil {
@@ -76,7 +76,7 @@ func (b *build) openChat(ctx context.Context) error {
 	if err := b.openRenderer(); err != nil {
 		return err
 	}
-	if o.EOS == "" { // packed or not, the template writes how a conversation ends
+	if o.EOS == "" { // packed or not, the template writes the end of a conversation
 		o.EOS = NoToken
 	}
 	return b.openCutter(ctx)
@@ -116,9 +116,9 @@ func (b *build) openRenderer() error {
 	return nil
 }
 
-// NewChatRenderer makes the renderer of conversations for a tokenizer that was opened by a name: by
-// its own chat template, or the one given instead, which is a file or the name of one of its own.
-// date is empty or a day written as 2006-01-02.
+// NewChatRenderer makes the renderer of conversations for a tokenizer that was opened by name. It
+// uses the tokenizer's own chat template unless template gives another: a file, or the name of one
+// of the tokenizer's. date is empty or a day written as 2006-01-02.
 func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.TrainOn, date string) (*chat.Renderer,
 	chat.Options, error) {
 	o := chat.Options{TrainOn: on}
@@ -174,7 +174,8 @@ func (c *chats) settings(s *settings) {
 	}
 }
 
-// leaseBytes is leaseBytes of conversations, whose ids each have a place in a mask.
+// leaseBytes is like the function leaseBytes, with a place in the mask for each id of a
+// conversation.
 func (c *chats) leaseBytes(raw, records int64) int64 {
 	text := chat.TextFactor*raw + records*c.OverheadBytes()
 	n := raw + (worstIDBytes+1)*text + records*recordBytes
@@ -184,7 +185,7 @@ func (c *chats) leaseBytes(raw, records int64) int64 {
 	return n
 }
 
-// memoryParts are the parts of the cap that conversations need.
+// memoryParts returns the parts of the cap that conversations need.
 func (c *chats) memoryParts(workers int64) []budget.Part {
 	if c == nil {
 		return nil
@@ -196,7 +197,7 @@ func (c *chats) memoryParts(workers int64) []budget.Part {
 			n>>10)}}
 }
 
-// chatWorker is the part of a worker that is for conversations.
+// chatWorker is the part of a worker that handles conversations.
 type chatWorker struct {
 	all     bool // the inputs hold nothing else
 	render  *chat.Worker
@@ -250,7 +251,7 @@ func (w *chatWorker) encode(j *job, d *document) {
 	w.text.Text = nil // it is the worker's
 }
 
-// whyUntrained says what to do where no conversation has a token that is trained on.
+// whyUntrained returns what to do if no conversation has a token that is trained on.
 func (c *chats) whyUntrained() string {
 	if c.HasGeneration() {
 		return "the {% generation %} blocks of the chat template, which mark what the assistant says, were reached by no record; give another `chat-template`, or `train-on` all"
@@ -269,12 +270,12 @@ func (c *cursor) countShape(s chat.Shape) {
 	c.Shapes[s]++
 }
 
-// shapeCounter is the name under which a manifest counts the conversations of a shape.
+// shapeCounter returns the name under which a manifest counts the conversations of a shape.
 func shapeCounter(s chat.Shape) string {
 	return "shape_" + strings.ReplaceAll(strings.ToLower(string(s)), "-", "_")
 }
 
-// shapesNote says how the records held their conversations, "" if there are none.
+// shapesNote returns a sentence on how the records held their conversations, "" if there are none.
 func shapesNote(shapes map[chat.Shape]int64) string {
 	var parts []string
 	for _, s := range slices.Sorted(maps.Keys(shapes)) {

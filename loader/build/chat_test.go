@@ -19,7 +19,7 @@ import (
 
 const testChatTemplate = `{% for m in messages %}{{ m.role ~ ': ' ~ m.content }}{{ eos_token if m.role == 'assistant' else '\n' }}{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}`
 
-// writeChats writes conversations, of which one in ten has no turn of the assistant, and a template.
+// writeChats writes n conversations, one in ten without a turn of the assistant, and a template.
 func writeChats(t testing.TB, n int) (chats, template string) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 2))

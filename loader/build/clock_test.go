@@ -14,8 +14,8 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// jumpingClock has no monotonic reading, and every time it is asked it may have been set back or
-// forward by up to two years, or stand still.
+// jumpingClock has no monotonic reading. Each time it is read it may have jumped back or forward by
+// up to two years, or stand still.
 type jumpingClock struct {
 	mu   sync.Mutex
 	rnd  *rand.Rand

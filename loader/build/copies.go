@@ -8,8 +8,9 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// A plan lists the documents of each partition that are copies of earlier ones, whichever partition
-// has these: for each phase the ordinals, as varints of the distance from the one before.
+// A plan lists the documents of each partition that are copies of earlier documents, in whichever
+// partition those are. Each phase has a list of ordinals, as varints of the distance from the one
+// before.
 
 // copyWriter gathers the copies of the partition that is scanned.
 type copyWriter struct {
@@ -20,7 +21,7 @@ type copyWriter struct {
 // copy notes that a document is a copy.
 func (s *scan) copy(phase int, ordinal int64) error {
 	w := &s.copies
-	// A list is held twice while it grows, and a third time, a third longer, while it is written.
+	// A growing list takes twice its size. While it is written, another copy is a third longer.
 	if s.copied++; 4*s.copied > s.b.opts.Memory/copiesShare {
 		return fmt.Errorf("plan: %w: `dedup` leaves out more documents than there is room to list, %d so far; raise `memory`",
 			ErrMemory, s.copied)
@@ -30,7 +31,7 @@ func (s *scan) copy(phase int, ordinal int64) error {
 	return nil
 }
 
-// endCopies gives the partition that ends its list.
+// endCopies gives its list to the partition that ends.
 func (s *scan) endCopies() {
 	w := &s.copies
 	part := &s.plan.Parts[len(s.plan.Parts)-1]
@@ -45,7 +46,7 @@ func (s *scan) endCopies() {
 	s.copies = copyWriter{}
 }
 
-// seenPaths are the files in which a plan keeps the hashes of the documents.
+// seenPaths returns the files in which a plan keeps the hashes of the documents.
 func (s *scan) seenPaths() (log, scratch string) {
 	return filepath.Join(s.temp, "seen"), filepath.Join(s.temp, "seen.tmp")
 }
@@ -58,7 +59,7 @@ type copyReader struct {
 	next  int64 // the ordinal of the next copy; -1 after the last
 }
 
-// has reports whether a document is listed. Ordinals must not fall within a phase.
+// has reports whether a document is listed. Ordinals must not decrease within a phase.
 func (r *copyReader) has(p *Plan, number, phase int, ordinal int64) (bool, error) {
 	if !r.begun || r.phase != phase {
 		*r = copyReader{phase: phase, begun: true, next: -1}

@@ -26,7 +26,7 @@ type reject struct {
 	Row    int64  `json:"row"`              // as the format counts: lines, records after the header, documents
 	Offset int64  `json:"offset"`           // of the record's first byte, after decompression
 	Member string `json:"member,omitempty"` // the file of an archive that it lies in
-	Rows   int64  `json:"rows,omitempty"`   // that it stands for, where these are several
+	Rows   int64  `json:"rows,omitempty"`   // that it stands for, if several
 	Reason string `json:"reason"`
 }
 

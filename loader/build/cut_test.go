@@ -14,7 +14,7 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// TestCutIsSaid: what a budget cut is told by the summary and kept in the manifest, and only where it cut something.
+// TestCutIsSaid: the summary and the manifest say what a budget cut, and only if it cut something.
 func TestCutIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	text := strings.Repeat("some words of a line\n", 10) + "\n\n" // 5 tokens and 20 bytes a line
@@ -26,7 +26,7 @@ func TestCutIsSaid(t *testing.T) {
 		o       Options
 		cutBy   []string
 		stopped string
-		left    int64 // bytes left unread, -1 where that is not told
+		left    int64 // bytes left unread, -1 if that is not reported
 	}{
 		{"no budget", Options{}, nil, stoppedAtEnd, -1},
 		{"examples", Options{MaxExamples: 15}, []string{"max-examples"},

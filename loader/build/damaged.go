@@ -12,7 +12,7 @@ type damaged struct {
 	Inputs int64  `json:"inputs"` // of which something was lost
 	Lost   int64  `json:"lost"`   // those of them whose rest was lost, of unknown length
 	Rows   int64  `json:"rows"`   // lost besides, of columns
-	Last   int    `json:"last"`   // the input of the phase that counted last, from 1 on
+	Last   int    `json:"last"`   // the input of the phase that was counted last, from 1 on
 	First  string `json:"first"`  // what was lost first
 }
 
@@ -40,7 +40,7 @@ func (f *flusher) noteDamage(input int, bad *source.RecordError) {
 	f.b.notice("damaged, left out: %v", bad)
 }
 
-// endPhase makes the inputs of the next phase others.
+// endPhase keeps the inputs of the next phase apart from those of this one.
 func (d *damaged) endPhase() {
 	if d != nil {
 		d.Last = 0
@@ -56,7 +56,7 @@ func (d *damaged) count(counters map[string]int64) {
 	}
 }
 
-// warnings say what the summary must not be silent about.
+// warnings returns what the summary must say about damage.
 func (d *damaged) warnings() []string {
 	if d == nil {
 		return nil
@@ -73,7 +73,7 @@ func damageText(inputs, lost int64) string {
 	return text + " (see rejects.jsonl)"
 }
 
-// damageLosses is the sentence about damaged inputs, from the counters of a manifest.
+// damageLosses returns the sentence about damaged inputs, from the counters of a manifest.
 func damageLosses(counters map[string]int64) []string {
 	if n := counters[counterDamaged]; n > 0 {
 		return []string{damageText(n, counters[counterDamagedLost])}
@@ -81,7 +81,8 @@ func damageLosses(counters map[string]int64) []string {
 	return nil
 }
 
-// adviseSkip adds to an error of a damaged source that the build can go on without what is damaged.
+// adviseSkip adds to the error of a damaged source that the build can go on without the damaged
+// part.
 func (b *build) adviseSkip(err error) error {
 	var input *source.InputError
 	if b.opts.OnBadRecord == SkipBadRecord || !errors.As(err, &input) || !input.Damaged {

@@ -17,7 +17,7 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// damagedSources are a file of each kind, one harmed in the middle of each, and a sound one.
+// damagedSources makes damaged files of several kinds, and a sound one.
 func damagedSources(t *testing.T) (paths []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,8 +63,8 @@ func damagedSources(t *testing.T) (paths []string) {
 	return paths
 }
 
-// Damaged sources end a build with the file and row; with SkipBadRecord what cannot be read is left
-// out, told and counted, whenever the build stopped in between.
+// Damaged sources end a build with the file and row. With SkipBadRecord what cannot be read is left
+// out, reported and counted, wherever the build stopped in between.
 func TestDamagedSources(t *testing.T) {
 	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: damagedSources(t), FS: shardtest.New(), Workers: 2,
 		CheckpointEvery: 60, checkpointInterval: 1}

@@ -15,7 +15,7 @@
 //
 //	    cap = process     runtime, program, stacks, garbage between collections
 //	        + vocabulary  the tokenizer's tables, shared by all workers
-//	        + caches      one word cache a worker; they shrink first where the cap is small
+//	        + caches      one word cache per worker; they shrink first where the cap is small
 //	        + scratch     a worker's decoded text
 //	        + source      list of inputs, decompressor, window, the staged record
 //	        + jobs        text and ids in flight, leased a job at a time for its worst case

@@ -82,7 +82,7 @@ func (f *flusher) finish() (*Summary, error) {
 	return sum, nil
 }
 
-// writeTokenizer puts the tokenizer's file beside the shards. Of the parts of a plan the first does.
+// writeTokenizer puts the tokenizer's file beside the shards. In a plan only the first part does.
 func (f *flusher) writeTokenizer() error {
 	if p := f.b.opts.Partition; p != nil && p.Number > 0 {
 		return nil
@@ -99,8 +99,8 @@ func (b *build) tokenizerInfo() shard.TokenizerInfo {
 		VocabSize: b.tokenizer.VocabSize(), Special: roles(b.tokenizer.Special())}
 }
 
-// sources lists what was read, phase by phase. An input that a budget left in the middle has no
-// checksum: how far the reader had got is chance.
+// sources lists what was read, phase by phase. An input in whose middle a budget ended the build
+// has no checksum: how far the reader got is chance.
 func (f *flusher) sources() []shard.SourceInfo {
 	var out []shard.SourceInfo
 	for i, end := range f.state.Ends {
@@ -146,7 +146,7 @@ func (f *flusher) counters() map[string]int64 {
 	return counters
 }
 
-// summary is everything but the splits, which are in the manifest.
+// summary returns everything except the splits, which are in the manifest.
 func (f *flusher) summary() *Summary {
 	s, b := &f.state, f.b
 	seconds := b.elapsed().Seconds()
@@ -242,7 +242,7 @@ func membersNote(m *source.Members) string {
 	return note
 }
 
-// rate is n a second, 0 if no time passed.
+// rate returns n per second, 0 if no time passed.
 func rate(n int64, seconds float64) float64 {
 	if seconds <= 0 {
 		return 0

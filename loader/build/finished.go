@@ -50,8 +50,8 @@ func timesOf(inputs []source.Stat) sourceTimes {
 	return t
 }
 
-// timeOf is an input's modification time as run.json has it; of a list of files the latest, and a
-// checksum over them all.
+// timeOf returns an input's modification time as run.json has it. For a list of files it is the
+// latest, with a checksum over them all.
 func timeOf(in *source.Stat) string {
 	if in.Files > 0 {
 		return formatTime(in.ModTime) + " " + in.Seen.String()
@@ -59,7 +59,7 @@ func timeOf(in *source.Stat) string {
 	return formatTime(in.ModTime)
 }
 
-// formatTime is a modification time as run.json has it, "" for an input without one.
+// formatTime returns a modification time as run.json has it, "" for an input without one.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -81,7 +81,7 @@ func (b *build) finished() (*Summary, error) {
 	return b.finishedSummary(m), nil
 }
 
-// finishedSummary is the summary of a finished dataset that was found.
+// finishedSummary returns the summary of a finished dataset that was found.
 func (b *build) finishedSummary(m *shard.Manifest) *Summary {
 	s := summaryOf(b.opts.Out, m)
 	s.CapBytes, s.Formats, s.Warnings = b.opts.Memory, b.formats(), b.warnings()
@@ -163,13 +163,13 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 }
 
 // rereadable reports whether an input is the same when it is read again: generated text, or a file.
-// Of a remote file without ETag and time, the size has to do.
+// For a remote file without ETag and time, the size must do.
 func rereadable(in *source.Stat) bool {
 	return strings.HasPrefix(in.URI, "synth://") || !in.ModTime.IsZero() || source.IsRemote(in.URI) &&
 		(in.ETag != "" || in.Size >= 0)
 }
 
-// sourceName is the URI of an input for people.
+// sourceName returns the URI of an input as it is shown to people.
 func sourceName(uri string) string {
 	if uri == "-" {
 		return "standard input"
@@ -185,8 +185,8 @@ func (o *Options) budgetOf(option string) int64 {
 		"max-bytes": o.MaxBytes, "max-tokens": o.MaxTokens}[option]
 }
 
-// cutCounter is the counter of the manifest that is 1 where a budget left something of the sources
-// out.
+// cutCounter returns the name of the manifest's counter that is 1 if a budget left something of the
+// sources out.
 func cutCounter(option string) string { return "cut_by_" + strings.ReplaceAll(option, "-", "_") }
 
 // CutBy lists the options whose budgets left something of a dataset's sources out.

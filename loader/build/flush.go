@@ -35,8 +35,8 @@ type flusher struct {
 	sourcesEnded bool
 
 	stopped string // the option whose budget ended the phase, "" while it goes on
-	// of the last checkpoint of this run; zero before the first, which so comes early: runs that
-	// are killed young make progress, too
+	// of the last checkpoint of this run; zero before the first, so that it comes early and runs
+	// that are soon killed make progress too
 	last  time.Time
 	since int64 // examples, and documents left out, since then
 }
@@ -203,7 +203,7 @@ func (f *flusher) document(j *job, d *document) error {
 	return f.cutter.End(f.emit)
 }
 
-// route chooses the split of a document that begins.
+// route chooses the split of a document at its first piece.
 func (f *flusher) route(hash uint64) verdict {
 	if f.state.Phase == phaseVal {
 		return toVal
@@ -278,8 +278,8 @@ func (f *flusher) write(split string, row *shard.Example) error {
 	return nil
 }
 
-// cutTokens shortens a row to what the budget of tokens leaves, and reports whether nothing of it
-// stays: half a pair would teach nothing.
+// cutTokens shortens a row to what the budget of tokens leaves, and reports whether the row is left
+// out instead: a pair with labels is never cut, and a masked row must keep a token to train on.
 func (f *flusher) cutTokens(ex *shard.Example) bool {
 	left := f.b.opts.MaxTokens - f.state.Tokens
 	n := int64(len(ex.InputIDs) + len(ex.Labels))
@@ -298,7 +298,7 @@ func (f *flusher) cutTokens(ex *shard.Example) bool {
 	return ex.LossMask != nil && !slices.Contains(ex.LossMask, true)
 }
 
-// valFull reports whether the split val is full. From sources of its own it has no limit unless one
+// valFull reports whether the split val is full. With sources of its own it has no limit unless one
 // is given.
 func (f *flusher) valFull() bool {
 	if f.state.Phase == phaseVal {
@@ -308,8 +308,8 @@ func (f *flusher) valFull() bool {
 }
 
 // cutText re-tokenizes the first maxBytes of a document's text, cut at a character, for the byte
-// budget that ends inside it. It happens once a build. A pair of prompt and target, and a
-// conversation, is not cut but left out.
+// budget that ends inside it. It happens once per build. A pair of prompt and target, or a
+// conversation, is left out instead.
 func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
 	if d.hasTarget || d.shape != "" {
 		return nil, 0, nil
@@ -358,13 +358,13 @@ func (f *flusher) reject(d *document, cause error) error {
 		}
 		s.Rejects = append(s.Rejects, r)
 	}
-	if !d.First { // pieces of it went before: what they gave stays
+	if !d.First { // earlier pieces were written, and stay
 		return f.cutter.End(f.emit)
 	}
 	return nil
 }
 
-// due reports whether a checkpoint is to be taken. A clock that was set back counts as enough time:
+// due reports whether it is time for a checkpoint. A clock that was set back counts as enough time:
 // one checkpoint too many costs less than hours without one.
 func (f *flusher) due() bool {
 	if f.since < f.b.opts.CheckpointEvery {

@@ -12,9 +12,9 @@ import (
 //
 // A document is a candidate when the hash of its text falls below a threshold, and candidates are
 // taken until the wanted number of examples is held out. The threshold never rises, and equal texts
-// have equal hashes, so no text is in both splits: what went to training was no candidate then and
-// is none later, and copies of what was held out join it, or are left out of training (and counted)
-// once the split is full.
+// have equal hashes, so no text is in both splits: a text that went to training was not a candidate
+// and never becomes one. Copies of a held-out text join it, or are left out of training (and
+// counted) once the split is full.
 //
 // Holding out whole documents keeps chunks of one text from standing on both sides. The last one is
 // cut where the split is full; the rest of it is left out.
@@ -30,7 +30,7 @@ type holdout struct {
 // table's slack.
 const heldBytes = 40
 
-// candidateShare is the part of all documents that are candidates, between 0 and 1/2.
+// candidateShare returns the part of all documents that are candidates, between 0 and 1/2.
 //
 // expected is a lower bound of the number of examples that the build can make, so twice
 // want/expected fills the split about half way through the corpus or earlier, wherever the corpus
@@ -54,9 +54,9 @@ func newHoldout(want, expected int64) *holdout {
 	return h
 }
 
-// threshold is the hash below which a document is a candidate now. Where the estimate from which
-// share comes was too high (few long documents make many examples), the part that is still missing
-// keeps the threshold up: it falls with every example held out.
+// threshold returns the hash below which a document is a candidate now. If the estimate behind
+// share was too high (few long documents make many examples), the part that is still missing keeps
+// the threshold up. It falls with every example held out.
 func (h *holdout) threshold() uint64 {
 	missing := float64(h.want-h.have) / float64(h.want)
 	return uint64(max(h.share, missing/8) * math.MaxUint64)
@@ -91,7 +91,7 @@ func (h *holdout) choose(hash uint64) verdict {
 // has reports whether a document with this hash was held out.
 func (h *holdout) has(hash uint64) bool { _, ok := h.documents[hash]; return ok }
 
-// close makes it one that takes no document and knows those that were held out before.
+// close makes the holdout take no more documents, but know those that were held out before.
 func (h *holdout) close(hashes []uint64) {
 	h.documents = make(map[uint64]struct{}, len(hashes))
 	for _, hash := range hashes {
@@ -117,8 +117,8 @@ func (h *holdout) restore(have int64, hashes []uint64) {
 	}
 }
 
-// expectedExamples is a lower bound, by rule of thumb, of the examples that a build can make; 0
-// where nothing bounds it.
+// expectedExamples returns a lower bound, by rule of thumb, of the examples that a build can make;
+// 0 if nothing bounds them.
 //
 //	textBytes  size of the sources' text, 0 if unknown
 //

@@ -15,7 +15,7 @@ import (
 
 // Identity is what a dataset would be made from, without building it.
 type Identity struct {
-	// Settings is a digest of everything that determines the rows but for the content of the
+	// Settings is a digest of everything that determines the rows except the content of the
 	// sources.
 	Settings string
 	// Content is a digest of the names, sizes, times and tags of all sources as they are now.
@@ -27,8 +27,8 @@ type Identity struct {
 }
 
 // Identify looks at the sources and settings of a build. Local sources are named by their whole
-// paths from here on. A source that cannot be recognized when it is read again, as standard input,
-// is an error.
+// paths from here on. A source that cannot be recognized when it is read again, such as standard
+// input, is an error.
 func Identify(ctx context.Context, o Options) (*Identity, error) {
 	o = o.withDefaults()
 	for _, list := range []*[]string{&o.Sources, &o.ValSources} {
@@ -82,7 +82,7 @@ func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
 	return summaryOf(dir, m), nil
 }
 
-// summaryOf is what a manifest says of a build.
+// summaryOf returns what a manifest says about a build.
 func summaryOf(dir string, m *shard.Manifest) *Summary {
 	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: "nothing to do, the dataset is there",
 		Documents: m.Counters["documents"], TextBytes: m.Counters["text_bytes"], Replaced: m.Counters["replaced"],

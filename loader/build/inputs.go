@@ -11,7 +11,7 @@ import (
 	"github.com/dsload/dsload/loader/build/source"
 )
 
-// known is what identifies the inputs of all phases without reading them, in the order of the
+// known returns what identifies the inputs of all phases without reading them, in the order of the
 // manifest's list.
 func (b *build) known() (stats []source.Stat) {
 	for i := range b.phases {
@@ -81,7 +81,8 @@ func (b *build) describeInputs() string {
 	return fmt.Sprintf("%d inputs: %s", n, strings.Join(parts, ", "))
 }
 
-// warnings are what the tokenizer's file left without effect, and what is likely to be a mistake.
+// warnings returns the tokenizer's warnings, options without effect, and a source of train that is
+// also one of val.
 func (b *build) warnings() []string {
 	warnings := slices.Clone(b.tokenizer.Warnings())
 	for _, unused := range []string{b.unusedTextField(), b.unusedCSV()} {
@@ -105,7 +106,7 @@ func (b *build) warnings() []string {
 	return warnings
 }
 
-// maxFilesCompared bounds the look for one file under two names.
+// maxFilesCompared bounds the search for one file under two names.
 const maxFilesCompared = 100
 
 // sameFile reports whether a path leads to a file that is a source of train under another name.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// pieceBytes is the longest stretch of a document of a cuttable format that one record brings.
-	// A constant: cuts must not depend on the memory cap.
+	// pieceBytes is the longest stretch of a document of a cuttable format in one record. It is a
+	// constant, since cuts must not depend on the memory cap.
 	pieceBytes = 64 << 10
 	// jobTextBytes is the text after which a job is full; its last record may go over by a piece.
 	jobTextBytes = 32 << 10
@@ -22,10 +22,10 @@ const (
 	// recordBytes is what a document takes besides its text and its ids.
 	recordBytes = 256
 
-	// worstExpansion is the text that a byte of a record can become: an ill-formed byte turns into
-	// U+FFFD, three bytes.
+	// worstExpansion is how many bytes of text a byte of a record can become: an ill-formed byte
+	// turns into U+FFFD, three bytes.
 	worstExpansion = 3
-	// worstIDBytes is the ids that a byte of text can become: one of four bytes.
+	// worstIDBytes is how many bytes of ids a byte of text can become: one id of four bytes.
 	worstIDBytes = 4
 	// maxNormalized is what a normalizer may make of a document: twelve times a piece, more than
 	// any normalization form does.
@@ -35,7 +35,7 @@ const (
 	spareIDs = 16
 )
 
-// encoderOptions are those of every encoder of a build.
+// encoderOptions returns the options of every encoder of a build.
 func encoderOptions(cacheBytes int) tokenize.EncoderOptions {
 	return tokenize.EncoderOptions{CacheBytes: cacheBytes, MaxNormalized: maxNormalized}
 }
@@ -83,8 +83,8 @@ type document struct {
 
 type span struct{ start, end int }
 
-// longRecordLease is the lease of a job of one record longer than a piece: its buffers, and what
-// formatting it takes beyond a worker's scratch.
+// longRecordLease returns the lease of a job of one record longer than a piece: its buffers, and
+// what formatting it takes beyond a worker's scratch.
 func longRecordLease(raw int64, f *example.Formatter, c *chats) int64 {
 	if c != nil {
 		return c.leaseBytes(raw, 1) + c.ScratchBytes(raw) - c.ScratchBytes(pieceBytes)

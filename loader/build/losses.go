@@ -11,7 +11,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// Losses are sentences about what a build cut off or left out of the documents that it read,
+// Losses returns sentences about what a build cut off or left out of the documents that it read,
 // besides bad records and what a budget cut.
 func Losses(m *shard.Manifest) []string {
 	kind := texts
@@ -58,7 +58,7 @@ func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: %d, %d tokens of text dropped; `pack` bfd_split keeps them",
 			counters[counterTruncated], n))
 		counters = maps.Clone(counters)
-		delete(counters, counterTruncated) // said
+		delete(counters, counterTruncated) // reported above
 	}
 	if kind == conversations {
 		add("untrained", "conversations left out because no token of them is trained on: %d")
@@ -79,7 +79,7 @@ func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 	return sentences
 }
 
-// noExamplesError is the error of a build that read its sources to the end and made nothing of them.
+// noExamplesError is the error of a build that read its sources to the end and made no examples.
 type noExamplesError struct{ out, reason string }
 
 func (e *noExamplesError) Error() string {

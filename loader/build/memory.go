@@ -141,7 +141,7 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 	return p, nil
 }
 
-// fixedParts are the parts of the cap that depend on the settings alone.
+// fixedParts returns the parts of the cap that depend on the settings alone.
 func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
 	builder shard.BuilderOptions) []budget.Part {
 	f, workers := phases[0].formatter, int64(o.Workers)
@@ -174,7 +174,7 @@ func whyScratch(workers int64, f *example.Formatter) string {
 	return fmt.Sprintf("%d workers' decoded text", workers)
 }
 
-// sourceBytes is what the sets of all phases and the reader of one take.
+// sourceBytes returns the memory of the sets of all phases and of one reader.
 func sourceBytes(phases []phase) (n int64) {
 	for _, p := range phases {
 		n += p.set.MemoryBytes()

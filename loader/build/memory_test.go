@@ -24,7 +24,7 @@ func TestListOfShardsIsUnderTheCap(t *testing.T) {
 	if plan, err = PlanMemory(small); err != nil {
 		t.Fatal(err)
 	}
-	small.MaxBytes = int64(plan.maxShards) * (4 << 10) * 4 // more ids than so many shards hold: a token has fewer than eight bytes of text
+	small.MaxBytes = int64(plan.maxShards) * (4 << 10) * 4 // more ids than that many shards hold: a token has fewer than eight bytes of text
 	_, err = Run(context.Background(), small)
 	if !errors.Is(err, ErrMemory) || !strings.Contains(err.Error(), "raise `memory`") {
 		t.Fatalf("%d shards at most: %v", plan.maxShards, err)

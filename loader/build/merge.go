@@ -62,7 +62,7 @@ type merged struct {
 }
 
 // Merge checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
-// but for those of one shard of each split in which a budget ends the build.
+// except those of the one shard of each split in which a budget ends the build.
 func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 	if remote.Writable(o.Dir) {
 		return mergeInto(ctx, o)
@@ -109,7 +109,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 	return s, nil
 }
 
-// add describes the dataset that a manifest is of.
+// add adds the splits, counts and notes of a manifest.
 func (s *MergeSummary) add(m *shard.Manifest) {
 	full := &Summary{}
 	full.addSplits(m)
@@ -120,7 +120,8 @@ func (s *MergeSummary) add(m *shard.Manifest) {
 	}
 }
 
-// openParts reads the plan of a folder of parts; of a merged one, its manifest stands for it.
+// openParts reads the plan of a folder of parts. In a merged folder, the manifest stands for the
+// plan.
 func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 	g := &merged{counters: map[string]int64{}, dropped: map[string]int64{}}
 	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
@@ -148,7 +149,7 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 
 var errNoParts = errors.New("there are no parts")
 
-// partSettings are the settings of one part: those of the whole, and which part it is.
+// partSettings returns the settings of one part: those of the whole, and which part it is.
 func partSettings(p *Plan, number int) (json.RawMessage, error) {
 	return shard.WithSettings(p.Settings, map[string]any{
 		"partition": fmt.Sprintf("%d/%d", number, p.Partitions), "plan": p.Seal()})
@@ -222,8 +223,8 @@ type columnChain struct {
 	sum source.Sum
 }
 
-// checkOrdinals compares the documents that a part read with those that the plan counted: a part
-// that was stopped by no budget ends with the number that the next begins with.
+// checkOrdinals compares the documents that a part read with those that the plan counted: unless a
+// budget stopped it, a part ends with the number that the next begins with.
 func (g *merged) checkOrdinals(part int, p *partState) error {
 	phase, to := g.plan.start(part + 1)
 	if len(p.CutBy) > 0 || phase >= len(p.Ordinals) {

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A merge in a bucket reads the parts there, and writes what it makes into a scratch folder first,
-// from which it is uploaded: the manifest last. Shards stay where they are. The manifests of the
-// parts are read several times, so they are downloaded at the beginning.
+// A merge in a bucket reads the parts there. It writes into a scratch folder first and uploads from
+// it, the manifest last. Shards stay where they are. The manifests of the parts are read several
+// times, so they are downloaded at the beginning.
 
 // mergeBucket is the file system of a merge in a bucket. It may be used by several goroutines.
 type mergeBucket struct {
@@ -28,7 +28,7 @@ type mergeBucket struct {
 	uri, dir string
 
 	mu   sync.Mutex
-	left []string // objects that parts keep to go on from, which a merged dataset does not need
+	left []string // objects from which unfinished parts resume, which a merged dataset does not need
 }
 
 // partFetches is how many manifests of parts are downloaded at once.

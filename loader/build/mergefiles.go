@@ -17,7 +17,8 @@ import (
 )
 
 // A merge joins the small files of the parts into those that a single build has: where documents came
-// from, and the hashes by which Dedup compared them. They pass through; no list of documents is held.
+// from, and the hashes by which Dedup compared them. It copies them as streams and holds no list of
+// documents.
 
 // extraNames are the files that are joined.
 var extraNames = []string{shard.OriginsName, shard.ValOriginsName, shard.HashesName(0)}
@@ -28,7 +29,7 @@ type partFile struct {
 	info shard.FileInfo
 }
 
-// noteFiles notes which files a part has to be joined.
+// noteFiles notes which of a part's files must be joined.
 func (g *merged) noteFiles(part int, m *shard.Manifest) {
 	p := shard.Part{Number: part, Of: g.plan.Partitions}
 	for _, name := range extraNames {
@@ -44,8 +45,7 @@ func (g *merged) noteFiles(part int, m *shard.Manifest) {
 	}
 }
 
-// files returns the content of the files that the merge writes. Call the returned function in the
-// end.
+// files returns the content of the files that the merge writes. Call end when they are written.
 func (g *merged) files(o MergeOptions) (files map[string]io.Reader, end func()) {
 	files = map[string]io.Reader{}
 	var pipes []*io.PipeReader
@@ -74,7 +74,7 @@ func (g *merged) files(o MergeOptions) (files map[string]io.Reader, end func()) 
 	}
 }
 
-// heldOutFile is the content of the file of held-out documents.
+// heldOutFile returns the content of the file of held-out documents.
 func heldOutFile(hashes []uint64) []byte {
 	hashes = slices.Clone(hashes)
 	slices.Sort(hashes)
@@ -133,7 +133,7 @@ func (g *merged) joinOrigins(o MergeOptions, parts []partFile, w io.Writer) erro
 		return err
 	}
 	for i := range parts {
-		// A part that begins inside an input goes on with it.
+		// A part that begins inside an input continues it.
 		goesOn := g.plan.Parts[parts[i].part].From.Offset > 0
 		if err := parts[i].read(o, func(r io.Reader) error {
 			return origins.Scan(r, func(run origins.Run) error {

@@ -22,7 +22,7 @@ type Details struct {
 	Stages    Stages
 	Splits    []SplitSummary
 
-	Sources      []SourceProgress // those about the one that is read, at most maxSourcesShown
+	Sources      []SourceProgress // those around the current one, at most maxSourcesShown
 	FirstSource  int              // the index of the first of them among all
 	TotalSources int
 	Formats      map[string]int
@@ -80,7 +80,7 @@ func waited(w *atomic.Int64, start time.Time) { w.Add(int64(time.Since(start))) 
 type watched struct {
 	phase, input, train, val, rejected, replaced, durable, checkpoints, checkpointAt atomic.Int64
 	shards                                                                           [2]atomic.Int64
-	since                                                                            atomic.Int64 // that the pipeline runs, Unix nanoseconds
+	since                                                                            atomic.Int64 // when the pipeline began, Unix nanoseconds
 	formats                                                                          map[string]int
 
 	mu      sync.Mutex
@@ -211,7 +211,7 @@ func (b *build) toward(p Progress) string {
 	return name
 }
 
-// addSources lists the sources about the one that is read.
+// addSources lists the sources around the current one.
 func (b *build) addSources(d *Details) {
 	phase, current := int(b.watched.phase.Load()), int(b.watched.input.Load())
 	if phase >= len(b.phases) {

@@ -38,7 +38,7 @@ type Options struct {
 	Out string `json:"-"`
 	// Tokenizer is a built-in name, a folder or a file. Output. Default "gpt2".
 	Tokenizer string
-	// TokenizerPattern is the split of a .tiktoken file that does not say its own: a name of
+	// TokenizerPattern is the split of a .tiktoken file that does not name its own: a name of
 	// tokenize.PatternNames or a regular expression. Output.
 	TokenizerPattern string
 	// LoadedTokenizer, where set, is used instead of loading Tokenizer, which then only names it.
@@ -70,9 +70,10 @@ type Options struct {
 	// Date, as 2006-01-02, is what a chat template prints as today's. Output. Default: none, and a
 	// template that asks for it is refused.
 	Date string
-	// Filter is which documents stay, by their fields, text and length. Output. Default: all.
+	// Filter selects the documents that stay, by their fields, text and length. Output. Default:
+	// all.
 	Filter shape.Options
-	// Dedup is which copies of earlier documents are left out. Output. Default shape.None.
+	// Dedup selects which copies of earlier documents are left out. Output. Default shape.None.
 	Dedup shape.Dedup
 
 	// EOS is the token that follows each document, and BOS the one that precedes it: an id, a token
@@ -146,10 +147,10 @@ type Options struct {
 	checkpointInterval time.Duration
 	// packWindow is the window of packing in tokens. Default windowTokens; tests set it lower. Output.
 	packWindow int64
-	// clock is time.Now but in tests. It decides when checkpoints are taken and what run.json says,
-	// no other byte.
+	// clock is time.Now except in tests. It decides when checkpoints are taken and what run.json
+	// says, and nothing else.
 	clock func() time.Time
-	// partitions is set while a plan of so many is made.
+	// partitions is the number of partitions while a plan is made, else 0.
 	partitions int
 	// bucket is set while Out is the scratch folder of a build into a bucket.
 	bucket bool

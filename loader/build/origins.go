@@ -18,7 +18,7 @@ import (
 // beside the shards; what is not yet a page is part of the checkpoint.
 type originFiles struct {
 	b     *build
-	phase int        // that file and unsynced are of
+	phase int        // that file and dirty are about
 	file  shard.File // nil before the first full page of the phase in this run
 	dirty bool       // pages were written since the last sync
 }
@@ -30,7 +30,7 @@ func (o *originFiles) path(phase int) string {
 	return filepath.Join(o.b.opts.Out, o.b.shards.Part.ExtraName(originNames[phase])+shard.OriginsSuffix)
 }
 
-// note takes a record, in the order of reading. Only the first of a document counts.
+// note takes a record, in the order of reading. Only the first piece of a document counts.
 func (o *originFiles) note(s *cursor, r *source.Record) error {
 	if o.b.scan != nil {
 		return nil
@@ -59,7 +59,7 @@ func (o *originFiles) write(s *cursor, page []byte) error {
 	at := (s.Origins[s.Phase].Pages - 1) * origins.PageBytes
 	var err error
 	if o.file == nil && at == 0 {
-		// Whatever has the name is a rest of what is not in a checkpoint.
+		// A file of this name is left from work that is in no checkpoint.
 		if err = o.b.opts.FS.Remove(path); err == nil || errors.Is(err, fs.ErrNotExist) {
 			o.file, err = o.b.opts.FS.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 		}
@@ -79,7 +79,7 @@ func (o *originFiles) write(s *cursor, page []byte) error {
 	return nil
 }
 
-// sync makes the pages durable that a checkpoint counts.
+// sync makes durable the pages that a checkpoint counts.
 func (o *originFiles) sync() error {
 	if !o.dirty {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// blankRich is a text whose lines have others without text between them.
+// blankRich returns text with blank lines between its other lines.
 func blankRich(lines int, seed uint64) string {
 	rng := rand.New(rand.NewPCG(seed, 8))
 	var b strings.Builder

@@ -17,7 +17,7 @@ const (
 	counterWithoutTarget = "without_target"
 )
 
-// overflowOf is what a policy does with longer documents.
+// overflowOf returns what a policy does with longer documents.
 func overflowOf(p pack.Policy) example.Overflow {
 	if p == pack.BFD {
 		return example.Truncate
@@ -25,7 +25,7 @@ func overflowOf(p pack.Policy) example.Overflow {
 	return example.Chunk
 }
 
-// checkPack checks the options that packing has to do with.
+// checkPack checks the options that concern packing.
 func (o Options) checkPack() error {
 	if err := oneOf("pack", o.Pack, pack.Policies...); err != nil || o.Pack == pack.None {
 		return err
@@ -76,7 +76,7 @@ type PackSummary struct {
 	Truncated     int64       `json:"truncated"`      // documents that were cut to Length
 }
 
-// fill is the part of the rows' places that tokens take.
+// fill returns the part of the rows' room that tokens take.
 func (p *PackSummary) fill(s *shard.SplitInfo) float64 {
 	return float64(s.Tokens) / (float64(s.Examples) * float64(p.Length))
 }
@@ -94,7 +94,8 @@ func Packed(m *shard.Manifest) *PackSummary {
 		DroppedTokens: m.Counters[counterDroppedTokens], Truncated: m.Counters[counterTruncated]}
 }
 
-// Fill is the part of a packed split's rows that tokens take; 0 for a split that is not packed.
+// Fill returns the part of a packed split's rows that tokens take; 0 for a split that is not
+// packed.
 func Fill(m *shard.Manifest, s *shard.SplitInfo) float64 {
 	if p := Packed(m); p != nil {
 		return p.fill(s)

@@ -157,7 +157,8 @@ func (f *flusher) packExample(number int, ex *example.Example) error {
 	return nil
 }
 
-// wanted is how many tokens of a split are worth holding: those of the rows that its budget leaves.
+// wanted returns how many tokens of a split are worth holding: those of the rows that its budget
+// leaves.
 func (f *flusher) wanted(number int) int64 {
 	o, s := &f.b.opts, &f.state
 	rows, have := o.MaxExamples, s.Train
@@ -170,7 +171,7 @@ func (f *flusher) wanted(number int) int64 {
 	return (rows - have) * int64(o.MaxLength)
 }
 
-// heldOut tells the holdout how much of its split there is, what waits to be packed included.
+// heldOut tells the holdout how much of its split there is, including what waits to be packed.
 func (f *flusher) heldOut() {
 	f.hold.have = f.state.Val + f.pack.windows[valWindow].tokens/int64(f.pack.length)
 }
@@ -200,8 +201,8 @@ func (p *packing) add(w *window, ex *example.Example, from, to int) {
 	w.tokens += int64(n)
 }
 
-// allocate makes a window's buffers as large as they ever get, once. What is not used of them takes
-// no memory.
+// allocate makes a window's buffers once, as large as they ever get. Their unused parts take no
+// memory.
 func (p *packing) allocate(w *window) {
 	if w.ids != nil {
 		return
@@ -283,8 +284,8 @@ func (f *flusher) packWindow(number int, carry int64) error {
 	return nil
 }
 
-// choose sets p.carried for the pieces of rows that are to stay in the window: of rows that are not
-// nearly full the last that were opened.
+// choose sets p.carried for the pieces of the rows that stay in the window: those opened last among
+// the rows that are not nearly full.
 func (p *packing) choose(rows *pack.Rows, most int64) {
 	p.carried = slices.Grow(p.carried[:0], len(p.lengths))[:len(p.lengths)]
 	clear(p.carried)
@@ -366,7 +367,7 @@ func (f *flusher) writePacked(split string) error {
 	return f.write(split, &row)
 }
 
-// beginDocument ends the account of the document before.
+// beginDocument finishes the counts of the document before.
 func (p *packing) beginDocument() {
 	s := &p.state
 	if s.Rest > 0 {
@@ -376,7 +377,7 @@ func (p *packing) beginDocument() {
 	}
 }
 
-// heldTokens is how many tokens wait in the windows.
+// heldTokens returns how many tokens wait in the windows.
 func (p *packing) heldTokens() (n int64) {
 	for i := range p.windows {
 		n += p.windows[i].tokens

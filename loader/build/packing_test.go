@@ -42,7 +42,7 @@ func readRows(t testing.TB, fsys shard.FS, split string) (rows []shard.Row) {
 	return rows
 }
 
-// pieces are the ids of each segment of packed rows, in order.
+// pieces returns the ids of each segment of packed rows, in order.
 func pieces(rows []shard.Row) (out [][]uint32) {
 	for _, row := range rows {
 		ids := row.AppendInputIDs(nil)
@@ -59,13 +59,13 @@ func sorted(pieces [][]uint32) [][]uint32 {
 	return pieces
 }
 
-// packOptions are builds of several windows, the last of which is not full.
+// packOptions returns options of a build with several windows, the last of which is not full.
 func packOptions(t testing.TB, policy pack.Policy, lines int, seed uint64) Options {
 	return Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, lines, seed)}, Pack: policy,
 		MaxLength: 64, packWindow: 2000, ShardBytes: 64 << 10, FS: shardtest.New()}
 }
 
-// documents are whole documents with their end, as a build without packing has them.
+// documents returns whole documents with their end, as a build without packing has them.
 func documents(t testing.TB, o Options) (out [][]uint32) {
 	t.Helper()
 	o.Pack, o.EOS, o.MaxLength, o.FS = pack.None, OwnToken, 1<<20, shardtest.New()

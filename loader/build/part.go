@@ -14,8 +14,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// PartOptions returns the options of a plan for building one of its partitions, which only Out,
-// Memory, Workers, CheckpointEvery and what observes the build may be changed of.
+// PartOptions returns the options of a plan for building one of its partitions. The caller may
+// change only Out, Memory, Workers, CheckpointEvery and what observes the build.
 func (p *Plan) PartOptions(number int) (Options, error) {
 	if number < 0 || number >= p.Partitions {
 		return Options{}, loader.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
@@ -34,8 +34,8 @@ func (p *Partition) rangeOf(phase int) *source.Range {
 	return p.Plan.ranges(p.Number)[phase]
 }
 
-// renderPart sets what makes the builder one of a part, and checks that this program and what it
-// finds here make of the plan's options what the plan was made with.
+// renderPart makes the builder that of a part. It checks that the plan's options give the same
+// settings here as where the plan was made.
 func (b *build) renderPart() error {
 	p := b.opts.Partition
 	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.shards.Settings); differ {
@@ -78,8 +78,8 @@ type partState struct {
 	Columns []columnSum `json:"columns,omitempty"`
 }
 
-// columnSum is the checksum of what a part read of a file of columns: of all from its beginning on,
-// or of the groups of rows that it has.
+// columnSum is the checksum of what a part read of a file of columns: everything from the file's
+// beginning on, or the part's groups of rows.
 type columnSum struct {
 	Phase  int          `json:"phase"`
 	Input  int          `json:"input"` // in the plan
@@ -122,7 +122,7 @@ func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 	p.Host, _ = os.Hostname()
 	p.Counters["text_bytes"] -= before.TextBytes
 	for _, name := range []string{"unread_inputs", "unread_bytes"} {
-		delete(p.Counters, name) // of the range, which says nothing of the sources
+		delete(p.Counters, name) // they count the part's range, not the sources
 	}
 	for _, end := range s.Ends {
 		if end.Stopped != stoppedAtEnd {

@@ -18,17 +18,17 @@ import (
 // A partition that is built into a bucket works in a scratch folder, like a whole build, but with no
 // owner: a second machine may build the same partition at the same time, and both write the same
 // bytes under the same names. Whole files go to the folder that all parts share. What another
-// machine needs to go on goes to a folder of the part's own, which its end removes. Nothing else in
-// the shared folder is listed or removed, so the cost does not depend on the number of parts.
+// machine needs to go on goes to the part's own folder, removed when the part is done. Nothing else
+// in the shared folder is listed or removed, so the cost does not depend on the number of parts.
 
-// stateSuffix ends the name of the folder of a part's own.
+// stateSuffix ends the name of a part's own folder.
 const stateSuffix = ".state"
 
 // partBucket is the file system of a partition that is built into a bucket.
 type partBucket struct {
 	*bucketFS            // of the part's own folder
 	home      *bucketFS  // of the shared folder
-	part      shard.Part // the one that is built
+	part      shard.Part // that is built
 	fetched   bool       // the scratch folder holds the bucket's checkpoint
 }
 
@@ -56,7 +56,7 @@ func runPartInto(ctx context.Context, o Options) (_ *Summary, err error) {
 	inner.FS, inner.Out, inner.bucket = p, dir, true
 	s, err := Run(ctx, inner)
 	if p.fetched && (errors.Is(err, shard.ErrTruncated) || errors.Is(err, shard.ErrCorrupt)) {
-		// A twin that has committed takes the state of both away.
+		// A twin that has committed removes the state of both.
 		notice("the checkpoint in the bucket is not whole (%v); starting the partition afresh", err)
 		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func (p *partBucket) checkpointName() string {
 	return strings.TrimSuffix(p.part.ManifestName(), ".json") + ".checkpoint"
 }
 
-// open brings the bucket's checkpoint into the scratch folder if that has none.
+// open downloads the bucket's checkpoint into the scratch folder if that has none.
 func (p *partBucket) open(ctx context.Context, overwrite bool) error {
 	if err := p.list(ctx); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (p *partBucket) open(ctx context.Context, overwrite bool) error {
 	return ctx.Err()
 }
 
-// shared reports whether a file belongs into the folder of all parts once it is whole.
+// shared reports whether a file belongs in the folder of all parts once it is whole.
 func (p *partBucket) shared(name string) bool {
 	return !isTemporary(name) && name != p.checkpointName() && !strings.HasSuffix(name, ".lock")
 }
@@ -211,8 +211,8 @@ func (p *partBucket) Rename(oldName, newName string) error {
 	return p.home.commit(newName)
 }
 
-// commitPart uploads the manifest of the part, and makes sure that no shard is there which it does
-// not list. Where a twin has uploaded one meanwhile, both list the same shards.
+// commitPart uploads the manifest of the part, after removing shards of the part that it does not
+// list. If a twin has uploaded a manifest meanwhile, both list the same shards.
 func (p *partBucket) commitPart(path string) error {
 	m, err := shard.ReadPartManifest(p.FS, p.dir, p.part.Number)
 	if err != nil {
@@ -238,7 +238,7 @@ func (p *partBucket) commitPart(path string) error {
 	return p.home.commit(path)
 }
 
-// save uploads the checkpoint of the scratch folder, after what it counts on.
+// save uploads the checkpoint of the scratch folder, after the files that it needs.
 func (p *partBucket) save() error {
 	ctx := context.Background()
 	names, err := p.FS.ReadDir(p.dir)
@@ -267,9 +267,9 @@ func (p *partBucket) keep() error {
 	return p.save()
 }
 
-// Remove removes a file of the scratch folder. With the checkpoint goes the part's own folder, and
-// the part's manifest goes from the shared one. Shards there stay: a twin may have committed them,
-// and what is built again writes the same.
+// Remove removes a file of the scratch folder. For the checkpoint it also empties the part's own
+// folder, and it removes the part's manifest from the shared folder too. Shards there stay: a twin
+// may have committed them, and building them again writes the same bytes.
 func (p *partBucket) Remove(name string) error {
 	ctx, base := context.Background(), filepath.Base(name)
 	err := p.FS.Remove(name)

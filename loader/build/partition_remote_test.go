@@ -31,7 +31,7 @@ func remoteOptions(sources ...string) Options {
 		Workers: 2}
 }
 
-// TestRemotePartitions builds partitions of files behind a web server, each from its own offset.
+// TestRemotePartitions builds partitions of files on a web server, each from its own offset.
 func TestRemotePartitions(t *testing.T) {
 	srv := remotetest.New()
 	defer srv.Close()

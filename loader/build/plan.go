@@ -37,7 +37,7 @@ type Plan struct {
 	Phases   []PlanPhase     `json:"phases"`
 	// Held are the hashes of the documents held out, in the order of their choice.
 	Held []uint64 `json:"held,omitempty"`
-	// Documents counts those of each phase.
+	// Sources lists the sources of all phases, as the manifest does.
 	Sources []shard.SourceInfo `json:"sources"`
 	Notes   []string           `json:"notes,omitempty"`
 	Parts   []PlanPart         `json:"parts"`
@@ -80,7 +80,7 @@ const (
 	maxPlanBytes = 1 << 30
 )
 
-// Partition is what Options say of the one that is built.
+// Partition is the partition of a plan that is built.
 type Partition struct {
 	Plan   *Plan
 	Number int // from 0
@@ -172,7 +172,7 @@ func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 	return nil
 }
 
-// planable refuses what partitions cannot be built of.
+// planable refuses options for which partitions cannot be built.
 func planable(o *Options, partitions int) error {
 	if partitions < 1 || partitions > shard.MaxParts {
 		return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf("must be from 1 to %d",
@@ -185,7 +185,7 @@ func planable(o *Options, partitions int) error {
 	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
 		if safe := source.Redact(arg); safe != arg {
 			return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf(
-				"the address of %s grants access by itself, and a plan keeps no secrets; name it by an s3://, gs:// or hf:// address, whose credentials come from the environment, or download it",
+				"the address of %s grants access by itself, and a plan keeps no secrets; name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the environment, or download it",
 				safe))
 		}
 	}
@@ -247,7 +247,7 @@ func (p *Plan) encode() ([]byte, error) {
 	return data, err
 }
 
-// Seal is the checksum of the plan's file, by which parts know that they are of one plan.
+// Seal returns the checksum of the plan's file, by which parts know that they are of one plan.
 func (p *Plan) Seal() string { return p.seal }
 
 // OpenPlan reads a plan from a file, or from an address of s3:// or gs://.
@@ -343,7 +343,7 @@ func (p *Plan) check() error {
 	return nil
 }
 
-// start is where partition i begins; of the one after the last, the end of everything.
+// start returns where partition i begins. For the one after the last it is the end of everything.
 func (p *Plan) start(i int) (phase int, from source.Mark) {
 	if i < len(p.Parts) {
 		return p.Parts[i].Phase, p.Parts[i].From

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Where no document decides about later ones, a plan needs of each input only how many documents it
-// holds and where it can be cut. Inputs are then counted for themselves, several at once: lines at
-// the speed of memory, files of columns by their metadata, others by their framers. Where the cuts
-// are wanted is known before: sizes alone decide it.
+// If no document decides about later ones, a plan only needs to know how many documents each input
+// holds and where it can be cut. Inputs are then counted independently, several at once: lines at
+// the speed of memory, files of columns by their metadata, others by their framers. The wanted cuts
+// are known before, since they depend on sizes alone.
 
-// A wantedCut is where a partition is to begin.
+// A wantedCut is where a partition should begin.
 type wantedCut struct {
 	offset int64   // in the input; -1 for the beginning of the next one
 	text   float64 // estimated text before it
@@ -26,7 +26,7 @@ type partCutter struct {
 	total, target, base float64
 }
 
-// cuts returns where partitions are to begin in an input, or right after it.
+// cuts returns where partitions should begin in an input, or right after it.
 func (c *partCutter) cuts(l *source.Listed) (cuts []wantedCut) {
 	size := float64(max(0, l.TextBytes))
 	for c.marks+1 < c.partitions && c.target <= c.base+size {
@@ -101,7 +101,7 @@ func (s *scan) countPhase(ctx context.Context, phase, readers int, cutter *partC
 	return s.joinPhase(phase, set, wanted, counted)
 }
 
-// joinPhase numbers the documents of a phase's inputs and makes partitions of the cuts.
+// joinPhase numbers the documents of a phase's inputs and turns the cuts into partitions.
 func (s *scan) joinPhase(phase int, set *source.Set, wanted [][]wantedCut, counted []*source.Counted) (end phaseEnd,
 	err error) {
 	tally, err := set.Tally()

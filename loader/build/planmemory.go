@@ -16,7 +16,7 @@ const (
 	copiesShare = 16
 )
 
-// planParts are the parts of the memory cap that the plan itself takes, none for a build.
+// planParts returns the parts of the memory cap that the plan itself takes, none for a build.
 func planParts(o *Options, phases []phase) (parts []budget.Part) {
 	if o.partitions == 0 {
 		return nil
@@ -34,7 +34,7 @@ func planParts(o *Options, phases []phase) (parts []budget.Part) {
 	return parts
 }
 
-// countReaders is how many inputs are counted at once in so many bytes.
+// countReaders returns how many inputs can be counted at once in the free bytes.
 func countReaders(o *Options, phases []phase, free int64) int {
 	each := sourceBytes(phases) + 2*source.CountBytes
 	return int(max(1, min(int64(o.Workers), free/each)))

@@ -123,7 +123,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	return p, nil
 }
 
-// checkTargets checks that the records of all phases make targets or none does.
+// checkTargets checks that the records of all phases make targets, or that none do.
 func (b *build) checkTargets(context.Context) error {
 	hasTarget := b.hasTarget()
 	if b.opts.CausalPairs && !hasTarget {

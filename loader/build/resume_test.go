@@ -18,7 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// jsonLines are records from..to with a text each; the one numbered bad is broken.
+// jsonLines returns records from..to, each with a text. The one numbered bad is broken.
 func jsonLines(from, to, bad int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
@@ -78,7 +78,7 @@ func stoppedAtBadRecord(t *testing.T, o Options) *shardtest.FS {
 	return fsys
 }
 
-// TestCuresOfABadRecord follows both advices of the error, and compares the result with a build from scratch.
+// TestCuresOfABadRecord follows each advice of the error, and compares the result with a new build.
 func TestCuresOfABadRecord(t *testing.T) {
 	const bad = 3000
 	broken := jsonLines(0, 5000, bad)
@@ -135,7 +135,7 @@ func TestCuresThatAreNone(t *testing.T) {
 		{"another length", 0, broken, func(o *Options) { o.MaxLength = 17 }, "max-length"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "source") // its content alone tells the format
+			path := filepath.Join(t.TempDir(), "source") // only its content shows the format
 			put(t, path, []byte(broken))
 			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, MaxValExamples: c.held,
 				MaxLength: 16, CheckpointEvery: 100}
@@ -267,7 +267,7 @@ func TestFinishedComparesSources(t *testing.T) {
 	}
 }
 
-// A source that a budget left half read has no checksum: its time alone tells.
+// A source that a budget left half read has no checksum: only its time shows a change.
 func TestFinishedComparesSourcesThatABudgetCut(t *testing.T) {
 	path, fsys := filepath.Join(t.TempDir(), "a.txt"), shardtest.New()
 	put(t, path, []byte(strings.Repeat("a line\n", 100)))

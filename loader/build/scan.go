@@ -8,8 +8,8 @@ import (
 	"github.com/dsload/dsload/loader/build/source"
 )
 
-// A scan is the reading of the sources for a plan. The reader finds the borders of partitions, by
-// bytes; the flusher notes at each border what the documents before it decided.
+// A scan reads the sources for a plan. The reader finds the borders of partitions, by bytes; the
+// flusher notes at each border what the documents before it decided.
 type scan struct {
 	b    *build
 	plan *Plan
@@ -106,8 +106,8 @@ func (s *scan) goTo(i int) {
 	}
 }
 
-// due reports whether a partition may end at text, and if so sets where the next one does: what is
-// left is divided evenly among those that are left.
+// due reports whether a partition may end at text, and if so sets where the next one does: the text
+// that is left is divided evenly among the partitions that are left.
 func (s *scan) due(text float64) bool {
 	if s.marks+1 >= s.plan.Partitions || text < s.target {
 		return false
@@ -148,12 +148,12 @@ func (s *scan) between(next *source.Record) *mark {
 	return &mark{phase: s.phase, text: int64(s.base), at: source.Mark{Input: last + 1, Ordinal: next.Ordinal}}
 }
 
-// skip reports whether the ids of a document decide nothing.
+// skip reports whether a plan does not need the ids of a document.
 func (s *scan) skip(d *document) bool {
 	return s.decided.Load() || s.phase == phaseVal || d.First && d.hash >= s.threshold
 }
 
-// skips reports whether a document that was routed is of no further interest.
+// skips reports whether a document that was routed is not needed any more.
 func (s *scan) skips(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != toVal }
 
 // border notes the beginning of a partition, after the documents before it.

@@ -69,7 +69,7 @@ func (b *build) settings() (json.RawMessage, error) {
 		s.SpecialTokens = o.SpecialTokens
 	}
 	if o.Pack != pack.None {
-		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is the one to name where it differs
+		s.Pack, s.Overflow = o.Pack, example.Chunk // the policy decides, and is named where it differs
 	}
 	b.chat.settings(&s)
 	return json.Marshal(s)

@@ -89,7 +89,7 @@ func (b *build) firstOf(format source.Format) string {
 	return "an input"
 }
 
-// filterParts are the parts of the memory cap that filters take, none without them.
+// filterParts returns the parts of the memory cap that filters take, none without them.
 func filterParts(o *Options, f *shape.Filter) (parts []budget.Part) {
 	if o.Filter.Active() {
 		parts = append(parts, budget.Part{Name: "filters", Bytes: f.MemoryBytes(o.Workers),
@@ -98,7 +98,7 @@ func filterParts(o *Options, f *shape.Filter) (parts []budget.Part) {
 	return parts
 }
 
-// seenPart is the part of the memory cap that Dedup takes with so many bytes of pages.
+// seenPart returns the part of the memory cap that Dedup takes with pool bytes of pages.
 func seenPart(pool int64) budget.Part {
 	return budget.Part{Name: "dedup", Bytes: shape.SeenBytes(pool), Why: fmt.Sprintf(
 		"hashes of earlier documents: %dKiB of them, the others in a file of the folder", pool>>10)}
@@ -144,8 +144,8 @@ func (w *worker) judgeFields(j *job, d *document) bool {
 	return holds
 }
 
-// judgeText reports whether the text of a record lets it stay, and notes by what it is compared with
-// others.
+// judgeText reports whether the text of a record lets it stay, and notes the key by which Dedup
+// compares it.
 func (w *worker) judgeText(j *job, d *document) bool {
 	f := &w.scratch
 	if d.dropped = w.filter.Text(f.Prompt, f.Target); d.dropped != shape.Kept {
@@ -214,7 +214,7 @@ func (f *flusher) isCopy(j *job, d *document) (bool, error) {
 	return isCopy, err
 }
 
-// openSeen makes the record of documents that were seen, empty.
+// openSeen makes an empty record of the documents that were seen.
 func (f *flusher) openSeen() {
 	o := &f.b.opts
 	if o.Dedup == shape.None {
@@ -258,7 +258,7 @@ func (f *flusher) writeSeen() error {
 	return errors.Join(err, f.closeSeen())
 }
 
-// closeSeen gives the record's memory back, too.
+// closeSeen also releases the record's memory.
 func (f *flusher) closeSeen() error {
 	if f.seen == nil {
 		return nil
@@ -273,7 +273,7 @@ func (f *flusher) tooLongToJudge(cause error) bool {
 	return f.b.opts.shapes() && f.b.template == "" && errors.Is(cause, source.ErrTooLarge)
 }
 
-// droppedNotes are sentences about what filters and Dedup left out.
+// droppedNotes returns sentences about what filters and Dedup left out.
 func droppedNotes(dropped map[string]int64, documents int64) (notes []string) {
 	for _, reason := range shape.Reasons {
 		n := dropped[string(reason)]

@@ -20,14 +20,14 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// document of a generated corpus.
+// A shapedDocument is a document of a generated corpus.
 type shapedDocument struct {
 	lang string
 	n    int
 	text string
 }
 
-// shapedCorpus makes documents of which many come twice; a few are longer than a piece.
+// shapedCorpus makes n documents. Many come twice, and a few are longer than a piece.
 func shapedCorpus(n int, seed uint64) (documents []shapedDocument) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	for i := range n {
@@ -86,7 +86,7 @@ func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32,
 	return rows, documents
 }
 
-// shapedOptions use every filter at once.
+// shapedOptions returns options that use every filter at once.
 func shapedOptions(source string, dedup shape.Dedup) Options {
 	return Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{source}, ShardBytes: 24 << 10,
 		MaxLength: 100, Dedup: dedup,
@@ -95,7 +95,7 @@ func shapedOptions(source string, dedup shape.Dedup) Options {
 			MaxChars: 1 << 19}}
 }
 
-// TestShapingEqualsAReference holds filters against plain loops over the same documents.
+// TestShapingEqualsAReference compares filters with plain loops over the same documents.
 func TestShapingEqualsAReference(t *testing.T) {
 	documents := shapedCorpus(2500, 1)
 	fsys := shardtest.New()

@@ -12,7 +12,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// A build from more files than are told one by one names the folder in its manifest, with a
+// A build from more files than are listed one by one names the folder in its manifest, with a
 // checksum over all of them, and what was passed over.
 func TestBuildFromVeryManyFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -26,7 +26,7 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 	}
 	eos := o.EOS
 	if eos == "" && o.Pack != pack.None && special.EOS >= 0 {
-		eos = OwnToken // what tells packed documents apart
+		eos = OwnToken // it separates packed documents
 	}
 	e.eos, err = findToken(t, "eos", eos, special.EOS)
 	return e, err
@@ -110,7 +110,7 @@ func (b *build) finalTokens(c example.CutterOptions) example.CutterOptions {
 	return c
 }
 
-// endNote means that nothing marks where a document ends, "" where something does.
+// endNote returns a sentence if nothing marks where a document ends, else "".
 func (b *build) endNote() string {
 	if b.ends.eos != nil || len(b.tokenizer.Suffix()) > 0 || b.chat != nil {
 		return ""

@@ -18,7 +18,7 @@ import (
 	"github.com/dsload/dsload/tokenize"
 )
 
-// word is a tokenizer file of one token a word, with a post-processor of one's own.
+// word returns a tokenizer with one token for each word and the given post-processor.
 func word(t *testing.T, postProcessor string) *tokenize.Tokenizer {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokenizer.json")

@@ -9,10 +9,10 @@ import (
 const stdinChunk = 64 << 10
 
 // interruptible makes reads from r end when ctx does. A read of a terminal or a pipe cannot be
-// called off, so it runs in a goroutine of its own, which outlives the build by that one read:
-// there is no way to take it back before more input comes or the process ends.
+// cancelled, so it runs in a goroutine of its own, which outlives the build by that one read:
+// there is no way to end it before more input comes or the process ends.
 type interruptible struct {
-	done <-chan struct{} // closed when the build is to end
+	done <-chan struct{} // closed when the build must end
 	r    io.Reader
 	want chan []byte // a buffer to fill
 	got  chan result
@@ -30,7 +30,7 @@ func newInterruptible(ctx context.Context, r io.Reader) *interruptible {
 	return &interruptible{done: ctx.Done(), r: r}
 }
 
-// Read implements io.Reader; it returns context.Canceled once the build is to end.
+// Read implements io.Reader; it returns context.Canceled once the build must end.
 func (i *interruptible) Read(p []byte) (int, error) {
 	if i.want == nil {
 		i.want, i.got, i.buf = make(chan []byte, 1), make(chan result, 1), make([]byte, stdinChunk)

@@ -12,7 +12,7 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
-// A build whose template loops ends at a checkpoint when it is told to, without waiting for the records that were read.
+// A build whose template loops ends at a checkpoint on request, without waiting for records read.
 func TestInterruptEndsATemplate(t *testing.T) {
 	dir := t.TempDir()
 	records, loop := filepath.Join(dir, "t.jsonl"), filepath.Join(dir, "loop.tmpl")

@@ -10,7 +10,7 @@ import (
 	"github.com/dsload/dsload/loader/build/source"
 )
 
-// checkTextField refuses a field that cannot be meant.
+// checkTextField refuses fields that cannot be parsed.
 func (o Options) checkTextField() error {
 	if o.TextField == "" {
 		return nil
@@ -21,7 +21,7 @@ func (o Options) checkTextField() error {
 	return nil
 }
 
-// fieldlessFormats are those whose records have no fields.
+// fieldlessFormats are the formats whose records have no fields.
 var fieldlessFormats = []source.Format{source.Text, source.Document, source.WikiText}
 
 // unusedTextField returns a sentence where the option TextField has no effect, else "".
@@ -50,8 +50,8 @@ func (b *build) unusedTextField() string {
 	return ""
 }
 
-// delimiter is the option Delimiter as a byte, 0 for the default. Of a value that checkCSV refuses it
-// is anything.
+// delimiter returns the option Delimiter as a byte, 0 for the default. For a value that checkCSV
+// refuses, the result has no meaning.
 func (o *Options) delimiter() byte {
 	switch o.Delimiter {
 	case "":
@@ -62,7 +62,7 @@ func (o *Options) delimiter() byte {
 	return o.Delimiter[0]
 }
 
-// checkCSV refuses options of CSV that cannot be meant.
+// checkCSV refuses options of CSV that are invalid or do not fit the format.
 func (o Options) checkCSV() error {
 	if d := o.Delimiter; d != "" && d != `\t` && (len(d) != 1 || d[0] >= 0x80 || d[0] < ' ' && d[0] != '\t' ||
 		d[0] == '"') {

@@ -10,10 +10,10 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// A part that another process is at work on is built a second time in a folder of its own, and
-// moved into place when it is whole: the other process may be slow, or hang on a machine that is
-// gone. Both make the same bytes, so whichever is whole first commits the part; the other finds the
-// part's manifest and stops.
+// A part that another process is building is built a second time in a folder of its own, and moved
+// into place when it is whole: the other process may be slow, or hang on a machine that is gone.
+// Both make the same bytes, so the first that is whole commits the part; the other finds the part's
+// manifest and stops.
 
 // runTwin builds a part beside the process that holds its lock.
 func runTwin(ctx context.Context, o Options, held *shard.LockedError) (_ *Summary, err error) {

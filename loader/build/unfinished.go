@@ -22,7 +22,7 @@ type Unfinished struct {
 	TotalBytes  int64            `json:"total_bytes"`      // of all sources; -1 if unknown
 }
 
-// ReadUnfinished reads the checkpoint of a folder. shard.ErrNotFound where there is none.
+// ReadUnfinished reads the checkpoint of a folder. It returns shard.ErrNotFound if there is none.
 func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
 	saved, err := shard.ReadUnfinished(fsys, dir)
 	if err != nil {

@@ -21,7 +21,7 @@ type worker struct {
 	chat      *chatWorker // nil if no input holds conversations
 	filter    *shape.Filter
 	sketcher  *shape.Sketcher
-	// of a plan: reports that the ids of a document are of no interest
+	// of a plan: reports whether the ids of a document are not needed
 	skip func(*document) bool
 }
 
@@ -89,8 +89,8 @@ func (w *worker) run(j *job) bool {
 		d.ids, d.err = w.encode(j, f.Prompt, d.First, d.Last)
 		if f.HasTarget && d.err == nil {
 			d.hasTarget = true
-			// In a row with its prompt a target does not begin a text: no tokenizer's leading space
-			// goes before it.
+			// A target in one row with its prompt does not begin a text: the tokenizer puts no
+			// leading space before it.
 			d.target, d.err = w.encode(j, f.Target, !w.causal, true)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 var secretParameters = map[string]bool{"signature": true, "sig": true, "awsaccesskeyid": true, "googleaccessid": true,
 	"apikey": true, "api_key": true, "api-key": true, "key": true, "auth": true, "jwt": true, "pwd": true, "pass": true}
 
-// signingParameters go with a signature, and change with each: of S3's and Google's stores,
+// signingParameters accompany a signature and change with it: those of S3's and Google's stores,
 // CloudFront, and Azure's shared access signatures.
 var signingParameters = map[string]bool{"expires": true, "policy": true, "key-pair-id": true, "se": true, "sp": true,
 	"sv": true, "sr": true, "st": true, "spr": true, "skoid": true, "sktid": true, "skt": true, "ske": true,
 	"sks": true, "skv": true, "sip": true, "sdd": true, "ss": true, "srt": true}
 
-// secretWords are parts of the names of such parameters.
+// secretWords are parts of the names of other parameters that grant access.
 var secretWords = []string{"token", "secret", "passw", "credential", "signature", "x-amz-", "x-goog-", "x-ms-",
 	"access_key", "accesskey"}
 
@@ -27,8 +27,8 @@ func isSecret(parameter string) bool {
 }
 
 // Redact returns an address without its credentials: without name, password, fragment, and the
-// query parameters that sign it. It identifies the file, before and after it is signed anew. What
-// cannot be parsed loses all from its query on, and what stands before an @.
+// query parameters that sign it. The result identifies the file, however often its address is
+// signed anew. A parameter whose name cannot be decoded is removed too.
 func Redact(address string) string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
@@ -70,9 +70,9 @@ func Redact(address string) string {
 	return out
 }
 
-var schemes = map[string]bool{"http": true, "https": true, "hf": true, "s3": true, "gs": true}
+var schemes = map[string]bool{"http": true, "https": true, "hf": true, "s3": true, "gs": true, "az": true}
 
-// Scheme returns the scheme of an address that this package reads, and whether it does.
+// Scheme returns the scheme of an address, and reports whether this package reads it.
 func Scheme(address string) (scheme string, ok bool) {
 	scheme, _, found := strings.Cut(address, "://")
 	scheme = strings.ToLower(scheme)

@@ -11,7 +11,7 @@ type ahead struct {
 	done   chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
-	changed sync.Cond // of all below
+	changed sync.Cond // signals changes to the fields below
 	buf     []byte
 	r, n    int   // the bytes are buf[r:r+n], modulo its length
 	err     error // that ended the stream
@@ -39,7 +39,7 @@ func readAhead(ctx context.Context, in *stream) *ahead {
 	return a
 }
 
-// room waits for free space and returns a stretch of it, nil once nobody wants more.
+// room waits for free space and returns a stretch of it, or nil once nobody reads any more.
 func (a *ahead) room() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,7 +57,7 @@ func (a *ahead) room() []byte {
 	return a.buf[from:to]
 }
 
-// add hands over what was read, and reports whether to go on.
+// add hands over n bytes that were read, and reports whether to go on.
 func (a *ahead) add(n int, err error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -19,13 +19,13 @@ type backend interface {
 // A lister is a backend whose objects can be listed.
 type lister interface {
 	backend
-	// stat describes an object without reading it; fs.ErrNotExist where there is none of the name.
+	// stat describes an object without reading it. The error is fs.ErrNotExist if it does not exist.
 	stat(ctx context.Context, uri string) (Object, error)
-	// list gives every object below a folder by its path from there, in any order.
+	// list calls add with every object below a folder and its path from there, in any order.
 	list(ctx context.Context, folder string, add func(path string, o Object) error) error
 }
 
-// backend returns what reads the addresses of a scheme.
+// backend returns the backend for the scheme of an address.
 func (s *Store) backend(uri string) (backend, error) {
 	scheme, _ := Scheme(uri)
 	s.mu.Lock()
@@ -44,6 +44,8 @@ func (s *Store) backend(uri string) (backend, error) {
 		b, err = newS3(s)
 	case "gs":
 		b, err = newGS(s)
+	case "az":
+		b, err = newAzure(s)
 	default:
 		return nil, &Error{Kind: ErrUsage, Text: "addresses of kind " + scheme + ":// cannot be read"}
 	}
@@ -54,13 +56,13 @@ func (s *Store) backend(uri string) (backend, error) {
 	return b, nil
 }
 
-// Listable reports whether what an address names can be a folder or a glob.
+// Listable reports whether an address may be that of a folder or a glob.
 func Listable(address string) bool {
 	scheme, ok := Scheme(address)
 	return ok && scheme != "http" && scheme != "https"
 }
 
-// Describe returns the object of exactly that name; the error is fs.ErrNotExist where there is none.
+// Describe returns the object of exactly that name. If there is none, the error is fs.ErrNotExist.
 func (s *Store) Describe(ctx context.Context, uri string) (o Object, err error) {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
@@ -71,7 +73,7 @@ func (s *Store) Describe(ctx context.Context, uri string) (o Object, err error) 
 	return l.stat(ctx, uri)
 }
 
-// List calls add with every object below a folder, and its path from there, in no certain order.
+// List calls add with every object below a folder and its path from there, in any order.
 func (s *Store) List(ctx context.Context, folder string, add func(path string, o Object) error) error {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
@@ -94,7 +96,7 @@ func (s *Store) lister(uri string) (lister, error) {
 	return l, nil
 }
 
-// Head reads the beginning of an object into head, and returns how much of it there is.
+// Head reads the beginning of an object into head, and returns the number of bytes read.
 func (s *Store) Head(ctx context.Context, o Object, head []byte) (n int, err error) {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
@@ -112,9 +114,9 @@ func (s *Store) Head(ctx context.Context, o Object, head []byte) (n int, err err
 	return n, nil
 }
 
-// ReadRange calls write with the bytes of an object from an offset to end, piece by piece. It returns
-// io.ErrUnexpectedEOF where the object ends before. The pieces are valid until write returns; its
-// error ends the reading.
+// ReadRange calls write with the bytes of an object from an offset to end, piece by piece. It
+// returns io.ErrUnexpectedEOF if the object ends before that. A piece is valid until write returns.
+// An error from write ends the reading.
 func (s *Store) ReadRange(ctx context.Context, o Object, from, end int64, write func([]byte) error) error {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
@@ -135,11 +137,11 @@ func (s *Store) ReadRange(ctx context.Context, o Object, from, end int64, write 
 	return nil
 }
 
-// rangeBytes is the buffer of ReadRange.
+// rangeBytes is the buffer size of ReadRange.
 const rangeBytes = 64 << 10
 
-// ask sends a request until an answer comes that is no passing failure. accept returns the error of
-// an answer that is not wanted; the body of any other is the caller's to close.
+// ask sends a request, and repeats it while it fails for a passing reason. accept returns an error
+// for an unwanted answer. The caller must close the body of any other.
 func (s *Store) ask(ctx context.Context, host string, make func() (*http.Request, error),
 	accept func(*http.Response) error) (*http.Response, error) {
 	tries := attempts{store: s, host: host}

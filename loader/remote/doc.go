@@ -1,13 +1,14 @@
-// Package remote reads files that lie elsewhere: behind https:// and http:// addresses, in
-// repositories of the Hugging Face Hub, and in the buckets of S3 and Google Cloud Storage.
+// Package remote reads remote files: at https:// and http:// addresses, in repositories of the
+// Hugging Face Hub, and in the buckets of S3, Google Cloud Storage and Azure. It also writes to
+// buckets of S3 and Google Cloud Storage.
 //
 //	address -> Store.Stat -> Object (size, ETag, …)
 //	Object -> Store.Open -> File: Read from an offset on, or ReadAt
 //
-// A File hides what networks do. A request that fails for a passing reason is repeated after a
-// pause, a body that ends early is continued where it ended, and a connection that stalls is given
-// up for a new one. Every answer is compared with the object: a file that changes while it is read
-// is an error, never a mixture.
+// A File hides the faults of networks. A request that fails for a passing reason is repeated after
+// a pause, a body that ends early is continued where it ended, and a connection that stalls is
+// replaced by a new one. Every answer is compared with the object: a file that changes while it is
+// read is an error, never a mixture.
 //
 // Ownership: a Store belongs to a build and is shared by its files. Close every File.
 //

@@ -16,19 +16,18 @@ import (
 )
 
 var (
-	// ErrUnreachable is the cause where no answer came, or none that could be used, after all
-	// attempts.
+	// ErrUnreachable means that no answer came, or no usable one, after all attempts.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrDenied is the cause where the server wants other credentials, or any.
+	// ErrDenied means that the server wants credentials, or other ones.
 	ErrDenied = errors.New("access denied")
-	// ErrUsage is the cause where an address cannot be meant.
+	// ErrUsage means that an address cannot be right.
 	ErrUsage = errors.New("wrong usage")
-	// ErrMismatch is the cause where the bytes of a file are not those that its server announced.
+	// ErrMismatch means that the bytes of a file are not those that its server announced.
 	ErrMismatch = errors.New("content differs from what was announced")
 )
 
-// Error is the failure of a request. Its text names neither the address nor credentials: the caller
-// knows the one, and nobody may see the other.
+// Error is the failure of a request. Its text contains neither the address, which the caller knows,
+// nor credentials, which nobody may see.
 type Error struct {
 	Kind   error  // a sentinel of this package, or fs.ErrNotExist
 	Text   string // what the server or the network said
@@ -36,7 +35,7 @@ type Error struct {
 	Status int    // of HTTP, 0 if no answer came
 
 	retry bool          // another attempt may succeed
-	wait  time.Duration // that the server asked for before it
+	wait  time.Duration // the pause that the server asked for
 }
 
 func (e *Error) Error() string {
@@ -58,8 +57,7 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("its %s changed while it was read (was %s, is %s)", e.What, e.Was, e.Is)
 }
 
-// statusError explains an answer other than the one asked for. body is the beginning of what came
-// with it.
+// statusError explains an unwanted answer. body is the beginning of its body.
 func statusError(resp *http.Response, host string) *Error {
 	e := &Error{Status: resp.StatusCode, Kind: ErrUnreachable,
 		Text: fmt.Sprintf("%s answers %s", host, statusText(resp))}
@@ -85,7 +83,7 @@ func statusText(resp *http.Response) string {
 }
 
 // transportError explains why no answer came. The errors of net/http quote the address, so only
-// their causes are told.
+// their causes are reported.
 func transportError(err error, host string) *Error {
 	var wrapped *url.Error
 	for errors.As(err, &wrapped) {
@@ -149,7 +147,7 @@ func isCanceled(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && err != nil
 }
 
-// oneLine makes a server's words fit to print: one line of at most 200 characters.
+// oneLine makes a server's message printable: one line of at most 200 characters.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

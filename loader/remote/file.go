@@ -6,20 +6,21 @@ import (
 )
 
 const (
-	// directBytes are read before the reading ahead begins, so that a look at a file costs little.
+	// directBytes is how much is read before reading ahead begins, so that a look at a file is
+	// cheap.
 	directBytes = 256 << 10
-	// aheadBytes is the buffer of what is read ahead.
+	// aheadBytes is the size of the read-ahead buffer.
 	aheadBytes = 2 << 20
-	// laneBytes is the buffer of one place that ReadAt reads on from, and lanes how many there are.
+	// laneBytes is the size of a lane's buffer, and lanes the maximum number of lanes.
 	laneBytes = 256 << 10
 	lanes     = 4
 
-	// FileBytes is the most that an open File holds.
+	// FileBytes is the maximum memory of an open File.
 	FileBytes = aheadBytes + 64<<10
 )
 
-// A File is an open object. Read gives its bytes from the offset of SeekTo on, ReadAt those at any
-// place. It belongs to one goroutine.
+// A File is an open object. Read returns its bytes from the offset given to SeekTo, ReadAt those at
+// any offset. A File belongs to one goroutine.
 type File struct {
 	store  *Store
 	object Object
@@ -29,7 +30,7 @@ type File struct {
 	in     *stream // of Read
 	direct int     // bytes that Read read before it began to read ahead
 	ahead  *ahead
-	lanes  []*lane // of ReadAt, the last used first
+	lanes  []*lane // of ReadAt, the most recently used first
 }
 
 // Open opens an object that Stat, or an earlier process, described. It makes no request yet.
@@ -113,7 +114,7 @@ func (f *File) lane(off int64) *lane {
 		f.lanes = append(f.lanes, &lane{file: f})
 	}
 	if at < 0 {
-		at = len(f.lanes) - 1 // a new one, or the one that was not used for longest
+		at = len(f.lanes) - 1 // a new lane, or the least recently used one
 	}
 	l := f.lanes[at]
 	copy(f.lanes[1:at+1], f.lanes[:at])
@@ -136,21 +137,22 @@ func (f *File) Close() error {
 type lane struct {
 	file *File
 	in   *stream
-	buf  []byte // what lies from start on
+	buf  []byte // the bytes from start on
 	from int64
 	span int64 // bytes that the current request asks for
 }
 
-// firstSpan is what a lane asks for at a new place, maxSpan what it asks for after it was read on
-// from there for long: short requests end by themselves, which keeps their connections.
+// firstSpan is the number of bytes that a lane requests at a new place, maxSpan the most that it
+// requests after a long sequential read. Short requests reach their end, which keeps their
+// connections open.
 const (
 	firstSpan = 256 << 10
 	maxSpan   = 64 << 20
-	// maxGap is how much is read over rather than asked for anew.
+	// maxGap is the largest gap that is read and dropped rather than skipped by a new request.
 	maxGap = 64 << 10
 )
 
-// holds reports whether an offset lies in the buffer of the lane, or follows it closely.
+// holds reports whether an offset is in the lane's buffer, or follows it closely.
 func (l *lane) holds(off int64) bool {
 	return l.in != nil && off >= l.from && off <= l.from+int64(len(l.buf))+maxGap
 }
@@ -170,7 +172,7 @@ func (l *lane) readAt(ctx context.Context, p []byte, off int64) (int, error) {
 	return copy(p, l.buf[off-l.from:]), nil
 }
 
-// fill replaces the buffer by what follows it.
+// fill replaces the buffer with the bytes that follow it.
 func (l *lane) fill(ctx context.Context) error {
 	if l.in.at >= l.in.end {
 		l.in.close()

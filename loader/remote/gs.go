@@ -27,7 +27,7 @@ import (
 //	POST   /upload/storage/v1/b/BUCKET/o?uploadType=media&name=NAME
 //	DELETE /storage/v1/b/BUCKET/o/NAME
 //
-// An object's generation, which each writing of it changes, stands for its ETag.
+// An object's generation changes with every write, and serves as its ETag.
 type gs struct {
 	store *Store
 	base  *url.URL
@@ -94,7 +94,7 @@ func (g *gs) request(ctx context.Context, method, api, bucket, name string, quer
 
 func (g *gs) host(*Object) string { return g.base.Host }
 
-// refusal explains an answer that is not the one asked for.
+// refusal explains an unwanted answer.
 func (g *gs) refusal(resp *http.Response) error {
 	e := statusError(resp, g.base.Host)
 	switch resp.StatusCode {
@@ -108,7 +108,7 @@ func (g *gs) refusal(resp *http.Response) error {
 	return e
 }
 
-// ask sends a request until an answer comes that is no passing failure.
+// ask sends a request, and repeats it while it fails for a passing reason.
 func (g *gs) ask(ctx context.Context, make func() (*http.Request, error)) (*http.Response, error) {
 	return g.store.ask(ctx, g.base.Host, make, func(resp *http.Response) error {
 		if resp.StatusCode/100 == 2 {
@@ -137,7 +137,7 @@ func (g *gs) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 		resp.Body.Close()
 		return nil, g.refusal(resp)
 	}
-	// What the answer says of time and ETag is not what the list says; the generation is.
+	// The answer's time and ETag are not those of the list; the generation is.
 	b.object.Modified, b.object.ETag = o.Modified, ""
 	if n := resp.Header.Get("X-Goog-Generation"); n != "" {
 		b.object.ETag = strconv.Quote(n)
@@ -178,7 +178,7 @@ func (g *gs) stat(ctx context.Context, uri string) (Object, error) {
 	return found.object(bucket)
 }
 
-// json asks for what is known of an object, or of a bucket's objects.
+// json requests the description of an object, or of a bucket's objects.
 func (g *gs) json(ctx context.Context, bucket, name string, query url.Values, into any) error {
 	resp, err := g.ask(ctx, func() (*http.Request, error) {
 		req, err := g.request(ctx, http.MethodGet, "/storage/v1", bucket, name, query)
@@ -240,7 +240,8 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 	}
 }
 
-// put writes an object of a known size. again gives its bytes from the beginning, for each attempt.
+// put writes an object of a known size. again returns its bytes from the beginning, for each
+// attempt.
 func (g *gs) put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error {
 	bucket, name, err := parseBucket(uri)
 	if err != nil {

@@ -18,7 +18,7 @@ const userAgent = "dsload"
 // A body is the answer to a request for the bytes of an object from an offset on.
 type body struct {
 	io.ReadCloser
-	from   int64 // where it begins: 0 if the server sends all of the object whatever it is asked for
+	from   int64 // where it begins: 0 if the server sends the whole object regardless
 	object Object
 }
 
@@ -76,7 +76,7 @@ func newRequest(ctx context.Context, u *url.URL) *http.Request {
 	return req
 }
 
-// do sends a request and explains why there is no answer.
+// do sends a request, and explains why if no answer comes.
 func (s *Store) do(req *http.Request) (*http.Response, error) { return s.send(s.client, req) }
 
 func (s *Store) send(client *http.Client, req *http.Request) (*http.Response, error) {
@@ -101,7 +101,7 @@ const (
 	maxErrorTime = 5 * time.Second
 )
 
-// answer makes a body of the answer to a request for the bytes from an offset on.
+// answer makes a body from the answer to a request for the bytes from an offset on.
 func answer(resp *http.Response, uri string, from int64) (*body, error) {
 	b := &body{ReadCloser: resp.Body, object: describe(resp, uri)}
 	switch resp.StatusCode {
@@ -130,19 +130,19 @@ func answer(resp *http.Response, uri string, from int64) (*body, error) {
 		}
 	}
 	late := time.AfterFunc(maxErrorTime, func() { resp.Body.Close() })
-	io.CopyN(io.Discard, resp.Body, maxErrorBody) // it only serves the connection
+	io.CopyN(io.Discard, resp.Body, maxErrorBody) // only so that the connection can be reused
 	late.Stop()
 	return nil, statusError(resp, resp.Request.URL.Host)
 }
 
-// describe reads what an answer says of the whole object, besides its size.
+// describe returns what an answer says about the whole object, except its size.
 func describe(resp *http.Response, uri string) Object {
 	o := Object{URI: uri, Size: -1, ETag: resp.Header.Get("ETag")}
 	if at, err := http.ParseTime(resp.Header.Get("Last-Modified")); err == nil {
 		o.Modified = at.UTC().Truncate(time.Second)
 	}
 	if len(o.ETag) > 1024 {
-		o.ETag = "" // no identity, but an attack on memory
+		o.ETag = "" // too long to be an ETag: an attack on memory
 	}
 	return o
 }

@@ -26,7 +26,7 @@ func content(n int) []byte {
 	return data
 }
 
-// newStore returns a store that waits for little and trusts the server.
+// newStore returns a store that makes short pauses and trusts the server.
 func newStore(t *testing.T, srv *remotetest.Server) *Store {
 	t.Helper()
 	s := NewStore(Options{})
@@ -66,7 +66,7 @@ func stat(t *testing.T, s *Store, address string) Object {
 
 const megabyte = 1 << 20
 
-// Whatever fault comes, the bytes are those of the file.
+// TestFaults checks that the bytes are those of the file, whatever faults occur.
 func TestFaults(t *testing.T) {
 	data := content(3*megabyte + 17)
 	busy := http.Header{"Retry-After": {"0.1"}}
@@ -125,7 +125,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What was read before a break is not asked for again.
+// TestGoesOnWhereItEnded checks that bytes read before a break are not requested again.
 func TestGoesOnWhereItEnded(t *testing.T) {
 	data := content(4 * megabyte)
 	srv := remotetest.New()
@@ -143,7 +143,7 @@ func TestGoesOnWhereItEnded(t *testing.T) {
 	}
 }
 
-// ReadAt gives any part, and reads on where it was, in several places at once.
+// TestReadAt reads any part of a file, and reads on in several places at once.
 func TestReadAt(t *testing.T) {
 	data := content(2*megabyte + 5)
 	for _, noRanges := range []bool{false, true} {
@@ -180,7 +180,7 @@ func TestReadAt(t *testing.T) {
 	}
 }
 
-// A file that changes between or within requests is refused.
+// TestChanged checks that a file that changes between or within requests is refused.
 func TestChanged(t *testing.T) {
 	data, other := content(megabyte), content(megabyte + 1)[1:]
 	then := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -219,7 +219,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// What no attempt can cure is said at once, in words of its own and without the address.
+// TestRefusals checks that an error that no retry cures is returned at once, in its own words and
+// without the address.
 func TestRefusals(t *testing.T) {
 	srv := remotetest.New()
 	srv.User = "joe:pa55word"
@@ -272,7 +273,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Credentials follow a redirect on their host, and never to another one or out of TLS.
+// TestRedirects checks that credentials follow a redirect on their own host, but never to another
+// host or out of TLS.
 func TestRedirects(t *testing.T) {
 	srv, other, secure := remotetest.New(), remotetest.New(), remotetest.NewTLS()
 	defer other.Close()
@@ -320,7 +322,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// The end of a build ends waiting and reading.
+// TestDone checks that the end of a build ends all waiting and reading.
 func TestDone(t *testing.T) {
 	srv := remotetest.New()
 	srv.Put("/f", remotetest.File{Data: content(megabyte)})

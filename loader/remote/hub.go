@@ -22,7 +22,8 @@ import (
 //	GET  /datasets/OWNER/NAME/resolve/COMMIT/PATH   redirects: X-Repo-Commit, X-Linked-Size, X-Linked-Etag
 //
 // An entry of a large file has the SHA-256 of its content, any other its git object id. Large files
-// lie elsewhere, behind signed addresses that expire: one that answers 403 is asked for anew, once.
+// are stored elsewhere, at signed addresses that expire. If one answers 403, a new one is
+// requested, once.
 
 // hub is the backend of hf:// addresses.
 type hub struct {
@@ -54,7 +55,7 @@ type hubPath struct {
 	path     string // below the repository, without slashes around it
 }
 
-// specialRevision matches the revisions that hold slashes by themselves.
+// specialRevision matches the revisions whose names contain unescaped slashes.
 var specialRevision = regexp.MustCompile(`^refs/(?:convert/\w+|pr/\d+)`)
 
 // parseHub parses hf://[datasets/]OWNER/NAME[@REVISION][/PATH].
@@ -106,7 +107,7 @@ func parseHub(address string) (p hubPath, err error) {
 
 var repoName = regexp.MustCompile(`^[\w.-]+(?:/[\w.-]+)?$`)
 
-// repository returns the address of what p lies in, with its revision.
+// repository returns the address of the repository that p is in, with its revision.
 func (p *hubPath) repository() string {
 	s := "hf://"
 	if p.kind == "datasets" {
@@ -141,7 +142,7 @@ func (h *hub) authorized(ctx context.Context, u *url.URL) *http.Request {
 	return req
 }
 
-// escapePath escapes each name of a path.
+// escapePath escapes each element of a path.
 func escapePath(path string) string {
 	names := strings.Split(path, "/")
 	for i := range names {
@@ -150,7 +151,7 @@ func escapePath(path string) string {
 	return strings.Join(names, "/")
 }
 
-// commit returns the commit that a revision stood for when it was first asked for.
+// commit returns the commit that a revision named when it was first requested.
 func (h *hub) commit(ctx context.Context, p *hubPath) (string, error) {
 	key := p.repository()
 	h.mu.Lock()
@@ -230,7 +231,7 @@ func (h *hub) offline() error {
 		Hint: "unset HF_HUB_OFFLINE, or download it first"}
 }
 
-// refusal explains an answer of the Hub that is not the one asked for.
+// refusal explains an unwanted answer of the Hub.
 func (h *hub) refusal(resp *http.Response, p *hubPath) error {
 	e := statusError(resp, h.endpoint.Host)
 	if words := oneLine(resp.Header.Get("X-Error-Message")); words != "" {
@@ -260,7 +261,7 @@ func (h *hub) refusal(resp *http.Response, p *hubPath) error {
 	return e
 }
 
-// maxAnswer bounds an answer of the Hub's API, but for trees, which come in pages.
+// maxAnswer limits an answer of the Hub's API, except for trees, which come in pages.
 const maxAnswer = 8 << 20
 
 func decodeJSON(resp *http.Response, v any) error {
@@ -337,7 +338,7 @@ func (h *hub) stat(ctx context.Context, uri string) (Object, error) {
 	return Object{}, fs.ErrNotExist
 }
 
-// list gives the files below a folder of a repository.
+// list calls add with the files below a folder of a repository.
 func (h *hub) list(ctx context.Context, folder string, add func(string, Object) error) error {
 	p, err := parseHub(folder)
 	if err != nil {
@@ -409,7 +410,7 @@ func eachEntry(resp *http.Response, do func(*hubEntry) error) error {
 
 var nextLink = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?next"?`)
 
-// nextPage returns the address of the page after an answer, nil for none.
+// nextPage returns the address of the page after an answer, or nil if it was the last one.
 func (h *hub) nextPage(resp *http.Response) (*url.URL, error) {
 	for _, link := range resp.Header.Values("Link") {
 		if m := nextLink.FindStringSubmatch(link); m != nil {
@@ -434,8 +435,8 @@ func HubRepository(address string) (repository, below string, ok bool) {
 	return p.repository(), p.path, err == nil && p.kind == "datasets"
 }
 
-// Repository returns the address of the repository of the Hub that an address leads into, with its
-// revision, "" if it leads to something else.
+// Repository returns the address of the Hub repository that an address is in, with its revision, or
+// "" if the address is not one of the Hub.
 func Repository(address string) string {
 	if scheme, _ := Scheme(address); scheme != "hf" {
 		return ""

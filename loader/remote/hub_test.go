@@ -194,7 +194,8 @@ func TestHubCache(t *testing.T) {
 	}
 }
 
-// A download whose bytes are not those announced never reaches the cache.
+// TestHubDownloadIsChecked checks that a download whose bytes are not the announced ones never
+// reaches the cache.
 func TestHubDownloadIsChecked(t *testing.T) {
 	h := remotetest.NewHub()
 	defer h.Close()

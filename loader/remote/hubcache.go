@@ -17,8 +17,9 @@ import (
 //	HF_HUB_CACHE/datasets--OWNER--NAME/blobs/ETAG              the content
 //	HF_HUB_CACHE/datasets--OWNER--NAME/snapshots/COMMIT/PATH   a link to the blob
 //
-// What is there is read from there. Datasets are not written to it: they are streamed, and a build
-// takes no more of the disk than what it makes. Tokenizers are, see Download.
+// Files that are there are read from there. Datasets are not written to the cache: they are
+// streamed, so a build takes no more disk than its output. Tokenizers are written to it; see
+// Download.
 
 // hubSettings are the environment variables that huggingface_hub reads, too.
 type hubSettings struct {
@@ -46,17 +47,17 @@ func hubFromEnvironment() hubSettings {
 	}
 	if s.token == "" && !isSet("HF_HUB_DISABLE_IMPLICIT_TOKEN") {
 		data, err := os.ReadFile(cmp.Or(os.Getenv("HF_TOKEN_PATH"), filepath.Join(home, "token")))
-		if err == nil && len(data) < 4096 { // most often there is none
+		if err == nil && len(data) < 4096 { // usually there is none
 			s.token = strings.TrimSpace(string(data))
 		}
 	}
 	if strings.ContainsAny(s.token, "\r\n\x00 ") {
-		s.token = "" // no header can have it
+		s.token = "" // a header cannot contain it
 	}
 	return s
 }
 
-// isSet reports whether an environment variable says yes, as huggingface_hub reads it.
+// isSet reports whether an environment variable is true, as huggingface_hub reads it.
 func isSet(name string) bool {
 	switch strings.ToUpper(os.Getenv(name)) {
 	case "1", "ON", "YES", "TRUE":
@@ -65,14 +66,14 @@ func isSet(name string) bool {
 	return false
 }
 
-// folder returns where the cache has a repository.
+// folder returns the cache's folder for a repository.
 func (s *hubSettings) folder(p *hubPath) string {
 	return filepath.Join(s.cache, p.kind+"--"+strings.ReplaceAll(p.repo, "/", "--"))
 }
 
 var blobName = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// blob returns the name of an object's content in the cache, "" if it has none.
+// blob returns the name of an object's content in the cache, or "" if it has none.
 func (o *Object) blob() string {
 	if name := strings.Trim(o.ETag, `"`); blobName.MatchString(name) {
 		return name
@@ -118,7 +119,7 @@ func (s *hubSettings) cachedBody(p *hubPath, o *Object, from int64) (*body, bool
 	return &body{ReadCloser: f, from: from, object: *o}, true
 }
 
-// cachedCommit returns the commit of a revision when it was last downloaded from.
+// cachedCommit returns the commit that a revision named when it was last downloaded.
 func (s *hubSettings) cachedCommit(p *hubPath) (string, error) {
 	revision := cmp.Or(p.revision, "main")
 	missing := &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("the revision %s of %s is not in the cache %s, and HF_HUB_OFFLINE is set", revision, p.repo, s.cache),
@@ -154,7 +155,7 @@ func (s *hubSettings) cachedObject(p *hubPath, commit string) (Object, error) {
 	return o, nil
 }
 
-// cachedList gives the files of a snapshot below a folder.
+// cachedList calls add with the files of a snapshot below a folder.
 func (s *hubSettings) cachedList(p *hubPath, commit string, add func(string, Object) error) error {
 	if p.path != "" && !isLocal(p.path) {
 		return fs.ErrNotExist

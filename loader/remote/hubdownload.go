@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// NewHash returns the hash that the object's bytes must have, and what it must be, in hexadecimal;
-// nil if the server announced none.
+// NewHash returns a hash, and the sum in hexadecimal that the object's bytes must have; nil if the
+// server announced none.
 func (o *Object) NewHash() (h hash.Hash, want string) {
 	name, want, _ := strings.Cut(o.Hash, ":")
 	switch name {
@@ -31,10 +31,10 @@ func (o *Object) NewHash() (h hash.Hash, want string) {
 	return nil, ""
 }
 
-// Download brings the files of a repository of the Hub that are wanted into the cache of
-// huggingface_hub, in its layout, and returns the folder they lie in. What is there already is not
-// fetched again. Without a network, what the cache has of the revision is taken, and a notice says
-// so. The error is fs.ErrNotExist where no file is wanted.
+// Download stores the wanted files of a Hub repository in the cache of huggingface_hub, in its
+// layout, and returns their folder. Files that are there already are not fetched again. Without a
+// network, it uses what the cache has of the revision, and a notice says so. The error is
+// fs.ErrNotExist if no file is wanted.
 func (s *Store) Download(ctx context.Context, address string, wanted func(path string, size int64) bool) (dir string,
 	err error) {
 	ctx, cancel := s.context(ctx)
@@ -153,7 +153,7 @@ func (h *hub) cacheFile(ctx context.Context, o *Object) error {
 	}
 	target, err := filepath.Rel(filepath.Dir(link), name)
 	if err == nil {
-		os.Remove(link) // it leads nowhere, if it is there
+		os.Remove(link) // it is a broken link, if it exists
 		err = os.Symlink(target, link)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -165,8 +165,8 @@ func (h *hub) cacheFile(ctx context.Context, o *Object) error {
 	return nil
 }
 
-// fetch downloads an object to a blob, under a name of its own until it is whole and has the hash
-// that was announced.
+// fetch downloads an object to a blob. The file has a temporary name until it is complete and has
+// the announced hash.
 func (h *hub) fetch(ctx context.Context, o *Object, blob string) error {
 	temp := blob + ".incomplete"
 	out, err := os.Create(temp)

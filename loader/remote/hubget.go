@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxSigned bounds how many signed addresses are kept: those of the files that are open.
+// maxSigned limits how many signed addresses are kept, which are those of open files.
 const maxSigned = 16
 
 // get implements backend.
@@ -58,8 +58,8 @@ func (h *hub) get(ctx context.Context, o *Object, from, end int64) (*body, error
 			}
 			return nil, err
 		}
-		// What the store of large files says of itself is not comparable; the link was compared, and
-		// the content's hash is.
+		// The headers of the store of large files cannot be compared with the Hub's. The link was
+		// compared, and the hash of the content is too.
 		b.object.ETag, b.object.Revision, b.object.Hash, b.object.Modified = o.ETag, o.Revision, o.Hash, o.Modified
 		return b, nil
 	}
@@ -71,7 +71,7 @@ func (h *hub) forget(uri string) {
 	delete(h.signed, uri)
 }
 
-// resolve returns where the bytes of an object lie, and compares what the Hub says of them.
+// resolve returns the address of an object's bytes, and compares what the Hub says about them.
 func (h *hub) resolve(ctx context.Context, p *hubPath, o *Object) (*url.URL, error) {
 	h.mu.Lock()
 	known := h.signed[o.URI]
@@ -123,8 +123,7 @@ func (h *hub) resolve(ctx context.Context, p *hubPath, o *Object) (*url.URL, err
 	return at, nil
 }
 
-// compareLink compares what the Hub says of a file when it is asked for with what the list of files
-// said.
+// compareLink compares the Hub's answer for a file with the file's entry in the list.
 func compareLink(resp *http.Response, o *Object) error {
 	if commit := resp.Header.Get("X-Repo-Commit"); commit != "" && o.Revision != "" && commit != o.Revision {
 		return &ChangedError{"commit", o.Revision, oneLine(commit)}

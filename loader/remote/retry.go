@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// policy says how often and after which pauses a request is repeated.
+// policy sets how often a request is repeated, and after which pauses.
 type policy struct {
-	first, longest time.Duration // pauses grow twofold from one to the other
+	first, longest time.Duration // pauses double from one to the other
 	attempts       int           // without any progress between them
 	unknown        int           // attempts at a host that has never answered
 	maxWait        time.Duration // the longest pause that a server may ask for
-	idle           time.Duration // without a byte, after which a connection is given up
+	idle           time.Duration // the time without a byte after which a connection is given up
 }
 
-// defaultPolicy waits about three minutes for a host that was there before, and two seconds for one
-// that never was: who mistypes a name, or has no network, wants to know.
+// defaultPolicy waits about three minutes for a host that has answered before, and two seconds for
+// one that never has: a user with a mistyped name or no network should learn so at once.
 var defaultPolicy = policy{first: 500 * time.Millisecond, longest: 30 * time.Second, attempts: 10, unknown: 3,
 	maxWait: 15 * time.Minute, idle: 30 * time.Second}
 
@@ -35,8 +35,8 @@ func (p *policy) pause(n int, asked time.Duration) time.Duration {
 	return max(d, asked)
 }
 
-// retryAfter reads how long a server wants to be left alone, in seconds or until a date. Of the
-// Hub's own header, ratelimit: "…";r=0;t=SECONDS, the time is taken where nothing remains.
+// retryAfter returns how long a server wants to be left alone, given in seconds or as a date. From
+// the Hub's own header, ratelimit: "…";r=0;t=SECONDS, it takes the time if no requests remain.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if text := h.Get("Retry-After"); text != "" {
 		if n, err := strconv.ParseFloat(text, 64); err == nil {
@@ -64,15 +64,15 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// attempts counts failures in a row of one request, or of one file as long as no byte comes.
+// attempts counts consecutive failures of a request, or of a file while no byte arrives.
 type attempts struct {
 	store  *Store
 	host   string
 	failed int
 }
 
-// again waits before the next attempt, or returns the error to end with: err itself where another
-// attempt makes no sense or enough were made.
+// again waits before the next attempt. It returns an error if another attempt cannot help or enough
+// were made.
 func (a *attempts) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Canceled
@@ -103,7 +103,7 @@ func (a *attempts) again(ctx context.Context, err error) error {
 	return sleep(ctx, d)
 }
 
-// giveUp is the error after the last attempt.
+// giveUp returns the error after the last attempt.
 func giveUp(e *Error, n int) error {
 	last := *e
 	if n > 1 {

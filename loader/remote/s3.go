@@ -17,7 +17,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// s3 is the backend of s3:// addresses: S3 and what speaks its protocol. Everything about the
+// s3 is the backend of s3:// addresses: S3 and stores that speak its protocol. Everything about the
 // account comes from the environment and the files that Amazon's own tools read.
 type s3 struct {
 	store    *Store
@@ -52,7 +52,7 @@ func newS3(s *Store) (*s3, error) {
 	return &s3{store: s, client: *client, endpoint: endpoint, signed: err == nil && value.AccessKeyID != ""}, nil
 }
 
-// s3Endpoint reads where S3 is.
+// s3Endpoint returns the host of S3 from the environment, and whether it uses TLS.
 func s3Endpoint() (host string, secure bool, err error) {
 	text := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	if text == "" || os.Getenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") == "true" {
@@ -67,7 +67,7 @@ func s3Endpoint() (host string, secure bool, err error) {
 }
 
 // s3Credentials looks where Amazon's tools look: environment, shared credentials file, and the role
-// of the machine, container or pod. Where nothing is found, requests are anonymous.
+// of the machine, container or pod. If it finds nothing, requests are anonymous.
 func s3Credentials(profile string) *credentials.Credentials {
 	chain := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: profile}}
 	if hasRole() {
@@ -76,8 +76,8 @@ func s3Credentials(profile string) *credentials.Credentials {
 	return credentials.NewChainCredentials(chain)
 }
 
-// hasRole reports whether there can be a service that gives out the credentials of a role: asking in
-// vain takes seconds.
+// hasRole reports whether there may be a service that gives out the credentials of a role. Asking
+// when there is none takes seconds.
 func hasRole() bool {
 	for _, name := range []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
@@ -121,8 +121,12 @@ func parseBucket(uri string) (bucket, key string, err error) {
 	bucket, key, _ = strings.Cut(rest, "/")
 	if bucket == "" || strings.ContainsAny(bucket, "@:?#*[ ") {
 		scheme, _ := Scheme(uri)
-		return "", "", &Error{Kind: ErrUsage, Text: "there is no bucket in the address", Hint: "write " + scheme +
-			"://BUCKET/PATH; credentials come from the environment"}
+		word := "bucket"
+		if scheme == "az" {
+			word = "container"
+		}
+		return "", "", &Error{Kind: ErrUsage, Text: "there is no " + word + " in the address", Hint: "write " + scheme +
+			"://" + strings.ToUpper(word) + "/PATH; credentials come from the environment"}
 	}
 	return bucket, key, nil
 }
@@ -226,7 +230,7 @@ func (c *s3) list(ctx context.Context, folder string, add func(string, Object) e
 	}))
 }
 
-// try repeats a request that fails for a passing reason.
+// try repeats a request while it fails for a passing reason.
 func (c *s3) try(ctx context.Context, failed *error, do func() error) error {
 	tries := attempts{store: c.store, host: c.endpoint}
 	for {
@@ -244,7 +248,7 @@ func (c *s3) try(ctx context.Context, failed *error, do func() error) error {
 	}
 }
 
-// explain makes an *Error of one of the library's, in words without keys and signatures.
+// explain converts an error of the library to an *Error, without keys and signatures.
 func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 	if ctx.Err() != nil {
 		return context.Canceled
@@ -279,7 +283,8 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 	return e
 }
 
-// put writes an object of a known size. again gives its bytes from the beginning, for each attempt.
+// put writes an object of a known size. again returns its bytes from the beginning, for each
+// attempt.
 func (c *s3) put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error {
 	bucket, key, err := parseBucket(uri)
 	if err != nil {

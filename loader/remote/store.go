@@ -12,17 +12,17 @@ import (
 
 // Options configures a Store. The zero value of a field is its default.
 type Options struct {
-	// Done, where not nil, ends all waiting and reading once it is closed, with context.Canceled.
+	// Done, if not nil, ends all waiting and reading with context.Canceled once it is closed.
 	Done <-chan struct{}
-	// Notice, where not nil, is called with what a user wants to know while a request waits.
+	// Notice, if not nil, is called with messages for the user while a request waits.
 	Notice func(string)
-	// Revision, where not nil, returns the commit that an earlier run of the same build found for a
-	// repository, as "hf://datasets/OWNER/NAME@REVISION", "" for none.
+	// Revision, if not nil, returns the commit that an earlier run of the same build found for a
+	// repository, given as "hf://datasets/OWNER/NAME@REVISION", or "" if it found none.
 	Revision func(repository string) string
 }
 
-// StoreBytes is the most that a Store holds besides its open files: connections, TLS, certificates.
-// Measured; see docs/sources.md.
+// StoreBytes is the maximum memory of a Store besides its open files: connections, TLS,
+// certificates. It was measured; see docs/sources.md.
 const StoreBytes = 7 << 20
 
 // An Object is one version of a remote file.
@@ -35,10 +35,10 @@ type Object struct {
 	Hash     string    // of its bytes, as "sha256:hex" or "git-sha1:hex"; "" if that is not known
 }
 
-// Identified reports whether the object can be told from another version of it.
+// Identified reports whether the object can be distinguished from its other versions.
 func (o *Object) Identified() bool { return o.ETag != "" || !o.Modified.IsZero() }
 
-// compare returns a *ChangedError if two descriptions cannot be of one version.
+// compare returns a *ChangedError if two descriptions cannot be of the same version.
 func (o *Object) compare(now *Object) error {
 	size := func(n int64) string { return fmt.Sprintf("%d bytes", n) }
 	switch {
@@ -53,8 +53,8 @@ func (o *Object) compare(now *Object) error {
 	return nil
 }
 
-// SameETag reports whether two ETags are equal but for the mark of weakness, which a server adds
-// that changes an answer on the wire.
+// SameETag reports whether two ETags are equal except for the weakness mark, which a server adds
+// when it changes an answer in transit.
 func SameETag(a, b string) bool { return strongETag(a) == strongETag(b) }
 
 func strongETag(tag string) string {
@@ -72,7 +72,7 @@ type Store struct {
 	direct *http.Client // the same, without following redirects
 
 	mu        sync.Mutex
-	answered  map[string]bool    // hosts that did, ever
+	answered  map[string]bool    // hosts that have answered
 	addresses map[string]string  // by their URI, with credentials
 	backends  map[string]backend // by scheme
 }
@@ -87,8 +87,8 @@ func NewStore(o Options) *Store {
 	return s
 }
 
-// newTransport returns a transport for few long downloads. HTTP/2 has nothing to give them, and
-// would buffer megabytes a stream.
+// newTransport returns a transport for a few long downloads. HTTP/2 would not help them, and would
+// buffer megabytes per stream.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -113,8 +113,8 @@ func onlyHTTP1() *http.Protocols {
 
 const maxRedirects = 10
 
-// checkRedirect keeps credentials from other hosts, and what was asked for under TLS from leaving
-// it.
+// checkRedirect keeps credentials from other hosts, and requests over TLS from redirects out of
+// TLS.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first, last := via[0].URL, via[len(via)-1].URL
 	switch {
@@ -173,8 +173,8 @@ func (s *Store) context(parent context.Context) (context.Context, context.Cancel
 	return ctx, cancel
 }
 
-// Stat describes the file behind an address, and reads its beginning into head: n bytes of it,
-// fewer than len(head) only where the file is shorter.
+// Stat describes the file at an address, and reads its beginning into head. n is less than
+// len(head) only if the file is shorter.
 func (s *Store) Stat(ctx context.Context, address string, head []byte) (o Object, n int, err error) {
 	o = Object{URI: Redact(address), Size: -1}
 	if err := s.know(o.URI, address); err != nil {
@@ -196,7 +196,8 @@ func (s *Store) Stat(ctx context.Context, address string, head []byte) (o Object
 	return o, n, nil
 }
 
-// know keeps the address of a URI. Two addresses of one URI can only differ by their credentials.
+// know remembers the address of a URI. It returns an error if another address of that URI is known,
+// which can differ only in its credentials.
 func (s *Store) know(uri, address string) error {
 	if _, err := parseHTTP(address); err != nil {
 		return err
@@ -211,7 +212,7 @@ func (s *Store) know(uri, address string) error {
 	return nil
 }
 
-// url returns where requests for an object go.
+// url returns the URL for requests about an object.
 func (s *Store) url(o *Object) (*url.URL, error) {
 	s.mu.Lock()
 	address, ok := s.addresses[o.URI]

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A stream reads the bytes of an object in order, over as many requests as it takes.
+// A stream reads the bytes of an object in order, with as many requests as that takes.
 type stream struct {
 	store  *Store
 	object *Object
 	at     int64 // of the next byte
 	end    int64 // where reading stops; negative for the object's end
-	learn  bool  // the object is what the first answer says it is
+	learn  bool  // the first answer describes the object
 
 	backend backend
 	body    *body
-	skip    int64 // bytes of the body before at: the server sends all from its beginning
+	skip    int64 // bytes of the body before at, if the server sends all from the beginning
 	cancel  context.CancelFunc
 	tries   attempts
 	opened  bool
@@ -26,8 +26,8 @@ type stream struct {
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
 
-// read is Read of package io. It returns io.EOF if the object, or the part of it that is wanted,
-// ends.
+// read reads into p. It returns io.EOF at the end of the object, or of the part of it that is
+// wanted.
 func (s *stream) read(ctx context.Context, p []byte) (int, error) {
 	for {
 		if s.end >= 0 {
@@ -58,7 +58,7 @@ func (s *stream) read(ctx context.Context, p []byte) (int, error) {
 	}
 }
 
-// attempt reads once, with a request before it where there is none.
+// attempt reads once. It sends a request first if none is open.
 func (s *stream) attempt(ctx context.Context, p []byte) (int, error) {
 	if s.body == nil {
 		if err := s.open(ctx); err != nil {
@@ -73,12 +73,12 @@ func (s *stream) attempt(ctx context.Context, p []byte) (int, error) {
 	}
 	n, err := s.idleRead(ctx, p)
 	if n > 0 || err == nil {
-		return n, nil // the error comes again
+		return n, nil // the error will come again
 	}
 	return 0, s.ended(ctx, err)
 }
 
-// open makes a request for what follows at, and compares the answer with the object.
+// open requests the bytes from at on, and compares the answer with the object.
 func (s *stream) open(ctx context.Context) error {
 	if s.tries.store == nil {
 		s.tries.store = s.store
@@ -118,7 +118,7 @@ func (s *stream) accept(now *Object) error {
 	return nil
 }
 
-// idleRead reads from the body, and gives it up when no byte comes for too long.
+// idleRead reads from the body, and gives it up if no byte comes for too long.
 func (s *stream) idleRead(ctx context.Context, p []byte) (int, error) {
 	idle := s.store.policy.idle
 	stalled := false
@@ -134,8 +134,8 @@ func (s *stream) idleRead(ctx context.Context, p []byte) (int, error) {
 	return n, err
 }
 
-// ended explains the end of a body: io.EOF at the end of the object, else a reason to go on with
-// another.
+// ended explains the end of a body. It returns io.EOF at the end of the object, else an error after
+// which another body continues.
 func (s *stream) ended(ctx context.Context, err error) error {
 	var own *Error
 	switch {
@@ -152,8 +152,8 @@ func (s *stream) ended(ctx context.Context, err error) error {
 	return transportError(err, s.tries.host)
 }
 
-// complete reports whether the end of a body is that of the object. Where its size is unknown, the
-// body's own framing has reported a connection that broke.
+// complete reports whether the body ended where the object ends. If the size is unknown, the body's
+// own framing has already reported a broken connection.
 func (s *stream) complete() bool {
 	return s.object.Size < 0 || s.at >= s.object.Size
 }

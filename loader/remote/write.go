@@ -12,10 +12,10 @@ import (
 // A writer is a backend that objects can be written to.
 type writer interface {
 	lister
-	// put writes an object of a known size, whole or not at all. again gives its bytes from the
-	// beginning, for each attempt.
+	// put writes an object of a known size, completely or not at all. again returns its bytes from
+	// the beginning, for each attempt.
 	put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error
-	// remove removes an object; fs.ErrNotExist where there is none.
+	// remove removes an object. The error is fs.ErrNotExist if it does not exist.
 	remove(ctx context.Context, uri string) error
 }
 
@@ -38,7 +38,7 @@ func (s *Store) writer(uri string) (writer, error) {
 	return w, nil
 }
 
-// Put writes an object of a known size, whole or not at all. again gives its bytes from the
+// Put writes an object of a known size, completely or not at all. again returns its bytes from the
 // beginning, for each attempt.
 func (s *Store) Put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error {
 	ctx, cancel := s.context(ctx)
@@ -50,7 +50,7 @@ func (s *Store) Put(ctx context.Context, uri string, size int64, again func() (i
 	return w.put(ctx, uri, size, again)
 }
 
-// Remove removes an object, if it is there.
+// Remove removes an object if it exists.
 func (s *Store) Remove(ctx context.Context, uri string) error {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
@@ -76,7 +76,7 @@ func (s *Store) ReadAll(ctx context.Context, uri string, limit int64) ([]byte, e
 	return readLimited(f, limit)
 }
 
-// CheckFolder returns an error if an address names no folder of a bucket.
+// CheckFolder returns an error if an address is not that of a folder in a bucket.
 func CheckFolder(address string) error {
 	bucket, key, err := parseBucket(address)
 	if err != nil {

@@ -16,29 +16,29 @@ import (
 const (
 	// aheadRows is how many rows a prefetcher looks at together.
 	aheadRows = 256
-	// maxAheadRows is the most, where whole windows are read: they are sorted by their place.
+	// maxAheadRows is the maximum if whole windows are read, because these are sorted by place.
 	maxAheadRows = 8192
-	// aheadOpens is how many shards are opened at once.
+	// aheadOpens is how many shards are opened concurrently.
 	aheadOpens = 8
 	// aheadExtents is how many record batches a prefetcher may be ahead of its stream.
 	aheadExtents = 256
-	// aheadBytes is the memory of a prefetcher: its rows, its order, and what it asked for.
+	// aheadBytes is the memory of a prefetcher: its rows, its order and its requests.
 	aheadBytes = maxAheadRows*32 + 64<<10
 )
 
-// A prefetcher asks for the record batches of rows before a stream reads them, where they are far
-// away. Which rows come is known by arithmetic, so nothing is guessed. Where their order in a window
-// depends on their lengths, all of the window are asked for, in the order of their places.
+// A prefetcher asks for the record batches of rows before a stream reads them from a bucket. The
+// rows to come are computed, so nothing is guessed. If their order within a window depends on their
+// lengths, it asks for all rows of the window, in the order of their places.
 //
-// It follows the stream, which says how far it is. Its goroutine belongs to the file system, and
-// ends with either.
+// It follows the stream, which reports its position. Its goroutine belongs to the file system, and
+// ends with the stream or the file system.
 type prefetcher struct {
 	ahead *bucket.Ahead
 	order *sampler.Order // without windows
 	parts []part
 	steps sampler.StepOptions // whose rows of the order it wants, where window is 0
-	// window is how many rows, from a multiple of it on, the stream reads together; 0 where it reads
-	// the rows of its rank alone.
+	// window is how many rows, from a multiple of it on, the stream reads together; 0 if it reads
+	// only the rows of its rank.
 	window int64
 
 	start   sync.Once
@@ -55,7 +55,7 @@ type prefetcher struct {
 	closing sync.Once
 }
 
-// newPrefetcher returns the prefetcher of a stream, nil where everything is near.
+// newPrefetcher returns the prefetcher of a stream, or nil if the datasets are not in a bucket.
 func (r *Reader) newPrefetcher(q feed.Query, parts []part, steps sampler.StepOptions, window int64) (*prefetcher,
 	error) {
 	far, ok := r.fs.(*bucket.FS)
@@ -74,7 +74,7 @@ func (r *Reader) newPrefetcher(q feed.Query, parts []part, steps sampler.StepOpt
 	return p, nil
 }
 
-// bytes is its memory.
+// bytes returns the memory of the prefetcher.
 func (p *prefetcher) bytes() int64 {
 	if p == nil {
 		return 0
@@ -82,7 +82,7 @@ func (p *prefetcher) bytes() int64 {
 	return aheadBytes
 }
 
-// reached says that the stream reads the rows from a position of the order on next.
+// reached reports that the stream next reads the rows from a position of the order on.
 func (p *prefetcher) reached(position int64) {
 	if p == nil {
 		return
@@ -101,7 +101,7 @@ func (p *prefetcher) reached(position int64) {
 	p.start.Do(func() { p.ahead.Go(func() { p.run(position) }) })
 }
 
-// close ends it, and waits for nothing.
+// close ends the prefetcher. It does not wait.
 func (p *prefetcher) close() {
 	if p == nil {
 		return
@@ -112,8 +112,8 @@ func (p *prefetcher) close() {
 	})
 }
 
-// run asks for rows from a position on until the stream ends or a shard cannot be opened, which the
-// stream will find by itself.
+// run asks for rows from a position on. It ends with the stream, or when a shard cannot be opened;
+// the stream will get that error too.
 func (p *prefetcher) run(next int64) {
 	for {
 		if at := p.position(); next < at && p.window == 0 {
@@ -141,8 +141,8 @@ func (p *prefetcher) position() int64 {
 	return p.at
 }
 
-// gather makes items the rows to ask for from a position on, and returns the position after them, -1
-// where there is none, and where the window begins that they belong to.
+// gather sets items to the rows to ask for from a position on. It returns the position after them,
+// or -1 if there are none, and the position where their window begins.
 func (p *prefetcher) gather(from int64) (next, window int64) {
 	p.items = p.items[:0]
 	rows := p.order.Rows()
@@ -195,8 +195,8 @@ func (p *prefetcher) open() error {
 	return group.Wait()
 }
 
-// want asks for what reading a row takes, once there is room. It reports false when the stream has
-// ended, or the row's shard cannot be read.
+// want asks for what reading a row takes, once there is room. It returns false if the stream has
+// ended or the row's shard cannot be read.
 func (p *prefetcher) want(it sampler.Item, priority int64) bool {
 	if p.asked > 0 && it.Source == p.source && it.Row >= p.extent.First && it.Row < p.extent.End {
 		return true
@@ -227,8 +227,8 @@ func (p *prefetcher) want(it sampler.Item, priority int64) bool {
 	}
 }
 
-// near reports whether a position is near the stream's: what lies in the cache costs nothing to ask
-// for, so that it alone does not hold a prefetcher back.
+// near reports whether a position is near enough to the stream's to ask for. Want alone does not
+// hold a prefetcher back, because cached blocks take no room.
 func (p *prefetcher) near(position int64) bool {
 	at := p.position()
 	return p.asked < aheadExtents || p.extents[p.asked%aheadExtents] < at || position-at <= p.window

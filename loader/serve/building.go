@@ -20,17 +20,17 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// A Building serves a dataset while it is built. What its last checkpoint made durable can be read as
-// the rows of a small dataset (a snapshot), and a later checkpoint has more; none of them changes.
+// A Building serves a dataset while it is built. The rows that its last checkpoint made durable can
+// be read as a small dataset (a snapshot). A later checkpoint adds rows and changes none.
 //
-// Under the order none, the rows of a step are the next ones, whatever the number of rows is. So a
-// step is final as soon as a snapshot has all its rows: sampler.Drop deals exactly those. A stream
-// (growingStream) deals such steps from the newest snapshot, and waits where it has caught up. Once
-// the build has ended, it goes on with the stream of the whole dataset from where it is, which knows
-// the uneven end and further epochs. Every other order, and the manifest, need the whole dataset:
-// they wait for the end of the build.
+// Under the order none, a step takes the next rows, whatever the number of rows is. So a step is
+// final as soon as a snapshot has all its rows: sampler.Drop deals exactly those. A stream
+// (growingStream) deals such steps from the newest snapshot, and waits when it has caught up. Once
+// the build has ended, it continues with the stream of the whole dataset from its position, which
+// handles the uneven end and further epochs. Every other order, and the manifest, need the whole
+// dataset: they wait for the end of the build.
 
-// BuildInfo describes a build that goes on.
+// BuildInfo describes a build in progress.
 type BuildInfo struct {
 	Source    string // what is built, for people
 	Tokenizer shard.TokenizerInfo
@@ -41,13 +41,13 @@ type BuildInfo struct {
 }
 
 const (
-	// buildingPart is the part of the cap above MinMemory that holds what is known of the shards of a
-	// build, and at its end the manifest: one in buildingPart, and leastBuildingBytes.
+	// What is known about the shards of a build, and at its end the manifest, may take
+	// leastBuildingBytes and 1/buildingPart of the cap above MinMemory.
 	buildingPart       = 8
 	leastBuildingBytes = 256 << 10
-	// shardBytes is what a snapshot holds for a shard.
+	// shardBytes is the memory of a snapshot for each shard.
 	shardBytes = 1 << 10
-	// pollEvery is how often the checkpoint is looked at while a stream waits for it.
+	// pollEvery is the interval between checks of the checkpoint while a stream waits for it.
 	pollEvery = 50 * time.Millisecond
 )
 
@@ -59,10 +59,10 @@ type Building struct {
 	ledger *budget.Ledger
 
 	mu     sync.Mutex
-	looked time.Time   // when the checkpoint was last looked at
+	looked time.Time   // when the checkpoint was last checked
 	seen   fs.FileInfo // of the checkpoint that latest is of
 	latest *snapshot   // nil before there is one
-	whole  *Reader     // once the build has ended
+	whole  *Reader     // set once the build has ended
 	failed error       // why there will be no dataset
 	fault  error       // why the last checkpoint could not be read
 	closed bool
@@ -94,7 +94,7 @@ func (b *Building) AwaitRows(ctx context.Context) error {
 	return b.await(ctx, func() bool { return b.latest != nil && len(b.latest.datasets[0].shards.Manifest().Splits) > 0 })
 }
 
-// await waits until the build has ended or enough reports true, which is called under the lock.
+// await waits until the build has ended or enough, which it calls with the lock held, returns true.
 func (b *Building) await(ctx context.Context, enough func() bool) error {
 	for {
 		b.mu.Lock()
@@ -110,7 +110,7 @@ func (b *Building) await(ctx context.Context, enough func() bool) error {
 	}
 }
 
-// wait waits until it is time to look again.
+// wait waits until it is time to check again.
 func (b *Building) wait(ctx context.Context) error {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
@@ -123,7 +123,7 @@ func (b *Building) wait(ctx context.Context) error {
 	return nil
 }
 
-// look finds out what there is now. The caller holds the lock.
+// look checks what can be served now. The caller holds the lock.
 func (b *Building) look() {
 	if b.whole != nil || b.failed != nil || b.closed {
 		return
@@ -212,8 +212,8 @@ func (b *Building) open() (*snapshot, error) {
 	return &snapshot{Reader: r}, nil
 }
 
-// now returns the whole dataset, else the latest snapshot that is not before, else nothing. The
-// caller gives the snapshot back.
+// now returns the whole dataset, else the latest snapshot unless that is before, else nothing. The
+// caller must give the snapshot back.
 func (b *Building) now(before *snapshot) (*Reader, *snapshot, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -327,7 +327,7 @@ func (b *Building) Open(q feed.Query) (*feed.Plan, error) {
 var errNoRows = &feed.RequestError{Status: http.StatusServiceUnavailable, Reason: "the dataset has no rows yet",
 	Hint: "ask again later"}
 
-// dealt returns the options under which the first rows of an order make whole steps only.
+// dealt returns the options with which the first rows of an order make whole steps only.
 func dealt(o sampler.StepOptions, start, rows int64) sampler.StepOptions {
 	o.Start, o.Epochs, o.Tail = min(start, rows), 1, sampler.Drop
 	return o
@@ -343,9 +343,9 @@ type growingStream struct {
 
 	used  *snapshot  // the last one, which may be closed
 	rows  *rowStream // of used
-	empty bool       // used has no whole step from position on
+	empty bool       // used has no whole step at position
 
-	ended atomic.Bool // the build has: rest goes on
+	ended atomic.Bool // the build has ended: rest continues
 	rest  feed.Stream
 }
 
@@ -485,7 +485,7 @@ func (b *Building) Close() error {
 
 func (b *Building) defaults() string { return "" }
 
-// buildingBytes is what is reserved for what is known of a build.
+// buildingBytes returns the memory reserved for what is known about a build.
 func (o Options) buildingBytes() int64 {
 	return leastBuildingBytes + max(0, cmp.Or(o.Memory, DefaultMemory)-MinMemory)/buildingPart
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// slowBuild is a build that goes on when a test says so.
+// slowBuild is a build that continues when a test tells it to.
 type slowBuild struct {
 	t       *testing.T
 	dir     string
@@ -151,7 +151,7 @@ func fetchWith(client *http.Client, query string, first chan struct{}) (batches 
 	return batches, err
 }
 
-// TestOtherRequestsWaitForTheBuild asks for what needs the whole dataset.
+// TestOtherRequestsWaitForTheBuild makes requests that need the whole dataset.
 func TestOtherRequestsWaitForTheBuild(t *testing.T) {
 	schema := shard.Schema{VocabSize: 1000}
 	b := newSlowBuild(t, randomRows(300, schema, 6), schema)
@@ -207,7 +207,7 @@ func TestOtherRequestsWaitForTheBuild(t *testing.T) {
 	}
 }
 
-// TestAFailedBuildCutsItsStreams ends a build in the middle: no stream comes to an end.
+// TestAFailedBuildCutsItsStreams fails a build in the middle: no stream ends without an error.
 func TestAFailedBuildCutsItsStreams(t *testing.T) {
 	schema := shard.Schema{VocabSize: 1000}
 	b := newSlowBuild(t, randomRows(300, schema, 7), schema)
@@ -243,7 +243,7 @@ func TestAFailedBuildCutsItsStreams(t *testing.T) {
 	}
 }
 
-// TestWaitingRequestsEndWithTheirClients leaves while a request waits.
+// TestWaitingRequestsEndWithTheirClients closes clients whose requests wait.
 func TestWaitingRequestsEndWithTheirClients(t *testing.T) {
 	schema := shard.Schema{VocabSize: 1000}
 	b := newSlowBuild(t, randomRows(300, schema, 8), schema)

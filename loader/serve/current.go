@@ -134,7 +134,7 @@ func (c *cachedCheck) refresh(check func() error) error {
 }
 
 // checkCurrent returns a *feed.RequestError unless the folders still hold the datasets that were
-// opened. It looks once in checkInterval, and an error stays.
+// opened. It checks at most once in checkInterval. Once there is an error, it stays.
 func (r *Reader) checkCurrent() error { return r.current.get(r.compareManifests) }
 
 func (r *Reader) compareManifests() error {
@@ -153,8 +153,8 @@ func (r *Reader) compareManifests() error {
 	return nil
 }
 
-// explain returns the reason of a failed read: if the dataset was replaced, then that rather than
-// what the read found in the new one.
+// explain returns the reason of a failed read. If the dataset was replaced, it returns that error
+// rather than what the read found in the new one.
 func (r *Reader) explain(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
 		return err
@@ -196,8 +196,8 @@ func (r *Reader) check() error {
 	return nil
 }
 
-// shardsChecked is the most shards of a split whose sizes one check compares. Of more, each check
-// takes the next ones.
+// shardsChecked is the maximum number of shards of a split whose sizes one check compares. In a
+// larger split each check continues after the previous one.
 const shardsChecked = 100_000
 
 // checkShards compares the sizes of a split's shards with the manifest's.
@@ -227,8 +227,8 @@ func (d *dataset) checkShards(fsys shard.FS, split *shard.SplitReader) error {
 	return nil
 }
 
-// Seal identifies what is served: Options.Seal, else the seal of a single dataset, or the BLAKE3 hash of a line "NAME
-// SEAL" for each of several, sorted by name.
+// Seal identifies what is served. It is Options.Seal, else the seal of a single dataset, else the
+// BLAKE3 hash of a line "NAME SEAL" for each dataset, sorted by name.
 func (r *Reader) Seal() string { return r.seal }
 
 func sealOf(datasets []*dataset) string {
@@ -244,8 +244,8 @@ func sealOf(datasets []*dataset) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Dataset returns manifest.json of the named dataset, byte for byte. Without a name it returns that
-// of the only one, or of all as {"datasets": {NAME: manifest}}.
+// Dataset returns manifest.json of the named dataset, byte for byte. Without a name it returns the
+// manifest of the only dataset, or all as {"datasets": {NAME: manifest}}.
 func (r *Reader) Dataset(name string) ([][]byte, error) {
 	if err := r.checkCurrent(); err != nil {
 		return nil, err

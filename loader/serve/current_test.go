@@ -33,8 +33,8 @@ func fetchPage(t *testing.T, client *http.Client, path string) (*http.Response, 
 	return resp, body
 }
 
-// rebuilt replaces the dataset in dir by rows, as build --overwrite does: the old files first, the
-// manifest first of all.
+// rebuilt replaces the dataset in dir by rows, as build --overwrite does: it removes the old files,
+// the manifest first.
 func (rows memoryRows) rebuilt(t *testing.T, dir string, schema shard.Schema) {
 	t.Helper()
 	for _, name := range []string{shard.ManifestName, "*"} {
@@ -51,9 +51,9 @@ func (rows memoryRows) rebuilt(t *testing.T, dir string, schema shard.Schema) {
 	rows.write(t, dir, schema, 8<<10)
 }
 
-// A dataset that is built anew beneath its server, with the same shape or another: streams end with
-// an error and not one of their rows is the new dataset's; new requests are refused with the reason
-// and what to do.
+// TestReplacedDatasetEndsStreams rebuilds a dataset while it is served, with the same shape or
+// another. Streams end with an error, and none of their rows is the new dataset's. New requests are
+// refused with the reason and what to do.
 func TestReplacedDatasetEndsStreams(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	for name, seed := range map[string]uint64{"another shape": 12, "the same shape": 0} {
@@ -111,7 +111,8 @@ func TestReplacedDatasetEndsStreams(t *testing.T) {
 	}
 }
 
-// The same bytes under another identity are the same dataset; a manifest that is gone is none.
+// TestTouchedManifestIsStillServed checks that the same bytes in another file are the same dataset,
+// and that a missing manifest is none.
 func TestTouchedManifestIsStillServed(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	dir := randomRows(50, schema, 13).write(t, t.TempDir(), schema, 8<<10)
@@ -152,7 +153,8 @@ func TestTouchedManifestIsStillServed(t *testing.T) {
 	}
 }
 
-// One dataset's manifest comes byte for byte; several come under their names. The seal names them all.
+// TestManifestIsServedByteForByte checks that one dataset's manifest comes byte for byte, and
+// several under their names. The seal identifies them all.
 func TestManifestIsServedByteForByte(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	a := randomRows(50, schema, 14).write(t, t.TempDir(), schema, 8<<10)
@@ -195,8 +197,8 @@ func TestManifestIsServedByteForByte(t *testing.T) {
 	}
 }
 
-// An id that the vocabulary does not have, in the file for whatever reason, is never sent: the
-// stream breaks before its batch and asking again says where.
+// TestIDBeyondVocabularyIsNeverSent checks that an id outside the vocabulary, however it got into
+// the file, is never sent. The stream breaks before its batch, and asking again says where it is.
 func TestIDBeyondVocabularyIsNeverSent(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	rows := make(memoryRows, 200)
@@ -241,14 +243,14 @@ func TestIDBeyondVocabularyIsNeverSent(t *testing.T) {
 			t.Errorf("%s: no error", query)
 		}
 	}
-	// The padding is an id as well.
+	// The id of padding must be in the vocabulary too.
 	if got := padID(map[string]int64{"pad": 50257, "eos": 50256}, 50257); got != 50256 {
 		t.Errorf("padding id %d", got)
 	}
 }
 
-// Without labels= a dataset with targets sends them; one without sends the ids. Mixes as well,
-// whose parts have the same columns.
+// TestLabelsComeFromTheDataset checks that without labels= a dataset with targets sends them, and
+// one without sends the ids. So does a mix, whose parts have the same columns.
 func TestLabelsComeFromTheDataset(t *testing.T) {
 	for name, schema := range schemas {
 		rows := randomRows(50, schema, 16)
@@ -273,7 +275,8 @@ func TestLabelsComeFromTheDataset(t *testing.T) {
 	}
 }
 
-// Queries that would give nothing, or nothing ever, are refused with what to do.
+// TestQueriesThatGiveNothing checks that queries that would give nothing, now or ever, are refused
+// with what to do.
 func TestQueriesThatGiveNothing(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	client := serveDir(t, randomRows(10, schema, 17).write(t, t.TempDir(), schema, 8<<10))

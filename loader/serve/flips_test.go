@@ -12,8 +12,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// No flipped bit of a shard leaves a server: the rows that a client gets are right, and the stream
-// ends with an error. DSLOAD_FLIPS is how many are tried.
+// TestFlipsAreNotServed checks that a server never sends a flipped bit of a shard: the rows that a
+// client gets are right, and the stream ends with an error. DSLOAD_FLIPS sets the number of flips.
 func TestFlipsAreNotServed(t *testing.T) {
 	flips := 60
 	if text := os.Getenv("DSLOAD_FLIPS"); text != "" {
@@ -63,7 +63,7 @@ func TestFlipsAreNotServed(t *testing.T) {
 	t.Logf("%d flips: %d rows came, all right", flips, served)
 }
 
-// compare holds a batch against the rows that it says it has.
+// compare compares a batch with the rows that it names.
 func (rows memoryRows) compare(t *testing.T, b wireBatch, labels string) {
 	t.Helper()
 	for i, example := range b.example {

@@ -19,7 +19,7 @@ import (
 var policies = [...]pack.Policy{feed.PackNone: pack.None, feed.PackWrapped: pack.Wrapped, feed.PackBFD: pack.BFD,
 	feed.PackBFDSplit: pack.BFDSplit}
 
-// packDefault returns how requests are packed that do not say it.
+// packDefault returns how requests that do not set pack are packed.
 func (o *Options) packDefault() (feed.Pack, error) {
 	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
 	switch {
@@ -35,7 +35,7 @@ func (o *Options) packDefault() (feed.Pack, error) {
 	return feed.Pack(slices.Index(policies[:], policy)), nil
 }
 
-// defaults returns what packing fills in, as a query.
+// defaults returns the parameters that packing sets, as a query.
 func (r *Reader) defaults() string {
 	if r.pack == feed.PackNone {
 		return ""
@@ -47,7 +47,7 @@ func (r *Reader) defaults() string {
 	return text
 }
 
-// packing fills in what the server packs where q does not say.
+// packing sets the server's default packing if q does not set pack.
 func (r *Reader) packing(q feed.Query) (feed.Query, error) {
 	if q.Pack == feed.PackUnset {
 		q.Pack = r.pack
@@ -81,7 +81,7 @@ func packLength(q feed.Query, parts []part) int {
 	return length
 }
 
-// packedCollation completes the collation of packed rows.
+// packedCollation completes the collation options for packed rows.
 func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Options, error) {
 	length := packLength(q, parts)
 	switch {
@@ -196,7 +196,7 @@ func (s *packedStream) bytes() int64 {
 	return n
 }
 
-// Close ends the reading ahead. The files belong to the Reader.
+// Close ends reading ahead. The files belong to the Reader.
 func (s *packedStream) Close() { s.base.Close() }
 
 // Next reads the next step's rows.
@@ -323,7 +323,7 @@ func (s *packedStream) ownSegments(dst *collate.Buffers, pieces []packedPiece) e
 	return nil
 }
 
-// appendCut appends what the n tokens from a row's token number from on have of its segments.
+// appendCut appends the lengths of segments within the n tokens from a row's token number from on.
 func appendCut(dst, segments []int32, from, n int64) []int32 {
 	for _, length := range segments {
 		if k := min(int64(length)-from, n); k > 0 {

@@ -72,7 +72,7 @@ func mustFetch(t *testing.T, client *http.Client, query string) []wireBatch {
 	return batches
 }
 
-// plainPack packs rows in their own order with the packer, the reference of shuffle=none.
+// plainPack packs rows in their own order with the packer. It is the reference for shuffle=none.
 func plainPack(rows memoryRows, policy pack.Policy, length int) (out [][][]int64) {
 	var lengths []int32
 	for _, r := range rows {
@@ -127,7 +127,7 @@ func TestPackedIsThePacker(t *testing.T) {
 	}
 }
 
-// whole is all tokens of rows, each with the label that it should have.
+// tokensOf returns all tokens of rows, each with the label that it should have.
 func tokensOf(rows []servedRow) (out []string) {
 	for _, r := range rows {
 		at := 0
@@ -163,7 +163,7 @@ func TestPackedLosesNothing(t *testing.T) {
 	for _, policy := range pack.Policies[1:] {
 		for _, shuffle := range []string{"full", "none"} {
 			order := fmt.Sprintf("pack=%s&max_length=41&shuffle=%s&seed=%d", policy, shuffle,
-				rng.Uint32()) // nothing is longer
+				rng.Uint32()) // no row is longer
 			all := mustFetch(t, client, order+"&epochs=2&batch_size=7")
 			rowsOf := unpack(t, all, false)
 			half := slices.IndexFunc(rowsOf, func(r servedRow) bool { return r.Number >= int64(len(rows)) })

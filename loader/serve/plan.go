@@ -14,7 +14,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// What the sampler and collate call the values of a query.
+// These tables translate the values of a query to those of the sampler and collate.
 var (
 	shuffles = [...]sampler.Shuffle{feed.ShuffleFull: sampler.Full, feed.ShuffleBlock: sampler.Block,
 		feed.ShuffleNone: sampler.None}
@@ -86,7 +86,7 @@ func metadataOf(q feed.Query, parts []part, collation collate.Options, rows int6
 	}
 }
 
-// stepsOf returns how q deals the order out.
+// stepsOf returns how q divides the order into steps.
 func stepsOf(q feed.Query, collation collate.Options) sampler.StepOptions {
 	return sampler.StepOptions{
 		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, FixedLength: collation.FixedLength,
@@ -95,7 +95,7 @@ func stepsOf(q feed.Query, collation collate.Options) sampler.StepOptions {
 	}
 }
 
-// checkLongest refuses a budget of tokens under which the longest row fits no batch.
+// checkLongest returns an error if the longest row exceeds the token budget of a batch.
 func checkLongest(o sampler.StepOptions, longest int64) error {
 	padded := o.PaddedLength(longest)
 	if o.MaxTokens == 0 || padded <= o.MaxTokens {
@@ -105,7 +105,7 @@ func checkLongest(o sampler.StepOptions, longest int64) error {
 		fmt.Sprintf("ask for max_tokens=%d at least, or build with a smaller max-length", padded))
 }
 
-// bucketOf returns the window of length bucketing in rows: no more than an epoch has.
+// bucketOf returns the window of length bucketing in rows, at most the rows of an epoch.
 func bucketOf(q feed.Query, parts []part) int { return int(min(int64(q.Bucket), boundOf(parts).rows)) }
 
 // newOrder makes the order of the rows of parts.
@@ -116,8 +116,8 @@ func newOrder(q feed.Query, parts []part, lengths sampler.LengthsFunc) (*sampler
 	}, lengths)
 }
 
-// newRowStream wires the order of rows to the splits that hold them. Errors of options are the
-// sampler's.
+// newRowStream connects the order of rows with the splits that hold them. Errors about options come
+// from the sampler.
 func (r *Reader) newRowStream(q feed.Query, parts []part, collation collate.Options,
 	steps sampler.StepOptions) (*rowStream, error) {
 	s := &rowStream{reader: r, parts: parts, needs: neededColumns(parts[0].split.Schema(), collation)}
@@ -174,7 +174,7 @@ func (r *Reader) parts(q feed.Query) (parts []part, err error) {
 	return parts, nil
 }
 
-// mixed returns the datasets that q names, in the order in which it does, or all.
+// mixed returns the datasets that q names, in the order of q, or all.
 func (r *Reader) mixed(q feed.Query) (names []string) {
 	add := func(name string) {
 		if !slices.Contains(names, name) {
@@ -215,7 +215,7 @@ func weights(s feed.MixSegment, parts []part) []float64 {
 	return out
 }
 
-// power is rows^t with 12 digits, on which all implementations of powers agree.
+// power returns rows^t rounded to 12 digits, on which all implementations agree.
 func power(rows int64, t float64) float64 {
 	w, err := strconv.ParseFloat(strconv.FormatFloat(math.Pow(float64(rows), t), 'e', 11, 64), 64)
 	if err != nil {
@@ -266,8 +266,8 @@ type bound struct {
 	shortest, longest, longestLabels int64
 }
 
-// batch returns the most rows that a batch can have, and the most tokens before padding, labels
-// apart.
+// batch returns the maximum number of rows of a batch, and of its tokens before padding and without
+// labels.
 func (b bound) batch(o sampler.StepOptions) (rows, tokens int64) {
 	rows = int64(o.BatchRows)
 	if o.MaxTokens > 0 {
@@ -280,7 +280,7 @@ func (b bound) batch(o sampler.StepOptions) (rows, tokens int64) {
 	return rows, tokens
 }
 
-// balanced returns the most rows of a step that is balanced, 0 if none is.
+// balanced returns the maximum number of rows of a balanced step, or 0 if none is balanced.
 func (b bound) balanced(o sampler.StepOptions) (rows int64, err error) {
 	if o.Balance == sampler.NoBalance || o.World == 1 {
 		return 0, nil
@@ -332,8 +332,8 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	return o, nil
 }
 
-// padID returns the id on padding: the tokenizer's own, else the end of text, as trainers of models
-// without a padding token do. An id outside the vocabulary is none.
+// padID returns the id used for padding: the tokenizer's own, else the end of text, as trainers of
+// models without a padding token use. An id outside the vocabulary is ignored.
 func padID(special map[string]int64, vocabulary int) int32 {
 	for _, role := range []string{"pad", "eos"} {
 		if id, ok := special[role]; ok && id >= 0 && id < int64(vocabulary) {

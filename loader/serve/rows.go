@@ -21,7 +21,7 @@ type rowStream struct {
 	needs  shard.Columns // besides input_ids
 	order  *sampler.Order
 	steps  *sampler.Steps
-	ahead  *prefetcher // nil where everything is near
+	ahead  *prefetcher // nil if the datasets are not in a bucket
 
 	step    sampler.Batch
 	rows    []int64         // scratch: the rows of a run of items of one part
@@ -44,7 +44,7 @@ const (
 var moreColumns = [3]shard.Columns{moreLabels: shard.ColumnLabels, moreLossMask: shard.ColumnLossMask,
 	moreSegments: shard.ColumnSegments}
 
-// neededColumns returns the columns besides input_ids that the batches are made of.
+// neededColumns returns the columns besides input_ids that the batches need.
 func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
 	if o.Labels == collate.Seq2Seq && s.Labels {
 		c |= shard.ColumnLabels
@@ -58,14 +58,15 @@ func neededColumns(s shard.Schema, o collate.Options) (c shard.Columns) {
 	return c
 }
 
-// bytes returns the memory of the stream for steps of the given number of rows: the sampler's windows,
-// and the spans of a step's rows. balanced is the rows of all ranks where their lengths decide.
+// bytes returns the memory of the stream for steps of the given number of rows: the sampler's
+// windows, and the spans of a step's rows. balanced is the number of rows of all ranks in a step
+// that is balanced by their lengths.
 func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64 {
 	const item, span, rowAndSpan = 32, 16, 8 + 16
 	n := rows*(item+rowAndSpan+span*int64(bits.OnesCount8(uint8(s.needs)))) + s.ahead.bytes()
 	if balanced > 0 {
 		n += sampler.BalanceBytes(balanced)
-		if !byTokens && bucket == 0 { // else lengths are asked for piece by piece
+		if !byTokens && bucket == 0 { // else the lengths are asked for piece by piece
 			n += balanced * 2 * locationBytes
 		}
 	}
@@ -84,7 +85,7 @@ func (s *rowStream) bytes(bucket int, byTokens bool, rows, balanced int64) int64
 	return n
 }
 
-// Close ends the reading ahead. The files belong to the Reader.
+// Close ends reading ahead. The files belong to the Reader.
 func (s *rowStream) Close() { s.ahead.close() }
 
 // Next reads the next step's rows.
@@ -107,7 +108,7 @@ func (s *rowStream) Next(ctx context.Context, b *collate.Batch) error {
 	return b.Seal()
 }
 
-// noStep turns the reason why there is no step into an error for the client.
+// noStep converts the reason why there is no step to an error for the client.
 func (s *rowStream) noStep(err error) error {
 	var empty *sampler.EmptyEpochError
 	if errors.As(err, &empty) {
@@ -280,7 +281,7 @@ const (
 	// fillGap is the largest gap between two rows that are located in one read: decoding the
 	// offsets between them is cheaper than another read.
 	fillGap = 64
-	// longestRun bounds the rows that are located at once.
+	// longestRun is the maximum number of rows that are located at once.
 	longestRun = 1024
 )
 

@@ -18,8 +18,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// DefaultMemory is the cap of a server where none is given: it holds 256 streams of 32 rows of 512
-// tokens.
+// DefaultMemory is the default cap of a server. It holds 256 streams of 32 rows of 512 tokens.
 const DefaultMemory = 48 << 20
 
 // Options configures what is served. No field changes a batch.
@@ -29,13 +28,13 @@ type Options struct {
 	Datasets []string
 	// Memory caps the whole process in bytes. Default DefaultMemory, least MinMemory.
 	Memory int64
-	// Pack and PackLength are what requests get that do not name a pack, or a max_length. Default:
-	// none, and the build's.
+	// Pack and PackLength are the defaults of requests without pack or max_length. Default: none,
+	// and the build's.
 	Pack       pack.Policy
 	PackLength int
-	// Seal names the content in place of the manifests' seals, where it was known before they were.
+	// Seal identifies the content in place of the manifests' seals, if it is known before they are.
 	Seal string
-	// FS is where the folders are. Default: the operating system's.
+	// FS is the file system of the folders. Default: the operating system's.
 	FS shard.FS
 
 	Log          *slog.Logger  // default slog.Default
@@ -58,15 +57,14 @@ const (
 	processBytes = 18 << 20
 	// indexBytes bounds the indexes of closed shards; an open shard's is a few KiB.
 	indexBytes = 2 << 20
-	// locationShare is the part of the cap above MinMemory that caches where rows lie: one in
-	// locationShare.
+	// The cache of where rows lie takes 1/locationShare of the cap above MinMemory.
 	locationShare = 7
 	// openShards is how many shards are open at once.
 	openShards = 256
-	// streamBytes is room for a stream of short rows.
+	// streamBytes is the memory of a stream of short rows.
 	streamBytes = 2 << 20
 	placesName  = "places"
-	// MinMemory is the least cap under which a server starts.
+	// MinMemory is the smallest cap with which a server starts.
 	MinMemory = 24 << 20
 )
 
@@ -76,7 +74,7 @@ type Reader struct {
 	fs       shard.FS
 	datasets []*dataset
 	seal     string
-	pack     feed.Pack // of requests that name none
+	pack     feed.Pack // of requests that set none
 	length   int       // likewise
 
 	building bool // the rows are those of a build that goes on: there is no manifest to compare
@@ -145,8 +143,8 @@ func (r *Reader) open(o *Options, arg string) (*dataset, error) {
 	return &dataset{name, dir, shards, manifest, maxLengthOf(shards.Manifest()), map[string]int{}}, nil
 }
 
-// maxLengthOf returns the length at which the build cut rows. Another program's settings have none,
-// which is no error.
+// maxLengthOf returns the length at which the build cut rows. Settings of another program have
+// none, which is not an error.
 func maxLengthOf(m *shard.Manifest) int {
 	var settings struct {
 		MaxLength int `json:"max-length"`
@@ -197,16 +195,16 @@ func (r *Reader) Close() error {
 // Backend is a Reader, or a Building.
 type Backend interface {
 	feed.Backend
-	// defaults is what packing fills in, as a query.
+	// defaults returns the parameters that packing sets, as a query.
 	defaults() string
-	// parts is what the backend holds at any time.
+	// memory returns the fixed parts of the backend's memory.
 	memory() []budget.Part
-	// share is told what streams take their memory from.
+	// share passes the ledger that streams take their memory from.
 	share(*budget.Ledger)
 }
 
-// NewServer makes a server for r under o's memory cap: reserve the fixed parts, lease the rest to
-// streams.
+// NewServer makes a server for r under o's memory cap. It reserves the fixed parts and leases the
+// rest to streams.
 func NewServer(r Backend, o Options) (*feed.Server, error) {
 	o.Memory = cmp.Or(o.Memory, DefaultMemory)
 	if o.Memory < MinMemory {
@@ -217,6 +215,7 @@ func NewServer(r Backend, o Options) (*feed.Server, error) {
 	fixed := append([]budget.Part{
 		{Name: "process", Bytes: processBytes, Why: "program, runtime, garbage between collections"},
 		{Name: placesName, Bytes: o.locationBytes(), Why: "where rows lie, so that a row takes one read"},
+		feed.PageMemory(),
 	}, r.memory()...)
 	for _, p := range fixed {
 		if err := ledger.Reserve(p); err != nil {
@@ -243,8 +242,8 @@ func (r *Reader) memory() []budget.Part {
 // share does nothing: a Reader's memory does not grow.
 func (r *Reader) share(*budget.Ledger) {}
 
-// leastMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a stream.
-// One of them, the places, grows with the cap.
+// leastMemory returns the smallest cap, in whole MiB, that has room for the fixed parts and a
+// stream. The cache of where rows lie is left out of the sum, because it grows with the cap.
 func leastMemory(fixed []budget.Part) int64 {
 	need := int64(streamBytes)
 	for _, p := range fixed {
@@ -257,7 +256,7 @@ func leastMemory(fixed []budget.Part) int64 {
 	return (need + mib - 1) / mib * mib
 }
 
-// manifestEntryBytes returns what the open datasets hold in memory for the entries of their manifests.
+// manifestEntryBytes returns the memory of the entries of the open datasets' manifests.
 func (r *Reader) manifestEntryBytes() (n int64) {
 	const perSource = 200 // an entry of the manifest with its strings
 	for _, d := range r.datasets {
@@ -272,7 +271,7 @@ func (r *Reader) manifestEntryBytes() (n int64) {
 	return n
 }
 
-// bucketBytes returns what a file system holds that says so itself, as that of buckets does.
+// bucketBytes returns the memory of a file system that reports it, as that of buckets does.
 func (r *Reader) bucketBytes() int64 {
 	if f, ok := r.fs.(interface{ MemoryBytes() int64 }); ok {
 		return f.MemoryBytes()

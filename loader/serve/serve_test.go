@@ -27,7 +27,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// memoryRows is a dataset as plain numbers, the reference that batches are held against.
+// memoryRows is a dataset as plain numbers, the reference for batches.
 type memoryRows []shard.Example
 
 // randomRows makes rows of every shape that a schema allows.
@@ -216,7 +216,7 @@ func decode(rec arrow.RecordBatch) wireBatch {
 	return b
 }
 
-// slow is the batch that the given examples should make, written down without any cleverness.
+// slow returns the batch that the given examples should make, computed in the most obvious way.
 func (rows memoryRows) slow(q feed.Query, examples []int64, schema shard.Schema) map[string][][]int64 {
 	const pad, ignored = 5, -100
 	out := map[string][][]int64{}
@@ -289,8 +289,8 @@ var schemas = map[string]shard.Schema{
 	"everything": {VocabSize: 300, Labels: true, LossMask: true, Segments: true},
 }
 
-// What comes through shard, sampler, collate, encoder, HTTP and arrow-go equals the slow reference
-// over the rows in memory, for every kind of row.
+// TestBatchesEqualReference checks that what comes through shard, sampler, collate, encoder, HTTP
+// and arrow-go equals the slow reference over the rows in memory, for every kind of row.
 func TestBatchesEqualReference(t *testing.T) {
 	for name, schema := range schemas {
 		t.Run(name, func(t *testing.T) {
@@ -385,7 +385,8 @@ func TestMixOfDatasets(t *testing.T) {
 	}
 }
 
-// Ranks agree by construction: every step's next is the same, and together they are the order.
+// TestRanksOverTheWire checks that every step's next is the same on all ranks, and that together
+// the ranks give the order.
 func TestRanksOverTheWire(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	rows := randomRows(1000, schema, 5)
@@ -422,8 +423,8 @@ func TestRanksOverTheWire(t *testing.T) {
 	}
 }
 
-// A shard that is damaged under the server: the stream breaks with an error at the client, asking
-// again tells the reason, and health is bad.
+// TestDamagedShardMidStream damages a shard while it is served. The client's stream breaks with an
+// error, asking again gives the reason, and the server reports bad health.
 func TestDamagedShardMidStream(t *testing.T) {
 	schema := shard.Schema{VocabSize: 50257}
 	dir := randomRows(3000, schema, 6).write(t, t.TempDir(), schema, 16<<10)
@@ -494,8 +495,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// Under the default cap a stream of large batches works ahead, and 256 streams of usual ones, which
-// nobody reads from, still fit beside it.
+// TestDefaultMemoryHoldsItsStreams checks that under the default cap a stream of large batches
+// works ahead, and 256 usual streams that nobody reads still fit next to it.
 func TestDefaultMemoryHoldsItsStreams(t *testing.T) {
 	rows := make(memoryRows, 300)
 	for i := range rows {
@@ -531,7 +532,7 @@ func TestDefaultMemoryHoldsItsStreams(t *testing.T) {
 		}
 		return s
 	}
-	const batch = 256 * 512 * 2 // as the shard has it
+	const batch = 256 * 512 * 2 // as in the shard
 	ask("batch_size=256")
 	if s := look(); len(s.Clients) != 1 || s.Clients[0].Leased < 3*batch {
 		t.Errorf("%+v: no batches ahead", s)

@@ -12,14 +12,14 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// A Trace leads between the batches of a query and the rows that they are made of. It reads no rows
-// besides those asked for, and belongs to one goroutine.
+// A Trace maps the batches of a query to the rows that they are made of, and rows to batches. It
+// reads only the rows asked for, and belongs to one goroutine.
 //
-// Rows that are packed while they are served are packed again, window by window: a step is found by
-// going through those before it, of which the lengths of all rows are read.
+// Rows that are packed while they are served are packed again, window by window: to find a step, it
+// goes through all steps before it, and reads the lengths of all their rows.
 type Trace struct {
 	query  feed.Query
-	stream *rowStream // of packed rows the base
+	stream *rowStream // of packed rows, their base
 	packed *packedStream
 	opts   sampler.StepOptions
 }
@@ -33,15 +33,16 @@ type TracedRow struct {
 	Rank     int   // -1 with Step
 }
 
-// A TracedPiece is a part of a row that is packed while it is served: a run of the tokens of a row of a split.
+// A TracedPiece is a part of a row that is packed while it is served: a run of tokens of a row of a
+// split.
 type TracedPiece struct {
 	Part         int
 	Example      int64
 	From, Tokens int64 // the first token of the run, and how many it has
-	Whole        bool  // it is the whole row
+	Whole        bool  // it is the complete row
 }
 
-// Trace makes a trace of the batches that q asks for. The rank of q is left to the calls.
+// Trace returns a trace of the batches that q asks for. The rank of q is not used: calls name one.
 func (r *Reader) Trace(q feed.Query) (*Trace, error) {
 	q, err := r.packing(q)
 	if err != nil {
@@ -97,12 +98,12 @@ func (t *Trace) Parts() int { return len(t.stream.parts) }
 // Split returns the rows of a part.
 func (t *Trace) Split(part int) *shard.SplitReader { return t.stream.parts[part].split }
 
-// notThere is the error about something that the query has not.
+// notThere returns the error for something that the query does not have.
 func notThere(param, format string, args ...any) error {
 	return &feed.RequestError{Status: http.StatusNotFound, Reason: param + ": " + fmt.Sprintf(format, args...)}
 }
 
-// Step returns the rows of a step, of one rank, or of all where rank is -1.
+// Step returns the rows of a step, for one rank, or for all if rank is -1.
 func (t *Trace) Step(n int64, rank int) ([]TracedRow, error) {
 	if t.packed != nil {
 		return t.packedStep(n, rank)
@@ -164,7 +165,7 @@ func (t *Trace) end() int64 {
 	return sampler.MaxPosition
 }
 
-// located fills in step and rank of a row.
+// located returns a row with its step and rank.
 func (t *Trace) located(row TracedRow) (TracedRow, error) {
 	row.Step, row.Rank = -1, -1
 	n, start, ok := t.stream.steps.Number(row.Position)
@@ -185,11 +186,11 @@ func (t *Trace) located(row TracedRow) (TracedRow, error) {
 	return row, err
 }
 
-// maxTimes is how often Document lists one example.
+// maxTimes is the maximum number of places that Document lists for one example.
 const maxTimes = 100
 
-// Document returns the rows of a document of a part, at each place of the order where they come,
-// and where the query has no end at the first.
+// Document returns the rows of a document of a part, at each place in the order where they come, or
+// only at the first if the query has no end.
 func (t *Trace) Document(part int, document int64) (rows []TracedRow, err error) {
 	split := t.Split(part)
 	var readErr error

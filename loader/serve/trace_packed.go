@@ -46,8 +46,8 @@ func (t *Trace) Pieces(row TracedRow) (pieces []TracedPiece, err error) {
 	return pieces, err
 }
 
-// walk goes through the steps from the query's start on until visit reports that it has seen enough.
-// visit gets the number of a step, and the numbers of the rows at which it begins and ends.
+// walk goes through the steps from the query's start until visit returns true. visit gets the
+// number of a step, and the numbers of the rows at which it begins and ends.
 func (t *Trace) walk(visit func(n, from, to int64) (enough bool, err error)) error {
 	steps, err := sampler.NewPackedSteps(t.packed.packed, t.opts)
 	if err != nil {
@@ -69,7 +69,7 @@ func (t *Trace) walk(visit func(n, from, to int64) (enough bool, err error)) err
 	}
 }
 
-// packedStep returns the rows of a step of one rank, or of all where rank is -1.
+// packedStep returns the rows of a step, for one rank, or for all if rank is -1.
 func (t *Trace) packedStep(n int64, rank int) (rows []TracedRow, err error) {
 	err = t.walk(func(at, from, _ int64) (bool, error) {
 		if at < n {
@@ -84,7 +84,7 @@ func (t *Trace) packedStep(n int64, rank int) (rows []TracedRow, err error) {
 	return rows, err
 }
 
-// dealtPacked returns those rows of the step at a position that are wanted.
+// dealtPacked returns the rows of the step at a position for which want returns true.
 func (t *Trace) dealtPacked(n, position int64, want func(*TracedRow) bool) (rows []TracedRow, err error) {
 	o := t.opts
 	o.Start = position
@@ -117,8 +117,8 @@ func (t *Trace) packedRow(number int64) (TracedRow, error) {
 	return rows[0], nil
 }
 
-// packedWith appends the packed rows that hold tokens of a row of a split, of the given number of
-// epochs at most.
+// packedWith appends the packed rows that hold tokens of a row of a split, over at most the given
+// number of epochs.
 func (t *Trace) packedWith(rows []TracedRow, ref sampler.Ref, times int) ([]TracedRow, error) {
 	p, order := t.packed.packed, t.packed.base.order
 	epoch := t.opts.Start / p.Rows()
@@ -146,7 +146,7 @@ func (t *Trace) packedWith(rows []TracedRow, ref sampler.Ref, times int) ([]Trac
 	return rows, nil
 }
 
-// packedSteps fills in step and rank of rows, which ascend.
+// packedSteps sets the step and rank of rows, which ascend.
 func (t *Trace) packedSteps(rows []TracedRow) ([]TracedRow, error) {
 	todo := rows
 	for len(todo) > 0 && todo[0].Position < t.opts.Start {

@@ -505,7 +505,7 @@ class Loader:
             yield held[0], held[1], True
 
     def _stream(self, query: Query, output: Any) -> Iterator[Batch]:
-        """The query's batches, as arrays."""
+        """The query's batches, as arrays. Where they end is unknown while the dataset is being built."""
         keep = None if self._columns is None else {"row", "next", *(name if name not in _VARLEN else "segments" for name in self._columns)}
         end = query.epochs * self._rows if query.epochs and self._described and self._feed is not None else None
         return self._opened.stream(query, keep, output, end)

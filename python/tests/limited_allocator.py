@@ -1,4 +1,4 @@
-"""A device of a few megabytes on the CPU: tensors made inside are counted, and the one too many raises torch's own error."""
+"""A device of a few megabytes on the CPU: tensors made inside are counted, and one that does not fit raises torch's own error."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import multiprocessing
 import os
 import signal
 import socket
@@ -16,12 +18,12 @@ def on_gloo(world: int, run: Callable[..., None], *args: Any, killed: bool = Fal
     if world == 1 and not killed:
         run(0, 1, *args)
         return
-    import torch
-
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    context = torch.multiprocessing.get_context("spawn")
+    # The processes share one import of the frameworks, which takes longer than most runs.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([name for name in ("accelerate", "transformers", "dsload") if importlib.util.find_spec(name)])
     processes = [context.Process(target=_child, args=(r, world, port, run, args)) for r in range(world)]
     try:
         for p in processes:

@@ -174,7 +174,7 @@ def _numbers(examples: Any) -> list[tuple[int, int]]:
 
 
 def test_importing_it_brings_nothing_else() -> None:
-    """Extras stay extras."""
+    """Optional packages stay optional."""
     code = (
         "import sys, json, dsload, dsload.integrations; dsload.RandomAccess; dsload.integrations.TrainerMixin;"
         "print(json.dumps([m for m in ('torch', 'transformers', 'accelerate', 'lightning', 'pytorch_lightning') if m in sys.modules]))"

@@ -98,7 +98,7 @@ def test_a_nan_does_harm_only_where_it_is_used(tmp_path: Path) -> None:
 
 
 def test_notices_and_notes_are_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """What the command says of formats, and of what was cut or left out, is not lost with a bar or a callback, and is no progress."""
+    """What the command says of formats, and of what was cut or left out, is not lost with a bar or a callback, and is not taken for progress."""
     (tmp_path / "in.txt").write_text("".join(t + "\n" for t in texts(50)))
     seen: list[dict[str, Any]] = []
     dsload.build(

@@ -100,7 +100,7 @@ def test_null_texts(tmp_path: pathlib.Path) -> None:
 
 
 def test_page_above_the_cap(tmp_path: pathlib.Path) -> None:
-    """What does not fit is refused with the smallest cap, which works."""
+    """A page that does not fit is refused; the error names the smallest cap, which works."""
     big = pa.table({"text": ["word " * 60_000] * 200})
     pq.write_table(big, tmp_path / "big.parquet", use_dictionary=False, data_page_size=1 << 30, compression="none")
     code, _, err = build(tmp_path / "big.parquet", tmp_path / "out", "--memory", "64MiB")

@@ -135,7 +135,7 @@ def test_targets_are_labels_without_a_word(recipes: str) -> None:
 
 
 class TestWorkers:
-    """A forgotten set_epoch repeats nothing, whoever reads."""
+    """Without set_epoch no epoch repeats another, with any number of workers."""
 
     @pytest.mark.torch
     @pytest.mark.parametrize(

@@ -247,7 +247,7 @@ def test_an_answer_that_drips_in_is_late(fake: Any) -> None:
             yield b"x"
 
     path = fake(lambda *_: drip())
-    with pytest.raises(dsload.FeedError, match="too slowly"):
+    with pytest.raises(dsload.FeedError, match="too slow"):
         read(path, timeout=0.2, reconnect_seconds=0)
     over.set()
 

@@ -128,7 +128,7 @@ def test_published_models(config: dict[str, Any], total: int, active: Any) -> No
     else:
         assert got.num_active_parameters == pytest.approx(active, rel=0.02)
         advice = next(w for w in got.warnings if "mixture of experts" in w)
-        assert f"{got.num_active_parameters / 1e9:.1f} billion work" in advice and "adapters" in advice
+        assert f"{got.num_active_parameters / 1e9:.1f} billion are used" in advice and "adapters" in advice
 
 
 def test_what_is_not_known_is_refused_by_name() -> None:

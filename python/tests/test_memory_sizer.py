@@ -19,7 +19,7 @@ pytestmark = pytest.mark.torch
 
 
 class Still(DeviceMeter):
-    """Collecting garbage takes a while with torch loaded: not where a test fails hundreds of times."""
+    """A meter that collects no garbage: that is slow with torch loaded, and tests run out of memory hundreds of times."""
 
     def release(self) -> int:
         return 0

@@ -184,7 +184,7 @@ def test_a_straggler_is_started_twice(cluster: Any, corpus: pathlib.Path, whole:
     stopped: list[int] = []
 
     def stop() -> bool:
-        # Once one partition is done, another one hangs.
+        # When one partition is done, another one hangs.
         found = builders()
         if not found or not list((tmp_path / "out").glob("part-p*.json")):
             return False

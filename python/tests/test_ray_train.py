@@ -21,7 +21,6 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 _HERE = pathlib.Path(__file__).resolve().parent  # where workers find this module, and the package
 os.environ["PYTHONPATH"] = os.pathsep.join(p for p in (str(_HERE), str(_HERE.parent), os.environ.get("PYTHONPATH")) if p)
 ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'ray[train]')")
-pytest.importorskip("torch", reason="torch is not installed (pip install torch)")  # ray.train.torch can be imported without it
 train_torch = pytest.importorskip("ray.train.torch", reason="Ray Train is not installed (pip install 'ray[train]')")
 
 

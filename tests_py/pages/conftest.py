@@ -17,7 +17,7 @@ NODE = pathlib.Path(__file__).parent / "node"
 
 
 class Browser:
-    """Chromium behind a pipe of JSON lines."""
+    """Chromium, driven by JSON lines over a pipe."""
 
     def __init__(self, chromium, modules):
         self.process = subprocess.Popen(["node", str(NODE / "browser.cjs"), chromium], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -66,7 +66,7 @@ class Page:
         return self.run("document.body.innerText")
 
     def clean(self):
-        """No error in the console, nothing asked of another origin, no script of the data's."""
+        """Checks that the console has no error, no other origin got a request, and the data brought no script or image."""
         seen = self.ask("seen")
         assert seen["errors"] == [] and seen["dialogs"] == []
         origin = "/".join(self.url.split("/")[:3]) + "/"
@@ -74,7 +74,7 @@ class Page:
         assert self.run("document.querySelectorAll('img,[onerror],[onload],script:not([src]),iframe').length") == 0
 
     def accessible(self):
-        """axe-core finds nothing that is serious or critical."""
+        """Checks that axe-core finds nothing serious or critical."""
         assert [v for v in self.ask("axe") if v["impact"] in ("serious", "critical")] == []
 
     def __enter__(self):

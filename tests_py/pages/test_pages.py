@@ -1,4 +1,4 @@
-"""The live pages in a real browser: what they show, that they live, and that everyone can read them."""
+"""The live pages in a real browser: what they show, that they update, and that everyone can read them."""
 
 import json
 import pathlib
@@ -59,7 +59,7 @@ def reads(start, url, query):
 
 
 def looks(page):
-    """Every size is as wide as its window, and axe-core finds nothing serious at any."""
+    """Checks that the page fits windows of every size, and that axe-core finds nothing serious at any."""
     for width, height in SIZES:
         page.ask("size", width=width, height=height)
         page.wait(f"innerWidth === {width} && document.documentElement.scrollWidth <= {width}")
@@ -113,7 +113,7 @@ def test_keys_read_a_chart_out(browser, serve, start, kitchen):
         page.wait(f"/, at \\d\\d:\\d\\d:\\d\\d/.test({at})")
         first = page.run(at)
         assert "cap 48 MiB" in first
-        page.wait("/at \\d/.test(document.querySelector('#chart-padding .keys').innerText)")  # all charts share the moment
+        page.wait("/at \\d/.test(document.querySelector('#chart-padding .keys').innerText)")  # all charts show the same moment
         page.ask("press", key="ArrowRight")
         page.wait(f"{at} !== {json.dumps(first)}")
         page.run("document.querySelector('#chart-memory details').open = true")
@@ -217,7 +217,7 @@ def test_page_of_a_build_that_fails(browser, start, dsload, port, tmp_path):
 
 
 def test_screenshots_are_small():
-    """What docs/pages.md shows is there, and small."""
+    """The pictures of docs/pages.md exist and are small."""
     docs = pathlib.Path(__file__).resolve().parents[2] / "docs"
     shown = [part.split(")")[0] for part in (docs / "pages.md").read_text().split("](")[1:] if part.split(")")[0].endswith((".png", ".webp"))]
     assert len(shown) >= 2

@@ -29,8 +29,8 @@ type memberLister interface {
 	// next returns the member after the current one, at whose next offset the window stands, or
 	// io.EOF.
 	next(w *window) (member, error)
-	// end goes past the member, to its end or from where it is damaged, and returns why it cannot be
-	// trusted.
+	// end skips the rest of the member, which may be damaged, and returns why the member cannot be
+	// trusted, if so.
 	end(w *window, m *member) error
 }
 
@@ -79,7 +79,7 @@ func (z *zipMembers) next(w *window) (member, error) {
 	m := member{name: e.name, folder: e.folder, start: w.offset(), end: w.offset()}
 	if z.z.wanted(&e) {
 		m.end += e.size
-		w.err = nil // the end of the last member; what is wrong with this one is said by reading
+		w.err = nil // the end of the last member; reading reports what is wrong with this one
 		if z.z.begin(e) != nil && e.size == 0 {
 			m.end++
 		}
@@ -106,7 +106,7 @@ func (f *filter) inZip(e *zipEntry) bool {
 	return !e.folder && f.member(&member{name: e.name}) == readable
 }
 
-// memberKind is why a member is passed over by its name alone.
+// memberKind returns why a member is passed over by its name alone.
 func memberKind(name string) kind {
 	for _, part := range strings.Split(path.Clean(name), "/") {
 		if part != "" && part != "." && part != ".." && (isHidden(part) || part == "__MACOSX") {
@@ -267,8 +267,8 @@ func cutOff(m *member) error {
 // the number of members so far.
 const betweenMembers = 1 << 31
 
-// seek goes to a position, reading the headers before it: they say which member it lies in. What was
-// lost on the way was said before.
+// seek goes to a position, reading the headers before it: they say which member it lies in. Losses
+// on the way were reported before.
 func (a *archiveFramer) seek(at *Position) error {
 	between := at.State&betweenMembers != 0
 	for !between || a.listed < at.State&^betweenMembers {

@@ -60,7 +60,7 @@ func zipped(t testing.TB, method uint16, files ...file) string {
 	return b.String()
 }
 
-// webdataset is what archives in the tests hold, and the documents of it.
+// webdataset returns the files of the archives in the tests, and their documents.
 func webdataset() (files []file, want []string) {
 	long := strings.Repeat("long name/", 30) + "c.txt"
 	files = []file{{"d/", ""}, {"d/a.txt", "one\ntwo\n"}, {"README.md", "no"}, {"d/img.png", pngHead + "data"},

@@ -17,9 +17,9 @@ func newChat(f framing) framer {
 // chatLists are the fields that hold a conversation, as a list of messages.
 var chatLists = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat", "chosen"}
 
-// isChat reports whether the first JSON line that is none of text holds a list of messages: objects
-// with a role, or with ShareGPT's from. A record that has the text field is text. Records of
-// strings, such as a question and its answer, are not taken for conversations without being asked.
+// isChat reports whether the first whole JSON line holds a list of messages: objects with a role,
+// or with ShareGPT's from. A record that has the text field is text. Records of strings, such as a
+// question and its answer, are read as conversations only on request.
 func isChat(text []byte, field string) bool {
 	field = cmp.Or(field, "text")
 	for i := 0; i < triedLines && len(text) > 0; i++ {

@@ -31,7 +31,7 @@ const (
 )
 
 // zstdWindow returns the window that the first frame after skippable ones asks for, in bytes, 0 if head
-// does not tell. The decoder refuses what is no frame.
+// does not say. The decoder refuses what is not a frame.
 func zstdWindow(head []byte) int64 {
 	for {
 		var h zstd.Header
@@ -73,7 +73,7 @@ func (in *Input) readerBytes(o *Options) int64 {
 	return n
 }
 
-// memoryBytes returns the most that a decompressor with such a window holds.
+// memoryBytes returns the most that a decompressor with the given window holds.
 func (c Compression) memoryBytes(window int64) int64 {
 	switch c {
 	case Gzip:
@@ -81,7 +81,7 @@ func (c Compression) memoryBytes(window int64) int64 {
 	case Zstd:
 		return window + 2<<20 // window, two blocks and their tables
 	case Bzip2:
-		return 6 << 20 // 4 bytes a byte of a block of 900 kB, tables, input buffer
+		return 6 << 20 // 4 bytes per byte of a block of 900 kB, tables, input buffer
 	case XZ:
 		return window + 256<<10 // dictionary, probabilities, buffers
 	case LZ4:
@@ -97,8 +97,8 @@ func (c Compression) memoryBytes(window int64) int64 {
 }
 
 // decompress reads c from src, whose own errors it passes on. Zero bytes after the compressed data
-// are padding, as gzip takes them, and other bytes that are none of it are what the format's own
-// program makes of them: an error of gzip and zstd, passed over after bzip2 data.
+// are padding, as in gzip. Other bytes after it are treated as the format's own program treats
+// them: an error after gzip and zstd data, passed over after bzip2 data.
 func decompress(c Compression, src *countingReader, window int64) (io.Reader, func(), error) {
 	nothing := func() {}
 	switch c {
@@ -151,7 +151,7 @@ func (g *gzipReader) Read(p []byte) (int, error) {
 		n, err := g.z.Read(p)
 		if n > 0 || err != io.EOF {
 			if err == io.EOF {
-				err = nil // said again by the next Read
+				err = nil // the next Read returns it again
 			}
 			return n, err
 		}
@@ -183,7 +183,7 @@ func (g *gzipReader) nextMember() error {
 	return g.open()
 }
 
-// foreign is the error of bytes after compressed data that are none.
+// foreign returns the error of bytes after compressed data that are not compressed data.
 func foreign(c Compression, at int64) error {
 	return problemf(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; copy the file again, or keep what comes before with `head -c %d`", c, c, at, at)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// LZ4 frames are read here, and only their blocks by a library: a frame that is cut off anywhere has
-// to be an error, and none may take more memory than its blocks.
+// This file reads LZ4 frames itself and leaves only their blocks to a library: a frame that is cut
+// off anywhere must be an error, and no frame may take more memory than its blocks.
 
 const (
 	lz4Magic       = 0x184d2204
@@ -22,7 +22,7 @@ const (
 	lz4Stored     = 1 << 31 // in a block's size: it is not compressed
 )
 
-// lz4Block returns the largest block of the frame that begins here, 0 if head does not tell.
+// lz4Block returns the largest block of the frame that begins here, 0 if head does not say.
 func lz4Block(head []byte) int64 {
 	if len(head) < 6 || binary.LittleEndian.Uint32(head) != lz4Magic {
 		return lz4BlockBytes

@@ -2,8 +2,8 @@ package source
 
 import "io"
 
-// A steadyReader reads blocks of one size, however it is asked. The xz decoder gives nothing of what it
-// has decoded in the read in which it meets damage, so the size decides how much comes before.
+// A steadyReader reads blocks of one size, whatever size it is asked for. A read in which the xz
+// decoder meets damage gives nothing, so the size decides how much comes before the damage.
 type steadyReader struct {
 	src   io.Reader
 	block [4 << 10]byte
@@ -28,7 +28,7 @@ func (r *steadyReader) Read(p []byte) (int, error) {
 }
 
 // xzDictionary returns the dictionary that the first block of xz data asks for, in bytes, 0 if head
-// does not tell. The decoder refuses what is no block.
+// does not say. The decoder refuses what is not a block.
 func xzDictionary(head []byte) int64 {
 	const streamHeader, lzma2 = 12, 0x21
 	if len(head) < streamHeader+2 {

@@ -10,11 +10,11 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Counted is what a plan wants to know of an input.
+// Counted is what a plan needs to know about an input.
 type Counted struct {
 	Documents int64
-	// Marks are the first places at or after the wanted offsets between two documents, but for those
-	// that lie after the last document. Their ordinals count from the input's first document.
+	// Marks are the first places between two documents at or after the wanted offsets, except any
+	// after the last document. Their ordinals count from the input's first document.
 	Marks []Mark
 	// Spans are the stretches between the marks; nil where the input was not read.
 	Spans []Span
@@ -26,11 +26,11 @@ type Counted struct {
 	members  *Members
 }
 
-// CountOptions say what Count is to find.
+// CountOptions says what Count should find.
 type CountOptions struct {
 	// Cuts are the offsets near which marks are wanted. They rise.
 	Cuts []int64
-	// Buffer has CountBytes.
+	// Buffer is CountBytes long.
 	Buffer []byte
 	// Progress is called with numbers of stored bytes that were read, or need not be.
 	Progress func(n int64)
@@ -105,9 +105,9 @@ func (s *Set) countTable(in *Input, cuts *cutting) (*Counted, error) {
 	return c, nil
 }
 
-// A cutting is how far the marks of an input are found.
+// A cutting holds the cuts of an input for which no mark was found yet.
 type cutting struct {
-	cuts []int64 // not yet
+	cuts []int64 // without a mark yet
 	size int64   // of the input
 }
 
@@ -118,8 +118,8 @@ func newCutting(in *Input, cuts []int64) *cutting {
 // due reports whether a mark is wanted at an offset, or before.
 func (c *cutting) due(offset int64) bool { return len(c.cuts) > 0 && offset >= c.cuts[0] }
 
-// taken notes a mark. Where it lies after the next cuts, too, these are spread over what is left of
-// the input.
+// taken notes a mark. If it lies after the next cuts too, these are spread over the rest of the
+// input.
 func (c *cutting) taken(offset int64) {
 	c.cuts = c.cuts[1:]
 	if n := int64(len(c.cuts)); n > 0 && c.cuts[0] <= offset {
@@ -253,8 +253,7 @@ func (c *lineCount) more(p []byte) {
 			return
 		}
 		c.nHeld = 0
-		// What follows the character is looked at twice, which changes nothing but for white space
-		// that begins within it: that is none.
+		// The unfinished end of whole is judged again with the bytes after it.
 		if c.filled = !isBlank(whole[:len(whole)-unfinished(whole)]); c.filled {
 			return
 		}
@@ -375,7 +374,7 @@ func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Coun
 	return c, nil
 }
 
-// lineLimit is the longest line whose end decides nothing.
+// lineLimit returns the longest line whose end decides nothing.
 func lineLimit(in *Input, o *Options) int64 {
 	switch {
 	case in.Format == Text:

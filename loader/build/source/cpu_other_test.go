@@ -4,5 +4,5 @@ package source
 
 import "time"
 
-// cpuSeconds stands in with the time of day where the processor's cannot be had.
+// cpuSeconds returns the time of day, since the processor time is not available here.
 func cpuSeconds() float64 { return float64(time.Now().UnixNano()) / 1e9 }

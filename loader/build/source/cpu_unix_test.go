@@ -4,7 +4,8 @@ package source
 
 import "syscall"
 
-// cpuSeconds is the processor time of this process: what a loaded machine leaves comparable.
+// cpuSeconds returns the processor time of this process, which is comparable on a loaded machine
+// too.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -43,7 +43,7 @@ func newCSV(f framing) (*csvFramer, error) {
 			if c.columns = c.o.Columns; c.comma == 0 {
 				c.comma = separatorOf(c.w.unread()[:max(n, 0)], len(c.columns))
 			}
-			return c, nil // what is wrong with the record is said when it is read
+			return c, nil // the record's error is reported when it is read
 		}
 		if err == nil && c.comma == 0 {
 			c.comma = sniffComma(c.w.unread()[:n])
@@ -106,8 +106,8 @@ func (c *csvFramer) setHeader(line []byte) error {
 
 const maxColumns = 1 << 14
 
-// sniffComma chooses the separator that the header has most of outside of quotes, a comma where
-// there is none.
+// sniffComma returns the most frequent separator of the header outside quotes, a comma if there is
+// none.
 func sniffComma(header []byte) byte {
 	counts := map[byte]int{}
 	quoted := false
@@ -127,7 +127,7 @@ func sniffComma(header []byte) byte {
 	return best
 }
 
-// separatorOf chooses the separator that makes as many fields of a record as there are columns.
+// separatorOf returns the separator that splits a record into as many fields as there are columns.
 func separatorOf(record []byte, columns int) byte {
 	for _, comma := range []byte{'\t', ';', ','} {
 		fields, quoted := 1, false

@@ -59,7 +59,7 @@ func IsDamage(err error) bool {
 		errors.Is(err, ErrTooLarge)
 }
 
-// markDamaged notes in an error that the input is damaged, where it may be read on with SkipDamaged.
+// markDamaged notes in an error that the input is damaged, if SkipDamaged may read on after it.
 func markDamaged(err error, may bool) error {
 	var input *InputError
 	if may && errors.As(err, &input) {
@@ -71,8 +71,8 @@ func markDamaged(err error, may bool) error {
 // skips reports whether what an error is about is left out.
 func (o *Options) skips(err error) bool { return o.SkipDamaged && IsDamage(err) }
 
-// lose makes a bad record of the rest of the input, and goes to the next input. inside reports that
-// pieces of the current document went before.
+// lose turns the rest of the input into a bad record, and goes to the next input. inside means that
+// pieces of the current document were delivered.
 func (r *Reader) lose(rec *Record, inside bool, cause error) error {
 	*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format, First: !inside, Last: true,
 		Rows: 1, Row: 1, Offset: -1, Member: rec.Member}
@@ -96,8 +96,8 @@ func (r *Reader) lose(rec *Record, inside bool, cause error) error {
 	return r.finishInput()
 }
 
-// lose makes a bad record of the rest of the member, and goes past it. It returns the error where the
-// archive cannot be read on.
+// lose turns the rest of the member into a bad record, and goes past it. It returns the error if
+// the rest of the archive cannot be read.
 func (a *archiveFramer) lose(rec *Record, inside bool, cause error) error {
 	m := a.member
 	if m.name == "" || !a.o.skips(cause) && !(a.o.SkipDamaged && errors.Is(cause, ErrUnsupported)) {
@@ -125,8 +125,8 @@ func (r *Reader) leaveUnread() error {
 	return r.leaveInput(Finished{}, r.at.Members)
 }
 
-// setDamaged gives an input whose format cannot be found, since it is damaged, the one that reading
-// will fail with.
+// setDamaged gives a damaged input, whose format cannot be found, the format with which reading
+// will fail.
 func (in *Input) setDamaged() {
 	switch {
 	case in.Format.isColumnar():

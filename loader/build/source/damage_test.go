@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// packed is a sound file of each format and compression, by a name that says what it is.
+// packed returns a sound file of each format and compression, by a name that says what it is.
 func packed(t testing.TB) map[string]string {
 	t.Helper()
 	var text, jsonl, csv strings.Builder
@@ -71,7 +71,7 @@ func damagePlaces() int {
 }
 
 // Wherever a file is cut off or changed, SkipDamaged reads what it can: it ends, says what was lost,
-// gives the same whatever a read returns, and goes on from every position with the rest.
+// gives the same for reads of any size, and goes on from every position with the rest.
 func TestSkipDamaged(t *testing.T) {
 	for name, data := range packed(t) {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func checkDamage(t *testing.T, what, path string, sound []string) {
 	}
 }
 
-// Of a file of columns, the rows that are lost and those that are read are all that it has.
+// The lost rows and the rows read of a file of columns add up to all its rows.
 func TestDamagedRowsAreCounted(t *testing.T) {
 	for name, data := range packed(t) {
 		if !strings.HasSuffix(name, ".parquet") {

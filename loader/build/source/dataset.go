@@ -11,8 +11,8 @@ import (
 )
 
 // A folder that datasets' save_to_disk wrote holds Arrow streams, whose order its state.json gives. A
-// folder of several splits has one such folder for each, and names them in dataset_dict.json: train
-// is taken of them, or the only one.
+// folder of several splits has one such folder for each, and names them in dataset_dict.json. The
+// split train is read, or the only one.
 
 const (
 	datasetState = "state.json"

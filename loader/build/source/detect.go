@@ -11,8 +11,8 @@ import (
 )
 
 // detect finds compression and format of an input by its first bytes and its name. hasText is false
-// where it is empty for certain. Where what is not readable, err says what the file is instead.
-// look is a buffer for detection.
+// if the input is certainly empty. If what is not readable, err says what the file is instead. look
+// is a buffer for detection.
 func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err error) {
 	hasText, what, err = in.look(o, look)
 	if err == nil || what != readable || !o.skips(err) {
@@ -132,7 +132,7 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	return len(text) > 0 || !whole, readable, nil
 }
 
-// setWindow notes what the first frame asks of the decompressor, where that is more than usual.
+// setWindow notes the window that the first frame asks for, if that is more than usual.
 func (in *Input) setWindow(o *Options, head []byte) error {
 	var window int64
 	switch in.Compression {
@@ -154,8 +154,8 @@ func (in *Input) setWindow(o *Options, head []byte) error {
 	return nil
 }
 
-// detectZip finds the format of a zip archive: that of its file where it has one, else each has its
-// own.
+// detectZip finds the format of a zip archive: that of its only file, or Zip, where each file has
+// its own.
 func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText bool, what kind, err error) {
 	raw, err := openRaw(in, o)
 	if err != nil {
@@ -273,8 +273,8 @@ func extension(name string) string {
 	return ext
 }
 
-// triedLines is how many lines are looked at for a JSON object where the first one begins like one
-// and is none: one bad record must not make text of all.
+// triedLines is how many lines are searched for a JSON object if the first line begins like one but
+// is not: one bad record must not turn the whole input into text.
 const triedLines = 20
 
 // isJSONLines reports whether the first line is a JSON object, or begins one that is longer than

@@ -24,7 +24,7 @@ var (
 	ErrUnsupported = errors.New("not supported")
 	// ErrNoDocuments is the cause where all inputs together hold no document.
 	ErrNoDocuments = errors.New("no documents")
-	// ErrUsage is the cause where an argument or a setting cannot be meant.
+	// ErrUsage is the cause where an argument or a setting is wrong.
 	ErrUsage = errors.New("wrong usage")
 )
 

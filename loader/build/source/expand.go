@@ -36,8 +36,8 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
 		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
 			"addresses of kind %s:// cannot be read", scheme), Hint: "download it and name the file"}
-		if scheme == "az" || strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
-			e.Hint = "name each file by its https:// address, with a shared access signature if it needs one"
+		if strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
+			e.Hint = "write az://CONTAINER/PATH and set AZURE_STORAGE_ACCOUNT"
 		}
 		return e
 	}
@@ -203,7 +203,7 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 }
 
 // errNothingToRead is the cause where a folder or glob gives no file: there are no documents, and
-// the argument was not meant so.
+// the argument is likely a mistake.
 var errNothingToRead = errors.Join(ErrNoDocuments, ErrUsage)
 
 // nothing is the error of a walk that found no file to read.

@@ -196,7 +196,8 @@ func (r *rawFile) random() (io.ReaderAt, int64, error) {
 	return nil, 0, problemf(ErrUnsupported, "this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
 }
 
-// countedAt notes the failure of a file that is read at any place, so that nobody takes it for damage.
+// countedAt notes the failure of a file that is read at any place, so that it is not taken for
+// damage.
 type countedAt struct {
 	at    io.ReaderAt
 	count *countingReader
@@ -210,8 +211,8 @@ func (r *countedAt) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// inBackground makes a large file be decompressed on a goroutine of its own, but an archive whose
-// members are opened one by one. It is called before the first read.
+// inBackground has a large file decompressed on a goroutine of its own. It must be called before
+// the first read, and not for an archive whose members are opened one by one.
 func (r *rawFile) inBackground() { r.apart = r.size < 0 || r.size >= aheadFrom }
 
 // consumed returns how much of the file was read for the text that was handed out.
@@ -243,7 +244,7 @@ func (r *rawFile) Close() {
 	}
 }
 
-// pathCause takes the path off an error that is going to be reported with the input's name.
+// pathCause removes the path from an error that will be reported with the input's name.
 func pathCause(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -307,7 +308,7 @@ func (in *Input) sniff(look []byte) (head []byte, err error) {
 }
 
 // sniffText decompresses the first sniffBytes of text into the second half of look, however much of
-// the file that takes; whole is set where it is all. An error of the data is of no interest here:
+// the file that takes; whole is set where it is all. An error of the data is ignored here:
 // reading meets it again. Of an input that can be read once only, the text and the error are kept
 // for it.
 func (in *Input) sniffText(o *Options, look []byte) (text []byte, whole bool, err error) {

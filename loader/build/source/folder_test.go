@@ -60,7 +60,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// mixed is a folder of text and of much else.
+// mixed makes a folder of text and much else.
 func mixed(t *testing.T) string {
 	dir := t.TempDir()
 	for name, data := range map[string]string{
@@ -124,7 +124,7 @@ func TestMixedFolder(t *testing.T) {
 	}
 }
 
-// What is passed over is counted and named.
+// Files that are passed over are counted and named.
 func TestPassedOverIsTold(t *testing.T) {
 	dir := mixed(t)
 	notes := strings.Join(openSet(t, Options{Args: []string{dir}}).Notes(), "\n")

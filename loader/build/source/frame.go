@@ -184,7 +184,7 @@ func (f *cuttable) state() uint32 { return 0 }
 
 func (f *cuttable) restore(uint32) {}
 
-// lines: a document a line.
+// lines frames text with one document on each line.
 type lines struct{ *framing }
 
 func (l lines) advance([]byte) {}
@@ -207,7 +207,7 @@ func (l lines) span(n int) (text, total int, end bool, err error) {
 	return n, n, false, nil
 }
 
-// files: a document a file.
+// files frames each file as one document.
 type files struct{ *framing }
 
 func (d files) advance([]byte) {}

@@ -114,7 +114,7 @@ func FuzzArguments(f *testing.F) {
 	f.Setenv("HF_HOME", dir)
 	f.Fuzz(func(t *testing.T, arg string) {
 		if strings.Contains(arg, "..") || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "file:") ||
-			slices.ContainsFunc([]string{"http", "s3", "gs", "hf"},
+			slices.ContainsFunc([]string{"http", "s3", "gs", "az", "hf"},
 				func(s string) bool { return strings.HasPrefix(strings.ToLower(arg), s) }) {
 			return // stay in the folder
 		}

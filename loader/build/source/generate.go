@@ -6,7 +6,7 @@ import (
 	"github.com/dsload/dsload/loader/build/source/synth"
 )
 
-// A generator frames generated text: a document a record.
+// A generator frames generated text: each document is a record.
 type generator struct {
 	framing
 	spec   *synth.Spec

@@ -21,14 +21,14 @@ import (
 //
 //   - The head of README.md may list configurations, each with the files of its splits. The one
 //     marked as default is taken, or the one named default, or the first.
-//   - Else the names of files tell their splits, or else those of folders.
+//   - Else the names of files show their splits, or else those of folders.
 //   - Of several kinds of files the most frequent is taken.
 //
 // Of the splits only train is read, unless the address leads to another: a build makes its own
 // split val, and reading what a model is tested with would be silent harm. What was left out is
-// told.
+// reported.
 
-// splitWords are the words in names that tell a split.
+// splitWords are the words in names that stand for a split.
 var splitWords = []struct {
 	split string
 	word  *regexp.Regexp
@@ -44,7 +44,7 @@ func splitWord(words string) *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[-._ 0-9])(?:` + words + `)(?:[-._ 0-9]|$)`)
 }
 
-// splitOf returns the split that a name tells, "" for none.
+// splitOf returns the split that a name stands for, "" for none.
 func splitOf(name string) string {
 	for _, s := range splitWords {
 		if s.word.MatchString(name) {
@@ -67,11 +67,11 @@ func splitOfFolders(name string) string {
 // splitChoice chooses among the files of a dataset by their names.
 type splitChoice struct {
 	active  bool
-	files   map[string]int // by the split that their names tell
-	folders map[string]int // by the split that their folders' names tell
+	files   map[string]int // by the split of their names
+	folders map[string]int // by the split of their folders' names
 	kinds   map[string]int // by what nameKind says
 	decided bool
-	splits  func(string) string // how a split is told; nil if none is
+	splits  func(string) string // finds the split of a name; nil if names do not show it
 	kind    string              // that is read; "" for any
 	left    map[string]int      // files left out, by split
 	others  int                 // files of other kinds left out
@@ -140,7 +140,7 @@ func (c *splitChoice) drops(key, name string) bool {
 	return false
 }
 
-// tell notes what was chosen.
+// tell adds notes about what was chosen.
 func (c *splitChoice) tell(s *Set, arg string) {
 	for _, note := range c.notes {
 		s.note("%s", note)
@@ -334,7 +334,7 @@ func (s *Set) hubConfigs(ctx context.Context, repository string) ([]hubConfig, e
 		Configs []hubConfig `yaml:"configs"`
 	}
 	if block := configsOf(card[:n]); block == nil || yaml.Unmarshal(block, &head) != nil {
-		return nil, nil // names have to do
+		return nil, nil // names must do
 	}
 	return slices.DeleteFunc(head.Configs, func(c hubConfig) bool { return len(c.patterns()) == 0 }), nil
 }

@@ -62,7 +62,7 @@ func bzipped(t testing.TB) string {
 	return string(data)
 }
 
-// numbered is text that compresses badly enough to fill several blocks.
+// numbered returns text that compresses badly enough to fill several blocks.
 func numbered(lines int) string {
 	var b strings.Builder
 	r := rand.NewPCG(7, 7)
@@ -210,9 +210,10 @@ func TestBadArguments(t *testing.T) {
 		{[]string{filepath.Join(dir, "[")}, ErrUsage},
 		{[]string{dir}, ErrNoDocuments},
 		{[]string{"ftp://host/x"}, ErrUnsupported},
-		{[]string{"az://container/x"}, ErrUnsupported},
+		{[]string{"abfs://container/x"}, ErrUnsupported},
 		{[]string{"s3://"}, ErrUsage},
 		{[]string{"gs://user:password@bucket/x"}, ErrUsage},
+		{[]string{"az://container@account/x"}, ErrUsage},
 		{[]string{"-"}, ErrUsage},
 		{[]string{"synth://poems"}, ErrUsage},
 		{[]string{"synth://wikitext?seed=x"}, ErrUsage},

@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// Format json is JSON over any number of lines: one array, whose elements are the records, or values
-// one after another. A record is an object, or a string, which is the text itself. Only brackets and
-// strings are looked at here: what is wrong inside a record is found by the workers, and costs that
-// record alone. An array that is cut off ends in a bad record.
+// A valueFramer frames the format json, JSON over any number of lines: one array, whose elements
+// are the records, or values one after another. A record is an object, or a string, which is the
+// text itself. The framer looks at brackets and strings only: the workers find what is wrong inside
+// a record, and it costs that record alone. An array that is cut off ends in a bad record.
 type valueFramer struct {
 	framing
 	place jsonPlace

@@ -4,11 +4,11 @@ import (
 	"io"
 )
 
-// A JSON line comes whole, as it stands, where it is at most MaxRecordBytes long. Where
-// Options.TextField names the one field that is wanted, a line longer than MaxPieceBytes is
-// streamed instead: its text is found, decoded and delivered in pieces, however long it is. Such a
-// line is judged as it passes: what is wrong with it after pieces that were delivered ends the
-// document there, with an error in place of its last piece.
+// A jsonFramer frames JSON lines. A line of at most MaxRecordBytes comes whole, as it stands. If
+// Options.TextField names the one wanted field, a line longer than MaxPieceBytes is streamed
+// instead: its text is found, decoded and delivered in pieces, however long it is. A streamed line
+// is checked as it passes: an error after pieces were delivered ends the document there, and takes
+// the place of its last piece.
 type jsonFramer struct {
 	framing
 	scan jsonScanner

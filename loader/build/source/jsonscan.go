@@ -352,7 +352,7 @@ func decodeString(dst, data []byte, maxText int) (text []byte, raw int, end stri
 }
 
 // decodeEscape decodes the escape at the beginning of data. size is 0 if it goes on after data,
-// -1 if it is none.
+// -1 if it is not an escape.
 func decodeEscape(data []byte) (r rune, size int) {
 	if len(data) < 2 {
 		return 0, 0

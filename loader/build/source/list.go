@@ -15,8 +15,8 @@ import (
 const maxListed = 1000
 
 // An inputList is the inputs of a set: the first maxListed in memory, the others in a table. Those
-// that cannot be written down, pipes and generators, stay in memory; the system bounds the one, the
-// command line the other.
+// that cannot be written down, pipes and generators, stay in memory; the system bounds the number
+// of pipes, the command line that of generators.
 type inputList struct {
 	dir  string // for the table's files
 	few  []Input

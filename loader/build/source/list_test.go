@@ -157,8 +157,8 @@ func sumOf(text []byte) Sum {
 	return w.sum()
 }
 
-// A long list is gone on with from any position, in this process and, through JSON, in another one;
-// and a changed file among those that were read is found.
+// A long list is resumed from any position, in this process and, through JSON, in another one. A
+// changed file among those that were read is found.
 func TestLongListsResume(t *testing.T) {
 	dir := manyFiles(t, maxListed+500)
 	one := write(t, t.TempDir(), "one.txt", "a\nb\nc\n")
@@ -236,7 +236,7 @@ func TestLongListsResume(t *testing.T) {
 	}
 }
 
-// Very many files that are named one by one are told together too.
+// Very many files that are named one by one are listed together too.
 func TestManyNamedFiles(t *testing.T) {
 	dir := manyFiles(t, maxListed+10)
 	var args []string

@@ -93,7 +93,7 @@ type Options struct {
 	// TextField is the JSON field whose string is streamed where a JSON line is longer than
 	// MaxPieceBytes. Output. Default "": such lines come whole.
 	TextField string
-	// FindChat makes Auto tell conversations from other JSON lines. Output.
+	// FindChat makes Auto distinguish conversations from other JSON lines. Output.
 	FindChat bool
 	// Fields are the names of the fields that anything wants of a record: those of columnar formats
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
@@ -118,8 +118,7 @@ type Options struct {
 	// ScratchDir is where lists of files go that are too long for memory. Default: the system's
 	// folder for temporary files.
 	ScratchDir string
-	// Only, where set, is what the set has instead of what Args lead to: a range of the inputs of a
-	// plan. Output.
+	// Only, where set, replaces the inputs of Args with a range of the inputs of a plan. Output.
 	Only *Range
 	// Stdin is what "-" reads.
 	Stdin io.Reader
@@ -228,7 +227,7 @@ func (s *Set) MemoryBytes() int64 {
 // where none asks for more than Options.WindowBytes.
 func (s *Set) LargestWindow() int64 { return s.needs.window }
 
-// WhyWindow says what of a file of columns takes more than usual, "" if none does.
+// WhyWindow returns what in a file of columns takes more memory than usual, "" if nothing does.
 func (s *Set) WhyWindow() string { return s.needs.why }
 
 // windowBytes returns the most that the window grows to for a format.

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A pattern is a glob over the names of files. * and ? stand for characters of one name, [abc] and
-// [!abc] for one of them or none, {a,b} for either, and ** between slashes for any number of
-// folders, none included. As in a shell, only a dot matches the dot of a hidden name.
+// A pattern is a glob over the names of files. * and ? stand for characters of one name, [abc] for
+// one of these characters, [!abc] for any other, {a,b} for either, and ** between slashes for any
+// number of folders, including none. As in a shell, only a dot matches the dot of a hidden name.
 type pattern struct {
 	parts    []string // between the slashes
 	anywhere bool     // one part, which may match a name at any depth
@@ -166,8 +166,8 @@ func newFilter(include, exclude []string) (filter, error) {
 	return f, nil
 }
 
-// excluded reports whether a file or folder is left out. What lies below an excluded folder never
-// comes to be asked.
+// excluded reports whether a file or folder is left out. It is never called for what lies below an
+// excluded folder.
 func (f *filter) excluded(names []string, isFolder bool) bool {
 	return slices.ContainsFunc(f.exclude, func(p pattern) bool { return p.match(names, isFolder) })
 }

@@ -19,7 +19,7 @@ type Position struct {
 	Group   int    `json:"group,omitempty"`  // likewise: the number of the current one, from 1 on
 	// of a file of columns in whose middle a range begins: of the groups before the current one
 	Groups []Sum `json:"groups,omitempty"`
-	// of a remote input that can be gone on with in place
+	// of a remote input that can be resumed in place
 	Sums *sumState `json:"sums,omitempty"`
 
 	// Known is every input as it was at first sight, or every folder and glob of a large set; Done
@@ -33,7 +33,7 @@ type Position struct {
 	Members  *Members  `json:"members,omitempty"`  // shared likewise
 }
 
-// Finished is what an input or a list of files held that was read to its end.
+// Finished describes an input, or a list of files, that was read to its end.
 type Finished struct {
 	Bytes int64 `json:"bytes"`         // after decompression
 	Sum   Sum   `json:"sum,omitzero"`  // over an input's bytes; zero for generated text
@@ -103,8 +103,7 @@ type Record struct {
 	// document of the input
 	Row     int64
 	Ordinal int64 // of its document in the whole set, counted from 0
-	// rows that it stands for: 1, but of a bad record the number of those that were lost, 0 where that
-	// is none
+	// rows that it stands for: 1, or for a bad record the number of rows lost, which may be 0
 	Rows int64
 
 	First, Last bool // first and last piece of its document

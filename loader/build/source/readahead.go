@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// aheadBytes is a block of what a readAhead holds, and aheadBlocks how many there are.
+	// aheadBytes is the size of a block of a readAhead, and aheadBlocks is how many it holds.
 	aheadBytes  = 128 << 10
 	aheadBlocks = 3
 	// aheadFrom is the least size of a compressed file that is worth a goroutine.
 	aheadFrom = 1 << 20
 )
 
-// A readAhead decompresses on a goroutine of its own, some blocks ahead of the reader of records. What
-// it is worth is what framing takes: 60 MB of CSV in gzip were read in 0.69 s in place of 1.33, of a
-// tar archive in gzip in 0.73 s in place of 1.31 (best of 9, two busy cores). JSON lines, of which
-// framing is 3% of the time, gain nothing, and lose nothing.
+// A readAhead decompresses on a goroutine of its own, some blocks ahead of the reader of records.
+// It saves about the time that framing takes: 60 MB of CSV in gzip were read in 0.69 s instead of
+// 1.33, and of a tar archive in gzip in 0.73 s instead of 1.31 (best of 9, two busy cores). JSON
+// lines, where framing is 3% of the time, gain nothing and lose nothing.
 //
 // It gives the same bytes and the same error as its source. The goroutine ends at the source's end, at
 // its first error, and by stop, which waits for it.

@@ -36,9 +36,9 @@ type stream struct {
 
 // Reader returns a reader that goes on at a position of this set, or of the set of an earlier
 // process with the same options. The zero Position is the beginning. Inputs that were finished are
-// compared by size and modification time, and by their content where these differ; the one that is
-// gone on with is read again up to the position, and its checksum compared. What was not read yet
-// may have changed. A *SourceChangedError says what differs.
+// compared by size and modification time, and by their content where these differ. The input that
+// is resumed is read again up to the position, and its checksum compared. What was not read yet may
+// have changed. A *SourceChangedError says what differs.
 func (s *Set) Reader(at Position) (*Reader, error) {
 	r := &Reader{set: s}
 	resumed := at.Known != nil
@@ -155,7 +155,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 }
 
 // Position returns where a later run goes on after the record that Next returned last. It shares
-// Known and Done with the reader, unchanged for ever, and costs no more than the checksum of what
+// Known and Done with the reader, which never change, and costs no more than the checksum of what
 // was read since the last call.
 func (r *Reader) Position() Position {
 	p := r.at
@@ -183,7 +183,8 @@ func (r *Reader) Progress() (read, total int64) {
 	return read, r.set.total
 }
 
-// consumed returns how far into the file reading is; of an uncompressed one exactly what became records.
+// consumed returns how far into the file reading is. For an uncompressed file it is exactly what
+// became records.
 func (s *stream) consumed(w *window) int64 {
 	switch {
 	case s.synth != nil:
@@ -301,7 +302,7 @@ func (r *Reader) openTable(raw *rawFile) error {
 	return nil
 }
 
-// row is the row that reading failed at, 0 where none was attempted.
+// row returns the row that reading failed at, 0 if none was attempted.
 func (r *Reader) row() int64 {
 	if s := r.open; s != nil && s.framing != nil {
 		return s.row + 1
@@ -338,7 +339,7 @@ func newFramer(format Format, f framing) (framer, error) {
 	return nil, problemf(ErrUnsupported, "format %s", format)
 }
 
-// goOn brings an input that was just opened to the position.
+// goOn moves an input that was just opened to the position.
 func (r *Reader) goOn() error {
 	at, s := &r.at, r.open
 	if at.Offset == 0 {

@@ -39,7 +39,7 @@ func (s *Set) remoteStore() *remote.Store {
 	return s.store
 }
 
-// object returns what a remote input is to its store.
+// object describes a remote input to its store.
 func (in *Input) object() remote.Object {
 	return remote.Object{URI: in.URI, Size: in.Size, ETag: in.ETag, Modified: in.ModTime,
 		Revision: in.Revision, Hash: in.Hash}
@@ -59,7 +59,7 @@ func (s *Set) expandRemote(ctx context.Context, arg string, look []byte) (many, 
 	return false, hasText, err
 }
 
-// addAddress adds the input behind an address that cannot be listed.
+// addAddress adds the input at an address that cannot be listed.
 func (s *Set) addAddress(ctx context.Context, arg string, look []byte) (hasText bool, err error) {
 	store := s.remoteStore()
 	object, n, err := store.Stat(ctx, arg, look[:sniffBytes])
@@ -81,8 +81,8 @@ func openRemote(in *Input, r *rawFile) {
 	r.counted.sum = newRawCheck(in)
 }
 
-// remoteError is what a failure of the remote package means for an input. offset is of its text, -1
-// where none was read.
+// remoteError returns what a failure of the remote package means for an input. offset counts its
+// text; it is -1 if none was read.
 func remoteError(uri string, offset int64, err error) error {
 	var changed *remote.ChangedError
 	var own *remote.Error
@@ -90,7 +90,7 @@ func remoteError(uri string, offset int64, err error) error {
 	case errors.As(err, &changed):
 		return &SourceChangedError{URI: uri, What: changed.What, Was: changed.Was, Is: changed.Is}
 	case errors.Is(err, remote.ErrUsage):
-		return &InputError{URI: uri, Offset: -1, Err: problemf(ErrUsage, "%s", err)}
+		return &InputError{URI: remote.Redact(uri), Offset: -1, Err: problemf(ErrUsage, "%s", err)}
 	case errors.As(err, &own):
 		return &InputError{URI: uri, Offset: offset, Err: err}
 	}
@@ -105,8 +105,8 @@ type sumState struct {
 	CheckAt int64  `json:"check_at,omitempty"`
 }
 
-// resumesInPlace reports whether the input of the position can be gone on with where it is, without
-// the bytes before: a remote one, uncompressed, whose version is known to be the one that was read.
+// resumesInPlace reports whether the input of the position can be resumed there without the bytes
+// before: it is remote, uncompressed, and known to be the version that was read.
 func (r *Reader) resumesInPlace() bool {
 	in, at := &r.in, &r.at
 	if in.store == nil || in.Compression != Plain || in.archive != "" || at.Offset == 0 || at.Sums == nil ||

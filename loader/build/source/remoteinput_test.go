@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wikiArticles is WikiText of some headings and paragraphs.
+// wikiArticles returns WikiText of n articles.
 func wikiArticles(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -24,7 +24,7 @@ func wikiArticles(n int) string {
 	return b.String()
 }
 
-// remoteFiles are inputs of each format, by name.
+// remoteFiles returns inputs of each format, by name.
 func remoteFiles(t *testing.T) map[string]string {
 	var lines, table strings.Builder
 	table.WriteString("\ufeffid,text\n")
@@ -90,7 +90,7 @@ func TestRemoteInputs(t *testing.T) {
 	}
 }
 
-// reread is a position as a later process has it.
+// reread returns a position as a later process has it.
 func reread(t *testing.T, p Position) (out Position) {
 	t.Helper()
 	data, err := json.Marshal(p)
@@ -103,7 +103,7 @@ func reread(t *testing.T, p Position) (out Position) {
 	return out
 }
 
-// Going on in the middle of a file asks for nothing before it, but for a header.
+// Resuming in the middle of a file requests nothing before that place except a header.
 func TestRemoteInputsResumeInPlace(t *testing.T) {
 	for name, text := range remoteFiles(t) {
 		plain := !strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, ".zst")
@@ -152,7 +152,7 @@ func TestRemoteInputsThatChange(t *testing.T) {
 	if !errors.As(err, &changed) || changed.What != "ETag" || len(records) == 0 {
 		t.Errorf("after %d records: %v", len(records), err)
 	}
-	// neither is the position of the one gone on with in the other
+	// a position of the old version is refused too
 	if _, err := openSet(t, o).Reader(reread(t, records[len(records)-1].next)); !errors.As(err, &changed) {
 		t.Errorf("resumed: %v", err)
 	}

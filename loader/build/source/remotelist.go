@@ -21,6 +21,9 @@ const maxLooked = 16
 // expandListed adds the object of an address, or all below the folder that it names, or those that
 // match a glob.
 func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, hasText bool, err error) {
+	if err := remote.CheckSigned(arg); err != nil {
+		return false, false, remoteError(arg, -1, err)
+	}
 	store := s.remoteStore()
 	if !isGlob(arg) && !strings.HasSuffix(arg, "/") {
 		object, err := store.Describe(ctx, arg)
@@ -174,13 +177,13 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 	return hasText, nil
 }
 
-// nameKind returns the part of a name that tells of what kind a file is: its extensions.
+// nameKind returns the part of a name that says what kind a file is: its extensions.
 func nameKind(name string) string {
 	_, ext, _ := strings.Cut(name, extension(name))
 	return extension(name) + ext
 }
 
-// detectLike is detect, but for files of a kind of which enough were looked at.
+// detectLike is like detect, but does not look at a file if enough of its kind were looked at.
 func (in *Input) detectLike(s *Set, kind *looked, look []byte) (hasText bool, what kind, err error) {
 	if kind.same && kind.n >= maxLooked {
 		like := kind.as

@@ -7,10 +7,10 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A resumableSum is the XXH3-128 of what was written to it, with a state that can be kept: the
-// library's has none that can. A remote input that is gone on with in its middle is not read again
-// for its checksum. The algorithm is the long form of XXH3 with the default secret, of Yann Collet's
-// specification; inputs of at most 240 bytes are left to the library.
+// A resumableSum is the XXH3-128 of what was written to it. Unlike the library's, its state can be
+// saved, so that a remote input resumed in its middle is not read again for its checksum. The
+// algorithm is the long form of XXH3 with the default secret, from Yann Collet's specification;
+// inputs of at most 240 bytes are left to the library.
 type resumableSum struct {
 	acc  [8]uint64
 	size uint64          // bytes written
@@ -142,7 +142,7 @@ func (s *resumableSum) appendState(dst []byte) []byte {
 	return append(dst, s.buf[:s.n]...)
 }
 
-// restoreState sets the state that appendState wrote, and reports whether it is one.
+// restoreState sets the state that appendState wrote, and reports whether it is valid.
 func (s *resumableSum) restoreState(state []byte) bool {
 	const fixed = 8*8 + 8 + sumStripe
 	if len(state) < fixed || len(state) > fixed+sumBlock {

@@ -7,7 +7,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A sum that was written in any pieces, and kept and restored between any two, is the library's.
+// A sum that was written in any pieces, and saved and restored between any two, equals the
+// library's.
 func TestResumableSum(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 10_000)

@@ -11,11 +11,11 @@ import (
 )
 
 // A scratchFile is a temporary file for lists that are too long for memory. Its name is removed as
-// soon as it is open, so that a killed process leaves nothing after; where the system forbids that,
-// Close removes it.
+// soon as it is open, so that a killed process leaves no file; where the system forbids that, Close
+// removes it.
 type scratchFile struct {
 	file *os.File
-	name string // where it is still to be removed
+	name string // where it must still be removed
 	size int64
 }
 

@@ -63,13 +63,13 @@ type Set struct {
 	formats   map[Format]int
 	only      *Range // of a partition; nil for all
 	notes     []string
-	counting  sync.Mutex // of the list, for Count
+	counting  sync.Mutex // guards the list for Count
 }
 
 // needs is what reading the inputs takes.
 type needs struct {
 	decompressor, window int64  // in bytes, the most of any
-	why                  string // the window is so large
+	why                  string // why the window is so large
 	largest              int    // what the window of records grows to
 	generated, once      bool
 	remote               bool
@@ -219,7 +219,7 @@ func (s *Set) PartsAt(p Position) []SourcePart {
 	return out
 }
 
-// compressedRatio is how much text a byte of a compressed input stands for, roughly: typical for
+// compressedRatio is roughly how much text a byte of a compressed input holds, as is typical for
 // prose.
 var compressedRatio = map[Compression]int64{Plain: 1, Gzip: 3, Zstd: 3, Bzip2: 4, XZ: 4, LZ4: 2,
 	Snappy: 2, Zipped: 3, UTF16: 1}

@@ -139,7 +139,8 @@ func TestSynthStatistics(t *testing.T) {
 	if len(counts) < 25_000 {
 		t.Errorf("%d different words", len(counts))
 	}
-	// Of rank r, 1/(r + 2.7) of all: rank 1 to 100 is about a factor of 28, words at their side counted in.
+	// A word of rank r has a share of 1/(r + 2.7), so rank 1 is about 28 times as frequent as rank
+	// 100.
 	order := make([]int, 0, len(counts))
 	for _, n := range counts {
 		order = append(order, n)

@@ -14,8 +14,9 @@ import (
 // Files of columns have no text with offsets: they are read at many places, and only the wanted
 // columns. A row is a record: the text of the one column that is wanted, or the JSON object of
 // several. Row says where it lies; the offset of a position counts the bytes of the records before
-// it, each and one more, and the checksum is over the records. A reader goes on at the beginning of a
-// group of rows, and reads the rows of the group before its position again to compare their checksum.
+// it, plus one for each, and the checksum is over the records. A reader goes on at the beginning of
+// a group of rows, and reads the rows of the group before its position again to compare their
+// checksum.
 
 // isColumnar reports whether inputs of a format are files of columns.
 func (f Format) isColumnar() bool { return f == Parquet || f == Arrow }
@@ -127,7 +128,7 @@ func (t *tableFramer) sumAfter(base Sum) Sum {
 	return xxh3.Hash128(both[:]).Bytes()
 }
 
-// note takes a row's record into the checksum.
+// note adds a row's record to the checksum.
 func (t *tableFramer) note(data []byte, null bool) {
 	var head [9]byte
 	binary.LittleEndian.PutUint64(head[:], uint64(len(data)))
@@ -238,7 +239,7 @@ func (t *tableFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 	}
 }
 
-// skip makes a bad record of what an error says cannot be read, where that is passed over.
+// skip turns what an error says cannot be read into a bad record, if that may be passed over.
 func (t *tableFramer) skip(rec *Record, cause error) error {
 	if cause == io.EOF || !t.o.skips(cause) && !(t.o.SkipDamaged && errors.Is(cause, ErrUnsupported)) {
 		return cause
@@ -254,7 +255,7 @@ func (t *tableFramer) skip(rec *Record, cause error) error {
 	return nil
 }
 
-// again reads a row, or what is lost, that was read before.
+// again reads a row that was read before, or what was lost in its place.
 func (t *tableFramer) again(data []byte) ([]byte, error) {
 	rec := Record{Rows: 1}
 	for !rec.Last {
@@ -267,7 +268,7 @@ func (t *tableFramer) again(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// consumed is how much of a file of so many bytes the rows that were read stand for.
+// consumed returns how much of a file of size bytes the rows that were read stand for.
 func (t *tableFramer) consumed(size int64) int64 {
 	var before, all int64
 	for g := range t.file.Groups() {
@@ -279,7 +280,8 @@ func (t *tableFramer) consumed(size int64) int64 {
 	return int64(float64(size) * min(1, float64(before)/float64(all)))
 }
 
-// groupOf returns the group that a position lies in, which one of an earlier version does not say.
+// groupOf returns the group that a position lies in. A position of an earlier version does not name
+// it.
 func (t *tableFramer) groupOf(at *Position) (group int) {
 	if at.Group > 0 {
 		return at.Group - 1

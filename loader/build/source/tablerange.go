@@ -8,8 +8,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A range of a file of columns begins and ends between two groups of rows. Its marks have the row,
-// which is the file's own, and as an offset what the groups before take in the file.
+// A range of a file of columns begins and ends between two groups of rows. Its marks have the row
+// in the file, and as an offset the size of the groups before it.
 
 // tableCut is what a tableFramer keeps for ranges.
 type tableCut struct {
@@ -21,8 +21,8 @@ type tableCut struct {
 	keep bool  // sums are wanted
 }
 
-// maxGroupSums is how many checksums of groups are kept; of an input with more there is none in the
-// end.
+// maxGroupSums is how many checksums of groups are kept; an input with more groups gets no
+// checksum.
 const maxGroupSums = 1 << 14
 
 // endGroup notes the checksum of the group that ends.

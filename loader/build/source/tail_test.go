@@ -29,7 +29,8 @@ func bzip2ed(t testing.TB, text string) string {
 	return string(out)
 }
 
-// What follows compressed data: padding and further members are read over, other bytes are an error or are told.
+// After compressed data, padding and further members are read, and other bytes are an error or
+// noted.
 func TestTails(t *testing.T) {
 	dir := t.TempDir()
 	const text = "hello\nworld\n"
@@ -41,7 +42,7 @@ func TestTails(t *testing.T) {
 	empty, zeros, skip := string(other), strings.Repeat("\x00", 512), "\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
 	for i, c := range []struct {
 		data     string
-		times    int   // the text comes
+		times    int   // how often the text comes
 		err      error // or what ends it
 		trailing string
 	}{

@@ -1,7 +1,7 @@
 package source
 
-// A Tally adds up what was counted of a set's inputs, in their order: its position is the one that a
-// Reader has which read them all.
+// A Tally adds up what was counted of a set's inputs, in their order. Its position is that of a
+// Reader that has read them all.
 type Tally struct {
 	set    *Set
 	r      *Reader

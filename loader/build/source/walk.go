@@ -163,8 +163,8 @@ func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
 	return nil
 }
 
-// matches reports whether a path matches the glob, and whether the glob says more of its last name
-// than *.
+// matches reports whether a path matches the glob, and whether the glob restricts its last name, as
+// * does not.
 func (w *walk) matches(at []string) (ok, explicit bool) {
 	for _, parts := range w.globs {
 		if matchParts(parts, at, false) {

@@ -155,7 +155,7 @@ type zipReader struct {
 	size   int64
 	dir    *zipDirectory
 	wanted func(*zipEntry) bool
-	count  *countingReader // is told how much of the file was read
+	count  *countingReader // counts how much of the file was read
 
 	entry    zipEntry
 	member   io.Reader // nil between two

@@ -21,10 +21,10 @@ import (
 type Bucket struct {
 	URI    string   // s3://… or gs://…, without a slash at its end
 	Env    []string // for the program under test
-	Secret string   // that nothing may show, "" for none
+	Secret string   // that must not be shown; "" for none
 }
 
-// Programs are the servers that tests of buckets start, and how to install them.
+// Programs are the servers that bucket tests start, and how to install them.
 var Programs = map[string]string{
 	"versitygw":       "github.com/versity/versitygw/cmd/versitygw@v1.8.0",
 	"fake-gcs-server": "github.com/fsouza/fake-gcs-server@v1.56.1",

@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// A Hub speaks what dsload needs of the Hugging Face Hub's API. Large files are behind signed
-// addresses of another host.
+// A Hub implements the part of the Hugging Face Hub's API that dsload uses. Large files are at
+// signed addresses on another host.
 type Hub struct {
 	*Server         // the API
 	Store   *Server // of large files
@@ -30,7 +30,7 @@ type Hub struct {
 	shown  map[string][]byte // what is sent in place of a file
 }
 
-// Commit returns a commit's name made of a number.
+// Commit returns the name of the n-th commit.
 func Commit(n int) string { return fmt.Sprintf("%040x", n) }
 
 // NewHub starts a Hub with two files a page.
@@ -96,7 +96,7 @@ func (h *Hub) refuseExpired(w http.ResponseWriter, r *http.Request) bool {
 	return expired
 }
 
-// IsLarge reports whether a file lies in the store.
+// IsLarge reports whether a file is in the store of large files.
 func IsLarge(name string) bool {
 	return slices.ContainsFunc([]string{".jsonl", ".txt", ".gz", ".zip", "tokenizer.json"},
 		func(s string) bool { return strings.HasSuffix(name, s) })

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A Proxy stands between a program and the server of a bucket. It delays each answer, as a distance
-// does, and counts requests. Set its fields before the first request.
+// A Proxy sits between a program and a bucket's server. It delays each answer, as distance does,
+// and records requests. Set its fields before the first request.
 type Proxy struct {
 	Delay time.Duration
 
@@ -88,14 +88,14 @@ func (w *countedWriter) Write(data []byte) (int, error) {
 
 func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Requests returns what was asked for so far.
+// Requests returns the requests so far.
 func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Request(nil), p.requests...)
 }
 
-// MostAtOnce returns how many requests were under way at once at most.
+// MostAtOnce returns the maximum number of concurrent requests so far.
 func (p *Proxy) MostAtOnce() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

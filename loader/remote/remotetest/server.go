@@ -24,9 +24,9 @@ type File struct {
 type Fault struct {
 	Status int         // answered in place of the file
 	Header http.Header // sent with Status
-	// Drop breaks the connection after so many bytes of the body, 1 or more.
+	// Drop, if above 0, breaks the connection after that many bytes of the body.
 	Drop int
-	// Stall sends nothing after so many bytes, 1 or more, until the client goes away.
+	// Stall, if above 0, sends nothing after that many bytes until the client goes away.
 	Stall int
 	// Then is called once when the fault happens, before the client can notice.
 	Then func()
@@ -45,7 +45,7 @@ type Server struct {
 	Chunked  bool // does not say how long it is
 	NoHead   bool
 	User     string // name:password that every request must have; "" for any
-	// Serve, where set, is asked first, and reports whether it has answered.
+	// Serve, if set, is called first, and reports whether it has answered.
 	Serve func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -84,14 +84,14 @@ func (s *Server) Fail(faults ...Fault) {
 	s.faults = append(s.faults, faults...)
 }
 
-// Requests returns what was asked for so far.
+// Requests returns the requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Sent returns how many bytes of bodies were sent so far.
+// Sent returns how many bytes of bodies have been sent.
 func (s *Server) Sent() (n int) {
 	for _, r := range s.Requests() {
 		n += r.Sent

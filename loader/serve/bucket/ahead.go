@@ -1,24 +1,24 @@
 package bucket
 
 const (
-	// maxAheadFetches is how many of the fetches that run at once may be of blocks that nobody waits
-	// for yet.
+	// maxAheadFetches is how many of the concurrent fetches may be of blocks that nobody waits for
+	// yet.
 	maxAheadFetches = 12
-	// maxAhead is how many blocks one Ahead may fetch before they are read, and aheadShare the part of
-	// the cache that all may take together: one in aheadShare.
+	// maxAhead is how many blocks one Ahead may fetch before they are read. All together may take
+	// 1/aheadShare of the cache.
 	maxAhead   = 64
 	aheadShare = 4
-	// sequentialAhead is how many blocks are fetched after those that are read in order, where no
-	// Ahead knows better.
+	// sequentialAhead is how many blocks are fetched ahead of a sequential read if no stream has an
+	// Ahead.
 	sequentialAhead = 4
 )
 
-// An Ahead fetches blocks before they are read, for a reader that knows what it will read. What it
-// fetches and is not read yet is bounded.
+// An Ahead fetches blocks before they are read, for a reader that knows what it will read. The
+// number of blocks fetched but not yet read is limited.
 //
 // Its methods may be called from several goroutines.
 type Ahead struct {
-	fs   *FS           // nil for that of files that are read in order
+	fs   *FS           // nil for the Ahead of files that are read in order
 	room chan struct{} // holds an element after something was read or passed
 
 	// Guarded by the cache's mutex.
@@ -26,7 +26,7 @@ type Ahead struct {
 	closed bool
 }
 
-// ReadAhead returns an Ahead for a stream; nil where there is no cache to read into.
+// ReadAhead returns an Ahead for a stream, or nil if there is no cache to read into.
 func (f *FS) ReadAhead() *Ahead {
 	if f.cache == nil {
 		return nil
@@ -41,8 +41,9 @@ func (f *FS) ReadAhead() *Ahead {
 
 func newAhead() *Ahead { return &Ahead{room: make(chan struct{}, 1), blocks: map[*block]int64{}} }
 
-// Want asks for n bytes of a file from an offset on, which will be read at a position of the reader's
-// own. It makes no request itself. It reports whether there was room; Room tells when to try again.
+// Want asks for n bytes at an offset of a file, which the reader will read at a position, a number
+// of its own that grows as it reads. Want makes no request itself. It reports whether there was
+// room; Room signals when to try again.
 func (a *Ahead) Want(name string, off, n, position int64) bool {
 	a.fs.mu.Lock()
 	v := a.fs.objects[name]
@@ -56,7 +57,7 @@ func (a *Ahead) Want(name string, off, n, position int64) bool {
 	return c.want(a, v, off, min(off+n, v.Size), position)
 }
 
-// Passed says that nothing before a position will be read any more.
+// Passed means that nothing before a position will be read any more.
 func (a *Ahead) Passed(position int64) {
 	c := a.fs.cache
 	c.mu.Lock()
@@ -67,8 +68,8 @@ func (a *Ahead) Passed(position int64) {
 // Room returns a channel that gets an element when Want may find room again.
 func (a *Ahead) Room() <-chan struct{} { return a.room }
 
-// Go runs a function in a goroutine that Close of the FS waits for. It reports false, and does not
-// run it, once the FS is closed.
+// Go runs a function in a goroutine that the FS waits for in Close. Once the FS is closed, Go does
+// not run it and returns false.
 func (a *Ahead) Go(f func()) bool {
 	a.fs.mu.Lock()
 	defer a.fs.mu.Unlock()
@@ -79,7 +80,7 @@ func (a *Ahead) Go(f func()) bool {
 	return true
 }
 
-// Close gives up what was asked for and is not under way. It may be called twice.
+// Close drops the requests that have not begun. It may be called twice.
 func (a *Ahead) Close() {
 	c := a.fs.cache
 	c.mu.Lock()
@@ -102,7 +103,7 @@ func (c *cache) passed(a *Ahead, position int64) {
 	}
 }
 
-// want takes blocks for the bytes from off up to end that are not there, and lets them be fetched.
+// want reserves and queues the missing blocks of the bytes from off to end.
 func (c *cache) want(a *Ahead, v *version, off, end, position int64) bool {
 	for index := off / c.block; index*c.block < end; index++ {
 		if c.closed || a.closed {
@@ -136,12 +137,12 @@ func (c *cache) want(a *Ahead, v *version, off, end, position int64) bool {
 	return true
 }
 
-// allowance is how many blocks an Ahead may have fetched that are not read yet.
+// allowance returns how many blocks an Ahead may have fetched that are not read yet.
 func (c *cache) allowance() int {
 	return int(max(1, min(maxAhead, c.limit/aheadShare/int64(max(1, c.aheads)))))
 }
 
-// forget ends the account of a block that was fetched ahead.
+// forget stops counting a block as fetched ahead.
 func (c *cache) forget(b *block) {
 	if b.ahead == nil {
 		return
@@ -166,8 +167,8 @@ func (c *cache) fetchAhead() {
 	}
 }
 
-// nextQueued takes the first block of the queue that somebody still wants and nobody fetches, nil
-// where there is none.
+// nextQueued takes the first block of the queue that somebody still wants and nobody fetches, or
+// returns nil.
 func (c *cache) nextQueued() *block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,10 +176,10 @@ func (c *cache) nextQueued() *block {
 		b := c.queue[0]
 		c.queue = c.queue[1:]
 		switch {
-		case !b.queued: // a reader was faster
+		case !b.queued: // a reader has begun to fetch it
 			b.readers--
 			c.room.Broadcast()
-		case b.ahead == nil: // given up
+		case b.ahead == nil: // its Ahead was closed
 			delete(c.blocks, b.key)
 			c.free = append(c.free, b.slot)
 			c.room.Broadcast()
@@ -192,14 +193,14 @@ func (c *cache) nextQueued() *block {
 	return nil
 }
 
-// readOn asks for what follows a block of a file that is read in order, it seems: the one before it
-// is there.
+// readOn asks for the blocks after one of a file that seems to be read in order: the block before
+// it is in the cache.
 func (c *cache) readOn(v *version, index int64, fetched bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begun++
 	if c.aheads == 0 && index > 0 && (fetched || c.blocks[blockKey{v.number, uint64(index - 1)}] != nil) {
-		c.passed(c.onwards, c.begun-maxAhead) // the file was left
+		c.passed(c.onwards, c.begun-maxAhead) // files that are no longer read
 		c.want(c.onwards, v, (index+1)*c.block, min(v.Size, (index+1+sequentialAhead)*c.block), c.begun)
 	}
 }

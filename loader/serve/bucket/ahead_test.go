@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// aheadFS is an FS over objects in memory, whose names are the versions' numbers.
+// aheadFS returns an FS over objects in memory, whose names are the versions' numbers.
 func aheadFS(t *testing.T, objects, size int) (*FS, *memory, []*version) {
 	t.Helper()
 	m, versions := newMemory(objects, size)
@@ -21,7 +21,8 @@ func aheadFS(t *testing.T, objects, size int) (*FS, *memory, []*version) {
 // settle waits until nothing is fetched.
 func settle(c *cache) { c.running.Wait() }
 
-// What is asked for ahead is there when it is read, never exceeds its bound, and is fetched once.
+// TestAheadIsBounded checks that blocks asked for ahead are there when they are read, never exceed
+// their limit, and are fetched once.
 func TestAheadIsBounded(t *testing.T) {
 	f, m, versions := aheadFS(t, 1, 200*512)
 	f.cache.limit = 64
@@ -73,7 +74,8 @@ func TestAheadIsBounded(t *testing.T) {
 	}
 }
 
-// A block that cannot be fetched ahead is fetched again by who reads it, who gets the error.
+// TestAheadFails checks that a reader fetches a block again that could not be fetched ahead, and
+// gets the error.
 func TestAheadFails(t *testing.T) {
 	f, m, versions := aheadFS(t, 1, 4*512)
 	broken := errors.New("broken")
@@ -95,7 +97,8 @@ func TestAheadFails(t *testing.T) {
 	}
 }
 
-// Readers, several that ask ahead, some of which give up, and a small cache: every byte is right.
+// TestAheadAmongReaders reads through a small cache with readers that ask ahead, some of which give
+// up. Every byte is right.
 func TestAheadAmongReaders(t *testing.T) {
 	f, m, versions := aheadFS(t, 3, 100*512)
 	done := make(chan error, 4)
@@ -139,8 +142,8 @@ func TestAheadAmongReaders(t *testing.T) {
 	}
 }
 
-// Files that are read in order are read ahead without being asked, again after they were left in the
-// middle many times.
+// TestReadOn checks that files read in order are read ahead without being asked for, even after
+// many files were left in the middle.
 func TestReadOn(t *testing.T) {
 	f, m, versions := aheadFS(t, 1, 400*512)
 	f.cache.limit = 400

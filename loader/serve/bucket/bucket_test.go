@@ -127,7 +127,7 @@ func open(t *testing.T, o bucket.Options) *bucket.FS {
 	return f
 }
 
-// get returns a whole answer; err is of the connection.
+// get returns a whole answer. err is an error of the connection.
 func get(url string) (status int, body []byte, err error) {
 	resp, err := http.Get(url)
 	if err != nil {
@@ -138,8 +138,8 @@ func get(url string) (status int, body []byte, err error) {
 	return resp.StatusCode, body, err
 }
 
-// A droppingProxy forwards connections to a server, and breaks some of the first within their first
-// answers.
+// A droppingProxy forwards connections to a server, and breaks some of the first in the middle of
+// their first answers.
 type droppingProxy struct {
 	net.Listener
 	dropped atomic.Int64
@@ -202,8 +202,8 @@ func kinds(t *testing.T, test func(t *testing.T, b remotetest.Bucket)) {
 	}
 }
 
-// Batches from a bucket are those from the disk, with a cache far smaller than the dataset, several
-// streams at once, and connections that break.
+// TestServedFromABucket checks that batches from a bucket are those from the disk, with a cache far
+// smaller than the dataset, several streams at once, and connections that break.
 func TestServedFromABucket(t *testing.T) {
 	kinds(t, func(t *testing.T, b remotetest.Bucket) {
 		dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 8000, 1), b.URI+"/sub/data"
@@ -246,8 +246,8 @@ func TestServedFromABucket(t *testing.T) {
 	})
 }
 
-// A dataset that is replaced in the bucket is noticed: by the next look at its manifest, and before
-// that by whoever reads a part of it that is not in the cache.
+// TestReplacedInTheBucket checks that a dataset replaced in the bucket is noticed: by the next
+// check of its manifest, and earlier by a read of a part that is not in the cache.
 func TestReplacedInTheBucket(t *testing.T) {
 	kinds(t, func(t *testing.T, b remotetest.Bucket) {
 		dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 3000, 1), b.URI+"/data"
@@ -288,7 +288,8 @@ func TestReplacedInTheBucket(t *testing.T) {
 	})
 }
 
-// Nothing in a bucket is changed, and other names are the operating system's.
+// TestReadOnly checks that nothing in a bucket is changed, and that other names are the operating
+// system's.
 func TestReadOnly(t *testing.T) {
 	f := open(t, bucket.Options{})
 	for _, err := range []error{f.Remove("s3://b/x"), f.Rename("s3://b/x", "s3://b/y"), f.MkdirAll("gs://b/x"),

@@ -15,7 +15,7 @@ import (
 const (
 	// maxFetches is how many blocks are fetched at once.
 	maxFetches = 16
-	// fetchBytes is the memory of a fetch: the store's buffer, and those of its connection.
+	// fetchBytes is the memory of a fetch: the store's buffer and those of its connection.
 	fetchBytes = 192 << 10
 	// slotBytes is the memory of a block in the cache: its entry in the map and in the list.
 	slotBytes = 256
@@ -24,7 +24,7 @@ const (
 // cache keeps blocks in a file, at most limit of them.
 type cache struct {
 	file   *os.File
-	remove string // the file's name, where it could not be removed at once
+	remove string // the file's name, if it could not be removed at once
 	block  int64
 	fetch  func(v *version, from, end int64, write func([]byte) error) error
 	turns  chan struct{} // holds one element for each running fetch
@@ -34,13 +34,13 @@ type cache struct {
 
 	mu     sync.Mutex
 	closed bool
-	room   *sync.Cond // a block may have become evictable
+	room   *sync.Cond // signals that a block may have become evictable
 	blocks map[blockKey]*block
 	recent list.List // of *block that are ready, the latest first
 	slots  int64     // of the file in use
-	lost   int64     // of these, for which the disk had no room
+	lost   int64     // slots for which the disk had no room
 	limit  int64
-	most   int64 // limit at the beginning
+	most   int64 // the initial limit
 	free   []int64
 
 	queue    []*block // asked for ahead, each with one reader: the queue
@@ -142,8 +142,8 @@ func (c *cache) readAt(v *version, p []byte, off int64) (int, error) {
 
 var errClosed = fmt.Errorf("the cache is %w", fs.ErrClosed)
 
-// take returns a block, for which the caller calls release. mine reports that the caller must fill
-// it, fetched that it was asked for ahead and is read for the first time. It waits for room.
+// take returns a block; the caller must release it. mine reports that the caller must fill it,
+// fetched that it was asked for ahead and is read for the first time. take waits for room.
 func (c *cache) take(v *version, index uint64) (b *block, mine, fetched bool, err error) {
 	key := blockKey{v.number, index}
 	c.mu.Lock()
@@ -171,8 +171,8 @@ func (c *cache) take(v *version, index uint64) (b *block, mine, fetched bool, er
 	}
 }
 
-// slot returns a place in the file for a block: an unused one, or that of the block that was not
-// used for longest and that nobody reads.
+// slot returns a place in the file for a block: an unused one, or that of the least recently used
+// block that nobody reads.
 func (c *cache) slot() (slot int64, ok bool) {
 	if n := len(c.free); n > 0 {
 		slot, c.free = c.free[n-1], c.free[:n-1]
@@ -201,7 +201,7 @@ func (c *cache) release(b *block) {
 	}
 }
 
-// fill fetches a block, and lets those go on that wait for it.
+// fill fetches a block, and wakes those that wait for it.
 func (c *cache) fill(b *block) {
 	c.turns <- struct{}{}
 	err := c.fetchInto(b)
@@ -218,8 +218,8 @@ func (c *cache) fill(b *block) {
 	close(b.ready)
 }
 
-// drop gives the slot of a block back that could not be filled. If the disk is full, the cache keeps
-// the size that it has.
+// drop gives back the slot of a block that could not be filled. If the disk is full, the cache
+// keeps its size.
 func (c *cache) drop(slot int64, err error) {
 	switch {
 	case !errors.Is(err, syscall.ENOSPC) || c.slots-c.lost <= minBlocks:

@@ -83,8 +83,9 @@ func testCache(t *testing.T, m *memory) *cache {
 	return c
 }
 
-// Many readers of a small cache get the bytes of the objects, no block is fetched by two at once,
-// and the file never grows beyond its limit. Some fetches fail, and leave nothing behind.
+// TestCache reads through a small cache with many readers. They get the bytes of the objects, no
+// block is fetched by two at once, and the file never exceeds its limit. Fetches that fail leave
+// nothing behind.
 func TestCache(t *testing.T) {
 	m, versions := newMemory(5, 20_000)
 	broken := errors.New("broken")
@@ -125,7 +126,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// What is in the cache is not fetched again, and reading in order fetches every block once.
+// TestCacheKeeps checks that cached blocks are not fetched again, and that reading in order fetches
+// every block once.
 func TestCacheKeeps(t *testing.T) {
 	m, versions := newMemory(1, minBlocks*512)
 	c := testCache(t, m)
@@ -141,7 +143,7 @@ func TestCacheKeeps(t *testing.T) {
 	}
 }
 
-// A full disk keeps the cache at the size that it has.
+// TestCacheOnAFullDisk checks that the cache keeps its size when the disk is full.
 func TestCacheOnAFullDisk(t *testing.T) {
 	m, versions := newMemory(1, 100*512)
 	c := testCache(t, m)

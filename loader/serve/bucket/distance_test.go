@@ -15,8 +15,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// TestDistance prints what an epoch over a bucket takes that answers DSLOAD_DISTANCE later, as in
-// DSLOAD_DISTANCE=30ms.
+// TestDistance prints what an epoch costs over a bucket whose answers are delayed by
+// DSLOAD_DISTANCE, such as DSLOAD_DISTANCE=30ms.
 func TestDistance(t *testing.T) {
 	delay, err := time.ParseDuration(os.Getenv("DSLOAD_DISTANCE"))
 	if err != nil {
@@ -67,7 +67,7 @@ func TestDistance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A minute is enough to tell.
+		// Fifteen seconds are enough to measure.
 		time.AfterFunc(15*time.Second, func() { resp.Body.Close() })
 		buf, first, got := make([]byte, 64<<10), time.Duration(0), int64(0)
 		for {

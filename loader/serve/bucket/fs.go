@@ -29,19 +29,19 @@ type Options struct {
 	BlockBytes int64
 	// Interval is the shortest time between two looks at a manifest. Default 15 seconds.
 	Interval time.Duration
-	// Straight reads without a cache: for who reads each byte once and in order, file by file.
+	// Straight reads without a cache, for a reader of each byte once and in order, file by file.
 	Straight bool
-	// Notice, where not nil, is called with what a user wants to know while a request waits.
+	// Notice, if not nil, is called with messages for the user while a request waits.
 	Notice func(string)
-	// Lost, where not nil, is called with the error of each request that was given up because nobody
+	// Lost, if not nil, is called with the error of each request that was given up because nobody
 	// answered.
 	Lost func(error)
 }
 
 const (
-	// DefaultCacheBytes is the size of the cache where none is given.
+	// DefaultCacheBytes is the default size of the cache.
 	DefaultCacheBytes = 4 << 30
-	// MinCacheBytes is the least.
+	// MinCacheBytes is the smallest size of the cache.
 	MinCacheBytes = minBlocks * blockBytes
 
 	blockBytes      = 1 << 20
@@ -79,13 +79,13 @@ type version struct {
 	number uint64 // counts from 1
 }
 
-// look is what is known of a manifest.
+// look is what is known about a manifest.
 type look struct {
-	mu      sync.Mutex // held by who looks
+	mu      sync.Mutex // held while looking
 	now     *version   // nil: it is gone
 	at      time.Time  // of the last answer; zero for none
 	stale   bool       // a read has met another version of a file beside it
-	running bool       // somebody looks in the background
+	running bool       // a background look is running
 }
 
 // New returns an FS with an empty cache.
@@ -105,7 +105,7 @@ func New(o Options) (*FS, error) {
 	return f, nil
 }
 
-// MemoryBytes is the most that the FS holds in memory, for the objects that it knows now.
+// MemoryBytes returns the maximum memory of the FS, for the objects that it knows now.
 func (f *FS) MemoryBytes() int64 {
 	const perObject = 320 // its description, and the map's share
 	f.mu.Lock()
@@ -138,7 +138,7 @@ func (f *FS) Close() error {
 	return errors.Join(err, f.store.Close())
 }
 
-// OpenFile implements shard.FS. What is in a bucket opens for reading only.
+// OpenFile implements shard.FS. Files in a bucket open only for reading.
 func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
 	if !Is(name) {
 		return f.FS.OpenFile(name, flag)
@@ -191,7 +191,7 @@ func readOnly(op, name string) error {
 	}
 }
 
-// Rename implements shard.FS, as the methods below do.
+// Rename implements shard.FS. In a bucket it fails, as the methods below do.
 func (f *FS) Rename(oldName, newName string) error {
 	if Is(oldName) || Is(newName) {
 		return readOnly("rename", oldName)
@@ -199,7 +199,7 @@ func (f *FS) Rename(oldName, newName string) error {
 	return f.FS.Rename(oldName, newName)
 }
 
-// Remove removes no object.
+// Remove implements shard.FS.
 func (f *FS) Remove(name string) error {
 	if Is(name) {
 		return readOnly("remove", name)
@@ -207,7 +207,7 @@ func (f *FS) Remove(name string) error {
 	return f.FS.Remove(name)
 }
 
-// MkdirAll makes no folder in a bucket.
+// MkdirAll implements shard.FS.
 func (f *FS) MkdirAll(name string) error {
 	if Is(name) {
 		return readOnly("mkdir", name)
@@ -215,7 +215,7 @@ func (f *FS) MkdirAll(name string) error {
 	return f.FS.MkdirAll(name)
 }
 
-// Lock locks nothing in a bucket.
+// Lock implements shard.FS.
 func (f *FS) Lock(name string, holder []byte) (shard.Lock, error) {
 	if Is(name) {
 		return nil, readOnly("lock", name)
@@ -223,7 +223,7 @@ func (f *FS) Lock(name string, holder []byte) (shard.Lock, error) {
 	return f.FS.Lock(name, holder)
 }
 
-// find returns the version of an object that is read.
+// find returns the version of an object to read.
 func (f *FS) find(uri string) (*version, error) {
 	if path.Base(uri) == shard.ManifestName {
 		return f.findManifest(uri)
@@ -263,7 +263,7 @@ func (f *FS) list(folder string) error {
 		return nil
 	})
 	if errors.Is(err, remote.ErrDenied) || errors.Is(err, fs.ErrNotExist) {
-		err = nil // who may not list may still read
+		err = nil // reading may be allowed where listing is not
 	}
 	if err != nil {
 		return explain("list", folder, err)
@@ -274,7 +274,7 @@ func (f *FS) list(folder string) error {
 	return nil
 }
 
-// pin keeps the first version of an object that was seen, and returns it.
+// pin keeps the first version of an object that was seen and returns that.
 func (f *FS) pin(o remote.Object) *version {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -289,9 +289,9 @@ func (f *FS) number(o remote.Object) *version {
 	return &version{o, f.versions}
 }
 
-// findManifest returns the version of a manifest that was seen last. It looks for a later one in the
-// background, and waits for the answer only where there is no earlier one or a read has met another
-// version of a file.
+// findManifest returns the latest known version of a manifest. It checks for a later one in the
+// background. It waits for the answer only if no version is known or a read has met another version
+// of a file.
 func (f *FS) findManifest(uri string) (*version, error) {
 	f.mu.Lock()
 	l := f.seen[uri]
@@ -320,7 +320,7 @@ func (f *FS) findManifest(uri string) (*version, error) {
 	return v, nil
 }
 
-// lookAt asks the bucket for the version of a manifest.
+// lookAt asks the bucket for the current version of a manifest.
 func (f *FS) lookAt(uri string, l *look) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,12 +346,13 @@ func (f *FS) lookAt(uri string, l *look) error {
 	return err
 }
 
-// fetch reads a stretch of an object into a file.
+// fetch reads part of an object, piece by piece.
 func (f *FS) fetch(v *version, from, end int64, write func([]byte) error) error {
 	return f.explainRead(v, f.store.ReadRange(f.ctx, v.Object, from, end, write))
 }
 
-// explainRead names the object of an error of reading it, and tells one that was replaced.
+// explainRead adds the object's name to an error of reading it, and detects an object that was
+// replaced.
 func (f *FS) explainRead(v *version, err error) error {
 	if err == nil {
 		return nil
@@ -375,7 +376,7 @@ func (f *FS) explainRead(v *version, err error) error {
 		Cause: fmt.Errorf("%w since it was opened (%w)", shard.ErrReplaced, err)}
 }
 
-// explain names the object of an error.
+// explain adds the object's name to an error.
 func explain(op, uri string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

@@ -18,8 +18,8 @@ import (
 	"github.com/dsload/dsload/loader/serve/bucket"
 )
 
-// However many ranks one server feeds, it asks the bucket for each byte of the dataset once: the
-// ranks share one cache.
+// TestRanksShareOneReader checks that one server asks the bucket for each byte of the dataset once,
+// however many ranks it feeds: the ranks share one cache.
 func TestRanksShareOneReader(t *testing.T) {
 	kinds(t, func(t *testing.T, b remotetest.Bucket) {
 		const ranks = 4
@@ -61,7 +61,7 @@ func TestRanksShareOneReader(t *testing.T) {
 			}
 		}
 		group.Wait()
-		// The manifest, and the shards; what lies beside a block's end is read twice by nobody.
+		// The proxy counts the manifest and the shards. No block is read twice.
 		if n := sent.Load(); n < size || n > size+size/4 {
 			t.Errorf("%d bytes were sent for %d bytes of shards, to two epochs of %d ranks", n, size, ranks)
 		}

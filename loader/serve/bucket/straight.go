@@ -10,10 +10,11 @@ import (
 	"github.com/dsload/dsload/loader/remote"
 )
 
-// tailBytes is the end of a file that is read at once: a shard's footer is there, and is read first.
+// tailBytes is how much of a file's end is read at once: a shard's footer is there, and is read
+// first.
 const tailBytes = 64 << 10
 
-// straight is an open object that is read without a cache, which suits who reads each byte once.
+// straight is an open object that is read without a cache, for a reader of each byte once.
 type straight struct {
 	fs *FS
 	v  *version
@@ -84,7 +85,7 @@ func (f *straight) Truncate(int64) error               { return readOnly("trunca
 func (f *straight) Sync() error                        { return nil }
 func (f *straight) Stat() (fs.FileInfo, error)         { return info{f.v}, nil }
 
-// lost reports an error that means that the bucket is gone, once.
+// lost reports, once, an error that means that the bucket no longer answers.
 func (f *FS) lost(err error) {
 	if f.onLost != nil && errors.Is(err, remote.ErrUnreachable) && !errors.Is(err, context.Canceled) {
 		f.onLost(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// via sets the environment to a bucket that is seen through a proxy.
+// via makes the environment point to a bucket behind a proxy.
 func via(t *testing.T, b remotetest.Bucket) *remotetest.Proxy {
 	t.Helper()
 	through, proxy := b.Via(t)
@@ -23,8 +23,8 @@ func via(t *testing.T, b remotetest.Bucket) *remotetest.Proxy {
 	return proxy
 }
 
-// A dataset is verified in one pass: nothing but the end of a shard is asked for twice, and there is
-// no cache.
+// TestVerifiedInOnePass verifies a dataset in one pass: only the end of a shard is requested twice,
+// and there is no cache.
 func TestVerifiedInOnePass(t *testing.T) {
 	kinds(t, func(t *testing.T, b remotetest.Bucket) {
 		dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 8000, 1), b.URI+"/data"

@@ -12,8 +12,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// What a stream will read is fetched before it does, several blocks at once and never more than the
-// bound, in any order of rows; and the rows are the same.
+// TestStreamsAreReadAhead checks that blocks are fetched before a stream reads them, several at
+// once and never more than the limit, in any order of rows, and that the rows are the same.
 func TestStreamsAreReadAhead(t *testing.T) {
 	b := remotetest.Buckets(t)["gs"]
 	dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 8000, 1), b.URI+"/data"
@@ -39,7 +39,7 @@ func TestStreamsAreReadAhead(t *testing.T) {
 			if most := proxy.MostAtOnce(); most < 3 || most > 17 {
 				t.Errorf("%d requests at once", most)
 			}
-			// A client that goes away takes its requests along.
+			// Requests end when their client goes away.
 			resp, err := http.Get(far + "/v1/batches?epochs=0")
 			if err != nil {
 				t.Fatal(err)

@@ -70,6 +70,12 @@ type live struct {
 	lanes  [numLanes]lane
 }
 
+// PageMemory returns what the live page of a server holds at any time. Options.Ledger has it
+// reserved.
+func PageMemory() budget.Part {
+	return budget.Part{Name: "live page", Bytes: page.HistoryBytes(numFigures), Why: "figures of the last two hours"}
+}
+
 // newLive reserves the memory of the page in the server's ledger.
 func newLive(s *Server) *live {
 	l := &live{server: s, about: s.opts.Backend.About(), tracks: map[uint64]*track{}, done: make(chan struct{})}
@@ -78,10 +84,6 @@ func newLive(s *Server) *live {
 		for k := range l.about[i].Splits {
 			l.about[i].Splits[k].Lengths = nil // only the bars are shown
 		}
-	}
-	part := budget.Part{Name: "live page", Bytes: page.HistoryBytes(numFigures), Why: "figures of the last two hours"}
-	if err := s.opts.Ledger.Reserve(part); err != nil {
-		panic("feed: " + err.Error()) // the least memory of a server has room for it
 	}
 	l.page = page.NewLive(page.Figures{Columns: numFigures, Sample: l.sample, State: l.state})
 	return l

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// A column that is encoded by a dictionary has numbers in its record batches. The values that they
-// stand for lie in messages of their own, by the id of the dictionary: one that makes it anew, and
-// others that add to it. They are held in memory while batches refer to them.
+// A column with a dictionary has numbers in its record batches. The values that they stand for are
+// in separate messages, under the id of the dictionary: one message replaces the dictionary, others
+// add to it. The values are held in memory while batches refer to them.
 
 // A dictBatch is a message with values of a dictionary.
 type dictBatch struct {
@@ -17,7 +17,7 @@ type dictBatch struct {
 	bytes   int64 // that its values take in memory
 }
 
-// A dictionaryOf is what a column's schema says of its dictionary.
+// A dictionaryOf is what a column's schema says about its dictionary.
 type dictionaryOf struct {
 	id     int64
 	width  int // bytes of a number
@@ -36,7 +36,7 @@ func (a *arrowField) dictionaryField(t table) {
 	a.dictionary = d
 }
 
-// checkDictionary refuses dictionaries that are not read.
+// checkDictionary refuses unsupported dictionaries.
 func (a *arrowField) checkDictionary(path string) error {
 	d := a.dictionary
 	if d.width != 1 && d.width != 2 && d.width != 4 && d.width != 8 {
@@ -49,7 +49,7 @@ func (a *arrowField) checkDictionary(path string) error {
 	return d.values.check(path)
 }
 
-// decodeFirst is what to do about a column that is not read.
+// decodeFirst is what to do about a column of an unsupported type.
 const decodeFirst = "cast it to a plain type before writing it, or leave it out of the wanted columns"
 
 // takeDictionary notes a message of a dictionary that a wanted column uses.
@@ -80,7 +80,7 @@ func (f *arrowFile) takeDictionary(header table, b batch) error {
 const (
 	// entryBytes is what a value of a dictionary takes besides its text.
 	entryBytes = 9
-	// numberBytes bounds the JSON of a value that is no text.
+	// numberBytes bounds the JSON of a value that is not text.
 	numberBytes = 96
 )
 
@@ -157,7 +157,7 @@ func (f *arrowFile) measureDictionaries() (sum int64) {
 	return sum
 }
 
-// mostOf is what a dictionary takes at most, with all that is added to it.
+// mostOf returns the most that a dictionary takes, with all that is added to it.
 func (f *arrowFile) mostOf(id int64) (most int64) {
 	var now int64
 	for i := range f.dictionaries {
@@ -189,7 +189,7 @@ func newArrowDictionary(a *arrowField) *arrowDictionary {
 	return &arrowDictionary{of: a.dictionary, reader: newArrowReader(a.dictionary.values)}
 }
 
-// load makes the dictionary what it is after so many messages of dictionaries.
+// load brings the dictionary to its state after the first messages of dictionaries in the file.
 func (d *arrowDictionary) load(f *arrowFile, messages int) error {
 	if messages < d.loaded {
 		d.loaded = 0

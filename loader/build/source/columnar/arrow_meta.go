@@ -187,8 +187,8 @@ func (f *arrowFile) message(offset int64) (m table, from int64, size int32, err 
 	return rootTable(data), from, int32(length), nil
 }
 
-// salvage makes what it can of a damaged file: a file without its footer is read as the stream that
-// it holds, and a stream up to where it breaks, which its last batch then says.
+// salvage reads what it can of a damaged file. A file without its footer is read as the stream that
+// it holds, and a stream up to where it breaks; its last batch then has the error.
 func (f *arrowFile) salvage(isFile bool, cause error) error {
 	if !errors.Is(cause, ErrCorrupt) {
 		return cause
@@ -306,7 +306,7 @@ func (f *arrowFile) readFooter() error {
 	return nil
 }
 
-// block notes the record batch that the footer says to be at an offset.
+// block notes the record batch that the footer places at an offset.
 func (f *arrowFile) block(i int, offset, metaSize, end int64) error {
 	if offset < 8 || offset >= end {
 		return corrupt("record batch %d lies outside the file", i+1)
@@ -424,7 +424,7 @@ func (a *arrowField) layout(nodes, buffers int, f *arrowFile) {
 	f.buffers += buffers
 }
 
-// check refuses wanted columns of types that are not read.
+// check refuses wanted columns of unsupported types.
 func (a *arrowField) check(path string) error {
 	children := -1
 	if a.dictionary != nil {
@@ -482,7 +482,7 @@ func (a *arrowField) isText() bool {
 
 func (a *arrowField) isView() bool { return a.kind == arrowUtf8View || a.kind == arrowBinaryView }
 
-// typeName is what pyarrow calls a type that is not read.
+// typeName returns what pyarrow calls an unsupported type.
 func typeName(kind byte) string {
 	switch kind {
 	case arrowUnion:

@@ -133,7 +133,8 @@ func (f *arrowFile) header(b *batch) (h batchHeader, err error) {
 	return batchHeaderOf(t, f.nodes, f.buffers, f.views)
 }
 
-// batchHeaderOf reads the metadata of a batch of so many nodes, buffers and columns of views at least.
+// batchHeaderOf reads the metadata of a batch that has at least the given numbers of nodes, buffers
+// and columns of views.
 func batchHeaderOf(t table, nodes, buffers, views int) (h batchHeader, err error) {
 	h.t = t
 	h.nodes, h.nNodes = t.vector(1, 16)
@@ -157,8 +158,8 @@ func batchHeaderOf(t table, nodes, buffers, views int) (h batchHeader, err error
 	return h, nil
 }
 
-// variadic returns the number of buffers that the texts of n columns of views have, from the first of
-// these on.
+// variadic returns the number of text buffers of n columns of views, beginning with the column
+// first.
 func (h *batchHeader) variadic(first, n int) int {
 	last := min(first+n, len(h.views)-1)
 	return h.views[max(first, last)] - h.views[first]
@@ -172,11 +173,11 @@ func (h *batchHeader) buffer(i int) buffer {
 	return buffer{i64(h.t.b, h.bufs+16*i), i64(h.t.b, h.bufs+16*i+8)}
 }
 
-// lz4Garbage is what the decoder of linked lz4 blocks leaves between two collections: it makes its
-// window anew for each block.
+// lz4Garbage is the garbage that the decoder of linked lz4 blocks leaves between two collections:
+// it allocates a new window for each block.
 const lz4Garbage = 6 << 20
 
-// measure finds out what the decompressors take: at most as much as in the batch that takes most.
+// measure finds out what the decompressors take in the batch that takes most.
 func (f *arrowFile) measure() error {
 	var streams int64
 	var count func(a *arrowField)
@@ -197,7 +198,7 @@ func (f *arrowFile) measure() error {
 		}
 		h, err := f.header(&f.batches[i])
 		if errors.Is(err, ErrCorrupt) && f.options.Lenient {
-			continue // said when it is read
+			continue // reported when it is read
 		}
 		if err != nil {
 			return err
@@ -252,7 +253,7 @@ func (h *batchHeader) bufferOf(a *arrowField, j int) buffer {
 	return h.buffer(a.buffer + h.variadic(0, a.views) + j)
 }
 
-// buffers is how many buffers a column has besides those with the texts of views.
+// buffers returns how many buffers a column has, without the text buffers of views.
 func (a *arrowField) buffers() int {
 	if a.dictionary != nil {
 		return 2
@@ -457,7 +458,7 @@ func (r *arrowReader) offset() (int64, error) {
 // maxValueBytes bounds a value, which is held as a whole.
 const maxValueBytes = 8 << 20
 
-// bytes returns the n bytes of a value. A longer one than is held comes as a value that is too long.
+// bytes returns the n bytes of a value. A value longer than maxValueBytes is a *SizeError.
 func (r *arrowReader) bytes(n int64) ([]byte, error) {
 	if n > r.streams[2].left {
 		return nil, corrupt("a value is longer than its buffer")

@@ -181,7 +181,7 @@ func (f *arrowFile) streamWindow(b *batch, buf buffer, compression int) (int64, 
 	}
 	window, err := zstdNeeds(head[8:n], i64(head[:], 0))
 	if err != nil {
-		return 0, nil // said when the batch is read
+		return 0, nil // reported when the batch is read
 	}
 	return window + 2<<20, nil
 }
@@ -189,8 +189,8 @@ func (f *arrowFile) streamWindow(b *batch, buf buffer, compression int) (int64, 
 // zstdHeader is at least as long as the header of a frame.
 const zstdHeader = 24
 
-// zstdNeeds returns the window of a frame that holds length bytes, from its first ones. One that no
-// writer asks for is an error: it would take memory without end.
+// zstdNeeds returns the window of a frame that holds length bytes, from its first bytes. A window
+// that no writer asks for is an error: it would take memory without limit.
 func zstdNeeds(head []byte, length int64) (int64, error) {
 	var h zstd.Header
 	if h.Decode(head) != nil {

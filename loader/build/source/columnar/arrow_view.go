@@ -22,7 +22,7 @@ func (v *arrowView) place() (buffer, offset int64) {
 	return int64(int32(binary.LittleEndian.Uint32(v[8:]))), int64(int32(binary.LittleEndian.Uint32(v[12:])))
 }
 
-// viewData is the buffers of a view column.
+// viewData holds the buffers of a view column.
 type viewData struct {
 	f       *arrowFile
 	b       *batch
@@ -181,7 +181,7 @@ func (r *arrowReader) next() (valid bool, b []byte, err error) {
 }
 
 // viewWindow notes what the compressed buffers of a view column take in a batch, and returns what
-// decompressing one of them does.
+// decompressing one of them takes.
 func (f *arrowFile) viewWindow(a *arrowField, b *batch, h *batchHeader) (most int64, err error) {
 	var sum int64
 	for j := range h.variadic(a.views, 1) {

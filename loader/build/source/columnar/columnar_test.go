@@ -91,7 +91,7 @@ func decoded(t *testing.T, line string) map[string]any {
 	return v
 }
 
-// equalNumbers reports whether numbers differ by no more than a float of 32 bits has.
+// equalNumbers reports whether two numbers are equal, if need be as 32-bit floats.
 func equalNumbers(a, b float64) bool { return a == b || float32(a) == float32(b) }
 
 func TestRowsAreThoseOfPyarrow(t *testing.T) {
@@ -171,8 +171,8 @@ func TestScriptOfTheFiles(t *testing.T) {
 	}
 }
 
-// deltas.arrow has a dictionary, an addition to it, and another in its place. Batches are read with
-// that of their place, in any order.
+// deltas.arrow has a dictionary, an addition to it, and another in its place. Each batch is read
+// with the dictionary of its place, in any order.
 func TestDictionariesChange(t *testing.T) {
 	for _, name := range []string{"testdata/deltas.arrow", "testdata/packed_deltas.arrow"} {
 		data := load(t, name)
@@ -215,7 +215,7 @@ func TestDictionariesChange(t *testing.T) {
 	}
 }
 
-// What is not read is refused by the column's name, with what to do.
+// An unsupported type is refused with the column's name and what to do.
 func TestUnreadTypes(t *testing.T) {
 	for kind, want := range map[byte]string{arrowUnion: "union", arrowRunEnd: "run_end_encoded", arrowListView: "list_view",
 		arrowInterval: "interval"} {

@@ -3,12 +3,12 @@
 //	io.ReaderAt -> OpenParquet, OpenArrow -> File (schema, groups of rows)
 //	File.Rows(columns) -> Seek(group) -> Next, AppendText or AppendJSON
 //
-// Only the wanted columns are read: of parquet one page of each at a time, of Arrow a stretch of each
-// buffer. What is wanted of a row is the text of one column, or the JSON object of several.
+// Only the wanted columns are read: in parquet one page of each at a time, in Arrow a stretch of
+// each buffer. A row is the text of one column, or the JSON object of several.
 //
-// The package has readers of its own since the usual libraries do not hold what a build promises: one
-// adds ten megabytes to every process before its first instruction, another panics on damaged files
-// and allocates what a damaged footer claims.
+// The package has readers of its own since the usual libraries do not keep what a build promises:
+// one adds ten megabytes to every process before its first instruction, another panics on damaged
+// files and allocates what a damaged footer claims.
 //
 // Ownership: what AppendText and AppendJSON give is the caller's. Concurrency: a File is immutable; Rows
 // belong to one goroutine.

@@ -8,9 +8,9 @@ import (
 var (
 	// ErrCorrupt is the cause where a file contradicts itself or its format.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrUnsupported is the cause where a file uses a part of its format that is not read.
+	// ErrUnsupported is the cause where a file uses a part of its format that is not supported.
 	ErrUnsupported = errors.New("not supported")
-	// ErrType is the kind of ErrUnsupported where a column has a type that is not read. The error says
+	// ErrType is the kind of ErrUnsupported where a column has an unsupported type. The error says
 	// what to do.
 	ErrType = fmt.Errorf("type: %w", ErrUnsupported)
 )

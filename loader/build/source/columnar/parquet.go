@@ -11,12 +11,12 @@ type Options struct {
 	Text string
 	// Columns are the wanted columns, those that the file has; nil for all.
 	Columns []string
-	// MaxBytes bounds what reading may hold; 0 for no bound. It is found out by MemoryBytes.
+	// MaxBytes bounds what reading may hold; 0 for no bound. MemoryBytes says what it needs.
 	MaxBytes int64
-	// Remote is set where reading at many places is slow: sizes are then found out by the first row
+	// Remote is set where reading at many places is slow: sizes are then taken from the first row
 	// group alone.
 	Remote bool
-	// Lenient opens a damaged file as far as it can be read. What cannot is an error of the rows.
+	// Lenient opens a damaged file as far as it can be read. The rest gives errors of the rows.
 	Lenient bool
 }
 
@@ -43,7 +43,8 @@ type Rows interface {
 	Next() error
 	// Skip passes over what cannot be read after an error of Seek, Next or AppendJSON that matches
 	// ErrCorrupt or ErrUnsupported: Next goes on after it. It returns the number of rows that are lost
-	// from the one of the error on, 0 where no row is. An error is one that cannot be passed over.
+	// from the one of the error on, 0 where no row is. It returns an error that cannot be passed
+	// over.
 	Skip() (lost int64, err error)
 	// Text is the text of the row, valid until Next. null reports that there is none.
 	Text() (text []byte, null bool)
@@ -53,7 +54,7 @@ type Rows interface {
 	Close()
 }
 
-// A ColumnError means that a file has no such column, or none of text.
+// A ColumnError means that a file has no such column, or that the column does not hold text.
 type ColumnError struct {
 	Column string
 	Kind   string   // what the column is instead of text, "" if there is none
@@ -209,7 +210,7 @@ func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
 		l.seek(i, slot)
 		bound := l.ch.uncompressed + l.ch.size + 4*l.ch.values
 		if bound > usualPages && (i == 0 || !f.options.Remote) {
-			if n, err := l.largest(usualPages); err == nil { // what is wrong is met again in reading
+			if n, err := l.largest(usualPages); err == nil { // reading meets the error again
 				bound = n
 			}
 		}
@@ -226,7 +227,7 @@ func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
 	return most, group
 }
 
-// ParquetRows reads the rows of a parquet file.
+// parquetRows reads the rows of a parquet file.
 type parquetRows struct {
 	f      *parquetFile
 	leaves []*leafReader // the wanted ones

@@ -174,7 +174,7 @@ func (l *leafReader) nextPage() error {
 			}
 			continue
 		case pageData, pageDataV2:
-		default: // an index, or of a kind to come
+		default: // an index, or a kind that a later version adds
 			l.pos += int64(h.compressed)
 			continue
 		}
@@ -237,7 +237,7 @@ func (l *leafReader) content(h *pageHeader, dst *[]byte, plain int) ([]byte, err
 	return out, l.codec.decompress(l.ch.codec, out[plain:], stored[plain:])
 }
 
-// grown returns n bytes of a buffer that is made anew where it is too small.
+// grown returns n bytes of a buffer, which it replaces if it is too small.
 func grown(buf *[]byte, n int) []byte {
 	if cap(*buf) < n {
 		*buf = nil // free for the collector before the new one is there
@@ -327,7 +327,7 @@ func (l *leafReader) data(h *pageHeader) error {
 	}
 	there := int(h.values)
 	if l.n.def > 0 && h.encoding == encodingSplit {
-		// what is split is as long as the values that are there
+		// the page holds the split values alone, so its length gives their number
 		there = len(page) / max(1, widthOf(l.n))
 	}
 	l.vals.limit = int(min(l.limit, 1<<30))

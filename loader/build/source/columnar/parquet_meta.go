@@ -104,7 +104,7 @@ type rowGroup struct {
 	chunks []chunk
 }
 
-// parquetFile is the metadata of a file. Of its row groups, chunks are kept of the wanted columns
+// parquetFile is the metadata of a file. Its row groups keep the chunks of the wanted columns
 // alone.
 type parquetFile struct {
 	at     io.ReaderAt
@@ -180,7 +180,7 @@ type schemaElement struct {
 	children int
 }
 
-// parseSchema reads the schema of a footer and returns where the rest begins.
+// parse reads a footer. wanted chooses the columns whose chunks are kept.
 func (f *parquetFile) parse(footer []byte, wanted func(*node) bool) error {
 	c := &compact{b: footer}
 	var elements []schemaElement
@@ -425,7 +425,7 @@ func (e *schemaElement) convert(converted int) {
 	}
 }
 
-// buildSchema makes the tree of a schema's lines.
+// buildSchema builds the tree from a schema's lines.
 func (f *parquetFile) buildSchema(elements []schemaElement) error {
 	if len(elements) < 2 {
 		return corrupt("its schema has no columns")
@@ -562,7 +562,7 @@ type pageHeader struct {
 	crc                      *uint32
 	values                   int32
 	encoding                 int32
-	// of the second version
+	// in pages of the second version
 	rows, nulls      int32
 	defBytes, repLen int32
 	isCompressed     bool

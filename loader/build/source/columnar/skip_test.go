@@ -76,7 +76,7 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// A damaged page costs its rows alone, in a column that is no list.
+// A damaged page costs only its own rows, in a column that is not a list.
 func TestSkipOnePage(t *testing.T) {
 	const name = "testdata/lz4.parquet" // four rows a page
 	data := load(t, name)

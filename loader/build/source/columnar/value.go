@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Values as JSON. Times are written as ISO 8601 has them, bytes as a string of themselves.
+// Values as JSON. Times are written as in ISO 8601, bytes as a string of the same bytes.
 
 const hexDigits = "0123456789abcdef"
 
@@ -50,7 +50,7 @@ func appendFloat(dst []byte, v float64, size int) []byte {
 	return strconv.AppendFloat(dst, v, 'g', -1, size)
 }
 
-// halfFloat returns the value of an IEEE 754 number of 16 bits.
+// halfFloat returns the value of a 16-bit IEEE 754 number.
 func halfFloat(h uint16) float64 {
 	sign, exponent, fraction := 1.0, int(h>>10&0x1f), float64(h&0x3ff)
 	if h&0x8000 != 0 {
@@ -126,7 +126,7 @@ func appendUUID(dst, b []byte) []byte {
 	return append(dst, '"')
 }
 
-// julianDay is the day of 1970-01-01 as the times of 96 bits count days.
+// julianDay is the day of 1970-01-01 in the day count of 96-bit times.
 const julianDay = 2440588
 
 // appendJSON appends a value of a parquet column.

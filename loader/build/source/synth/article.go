@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Quantiles of log-normal distributions, as what text is made of has them: 64 values that are
-// equally likely.
+// Quantiles of log-normal distributions, which the lengths of the parts of text follow: 64 equally
+// likely values each.
 var (
 	sentenceWords = [64]uint8{6, 7, 8, 9, 9, 10, 10, 10, 11, 11, 12, 12, 12, 13, 13, 13, 14, 14, 14, 15, 15, 15, 16,
 		16, 16, 17, 17, 17, 18, 18, 18, 19,

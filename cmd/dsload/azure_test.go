@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/loader/remote/remotetest"
+)
+
+// runWith runs the program with an environment of Azure.
+func runWith(t *testing.T, env []string, exe string, args ...string) (code int, output string) {
+	t.Helper()
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(append(os.Environ(), remotetest.NoAzure()...), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// Blobs give the dataset that the same files on disk give, and every failure is one line with what to
+// do, without credentials.
+func TestAzureSources(t *testing.T) {
+	c := remotetest.Azure(t)
+	exe, dir := builtProgram(t), t.TempDir()
+	local := filepath.Join(dir, "local")
+	for name, n := range map[string]int{"t/a.txt": 3000, "t/sub/b.txt": 500, "t/sub/README.md": 1, "t/c d é.txt": 10} {
+		c.Put(t, name, remoteLines(n), nil)
+		path := filepath.Join(local, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, remoteLines(n), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := func(source, out string) []string {
+		return []string{"build", source, "--out", filepath.Join(dir, out), "--memory", "64MiB", "--max-val-examples", "5"}
+	}
+	connection := []string{"AZURE_STORAGE_CONNECTION_STRING=BlobEndpoint=" + c.Endpoint + ";AccountName=" + c.Account +
+		";AccountKey=" + c.Key}
+	for i, source := range []string{"/t", "/t/**/*.txt", "/t/sub/b.txt", "/t/c d é.txt"} {
+		env := c.Env
+		if i%2 == 1 {
+			env = connection
+		}
+		for out, address := range map[string]string{"want": local + source, "got": c.URI + source} {
+			if code, text := runWith(t, env, exe, append(build(address, out), "--overwrite")...); code != 0 {
+				t.Fatalf("%s: exit %d: %s", address, code, text)
+			}
+		}
+		wantFiles, gotFiles := treeOf(t, filepath.Join(dir, "want")), treeOf(t, filepath.Join(dir, "got"))
+		for _, name := range []string{"train-00000.arrow", "val-00000.arrow"} {
+			if wantFiles[name] != gotFiles[name] || wantFiles[name] == "" {
+				t.Errorf("%s: %s differs", source, name)
+			}
+		}
+		for name, text := range gotFiles {
+			if strings.Contains(text, c.Key) {
+				t.Errorf("%s holds the key", name)
+			}
+		}
+		if code, text := runWith(t, env, exe, build(c.URI+source, "got")...); code != 0 ||
+			!strings.Contains(text, "already built") {
+			t.Errorf("%s: exit %d: %s", source, code, text)
+		}
+	}
+	for _, source := range []string{"az://bucket/t/a.txt?sv=1&sig=" + c.Key, "az://bucket/t?sv=1&sig=" + c.Key,
+		"az://bucket/t/*.txt?sig=" + c.Key, "az://" + c.Account + ":" + c.Key[:20] + "@bucket/t/a.txt"} {
+		code, text := runWith(t, c.Env, exe, build(source, "none")...)
+		if code != 2 || strings.Contains(text, c.Key[:20]) || strings.Count(text, "\n") != 1 ||
+			!strings.Contains(text, "dsload: read az://bucket/t") {
+			t.Errorf("%s: exit %d: %s", source, code, text)
+		}
+	}
+	with := func(settings ...string) []string { return append(append([]string{}, c.Env...), settings...) }
+	for _, f := range []struct {
+		env          []string
+		source, says string
+		code         int
+	}{
+		{c.Env, "az://bucket/none.txt", "az://bucket/none.txt: there is nothing of this name; check the address", 2},
+		{c.Env, "az://bucket/t/*.csv", "no file matches", 2},
+		{c.Env, "az://nothere/x", "no such container; check the container's name", 2},
+		{with("AZURE_STORAGE_KEY=d3Jvbmc="), "az://bucket/t/a.txt", "check the account's name, its key", 1},
+		{with("AZURE_STORAGE_KEY="), "az://bucket/t/a.txt", "set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING", -1},
+		{with("AZURE_STORAGE_KEY=", "AZURE_STORAGE_SAS_TOKEN=sv=2024-01-01&sig="+c.Key), "az://bucket/t/a.txt",
+			"check the shared access signature", 1},
+		{nil, "az://bucket/t/a.txt", "no storage account is named; set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT", 2},
+		{with("AZURE_STORAGE_BLOB_ENDPOINT=http://127.0.0.1:9"), "az://bucket/t/a.txt", "refused", 6},
+	} {
+		code, text := runWith(t, f.env, exe, build(f.source, "none")...)
+		if f.code >= 0 && code != f.code || code == 0 || !strings.Contains(text, f.says) || strings.Contains(text, c.Key) ||
+			strings.Count(text, "\n") != 1 || !strings.Contains(text, f.source) {
+			t.Errorf("%s: exit %d, want %d: %s", f.source, code, f.code, text)
+		}
+	}
+	for _, args := range [][]string{{"build", local, "--out", "az://bucket/new"}, {"serve", "az://bucket/new"}} {
+		if code, text := runWith(t, c.Env, exe, args...); code != 2 || !strings.Contains(text, "addresses of kind az:// cannot be") {
+			t.Errorf("%v: exit %d: %s", args, code, text)
+		}
+	}
+}
+
+// A build of a blob that is killed in the middle goes on there, and ends with the same bytes.
+func TestAzureKilled(t *testing.T) {
+	exe, dir := builtProgram(t), t.TempDir()
+	data := remoteLines(120_000)
+	srv := remotetest.NewBlobs()
+	defer srv.Close()
+	srv.Put("/c/corpus.txt", remotetest.File{Data: data})
+	env := []string{"AZURE_STORAGE_BLOB_ENDPOINT=" + srv.URL}
+	build := func(out string) []string {
+		return []string{"build", "az://c/corpus.txt", "--out", filepath.Join(dir, out), "--checkpoint-every", "500",
+			"--shard-bytes", "256KiB", "--memory", "64MiB", "--workers", "1", "--progress", "none"}
+	}
+	if code, out := runWith(t, env, exe, build("whole")...); code != 0 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	want := treeOf(t, filepath.Join(dir, "whole"))
+	stalled := make(chan struct{})
+	srv.Fail(remotetest.Fault{}, remotetest.Fault{}, remotetest.Fault{Drop: 100_000}, remotetest.Fault{Status: 503},
+		remotetest.Fault{Stall: len(data) / 2, Then: func() { close(stalled) }})
+	cmd := exec.Command(exe, build("killed")...)
+	cmd.Env = append(append(os.Environ(), remotetest.NoAzure()...), env...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-stalled
+	waitFor(t, func() bool { // for rows in the checkpoint: an empty one claims the folder
+		info, err := os.Stat(filepath.Join(dir, "killed", "build.checkpoint"))
+		return err == nil && info.Size() > 4096
+	}, "no checkpoint with rows")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	before := len(srv.Requests())
+	srv.Fail(remotetest.Fault{}, remotetest.Fault{}, remotetest.Fault{Drop: 100_000})
+	if code, out := runWith(t, env, exe, build("killed")...); code != 0 || !strings.Contains(out, "resumed at example") {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	wantTree(t, "after a kill", filepath.Join(dir, "killed"), want)
+	for _, r := range srv.Requests()[before:] {
+		if r.Method == "GET" && r.Range == "" {
+			t.Errorf("the blob was read from its beginning again")
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	azpolicy "github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+)
+
+// azure is the backend of az:// addresses: the containers of one storage account of Azure, which are
+// read and never written. The account comes from the environment.
+type azure struct {
+	store   *Store
+	account azureAccount
+}
+
+func newAzure(s *Store) (*azure, error) {
+	account, err := azureFromEnv()
+	if err != nil {
+		return nil, err
+	}
+	return &azure{store: s, account: account}, nil
+}
+
+func (a *azure) host(*Object) string { return a.account.base.Host }
+
+// CheckSigned returns an error if an az:// address holds a shared access signature, which would be
+// taken for a part of the name, shown and kept.
+func CheckSigned(address string) error {
+	_, query, _ := strings.Cut(address, "?")
+	if scheme, _ := Scheme(address); scheme == "az" && strings.Contains(strings.ToLower(query), "sig=") {
+		return &Error{Kind: ErrUsage, Text: "the address holds a shared access signature",
+			Hint: "set AZURE_STORAGE_SAS_TOKEN to it and leave it out, or name the file by its https:// address"}
+	}
+	return nil
+}
+
+// parseContainer splits az://CONTAINER/NAME.
+func parseContainer(uri string) (container, name string, err error) {
+	if err := CheckSigned(uri); err != nil {
+		return "", "", err
+	}
+	return parseBucket(uri)
+}
+
+// container returns the client of a container. It makes no request.
+func (a *azure) container(name string) (*container.Client, error) {
+	options := &container.ClientOptions{ClientOptions: azcore.ClientOptions{
+		Retry:     azpolicy.RetryOptions{MaxRetries: -1}, // the store's attempts do
+		Telemetry: azpolicy.TelemetryOptions{ApplicationID: userAgent},
+		Transport: azureTransport{a.store},
+	}}
+	u := a.account.base.JoinPath(name)
+	u.RawQuery = a.account.signature
+	var c *container.Client
+	var err error
+	if a.account.key != nil {
+		c, err = container.NewClientWithSharedKeyCredential(u.String(), a.account.key, options)
+	} else {
+		c, err = container.NewClientWithNoCredential(u.String(), options)
+	}
+	if err != nil { // it may quote the address, which may be signed
+		return nil, &Error{Kind: ErrUsage, Text: "the address of the container cannot be used",
+			Hint: "check AZURE_STORAGE_BLOB_ENDPOINT"}
+	}
+	return c, nil
+}
+
+// azureTransport sends the requests of the library. It follows no redirect: the next server would
+// learn the signature from the address of the last.
+type azureTransport struct{ store *Store }
+
+func (t azureTransport) Do(req *http.Request) (*http.Response, error) {
+	resp, err := t.store.direct.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	t.store.noteAnswer(req.URL.Host)
+	if resp.StatusCode/100 != 2 || req.URL.Query().Has("comp") {
+		resp.Body = &shortBody{ReadCloser: resp.Body, left: maxAnswer} // the library reads all of it
+	}
+	return resp, nil
+}
+
+// A shortBody is a body that must be short.
+type shortBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *shortBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, &Error{Kind: ErrUnreachable, Text: "the answer is longer than any that makes sense"}
+	}
+	return n, err
+}
+
+func (a *azure) get(ctx context.Context, o *Object, from, end int64) (*body, error) {
+	name, key, err := parseContainer(o.URI)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.container(name)
+	if err != nil {
+		return nil, err
+	}
+	opts := &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: from}}
+	if end >= 0 {
+		opts.Range.Count = end - from
+	}
+	if o.ETag != "" {
+		tag := azcore.ETag(o.ETag)
+		opts.AccessConditions = &blob.AccessConditions{
+			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &tag}}
+	}
+	resp, err := c.NewBlobClient(key).DownloadStream(ctx, opts)
+	if err != nil {
+		return nil, a.explain(ctx, o, err)
+	}
+	b := &body{ReadCloser: resp.Body, object: azureObject(o.URI, resp.ContentLength, resp.ETag, resp.LastModified)}
+	if resp.ContentRange != nil {
+		start, size, ok := contentRange(*resp.ContentRange)
+		if !ok || start != from {
+			resp.Body.Close()
+			return nil, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf(
+				"%s was asked for the bytes from %d on and answers with others", a.host(o), from)}
+		}
+		b.from, b.object.Size = from, size
+	}
+	return b, nil
+}
+
+// azureObject describes a blob. A list gives ETags without quotes, all other answers with them.
+func azureObject(uri string, size *int64, tag *azcore.ETag, modified *time.Time) Object {
+	o := Object{URI: uri, Size: -1}
+	if size != nil {
+		o.Size = *size
+	}
+	if tag != nil && len(*tag) <= 1024 {
+		if text := strings.Trim(string(*tag), `"`); text != "" {
+			o.ETag = `"` + text + `"`
+		}
+	}
+	if modified != nil {
+		o.Modified = modified.UTC().Truncate(time.Second)
+	}
+	return o
+}
+
+func (a *azure) stat(ctx context.Context, uri string) (Object, error) {
+	name, key, err := parseContainer(uri)
+	if err != nil {
+		return Object{}, err
+	}
+	if key == "" {
+		return Object{}, fs.ErrNotExist
+	}
+	c, err := a.container(name)
+	if err != nil {
+		return Object{}, err
+	}
+	var found blob.GetPropertiesResponse
+	if err := a.try(ctx, func() error {
+		found, err = c.NewBlobClient(key).GetProperties(ctx, nil)
+		return err
+	}); err != nil {
+		return Object{}, err
+	}
+	for name, value := range found.Metadata {
+		if strings.EqualFold(name, "hdi_isfolder") && value != nil && strings.EqualFold(*value, "true") {
+			return Object{}, fs.ErrNotExist // a folder, which has a blob of its own
+		}
+	}
+	return azureObject(uri, found.ContentLength, found.ETag, found.LastModified), nil
+}
+
+// azurePage is how many blobs a page of a list holds: at most 1 MB of XML.
+const azurePage = 1000
+
+func (a *azure) list(ctx context.Context, folder string, add func(string, Object) error) error {
+	name, prefix, err := parseContainer(folder)
+	if err != nil {
+		return err
+	}
+	if prefix != "" {
+		prefix += "/"
+	}
+	c, err := a.container(name)
+	if err != nil {
+		return err
+	}
+	limit := int32(azurePage)
+	opts := container.ListBlobsFlatOptions{Prefix: &prefix, MaxResults: &limit}
+	for {
+		var page container.ListBlobsFlatResponse
+		err := a.try(ctx, func() (err error) {
+			page, err = c.NewListBlobsFlatPager(&opts).NextPage(ctx)
+			return err
+		})
+		var own *Error
+		if errors.Is(err, fs.ErrNotExist) && !errors.As(err, &own) {
+			return a.noContainer() // of one that may not be seen Azure says the same
+		}
+		if err != nil {
+			return err
+		}
+		if page.Segment != nil {
+			for _, item := range page.Segment.BlobItems {
+				if err := a.addItem(item, "az://"+name+"/", prefix, add); err != nil {
+					return err
+				}
+			}
+		}
+		if page.NextMarker == nil || *page.NextMarker == "" {
+			return nil
+		}
+		opts.Marker = page.NextMarker
+	}
+}
+
+// addItem calls add with a blob of a list, if it is no folder.
+func (a *azure) addItem(item *container.BlobItem, root, prefix string, add func(string, Object) error) error {
+	if item == nil || item.Name == nil || item.Properties == nil || item.Properties.ContentLength == nil {
+		return &Error{Kind: ErrUnreachable, Text: a.host(nil) + " lists a blob without its name or size"}
+	}
+	name := strings.TrimPrefix(*item.Name, prefix)
+	kind := item.Properties.ResourceType
+	if name == "" || strings.HasSuffix(name, "/") || kind != nil && *kind == "directory" {
+		return nil
+	}
+	p := item.Properties
+	return add(name, azureObject(root+*item.Name, p.ContentLength, p.ETag, p.LastModified))
+}
+
+// try repeats a request that fails for a passing reason.
+func (a *azure) try(ctx context.Context, do func() error) error {
+	tries := attempts{store: a.store, host: a.host(nil)}
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		if err := tries.again(ctx, a.explain(ctx, nil, err)); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *azure) noContainer() error {
+	e := &Error{Kind: fs.ErrNotExist, Status: http.StatusNotFound, Text: a.host(nil) + " has no such container",
+		Hint: "check the container's name and the account's"}
+	if a.account.anonymous() {
+		e.Text += " that all may read"
+		e.Hint += "; " + azureSetCredentials
+	}
+	return e
+}
+
+// explain makes an *Error of one of the library's, whose words quote addresses and answers.
+func (a *azure) explain(ctx context.Context, o *Object, err error) error {
+	if ctx.Err() != nil {
+		return context.Canceled
+	}
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) {
+		e := transportError(err, a.host(o))
+		var dns *net.DNSError
+		if errors.As(err, &dns) {
+			e.Hint = "check the network and the account's name"
+		}
+		return e
+	}
+	return a.refusal(o, answer)
+}
+
+// refusal explains an answer that is not the one asked for.
+func (a *azure) refusal(o *Object, answer *azcore.ResponseError) error {
+	code := answer.StatusCode
+	said := oneLine(answer.ErrorCode)
+	e := &Error{Kind: ErrUnreachable, Status: code, Text: fmt.Sprintf("%s answers %s", a.host(o),
+		cmp.Or(said, strings.TrimSpace(fmt.Sprint(code, " ", http.StatusText(code)))))}
+	switch {
+	case said == "ContainerNotFound", said == "ContainerBeingDeleted":
+		return a.noContainer()
+	case code == http.StatusNotFound:
+		return fs.ErrNotExist
+	case said == "InvalidResourceName", said == "OutOfRangeInput", said == "InvalidUri":
+		e.Kind, e.Text, e.Hint = ErrUsage, "the container or the path is none that Azure can have ("+said+")",
+			"write az://CONTAINER/PATH"
+	case said == "BlobArchived", said == "BlobBeingRehydrated":
+		e.Kind, e.Hint = ErrDenied, "the blob is archived: move it to the hot or cool tier first"
+	case code == http.StatusPreconditionFailed && o != nil:
+		return &ChangedError{"ETag", o.ETag, "another"}
+	case code == http.StatusUnauthorized, code == http.StatusForbidden, said == "PublicAccessNotPermitted":
+		e.Kind, e.Hint = ErrDenied, a.account.deniedHint()
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500:
+		e.retry = code != http.StatusNotImplemented && code != http.StatusHTTPVersionNotSupported
+		if answer.RawResponse != nil {
+			e.wait = retryAfter(answer.RawResponse.Header, time.Now())
+		}
+	case code/100 == 3:
+		e.Hint = "check AZURE_STORAGE_BLOB_ENDPOINT; redirects are not followed"
+	}
+	return e
+}
