@@ -527,7 +527,9 @@ class Loader:
             return "<dsload.Loader, not opened>"
         query = self._query
         if not self._described:
-            return f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
+            return (
+                f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
+            )
         shape = f"max_tokens={query.max_tokens}" if query.max_tokens else f"batch_size={query.rows_a_batch}"
         start = self._start.start
         at = "closed" if self._closed else f"next: epoch {start // self._rows}, row {start % self._rows}"

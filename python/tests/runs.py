@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import multiprocessing
 import os
 import signal
 import socket
@@ -11,17 +13,22 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 
+def processes_of_their_own() -> Any:
+    """The context of processes that begin without the state of this one. They share one import of the frameworks, which takes longer than most runs."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([name for name in ("torch", "accelerate", "transformers", "dsload") if importlib.util.find_spec(name)])
+    return context
+
+
 def on_gloo(world: int, run: Callable[..., None], *args: Any, killed: bool = False) -> None:
     """Runs run(rank, world, *args) in `world` processes with the variables of a launcher, for one in this process. killed: they must end by SIGKILL."""
     if world == 1 and not killed:
         run(0, 1, *args)
         return
-    import torch
-
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    context = torch.multiprocessing.get_context("spawn")
+    context = processes_of_their_own()
     processes = [context.Process(target=_child, args=(r, world, port, run, args)) for r in range(world)]
     try:
         for p in processes:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import runs
 
 torch = pytest.importorskip("torch")
 
@@ -105,7 +106,7 @@ def _rank(rank: int, dataset: str, store: str, out: Any) -> None:
 
 
 def test_ranks_of_torch_distributed(dataset: str, tmp_path: Any) -> None:
-    context = torch.multiprocessing.get_context("spawn")
+    context = runs.processes_of_their_own()
     out = context.Queue()
     processes = [context.Process(target=_rank, args=(r, dataset, str(tmp_path / "store"), out)) for r in range(2)]
     for p in processes:

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+import runs
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -276,9 +277,7 @@ def _rank(rank: int, world: int, path: str, rows: list[int], wrap: bool, out: An
 
 @pytest.mark.parametrize(("rows", "wrap"), [([8, 8], True), ([8, 3], False)])
 def test_one_rank_fails_alone_and_the_others_do_not_notice(tmp_path: Any, rows: list[int], wrap: bool) -> None:
-    import torch.multiprocessing as mp
-
-    context = mp.get_context("spawn")
+    context = runs.processes_of_their_own()
     out = context.Queue()
     processes = [context.Process(target=_rank, args=(r, 2, str(tmp_path / "store"), rows, wrap, out)) for r in range(2)]
     for p in processes:

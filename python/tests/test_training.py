@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import multiprocessing
 import os
 import shutil
 import statistics
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 import pytest
+import runs
 from conftest import REPOSITORY
 
 import dsload
@@ -77,10 +77,8 @@ def _main(name: str, arguments: list[str]) -> None:
 
 
 def run_apart(name: str, *arguments: Any) -> Optional[int]:
-    """Runs an example in a process of its own, and returns how it ended. The processes share one import of the frameworks, half of their work."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["accelerate", "transformers", "dsload"])
-    process = context.Process(target=_main, args=(name, [str(a) for a in arguments]))
+    """Runs an example in a process of its own, and returns how it ended."""
+    process = runs.processes_of_their_own().Process(target=_main, args=(name, [str(a) for a in arguments]))
     process.start()
     process.join()
     return process.exitcode

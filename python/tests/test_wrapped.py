@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import runs
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -82,7 +83,7 @@ def test_two_processes_of_accelerate(rows300: str) -> None:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    context = torch.multiprocessing.get_context("spawn")
+    context = runs.processes_of_their_own()
     out = context.Queue()
     processes = [context.Process(target=_rank, args=(r, rows300, port, out)) for r in range(2)]
     for p in processes:
