@@ -258,6 +258,60 @@ func (i objectInfo) Sys() any           { return nil }
 // objectFile is an object that is read as a file.
 type objectFile struct{ *remote.File }
 
+// An object that a twin has written once more is described again up to twinTries times, twinPause
+// after it was found to differ.
+const (
+	twinTries = 10
+	twinPause = 50 * time.Millisecond
+)
+
+// openShared opens an object of a folder that several machines write to. Twins write the same bytes
+// under the same name, so reading goes on if the object is replaced by one of the same size; who
+// reads checks the bytes.
+func openShared(store *remote.Store, uri string) (shard.File, error) {
+	f, err := newSharedFile(func() (*remote.File, error) {
+		o, err := store.Describe(context.Background(), uri)
+		if err != nil {
+			return nil, err
+		}
+		return store.Open(o), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// sharedFile is an object that twins may write again while it is read.
+type sharedFile struct {
+	objectFile
+	open func() (*remote.File, error)
+}
+
+func newSharedFile(open func() (*remote.File, error)) (*sharedFile, error) {
+	f, err := open()
+	return &sharedFile{objectFile{f}, open}, err
+}
+
+func (f *sharedFile) ReadAt(p []byte, off int64) (n int, err error) {
+	for try := 1; ; try++ {
+		n, err = f.objectFile.ReadAt(p, off)
+		if changed := (*remote.ChangedError)(nil); !errors.As(err, &changed) || try == twinTries {
+			return n, err
+		}
+		time.Sleep(twinPause)
+		again, openErr := f.open()
+		if openErr != nil {
+			continue
+		}
+		if again.Size() != f.Size() {
+			return n, errors.Join(err, again.Close())
+		}
+		f.Close()
+		f.File = again
+	}
+}
+
 func (f *objectFile) WriteAt([]byte, int64) (int, error) { return 0, fs.ErrPermission }
 func (f *objectFile) Truncate(int64) error               { return fs.ErrPermission }
 func (f *objectFile) Sync() error                        { return nil }

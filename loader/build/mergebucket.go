@@ -177,9 +177,5 @@ func (b *mergeBucket) OpenFile(name string, flag int) (shard.File, error) {
 	if !errors.Is(err, fs.ErrNotExist) || flag&os.O_RDWR != 0 || filepath.Dir(name) != b.dir {
 		return f, err
 	}
-	o, err := b.store.Describe(context.Background(), b.object(filepath.Base(name)))
-	if err != nil {
-		return nil, err
-	}
-	return &objectFile{File: b.store.Open(o)}, nil
+	return openShared(b.store, b.object(filepath.Base(name)))
 }

@@ -142,6 +142,17 @@ func (p *partBucket) open(ctx context.Context, overwrite bool) error {
 	}
 	p.notice("going on from the checkpoint in the bucket, of %s",
 		p.objects[p.checkpointName()].Modified.Format(time.RFC3339))
+	err := p.fetch()
+	if changed := (*remote.ChangedError)(nil); errors.As(err, &changed) || errors.Is(err, fs.ErrNotExist) {
+		p.notice("a twin on another machine has replaced that checkpoint meanwhile; starting the partition afresh")
+		return errors.Join(os.RemoveAll(p.dir), os.Mkdir(p.dir, 0o700), ctx.Err())
+	}
+	p.fetched = err == nil
+	return errors.Join(err, ctx.Err())
+}
+
+// fetch downloads the files of the part's own folder.
+func (p *partBucket) fetch() error {
 	for name := range p.objects {
 		if !hidden(name) {
 			if err := p.download(name, name); err != nil {
@@ -154,8 +165,7 @@ func (p *partBucket) open(ctx context.Context, overwrite bool) error {
 			return err
 		}
 	}
-	p.fetched = true
-	return ctx.Err()
+	return nil
 }
 
 // shared reports whether a file belongs in the folder of all parts once it is whole.
@@ -182,12 +192,7 @@ func (p *partBucket) Rename(oldName, newName string) error {
 	from, to := filepath.Base(oldName), filepath.Base(newName)
 	if _, err := os.Lstat(oldName); errors.Is(err, fs.ErrNotExist) && p.shared(from) {
 		// A shard that was committed after the checkpoint.
-		o, err := p.describe(from)
-		if err != nil {
-			return err
-		}
-		p.home.objects[from] = o
-		return p.home.download(from, to)
+		return p.fetchShard(from, to)
 	}
 	if err := p.FS.Rename(oldName, newName); err != nil {
 		return err
@@ -209,6 +214,23 @@ func (p *partBucket) Rename(oldName, newName string) error {
 		}
 	}
 	return p.home.commit(newName)
+}
+
+// fetchShard downloads a shard of the shared folder, once more if a twin writes the same bytes again
+// meanwhile.
+func (p *partBucket) fetchShard(name, local string) error {
+	for try := 1; ; try++ {
+		o, err := p.describe(name)
+		if err != nil {
+			return err
+		}
+		p.home.objects[name] = o
+		err = p.home.download(name, local)
+		if changed := (*remote.ChangedError)(nil); !errors.As(err, &changed) || try == twinTries {
+			return err
+		}
+		time.Sleep(twinPause)
+	}
 }
 
 // commitPart uploads the manifest of the part, after removing shards of the part that it does not
@@ -333,9 +355,5 @@ func (p *partBucket) OpenFile(name string, flag int) (shard.File, error) {
 	if !errors.Is(err, fs.ErrNotExist) || flag&os.O_RDWR != 0 || !p.shared(base) {
 		return f, err
 	}
-	o, err := p.describe(base)
-	if err != nil {
-		return nil, err
-	}
-	return &objectFile{File: p.store.Open(o)}, nil
+	return openShared(p.store, p.home.object(base))
 }
