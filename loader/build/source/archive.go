@@ -20,6 +20,7 @@ type member struct {
 	name       string
 	folder     bool
 	special    bool  // a link or a device
+	link       bool  // symbolic or hard
 	start, end int64 // its content, as offsets of the input
 	next       int64 // where what follows it begins
 }
@@ -123,6 +124,8 @@ func memberKind(name string) kind {
 func (f *filter) member(m *member) kind {
 	at := strings.Split(strings.Trim(path.Clean("/"+m.name), "/"), "/")
 	switch {
+	case m.link:
+		return link
 	case m.special:
 		return special
 	case f.excluded(at, false):

@@ -352,7 +352,7 @@ func isCSV(text []byte, whole bool, wanted []string) bool {
 	comma := sniffComma(header)
 	columns := strings.Split(strings.TrimSpace(string(header)), string(rune(comma)))
 	for i := range columns {
-		columns[i] = strings.Trim(columns[i], `"`)
+		columns[i] = strings.TrimSpace(strings.Trim(columns[i], `"`))
 	}
 	sorted := slices.Sorted(slices.Values(columns))
 	unknown := func(field string) bool { return !slices.Contains(columns, field) }
