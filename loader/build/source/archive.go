@@ -222,7 +222,11 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	if checkText(text) != nil {
 		return binaryFile, nil
 	}
-	if a.kind == Tar || a.kind == Zip {
+	if a.kind == Chat {
+		if a.kind, err = chatFormat(m.name, text, m.end-m.start <= memberSniff); err != nil {
+			return dataset, nil
+		}
+	} else if a.kind == Tar || a.kind == Zip {
 		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= memberSniff, a.o.Fields); err != nil {
 			return binaryFile, nil
 		}

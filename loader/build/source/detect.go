@@ -123,8 +123,11 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		return refuse(binaryFile, err)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	in.Format = o.Format
-	if in.Format == Auto {
+	if in.Format = o.Format; in.Format == Chat {
+		if in.Format, err = chatFormat(in.URI, text, whole); err != nil {
+			return refuse(dataset, err)
+		}
+	} else if in.Format == Auto {
 		if in.Format, err = detectFormat(in.URI, text, whole, o.Fields); err != nil {
 			return refuse(readable, err)
 		}
