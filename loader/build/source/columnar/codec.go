@@ -13,6 +13,18 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
+// Codecs by their numbers in parquet.
+const (
+	codecNone = iota
+	codecSnappy
+	codecGzip
+	codecLZO
+	codecBrotli
+	codecLZ4
+	codecZstd
+	codecLZ4Raw
+)
+
 // A codec decompresses pages. Its decoders are made once.
 type codec struct {
 	zstd   *zstd.Decoder
