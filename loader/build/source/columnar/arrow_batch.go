@@ -70,19 +70,6 @@ const lz4Garbage = 6 << 20
 
 // measure finds out what the decompressors take in the batch that takes most.
 func (f *arrowFile) measure() error {
-	var streams int64
-	var count func(a *arrowField)
-	count = func(a *arrowField) {
-		if streams += 3; a.dictionary != nil || a.isView() {
-			streams += 5
-		}
-		for _, c := range a.children {
-			count(c)
-		}
-	}
-	for _, a := range f.top {
-		count(a)
-	}
 	for i := range f.batches {
 		if f.options.Remote && i > 0 {
 			break
@@ -98,45 +85,64 @@ func (f *arrowFile) measure() error {
 			break // as all others of the file
 		}
 		var sum int64
-		var add func(a *arrowField) error
-		add = func(a *arrowField) error {
-			for j := range a.buffers() {
-				n, err := f.streamWindow(&f.batches[i], h.bufferOf(a, j), h.compression)
-				if err != nil {
-					return err
-				}
-				sum += n
-			}
-			if a.isView() && a.dictionary == nil {
-				n, err := f.viewWindow(a, &f.batches[i], &h)
-				if err != nil {
-					return err
-				}
-				sum += n
-			}
-			for _, c := range a.children {
-				if err := add(c); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
 		for _, a := range f.top {
-			if err := add(a); err != nil {
+			n, err := f.columnWindow(a, &f.batches[i], &h)
+			if err != nil {
 				return err
 			}
+			sum += n
 		}
 		if h.compression == compressionLZ4 {
 			sum += lz4Garbage
 		}
 		f.window = max(f.window, sum)
 	}
-	f.window += streams * streamBytes
+	for _, a := range f.top {
+		f.window += a.numStreams() * streamBytes
+	}
 	for _, n := range f.viewBytes {
 		f.held += n
 	}
 	f.held += f.measureDictionaries()
 	return nil
+}
+
+// columnWindow returns what the decompressors of a column take together in a batch.
+func (f *arrowFile) columnWindow(a *arrowField, b *batch, h *batchHeader) (sum int64, err error) {
+	for j := range a.buffers() {
+		n, err := f.streamWindow(b, h.bufferOf(a, j), h.compression)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	if a.isView() && a.dictionary == nil {
+		n, err := f.viewWindow(a, b, h)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	for _, c := range a.children {
+		n, err := f.columnWindow(c, b, h)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// numStreams returns how many streams a column is read through at most.
+func (a *arrowField) numStreams() int64 {
+	n := int64(3)
+	if a.dictionary != nil || a.isView() {
+		n += 5
+	}
+	for _, c := range a.children {
+		n += c.numStreams()
+	}
+	return n
 }
 
 // bufferOf returns a buffer of a column.

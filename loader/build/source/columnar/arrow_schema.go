@@ -85,41 +85,7 @@ func (f *arrowFile) field(t table, depth int, count *int, wanted bool) (*arrowFi
 	a.wanted = wanted || depth == 0 && f.options.wants(a.name)
 	typ, _ := t.table(3)
 	encoding, isEncoded := t.table(4)
-	buffers := 2
-	switch a.kind {
-	case arrowNull, arrowRunEnd:
-		buffers = 0
-	case arrowInt:
-		a.width, a.signed = typ.int(0, 0)/8, typ.byte(1, 0) != 0
-	case arrowFloat:
-		a.width = 2 << (typ.short(0, 0) & 3)
-	case arrowBool:
-	case arrowDecimal:
-		a.width, a.scale = typ.int(2, 128)/8, typ.int(1, 0)
-	case arrowDate:
-		a.unit = typ.short(0, 1)
-		a.width = 4 << (a.unit & 1)
-	case arrowTime:
-		a.unit, a.width = typ.short(0, 1), typ.int(1, 32)/8
-	case arrowTimestamp, arrowDuration:
-		a.unit, a.width = typ.short(0, 0), 8
-		if a.kind == arrowDuration {
-			a.unit = typ.short(0, 1)
-		}
-	case arrowInterval:
-		a.width = []int{4, 8, 16}[min(max(0, typ.short(0, 0)), 2)]
-	case arrowFixedBinary:
-		a.width = typ.int(0, 0)
-	case arrowFixedList:
-		a.width, buffers = typ.int(0, 0), 1
-	case arrowStruct:
-		buffers = 1
-	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8, arrowListView, arrowLargeListView:
-		buffers = 3
-	case arrowUnion:
-		buffers = 1 + typ.short(0, 0)&1
-	case arrowBinaryView, arrowUtf8View:
-	}
+	buffers := a.setType(typ)
 	if a.width < 0 || a.width > 1<<20 {
 		return nil, corrupt("column %s has values of an impossible width", a.name)
 	}
@@ -144,6 +110,44 @@ func (f *arrowFile) field(t table, depth int, count *int, wanted bool) (*arrowFi
 		a.children = append(a.children, child)
 	}
 	return a, nil
+}
+
+// setType reads the parameters of a type, and returns how many buffers a column of it has.
+func (a *arrowField) setType(typ table) (buffers int) {
+	buffers = 2 // validity and values
+	switch a.kind {
+	case arrowNull, arrowRunEnd:
+		buffers = 0
+	case arrowInt:
+		a.width, a.signed = typ.int(0, 0)/8, typ.byte(1, 0) != 0
+	case arrowFloat:
+		a.width = 2 << (typ.short(0, 0) & 3)
+	case arrowDecimal:
+		a.width, a.scale = typ.int(2, 128)/8, typ.int(1, 0)
+	case arrowDate:
+		a.unit = typ.short(0, 1)
+		a.width = 4 << (a.unit & 1)
+	case arrowTime:
+		a.unit, a.width = typ.short(0, 1), typ.int(1, 32)/8
+	case arrowTimestamp, arrowDuration:
+		a.unit, a.width = typ.short(0, 0), 8
+		if a.kind == arrowDuration {
+			a.unit = typ.short(0, 1)
+		}
+	case arrowInterval:
+		a.width = []int{4, 8, 16}[min(max(0, typ.short(0, 0)), 2)]
+	case arrowFixedBinary:
+		a.width = typ.int(0, 0)
+	case arrowFixedList:
+		a.width, buffers = typ.int(0, 0), 1
+	case arrowStruct:
+		buffers = 1
+	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8, arrowListView, arrowLargeListView:
+		buffers = 3
+	case arrowUnion:
+		buffers = 1 + typ.short(0, 0)&1
+	}
+	return buffers
 }
 
 func (a *arrowField) layout(nodes, buffers int, f *arrowFile) {

@@ -138,30 +138,9 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 		}
 		dst = appendString(dst, b)
 	case arrowList, arrowLargeList, arrowMap, arrowFixedList:
-		n := int64(a.width)
-		if a.kind != arrowFixedList {
-			n, err = r.extent()
-		}
-		dst = append(dst, '[')
-		for i := int64(0); i < n && err == nil; i++ {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst, err = r.children[0].appendJSON(dst, rows)
-		}
-		dst = append(dst, ']')
+		dst, err = r.appendList(dst, rows)
 	case arrowStruct:
-		dst = append(dst, '{')
-		for i, c := range r.children {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(appendString(dst, []byte(c.a.name)), ':')
-			if dst, err = c.appendJSON(dst, rows); err != nil {
-				break
-			}
-		}
-		dst = append(dst, '}')
+		dst, err = r.appendStruct(dst, rows)
 	case arrowBool:
 		var b bool
 		b, err = r.bits[1].next(&r.streams[1])
@@ -179,6 +158,35 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 		dst = append(dst[:min(at, len(dst))], "null"...)
 	}
 	return dst, nil
+}
+
+func (r *arrowReader) appendList(dst []byte, rows *arrowRows) (_ []byte, err error) {
+	n := int64(r.a.width)
+	if r.a.kind != arrowFixedList {
+		n, err = r.extent()
+	}
+	dst = append(dst, '[')
+	for i := int64(0); i < n && err == nil; i++ {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst, err = r.children[0].appendJSON(dst, rows)
+	}
+	return append(dst, ']'), err
+}
+
+func (r *arrowReader) appendStruct(dst []byte, rows *arrowRows) (_ []byte, err error) {
+	dst = append(dst, '{')
+	for i, c := range r.children {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(dst, []byte(c.a.name)), ':')
+		if dst, err = c.appendJSON(dst, rows); err != nil {
+			break
+		}
+	}
+	return append(dst, '}'), err
 }
 
 // appendNext appends the next value of a column of views, or by a dictionary.
