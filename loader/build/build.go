@@ -266,6 +266,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	group.Go(func() error { return f.run(pipeline) })
 	err = group.Wait()
+	b.releaseUnfinished()
 	switch {
 	case errors.Is(err, errStopped):
 		return nil

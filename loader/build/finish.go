@@ -136,12 +136,7 @@ func (f *flusher) counters() map[string]int64 {
 		counters[cutCounter(option)] = 1
 	}
 	s.Damaged.count(counters)
-	if left := f.unread(); left.cut {
-		counters["unread_inputs"] = int64(left.inputs)
-		if left.exact {
-			counters["unread_bytes"] = left.bytes
-		}
-	}
+	f.unread().count(counters)
 	f.pack.count(counters)
 	return counters
 }
@@ -258,6 +253,17 @@ type unread struct {
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
 	all           bool  // the sources were read to their end before their last rows reached the budget
+}
+
+// count adds the counters of what a budget left.
+func (u unread) count(counters map[string]int64) {
+	if !u.cut {
+		return
+	}
+	counters["unread_inputs"] = int64(u.inputs)
+	if u.exact {
+		counters["unread_bytes"] = u.bytes
+	}
 }
 
 func (f *flusher) unread() unread {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -244,6 +245,9 @@ func (g *merged) checkOrdinals(part int, p *partState) error {
 func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (shard.Provenance, error) {
 	for _, option := range cutBy {
 		g.counters[cutCounter(option)] = 1
+	}
+	if len(cutBy) == 0 { // otherwise the budgets that the merge applies leave more
+		maps.Copy(g.counters, g.plan.Unread)
 	}
 	host, _ := os.Hostname() // a record for people; its absence is no error
 	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counters,

@@ -40,7 +40,9 @@ type Plan struct {
 	// Sources lists the sources of all phases, as the manifest does.
 	Sources []shard.SourceInfo `json:"sources"`
 	Notes   []string           `json:"notes,omitempty"`
-	Parts   []PlanPart         `json:"parts"`
+	// Unread are the counters of what `max-bytes` leaves of the sources.
+	Unread map[string]int64 `json:"unread,omitempty"`
+	Parts  []PlanPart       `json:"parts"`
 
 	seal string
 }
@@ -169,6 +171,8 @@ func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 	}
 	b.scan.noteHeld(f)
 	p.Sources = f.sources()
+	p.Unread = map[string]int64{}
+	f.unread().count(p.Unread)
 	return nil
 }
 
@@ -438,6 +442,7 @@ func (b *build) scanPhase(ctx context.Context, f *flusher) error {
 	}
 	group.Go(func() error { return f.run(pipeline) })
 	err = group.Wait()
+	b.releaseUnfinished()
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)
