@@ -96,7 +96,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 			res.Splits[i].Shards = nil
 		}
 		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counters,
-			Splits: res.Splits})
+			Dropped: g.dropped, Splits: res.Splits})
 		for i := range s.Splits {
 			s.Splits[i].Shards = int(res.Shards[i])
 		}
@@ -115,6 +115,9 @@ func (s *MergeSummary) add(m *shard.Manifest) {
 	full := &Summary{}
 	full.addSplits(m)
 	s.Splits, s.Documents = full.Splits, m.Counters["documents"]
+	if n := m.Counters["val_rest"]; n > 0 {
+		s.Notes = append(s.Notes, valRestNote(n))
+	}
 	s.Notes = append(s.Notes, Losses(m)...)
 	if cut := DescribeCut(m); cut != "" {
 		s.Notes = append(s.Notes, cut)

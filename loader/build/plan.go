@@ -128,6 +128,10 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	for i := range b.phases {
 		p.Notes = append(p.Notes, b.phases[i].set.Notes()...)
 	}
+	p.Notes = append(p.Notes, b.warnings()...)
+	if note := b.endNote(); note != "" {
+		p.Notes = append(p.Notes, note)
+	}
 	b.scan.finish()
 	return p, nil
 }
@@ -438,6 +442,7 @@ func (b *build) scanPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter, w.skip = p.formatter.NewWorker().StopAt(ctx.Done()), b.scan.skip
+		w.chat = b.chat.newWorker(b, w.encoder, ctx.Done())
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })
