@@ -89,7 +89,13 @@ are dropped.`,
 			return runBuild(cmd, args, &f)
 		},
 	}
-	flags := cmd.Flags()
+	f.add(cmd.Flags())
+	completeTokenizers(cmd)
+	return cmd
+}
+
+// add adds all flags of build.
+func (f *buildFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out,
 		"dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH")
@@ -111,8 +117,6 @@ are dropped.`,
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
-	completeTokenizers(cmd)
-	return cmd
 }
 
 // addTextFlags adds the flags about sources and how their text becomes rows.

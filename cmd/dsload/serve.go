@@ -76,6 +76,16 @@ Without a token, TCP answers only requests for localhost, and none from other si
 		},
 	}
 	flags := cmd.Flags()
+	f.add(flags)
+	f.text = textFlags(flags)
+	flags.Lookup("pack").Usage = "pack rows for requests without pack: wrapped, bfd, bfd_split or none; for text, when it is built"
+	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); for text, longest example"
+	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
+	return cmd
+}
+
+// add adds the flags of serve, without those about text.
+func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVarP(&f.socket, "socket", "s", "",
 		"unix socket to listen on (default ./dsload.sock, or none with --listen)")
@@ -97,11 +107,6 @@ Without a token, TCP answers only requests for localhost, and none from other si
 		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
-	f.text = textFlags(flags)
-	flags.Lookup("pack").Usage = "pack rows for requests without pack: wrapped, bfd, bfd_split or none; for text, when it is built"
-	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); for text, longest example"
-	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
-	return cmd
 }
 
 func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
