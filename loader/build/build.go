@@ -311,7 +311,8 @@ func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
 		return err
 	}
 	uri := b.current.set.URI(r.Input)
-	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where `memory` leaves %d; raise `memory`: %w",
+	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where `memory` leaves "+
+		"%d; raise `memory`: %w",
 		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, ErrMemory)
 }
 

@@ -154,7 +154,8 @@ func (c *splitChoice) tell(s *Set, arg string) {
 		left = append(left, fmt.Sprintf("%d of %s", c.left[split], name))
 	}
 	if left != nil {
-		s.note("%s: read the split train, %d of its files; left out %s: name them in the address, or by a pattern, to read them", arg, c.kept,
+		s.note("%s: read the split train, %d of its files; left out %s: "+
+			"name them in the address, or by a pattern, to read them", arg, c.kept,
 			strings.Join(left, ", "))
 	}
 	if c.others > 0 {
