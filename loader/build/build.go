@@ -137,7 +137,11 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 			return s, nil
 		}
 	}
-	return nil, errors.Join(advise(err), builder.Close())
+	if err = errors.Join(advise(err), builder.Close()); o.Partition != nil && committed(o) {
+		// A merge removes what a part has not committed.
+		return b.committedPart()
+	}
+	return nil, err
 }
 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
@@ -266,6 +270,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	group.Go(func() error { return f.run(pipeline) })
 	err = group.Wait()
+	b.releaseUnfinished()
 	switch {
 	case errors.Is(err, errStopped):
 		return nil

@@ -136,12 +136,7 @@ func (f *flusher) counters() map[string]int64 {
 		counters[cutCounter(option)] = 1
 	}
 	s.Damaged.count(counters)
-	if left := f.unread(); left.cut {
-		counters["unread_inputs"] = int64(left.inputs)
-		if left.exact {
-			counters["unread_bytes"] = left.bytes
-		}
-	}
+	f.unread().count(counters)
 	f.pack.count(counters)
 	return counters
 }
@@ -202,7 +197,7 @@ func (f *flusher) notes() (notes []string) {
 		add("%s: the rest of the sources of val was left unread", s.Ends[1].Stopped)
 	}
 	if s.ValRest > 0 {
-		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
+		notes = append(notes, valRestNote(s.ValRest))
 	}
 	notes = append(notes, damageLosses(f.counters())...)
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
@@ -259,6 +254,22 @@ type unread struct {
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
 	all           bool  // the sources were read to their end before their last rows reached the budget
+}
+
+func valRestNote(n int64) string {
+	return fmt.Sprintf("examples in neither split: %d, the rest of a held-out document that was cut where val was full",
+		n)
+}
+
+// count adds the counters of what a budget left.
+func (u unread) count(counters map[string]int64) {
+	if !u.cut {
+		return
+	}
+	counters["unread_inputs"] = int64(u.inputs)
+	if u.exact {
+		counters["unread_bytes"] = u.bytes
+	}
 }
 
 func (f *flusher) unread() unread {

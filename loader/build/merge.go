@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -95,7 +96,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 			res.Splits[i].Shards = nil
 		}
 		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counters,
-			Splits: res.Splits})
+			Dropped: g.dropped, Splits: res.Splits})
 		for i := range s.Splits {
 			s.Splits[i].Shards = int(res.Shards[i])
 		}
@@ -114,6 +115,9 @@ func (s *MergeSummary) add(m *shard.Manifest) {
 	full := &Summary{}
 	full.addSplits(m)
 	s.Splits, s.Documents = full.Splits, m.Counters["documents"]
+	if n := m.Counters["val_rest"]; n > 0 {
+		s.Notes = append(s.Notes, valRestNote(n))
+	}
 	s.Notes = append(s.Notes, Losses(m)...)
 	if cut := DescribeCut(m); cut != "" {
 		s.Notes = append(s.Notes, cut)
@@ -245,6 +249,9 @@ func (g *merged) checkOrdinals(part int, p *partState) error {
 func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (shard.Provenance, error) {
 	for _, option := range cutBy {
 		g.counters[cutCounter(option)] = 1
+	}
+	if len(cutBy) == 0 { // otherwise the budgets that the merge applies leave more
+		maps.Copy(g.counters, g.plan.Unread)
 	}
 	host, _ := os.Hostname() // a record for people; its absence is no error
 	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counters,

@@ -40,7 +40,9 @@ type Plan struct {
 	// Sources lists the sources of all phases, as the manifest does.
 	Sources []shard.SourceInfo `json:"sources"`
 	Notes   []string           `json:"notes,omitempty"`
-	Parts   []PlanPart         `json:"parts"`
+	// Unread are the counters of what `max-bytes` leaves of the sources.
+	Unread map[string]int64 `json:"unread,omitempty"`
+	Parts  []PlanPart       `json:"parts"`
 
 	seal string
 }
@@ -127,6 +129,10 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	for i := range b.phases {
 		p.Notes = append(p.Notes, b.phases[i].set.Notes()...)
 	}
+	p.Notes = append(p.Notes, b.warnings()...)
+	if note := b.endNote(); note != "" {
+		p.Notes = append(p.Notes, note)
+	}
 	b.scan.finish()
 	return p, nil
 }
@@ -170,6 +176,8 @@ func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 	}
 	b.scan.noteHeld(f)
 	p.Sources = f.sources()
+	p.Unread = map[string]int64{}
+	f.unread().count(p.Unread)
 	return nil
 }
 
@@ -439,10 +447,12 @@ func (b *build) scanPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter, w.skip = p.formatter.NewWorker().StopAt(ctx.Done()), b.scan.skip
+		w.chat = b.chat.newWorker(b, w.encoder, ctx.Done())
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })
 	err = group.Wait()
+	b.releaseUnfinished()
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)

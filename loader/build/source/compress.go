@@ -185,8 +185,10 @@ func (g *gzipReader) nextMember() error {
 
 // foreign returns the error of bytes after compressed data that are not compressed data.
 func foreign(c Compression, at int64) error {
-	return problemf(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; "+
-		"copy the file again, or keep what comes before with `head -c %d`", c, c, at, at)
+	if at == 0 {
+		return problemf(ErrCorrupt, "the file does not begin as %s data; copy it again", c)
+	}
+	return problemf(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; copy the file again, or keep what comes before with `head -c %d`", c, c, at, at)
 }
 
 // A tailReader remembers the last bytes that were read.

@@ -57,6 +57,11 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 		}
 		return in.detectTable(o, refuse)
 	}
+	if in.Compression == Plain {
+		if err := in.checkBegin(o, head); err != nil {
+			return refuse(readable, err)
+		}
+	}
 	if o.Format.isColumnar() {
 		return refuse(dataset, problemf(ErrUnsupported,
 			"this is no file of the format %s, which begins in another way", o.Format))

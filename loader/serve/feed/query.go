@@ -114,8 +114,8 @@ const (
 var (
 	shuffleWords = map[string]Shuffle{"full": ShuffleFull, "block": ShuffleBlock, "none": ShuffleNone}
 	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep}
-	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "concat": PackWrapped, "bfd": PackBFD,
-		"bestfit": PackBFD, "bfd_split": PackBFDSplit}
+	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "bfd": PackBFD, "bfd_split": PackBFDSplit}
+	packAliases  = map[string]Pack{"concat": PackWrapped, "bestfit": PackBFD}
 	balanceWords = map[string]Balance{"none": BalanceNone, "tokens": BalanceTokens, "quadratic": BalanceQuadratic}
 	labelsWords  = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
 		"none": LabelsNone}
@@ -197,9 +197,8 @@ var params = []param{
 		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths"},
 		choice(func(q *Query) *Balance { return &q.Balance }, balanceWords)},
 	{Parameter{"pack", "none, wrapped, bfd, bfd_split", "",
-		"fill rows with several documents: cut anywhere; whole, best fit decreasing; " +
-			"the same with longer ones split first (none, or what serve --pack says)"},
-		choice(func(q *Query) *Pack { return &q.Pack }, packWords)},
+		"fill rows with several documents: cut anywhere; whole, best fit decreasing; the same with longer ones split first (none, or what serve --pack says)"},
+		choice(func(q *Query) *Pack { return &q.Pack }, packWords, packAliases)},
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
 		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
 	{Parameter{"borders", "keep, mask", "keep",
@@ -236,11 +235,17 @@ func number[T int | int64](field func(*Query) *T, low, high int64) func(*Query, 
 	}
 }
 
-// choice sets a field to the value of a word.
-func choice[T ~uint8](field func(*Query) *T, words map[string]T) func(*Query, string) error {
+// choice sets a field to the value of a word. Errors name the words, one for each value, but not
+// their aliases.
+func choice[T ~uint8](field func(*Query) *T, words map[string]T, aliases ...map[string]T) func(*Query, string) error {
 	allowed := slices.SortedFunc(maps.Keys(words), func(a, b string) int { return cmp.Compare(words[a], words[b]) })
 	return func(q *Query, v string) error {
 		value, known := words[v]
+		for _, more := range aliases {
+			if alias, ok := more[v]; ok {
+				value, known = alias, true
+			}
+		}
 		if !known {
 			return fmt.Errorf("%q is not one of %s%s", v, strings.Join(allowed, ", "), didYouMean(v, allowed))
 		}

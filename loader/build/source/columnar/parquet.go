@@ -76,6 +76,9 @@ func OpenParquet(at io.ReaderAt, size int64, o Options) (File, error) {
 		limit = min(limit, o.MaxBytes)
 	}
 	footer, err := readParquetFooter(at, size, limit)
+	if err == nil && (o.Lenient || !o.Remote) { // else whoever recognized the file saw its begin
+		err = checkParquetBegin(at)
+	}
 	if err != nil {
 		return nil, err
 	}

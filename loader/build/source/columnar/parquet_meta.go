@@ -82,6 +82,18 @@ func readParquetFooter(at io.ReaderAt, size, maxBytes int64) (footer []byte, err
 	return footer, readAt(at, footer, size-8-n)
 }
 
+// checkParquetBegin refuses a file that does not begin as parquet files do.
+func checkParquetBegin(at io.ReaderAt) error {
+	var head [len(parquetMagic)]byte
+	if err := readAt(at, head[:], 0); err != nil {
+		return err
+	}
+	if string(head[:]) != parquetMagic {
+		return corrupt("it does not begin like a parquet file")
+	}
+	return nil
+}
+
 // readAt fills p.
 func readAt(at io.ReaderAt, p []byte, offset int64) error {
 	n, err := at.ReadAt(p, offset)
