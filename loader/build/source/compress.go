@@ -188,7 +188,8 @@ func foreign(c Compression, at int64) error {
 	if at == 0 {
 		return problemf(ErrCorrupt, "the file does not begin as %s data; copy it again", c)
 	}
-	return problemf(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; copy the file again, or keep what comes before with `head -c %d`", c, c, at, at)
+	return problemf(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; "+
+		"copy the file again, or keep what comes before with `head -c %d`", c, c, at, at)
 }
 
 // A tailReader remembers the last bytes that were read.

@@ -197,7 +197,8 @@ var params = []param{
 		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths"},
 		choice(func(q *Query) *Balance { return &q.Balance }, balanceWords)},
 	{Parameter{"pack", "none, wrapped, bfd, bfd_split", "",
-		"fill rows with several documents: cut anywhere; whole, best fit decreasing; the same with longer ones split first (none, or what serve --pack says)"},
+		"fill rows with several documents: cut anywhere; whole, best fit decreasing; " +
+			"the same with longer ones split first (none, or what serve --pack says)"},
 		choice(func(q *Query) *Pack { return &q.Pack }, packWords, packAliases)},
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
 		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
