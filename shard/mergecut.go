@@ -316,7 +316,8 @@ func (m *Merger) copyRows(i, n int, r *SplitReader, index int, first, end int64,
 				e.LossMask = e.LossMask[:shorten]
 			}
 		}
-		if s.pending.rows == maxBatchRows || s.pending.rows > 0 && s.pending.bytes+rowBytes(o.Schema, &e) > o.batchBytes() {
+		if s.pending.rows == maxBatchRows ||
+			s.pending.rows > 0 && s.pending.bytes+rowBytes(o.Schema, &e) > o.batchBytes() {
 			if err := open.writeBatch(l, s.pending, &scratch); err != nil {
 				return nil, err
 			}

@@ -201,7 +201,8 @@ func (in *inspection) text(width int) string {
 		fmt.Fprintf(&b, "%s\n", in.cut)
 	}
 	if n := in.Counters["val_rest"] + in.Counters["copied_examples"]; n > 0 {
-		fmt.Fprintf(&b, "%s in neither split: %s of held-out documents that val had no room for, %s of copies of them\n",
+		fmt.Fprintf(&b,
+			"%s in neither split: %s of held-out documents that val had no room for, %s of copies of them\n",
 			plural(n, "example"), formatCount(in.Counters["val_rest"]), formatCount(in.Counters["copied_examples"]))
 	}
 	if n := in.Counters["rejected"]; n > 0 {

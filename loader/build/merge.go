@@ -137,7 +137,8 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 	plan, err := ReadPlan(o.FS, filepath.Join(o.Dir, shard.PlanName))
 	var option *loader.OptionError
 	if errors.As(err, &option) {
-		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, o.Dir)
+		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, "+
+			"with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, o.Dir)
 	}
 	if err != nil {
 		return nil, so, err

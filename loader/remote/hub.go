@@ -228,7 +228,8 @@ func (h *hub) ask(ctx context.Context, p *hubPath, make func() (*http.Request, e
 	var own *Error
 	if errors.As(err, &own) && errors.Is(own.Kind, ErrUnreachable) && own.Status == 0 && own.retry {
 		alone := *own
-		alone.Hint = "check the network, or HF_ENDPOINT and HTTPS_PROXY if you set them; with HF_HUB_OFFLINE=1 what huggingface_hub has downloaded is read"
+		alone.Hint = "check the network, or HF_ENDPOINT and HTTPS_PROXY if you set them; " +
+			"with HF_HUB_OFFLINE=1 what huggingface_hub has downloaded is read"
 		err = &alone
 	}
 	return resp, err

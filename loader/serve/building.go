@@ -76,7 +76,8 @@ type snapshot struct {
 func OpenBuilding(o Options, info BuildInfo) (*Building, error) {
 	o.FS = cmp.Or[shard.FS](o.FS, shard.OS())
 	if len(o.Datasets) != 1 {
-		return nil, fmt.Errorf("open %d datasets of which one is being built: %w", len(o.Datasets), errors.ErrUnsupported)
+		return nil, fmt.Errorf("open %d datasets of which one is being built: %w", len(o.Datasets),
+			errors.ErrUnsupported)
 	}
 	b := &Building{opts: o, info: info}
 	b.mu.Lock()
@@ -88,7 +89,9 @@ func OpenBuilding(o Options, info BuildInfo) (*Building, error) {
 // AwaitRows waits until there are rows to serve, or the build has ended. The error is that of the
 // build, or ctx's cause.
 func (b *Building) AwaitRows(ctx context.Context) error {
-	return b.await(ctx, func() bool { return b.latest != nil && len(b.latest.datasets[0].shards.Manifest().Splits) > 0 })
+	return b.await(ctx, func() bool {
+		return b.latest != nil && len(b.latest.datasets[0].shards.Manifest().Splits) > 0
+	})
 }
 
 // await waits until the build has ended or enough, which it calls with the lock held, returns true.

@@ -42,5 +42,6 @@ func (in *Input) checkBegin(o *Options, head []byte) error {
 		return nil
 	}
 	in.Format, in.Compression = named.format, named.compression
-	return problemf(ErrCorrupt, "its name says that this is %s, but it does not begin as such; copy the file again", named.name)
+	return problemf(ErrCorrupt, "its name says that this is %s, but it does not begin as such; copy the file again",
+		named.name)
 }

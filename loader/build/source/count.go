@@ -129,7 +129,8 @@ func (c *cutting) taken(offset int64) {
 // countRecords reads the records of an input.
 func (s *Set) countRecords(ctx context.Context, in *Input, o *CountOptions) (*Counted, error) {
 	cuts := newCutting(in, o.Cuts)
-	one := &Set{opts: s.opts, filter: s.filter, formats: map[Format]int{}, store: s.store, only: &Range{Inputs: []Listed{{}}},
+	one := &Set{opts: s.opts, filter: s.filter, formats: map[Format]int{}, store: s.store,
+		only: &Range{Inputs: []Listed{{}}},
 		list: inputList{few: []Input{*in}}, total: in.Size}
 	if err := one.makeParts([]listing{{uri: in.URI, n: 1}}); err != nil {
 		return nil, err

@@ -118,7 +118,8 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	case ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst":
 		if len(text) > 0 && o.Format == Auto {
 			return refuse(readable, problemf(ErrCorrupt,
-				"this is a tar archive by its name, and does not begin with a header; copy the file again, or give its own `format`"))
+				"this is a tar archive by its name, and does not begin with a header; "+
+					"copy the file again, or give its own `format`"))
 		}
 	}
 	if o.Format == Tar {

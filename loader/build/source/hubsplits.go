@@ -166,11 +166,13 @@ func (c *splitChoice) tell(s *Set, arg string) {
 		s.note("%s", note)
 	}
 	if len(c.left) > 0 {
-		s.note("%s: read the split train, %d of its files; left out %s: name them in the address, or by a pattern, to read them", arg, c.kept,
+		s.note("%s: read the split train, %d of its files; left out %s: "+
+			"name them in the address, or by a pattern, to read them", arg, c.kept,
 			countSplits(c.left))
 	}
 	if c.mixed {
-		s.note("%s: no name shows a split train; read everything, %s: name files in the address, or by a pattern, to read fewer",
+		s.note("%s: no name shows a split train; read everything, %s: "+
+			"name files in the address, or by a pattern, to read fewer",
 			arg, countSplits(c.read))
 	}
 	if c.others > 0 {
@@ -292,7 +294,8 @@ func (l *remoteListing) useConfig(c *hubConfig, repository string) error {
 		if read.name != splitTrain {
 			reason = "there is no split train; "
 		}
-		l.splits.notes = append(l.splits.notes, fmt.Sprintf("%s: %sread the split %s; left out %s: name their files to read them",
+		l.splits.notes = append(l.splits.notes, fmt.Sprintf("%s: %sread the split %s; left out %s: "+
+			"name their files to read them",
 			repository, reason, read.name, strings.Join(left, ", ")))
 	} else if read.name != splitTrain {
 		l.splits.notes = append(l.splits.notes, fmt.Sprintf("%s: there is no split train; read %s", repository,
@@ -390,7 +393,8 @@ func (s *Set) hubConfigs(ctx context.Context, repository string) ([]hubConfig, e
 	if block := configsOf(card[:n]); block == nil || yaml.Unmarshal(block, &head) != nil {
 		return nil, nil // names must do
 	}
-	return slices.DeleteFunc(head.Configs, func(c hubConfig) bool { return c.DataDir == "" && len(c.splits()) == 0 }), nil
+	return slices.DeleteFunc(head.Configs,
+		func(c hubConfig) bool { return c.DataDir == "" && len(c.splits()) == 0 }), nil
 }
 
 // configsOf cuts the member configs out of the YAML at the head of a README.md: the rest can be

@@ -190,13 +190,15 @@ var params = []param{
 		number(func(q *Query) *int64 { return &q.Start }, 0, math.MaxInt64)},
 	{Parameter{"dtype", "int64, int32", "int64", "elements of the list columns"},
 		flag(func(q *Query) *bool { return &q.Int32 }, "int64", "int32")},
-	{Parameter{"labels", "auto, causal, seq2seq, none", "auto", "auto is seq2seq if the dataset has targets, else causal"},
+	{Parameter{"labels", "auto, causal, seq2seq, none", "auto",
+		"auto is seq2seq if the dataset has targets, else causal"},
 		choice(func(q *Query) *Labels { return &q.Labels }, labelsWords)},
 	{Parameter{"balance", "none, tokens, quadratic", "none",
 		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths"},
 		choice(func(q *Query) *Balance { return &q.Balance }, balanceWords)},
 	{Parameter{"pack", "none, wrapped, bfd, bfd_split", "",
-		"fill rows with several documents: cut anywhere; whole, best fit decreasing; the same with longer ones split first (none, or what serve --pack says)"},
+		"fill rows with several documents: cut anywhere; whole, best fit decreasing; " +
+			"the same with longer ones split first (none, or what serve --pack says)"},
 		choice(func(q *Query) *Pack { return &q.Pack }, packWords, packAliases)},
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
 		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
@@ -345,7 +347,8 @@ func ParseQuery(raw string) (Query, error) {
 	if values.Has("max_tokens") {
 		q.BatchSize = MaxBatchRows // the budget is the limit, unless batch_size sets another
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) { // in a fixed order, so that the same mistake gives the same answer
+	// In a fixed order, so that the same mistake gives the same answer.
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		i := slices.IndexFunc(params, func(p param) bool { return p.Name == name })
 		if i < 0 {
 			return q, BadParam(name, "no such parameter"+didYouMean(name, paramNames()),

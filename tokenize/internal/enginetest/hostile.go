@@ -97,5 +97,6 @@ func HostileTexts(n int) []HostileText {
 	for i := range noise {
 		noise[i] = byte(rng.Uint32())
 	}
-	return append(texts, HostileText{"bytes", noise}, HostileText{"replaced", bytes.ToValidUTF8(noise, []byte("\uFFFD"))})
+	return append(texts, HostileText{"bytes", noise},
+		HostileText{"replaced", bytes.ToValidUTF8(noise, []byte("\uFFFD"))})
 }

@@ -271,7 +271,8 @@ func (f *arrowFile) block(i int, offset, metaSize, end int64) error {
 		return err
 	}
 	body, bodySize := offset+metaSize, m.long(3)
-	if m.byte(1, 0) != messageBatch || metaSize < int64(size) || bodySize < 0 || body > f.size || bodySize > f.size-body {
+	if m.byte(1, 0) != messageBatch || metaSize < int64(size) || bodySize < 0 || body > f.size ||
+		bodySize > f.size-body {
 		return corrupt("record batch %d is damaged", i+1)
 	}
 	return f.take(m, from, size, body, bodySize)

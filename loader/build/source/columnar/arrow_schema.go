@@ -80,8 +80,8 @@ func (f *arrowFile) field(t table, depth int, count *int, wanted bool) (*arrowFi
 	if *count++; depth > maxDepth || *count > maxArrowFields {
 		return nil, corrupt("its schema has too many columns")
 	}
-	a := &arrowField{name: strings.ToValidUTF8(t.text(0), "\uFFFD"), kind: t.byte(2, 0), node: f.nodes, buffer: f.buffers,
-		views: f.views}
+	a := &arrowField{name: strings.ToValidUTF8(t.text(0), "\uFFFD"), kind: t.byte(2, 0), node: f.nodes,
+		buffer: f.buffers, views: f.views}
 	a.wanted = wanted || depth == 0 && f.options.wants(a.name)
 	typ, _ := t.table(3)
 	encoding, isEncoded := t.table(4)

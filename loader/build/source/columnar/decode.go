@@ -262,8 +262,8 @@ func widthOf(n *node) int {
 
 // begin makes the decoder read a page's values, of which there are n.
 func (v *values) begin(leaf *node, encoding int32, data []byte, n int, dict *dictionary) (err error) {
-	*v = values{kind: leaf.kind, width: widthOf(leaf), encoding: encoding, data: data, n: n, dict: dict, last: v.last[:0],
-		limit: v.limit}
+	*v = values{kind: leaf.kind, width: widthOf(leaf), encoding: encoding, data: data, n: n, dict: dict,
+		last: v.last[:0], limit: v.limit}
 	switch encoding {
 	case encodingPlain:
 		return nil

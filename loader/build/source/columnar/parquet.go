@@ -205,7 +205,8 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 		most, group := f.chunkBytes(slot)
 		n += most + leafBytes
 		if most > usualPages && why == "" {
-			why = fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path, group+1, most)
+			why = fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path,
+				group+1, most)
 		}
 	}
 	return n, why
