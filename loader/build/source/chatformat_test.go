@@ -19,10 +19,12 @@ func TestChatFormats(t *testing.T) {
 		format Format
 	}{
 		"a.jsonl": {record + "\n" + record + "\n", Chat}, "lines.json": {record + "\n" + record + "\n", Chat},
-		"array.json": {array, JSON}, "pretty.json": {pretty, JSON}, "array": {array, JSON}, "pretty.json.gz": {gzipped(pretty), JSON},
-		"objects.txt":  {"{\n\"messages\": []\n}\n{\n\"messages\": []}", JSON},
-		"broken.jsonl": {"{\"messages\": [\n" + record + "\n", Chat},
-		"a.tar":        {tarred(t, file{"a.json", "[" + record + "]"}, file{"b.jsonl", record + "\n"}, file{"c.csv", "a,b\n1,2\n"}), Chat},
+		"array.json": {array, JSON}, "pretty.json": {pretty, JSON}, "array": {array, JSON},
+		"pretty.json.gz": {gzipped(pretty), JSON},
+		"objects.txt":    {"{\n\"messages\": []\n}\n{\n\"messages\": []}", JSON},
+		"broken.jsonl":   {"{\"messages\": [\n" + record + "\n", Chat},
+		"a.tar": {tarred(t, file{"a.json", "[" + record + "]"},
+			file{"b.jsonl", record + "\n"}, file{"c.csv", "a,b\n1,2\n"}), Chat},
 	} {
 		set := openSet(t, Options{Args: []string{write(t, dir, name, c.data)}, Format: Chat})
 		in, err := set.Input(0)
@@ -44,7 +46,8 @@ func TestChatFormats(t *testing.T) {
 		}
 		set.Close()
 	}
-	_, err := Open(t.Context(), Options{Args: []string{write(t, dir, "a.csv", "instruction,output\nq,a\n")}, Format: Chat})
+	_, err := Open(t.Context(), Options{Args: []string{write(t, dir, "a.csv", "instruction,output\nq,a\n")},
+		Format: Chat})
 	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "not read from CSV") {
 		t.Error(err)
 	}
@@ -52,8 +55,10 @@ func TestChatFormats(t *testing.T) {
 
 // Where a file of columns has no text and a list of messages, the error advises to read it as chat.
 func TestChatColumn(t *testing.T) {
-	err := tableError(&columnar.ColumnError{Column: "text", Has: []string{"prompt"}, Lists: []string{"tags", "messages"}})
-	if !errors.Is(err, ErrUnknownField) || !strings.Contains(err.Error(), "\"messages\" looks like the messages of a chat: read them as `format` chat") {
+	err := tableError(&columnar.ColumnError{Column: "text", Has: []string{"prompt"},
+		Lists: []string{"tags", "messages"}})
+	if !errors.Is(err, ErrUnknownField) || !strings.Contains(err.Error(),
+		"\"messages\" looks like the messages of a chat: read them as `format` chat") {
 		t.Error(err)
 	}
 }
