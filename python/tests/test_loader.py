@@ -248,6 +248,12 @@ def test_mistakes_are_told(dataset: str, tmp_path: Any) -> None:
         Loader(url="http://example.org:80", token="secret")
 
 
+def test_a_stream_that_never_fits_the_cap_is_refused_at_once(dataset: str) -> None:
+    with Loader(dataset, batch_size=50000, pad_to_multiple_of=65536, memory="40MiB") as loader, pytest.raises(dsload.FeedError) as told:
+        next(iter(loader))
+    assert told.value.status == 413 and "memory cap" in str(told.value) and "batch_size" in str(told.value)
+
+
 def serve(dataset: str, socket: str, *more: str) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [os.environ.get("DSLOAD_BINARY", "dsload"), "serve", dataset, "--socket", socket, *more],
