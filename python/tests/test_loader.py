@@ -248,10 +248,11 @@ def test_mistakes_are_told(dataset: str, tmp_path: Any) -> None:
         Loader(url="http://example.org:80", token="secret")
 
 
-def test_a_stream_that_never_fits_the_cap_is_refused_at_once(dataset: str) -> None:
-    with Loader(dataset, batch_size=50000, pad_to_multiple_of=65536, memory="40MiB") as loader, pytest.raises(dsload.FeedError) as told:
+def test_a_stream_that_never_fits_the_cap_is_refused_at_once(tmp_path: Path) -> None:
+    dsload.build([" word" * 20_000] * 3, out=str(tmp_path / "long"), max_length=20_000, progress="none")
+    with Loader(tmp_path / "long", pack="wrapped", max_length=1, memory="40MiB") as loader, pytest.raises(dsload.FeedError) as told:
         next(iter(loader))
-    assert told.value.status == 413 and "memory cap" in str(told.value) and "batch_size" in str(told.value)
+    assert told.value.status == 413 and "memory cap" in str(told.value) and "max_length" in str(told.value)
 
 
 def serve(dataset: str, socket: str, *more: str) -> subprocess.Popen[bytes]:
