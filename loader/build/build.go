@@ -137,11 +137,13 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 			return s, nil
 		}
 	}
-	if err = errors.Join(advise(err), builder.Close()); o.Partition != nil && committed(o) {
-		// A merge removes what a part has not committed.
+	if o.Partition != nil && committed(o) { // a merge removes what a part has not committed
+		if err := builder.Discard(); err != nil {
+			return nil, err
+		}
 		return b.committedPart()
 	}
-	return nil, err
+	return nil, errors.Join(advise(err), builder.Close())
 }
 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
