@@ -19,29 +19,31 @@ func TestBucketStraggler(t *testing.T) {
 		dir := t.TempDir()
 		srv := remotetest.New()
 		defer srv.Close()
-		srv.Put("/corpus.txt", remotetest.File{Data: remoteLines(30_000)})
+		srv.Put("/corpus.txt", remotetest.File{Data: remoteLines(90_000)})
 		plan, out := filepath.Join(dir, "plan.json"), b.URI+"/late"
-		b.run(t, dir+"/a", 0, "plan", "-n", "2", "--out", plan, "--max-examples", "8000", "--shard-bytes", "64KiB",
+		b.run(t, dir+"/a", 0, "plan", "-n", "2", "--out", plan, "--max-examples", "60000", "--shard-bytes", "64KiB",
 			"--progress", "none", srv.URL+"/corpus.txt")
 		build := func(part int) []string {
 			return []string{"build", "--plan", plan, "--partition", strconv.Itoa(part) + "/2", "--out", out,
 				"--checkpoint-every", "100", "--memory", "64MiB", "--workers", "1", "--progress", "none"}
 		}
-		slow := b.command(dir+"/slow", build(0)...)
+		slow := b.command(dir+"/slow", build(1)...)
 		var output strings.Builder
 		slow.Stdout, slow.Stderr = &output, &output
-		started, stopped := make(chan struct{}), make(chan error, 1)
-		srv.Fail(remotetest.Fault{Drop: 200_000, Then: func() {
-			<-started
-			stopped <- slow.Process.Signal(syscall.SIGSTOP)
-		}})
+		broken, goOn := make(chan struct{}), make(chan struct{})
+		srv.Fail(remotetest.Fault{Drop: 1_100_000, Then: func() { close(broken); <-goOn }})
 		if err := slow.Start(); err != nil {
 			t.Fatal(err)
 		}
-		close(started)
-		if err := <-stopped; err != nil {
+		<-broken
+		waitFor(t, func() bool {
+			_, err := b.store.Describe(t.Context(), out+"/train-p00001-00003.arrow")
+			return err == nil
+		}, "no shard of what was read before the connection broke")
+		if err := slow.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		close(goOn)
 		for part := range 2 {
 			b.run(t, dir+"/b", 0, build(part)...)
 		}
