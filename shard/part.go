@@ -273,7 +273,8 @@ func (b *Builder) merged() error {
 	if m.Merged != nil && m.Merged.Plan == b.opts.Plan {
 		return fmt.Errorf("%s: %w", b.dir, ErrFinished)
 	}
-	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan; choose another `out`", b.dir, ErrForeign)
+	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan; choose another `out`", b.dir,
+		ErrForeign)
 }
 
 // errPartDamaged means that shards of a finished part are missing, so that it is built again.

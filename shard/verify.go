@@ -105,7 +105,7 @@ func (v *verifier) unlisted(m *Manifest) error {
 		if p, isPart := parsePartName(n); isPart {
 			if have, err := v.lists(m, p); err != nil {
 				return err
-			} else if !have && !(adding && m.Merged != nil && p.part == m.Merged.Partitions) { // of an unfinished addition
+			} else if unfinished := adding && m.Merged != nil && p.part == m.Merged.Partitions; !have && !unfinished {
 				found = append(found, n)
 			}
 			return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
@@ -32,30 +33,8 @@ without disk space.`,
 				}
 			}
 			out := cmd.OutOrStdout()
-			for _, d := range damage {
-				if asJSON {
-					continue
-				}
-				if err := writeText(out, fmt.Sprintf("%s: %s\n", oneLine(d.File), errorLine(d.Err))); err != nil {
-					return err
-				}
-			}
-			if asJSON {
-				type damaged struct {
-					File   string `json:"file"`
-					Reason string `json:"reason"`
-				}
-				result := struct {
-					Dataset string    `json:"dataset"`
-					Intact  bool      `json:"intact"`
-					Damage  []damaged `json:"damage"`
-				}{args[0], len(damage) == 0, []damaged{}}
-				for _, d := range damage {
-					result.Damage = append(result.Damage, damaged{d.File, errorLine(d.Err)})
-				}
-				if err := json.NewEncoder(out).Encode(result); err != nil {
-					return err
-				}
+			if err := reportDamage(out, args[0], damage, asJSON); err != nil {
+				return err
 			}
 			if len(damage) > 0 {
 				return withCode(exitCorrupt, fmt.Errorf("verify %s: %s damaged; build it again with --overwrite",
@@ -69,4 +48,29 @@ without disk space.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// reportDamage prints a line for each damaged file, or one JSON object.
+func reportDamage(out io.Writer, dir string, damage []shard.Damage, asJSON bool) error {
+	if !asJSON {
+		for _, d := range damage {
+			if err := writeText(out, fmt.Sprintf("%s: %s\n", oneLine(d.File), errorLine(d.Err))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	type damaged struct {
+		File   string `json:"file"`
+		Reason string `json:"reason"`
+	}
+	result := struct {
+		Dataset string    `json:"dataset"`
+		Intact  bool      `json:"intact"`
+		Damage  []damaged `json:"damage"`
+	}{dir, len(damage) == 0, []damaged{}}
+	for _, d := range damage {
+		result.Damage = append(result.Damage, damaged{d.File, errorLine(d.Err)})
+	}
+	return json.NewEncoder(out).Encode(result)
 }

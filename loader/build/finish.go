@@ -148,8 +148,8 @@ func (f *flusher) summary() *Summary {
 	sum := &Summary{
 		Out: b.opts.Out, Documents: s.Documents, TextBytes: s.TextBytes, Replaced: s.Replaced,
 		Dropped: f.cutter.Dropped(), Copies: s.Copies, Rejected: s.Rejected,
-		Warnings: append(b.warnings(), s.Damaged.warnings()...), Resumed: b.meter.resumed != Counters{}, ResumedAt: b.meter.resumed.Examples,
-		Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
+		Warnings: append(b.warnings(), s.Damaged.warnings()...), Resumed: b.meter.resumed != Counters{},
+		ResumedAt: b.meter.resumed.Examples, Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
 		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
 		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
 	}
@@ -209,7 +209,8 @@ func (f *flusher) notes() (notes []string) {
 		notes = append(notes, note)
 	}
 	if s.Forced > 0 {
-		add("%d stretches of more than %d bytes without a place where the tokenizer can be cut were cut at a character; ids beside those cuts can differ from those of the whole text",
+		add("%d stretches of more than %d bytes without a place where the tokenizer can be cut were cut at a "+
+			"character; ids beside those cuts can differ from those of the whole text",
 			s.Forced, pieceBytes)
 	}
 	if s.Copies > 0 {

@@ -343,9 +343,11 @@ func (f *flusher) reject(d *document, cause error) error {
 				located, field.Likely)
 		}
 		if f.tooLongToJudge(cause) {
-			return fmt.Errorf("%w; filters and `dedup` judge whole documents: leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
+			return fmt.Errorf("%w; filters and `dedup` judge whole documents: "+
+				"leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
 		}
-		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: it goes on from its last checkpoint", located)
+		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: "+
+			"it goes on from its last checkpoint", located)
 	}
 	s := &f.state
 	s.Rejected += max(1, d.Rows)

@@ -40,7 +40,8 @@ func (p *Partition) rangeOf(phase int) *source.Range {
 func (b *build) renderPart() error {
 	p := b.opts.Partition
 	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.shards.Settings); differ {
-		return &PlanError{fmt.Sprintf("build partition %d/%d: the plan was made with %s = %s, and here it is %s; give this machine what the plan was made with, or make the plan again",
+		return &PlanError{fmt.Sprintf("build partition %d/%d: the plan was made with %s = %s, and here it is %s; "+
+			"give this machine what the plan was made with, or make the plan again",
 			p.Number, p.Plan.Partitions, name, have, want)}
 	}
 	b.shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}

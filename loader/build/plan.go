@@ -114,7 +114,8 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	for i := range b.phases {
 		if size, known := b.phases[i].set.EstimateBytes(); !known {
 			return nil, loader.BadOption("partitions", fmt.Sprint(partitions),
-				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
+				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; "+
+					"bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
 		}
 	}
 	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings,
@@ -193,16 +194,20 @@ func planable(o *Options, partitions int) error {
 	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
 		if safe := source.Redact(arg); safe != arg {
 			return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf(
-				"the address of %s grants access by itself, and a plan keeps no secrets; name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the environment, or download it",
+				"the address of %s grants access by itself, and a plan keeps no secrets; "+
+					"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+
+					"environment, or download it",
 				safe))
 		}
 	}
 	if o.Append {
-		return loader.BadOption("append", "", "a plan builds a dataset of its own; build the new sources into another folder")
+		return loader.BadOption("append", "",
+			"a plan builds a dataset of its own; build the new sources into another folder")
 	}
 	if o.Pack != pack.None {
 		return loader.BadOption("pack", string(o.Pack),
-			"rows that are packed while partitions are built cannot be those of the single build; leave it out, and pack while serving")
+			"rows that are packed while partitions are built cannot be those of the single build; "+
+				"leave it out, and pack while serving")
 	}
 	return nil
 }

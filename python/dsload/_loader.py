@@ -18,29 +18,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from multiprocessing import context
 from typing import Any, Optional, Union
 
-from . import _mix, _state, _wrapped
+from . import _mix, _wrapped
+from ._columns import Batch, Columns
+from ._epochs import Epochs
 from ._feed import Feed
-from ._packing import varlen
-from ._query import Query, with_defaults
+from ._query import Query
 from ._ranks import rank_and_world, worker
+from ._recognised import recognise
 from ._server import Server
 from ._shared_start import SharedStart
-from ._source import Source, recognised
-from ._tensors import NumpyOutput, TorchOutput, has_torch
-from ._text import Held, cached, is_text, of_text, served
+from ._source import Source
+from ._text import Held
+from ._torch_class import class_for, output_of
 from ._transport import Endpoint
-from ._unbuilt import Waiting, can_stream
+from ._unbuilt import can_stream
 from ._workers import Share, repeated
 from .errors import LoaderClosed
 
 PathLike = Union[str, "os.PathLike[str]"]
-Batch = dict[str, Any]
-
-_VARLEN = ("cu_seqlens", "max_seqlen")  # computed here, from the column segments
 
 
 class Loader:
@@ -93,10 +91,8 @@ class Loader:
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Loader:
-        if cls is Loader and _wants_torch(kwargs.get("output", "auto")):
-            loader: Loader = super().__new__(_torch_class())
-            return loader
-        return super().__new__(cls)
+        made: Loader = super().__new__(class_for(cls, kwargs.get("output", "auto")) if cls is Loader else cls)
+        return made
 
     def __init__(
         self,
@@ -142,48 +138,32 @@ class Loader:
         if output not in ("auto", "torch", "numpy"):
             raise ValueError(f"output: {output!r} is not one of auto, torch, numpy")
         self._held: Optional[Held] = None
-        named: Any = dataset
-        built = {**text, **of_text(named, pack=pack, max_length=max_length)}
-        unbuilt: Optional[tuple[list[str], list[str]]] = None
-        if socket is None and url is None and is_text(named, built):
-            sequential = shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
-            unbuilt = served(named, built) if sequential else None
-            if unbuilt is None:
-                named = cached(named, built)
-                self._held = Held(named)
+        in_build_order = shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
+        read = recognise(dataset, socket, url, text, pack=pack, max_length=max_length, in_build_order=in_build_order)
+        self._held = read.held
+        if read.from_text:
             pack, max_length = None, None
-        elif text:
-            raise TypeError(f"Loader() got an unexpected keyword argument {next(iter(text))!r}")
-        if unbuilt is None:
-            named, socket, url = recognised(named, socket, url)
-        if isinstance(mix, Mapping) and not mix:
-            raise ValueError("mix: names no dataset")
-        if isinstance(mix, str):
-            _mix.check(mix)
-        for name, weight in mix.items() if isinstance(mix, Mapping) else ():
-            if not 0 < weight < float("inf"):
-                raise ValueError(f"mix: {name!r} has weight {weight!r}, which is not a number above 0")
+        _mix.check(mix)
         self._found_rank = rank is None
         rank, world = rank_and_world(rank, world)
         if isinstance(shuffle, bool):
             shuffle = "full" if shuffle else "none"
-        self._query = Query(
+        query = Query(
             split=split, batch_size=batch_size, max_tokens=max_tokens, pad_to_multiple_of=pad_to_multiple_of, padding=padding,
             padding_side=padding_side, shuffle=shuffle, seed=seed, bucket=bucket, group=group, rank=rank, world=world, tail=tail,
             dtype=dtype, labels=labels, balance=balance, pack=pack, max_length=max_length, borders=borders, mix=_mix.written(mix),
             epochs=epochs,
         ).validate()  # fmt: skip
-        self._columns = (columns,) if isinstance(columns, str) else tuple(columns) if columns is not None else None
-        self._output = output
-        self._pin = pin_memory
-        self._described = False  # whether the manifests are known: not while text is being built
+        self._columns = Columns(columns)
+        self._output, self._pin = output, pin_memory
         self._source = Source(
-            named, socket, url, unbuilt=unbuilt, token=token, ca_file=ca_file, memory=memory, in_process=in_process,
+            read.dataset, read.socket, read.url, unbuilt=read.unbuilt, token=token, ca_file=ca_file, memory=memory, in_process=in_process,
             reconnect_seconds=reconnect_seconds, timeout=timeout, is_closed=self._start.is_closed,
         )  # fmt: skip
+        self._epochs = Epochs(self._source, query, self._columns)
         try:
-            self._describe(wait=not can_stream(self._query))
-            self._check_columns()
+            self._epochs.describe(wait=not can_stream(query))
+            self._columns.check(self._source, self._query)
         except BaseException:
             self.close()
             raise
@@ -194,9 +174,8 @@ class Loader:
         self._ahead = False  # a wrapper holds back the iteration's batches
 
     @property
-    def _opened(self) -> Source:
-        assert self._source is not None
-        return self._source
+    def _query(self) -> Query:
+        return self._epochs.query
 
     @property
     def _feed(self) -> Optional[Feed]:
@@ -210,68 +189,22 @@ class Loader:
     def _server(self) -> Optional[Server]:
         return self._feed.server if self._feed is not None else None
 
-    def _describe(self, wait: bool = True) -> bool:
-        """Reads the manifests, once. While text is being built there are none: waits for its end if wait is true, else returns False."""
-        if self._described:
-            return True
-        source = self._opened
-        waiting = Waiting(source.name)
-        try:
-            while True:
-                self._check_open()
-                building = source.read_manifests()
-                if building is None:
-                    break
-                waiting.note(building)
-                if not wait and self._feed is not None and can_stream(with_defaults(self._query, self._feed.defaults)):
-                    return False
-                waiting.wait()
-        finally:
-            waiting.close()
-        self._query = source.with_packing(self._query)
-        self._counted = source.count_rows(self._query)
-        self._numbers = self._counted * source.numbers_per_row(self._query)
-        self._described = True
-        return True
-
-    @property
-    def _examples(self) -> int:
-        self._describe()
-        return self._counted
-
-    @property
-    def _rows(self) -> int:
-        """Row numbers of an epoch."""
-        self._describe()
-        return self._numbers
-
-    def _check_columns(self) -> None:
-        """Raises ValueError for names in `columns` that the batches do not have."""
-        if self._columns is None:
-            return
-        have = self._opened.columns(self._query)
-        if "segments" in have:
-            have += [name for name in _VARLEN if name not in have]
-        unknown = [name for name in self._columns if name not in have]
-        if unknown and have:
-            raise ValueError(f"columns: there is no {', '.join(map(repr, unknown))}; the batches have {', '.join(have)}")
-
     @property
     def num_examples(self) -> int:
         """Examples of the split, over all ranks; with `pack`, before they are packed. While text is being built, this waits for its end."""
-        return self._examples
+        return self._epochs.examples
 
     @property
     def manifest(self) -> dict[str, Any]:
         """The dataset's manifest; for a mix {name: manifest}."""
-        self._describe()
-        manifests = self._opened.manifests
+        self._epochs.describe()
+        manifests = self._epochs.source.manifests
         return next(iter(manifests.values())) if len(manifests) == 1 else manifests
 
     @property
     def epoch(self) -> int:
         """The epoch in which the next iteration begins or resumes."""
-        return self._start.start // self._rows
+        return self._start.start // self._epochs.rows
 
     @property
     def rank(self) -> int:
@@ -292,7 +225,7 @@ class Loader:
             )
         if query.uneven or query.epochs == 0:
             raise TypeError("the number of batches is unknown with max_tokens, and for an endless loader (epochs=0)")
-        return self._query.batches_from(0, self._rows) * self._query.epochs
+        return self._query.batches_from(0, self._epochs.rows) * self._query.epochs
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next iteration `epoch`, from its first row, or from a loaded state in the middle of it."""
@@ -304,10 +237,10 @@ class Loader:
             # Accelerate counts from 0 in every process. The loader's own count continues from the state.
             return
         start = self._start.start
-        if start and start % self._rows and start // self._rows == epoch:
+        if start and start % self._epochs.rows and start // self._epochs.rows == epoch:
             return
         self._turn += 1
-        self._position = epoch * self._rows if epoch else 0
+        self._position = epoch * self._epochs.rows if epoch else 0
         self._start.set(self._position)
 
     def state_dict(self, after: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
@@ -317,7 +250,7 @@ class Loader:
         loaders. It needs the column `next`. Raises ValueError if `after` is needed and missing.
         """
         if after is None and self._share is not None and _wrapped.worker_info() is not None:
-            return {**self._state(self._share.start), "worker": self._share.state()}
+            return {**self._epochs.state(self._share.start), "worker": self._share.state()}
         if after is None and self._start.read()["by_workers"]:
             raise ValueError(
                 "DataLoader's workers read ahead of the batches that are in use: save state_dict(after=batch), which needs the column 'next'"
@@ -327,29 +260,14 @@ class Loader:
                 "Accelerate's data loader reads a batch ahead of the one in use: save state_dict(after=batch), which needs the column"
                 " 'next', or iterate a DataLoader that it did not prepare"
             )
-        return self._state(self._position if after is None else self._after(after))
-
-    def _state(self, position: int) -> dict[str, Any]:
-        if not self._describe(wait=False):
-            assert self._feed is not None
-            return _state.state_of_text(position, self._feed.seal, self._query)
-        return _state.state_at(position, self._rows, self._opened.fingerprint(self._query), self._query)
-
-    def _after(self, batch: Mapping[str, Any]) -> int:
-        if "next" not in batch:
-            raise ValueError("after: the batch has no column 'next', which holds its position; name it in columns=")
-        following = int(batch["next"][0])
-        return self._whole(following) if self._query.epochs == 1 and self._describe(wait=False) else following
+        return self._epochs.state(self._position if after is None else self._epochs.after(after))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next iteration resume where `state` was taken, with any batch size, rank and world.
 
         Raises ValueError, naming what differs, if the state belongs to another dataset or order.
         """
-        if "text" in state:
-            start = _state.start_in_text(state, self._feed.seal if self._feed is not None else None, self._query)
-        else:
-            start = _state.start_of(state, self._rows, self._opened.fingerprint(self._query), self._query)
+        start = self._epochs.start_of(state)
         if "worker" in state:
             self._load_share(start, state["worker"])
             return
@@ -362,8 +280,8 @@ class Loader:
         """Makes the next iteration of this DataLoader worker continue with the rest of a worker's batches."""
         if _wrapped.worker_info() is None or not isinstance(state, Mapping):
             raise ValueError("the state belongs to one DataLoader worker: load it through the StatefulDataLoader that saved it")
-        output: Any = TorchOutput(False) if _wants_torch(self._output) else NumpyOutput
-        self._resumed = Share.resumed(self._query, self._rows, start, state, worker()[1], lambda query: self._stream(query, output))
+        output = output_of(self._output, pin_memory=False)
+        self._resumed = Share.resumed(self._query, self._epochs.rows, start, state, worker()[1], lambda query: self._epochs.stream(query, output))
 
     def _check_open(self) -> None:
         if self._closed:
@@ -382,19 +300,19 @@ class Loader:
     def _begin(self, dropped: int) -> Iterator[Batch]:
         """Begins an iteration. dropped: the number of batches at its beginning that the caller will drop; they are not read."""
         self._check_use()
-        output: Any = TorchOutput(self._pin and _can_pin()) if _wants_torch(self._output) else NumpyOutput
+        output = output_of(self._output, self._pin)
         if _wrapped.worker_info() is not None:
-            return self._selected(self._begin_share(output), output)
+            return (self._columns.of(arrays, output) for arrays in self._begin_share(output))
         start = self._start.start
         if start:  # else nothing of the dataset need be known
-            start = self._whole(start)
+            start = self._epochs.whole(start)
         self._turn += 1
         self._ahead = False
         self._position = start
         # An abandoned iteration starts again.
-        self._start.set(start // self._rows * self._rows if start else 0)
+        self._start.set(start // self._epochs.rows * self._epochs.rows if start else 0)
         query = self._query
-        if dropped and not query.uneven and dropped < query.batches_from(start, self._rows):
+        if dropped and not query.uneven and dropped < query.batches_from(start, self._epochs.rows):
             self._position = start = start + dropped * query.rows_a_batch * query.world
             return repeated(self._iterate(start, self._turn, output), dropped)
         return self._iterate(start, self._turn, output)
@@ -404,9 +322,9 @@ class Loader:
         share, self._resumed = self._resumed, None
         if share is None:
             number, workers = worker()
-            start = self._whole(self._start.begin(lambda row: self._end(self._whole(row))))
-            end = self._end(start) if self._query.epochs else None
-            share = Share(self._query, self._rows, start, end, number, workers, lambda query: self._stream(query, output))
+            start = self._epochs.whole(self._start.begin(lambda row: self._epochs.end(self._epochs.whole(row))))
+            end = self._epochs.end(start) if self._query.epochs else None
+            share = Share(self._query, self._epochs.rows, start, end, number, workers, lambda query: self._epochs.stream(query, output))
         elif share.end is not None:
             self._start.leave(share.end)
         self._share = share
@@ -415,33 +333,8 @@ class Loader:
     def _left(self) -> tuple[int, int]:
         """(the epoch of the next iteration, its batches on this rank). Raises TypeError as len does."""
         len(self)
-        start = self._whole(self._start.start)
-        return start // self._rows, self._query.batches_from(start, self._rows)
-
-    def _whole(self, start: int) -> int:
-        """`start`, or the next epoch's first row if tail="drop" leaves no whole step before it."""
-        query = self._query
-        if query.tail_or_default == "drop" and not query.uneven and query.is_last(start, self._rows):
-            return -(-start // self._rows) * self._rows
-        return start
-
-    def _end(self, start: int) -> int:
-        """The first row after an iteration from `start`; for an endless one, the row where it would begin again."""
-        return (start // self._rows + self._query.epochs) * self._rows
-
-    def _selected(self, batches: Iterator[Batch], output: Any) -> Iterator[Batch]:
-        for arrays in batches:
-            yield self._converted(arrays, output)
-
-    def _converted(self, arrays: Batch, output: Any) -> Batch:
-        """A batch with the requested columns."""
-        columns = self._columns
-        batch: Batch = output.convert(arrays if columns is None else {name: arrays[name] for name in columns if name in arrays})
-        if "segments" in arrays and (columns is None or not set(_VARLEN).isdisjoint(columns)):
-            borders, longest = varlen(arrays["segments"])
-            computed = {"cu_seqlens": output.own(borders), "max_seqlen": longest}
-            batch.update(computed if columns is None else {name: v for name, v in computed.items() if name in columns})
-        return batch
+        start = self._epochs.whole(self._start.start)
+        return start // self._epochs.rows, self._query.batches_from(start, self._epochs.rows)
 
     def _iterate(self, start: int, turn: int, output: Any) -> Iterator[Batch]:
         """The batches of an iteration. Moves the start to the next iteration with the last of them (I4)."""
@@ -449,13 +342,13 @@ class Loader:
         ahead = _wrapped.reads_ahead()
         self._check_open()
         while True:
-            unbuilt = start == 0 and not self._describe(wait=False)
-            end = self._end(start) if query.epochs and not unbuilt else None
+            unbuilt = start == 0 and not self._epochs.describe(wait=False)
+            end = self._epochs.end(start) if query.epochs and not unbuilt else None
             some = False
-            for following, batch, last in self._placed(start, end, output, unbuilt=unbuilt):
+            for following, batch, last in self._epochs.batches(start, end, output, unbuilt=unbuilt):
                 some = True
                 if last and unbuilt:
-                    end = self._end(start)  # the build ended before its last rows came
+                    end = self._epochs.end(start)  # the build ended before its last rows came
                 if self._turn == turn:
                     self._ahead = ahead
                     self._position = following
@@ -464,13 +357,13 @@ class Loader:
                 yield batch
                 self._check_open()
             if unbuilt and query.epochs and end is None:
-                end = self._end(start)
+                end = self._epochs.end(start)
             if self._turn == turn and end is not None:
                 self._ahead = False
                 self._position = end
                 self._finish(end, end)
             # The state was taken where tail="drop" leaves no whole step: the epoch was over.
-            if some or end is None or start % self._rows == 0 or query.tail_or_default != "drop":
+            if some or end is None or start % self._epochs.rows == 0 or query.tail_or_default != "drop":
                 return
             start = end
 
@@ -481,34 +374,6 @@ class Loader:
         # With tail="keep" other ranks may have rows in the last step: a state taken here still holds them (I1).
         self._position = following
         self._start.set(end)
-
-    def _placed(self, start: int, end: Optional[int], output: Any, *, unbuilt: bool = False) -> Iterator[tuple[int, Batch, bool]]:
-        """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""
-        query = self._query
-        # In an uneven query, and while rows are still being built, only the following batch shows whether a batch was the last.
-        look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
-        held: Optional[tuple[int, Batch, bool]] = None
-        epochs = query.epochs if unbuilt else end // self._rows if end is not None else 0
-        for arrays in self._stream(replace(query, start=start, epochs=epochs), output):
-            if held is not None:
-                yield held
-            following = int(arrays["next"][0])
-            batch = self._converted(arrays, output)
-            if look:
-                held = following, batch, False
-            else:
-                last = end is not None and following > end - self._rows and (
-                    following == end or (not query.uneven and query.is_last(following, self._rows))
-                )  # fmt: skip
-                yield following, batch, last
-        if held is not None:
-            yield held[0], held[1], True
-
-    def _stream(self, query: Query, output: Any) -> Iterator[Batch]:
-        """The query's batches, as arrays. Where they end is unknown while the dataset is being built."""
-        keep = None if self._columns is None else {"row", "next", *(name if name not in _VARLEN else "segments" for name in self._columns)}
-        end = query.epochs * self._rows if query.epochs and self._described and self._feed is not None else None
-        return self._opened.stream(query, keep, output, end)
 
     def close(self) -> None:
         """Ends this loader's iterations and the server that it started. Calling it again does nothing."""
@@ -523,18 +388,18 @@ class Loader:
 
     def __repr__(self) -> str:
         source: Optional[Source] = getattr(self, "_source", None)
-        if source is None or not hasattr(self, "_described"):
+        if source is None or not hasattr(self, "_epochs"):
             return "<dsload.Loader, not opened>"
         query = self._query
-        if not self._described:
+        if not self._epochs.described:
             return (
                 f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
             )
         shape = f"max_tokens={query.max_tokens}" if query.max_tokens else f"batch_size={query.rows_a_batch}"
         start = self._start.start
-        at = "closed" if self._closed else f"next: epoch {start // self._rows}, row {start % self._rows}"
+        at = "closed" if self._closed else f"next: epoch {start // self._epochs.rows}, row {start % self._epochs.rows}"
         return (
-            f"<dsload.Loader {source.name}: {self._rows} rows of {query.split}, {shape}, shuffle={query.shuffle}, seed={query.seed},"
+            f"<dsload.Loader {source.name}: {self._epochs.rows} rows of {query.split}, {shape}, shuffle={query.shuffle}, seed={query.seed},"
             f" rank {query.rank} of {query.world}; {at}>"
         )
 
@@ -556,37 +421,10 @@ class Loader:
         return _unpickle, (self._output, self.__getstate__())
 
 
-def _wants_torch(output: Any) -> bool:
-    return output == "torch" or (output == "auto" and has_torch())
-
-
-def _can_pin() -> bool:
-    import torch
-
-    return bool(torch.cuda.is_available()) and worker()[1] == 1
-
-
 def _unpickle(output: str, state: dict[str, Any]) -> Loader:
-    loader: Loader = object.__new__(_torch_class() if _wants_torch(output) else Loader)
+    loader: Loader = object.__new__(class_for(Loader, output))
     loader.__setstate__(state)
     return loader
-
-
-_torch_loader: Any = None
-
-
-def _torch_class() -> Any:
-    """Loader as a torch IterableDataset, a class that DataLoader checks for. Made on first use, so that torch is imported only then."""
-    global _torch_loader
-    if _torch_loader is None:
-        import torch.utils.data
-
-        class TorchLoader(Loader, torch.utils.data.IterableDataset):  # type: ignore[misc, unused-ignore]
-            __doc__ = Loader.__doc__
-
-        TorchLoader.__name__ = TorchLoader.__qualname__ = "Loader"
-        _torch_loader = TorchLoader
-    return _torch_loader
 
 
 def first(batches: Sequence[Any]) -> Any:

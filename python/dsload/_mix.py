@@ -49,12 +49,21 @@ def parse(mix: str) -> list[Segment]:
     return out
 
 
-def check(mix: str) -> None:
+def check(mix: Union[Mapping[str, float], str, None]) -> None:
     """Raises ValueError, which names the parameter, for an invalid mix."""
-    try:
-        parse(mix)
-    except ValueError as error:
-        raise ValueError(f"mix: {error}") from None
+    if mix is None:
+        return
+    if isinstance(mix, str):
+        try:
+            parse(mix)
+        except ValueError as error:
+            raise ValueError(f"mix: {error}") from None
+        return
+    if not mix:
+        raise ValueError("mix: names no dataset")
+    for name, weight in mix.items():
+        if not _number(weight) > 0 or _number(weight) == float("inf"):
+            raise ValueError(f"mix: {name!r} has weight {weight!r}, which is not a number above 0")
 
 
 def written(mix: Union[Mapping[str, float], str, None]) -> str:
@@ -64,10 +73,11 @@ def written(mix: Union[Mapping[str, float], str, None]) -> str:
     return ",".join(f"{name}={float(weight)!r}" for name, weight in mix.items())
 
 
-def _number(text: str) -> float:
+def _number(weight: Union[str, float]) -> float:
+    """-1 for anything that is not a number."""
     try:
-        return float(text)
-    except ValueError:
+        return float(weight)
+    except (TypeError, ValueError):
         return -1.0
 
 

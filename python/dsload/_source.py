@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -32,7 +31,7 @@ class Source:
     """The datasets that a Loader reads. Exactly one of `feed` and `local` is set.
 
     feed: the server's responses. local: shards read in this process. name: the datasets for messages. manifests: by the name in a mix; empty
-    until read_manifests has them. unbuilt: (sources, flags) of text that a server builds and serves meanwhile, instead of a dataset.
+    until read_manifests has them. closed: whether close was called. unbuilt: (sources, flags) of text that a server builds and serves meanwhile, instead of a dataset.
     """
 
     def __init__(
@@ -54,6 +53,7 @@ class Source:
         self.local: Optional[InProcess] = None
         self._reconnect_seconds, self._is_closed = reconnect_seconds, is_closed
         self.manifests: dict[str, Any] = {}
+        self.closed = False
         if unbuilt is not None:
             self.name = ", ".join(unbuilt[0])
             self._build(*unbuilt, memory, timeout)
@@ -198,6 +198,7 @@ class Source:
 
     def close(self) -> None:
         """Ends the streams and the server that this process started. Calling it again does nothing."""
+        self.closed = True
         if self.feed is not None:
             self.feed.close()
 
@@ -210,23 +211,6 @@ class Source:
         local: Any = state["local"]
         if local is not None:
             self.local = InProcess(local)
-
-
-def recognised(dataset: Any, socket: Any, url: Any) -> tuple[Any, Any, Any]:
-    """(dataset, socket, url), exactly one of which is given. A dataset that is the path of a socket or a URL becomes that."""
-    if sum(x is not None for x in (dataset, socket, url)) != 1:
-        raise ValueError("name exactly one of a dataset folder, socket= and url=")
-    if isinstance(dataset, Mapping) and not dataset:
-        raise ValueError("name exactly one of a dataset folder, socket= and url=: the mapping names no dataset")
-    if isinstance(dataset, str) and dataset.startswith(("http://", "https://")):
-        return None, None, dataset
-    if isinstance(dataset, (str, os.PathLike)):
-        try:
-            if stat.S_ISSOCK(os.stat(dataset).st_mode):
-                return None, dataset, None
-        except (OSError, ValueError):
-            pass  # opening the folder reports what is wrong with it
-    return dataset, socket, url
 
 
 def _named(dataset: Union[PathLike, Mapping[str, PathLike]]) -> list[tuple[str, str]]:

@@ -155,7 +155,7 @@ class TestWorkers:
             loader.set_epoch(4)
             assert examples(feed) == want[4]
             assert loader.epoch == 5
-            loader.load_state_dict({**loader._state(0), "start": 2 * 900 + 100})
+            loader.load_state_dict({**loader._epochs.state(0), "start": 2 * 900 + 100})
             assert examples(feed) == want[2][100:]
             if method != "spawn" or persistent:  # processes take seconds to start
                 assert examples(feed) == want[3]

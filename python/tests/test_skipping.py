@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader  # noqa: E402
 
 import dsload  # noqa: E402
 from dsload import Loader  # noqa: E402
+from dsload._epochs import Epochs  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
 
@@ -32,13 +33,13 @@ def test_skip_first_batches(dataset: str, monkeypatch: pytest.MonkeyPatch, shape
     accelerate = pytest.importorskip("accelerate")
     accelerator = accelerate.Accelerator(cpu=True)
     began: list[int] = []
-    stream = Loader._stream
+    stream = Epochs.stream
 
     def streamed(self: Any, query: Any, output: Any) -> Any:
         began.append(query.start)
         return stream(self, query, output)
 
-    monkeypatch.setattr(Loader, "_stream", streamed)
+    monkeypatch.setattr(Epochs, "stream", streamed)
     shape = {"batch_size": 50, "seed": 2, **shape}
     options = {"collated": {"batch_size": 1, "collate_fn": dsload.first}, "workers": {"batch_size": None, "num_workers": 2}}
     with Loader(dataset, **shape) as loader:

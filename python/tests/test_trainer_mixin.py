@@ -17,6 +17,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E4
 
 import dsload  # noqa: E402
 from dsload import Loader  # noqa: E402
+from dsload._epochs import Epochs  # noqa: E402
 from dsload.integrations import TrainerMixin  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.trainers, pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
@@ -91,13 +92,13 @@ def test_stopped_anywhere_and_resumed(
     rows240: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: Any, stops: Any, options: Any
 ) -> None:
     began: list[int] = []
-    stream = Loader._stream
+    stream = Epochs.stream
 
     def streamed(self: Any, query: Any, output: Any) -> Any:
         began.append(query.start)
         return stream(self, query, output)
 
-    monkeypatch.setattr(Loader, "_stream", streamed)
+    monkeypatch.setattr(Epochs, "stream", streamed)
     with Loader(rows240, seed=3, **shape) as loader:
         trainer, losses = train(loader, tmp_path, runs.Notes(tmp_path / "whole-0"), **options)
         assert trainer.num_examples(trainer.get_train_dataloader()) == 240

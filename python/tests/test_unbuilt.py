@@ -84,7 +84,7 @@ class Stopped:
                     os.kill(pid, signal.SIGSTOP)
                     while state_of(pid) not in ("T", "t", "Z", "gone"):
                         time.sleep(0.001)
-                    if state_of(pid) in "Tt" and not self.loader._describe(wait=False):
+                    if state_of(pid) in "Tt" and not self.loader._epochs.describe(wait=False):
                         self.source = source
                         return
                     os.kill(pid, signal.SIGCONT)

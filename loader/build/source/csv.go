@@ -220,7 +220,8 @@ func (c *csvFramer) record(comma byte) (n, total int, err error) {
 					continue
 				default:
 					return 0, 0, problemf(ErrMalformed,
-						"%q after a closing quote, %d bytes into the record; a quote inside quotes is written twice", printable(b), p)
+						"%q after a closing quote, %d bytes into the record; a quote inside quotes is written twice",
+						printable(b), p)
 				}
 			case fieldStart, unquoted:
 				switch {

@@ -296,8 +296,8 @@ func (t *tableFramer) groupOf(at *Position) (group int) {
 func (t *tableFramer) goOn(in *Input, at *Position) error {
 	group := t.groupOf(at)
 	if group >= t.file.Groups() {
-		return &SourceChangedError{URI: in.URI, What: "number of groups of rows", Was: fmt.Sprint("at least ", at.Group),
-			Is: fmt.Sprint(t.file.Groups())}
+		return &SourceChangedError{URI: in.URI, What: "number of groups of rows",
+			Was: fmt.Sprint("at least ", at.Group), Is: fmt.Sprint(t.file.Groups())}
 	}
 	for g := range group {
 		t.row += t.file.Rows(g)

@@ -138,10 +138,12 @@ func (e *Encoder) locate(ids []uint32, t *Text) error {
 		return nil
 	}
 	if !e.traced {
-		return fmt.Errorf("%w: %s changes the text where a turn of the assistant begins or ends, so no token begins or ends there", ErrTemplate, e.t.Name())
+		return fmt.Errorf("%w: %s changes the text where a turn of the assistant begins or ends, "+
+			"so no token begins or ends there", ErrTemplate, e.t.Name())
 	}
 	if len(t.Text) > maxTracedBytes {
-		return problemf(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: with %s, which changes the text, the longest is %d bytes", len(t.Text), e.t.Name(), maxTracedBytes)
+		return problemf(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: "+
+			"with %s, which changes the text, the longest is %d bytes", len(t.Text), e.t.Name(), maxTracedBytes)
 	}
 	tracing.Lock()
 	defer tracing.Unlock()

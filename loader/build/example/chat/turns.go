@@ -199,7 +199,8 @@ func sameEnding(rest []byte, ending string) int {
 // replaces every turn, and looks in the text for what is between them.
 func (j *rendering) allTurns(dst []Span, text []byte, turns []int) ([]Span, error) {
 	if bytes.Contains(text, []byte(turnMark)) {
-		return dst, problemf(ErrTemplate, "the conversation holds the character U+%X, by which the turns of a long conversation are found", []rune(turnMark)[0])
+		return dst, problemf(ErrTemplate, "the conversation holds the character U+%X, "+
+			"by which the turns of a long conversation are found", []rune(turnMark)[0])
 	}
 	other, ok, err := j.compare(j.after, j.with(turns), false)
 	j.after = other
@@ -210,7 +211,8 @@ func (j *rendering) allTurns(dst []Span, text []byte, turns []int) ([]Span, erro
 	first := len(dst)
 	fail := func() ([]Span, error) {
 		return dst[:first], problemf(ErrTooLarge,
-			"the turns of the assistant, %d in a text of %d bytes, are too many to be found one by one, and the chat template writes them otherwise once others follow", len(turns), len(text))
+			"the turns of the assistant, %d in a text of %d bytes, are too many to be found one by one, "+
+				"and the chat template writes them otherwise once others follow", len(turns), len(text))
 	}
 	if !ok {
 		return fail()

@@ -76,6 +76,9 @@ func OpenParquet(at io.ReaderAt, size int64, o Options) (File, error) {
 		limit = min(limit, o.MaxBytes)
 	}
 	footer, err := readParquetFooter(at, size, limit)
+	if err == nil && (o.Lenient || !o.Remote) { // else whoever recognized the file saw its begin
+		err = checkParquetBegin(at)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +200,8 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 		most, group := f.chunkBytes(slot)
 		n += most + leafBytes
 		if most > usualPages && why == "" {
-			why = fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path, group+1, most)
+			why = fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path,
+				group+1, most)
 		}
 	}
 	return n, why

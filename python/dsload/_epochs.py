@@ -1,0 +1,124 @@
+"""The epochs of a dataset: how many rows they have, where an iteration ends, and the batches up to there.
+
+All of it follows from the manifests. While text is being built there are none, and only the batches from the first row on can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Optional
+
+from . import _state
+from ._columns import Batch, Columns
+from ._query import Query, with_defaults
+from ._source import Source
+from ._unbuilt import Waiting, can_stream
+from .errors import LoaderClosed
+
+
+class Epochs:
+    """The epochs of a query.
+
+    source: what is read. query: the loader's, with the server's defaults once it is described. described: whether the manifests are known.
+    """
+
+    def __init__(self, source: Source, query: Query, columns: Columns) -> None:
+        self.source, self.query, self._columns = source, query, columns
+        self.described = False
+
+    def describe(self, wait: bool = True) -> bool:
+        """Reads the manifests, once. While text is being built there are none: waits for its end if wait is true, else returns False."""
+        if self.described:
+            return True
+        source = self.source
+        waiting = Waiting(source.name)
+        try:
+            while True:
+                if source.closed:
+                    raise LoaderClosed("the loader is closed; make a new one to read on")
+                building = source.read_manifests()
+                if building is None:
+                    break
+                waiting.note(building)
+                if not wait and source.feed is not None and can_stream(with_defaults(self.query, source.feed.defaults)):
+                    return False
+                waiting.wait()
+        finally:
+            waiting.close()
+        self.query = source.with_packing(self.query)
+        self._examples = source.count_rows(self.query)
+        self._rows = self._examples * source.numbers_per_row(self.query)
+        self.described = True
+        return True
+
+    @property
+    def examples(self) -> int:
+        """Examples of the split, before they are packed."""
+        self.describe()
+        return self._examples
+
+    @property
+    def rows(self) -> int:
+        """Row numbers of an epoch."""
+        self.describe()
+        return self._rows
+
+    def whole(self, start: int) -> int:
+        """`start`, or the next epoch's first row if tail="drop" leaves no whole step before it."""
+        query = self.query
+        if query.tail_or_default == "drop" and not query.uneven and query.is_last(start, self.rows):
+            return -(-start // self.rows) * self.rows
+        return start
+
+    def end(self, start: int) -> int:
+        """The first row after an iteration from `start`; for an endless one, the row where it would begin again."""
+        return (start // self.rows + self.query.epochs) * self.rows
+
+    def after(self, batch: Mapping[str, Any]) -> int:
+        """The row where a state right after a batch continues."""
+        if "next" not in batch:
+            raise ValueError("after: the batch has no column 'next', which holds its position; name it in columns=")
+        following = int(batch["next"][0])
+        return self.whole(following) if self.query.epochs == 1 and self.describe(wait=False) else following
+
+    def state(self, position: int) -> dict[str, Any]:
+        """The state of an iteration whose next step begins at the row `position`."""
+        if not self.describe(wait=False):
+            assert self.source.feed is not None
+            return _state.state_of_text(position, self.source.feed.seal, self.query)
+        return _state.state_at(position, self.rows, self.source.fingerprint(self.query), self.query)
+
+    def start_of(self, state: Mapping[str, Any]) -> int:
+        """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or order."""
+        if "text" in state:
+            return _state.start_in_text(state, self.source.feed.seal if self.source.feed is not None else None, self.query)
+        rows = self.rows
+        return _state.start_of(state, rows, self.source.fingerprint(self.query), self.query)
+
+    def stream(self, query: Query, output: Any) -> Iterator[Batch]:
+        """The batches of a query, as arrays. Where they end is unknown while the dataset is being built."""
+        end = query.epochs * self.rows if query.epochs and self.described and self.source.feed is not None else None
+        return self.source.stream(query, self._columns.read, output, end)
+
+    def batches(self, start: int, end: Optional[int], output: Any, *, unbuilt: bool = False) -> Iterator[tuple[int, Batch, bool]]:
+        """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""
+        query = self.query
+        # In an uneven query, and while rows are still being built, only the following batch shows whether a batch was the last.
+        look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
+        held: Optional[tuple[int, Batch, bool]] = None
+        epochs = query.epochs if unbuilt else end // self.rows if end is not None else 0
+        for arrays in self.stream(replace(query, start=start, epochs=epochs), output):
+            if held is not None:
+                yield held
+            following = int(arrays["next"][0])
+            batch = self._columns.of(arrays, output)
+            if look:
+                held = following, batch, False
+            else:
+                last = end is not None and following > end - self.rows and (
+                    following == end or (not query.uneven and query.is_last(following, self.rows))
+                )  # fmt: skip
+                yield following, batch, last
+        if held is not None:
+            yield held[0], held[1], True
