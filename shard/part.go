@@ -391,3 +391,29 @@ func WriteFile(fsys FS, temp, path string, data []byte) error {
 	}
 	return fsys.Rename(temp, path)
 }
+
+// InMerged reports whether a folder holds the dataset that was merged from a plan, and whether that
+// dataset has a file of this name.
+func InMerged(fsys FS, dir, plan, name string) (merged, has bool, err error) {
+	m, err := ReadManifest(fsys, dir)
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && (m.Merged == nil || m.Merged.Plan != plan):
+		return false, false, nil
+	case err != nil:
+		return false, false, err
+	}
+	n, isShard := parsePartName(name)
+	if !isShard {
+		return true, slices.ContainsFunc(m.Files, func(f FileInfo) bool { return f.Name == name }), nil
+	}
+	s := m.Split(splitNames[n.split])
+	if s == nil {
+		return true, false, nil
+	}
+	table, err := openTable(fsys, dir, m, s)
+	if err != nil {
+		return true, false, err
+	}
+	has, err = table.has(n)
+	return true, has, errors.Join(err, table.Close())
+}

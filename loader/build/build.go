@@ -121,11 +121,13 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 			return s, nil
 		}
 	}
-	if err = errors.Join(advise(err), builder.Close()); o.Partition != nil && committed(o) {
-		// A merge removes what a part has not committed.
+	if o.Partition != nil && committed(o) { // a merge removes what a part has not committed
+		if err := builder.Discard(); err != nil {
+			return nil, err
+		}
 		return b.committedPart()
 	}
-	return nil, err
+	return nil, errors.Join(advise(err), builder.Close())
 }
 
 // notOpened ends a build whose folder gave an error: it may be finished already, or another process

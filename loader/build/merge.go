@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -134,9 +133,13 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions
 		return g, so, nil
 	}
-	plan, err := ReadPlan(o.FS, filepath.Join(o.Dir, shard.PlanName))
+	plan, err := folderPlan(o.FS, o.Dir)
 	var option *loader.OptionError
 	if errors.As(err, &option) {
+		if m, err := shard.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
+			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
+				"--out %s' again, which writes it", o.Dir, shard.PlanName, m.Part.Of, o.Dir)
+		}
 		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, "+
 			"with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, o.Dir)
 	}

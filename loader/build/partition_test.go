@@ -336,6 +336,33 @@ func TestMissingShardIsBuiltAgain(t *testing.T) {
 	sameDataset(t, dir, whole.Out, true)
 }
 
+// TestPlanCopyIsWrittenAgain damages and removes the folder's copy of the plan, and follows the advice
+// of the merge.
+func TestPlanCopyIsWrittenAgain(t *testing.T) {
+	o := Options{Sources: []string{writeCorpus(t, 50, 4)}, LoadedTokenizer: gpt2(), Workers: 2, Memory: 256 << 20}
+	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
+	buildParts(t, p, dir)
+	path := filepath.Join(dir, shard.PlanName)
+	put(t, path, append(must(os.ReadFile(path)), 'x'))
+	_, err := Merge(context.Background(), MergeOptions{Dir: dir})
+	if !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), "replace it with the plan") {
+		t.Errorf("a damaged copy: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Merge(context.Background(), MergeOptions{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "plan.json is missing; run 'dsload build") {
+		t.Errorf("no copy: %v", err)
+	}
+	if s, err := buildPart(p, 0, dir); err != nil || !s.AlreadyBuilt {
+		t.Errorf("the part again: %+v %v", s, err)
+	}
+	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPartRefusesChangedSources changes a source after the plan: its size, or a byte of it.
 func TestPartRefusesChangedSources(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.txt")

@@ -282,7 +282,17 @@ func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 	case err != nil:
 		return nil, err
 	}
-	return parsePlan(path, data)
+	return parsePlan(path, data, "make it again")
+}
+
+// folderPlan reads the copy of the plan in a folder of parts.
+func folderPlan(fsys shard.FS, dir string) (*Plan, error) {
+	path := filepath.Join(dir, shard.PlanName)
+	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
+	if err != nil {
+		return ReadPlan(fsys, path) // for its error
+	}
+	return parsePlan(path, data, "replace it with the plan that the parts were built from")
 }
 
 func errNoPlan(path string) error {
@@ -309,11 +319,11 @@ func fetchPlan(uri string) (*Plan, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read plan %s: %w", uri, err)
 	}
-	return parsePlan(uri, data)
+	return parsePlan(uri, data, "make it again")
 }
 
-// parsePlan checks the bytes of a plan.
-func parsePlan(path string, data []byte) (_ *Plan, err error) {
+// parsePlan checks the bytes of a plan. The advice says what to do if they are damaged.
+func parsePlan(path string, data []byte, advice string) (_ *Plan, err error) {
 	var head struct {
 		Format  string `json:"format"`
 		Version int    `json:"version"`
@@ -328,7 +338,7 @@ func parsePlan(path string, data []byte) (_ *Plan, err error) {
 	}
 	p := new(Plan)
 	if p.seal, err = shard.CheckSealed(path, data); err != nil {
-		return nil, fmt.Errorf("read plan %w; make it again", err)
+		return nil, fmt.Errorf("read plan %w; %s", err, advice)
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(p); err != nil {
 		return nil, fmt.Errorf("read plan %s: %w", path, err)
