@@ -249,7 +249,8 @@ func TestHubOffline(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	folder := filepath.Join(os.Getenv("HF_HOME"), "hub", "datasets--acme--docs")
 	for name, data := range map[string]string{"refs/main": remotetest.Commit(3),
-		"snapshots/" + remotetest.Commit(3) + "/en/a.txt": "one\n"} {
+		"snapshots/" + remotetest.Commit(3) + "/README.md": "---\nconfigs:\n- config_name: en\n  data_dir: en\n---\n",
+		"snapshots/" + remotetest.Commit(3) + "/en/a.txt":  "one\n"} {
 		name = filepath.Join(folder, filepath.FromSlash(name))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(data), 0o644)); err != nil {
 			t.Fatal(err)

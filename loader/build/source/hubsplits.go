@@ -219,8 +219,8 @@ func (l *remoteListing) chooseDataset(ctx context.Context) error {
 	switch {
 	case at >= 0:
 		return l.useConfig(&configs[at], repository)
-	case l.exists(ctx):
-		return nil
+	case remote.HubOffline(l.arg), l.exists(ctx):
+		return nil // if the cache lacks it, the list says so
 	}
 	return &remote.Error{Kind: fs.ErrNotExist, Text: "there is neither a folder nor a configuration of this name",
 		Hint: "name one of the configurations " + nameConfigs(configs)}
