@@ -66,6 +66,9 @@ func (o Options) validate(m *shard.Manifest) error {
 	if o.Out == "" {
 		return &OptionError{"out", "", "name a folder", nil}
 	}
+	if scheme, _, isURL := strings.Cut(o.Out, "://"); isURL && !strings.ContainsAny(scheme, `/\`) {
+		return &OptionError{"out", o.Out, "exports are written to a folder of this machine; name one, and copy it from there", nil}
+	}
 	if m.Schema.Segments {
 		return &OptionError{"formats", o.Formats[0],
 			"the dataset is packed, so its documents are no longer whole; export the dataset before packing", nil}
@@ -93,6 +96,7 @@ type SplitSummary struct {
 }
 
 // Run exports every split of d. After an interruption, running it again writes the same bytes.
+// If ctx ends, Run returns its error.
 //
 // Options and folders that cannot be used are an *OptionError. Other errors are those of package
 // shard and the file system.
@@ -279,19 +283,9 @@ func writeRecord(out string, r record) error {
 
 // finish writes the files that cover all splits, and completes the record.
 func finish(m *shard.Manifest, o *Options, s *Summary) error {
-	if o.stale != "" {
-		s.Notes = append(s.Notes, o.stale)
-	}
-	for _, f := range o.Formats {
-		if tokenSuffixes[f] != "" {
-			s.TokenSize = tokenBytes(m.Schema.VocabSize)
-			if m.Schema.LossMask {
-				s.Notes = append(s.Notes, f+" has no loss masks: every token of it is trained on")
-			}
-		}
-		if f == LitData && m.Schema.LossMask {
-			s.Notes = append(s.Notes, "litdata has no loss masks: every token of it is trained on")
-		}
+	s.Notes = append(s.Notes, notes(m, o)...)
+	if slices.ContainsFunc(o.Formats, func(f string) bool { return tokenSuffixes[f] != "" }) {
+		s.TokenSize = tokenBytes(m.Schema.VocabSize)
 	}
 	if slices.Contains(o.Formats, NanoGPT) {
 		dtype := "uint16"

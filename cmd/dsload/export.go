@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/loader"
@@ -90,7 +92,15 @@ func runExport(cmd *cobra.Command, dir string, at *places, f *exportFlags) (err 
 // exportError adds to an error the flag that it concerns.
 func exportError(dir string, err error) error {
 	var option *export.OptionError
-	if !errors.As(err, &option) {
+	switch again := "run the same command again, it starts over"; {
+	case errors.As(err, &option):
+	case errors.Is(err, context.Canceled):
+		return withCode(exitInterrupted, fmt.Errorf("export %s: interrupted; %s", dir, again))
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("export %s: %w; make room there and %s", dir, err, again)
+	case errors.Is(err, syscall.EFBIG):
+		return fmt.Errorf("export %s: %w; raise the limit on the size of files (ulimit -f) and %s", dir, err, again)
+	default:
 		return fmt.Errorf("export %s: %w", dir, err)
 	}
 	flag := map[string]string{"formats": "--to", "out": "--out"}[option.Option]

@@ -34,7 +34,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	case errors.As(err, &invalid):
 		name, value, reason := invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap().Error()
-		if invalid.GetFlag().Value.Type() == "int" {
+		if kind := invalid.GetFlag().Value.Type(); kind == "int" || kind == "int64" {
 			reason = fmt.Sprintf("%q is not a whole number: write digits only, as in %s", value,
 				invalid.GetFlag().DefValue)
 			if n := strings.TrimRight(value, "kK"); n != value && isDigits(n) {

@@ -405,7 +405,18 @@ func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 		return usagef("which %s: --document %d: the build read %s, which count from 0", dir, f.document,
 			plural(n, "document"))
 	}
+	for part := range w.trace.Parts() {
+		_, dir, _ := w.trace.Dataset(part)
+		other, err := w.trace.SplitOf(part, f.document)
+		if err != nil {
+			return err
+		}
+		if other != "" {
+			return withCode(exitFailed, fmt.Errorf(
+				"which %s: document %d has no rows in split %s: it is in split %s; pass --split %s",
+				dir, f.document, w.split, other, other))
+		}
+	}
 	return withCode(exitFailed, fmt.Errorf("which %s: document %d has no rows in split %s from row %s on: "+
-		"it is in another split (see --split), was left out by the build, or comes before --start", dir, f.document,
-		w.split, w.cmd.Flag("start").Value))
+		"it was left out by the build, or comes before --start", dir, f.document, w.split, w.cmd.Flag("start").Value))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sort"
 
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
@@ -103,6 +102,19 @@ func notThere(param, format string, args ...any) error {
 	return &feed.RequestError{Status: http.StatusNotFound, Reason: param + ": " + fmt.Sprintf(format, args...)}
 }
 
+// noStep returns the error for a step after the last one.
+func (t *Trace) noStep(n int64) error {
+	return notThere("step", "the stream ends before step %d: it has %s of %d rows", n, t.epochs(), t.Rows())
+}
+
+// epochs returns the number of epochs in words.
+func (t *Trace) epochs() string {
+	if t.query.Epochs == 1 {
+		return "1 epoch"
+	}
+	return fmt.Sprintf("%d epochs", t.query.Epochs)
+}
+
 // Step returns the rows of a step, for one rank, or for all if rank is -1.
 func (t *Trace) Step(n int64, rank int) ([]TracedRow, error) {
 	if t.packed != nil {
@@ -110,7 +122,7 @@ func (t *Trace) Step(n int64, rank int) ([]TracedRow, error) {
 	}
 	err := t.stream.steps.GoTo(n)
 	if errors.Is(err, io.EOF) {
-		return nil, notThere("step", "the stream ends before step %d", n)
+		return nil, t.noStep(n)
 	}
 	if err != nil {
 		return nil, err
@@ -145,7 +157,7 @@ func (t *Trace) dealt(n, position int64, rank int) (rows []TracedRow, err error)
 // Row returns the row at a position of the order.
 func (t *Trace) Row(position int64) (TracedRow, error) {
 	if end := t.end(); position < 0 || position >= end {
-		return TracedRow{}, notThere("row", "%d lies outside the %d rows of %d epochs", position, end, t.query.Epochs)
+		return TracedRow{}, notThere("row", "%d lies outside the %d rows of %s", position, end, t.epochs())
 	}
 	if t.packed != nil {
 		return t.packedRow(position)
@@ -188,47 +200,3 @@ func (t *Trace) located(row TracedRow) (TracedRow, error) {
 
 // maxTimes is the maximum number of places that Document lists for one example.
 const maxTimes = 100
-
-// Document returns the rows of a document of a part, at each place in the order where they come, or
-// only at the first if the query has no end.
-func (t *Trace) Document(part int, document int64) (rows []TracedRow, err error) {
-	split := t.Split(part)
-	var readErr error
-	at := func(i int64) int64 {
-		var d [1]int64
-		if err := split.Documents(d[:], i); err != nil && readErr == nil {
-			readErr = err
-		}
-		return d[0]
-	}
-	first := int64(sort.Search(int(split.NumRows()), func(i int) bool { return at(int64(i)) >= document }))
-	times := maxTimes
-	if t.query.Epochs == 0 {
-		times = 1
-	}
-	for i := first; readErr == nil && i < split.NumRows() && at(i) == document; i++ {
-		ref := sampler.Ref{Source: int32(part), Row: i}
-		if t.packed != nil {
-			if rows, err = t.packedWith(rows, ref, times); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		found, err := t.stream.order.Find(ref, t.opts.Start, t.end(), times)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range found {
-			row, err := t.located(TracedRow{Part: part, Example: i, Position: p})
-			if err != nil {
-				return nil, err
-			}
-			rows = append(rows, row)
-		}
-	}
-	sort.SliceStable(rows, func(i, j int) bool { return rows[i].Position < rows[j].Position })
-	if t.packed != nil && readErr == nil {
-		return t.packedSteps(rows)
-	}
-	return rows, readErr
-}

@@ -79,7 +79,7 @@ func (t *Trace) packedStep(n int64, rank int) (rows []TracedRow, err error) {
 		return true, err
 	})
 	if errors.Is(err, io.EOF) {
-		return nil, notThere("step", "the stream ends before step %d", n)
+		return nil, t.noStep(n)
 	}
 	return rows, err
 }

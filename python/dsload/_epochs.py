@@ -71,8 +71,10 @@ class Epochs:
             return -(-start // self.rows) * self.rows
         return start
 
-    def end(self, start: int) -> int:
-        """The first row after an iteration from `start`; for an endless one, the row where it would begin again."""
+    def end(self, start: int, given: Optional[int] = None) -> int:
+        """The first row after an iteration from `start`, which is `given` if a state says so; for an endless one, the row where it would begin again."""
+        if given is not None and given > start:
+            return given
         return (start // self.rows + self.query.epochs) * self.rows
 
     def after(self, batch: Mapping[str, Any]) -> int:
@@ -82,19 +84,26 @@ class Epochs:
         following = int(batch["next"][0])
         return self.whole(following) if self.query.epochs == 1 and self.describe(wait=False) else following
 
-    def state(self, position: int) -> dict[str, Any]:
-        """The state of an iteration whose next step begins at the row `position`."""
+    def state(self, position: int, end: Optional[int] = None) -> dict[str, Any]:
+        """The state of an iteration whose next step begins at the row `position`, and which ends at the row `end` if that is known."""
         if not self.describe(wait=False):
             assert self.source.feed is not None
             return _state.state_of_text(position, self.source.feed.seal, self.query)
-        return _state.state_at(position, self.rows, self.source.fingerprint(self.query), self.query)
+        state = _state.state_at(position, self.rows, self.source.fingerprint(self.query), self.query)
+        # With one epoch in an iteration, the position says where it ends.
+        return {**state, "end": end} if self.query.epochs > 1 and end is not None and position < end else state
 
-    def start_of(self, state: Mapping[str, Any]) -> int:
-        """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or order."""
+    def place_of(self, state: Mapping[str, Any]) -> tuple[int, Optional[int]]:
+        """(the row at which a state continues, the row where its iteration ends or None for the usual one).
+
+        Raises ValueError, naming what differs, if the state belongs to another dataset or order.
+        """
+        _state.check(state)
         if "text" in state:
-            return _state.start_in_text(state, self.source.feed.seal if self.source.feed is not None else None, self.query)
+            return _state.start_in_text(state, self.source.feed.seal if self.source.feed is not None else None, self.query), None
         rows = self.rows
-        return _state.start_of(state, rows, self.source.fingerprint(self.query), self.query)
+        start = _state.start_of(state, rows, self.source.fingerprint(self.query), self.query)
+        return start, _state.end_of(state, start, rows) if self.query.epochs > 1 else None
 
     def stream(self, query: Query, output: Any) -> Iterator[Batch]:
         """The batches of a query, as arrays. Where they end is unknown while the dataset is being built."""

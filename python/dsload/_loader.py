@@ -16,6 +16,7 @@ Invariants:
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from multiprocessing import context
@@ -170,6 +171,7 @@ class Loader:
         self._position = 0
         self._share: Optional[Share] = None  # what this process yields as a DataLoader's worker
         self._resumed: Optional[Share] = None  # what its next iteration continues with
+        self._end: Optional[int] = None  # the row where the iteration ends, as far as it is known
         self._turn = 0  # counts iterations and set starts: only the latest moves the start
         self._ahead = False  # a wrapper holds back the iteration's batches
 
@@ -229,6 +231,10 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next iteration `epoch`, from its first row, or from a loaded state in the middle of it."""
+        try:
+            epoch = operator.index(epoch)
+        except TypeError:
+            raise ValueError(f"epoch must be a whole number, got {epoch!r}") from None
         if epoch < 0:
             raise ValueError(f"epoch must not be negative, got {epoch}")
         _wrapped.refuse_second_dealing()
@@ -237,9 +243,11 @@ class Loader:
             # Accelerate counts from 0 in every process. The loader's own count continues from the state.
             return
         start = self._start.start
-        if start and start % self._epochs.rows and start // self._epochs.rows == epoch:
+        inside = start and (start % self._epochs.rows or self._start.end is not None)
+        if inside and start // self._epochs.rows == epoch:
             return
         self._turn += 1
+        self._end = None
         self._position = epoch * self._epochs.rows if epoch else 0
         self._start.set(self._position)
 
@@ -260,21 +268,24 @@ class Loader:
                 "Accelerate's data loader reads a batch ahead of the one in use: save state_dict(after=batch), which needs the column"
                 " 'next', or iterate a DataLoader that it did not prepare"
             )
-        return self._epochs.state(self._position if after is None else self._epochs.after(after))
+        position = self._position if after is None else self._epochs.after(after)
+        begun = self._start.read()
+        end = begun["begun"][-1]["end"] if begun["by_workers"] and begun["begun"] else self._end
+        return self._epochs.state(position, end)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next iteration resume where `state` was taken, with any batch size, rank and world.
 
         Raises ValueError, naming what differs, if the state belongs to another dataset or order.
         """
-        start = self._epochs.start_of(state)
+        start, end = self._epochs.place_of(state)
         if "worker" in state:
             self._load_share(start, state["worker"])
             return
         self._turn += 1
         self._ahead = False
-        self._position = start
-        self._start.set(start, loaded=True)
+        self._position, self._end = start, end
+        self._start.set(start, end=end, loaded=True)
 
     def _load_share(self, start: int, state: Any) -> None:
         """Makes the next iteration of this DataLoader worker continue with the rest of a worker's batches."""
@@ -303,27 +314,27 @@ class Loader:
         output = output_of(self._output, self._pin)
         if _wrapped.worker_info() is not None:
             return (self._columns.of(arrays, output) for arrays in self._begin_share(output))
-        start = self._start.start
+        start, given = self._start.start, self._start.end
         if start:  # else nothing of the dataset need be known
             start = self._epochs.whole(start)
         self._turn += 1
         self._ahead = False
-        self._position = start
+        self._position, self._end = start, given
         # An abandoned iteration starts again.
-        self._start.set(start // self._epochs.rows * self._epochs.rows if start else 0)
+        self._start.set(start // self._epochs.rows * self._epochs.rows if start else 0, end=given)
         query = self._query
         if dropped and not query.uneven and dropped < query.batches_from(start, self._epochs.rows):
             self._position = start = start + dropped * query.rows_a_batch * query.world
-            return repeated(self._iterate(start, self._turn, output), dropped)
-        return self._iterate(start, self._turn, output)
+            return repeated(self._iterate(start, given, self._turn, output), dropped)
+        return self._iterate(start, given, self._turn, output)
 
     def _begin_share(self, output: Any) -> Iterator[Batch]:
         """The batches of this worker, from the start of its DataLoader's iteration or from a loaded state."""
         share, self._resumed = self._resumed, None
         if share is None:
             number, workers = worker()
-            start = self._epochs.whole(self._start.begin(lambda row: self._epochs.end(self._epochs.whole(row))))
-            end = self._epochs.end(start) if self._query.epochs else None
+            start, last = self._start.begin(lambda row, given: self._epochs.end(self._epochs.whole(row), given))
+            start, end = self._epochs.whole(start), last if self._query.epochs else None
             share = Share(self._query, self._epochs.rows, start, end, number, workers, lambda query: self._epochs.stream(query, output))
         elif share.end is not None:
             self._start.leave(share.end)
@@ -336,14 +347,16 @@ class Loader:
         start = self._epochs.whole(self._start.start)
         return start // self._epochs.rows, self._query.batches_from(start, self._epochs.rows)
 
-    def _iterate(self, start: int, turn: int, output: Any) -> Iterator[Batch]:
-        """The batches of an iteration. Moves the start to the next iteration with the last of them (I4)."""
+    def _iterate(self, start: int, given: Optional[int], turn: int, output: Any) -> Iterator[Batch]:
+        """The batches of an iteration, up to the row `given` if a state says so. With the last, the start moves to the next iteration (I4)."""
         query = self._query
         ahead = _wrapped.reads_ahead()
         self._check_open()
         while True:
             unbuilt = start == 0 and not self._epochs.describe(wait=False)
-            end = self._epochs.end(start) if query.epochs and not unbuilt else None
+            end = self._epochs.end(start, given) if query.epochs and not unbuilt else None
+            if self._turn == turn:
+                self._end = end
             some = False
             for following, batch, last in self._epochs.batches(start, end, output, unbuilt=unbuilt):
                 some = True
@@ -365,7 +378,7 @@ class Loader:
             # The state was taken where tail="drop" leaves no whole step: the epoch was over.
             if some or end is None or start % self._epochs.rows == 0 or query.tail_or_default != "drop":
                 return
-            start = end
+            start, given = end, None
 
     def _finish(self, end: int, following: int) -> None:
         """Ends the iteration, with its last batch: the next one begins at `end`."""

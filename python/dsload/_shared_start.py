@@ -45,7 +45,7 @@ class SharedStart:
     """The row where the next iteration begins. start: the first one."""
 
     def __init__(self, start: int = 0) -> None:
-        self._first: Entry = {"start": start, "loaded": False, "by_workers": False, "closed": False, "begun": []}
+        self._first: Entry = {"start": start, "loaded": False, "by_workers": False, "closed": False, "begun": [], "end": None}
         self._fd = _new_file()
         self._owner = str(os.getpid())  # whose entry a forked process starts with
         self._begin_in_process()
@@ -54,7 +54,7 @@ class SharedStart:
         self._pid = os.getpid()
         self._thread_lock = threading.Lock()
         self._iterations = 0  # begun by this process as a worker
-        self._own: Optional[int] = None  # set in a worker, for this worker only
+        self._own: Optional[tuple[int, Optional[int]]] = None  # (start, end), set in a worker, for this worker only
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         # When the interpreter exits, modules are gone: only arguments and builtins can be used.
@@ -109,17 +109,25 @@ class SharedStart:
     @property
     def start(self) -> int:
         if self._own is not None:
-            return self._own
+            return self._own[0]
         return int(self.read()["start"])
 
-    def set(self, start: int, *, loaded: Optional[bool] = None) -> None:
-        """Moves the start. loaded: the row comes from a state. In a worker, only its own next iteration is moved."""
+    @property
+    def end(self) -> Optional[int]:
+        """The row where the next iteration ends; None where its number of epochs decides."""
+        if self._own is not None:
+            return self._own[1]
+        end: Optional[int] = self.read()["end"]
+        return end
+
+    def set(self, start: int, *, end: Optional[int] = None, loaded: Optional[bool] = None) -> None:
+        """Moves the start and the end. loaded: the row comes from a state. In a worker, only its own next iteration is moved."""
         if _worker() is not None:
-            self._own = start
+            self._own = start, end
             return
         with self._locked(write=True) as table:
             entry = self._entry(table)
-            entry["start"], entry["by_workers"] = start, False
+            entry["start"], entry["end"], entry["by_workers"] = start, end, False
             if loaded is not None:
                 entry["loaded"] = loaded
 
@@ -127,7 +135,7 @@ class SharedStart:
         """Records that a worker continues an iteration from a state: the next one begins at `end`."""
         with self._locked(write=True) as table:
             entry = self._entry(table)
-            entry["start"], entry["by_workers"] = end, True
+            entry["start"], entry["end"], entry["by_workers"] = end, None, True
 
     def close(self) -> None:
         """Tells workers that the loader was closed."""
@@ -139,12 +147,16 @@ class SharedStart:
     def is_closed(self) -> bool:
         return bool(self.read()["closed"])
 
-    def begin(self, after: Callable[[int], int]) -> int:
-        """Begins a worker's iteration and returns its first row, the same for all its workers (P1). The next iteration begins at after(row)."""
+    def begin(self, after: Callable[[int, Optional[int]], int]) -> tuple[int, int]:
+        """Begins a worker's iteration and returns (its first row, its end), the same for all its workers (P1).
+
+        It ends at after(its first row, the end that a state gave or None), where the next iteration begins.
+        """
         info = _worker()
         if self._own is not None:
-            start, self._own = self._own, after(self._own)
-            return start
+            start, given = self._own
+            self._own = after(start, given), None
+            return start, self._own[0]
         self._iterations += 1
         # Each iteration has a new seed; persistent workers keep theirs, and count.
         name = [int(info.seed) - int(info.id), int(info.num_workers), self._iterations]
@@ -154,11 +166,12 @@ class SharedStart:
                 # If seeds repeat (torch.manual_seed before each epoch), a worker that calls again begins another iteration.
                 if begun["name"] == name and int(info.id) not in begun["workers"]:
                     begun["workers"].append(int(info.id))
-                    return int(begun["start"])
+                    return int(begun["start"]), int(begun["end"])
             start = int(entry["start"])
-            entry["begun"] = [*entry["begun"][1 - _KEPT :], {"name": name, "workers": [int(info.id)], "start": start}]
-            entry["start"], entry["by_workers"] = after(start), True
-        return start
+            end = after(start, entry["end"])
+            entry["begun"] = [*entry["begun"][1 - _KEPT :], {"name": name, "workers": [int(info.id)], "start": start, "end": end}]
+            entry["start"], entry["end"], entry["by_workers"] = end, None, True
+        return start, end
 
 
 def _worker() -> Any:

@@ -248,6 +248,13 @@ def test_mistakes_are_told(dataset: str, tmp_path: Any) -> None:
         Loader(url="http://example.org:80", token="secret")
 
 
+def test_a_stream_that_never_fits_the_cap_is_refused_at_once(tmp_path: Path) -> None:
+    dsload.build(iter([" word" * 20_000, *["word"] * 400]), out=tmp_path / "long", max_length=20_000)
+    with Loader(tmp_path / "long", pack="wrapped", max_length=1, memory="40MiB") as loader, pytest.raises(dsload.FeedError) as told:
+        next(iter(loader))
+    assert told.value.status == 413 and "memory cap" in str(told.value) and "max_length" in str(told.value)
+
+
 def serve(dataset: str, socket: str, *more: str) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [os.environ.get("DSLOAD_BINARY", "dsload"), "serve", dataset, "--socket", socket, *more],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+import json
+from typing import Any, Optional
 
 import pytest
 
@@ -186,6 +187,43 @@ class TestWorkers:
             del feed
             loader.set_epoch(3)
             assert loader.state_dict()["start"] == 2700
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("shape", [{"batch_size": 64}, {"batch_size": 64, "tail": "drop"}, {"max_tokens": 3000}], ids=str)
+@pytest.mark.parametrize("workers", [None, 0, 2])
+def test_an_iteration_of_several_epochs_ends_where_it_would_have(dataset: str, shape: Any, workers: Optional[int]) -> None:
+    torch = pytest.importorskip("torch")
+
+    def batches(loader: Loader) -> Any:
+        return loader if workers is None else torch.utils.data.DataLoader(loader, batch_size=None, num_workers=workers)
+
+    with Loader(dataset, seed=5, epochs=2, **shape) as loader:
+        whole = list(loader)
+        want, then, n = examples(whole), examples(loader), len(whole)
+        assert loader.epoch == 4 and want != then
+    for stop in (0, 1, n // 2, n // 2 + 1, n - 1, n) if workers is None else (n // 2, n - 1):
+        with Loader(dataset, seed=5, epochs=2, **shape) as loader:
+            taken = list(itertools.islice(batches(loader), stop))
+            state = json.loads(json.dumps(loader.state_dict(after=taken[-1] if taken else None)))
+        with Loader(dataset, seed=5, epochs=2, **shape) as loader:
+            loader.load_state_dict(state)
+            loader.set_epoch(loader.epoch)  # as trainers do
+            assert loader.state_dict() == state
+            got = examples(taken) + examples(batches(loader))
+            assert got == (want if stop < n else want + then), f"stopped after {stop} of {n}"
+            assert loader.epoch == (2 if stop < n else 4)
+
+
+def test_what_is_no_state_is_refused(dataset: str) -> None:
+    with Loader(dataset, epochs=2) as loader:
+        state = loader.state_dict()
+        for bad in (None, 5, "x", [], {}, {**state, "start": 1.5}, {**state, "start": 10**30}, {**state, "end": 7}, {**state, "end": "x"}):
+            with pytest.raises(ValueError, match="not a state of this loader"):
+                loader.load_state_dict(bad)  # type: ignore[arg-type]
+        for epoch in (1.5, "1", None, -1):
+            with pytest.raises(ValueError, match="epoch must"):
+                loader.set_epoch(epoch)  # type: ignore[arg-type]
 
 
 def test_places_of_processes_that_share_an_ancestor_are_their_own() -> None:

@@ -130,8 +130,11 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		return refuse(binaryFile, err)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	in.Format = o.Format
-	if in.Format == Auto {
+	if in.Format = o.Format; in.Format == Chat {
+		if in.Format, err = chatFormat(in.URI, text, whole); err != nil {
+			return refuse(dataset, err)
+		}
+	} else if in.Format == Auto {
 		if in.Format, err = detectFormat(in.URI, text, whole, o.Fields); err != nil {
 			return refuse(readable, err)
 		}
@@ -287,7 +290,7 @@ func isCSV(text []byte, whole bool, wanted []string) bool {
 	comma := sniffComma(header)
 	columns := strings.Split(strings.TrimSpace(string(header)), string(rune(comma)))
 	for i := range columns {
-		columns[i] = strings.Trim(columns[i], `"`)
+		columns[i] = strings.TrimSpace(strings.Trim(columns[i], `"`))
 	}
 	sorted := slices.Sorted(slices.Values(columns))
 	unknown := func(field string) bool { return !slices.Contains(columns, field) }

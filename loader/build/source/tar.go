@@ -128,7 +128,7 @@ func (t *tarMembers) next(w *window) (m member, err error) {
 		case '5':
 			m.folder = true
 		case '1', '2', '3', '4', '6':
-			m.special = true
+			m.special, m.link = true, kind <= '2'
 			if kind != '1' || size < 0 {
 				length = 0 // links have a size and no content
 			}

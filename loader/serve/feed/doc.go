@@ -48,7 +48,8 @@
 // exists as a whole: the writer makes it piece by piece from the rows. So every admitted stream can
 // always continue, however slow others are. While less than an eighth of the ledger's bytes for
 // streams is taken, a stream also gets a larger piece, a larger send buffer and batches to make
-// ahead (prefetch). A stream that does not fit waits for AdmitWait and is then refused with 503.
+// ahead (prefetch). A stream that does not fit waits for AdmitWait and is then refused with 503; one
+// that would not fit an idle server is refused at once, with 413.
 //
 // Each connection that is not a stream has a slot, and the memory of all slots is reserved when the
 // server is made (connPool). A connection that finds no slot waits; meanwhile the one that has been

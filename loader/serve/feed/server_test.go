@@ -110,7 +110,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"/v1/batches?start=-1", 400, "start"},
 		{"/v1/batches?mix=a", 400, "name=weight"}, {"/v1/batches?mix=a=1,a=2", 400, "twice"},
 		{"/v1/batches?mix=a=-1", 400, "above 0"},
-		{"/v1/batches?batch_size=50000", 503, "memory cap"}, {"/v1/batches", 500, "checksum differs"},
+		{"/v1/batches?batch_size=50000", 413, "memory cap"}, {"/v1/batches", 500, "checksum differs"},
 		{"/nothing", 404, "nothing is served"},
 		{"/v1/batches/", 404, "nothing is served"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -84,7 +85,8 @@ func (s *stream) acquire(ctx context.Context, ledger *budget.Ledger, fixed int64
 	var tooLarge *budget.TooLargeError
 	switch {
 	case errors.As(err, &tooLarge):
-		return &RequestError{503, fmt.Sprintf("this stream needs %d bytes and the memory cap leaves %d", least,
+		// Asking again does not help, so it is not 503.
+		return &RequestError{http.StatusRequestEntityTooLarge, fmt.Sprintf("this stream needs %d bytes and the memory cap leaves %d", least,
 			tooLarge.Limit),
 			"ask for a smaller batch_size, max_tokens, bucket or max_length, or serve with a larger memory cap"}
 	case err != nil && ctx.Err() == nil:

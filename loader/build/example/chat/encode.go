@@ -71,7 +71,7 @@ func (e *Encoder) Append(ids []uint32, mask []bool, t *Text) ([]uint32, []bool, 
 func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 	at := 0
 	for _, s := range t.Spans {
-		if s.Start >= s.End {
+		if s.Start > s.End || s.Start == s.End && !t.Exact {
 			continue
 		}
 		for at > 0 && e.offsets[at-1].End > s.Start { // spans of nested blocks are nested
@@ -79,6 +79,12 @@ func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 		}
 		for at < len(ids) && e.offsets[at].End <= s.Start {
 			at++
+		}
+		if s.Start == s.End { // an empty block marks the token around its place, as in transformers
+			if at < len(ids) && e.offsets[at].Start < s.Start {
+				mask[at] = true
+			}
+			continue
 		}
 		end := at
 		if t.Exact { // up to the first token of the last character, as in transformers

@@ -41,22 +41,26 @@ func (j *rendering) turns(dst []Span, text []byte) ([]Span, error) {
 		turns = turns[len(turns)-1:]
 	}
 	allowed := int64(comparedFactor*len(text) + comparedBytes)
-	at := 0 // where the previous turn ended
-	for n, i := range turns {
+	first, at := len(dst), 0 // where the previous turn ended
+	for _, i := range turns {
 		if j.spent > allowed || int64(len(turns))*int64(len(text)) > 4*allowed {
-			return j.allTurns(dst[:len(dst)-n], text, turns)
+			return j.allTurns(dst[:first], text, turns)
 		}
 		s, ok, err := j.nested(text, i)
-		if err == nil && !ok {
+		if err == nil && ok {
+			dst, at = append(dst, s), max(at, s.End)
+			continue
+		}
+		if err == nil {
 			s, ok, err = j.replaced(text, i, at)
+		}
+		if err == nil && ok { // else the text does not contain this turn
+			dst, err = j.withoutResults(dst, text, i, s)
+			at = max(at, s.End)
 		}
 		if err != nil {
 			return dst, err
 		}
-		if !ok {
-			s = Span{Start: at, End: at} // the text does not contain this turn
-		}
-		dst, at = append(dst, s), max(at, s.End)
 	}
 	return compact(dst), nil
 }

@@ -198,6 +198,8 @@ func (f *arrowFile) checkText() error {
 			e.Kind = "of another type"
 		case isText:
 			e.Has = append(e.Has, a.name)
+		case a.kind == arrowList, a.kind == arrowLargeList:
+			e.Lists = append(e.Lists, a.name)
 		}
 	}
 	return e

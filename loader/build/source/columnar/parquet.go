@@ -59,6 +59,7 @@ type ColumnError struct {
 	Column string
 	Kind   string   // what the column is instead of text, "" if there is none
 	Has    []string // the columns of text
+	Lists  []string // the columns of lists
 }
 
 func (e *ColumnError) Error() string {
@@ -147,14 +148,18 @@ func (f *parquetFile) checkText() error {
 			e.Kind = n.kindName()
 		case isText:
 			e.Has = append(e.Has, n.name)
+		case n.isList():
+			e.Lists = append(e.Lists, n.name)
 		}
 	}
 	return e
 }
 
+func (n *node) isList() bool { return n.format == listGroup || n.repetition == repeated }
+
 func (n *node) kindName() string {
 	switch {
-	case n.format == listGroup || n.repetition == repeated:
+	case n.isList():
 		return "a list"
 	case n.leaf < 0:
 		return "a group of columns"
