@@ -87,8 +87,9 @@ func (b *Builder) checkBase(m *Manifest) error {
 	case m.Merged != nil && m.Merged.Partitions >= MaxParts:
 		return fmt.Errorf("%s: %w: an addition is one part more, and there are %d", b.dir, ErrTooLarge, MaxParts)
 	case m.Version != FormatVersion:
-		return &FileError{File: b.path(ManifestName), Offset: -1, Row: -1, Cause: fmt.Errorf(
-			"%w: version %d, to which this dsload adds nothing; build the dataset again", ErrVersion, m.Version)}
+		return fmt.Errorf("%s: %w: a split has more than %d shards, and nothing can be added to it; "+
+			"build the new sources into a dataset of their own, or build all again with a larger `shard-bytes`",
+			b.dir, ErrTooLarge, maxListed)
 	}
 	return nil
 }

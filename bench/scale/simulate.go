@@ -65,7 +65,7 @@ type scenario struct {
 
 func defaults() scenario {
 	return scenario{textBytes: 60e12, tokens: 15e12, partitions: 20_000, nodes: 1000, cores: 16, bytesPerCore: 40e6,
-		scanBytes: 0.56e9, planBytes: 3e9, storeBytes: 400e9, uptimeHours: 12, replaceMinutes: 6,
+		scanBytes: 1.5e9, planBytes: 3e9, storeBytes: 400e9, uptimeHours: 12, replaceMinutes: 6,
 		slowShare: 0.02, slowFactor: 4,
 		stragglerFactor: 2, resumes: true, dollarsPerHour: 0.20, shardBytes: 1 << 30, idBytes: 4, seed: 1}
 }

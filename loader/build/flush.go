@@ -345,6 +345,10 @@ func (f *flusher) reject(d *document, cause error) error {
 		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
 			Cause: cause}
 	}
+	if f.b.opts.OnBadRecord != SkipBadRecord && f.b.opts.Partition != nil {
+		return fmt.Errorf("%w; make the plan again with `on-bad-record` skip, or without the record, "+
+			"and build its partitions into another `out`", located)
+	}
 	if f.b.opts.OnBadRecord != SkipBadRecord {
 		var field *example.FieldError
 		if errors.As(cause, &field) && field.Likely != "" && field.Chat == "" {
@@ -354,6 +358,9 @@ func (f *flusher) reject(d *document, cause error) error {
 		if f.tooLongToJudge(cause) {
 			return fmt.Errorf("%w; filters and `dedup` judge whole documents: "+
 				"leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
+		}
+		if f.b.scan != nil {
+			return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip", located)
 		}
 		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: "+
 			"it goes on from its last checkpoint", located)

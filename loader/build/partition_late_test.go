@@ -113,3 +113,22 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 		t.Errorf("the manifest of part 0 after the merge: %v", err)
 	}
 }
+
+// TestPartWithABadRecord follows the advice of the error: the flag is one of the plan.
+func TestPartWithABadRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	put(t, path, []byte("{\"text\": \"good\"}\n{bad\n{\"text\": \"good too\"}\n"))
+	o := Options{Sources: []string{path}, LoadedTokenizer: gpt2(), Workers: 1, Memory: 256 << 20}
+	_, err := buildPart(planned(t, o, 1), 0, filepath.Join(t.TempDir(), "out"))
+	if err == nil || !strings.Contains(err.Error(), "make the plan again with `on-bad-record` skip") {
+		t.Errorf("a part: %v", err)
+	}
+	o.MaxValExamples = 1
+	if _, err := MakePlan(context.Background(), o, 1); err == nil || strings.Contains(err.Error(), "checkpoint") {
+		t.Errorf("a plan that reads the record: %v", err)
+	}
+	o.MaxValExamples, o.OnBadRecord = 0, SkipBadRecord
+	if s, err := buildPart(planned(t, o, 1), 0, filepath.Join(t.TempDir(), "out")); err != nil || s.Rejected != 1 {
+		t.Errorf("with a new plan: %+v %v", s, err)
+	}
+}
