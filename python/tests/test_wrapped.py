@@ -47,10 +47,9 @@ def _rank(rank: int, data: str, port: int, out: Any) -> None:
     """Rank `rank` of 2: iterates in each way, and says how many rows it got, or why none."""
     import os
 
+    early = Loader(data, batch_size=4, tail="keep")  # no variable names a rank yet
     os.environ.update(RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     os.environ["ACCELERATE_USE_CPU"] = "true"
-    early = Loader(data, rank=None, batch_size=4, tail="keep")
-    early._query = dsload._query.Query(batch_size=4, tail="keep")  # type: ignore[attr-defined]  # as where no variable names a rank
     from accelerate import Accelerator
     from accelerate.data_loader import prepare_data_loader
 
