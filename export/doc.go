@@ -12,8 +12,8 @@
 //	I1  Every id of the dataset is in every format exactly once, in the dataset's order.
 //	I2  The bytes depend only on the dataset and the format, never on the other formats,
 //	    interruptions or the clock.
-//	I3  A file gets its name only when it is complete: it is written under a temporary name, synced, and renamed. Indexes
-//	    are written last, so that damaged data never gets one.
-//	I4  Memory does not grow with the number of documents: lengths are spooled to a file. A format that holds whole rows
-//	    refuses a document above MaxRowTokens and names it.
+//	I3  A file gets its name only when it is complete: it is written under a temporary name,
+//	    synced, and renamed. Indexes are written last, so that damaged data never gets one.
+//	I4  Memory does not grow with the number of documents: lengths are spooled to a file. A format
+//	    that holds whole rows refuses a document above MaxRowTokens and names it.
 package export

@@ -56,8 +56,9 @@ func (o Options) validate(m *shard.Manifest) error {
 		case slices.Contains(o.Formats[:i], f):
 			return &OptionError{"formats", f, "is named twice", nil}
 		case m.Schema.Labels && !holdsLabels(f):
-			return &OptionError{"formats", f, "the dataset has targets in a column of their own, which this format cannot hold; " +
-				"export hf, jsonl or parquet, or build one row from prompt and target", nil}
+			return &OptionError{"formats", f,
+				"the dataset has targets in a column of their own, which this format cannot hold; " +
+					"export hf, jsonl or parquet, or build one row from prompt and target", nil}
 		case f == JSONL && o.Decode == nil:
 			return &OptionError{"formats", f, "needs the dataset's tokenizer to decode its ids", nil}
 		}
@@ -236,7 +237,8 @@ func claim(m *shard.Manifest, o *Options) error {
 			ErrForeign}
 	case errors.Is(err, fs.ErrNotExist):
 		if name := foreign(m, o); name != "" {
-			return &OptionError{"out", o.Out, fmt.Sprintf("already holds %s, which no export made; name another folder, or overwrite it", name), ErrForeign}
+			return &OptionError{"out", o.Out, fmt.Sprintf("already holds %s, which no export made; "+
+				"name another folder, or overwrite it", name), ErrForeign}
 		}
 	default:
 		return err
@@ -289,7 +291,8 @@ func finish(m *shard.Manifest, o *Options, s *Summary) error {
 		dtype := "uint16"
 		if s.TokenSize == 4 {
 			dtype = "uint32"
-			s.Notes = append(s.Notes, "nanoGPT's own train.py reads uint16: with this vocabulary, read the token file as uint32")
+			s.Notes = append(s.Notes,
+				"nanoGPT's own train.py reads uint16: with this vocabulary, read the token file as uint32")
 		}
 		meta := map[string]any{"vocab_size": m.Schema.VocabSize, "dtype": dtype, "tokenizer": m.Tokenizer.Name}
 		if err := writeJSON(filepath.Join(o.Out, nanoGPTName), meta); err != nil {

@@ -126,7 +126,8 @@ func makeFolders(out string, names ...string) error {
 			return err
 		}
 		if !info.IsDir() {
-			return &OptionError{"out", dir, "is no folder, and links are not followed there; remove it, or export to another folder", nil}
+			return &OptionError{"out", dir,
+				"is no folder, and links are not followed there; remove it, or export to another folder", nil}
 		}
 	}
 	return nil

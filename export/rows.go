@@ -39,7 +39,8 @@ func (r *rows) begin(number int64) error {
 func (r *rows) ids(raw []byte, extras *rowExtras) error {
 	if n := (len(r.doc.input) + len(raw)) / r.width; n > MaxRowTokens {
 		return &OptionError{"formats", r.format, fmt.Sprintf(
-			"document %d has more than %d tokens, which a row of this format cannot hold; export megatron, nanotron, nanogpt or olmo, "+
+			"document %d has more than %d tokens, which a row of this format cannot hold; "+
+				"export megatron, nanotron, nanogpt or olmo, "+
 				"which have no such limit", r.doc.number, MaxRowTokens), ErrTooLong}
 	}
 	r.doc.input = append(r.doc.input, raw...)

@@ -138,7 +138,8 @@ func missingTokenizer(name string, cause error) string {
 		if near := nearestTokenizer(repository); near != "" {
 			return fmt.Sprintf("is not a built-in tokenizer (%s); did you mean %s?", names, near)
 		}
-		return fmt.Sprintf("is not a built-in tokenizer (%s) and not a file here; for that of a model on the Hugging Face Hub give `tokenizer` hf://%s", names,
+		return fmt.Sprintf("is not a built-in tokenizer (%s) and not a file here; "+
+			"for that of a model on the Hugging Face Hub give `tokenizer` hf://%s", names,
 			repository)
 	}
 	if strings.Contains(name, "://") {
@@ -149,7 +150,8 @@ func missingTokenizer(name string, cause error) string {
 	if errors.As(cause, &path) {
 		cause = path.Err
 	}
-	reason := fmt.Sprintf("cannot be read: %v; give a built-in name (%s), a folder, or a tokenizer.json, .tiktoken or .model file", cause, names)
+	reason := fmt.Sprintf("cannot be read: %v; give a built-in name (%s), a folder, or a tokenizer.json, "+
+		".tiktoken or .model file", cause, names)
 	if near := nearestFile(name); near != "" {
 		reason += "; did you mean " + near + "?"
 	}
@@ -167,7 +169,8 @@ func hubName(name string) (repository string, ok bool) {
 		return "", false
 	}
 	for part := range strings.SplitSeq(repository, "/") {
-		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || part[0] == '.' {
+		if part == "" || strings.Trim(part,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || part[0] == '.' {
 			return "", false
 		}
 	}

@@ -27,24 +27,16 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	if err != nil {
 		return nil, err
 	}
-	schema := b.opts
-	schema.Settings, schema.ShardBytes = m.Settings, 0
-	otherSchema := sameBuild(b.dir, BuilderOptions{Settings: m.Settings, Schema: m.Schema}, schema)
-	switch _, _, _, differ := diffSettings(m.Settings, b.opts.Settings, nil); {
-	case !differ:
+	if _, _, _, differ := diffSettings(m.Settings, b.opts.Settings, nil); !differ {
 		if has[b.checkpointName()] {
 			if err := b.removeCheckpoint(); err != nil {
 				return nil, err
 			}
 		}
 		return nil, fmt.Errorf("%s: %w", b.dir, ErrFinished)
-	case otherSchema != nil:
-		return nil, otherSchema
-	case m.Merged != nil && m.Merged.Partitions >= MaxParts:
-		return nil, fmt.Errorf("%s: %w: an addition is one part more, and there are %d", b.dir, ErrTooLarge, MaxParts)
-	case m.Version != FormatVersion:
-		return nil, &FileError{File: b.path(ManifestName), Offset: -1, Row: -1, Cause: fmt.Errorf(
-			"%w: version %d, to which this dsload adds nothing; build the dataset again", ErrVersion, m.Version)}
+	}
+	if err := b.checkBase(m); err != nil {
+		return nil, err
 	}
 	if has[checkpointName] { // a crash left it at the end of the first build
 		if err := b.removeFile(checkpointName); err != nil {
@@ -82,6 +74,24 @@ func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, er
 	}
 	// The first checkpoint says that shards which the manifest does not list belong to an addition.
 	return nil, b.writeCheckpoint(false)
+}
+
+// checkBase returns why nothing can be added to a dataset, or nil.
+func (b *Builder) checkBase(m *Manifest) error {
+	wanted := b.opts
+	wanted.Settings, wanted.ShardBytes = m.Settings, 0
+	if err := sameBuild(b.dir, BuilderOptions{Settings: m.Settings, Schema: m.Schema}, wanted); err != nil {
+		return err
+	}
+	switch {
+	case m.Merged != nil && m.Merged.Partitions >= MaxParts:
+		return fmt.Errorf("%s: %w: an addition is one part more, and there are %d", b.dir, ErrTooLarge, MaxParts)
+	case m.Version != FormatVersion:
+		return fmt.Errorf("%s: %w: a split has more than %d shards, and nothing can be added to it; "+
+			"build the new sources into a dataset of their own, or build all again with a larger `shard-bytes`",
+			b.dir, ErrTooLarge, maxListed)
+	}
+	return nil
 }
 
 // additionEnded reports whether the checkpoint belongs to an addition that the manifest includes: a

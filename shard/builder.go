@@ -97,7 +97,9 @@ const (
 	FinishBytes = 5 << 8 // while Finish writes the manifest: two copies of its lines, and their parsed form
 	// leastBatchBytes is the size of the smallest full record batch, with rows of one token.
 	leastBatchBytes = maxBatchRows * (4 + 2 + 8 + 4)
-	openBatchBytes  = 96 // of a record batch of an open shard: its block, with the slice's slack, and its part of the footer
+	// openBatchBytes is the memory of a record batch of an open shard: its block, with the slice's
+	// slack, and its part of the footer.
+	openBatchBytes = 96
 )
 
 func (o BuilderOptions) checkShards(dir string, n int) error {

@@ -232,6 +232,7 @@ func (r *SplitReader) checkIDs(shard int, raw []byte, off int64) error {
 	if err != nil {
 		return err
 	}
-	return corrupt(Join(r.d.dir, info.Name), off+int64(i)*r.width, "id %d with a vocabulary of %d", row.AppendInputIDs(nil)[0],
+	return corrupt(Join(r.d.dir, info.Name), off+int64(i)*r.width, "id %d with a vocabulary of %d",
+		row.AppendInputIDs(nil)[0],
 		r.d.manifest.Schema.VocabSize)
 }

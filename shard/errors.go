@@ -90,7 +90,8 @@ type SettingsError struct {
 }
 
 func (e *SettingsError) Error() string {
-	return fmt.Sprintf("%s holds a build with %s = %s, not %s; use the same settings, another `out`, or `overwrite` to start afresh",
+	return fmt.Sprintf("%s holds a build with %s = %s, not %s; "+
+		"use the same settings, another `out`, or `overwrite` to start afresh",
 		e.Dir, e.Name, e.Have, e.Want)
 }
 
@@ -111,4 +112,5 @@ func (e *LockedError) Error() string {
 }
 
 // errUnfinished is the ErrNotFound of a folder whose build is unfinished.
-var errUnfinished = fmt.Errorf("%w yet: its build is unfinished; run the same build again to go on, 'dsload inspect' shows how far it came", ErrNotFound)
+var errUnfinished = fmt.Errorf("%w yet: its build is unfinished; "+
+	"run the same build again to go on, 'dsload inspect' shows how far it came", ErrNotFound)

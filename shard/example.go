@@ -21,9 +21,11 @@ type Example struct {
 	InputIDs []uint32 // below Schema.VocabSize
 	Labels   []uint32 // target ids, of any length; only if Schema.Labels
 	LossMask []bool   // for each input id, whether the loss counts it; only if Schema.LossMask
-	Segments []int32  // positive lengths of the documents in a packed row, adding up to its length; only if Schema.Segments
-	Document int64    // ordinal of the document in the corpus
-	Part     int32    // which chunk of the document
+	// Segments are the positive lengths of the documents in a packed row, which add up to its length;
+	// only if Schema.Segments.
+	Segments []int32
+	Document int64 // ordinal of the document in the corpus
+	Part     int32 // which chunk of the document
 }
 
 // Schema says which columns rows have; FORMAT.md describes them. input_ids, document and part are

@@ -35,5 +35,6 @@ func (r *SplitReader) Extent(row int64) (Extent, error) {
 	}
 	defer p.s.mu.RUnlock()
 	first := row - p.row
-	return Extent{Path: p.s.path, Off: p.start, Len: p.body + p.bodyLen - p.start, First: first, End: first + p.rows}, nil
+	return Extent{Path: p.s.path, Off: p.start, Len: p.body + p.bodyLen - p.start, First: first,
+		End: first + p.rows}, nil
 }

@@ -348,7 +348,8 @@ func (l *shardList) find(row int64) (i int, first int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	k := sort.Search(len(page)/listEntryBytes, func(i int) bool { return listEntry(page[i*listEntryBytes:]).end() > row })
+	k := sort.Search(len(page)/listEntryBytes,
+		func(i int) bool { return listEntry(page[i*listEntryBytes:]).end() > row })
 	first = l.pages[p].row
 	if k > 0 {
 		first = listEntry(page[(k-1)*listEntryBytes:]).end()

@@ -409,3 +409,47 @@ func makeUp(t testing.TB, fsys shard.FS, dir string, parts, shards int) {
 		}
 	}
 }
+
+// TestVerifyFirst lists some of many damaged files, and counts all.
+func TestVerifyFirst(t *testing.T) {
+	_, long := listedTwice(t)
+	for i := range 50 {
+		long.Put(fmt.Sprintf("/d/train-p00002-%05d.arrow", 99_999-i), []byte("stray"))
+	}
+	all, err := shard.Verify(ctx, long, "/d", nil)
+	if err != nil || len(all) != 50 {
+		t.Fatalf("%d damaged: %v", len(all), err)
+	}
+	for _, limit := range []int{1, 7, 50, 51} {
+		damage, n, err := shard.VerifyFirst(ctx, long, "/d", limit, nil)
+		if err != nil || n != 50 || len(damage) != min(limit, 50) {
+			t.Fatalf("limit %d: %d of %d listed: %v", limit, len(damage), n, err)
+		}
+		for i := range damage {
+			if damage[i].File != all[i].File {
+				t.Errorf("limit %d: %s is listed, want %s", limit, damage[i].File, all[i].File)
+			}
+		}
+	}
+	m := openDataset(t, long, shard.ReaderOptions{})
+	sh, err := split(t, m, "train").Shard(0)
+	if err != nil || m.Close() != nil {
+		t.Fatal(err)
+	}
+	long.Flip("/d/"+sh.Name, 600, 1)
+	damage, n, err := shard.VerifyFirst(ctx, long, "/d", 1, nil)
+	if err != nil || n != 51 || len(damage) != 1 || damage[0].File != sh.Name {
+		t.Errorf("a damaged shard: %d of %d: %v %v", len(damage), n, damage, err)
+	}
+}
+
+// TestNothingIsAddedToALongList: the error of an addition gives advice that helps.
+func TestNothingIsAddedToALongList(t *testing.T) {
+	_, long := listedTwice(t)
+	o := corpora["all"].options()
+	o.Append, o.Settings = true, json.RawMessage(`{"additions": [1]}`)
+	_, _, err := shard.OpenBuilder(long, "/d", o)
+	if !errors.Is(err, shard.ErrTooLarge) || !strings.Contains(err.Error(), "more than 100000 shards") {
+		t.Errorf("%v", err)
+	}
+}

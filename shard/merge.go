@@ -52,7 +52,8 @@ func (e *MissingPartsError) Error() string {
 		more = fmt.Sprintf(" and %d more", e.N-len(e.Parts))
 	}
 	plan := filepath.Join(e.Dir, PlanName)
-	return fmt.Sprintf("merge %s: %d of %d parts are not built: %s%s; build each, such as with 'dsload build --plan %s --partition %d/%d --out %s', and merge again",
+	return fmt.Sprintf("merge %s: %d of %d parts are not built: %s%s; "+
+		"build each, such as with 'dsload build --plan %s --partition %d/%d --out %s', and merge again",
 		e.Dir, e.N, e.Of, strings.Join(names, ", "), more, plan, e.Parts[0], e.Of, e.Dir)
 }
 
@@ -109,7 +110,8 @@ func OpenMerger(ctx context.Context, fsys FS, dir string, o MergeOptions) (_ *Me
 		m.before = have
 		return m, nil
 	case err == nil:
-		return nil, fmt.Errorf("merge %s: %w: it holds a dataset that was not merged from this plan; remove its manifest.json to merge the parts", dir, ErrForeign)
+		return nil, fmt.Errorf("merge %s: %w: it holds a dataset that was not merged from this plan; "+
+			"remove its manifest.json to merge the parts", dir, ErrForeign)
 	case !errors.Is(err, ErrNotFound):
 		return nil, fmt.Errorf("%w; remove it to merge the parts", err)
 	}
@@ -252,7 +254,8 @@ func (m *Merger) unlisted() error {
 	}
 	for i, n := range found {
 		if n > m.parts[i].shards {
-			return fmt.Errorf("merge %s: %w: part %d has %d shards here and lists %d; remove its files and build partition %d/%d again",
+			return fmt.Errorf("merge %s: %w: part %d has %d shards here and lists %d; "+
+				"remove its files and build partition %d/%d again",
 				m.dir, ErrOtherPart, i, n, m.parts[i].shards, i, len(m.parts))
 		}
 	}

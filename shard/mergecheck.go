@@ -54,8 +54,8 @@ func (m *Merger) compareShards() error {
 					return err
 				}
 				if err := m.compareShard(l, &w.info, buf); err != nil {
-					return fmt.Errorf("merge %s: %w; remove the shards of part %d and build partition %d/%d again", m.dir,
-						err, w.part, w.part, len(m.parts))
+					return fmt.Errorf("merge %s: %w; remove the shards of part %d and build partition %d/%d again",
+						m.dir, err, w.part, w.part, len(m.parts))
 				}
 				mu.Lock()
 				done += w.info.Bytes

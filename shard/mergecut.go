@@ -117,17 +117,9 @@ func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
 	}
 	defer d.Close()
 	t := &m.parts[i]
-	var walks [numSplits]rowWalk
-	for n := range walks {
-		walks[n] = rowWalk{left: t.keep[n]}
-		if t.keep[n] > 0 {
-			if walks[n].r, err = d.Split(splitNames[n]); err != nil {
-				return false, err
-			}
-		}
-		if err := walks[n].fill(); err != nil {
-			return false, err
-		}
+	walks, err := walkSplits(d, t.keep)
+	if err != nil {
+		return false, err
 	}
 	t.keep = [numSplits]int64{}
 	short := -1 // tokens to which the last row is shortened
@@ -166,6 +158,22 @@ func (m *Merger) cutPart(i int, tokens *int64) (full bool, err error) {
 		}
 	}
 	return full, nil
+}
+
+// walkSplits begins to read the rows of a part, of which keep may be kept.
+func walkSplits(d *Dataset, keep [numSplits]int64) (walks [numSplits]rowWalk, err error) {
+	for n := range walks {
+		walks[n] = rowWalk{left: keep[n]}
+		if keep[n] > 0 {
+			if walks[n].r, err = d.Split(splitNames[n]); err != nil {
+				return walks, err
+			}
+		}
+		if err := walks[n].fill(); err != nil {
+			return walks, err
+		}
+	}
+	return walks, nil
 }
 
 // next returns the split whose next row comes first, -1 if none is left.
@@ -308,7 +316,8 @@ func (m *Merger) copyRows(i, n int, r *SplitReader, index int, first, end int64,
 				e.LossMask = e.LossMask[:shorten]
 			}
 		}
-		if s.pending.rows == maxBatchRows || s.pending.rows > 0 && s.pending.bytes+rowBytes(o.Schema, &e) > o.batchBytes() {
+		if s.pending.rows == maxBatchRows ||
+			s.pending.rows > 0 && s.pending.bytes+rowBytes(o.Schema, &e) > o.batchBytes() {
 			if err := open.writeBatch(l, s.pending, &scratch); err != nil {
 				return nil, err
 			}

@@ -36,44 +36,21 @@ func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), fil
 		return nil, err
 	}
 	b := &Builder{fs: m.fs, dir: m.dir, lock: m.lock}
-	for _, f := range m.first.Files {
-		if !isPartExtra(f.Name) { // these are joined
-			b.files = append(b.files, f)
-		}
-	}
-	for _, name := range sortedKeys(files) {
-		if err := b.WriteFile(name, files[name]); err != nil {
-			return nil, err
-		}
-	}
-	for _, f := range m.first.Files {
-		if isPartExtra(f.Name) {
-			continue
-		}
-		if err := m.compareFile(&f); err != nil {
-			return nil, err
-		}
-	}
-	if p.Run != nil {
-		run, err := encodeRun(p.Run)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := b.writeAtomic(RunName, bytes.NewReader(run)); err != nil {
-			return nil, err
-		}
+	if err := m.writeFiles(b, files, p.Run); err != nil {
+		return nil, err
 	}
 	for n := range m.splits {
-		if m.splits[n].stats.rows > 0 {
-			info := m.splits[n].stats.info()
-			info.Name = splitNames[n]
-			if m.splits[n].shards > int64(cmp.Or(m.o.MaxListed, maxListed)) {
-				if info.List, err = m.writeList(b, n); err != nil {
-					return nil, err
-				}
-			}
-			res.Splits, res.Shards = append(res.Splits, info), append(res.Shards, m.splits[n].shards)
+		if m.splits[n].stats.rows == 0 {
+			continue
 		}
+		info := m.splits[n].stats.info()
+		info.Name = splitNames[n]
+		if m.splits[n].shards > int64(cmp.Or(m.o.MaxListed, maxListed)) {
+			if info.List, err = m.writeList(b, n); err != nil {
+				return nil, err
+			}
+		}
+		res.Splits, res.Shards = append(res.Splits, info), append(res.Shards, m.splits[n].shards)
 	}
 	b.namesNew = true
 	if err := b.syncNames(); err != nil {
@@ -93,6 +70,36 @@ func (m *Merger) Finish(provenance func(cutBy []string) (Provenance, error), fil
 		return nil, err
 	}
 	return res, nil
+}
+
+// writeFiles writes files next to the shards, and what is known about the run. It checks those that
+// part 0 wrote.
+func (m *Merger) writeFiles(b *Builder, files map[string]io.Reader, run any) error {
+	for _, f := range m.first.Files {
+		if !isPartExtra(f.Name) { // these are joined
+			b.files = append(b.files, f)
+		}
+	}
+	for _, name := range sortedKeys(files) {
+		if err := b.WriteFile(name, files[name]); err != nil {
+			return err
+		}
+	}
+	for i := range m.first.Files {
+		if f := &m.first.Files[i]; !isPartExtra(f.Name) {
+			if err := m.compareFile(f); err != nil {
+				return err
+			}
+		}
+	}
+	if run == nil {
+		return nil
+	}
+	data, err := encodeRun(run)
+	if err == nil {
+		_, err = b.writeAtomic(RunName, bytes.NewReader(data))
+	}
+	return err
 }
 
 // compareFile checks a file that part 0 wrote.
@@ -125,7 +132,8 @@ func (w *manifestWriter) flush() {
 	}
 	w.hash.Write(w.b.Bytes()) // never fails
 	if w.left -= int64(w.b.Len()); w.left < 0 {
-		w.err = fmt.Errorf("%w: the manifest of this many shards is larger than readers accept; build with larger `shard-bytes`", ErrTooLarge)
+		w.err = fmt.Errorf("%w: the manifest of this many shards is larger than readers accept; "+
+			"build with larger `shard-bytes`", ErrTooLarge)
 		return
 	}
 	_, w.err = w.to.Write(w.b.Bytes())

@@ -77,7 +77,8 @@ func (b *Builder) restore() (*Checkpoint, error) {
 	default:
 		for _, n := range names {
 			if n != lockName && n != checkpointName+tempSuffix && !ignoredName(n) {
-				return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`, or `overwrite` to replace what dsload wrote there", b.dir, ErrForeign, n)
+				return nil, fmt.Errorf("%s: %w, such as %s; "+
+					"choose another `out`, or `overwrite` to replace what dsload wrote there", b.dir, ErrForeign, n)
 			}
 		}
 	}

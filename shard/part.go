@@ -208,16 +208,15 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 		case isPart && part == b.opts.Part.Number:
 			mine = append(mine, n)
 			has[n] = true
-		case n == ManifestName:
-			has[n] = true
-		case isPart, isMergedFile(strings.TrimSuffix(n, tempSuffix)), n == PlanName, n == RunName, n == RejectsName,
-			ignoredName(n), isTokenizerName(strings.TrimSuffix(n, tempSuffix)),
-			isListName(strings.TrimSuffix(n, tempSuffix)), isTwin(n):
+		case isPart, isMergedFile(strings.TrimSuffix(n, tempSuffix)), n == PlanName, ignoredName(n), isTwin(n):
 		case foreign == "" || n < foreign:
 			foreign = n
 		}
 		return nil
 	})
+	if err == nil {
+		err = b.merged()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -226,14 +225,15 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 	}
 	slices.Sort(mine)
 	switch {
-	case has[ManifestName]:
-		return nil, b.merged()
 	case b.opts.Overwrite:
 		if err := b.clearPart(mine); err != nil {
 			return nil, err
 		}
 	case has[b.opts.Part.ManifestName()]:
 		if err := b.finishedPart(has[b.opts.Part.checkpointName()]); !errors.Is(err, errPartDamaged) {
+			return nil, err
+		}
+		if err := b.merged(); err != nil { // it removes the shards after a budget
 			return nil, err
 		}
 		if err := b.clearPart(mine); err != nil {
@@ -249,15 +249,23 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 	return nil, b.writeCheckpoint(false)
 }
 
-// isMergedFile reports whether a name is of a file that a merge makes of those of the parts.
+// isMergedFile reports whether a name is of a file that a merge makes, or of its lock.
 func isMergedFile(name string) bool {
-	return name == OriginsName || name == ValOriginsName || name == HeldOutName || isNumberedName(name) ||
-		isListName(name)
+	switch name {
+	case ManifestName, lockName, additionCheckpointName, OriginsName, ValOriginsName, HeldOutName, RunName, RejectsName:
+		return true
+	}
+	return isNumberedName(name) || isListName(name) || isTokenizerName(name)
 }
 
 // merged returns the error for a folder with a manifest: ErrFinished if it was merged from this
-// plan.
+// plan. It returns nil for a folder without one. A merge writes the manifest before it removes
+// anything of the parts: who missed some of their files while it listed the folder finds the
+// manifest afterwards.
 func (b *Builder) merged() error {
+	if _, err := b.fs.Stat(b.path(ManifestName)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	m, err := ReadManifest(b.fs, b.dir)
 	if err != nil {
 		return err
@@ -265,7 +273,8 @@ func (b *Builder) merged() error {
 	if m.Merged != nil && m.Merged.Plan == b.opts.Plan {
 		return fmt.Errorf("%s: %w", b.dir, ErrFinished)
 	}
-	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan; choose another `out`", b.dir, ErrForeign)
+	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan; choose another `out`", b.dir,
+		ErrForeign)
 }
 
 // errPartDamaged means that shards of a finished part are missing, so that it is built again.
@@ -381,4 +390,30 @@ func WriteFile(fsys FS, temp, path string, data []byte) error {
 		return err
 	}
 	return fsys.Rename(temp, path)
+}
+
+// InMerged reports whether a folder holds the dataset that was merged from a plan, and whether that
+// dataset has a file of this name.
+func InMerged(fsys FS, dir, plan, name string) (merged, has bool, err error) {
+	m, err := ReadManifest(fsys, dir)
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && (m.Merged == nil || m.Merged.Plan != plan):
+		return false, false, nil
+	case err != nil:
+		return false, false, err
+	}
+	n, isShard := parsePartName(name)
+	if !isShard {
+		return true, slices.ContainsFunc(m.Files, func(f FileInfo) bool { return f.Name == name }), nil
+	}
+	s := m.Split(splitNames[n.split])
+	if s == nil {
+		return true, false, nil
+	}
+	table, err := openTable(fsys, dir, m, s)
+	if err != nil {
+		return true, false, err
+	}
+	has, err = table.has(n)
+	return true, has, errors.Join(err, table.Close())
 }

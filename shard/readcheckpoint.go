@@ -72,7 +72,8 @@ func openCheckpoint(fsys FS, path string) (_ *checkpointReader, err error) {
 		return nil, r.err
 	case magic == checkpointMagicV1:
 		return nil, &FileError{File: path, Offset: 0, Row: -1, Cause: fmt.Errorf(
-			"%w: an unfinished build of version 1, which this dsload reads but does not write; finish it with the dsload that began it", ErrVersion)}
+			"%w: an unfinished build of version 1, which this dsload reads but does not write; "+
+				"finish it with the dsload that began it", ErrVersion)}
 	case magic != checkpointMagic:
 		return nil, &FileError{File: path, Offset: 0, Row: -1, Cause: ErrVersion}
 	}

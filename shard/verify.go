@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 
 	"github.com/zeebo/blake3"
@@ -26,15 +27,23 @@ const maxRunBytes = 1 << 20
 // called with the bytes read so far and the total. The error is not nil if there is no dataset or
 // ctx ended. A file that cannot be read counts as damaged.
 func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total int64)) ([]Damage, error) {
+	damage, _, err := VerifyFirst(ctx, fsys, dir, math.MaxInt, progress)
+	return damage, err
+}
+
+// VerifyFirst is Verify for callers that want only the first damaged files, at most limit of them.
+// It also returns how many there are in all.
+func VerifyFirst(ctx context.Context, fsys FS, dir string, limit int, progress func(done, total int64)) (
+	damage []Damage, damaged int64, err error) {
 	m, err := ReadManifest(fsys, dir)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrVersion) {
-		return nil, err
+		return nil, 0, err
 	}
 	if err != nil {
-		return []Damage{{ManifestName, err}}, nil
+		return []Damage{{ManifestName, err}}, 1, nil
 	}
 	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: newLayout(m.Schema, m.shardVersion()), progress: progress,
-		buf: make([]byte, 256<<10)}
+		limit: limit, buf: make([]byte, 256<<10)}
 	for _, s := range m.Splits {
 		v.total += s.ShardBytes()
 	}
@@ -45,7 +54,7 @@ func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total 
 		info := &m.Splits[i]
 		table, err := openTable(fsys, dir, m, info)
 		if err != nil {
-			v.damage = append(v.damage, Damage{info.List.File, err})
+			v.report(info.List.File, err)
 			continue
 		}
 		defer table.Close()
@@ -66,9 +75,10 @@ func Verify(ctx context.Context, fsys FS, dir string, progress func(done, total 
 	}
 	v.check(RunName, v.run)
 	if err := ctx.Err(); err != nil {
-		return v.damage, err
+		return v.damage, v.damaged, err
 	}
-	return v.damage, v.unlisted(m)
+	err = v.unlisted(m)
+	return v.damage, v.damaged, err
 }
 
 type verifier struct {
@@ -79,7 +89,9 @@ type verifier struct {
 	progress    func(done, total int64)
 	done, total int64
 	buf         []byte
-	damage      []Damage
+	limit       int                   // entries of damage
+	damage      []Damage              // the first
+	damaged     int64                 // all
 	tables      [numSplits]shardTable // nil where there is no such split, or its list is damaged
 }
 
@@ -88,6 +100,12 @@ func (v *verifier) check(name string, f func() error) {
 		return
 	}
 	if err := f(); err != nil && v.ctx.Err() == nil {
+		v.report(name, err)
+	}
+}
+
+func (v *verifier) report(name string, err error) {
+	if v.damaged++; len(v.damage) < v.limit {
 		v.damage = append(v.damage, Damage{name, err})
 	}
 }
@@ -96,7 +114,15 @@ func (v *verifier) check(name string, f func() error) {
 func (v *verifier) unlisted(m *Manifest) error {
 	_, err := v.fs.Stat(Join(v.dir, additionCheckpointName))
 	adding := err == nil
-	var found []string
+	var found []string // the first in order that fit into the list, and some more
+	room, total := v.limit-len(v.damage), int64(0)
+	note := func(name string) {
+		total++
+		if found = append(found, name); len(found)/2 > room {
+			slices.Sort(found)
+			found = found[:room]
+		}
+	}
 	err = walkNames(v.fs, v.dir, func(n string) error {
 		if err := v.ctx.Err(); err != nil {
 			return err
@@ -105,8 +131,8 @@ func (v *verifier) unlisted(m *Manifest) error {
 		if p, isPart := parsePartName(n); isPart {
 			if have, err := v.lists(m, p); err != nil {
 				return err
-			} else if !have && !(adding && m.Merged != nil && p.part == m.Merged.Partitions) { // of an unfinished addition
-				found = append(found, n)
+			} else if unfinished := adding && m.Merged != nil && p.part == m.Merged.Partitions; !have && !unfinished {
+				note(n)
 			}
 			return nil
 		}
@@ -116,14 +142,16 @@ func (v *verifier) unlisted(m *Manifest) error {
 		if s := m.Split(splitNames[i]); adding && (temp || s != nil && index >= len(s.Shards)) {
 			return nil // of an unfinished addition
 		} else if temp || s == nil || m.Merged != nil || index >= len(s.Shards) {
-			found = append(found, n)
+			note(n)
 		}
 		return nil
 	})
 	slices.Sort(found)
+	total -= int64(len(found))
 	for _, n := range found {
-		v.damage = append(v.damage, Damage{n, corrupt(Join(v.dir, n), -1, "not in the manifest")})
+		v.report(n, corrupt(Join(v.dir, n), -1, "not in the manifest"))
 	}
+	v.damaged += total
 	return err
 }
 
@@ -203,11 +231,11 @@ func isDamage(err error) bool {
 // split checks the shards of a split one by one, and then their totals.
 func (v *verifier) split(info *SplitInfo, table shardTable) {
 	c := &splitChecker{verifier: v, splitState: splitState{document: -1}, whole: blake3.New()}
-	before := len(v.damage)
+	before := v.damaged
 	for i := range table.len() {
 		sh, err := table.at(i)
 		if err != nil {
-			v.damage = append(v.damage, Damage{info.List.File, err})
+			v.report(info.List.File, err)
 			return
 		}
 		v.check(sh.Name, func() error {
@@ -228,7 +256,7 @@ func (v *verifier) split(info *SplitInfo, table shardTable) {
 			return err
 		})
 	}
-	if len(v.damage) > before {
+	if v.damaged > before {
 		return // the totals of the other shards mean nothing
 	}
 	v.check(ManifestName, func() error {

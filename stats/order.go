@@ -86,7 +86,8 @@ func bucketed(rows int64, segments []segment, lengths []int32, bucket int,
 	var sorted []int32
 	for _, s := range segments {
 		for at := int64(0); at < s.n; {
-			n := min(int64(bucket), s.n-at) // a segment's start and bucket are aligned, so this is one window of the order
+			// A segment's start and bucket are aligned, so this is one window of the order.
+			n := min(int64(bucket), s.n-at)
 			window = lengths[:n]
 			lengths = lengths[n:]
 			if items, err = order.Append(items[:0], s.start+at, int(n)); err != nil {

@@ -35,8 +35,10 @@ type Split struct {
 	// pieces: a document that was cut between two rows counts as two.
 	Documents int64 `json:"documents"`
 
-	Length    Summary    `json:"length"`
-	Lengths   [][2]int64 `json:"lengths"` // {tokens, rows}, ascending; exact below exactLengths, lower bounds of buckets above
+	Length Summary `json:"length"`
+	// Lengths are {tokens, rows}, ascending: exact below exactLengths, above them lower bounds of
+	// buckets.
+	Lengths   [][2]int64 `json:"lengths"`
 	DocLength Summary    `json:"document_length"`
 	DocCounts [][2]int64 `json:"document_lengths"` // {tokens, documents}, likewise
 

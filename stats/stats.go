@@ -180,7 +180,8 @@ func (r *Report) addNotes(m *shard.Manifest) {
 		r.note("Padding and packing are those of input_ids; targets are padded by themselves.")
 	}
 	if m.Schema.Segments {
-		r.note("Rows are packed: documents are counted as pieces, one for each row that a document lies in, and packing is reckoned from them.")
+		r.note("Rows are packed: documents are counted as pieces, one for each row that a document lies in, " +
+			"and packing is reckoned from them.")
 	} else {
 		r.note("Packing takes rows as they are, all at once; packing within windows fills a little less.")
 	}

@@ -134,7 +134,8 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%w no tokenizer.json, .model or .tiktoken file; name the file or folder that a tokenizer was saved to, or a built-in tokenizer", ErrFolder)
+		return "", fmt.Errorf("%w no tokenizer.json, .model or .tiktoken file; "+
+			"name the file or folder that a tokenizer was saved to, or a built-in tokenizer", ErrFolder)
 	case 1:
 		return found[0], nil
 	}

@@ -29,7 +29,8 @@ var wellKnown = []struct {
 	field func(*Special) *int
 	names []string
 }{
-	{func(s *Special) *int { return &s.BOS }, []string{"<s>", "<|begin_of_text|>", "<bos>", "[BOS]", "<|startoftext|>"}},
+	{func(s *Special) *int { return &s.BOS },
+		[]string{"<s>", "<|begin_of_text|>", "<bos>", "[BOS]", "<|startoftext|>"}},
 	{func(s *Special) *int { return &s.EOS }, []string{"</s>", "<|endoftext|>", "<|end_of_text|>", "<eos>", "[EOS]"}},
 	{func(s *Special) *int { return &s.PAD }, []string{"<pad>", "[PAD]", "<|pad|>"}},
 	{func(s *Special) *int { return &s.UNK }, []string{"<unk>", "[UNK]"}},
@@ -98,7 +99,8 @@ func (t *Tokenizer) specialFrom(data []byte) error {
 		return err
 	}
 	fields := map[string]*int{
-		"bos_token": &t.special.BOS, "eos_token": &t.special.EOS, "pad_token": &t.special.PAD, "unk_token": &t.special.UNK,
+		"bos_token": &t.special.BOS, "eos_token": &t.special.EOS, "pad_token": &t.special.PAD,
+		"unk_token": &t.special.UNK,
 		"cls_token": &t.special.CLS, "sep_token": &t.special.SEP, "mask_token": &t.special.MASK,
 	}
 	return s.Object(func(key []byte) error {

@@ -53,7 +53,8 @@ func mergeCommand(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d parts, %d shards: checked in %.1f s, merged in %.1f s, manifest and list of %.1f MB, peak memory %s\n", *parts,
+	fmt.Fprintf(out, "%d parts, %d shards: checked in %.1f s, merged in %.1f s, manifest and list of %.1f MB, "+
+		"peak memory %s\n", *parts,
 		res.Shards[0], checked.Seconds(), time.Since(start).Seconds(), float64(size)/1e6, peak())
 	return nil
 }
@@ -137,8 +138,9 @@ func (u unsynced) OpenFile(name string, flag int) (shard.File, error) {
 
 // buildPart builds part i of the given number of shards, with three rows in each.
 func buildPart(dir string, i, parts, shards int) error {
-	b, _, err := shard.OpenBuilder(unsynced{shard.OS()}, dir, shard.BuilderOptions{Schema: shard.Schema{VocabSize: 60000},
-		ShardBytes: 4 << 10, Part: shard.Part{Number: i, Of: parts}, Plan: "bench"})
+	b, _, err := shard.OpenBuilder(unsynced{shard.OS()}, dir,
+		shard.BuilderOptions{Schema: shard.Schema{VocabSize: 60000},
+			ShardBytes: 4 << 10, Part: shard.Part{Number: i, Of: parts}, Plan: "bench"})
 	if err != nil {
 		return err
 	}
@@ -208,7 +210,8 @@ func readCommand(args []string, out io.Writer) error {
 	}
 	fsys := shard.OS()
 	if !*real {
-		fsys = &repeated{FS: fsys, path: filepath.Join(*dir+".model", shard.Part{Of: shard.MaxParts}.ShardName("train", 0))}
+		fsys = &repeated{FS: fsys, path: filepath.Join(*dir+".model",
+			shard.Part{Of: shard.MaxParts}.ShardName("train", 0))}
 	}
 	start := time.Now()
 	r, err := serve.Open(serve.Options{FS: fsys, Datasets: []string{*dir}, Memory: *memory << 20})
@@ -237,7 +240,8 @@ func readCommand(args []string, out io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "%d shards: opened in %.1f s under a cap of %d MiB, which counts %d bytes for their entries; %d rows of any shard in %.1f s; peak memory %s\n",
+	fmt.Fprintf(out, "%d shards: opened in %.1f s under a cap of %d MiB, which counts %d bytes for their entries; "+
+		"%d rows of any shard in %.1f s; peak memory %s\n",
 		split.NumShards(), opened.Seconds(), *memory, split.Info().HeldBytes(256), *rows,
 		time.Since(start).Seconds(), peak())
 	return nil

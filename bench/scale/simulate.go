@@ -65,7 +65,8 @@ type scenario struct {
 
 func defaults() scenario {
 	return scenario{textBytes: 60e12, tokens: 15e12, partitions: 20_000, nodes: 1000, cores: 16, bytesPerCore: 40e6,
-		scanBytes: 0.56e9, planBytes: 3e9, storeBytes: 400e9, uptimeHours: 12, replaceMinutes: 6, slowShare: 0.02, slowFactor: 4,
+		scanBytes: 1.5e9, planBytes: 3e9, storeBytes: 400e9, uptimeHours: 12, replaceMinutes: 6,
+		slowShare: 0.02, slowFactor: 4,
 		stragglerFactor: 2, resumes: true, dollarsPerHour: 0.20, shardBytes: 1 << 30, idBytes: 4, seed: 1}
 }
 
@@ -325,7 +326,8 @@ func (r result) print(out io.Writer, s scenario) {
 	}
 	ideal := s.textBytes / (s.bytesPerCore * float64(s.cores*s.nodes)) / 3600
 	fmt.Fprintf(out, "plan   %6.2f h, one machine\n", r.planHours)
-	fmt.Fprintf(out, "build  %6.2f h, limited by %s (%.2f h of pure work); %d preemptions, %.1f node-hours lost, %d second attempts\n",
+	fmt.Fprintf(out, "build  %6.2f h, limited by %s (%.2f h of pure work); "+
+		"%d preemptions, %.1f node-hours lost, %d second attempts\n",
 		r.buildHours, limit, ideal, r.preempted, r.lostHours, r.twins)
 	fmt.Fprintf(out, "merge  %6.2f h, %.0f shards, manifest and list of %.0f MB\n", r.mergeHours, r.shards,
 		r.metadataBytes()/1e6)

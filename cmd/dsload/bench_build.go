@@ -48,8 +48,9 @@ func newBenchBuildCommand() *cobra.Command {
 		Long: `Builds the sources into a temporary folder, each round in a process of its own, and
 prints the round with the most text per CPU-second. CPU time (user and system) and peak
 resident memory are the kernel's figures for the whole process, start-up included.`,
-		Example: "  dsload bench build corpus.txt --json\n  dsload bench build 'synth://wikitext?seed=1' --max-bytes 1GB --memory 64MiB",
-		Args:    minArgs(1, "at least one source"),
+		Example: "  dsload bench build corpus.txt --json\n" +
+			"  dsload bench build 'synth://wikitext?seed=1' --max-bytes 1GB --memory 64MiB",
+		Args: minArgs(1, "at least one source"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rounds < 1 {
 				return usagef("--rounds %d: must be at least 1", rounds)

@@ -123,7 +123,8 @@ func runBenchFeed(cmd *cobra.Command, f *benchFeedFlags) (err error) {
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%.2f µs of server CPU a sample, %.0f MB/s, %s tokens/s, padding efficiency %.3f, peak memory %s, first batch in %.1f, %.1f and %.1f ms (first row, middle, end)\n",
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%.2f µs of server CPU a sample, %.0f MB/s, %s tokens/s, "+
+		"padding efficiency %.3f, peak memory %s, first batch in %.1f, %.1f and %.1f ms (first row, middle, end)\n",
 		figures.ServerMicros, figures.MBPerSecond, formatCount(int64(figures.TokensPerSec)),
 		figures.PaddingEfficiency, formatSize(figures.PeakRSSBytes),
 		figures.FirstBatchMillis[0], figures.FirstBatchMillis[1], figures.FirstBatchMillis[2])

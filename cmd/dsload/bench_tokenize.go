@@ -59,9 +59,10 @@ func newBenchTokenizeCommand() *cobra.Command {
 		Long: `Reads the files into memory and encodes them several times: each round first with fresh
 encoders (cold), then again with the same ones (warm). The best cold round counts.
 Documents are runs of whole lines of at least 2 KiB; ids go to a reused buffer.`,
-		Example: "  dsload bench tokenize corpus.txt\n  dsload bench tokenize corpus.txt --tokenizer tokenizer.json --workers 1 --json",
-		Args:    minArgs(1, "at least one file"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runBenchTokenize(cmd, &f, args) },
+		Example: "  dsload bench tokenize corpus.txt\n" +
+			"  dsload bench tokenize corpus.txt --tokenizer tokenizer.json --workers 1 --json",
+		Args: minArgs(1, "at least one file"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runBenchTokenize(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -208,7 +209,8 @@ func readLimitedFile(path string, limit int64) ([]byte, error) {
 }
 
 func tooMuchText(path string) error {
-	return withCode(exitLimit, fmt.Errorf("with %s the text is more than --memory leaves for it; measure a part of it, such as 'head -c 100M', or raise --memory", path))
+	return withCode(exitLimit, fmt.Errorf("with %s the text is more than --memory leaves for it; "+
+		"measure a part of it, such as 'head -c 100M', or raise --memory", path))
 }
 
 // appendDocuments cuts data into runs of whole lines, including line ends, each as short as the

@@ -89,12 +89,20 @@ are dropped.`,
 			return runBuild(cmd, args, &f)
 		},
 	}
-	flags := cmd.Flags()
+	f.add(cmd.Flags())
+	completeTokenizers(cmd)
+	return cmd
+}
+
+// add adds all flags of build.
+func (f *buildFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out,
 		"dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH")
-	flags.BoolVar(&f.cached, "cached", false, "build into the user's cache, unless it has the dataset of unchanged sources")
-	flags.BoolVar(&f.announce, "announce", false, "with --cached --json: print the folder first, and end with standard input")
+	flags.BoolVar(&f.cached, "cached", false,
+		"build into the user's cache, unless it has the dataset of unchanged sources")
+	flags.BoolVar(&f.announce, "announce", false,
+		"with --cached --json: print the folder first, and end with standard input")
 	_ = flags.MarkHidden("announce") // the flag exists
 	f.addTextFlags(flags)
 	f.addShapeFlags(flags)
@@ -105,14 +113,13 @@ are dropped.`,
 	f.part.add(flags)
 	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
 	flags.StringArrayVar(&f.notify, "notify", nil,
-		"send a message to `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed or resumed; @FILE or env:NAME keeps it secret (repeatable)")
+		"send a message to `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed or resumed; "+
+			"@FILE or env:NAME keeps it secret (repeatable)")
 	flags.BoolVar(&f.opts.Append, "append", false,
 		"add the SOURCEs to the finished dataset in --out, as new shards with the same settings")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
-	completeTokenizers(cmd)
-	return cmd
 }
 
 // addTextFlags adds the flags about sources and how their text becomes rows.
@@ -132,14 +139,16 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.Exclude, "exclude", nil,
 		"in folders and globs, skip files and folders that match this glob (repeatable)")
 	flags.StringVar(&o.Template, "template", "",
-		"built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target")
+		"built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for "+
+			"prompt and target")
 	flags.BoolVar(&o.CausalPairs, "causal-pairs", false,
 		"prompt and target in one row, with the loss on the target only, for decoder-only models")
 	flags.StringVar(&o.ChatTemplate, "chat-template", "", chatTemplateUsage)
 	flags.StringVar((*string)(&o.TrainOn), "train-on", string(d.TrainOn), trainOnUsage)
 	flags.StringVar(&o.Date, "date", "", "`DAY` that a chat template writes as today's, such as 2006-01-02")
 	flags.StringVar(&o.EOS, "eos", "",
-		"`TOKEN` after each document, by name or id; without a value, and with --pack, the tokenizer's own; off for none")
+		"`TOKEN` after each document, by name or id; without a value, and with --pack, "+
+			"the tokenizer's own; off for none")
 	flags.StringVar(&o.BOS, "bos", "", "`TOKEN` before each document, likewise")
 	flags.Lookup("eos").NoOptDefVal, flags.Lookup("bos").NoOptDefVal = build.OwnToken, build.OwnToken
 	flags.StringVar((*string)(&o.SpecialTokens), "special-tokens", string(d.SpecialTokens),
@@ -162,7 +171,8 @@ func (f *buildFlags) addLimitFlags(flags *pflag.FlagSet) {
 	flags.StringVar((*string)(&o.Overflow), "overflow", string(d.Overflow),
 		"what happens to the rest of a longer document: chunk, truncate or drop")
 	flags.StringVar((*string)(&o.Pack), "pack", string(d.Pack),
-		"fill rows to --max-length: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), bfd_split or none")
+		"fill rows to --max-length: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), "+
+			"bfd_split or none")
 	flags.Var(sizeValue{&o.ShardBytes, false}, "shard-bytes", "target size of a shard")
 	flags.Var(sizeValue{&o.Memory, false}, "memory", "hard cap on the whole process")
 	flags.IntVar(&o.Workers, "workers", 0, "tokenizing workers (default the CPU quota)")
@@ -306,7 +316,9 @@ func notices(progress string, stderr io.Writer) func(string) {
 		return nil
 	case "json":
 		enc := json.NewEncoder(stderr)
-		return func(text string) { _ = enc.Encode(map[string]string{"notice": flagNames(text)}) } // a reader that is gone does not end the build
+		return func(text string) {
+			_ = enc.Encode(map[string]string{"notice": flagNames(text)}) // a reader that is gone does not end the build
+		}
 	}
 	return func(text string) { fmt.Fprintln(stderr, oneLine(flagNames(text))) }
 }
@@ -321,7 +333,8 @@ func overCap(s *build.Summary, before int64) error {
 	if s.AlreadyBuilt || s.PeakRSSBytes <= s.CapBytes || before > freshBytes || raceDetector {
 		return nil
 	}
-	return withCode(exitLimit, fmt.Errorf("build %s: the dataset is complete, but the process took %s of memory where --memory allows %s; raise --memory, and report this: no build should pass its cap",
+	return withCode(exitLimit, fmt.Errorf("build %s: the dataset is complete, but the process took %s of memory "+
+		"where --memory allows %s; raise --memory, and report this: no build should pass its cap",
 		s.Out, formatSize(s.PeakRSSBytes), formatSize(s.CapBytes)))
 }
 

@@ -9,7 +9,8 @@ import (
 func (f *buildFlags) addShapeFlags(flags *pflag.FlagSet) {
 	o := &f.opts
 	flags.StringArrayVar(&o.Filter.Where, "where", nil,
-		"keep records whose field has this value, as in `FIELD=VALUE`; several values of a field are alternatives (repeatable)")
+		"keep records whose field has this value, as in `FIELD=VALUE`; "+
+			"several values of a field are alternatives (repeatable)")
 	flags.StringArrayVar(&o.Filter.Match, "match", nil,
 		"keep documents in which this regular expression `RE` matches (RE2 syntax; repeatable: all must match)")
 	flags.StringArrayVar(&o.Filter.NoMatch, "no-match", nil,

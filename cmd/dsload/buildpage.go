@@ -91,7 +91,8 @@ func listenPage(addr string, o *build.Options) (*buildPage, error) {
 		return nil, usagef("--http %s: %v; write HOST:PORT, such as 127.0.0.1:8080", addr, err)
 	}
 	if !isLoopback(host) {
-		return nil, usagef("--http %s: others could read this address, and the page asks for no password; give 127.0.0.1:PORT, and reach it from elsewhere with 'ssh -L PORT:127.0.0.1:PORT HOST'", addr)
+		return nil, usagef("--http %s: others could read this address, and the page asks for no password; "+
+			"give 127.0.0.1:PORT, and reach it from elsewhere with 'ssh -L PORT:127.0.0.1:PORT HOST'", addr)
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -356,7 +357,8 @@ func (p *buildPage) source(d *build.SourceProgress) sourceState {
 		s.Share = &share
 		if from, to, ok := p.since(leftSpan); ok && to.sourceBytes > from.sourceBytes &&
 			to.at.Sub(from.at) >= leftAfter-time.Second {
-			left := float64(max(0, d.Bytes-d.Read)) * to.at.Sub(from.at).Seconds() / float64(to.sourceBytes-from.sourceBytes)
+			left := float64(max(0, d.Bytes-d.Read)) * to.at.Sub(from.at).Seconds() /
+				float64(to.sourceBytes-from.sourceBytes)
 			s.Left = &left
 		}
 	}

@@ -62,13 +62,8 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 		cmd.SetContext(ctx)
 		defer func() { err = announceError(cmd, err) }()
 	}
-	switch {
-	case len(o.Sources) == 0:
-		return usagef("build --cached: give at least one SOURCE")
-	case cmd.Flags().Changed("out"):
-		return usagef("build --cached --out %s: the cache chooses the folder; leave one of them out", o.Out)
-	case o.Overwrite:
-		return usagef("build --cached --overwrite: a cached dataset is built again only where its sources changed; remove its folder to force that")
+	if err := checkCached(cmd, &o); err != nil {
+		return err
 	}
 	cache, err := openCache()
 	if err != nil {
@@ -114,15 +109,34 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 	if err := f.build(cmd, o); err != nil {
 		return err
 	}
-	gone, err := cache.Evict(entry.Dir)
+	evict(stderr, cache, entry.Dir)
+	return nil
+}
+
+// checkCached refuses what build --cached cannot have.
+func checkCached(cmd *cobra.Command, o *build.Options) error {
+	switch {
+	case len(o.Sources) == 0:
+		return usagef("build --cached: give at least one SOURCE")
+	case cmd.Flags().Changed("out"):
+		return usagef("build --cached --out %s: the cache chooses the folder; leave one of them out", o.Out)
+	case o.Overwrite:
+		return usagef("build --cached --overwrite: a cached dataset is built again only where its sources changed; " +
+			"remove its folder to force that")
+	}
+	return nil
+}
+
+// evict keeps the cache to its limit. The dataset in keep stays, and is built even if this fails.
+func evict(stderr io.Writer, cache *textcache.Cache, keep string) {
+	gone, err := cache.Evict(keep)
 	for _, e := range gone {
 		fmt.Fprintf(stderr, "evicted %s, %s, last used %s: the cache is kept to %s (DSLOAD_CACHE_LIMIT)\n", e.Dir,
 			formatSize(e.Bytes), e.Used.Format(time.DateTime), formatSize(cache.Limit))
 	}
-	if err != nil { // the dataset was built all the same
+	if err != nil {
 		warn(stderr, err.Error())
 	}
-	return nil
 }
 
 // cacheName names an entry after its first source.

@@ -97,7 +97,8 @@ func folders(check cobra.PositionalArgs) cobra.PositionalArgs {
 			scheme, _, isURL := strings.Cut(arg, "://")
 			scheme = scheme[strings.LastIndexByte(scheme, '=')+1:]
 			if isURL && !strings.ContainsAny(scheme, `/\`) && !bucket.Is(scheme+"://") {
-				return usagef("%s %s: addresses of kind %s:// cannot be read; copy the dataset to a folder of this machine or to an s3:// or gs:// bucket",
+				return usagef("%s %s: addresses of kind %s:// cannot be read; "+
+					"copy the dataset to a folder of this machine or to an s3:// or gs:// bucket",
 					cmd.CommandPath(), arg, scheme)
 			}
 		}

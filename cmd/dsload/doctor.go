@@ -40,7 +40,8 @@ script.py): where memory went, why, and what to change; --html draws it over tim
 			out := cmd.OutOrStdout()
 			if len(args) == 0 {
 				if html != "" {
-					return usagef("%s --html: draws a memory record; name one, as in '%s memory.jsonl --html memory.html'", cmd.CommandPath(), cmd.CommandPath())
+					return usagef("%s --html: draws a memory record; "+
+						"name one, as in '%s memory.jsonl --html memory.html'", cmd.CommandPath(), cmd.CommandPath())
 				}
 				return examineMachine(cmd.Context(), out, asJSON)
 			}

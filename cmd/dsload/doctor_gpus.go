@@ -190,7 +190,8 @@ func writeGPUs(w io.Writer, gpus []gpu, err error) {
 			fmt.Fprintf(w, "    process %d, %s: %s%s\n", p.PID, used, shortened(p.Command, 100), where)
 		}
 		if len(g.Processes) == 0 && g.Used > 1<<30 {
-			fmt.Fprintln(w, "    no process is listed: what holds the memory runs where this driver does not show it, as in another container")
+			fmt.Fprintln(w, "    no process is listed: what holds the memory runs where this driver does not show "+
+				"it, as in another container")
 		}
 	}
 }

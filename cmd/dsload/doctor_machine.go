@@ -117,7 +117,8 @@ func (m *machine) text(gpuErr error) string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "default memory cap of a build: %s (256MiB, or half of the control group's or machine's limit if that is less)\n", formatSize(m.DefaultMemory))
+	fmt.Fprintf(&b, "default memory cap of a build: %s (256MiB, or half of the control group's or machine's limit if "+
+		"that is less)\n", formatSize(m.DefaultMemory))
 	for _, name := range loader.BuiltinTokenizers() {
 		fmt.Fprintf(&b, "smallest cap with tokenizer %s and %s: %dMiB\n", name, plural(m.Processors, "worker"),
 			(m.SmallestCaps[name]+1<<20-1)>>20)
@@ -273,7 +274,8 @@ func (m *machine) settings() []setting {
 	if m.Disk != nil {
 		if rows := roundDown(m.Disk.Free / 2 / rowBytes); rows > 0 {
 			out = append(out, setting{"build", "--max-examples", fmt.Sprint(rows),
-				fmt.Sprintf("rows of 512 tokens that fill half of the %s free here; the rest is for checkpoints of the model", formatSize(m.Disk.Free))})
+				fmt.Sprintf("rows of 512 tokens that fill half of the %s free here; "+
+					"the rest is for checkpoints of the model", formatSize(m.Disk.Free))})
 		}
 	}
 	out = append(out, setting{"serve", "--memory", formatSize(serve.DefaultMemory),
@@ -294,7 +296,9 @@ func (g *gpu) settings() []setting {
 	rows := (int64(gpuShare*float64(free)) - gptFixed) / gptRow
 	if rows < 1 {
 		return []setting{{name, "batch_size", "1",
-			fmt.Sprintf("%s are free of %s, too little for GPT-2 with AdamW, which takes %s for one row; end what holds the rest, or train a smaller model", formatSize(free), formatSize(g.Total), formatSize(gptFixed+gptRow))}}
+			fmt.Sprintf("%s are free of %s, too little for GPT-2 with AdamW, which takes %s for one row; "+
+				"end what holds the rest, or train a smaller model", formatSize(free), formatSize(g.Total),
+				formatSize(gptFixed+gptRow))}}
 	}
 	batch := int64(1)
 	for batch*2 <= min(rows, wantedRows) {
@@ -302,7 +306,8 @@ func (g *gpu) settings() []setting {
 	}
 	return []setting{
 		{name, "batch_size", fmt.Sprint(batch),
-			fmt.Sprintf("of the %s free, 90%% holds %d rows of 512 tokens of GPT-2 (124 M parameters, AdamW, bfloat16 autocast); dsload.memory.find_max_batch_size measures your model", formatSize(free), rows)},
+			fmt.Sprintf("of the %s free, 90%% holds %d rows of 512 tokens of GPT-2 (124 M parameters, AdamW, "+
+				"bfloat16 autocast); dsload.memory.find_max_batch_size measures your model", formatSize(free), rows)},
 		{name, "accumulation", fmt.Sprint(wantedRows / batch),
 			fmt.Sprintf("with this batch makes an optimizer step of %d rows", wantedRows)},
 	}

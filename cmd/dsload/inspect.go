@@ -201,8 +201,9 @@ func (in *inspection) text(width int) string {
 		fmt.Fprintf(&b, "%s\n", in.cut)
 	}
 	if n := in.Counters["val_rest"] + in.Counters["copied_examples"]; n > 0 {
-		fmt.Fprintf(&b, "%s in neither split: %s of held-out documents that val had no room for, %s of copies of them\n", plural(n, "example"),
-			formatCount(in.Counters["val_rest"]), formatCount(in.Counters["copied_examples"]))
+		fmt.Fprintf(&b,
+			"%s in neither split: %s of held-out documents that val had no room for, %s of copies of them\n",
+			plural(n, "example"), formatCount(in.Counters["val_rest"]), formatCount(in.Counters["copied_examples"]))
 	}
 	if n := in.Counters["rejected"]; n > 0 {
 		fmt.Fprintf(&b, "%s skipped (see rejects.jsonl)\n", plural(n, "bad record"))
@@ -211,7 +212,8 @@ func (in *inspection) text(width int) string {
 		fmt.Fprintf(&b, "%s longer than --max-length dropped\n", plural(n, "document"))
 	}
 	if in.Adding {
-		b.WriteString("an addition is unfinished: run its command again to finish it, or another one with --append --overwrite to give it up\n")
+		b.WriteString("an addition is unfinished: run its command again to finish it, " +
+			"or another one with --append --overwrite to give it up\n")
 	}
 	if in.Packing != nil {
 		fmt.Fprintf(&b, "%s\n", describePacking(in.Packing))
@@ -220,30 +222,35 @@ func (in *inspection) text(width int) string {
 		fmt.Fprintf(&b, "%s\n", flagNames(loss))
 	}
 	for _, s := range in.Splits {
-		fmt.Fprintf(&b, "\n%s: %s examples, %s tokens", s.Name, formatCount(s.Examples), formatCount(s.Tokens))
-		if s.Labels > 0 {
-			fmt.Fprintf(&b, " and %s tokens of labels", formatCount(s.Labels))
-		}
-		fmt.Fprintf(&b, ", %s in %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"))
-		fmt.Fprintf(&b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min,
-			s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
-		b.WriteString(histogram(s.histogram, min(width, defaultColumns)))
-		if in.Packing != nil {
-			fmt.Fprintf(&b, "fill: %.2f%%\n", 100*s.Fill)
-		}
-		for _, x := range s.Samples {
-			fmt.Fprintf(&b, "\n[%d] document %d, part %d, %s\n", x.Row, x.Document, x.Part,
-				plural(len(x.InputIDs), "token"))
-			fmt.Fprintf(&b, "%s\n", indent(shown(x.Text, x.InputIDs)))
-			if x.Labels != nil {
-				fmt.Fprintf(&b, "  =>\n%s\n", indent(shown(x.Target, x.Labels)))
-			}
-			if x.masked != nil {
-				fmt.Fprintf(&b, "  loss on\n%s\n", indent(shown(x.Target, x.masked)))
-			}
-		}
+		s.write(&b, width, in.Packing != nil)
 	}
 	return b.String()
+}
+
+// write writes the lines of a split.
+func (s *inspectedSplit) write(b *strings.Builder, width int, packed bool) {
+	fmt.Fprintf(b, "\n%s: %s examples, %s tokens", s.Name, formatCount(s.Examples), formatCount(s.Tokens))
+	if s.Labels > 0 {
+		fmt.Fprintf(b, " and %s tokens of labels", formatCount(s.Labels))
+	}
+	fmt.Fprintf(b, ", %s in %s\n", formatSize(s.Bytes), plural(s.Shards, "shard"))
+	fmt.Fprintf(b, "lengths: %d to %d tokens, mean %.1f, median %d, 95%% up to %d\n", s.Lengths.Min,
+		s.Lengths.Max, s.Lengths.Mean, s.Lengths.P50, s.Lengths.P95)
+	b.WriteString(histogram(s.histogram, min(width, defaultColumns)))
+	if packed {
+		fmt.Fprintf(b, "fill: %.2f%%\n", 100*s.Fill)
+	}
+	for _, x := range s.Samples {
+		fmt.Fprintf(b, "\n[%d] document %d, part %d, %s\n", x.Row, x.Document, x.Part,
+			plural(len(x.InputIDs), "token"))
+		fmt.Fprintf(b, "%s\n", indent(shown(x.Text, x.InputIDs)))
+		if x.Labels != nil {
+			fmt.Fprintf(b, "  =>\n%s\n", indent(shown(x.Target, x.Labels)))
+		}
+		if x.masked != nil {
+			fmt.Fprintf(b, "  loss on\n%s\n", indent(shown(x.Target, x.masked)))
+		}
+	}
 }
 
 // maxShownRunes is the length of a sample's text, so that it fits a screen.

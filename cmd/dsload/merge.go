@@ -54,7 +54,8 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
 func describeMerge(s *build.MergeSummary) string {
 	var b strings.Builder
 	for _, split := range s.Splits {
-		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"), plural(split.Tokens, "token"),
+		fmt.Fprintf(&b, "%s: %s, %s in %s\n", split.Name, plural(split.Examples, "example"),
+			plural(split.Tokens, "token"),
 			plural(split.Shards, "shard"))
 	}
 	for _, note := range s.Notes {
@@ -67,7 +68,8 @@ func describeMerge(s *build.MergeSummary) string {
 		fmt.Fprintf(&b, "already merged: %s\n", s.Out)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "merged %s into %s in %.1f s, peak memory %s\n", plural(s.Partitions, "partition"), s.Out, s.Seconds,
+	fmt.Fprintf(&b, "merged %s into %s in %.1f s, peak memory %s\n", plural(s.Partitions, "partition"), s.Out,
+		s.Seconds,
 		formatSize(s.PeakRSS))
 	return b.String()
 }

@@ -131,7 +131,8 @@ func printPlanned(cmd *cobra.Command, p *build.Plan, out string, asJSON bool) er
 	for _, note := range p.Notes {
 		fmt.Fprintf(&b, "note: %s\n", flagNames(note))
 	}
-	fmt.Fprintf(&b, "next: dsload build --plan %s --partition 0/%d --out DIR, and so on to %d/%d; then dsload merge DIR\n",
+	fmt.Fprintf(&b,
+		"next: dsload build --plan %s --partition 0/%d --out DIR, and so on to %d/%d; then dsload merge DIR\n",
 		shellQuote(out), p.Partitions, p.Partitions-1, p.Partitions)
 	return writeText(stdout, b.String())
 }
@@ -202,7 +203,8 @@ func (f *partFlags) goTo(folder string, o *build.Options) error {
 		}
 	}
 	if err := os.Chdir(folder); err != nil {
-		return usagef("build: the plan names sources relative to %s, which is not here; make the plan with absolute paths", folder)
+		return usagef("build: the plan names sources relative to %s, which is not here; "+
+			"make the plan with absolute paths", folder)
 	}
 	return nil
 }

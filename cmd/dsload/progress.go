@@ -45,8 +45,9 @@ func jsonProgress(w io.Writer) *progressView {
 		r := ratesOf(p)
 		line := map[string]any{
 			"documents": p.Documents, "examples": p.Examples, "tokens": p.Tokens, "text_bytes": p.TextBytes,
-			"elapsed_s": round(p.Elapsed.Seconds()), "mb_per_s": round(r.mbPerSecond), "tokens_per_s": int64(r.tokensPerSecond),
-			"rss_bytes": p.Memory, "memory_cap_bytes": p.CapBytes, "done": p.Done,
+			"elapsed_s": round(p.Elapsed.Seconds()), "mb_per_s": round(r.mbPerSecond),
+			"tokens_per_s": int64(r.tokensPerSecond), "rss_bytes": p.Memory,
+			"memory_cap_bytes": p.CapBytes, "done": p.Done,
 		}
 		if p.Fraction >= 0 {
 			line["fraction"] = round(p.Fraction)

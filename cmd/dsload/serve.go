@@ -76,6 +76,18 @@ Without a token, TCP answers only requests for localhost, and none from other si
 		},
 	}
 	flags := cmd.Flags()
+	f.add(flags)
+	f.text = textFlags(flags)
+	flags.Lookup("pack").Usage = "pack rows for requests without pack: wrapped, bfd, bfd_split or none; " +
+		"for text, when it is built"
+	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); " +
+		"for text, longest example"
+	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
+	return cmd
+}
+
+// add adds the flags of serve, without those about text.
+func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVarP(&f.socket, "socket", "s", "",
 		"unix socket to listen on (default ./dsload.sock, or none with --listen)")
@@ -84,7 +96,8 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.StringVar(&f.tlsKey, "tls-key", "", "its private key (PEM)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests over --listen must carry")
 	flags.Var(sizeValue{&f.opts.Memory, false}, "memory", "hard cap on the whole process")
-	flags.Var(sizeValue{&f.cache, false}, "cache", "disk space for blocks of datasets in buckets (default 4GiB, or half of what is free)")
+	flags.Var(sizeValue{&f.cache, false}, "cache",
+		"disk space for blocks of datasets in buckets (default 4GiB, or half of what is free)")
 	flags.BoolVar(&f.verify, "verify", false, "check every checksum before serving")
 	flags.IntVar(&f.opts.MaxStreams, "max-streams", f.opts.MaxStreams, "maximum concurrent streams")
 	flags.DurationVar(&f.opts.WriteTimeout, "write-timeout", f.opts.WriteTimeout,
@@ -92,16 +105,12 @@ Without a token, TCP answers only requests for localhost, and none from other si
 	flags.DurationVar(&f.opts.IdleTimeout, "idle-timeout", f.opts.IdleTimeout,
 		"close connections without a request for this long")
 	flags.DurationVar(&f.drain, "drain", 10*time.Second,
-		"how long running streams may continue after SIGTERM, and how long requests are told why text could not be built")
+		"how long running streams may continue after SIGTERM, and how long requests are told why text "+
+			"could not be built")
 	flags.BoolVar(&f.stdinLife, "exit-with-stdin", false,
 		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
-	f.text = textFlags(flags)
-	flags.Lookup("pack").Usage = "pack rows for requests without pack: wrapped, bfd, bfd_split or none; for text, when it is built"
-	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); for text, longest example"
-	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
-	return cmd
 }
 
 func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
@@ -329,7 +338,8 @@ func verifyAll(cmd *cobra.Command, o *serve.Options) error {
 			}
 		}
 		if len(damage) > 0 {
-			return withCode(exitCorrupt, fmt.Errorf("verify %s: %s is damaged (%w); 'dsload verify %s' lists all damage", dir, damage[0].File, damage[0].Err, dir))
+			return withCode(exitCorrupt, fmt.Errorf("verify %s: %s is damaged (%w); "+
+				"'dsload verify %s' lists all damage", dir, damage[0].File, damage[0].Err, dir))
 		}
 	}
 	return nil
@@ -409,7 +419,8 @@ func (a addresses) print(w io.Writer, asJSON bool) error {
 		if a.token {
 			token = ` -H "Authorization: Bearer $TOKEN"`
 		}
-		fmt.Fprintf(&b, "serving on %s (dashboard: open it in a browser)\n\n  curl%s '%s/v1/batches?batch_size=32' -o batches.arrows\n\n", a.URL, token, a.URL)
+		fmt.Fprintf(&b, "serving on %s (dashboard: open it in a browser)\n\n"+
+			"  curl%s '%s/v1/batches?batch_size=32' -o batches.arrows\n\n", a.URL, token, a.URL)
 	}
 	return writeText(w, b.String())
 }

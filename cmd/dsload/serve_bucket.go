@@ -42,7 +42,8 @@ func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err
 func adviseBuckets(err error, datasets []string) error {
 	if errors.Is(err, shard.ErrNotFound) && slices.ContainsFunc(datasets, inBucket) {
 		return fmt.Errorf(
-			"%w; check the address, 'dsload build SOURCE --out ADDRESS' writes a dataset there, and with a flag such as --tokenizer the text that lies there is served",
+			"%w; check the address, 'dsload build SOURCE --out ADDRESS' writes a dataset there, "+
+				"and with a flag such as --tokenizer the text that lies there is served",
 			err,
 		)
 	}

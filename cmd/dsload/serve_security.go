@@ -35,7 +35,8 @@ func (f *serveFlags) security(ctx context.Context, w io.Writer) (*tls.Config, er
 		return nil, usagef("--listen %s: %v; write HOST:PORT", f.listen, err)
 	}
 	if !isLoopback(host) && (f.tlsCert == "" || f.opts.Token == "") {
-		return nil, usagef("--listen %s: others can reach this address, so --tls-cert, --tls-key and --token-file are needed; or listen on 127.0.0.1", f.listen)
+		return nil, usagef("--listen %s: others can reach this address, so --tls-cert, "+
+			"--tls-key and --token-file are needed; or listen on 127.0.0.1", f.listen)
 	}
 	if f.tlsCert == "" {
 		return nil, nil
@@ -70,7 +71,8 @@ const secretGrace = time.Second
 func readSecret(ctx context.Context, w io.Writer, flag, path string) ([]byte, error) {
 	data, mode, err := readWaiting(ctx, flag, path, maxSecretBytes)
 	if mode.IsRegular() && mode.Perm()&0o077 != 0 {
-		fmt.Fprintln(w, oneLine(fmt.Sprintf("dsload: %s %s: its mode is %04o, so other users may read it; 'chmod 600 %s' leaves it to you alone", flag, path, mode.Perm(), shellQuote(path))))
+		fmt.Fprintln(w, oneLine(fmt.Sprintf("dsload: %s %s: its mode is %04o, so other users may read it; "+
+			"'chmod 600 %s' leaves it to you alone", flag, path, mode.Perm(), shellQuote(path))))
 	}
 	return data, err
 }

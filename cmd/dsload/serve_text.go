@@ -30,7 +30,8 @@ type announcement struct {
 	Folder    string              `json:"folder"`
 	Seal      string              `json:"seal"`
 	Tokenizer shard.TokenizerInfo `json:"tokenizer"`
-	Error     string              `json:"error,omitempty"` // set in the last line, instead of a summary, if the build failed
+	// Error is set in the last line, instead of a summary, if the build failed.
+	Error string `json:"error,omitempty"`
 }
 
 // textSealPrefix distinguishes the seal of text from that of a manifest.
@@ -72,12 +73,14 @@ func textSources(args []string, text *pflag.FlagSet) (sources, flags []string, e
 	})
 	if !slices.ContainsFunc(sources, func(arg string) bool { return isText(arg, len(asked) > 0) }) {
 		if len(asked) > 0 {
-			return nil, nil, usagef("serve: %s is about text, and %s was built already; leave the flag out, or give the text", strings.SplitN(asked[0], "=", 2)[0], args[0])
+			return nil, nil, usagef("serve: %s is about text, and %s was built already; "+
+				"leave the flag out, or give the text", strings.SplitN(asked[0], "=", 2)[0], args[0])
 		}
 		return nil, nil, nil
 	}
 	if len(sources) < len(args) {
-		return nil, nil, usagef("serve: %s is text and others are datasets; build the text, and serve it as NAME=FOLDER",
+		return nil, nil, usagef("serve: %s is text and others are datasets; "+
+			"build the text, and serve it as NAME=FOLDER",
 			sources[0])
 	}
 	return sources, asked, nil

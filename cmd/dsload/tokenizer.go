@@ -28,8 +28,10 @@ func newTokenizerCommand() *cobra.Command {
 }
 
 const (
-	tokenizerUsage        = "built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model, or hf://OWNER/NAME"
-	tokenizerPatternUsage = "how .tiktoken ranks split text: gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number)"
+	tokenizerUsage = "built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model, " +
+		"or hf://OWNER/NAME"
+	tokenizerPatternUsage = "how .tiktoken ranks split text: " +
+		"gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number)"
 )
 
 // tokenizerFlags name a tokenizer.

@@ -25,8 +25,9 @@ type chatFlags struct {
 }
 
 const (
-	chatTemplateUsage = "Jinja `FILE` with a chat template, or the name of one of the tokenizer's (default the tokenizer's own)"
-	trainOnUsage      = "whose turns carry loss: assistant, last (its last turn) or all"
+	chatTemplateUsage = "Jinja `FILE` with a chat template, or the name of one of the tokenizer's (default the " +
+		"tokenizer's own)"
+	trainOnUsage = "whose turns carry loss: assistant, last (its last turn) or all"
 )
 
 func newTokenizerChatCommand() *cobra.Command {

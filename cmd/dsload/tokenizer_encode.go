@@ -148,7 +148,8 @@ func runDecode(cmd *cobra.Command, f *codecFlags) error {
 		}
 		for _, id := range ids {
 			if _, ok := t.Token(id); !ok {
-				return withCode(exitCorrupt, fmt.Errorf("decode: stdin line %d: %s has no token with id %d: its ids are 0 to %d", n, t.Name(), id, t.VocabSize()-1))
+				return withCode(exitCorrupt, fmt.Errorf("decode: stdin line %d: %s has no token with id %d: "+
+					"its ids are 0 to %d", n, t.Name(), id, t.VocabSize()-1))
 			}
 		}
 		text = t.AppendText(text[:0], ids, tokenize.DecodeOptions{SkipSpecial: f.noSpecial})

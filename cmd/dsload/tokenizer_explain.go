@@ -91,7 +91,8 @@ func (e *explainer) cut(text []byte) (out []segment) {
 	for i := 0; i < len(e.ids); {
 		start, end := e.offsets[i].Start, e.offsets[i].End
 		next := i + 1
-		for next < len(e.ids) && (e.offsets[next].Start < end || !utf8.Valid(text[start:end]) && end-start < utf8.UTFMax*2) {
+		for next < len(e.ids) && (e.offsets[next].Start < end ||
+			!utf8.Valid(text[start:end]) && end-start < utf8.UTFMax*2) {
 			end = max(end, e.offsets[next].End)
 			next++
 		}

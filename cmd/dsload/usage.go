@@ -193,7 +193,8 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 		case "build":
 			if isDataset(arg) && !cmd.Flags().Changed("format") {
 				q := shellQuote(arg)
-				return usagef("build %s: this is a dataset already; look into it with 'dsload inspect %s', or serve it with 'dsload serve %s'", arg, q, q)
+				return usagef("build %s: this is a dataset already; "+
+					"look into it with 'dsload inspect %s', or serve it with 'dsload serve %s'", arg, q, q)
 			}
 		case "serve", "inspect", "verify", "export", "stats", "which":
 			dir := serve.DatasetDir(arg)
@@ -208,7 +209,8 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 			if cmd.Name() == "serve" && dir == arg {
 				continue // text, which is built first
 			}
-			return usagef("%s %s: this is a file, not a dataset; make one of it first: 'dsload build %s --out data', then 'dsload %s data'",
+			return usagef("%s %s: this is a file, not a dataset; make one of it first: "+
+				"'dsload build %s --out data', then 'dsload %s data'",
 				cmd.Name(), arg, shellQuote(dir), cmd.Name())
 		}
 	}

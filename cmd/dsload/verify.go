@@ -3,11 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
+
+// maxDamageListed is how many damaged files verify names.
+const maxDamageListed = 1000
 
 func newVerifyCommand() *cobra.Command {
 	var asJSON bool
@@ -15,14 +19,14 @@ func newVerifyCommand() *cobra.Command {
 		Use:   "verify DATASET",
 		Short: "Check every checksum and invariant; name each damaged file",
 		Long: `Reads every byte of a dataset and checks it against the manifest: checksums, the structure
-of every shard, ids, counts, lengths and order. It names each damaged file, and in a
-shard the damaged record batches with their rows and bytes. It exits with 3 if anything
-is damaged. Every file is read once; files in a bucket (s3://, gs://) are streamed
-without disk space.`,
+of every shard, ids, counts, lengths and order. It names each damaged file, of very many
+the first 1,000, and in a shard the damaged record batches with their rows and
+bytes. It exits with 3 if anything is damaged. Every file is read once; files in a bucket
+(s3://, gs://) are streamed without disk space.`,
 		Example: "  dsload verify dsload-data\n  dsload verify s3://bucket/data\n  dsload verify dsload-data --json",
 		Args:    folders(exactArgs(1, "one dataset")),
 		RunE: onDatasets(bucket.Options{Straight: true}, func(cmd *cobra.Command, args []string, at *places) error {
-			damage, err := shard.Verify(cmd.Context(), at, args[0], nil)
+			damage, damaged, err := shard.VerifyFirst(cmd.Context(), at, args[0], maxDamageListed, nil)
 			if err != nil {
 				return err
 			}
@@ -32,34 +36,12 @@ without disk space.`,
 				}
 			}
 			out := cmd.OutOrStdout()
-			for _, d := range damage {
-				if asJSON {
-					continue
-				}
-				if err := writeText(out, fmt.Sprintf("%s: %s\n", oneLine(d.File), errorLine(d.Err))); err != nil {
-					return err
-				}
-			}
-			if asJSON {
-				type damaged struct {
-					File   string `json:"file"`
-					Reason string `json:"reason"`
-				}
-				result := struct {
-					Dataset string    `json:"dataset"`
-					Intact  bool      `json:"intact"`
-					Damage  []damaged `json:"damage"`
-				}{args[0], len(damage) == 0, []damaged{}}
-				for _, d := range damage {
-					result.Damage = append(result.Damage, damaged{d.File, errorLine(d.Err)})
-				}
-				if err := json.NewEncoder(out).Encode(result); err != nil {
-					return err
-				}
+			if err := reportDamage(out, args[0], damage, damaged, asJSON); err != nil {
+				return err
 			}
 			if len(damage) > 0 {
 				return withCode(exitCorrupt, fmt.Errorf("verify %s: %s damaged; build it again with --overwrite",
-					args[0], plural(len(damage), "file")))
+					args[0], plural(damaged, "file")))
 			}
 			if !asJSON {
 				err = writeText(out, fmt.Sprintf("%s: intact\n", oneLine(args[0])))
@@ -69,4 +51,35 @@ without disk space.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// reportDamage prints a line for each damaged file, or one JSON object. damaged counts those that are
+// not listed, too.
+func reportDamage(out io.Writer, dir string, damage []shard.Damage, damaged int64, asJSON bool) error {
+	more := damaged - int64(len(damage))
+	if !asJSON {
+		for _, d := range damage {
+			if err := writeText(out, fmt.Sprintf("%s: %s\n", oneLine(d.File), errorLine(d.Err))); err != nil {
+				return err
+			}
+		}
+		if more > 0 {
+			return writeText(out, fmt.Sprintf("and %s\n", plural(more, "more file")))
+		}
+		return nil
+	}
+	type entry struct {
+		File   string `json:"file"`
+		Reason string `json:"reason"`
+	}
+	result := struct {
+		Dataset string  `json:"dataset"`
+		Intact  bool    `json:"intact"`
+		Damage  []entry `json:"damage"`
+		More    int64   `json:"more,omitempty"` // damaged files that are not listed
+	}{dir, len(damage) == 0, []entry{}, more}
+	for _, d := range damage {
+		result.Damage = append(result.Damage, entry{d.File, errorLine(d.Err)})
+	}
+	return json.NewEncoder(out).Encode(result)
 }

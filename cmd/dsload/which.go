@@ -182,7 +182,8 @@ func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string
 	return rows, nil
 }
 
-var errPackedRows = errors.New("which --document: the rows are packed, and each names only the first of its documents; --step and --row show them, and a dataset built without --pack says when a document is seen")
+var errPackedRows = errors.New("which --document: the rows are packed, and each names only the first of its " +
+	"documents; --step and --row show them, and a dataset built without --pack says when a document is seen")
 
 // whichError replaces the parameter at the start of a feed's error with its flag.
 func whichError(args []string, err error) error {
@@ -235,7 +236,8 @@ func (w *whichPrinter) part(i int) (*tracedPart, error) {
 	var err error
 	p.origins, err = loader.OpenOrigins(w.at, dir, d.Manifest(), w.split)
 	if errors.Is(err, loader.ErrNoOrigins) {
-		warn(w.cmd.ErrOrStderr(), fmt.Sprintf("%s: its build did not note where documents came from; sources and records are left out; build it again to have them", dir))
+		warn(w.cmd.ErrOrStderr(), fmt.Sprintf("%s: its build did not note where documents came from; "+
+			"sources and records are left out; build it again to have them", dir))
 		err = nil
 	}
 	return p, err
@@ -394,7 +396,8 @@ func (t *tracedPiece) String() string {
 // noRows explains why nothing was found.
 func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 	if asked != "document" {
-		return usagef("which: step %d has no rows for this rank: the uneven end of an epoch has rows for the first ranks only", f.step)
+		return usagef("which: step %d has no rows for this rank: "+
+			"the uneven end of an epoch has rows for the first ranks only", f.step)
 	}
 	_, dir, d := w.trace.Dataset(0)
 	m := d.Manifest()
@@ -414,7 +417,6 @@ func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 				dir, f.document, w.split, other, other))
 		}
 	}
-	return withCode(exitFailed, fmt.Errorf(
-		"which %s: document %d has no rows in split %s from row %s on: it was left out by the build, or comes before --start",
-		dir, f.document, w.split, w.cmd.Flag("start").Value))
+	return withCode(exitFailed, fmt.Errorf("which %s: document %d has no rows in split %s from row %s on: "+
+		"it was left out by the build, or comes before --start", dir, f.document, w.split, w.cmd.Flag("start").Value))
 }

@@ -16,8 +16,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 export OUT PLAN
 if [ ! -e "$PLAN" ]; then
   "${DSLOAD:-dsload}" plan --partitions "$partitions" --out "$PLAN" "$@"
+else
+  echo "using the plan in $PLAN, whatever flags and sources are given now; remove it to plan again" >&2
 fi
 tasks=$((partitions < ${TASKS:-16} ? partitions : ${TASKS:-16}))
 job=$(sbatch --parsable --array="0-$((tasks - 1))" "$here/build.sbatch")
-sbatch --dependency="afterok:${job%%;*}" "$here/merge.sbatch"
+sbatch --dependency="afterok:${job%%;*}" --kill-on-invalid-dep=yes "$here/merge.sbatch"
 echo "building $partitions partitions in $tasks tasks as job ${job%%;*}; merged into $OUT after them"

@@ -83,8 +83,8 @@ func ntfy(u *url.URL, m Message) (*url.URL, []byte, error) {
 	if tag == "" {
 		tag, priority = "warning", 4
 	}
-	body, err := json.Marshal(map[string]any{"topic": topic, "title": cut(m.Title, 200), "message": cut(m.Text, maxNtfy),
-		"tags": []string{tag}, "priority": priority})
+	body, err := json.Marshal(map[string]any{"topic": topic, "title": cut(m.Title, 200),
+		"message": cut(m.Text, maxNtfy), "tags": []string{tag}, "priority": priority})
 	return &root, body, err
 }
 

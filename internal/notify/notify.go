@@ -127,7 +127,8 @@ func parse(a string) (*service, error) {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || len(value) > maxURLBytes {
-		return nil, &UsageError{"want an address that begins with https:// or http://, or @FILE or env:NAME that holds one; it is not repeated here, since it is a secret"}
+		return nil, &UsageError{"want an address that begins with https:// or http://, " +
+			"or @FILE or env:NAME that holds one; it is not repeated here, since it is a secret"}
 	}
 	u.Fragment = ""
 	s.address = u

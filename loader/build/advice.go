@@ -33,7 +33,8 @@ func advise(err error) error {
 	case is(syscall.ENOSPC, syscall.EDQUOT):
 		return fmt.Errorf("%w; make room there and %s", err, again)
 	case is(syscall.EFBIG):
-		return fmt.Errorf("%w; raise the limit on the size of files (ulimit -f) and %s, or start afresh with smaller `shard-bytes`", err, again)
+		return fmt.Errorf("%w; raise the limit on the size of files (ulimit -f) and %s, "+
+			"or start afresh with smaller `shard-bytes`", err, again)
 	case errors.As(err, &input) && is(syscall.EIO, syscall.ESTALE, fs.ErrPermission):
 		return fmt.Errorf("%w; once it can be read again, %s", err, again)
 	case is(syscall.EIO, syscall.ESTALE, syscall.EROFS):

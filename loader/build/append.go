@@ -75,7 +75,8 @@ func (b *build) openBase(context.Context) error {
 	}
 	if o.Dedup != shape.None && !b.base.keeps(shard.HashesName(0)) {
 		return loader.BadOption("append", "", fmt.Sprintf(
-			"%s does not keep the hashes that `dedup` compares: another version built it; build it again to add to it", o.Out))
+			"%s does not keep the hashes that `dedup` compares: another version built it; "+
+				"build it again to add to it", o.Out))
 	}
 	o.MaxValExamples = 0
 	b.shards.Settings = rendered
@@ -165,7 +166,8 @@ type AppendError struct {
 }
 
 func (e *AppendError) Error() string {
-	return fmt.Sprintf("append to %s: it was built with %s = %s, not %s; give the dataset's settings, or build another one",
+	return fmt.Sprintf("append to %s: it was built with %s = %s, not %s; "+
+		"give the dataset's settings, or build another one",
 		e.Dir, e.Name, e.Have, e.Want)
 }
 
@@ -185,7 +187,8 @@ func (b *build) checkNotInBase() error {
 	for _, s := range b.known() {
 		if in[s.URI] && s.URI != "-" {
 			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s is in %s already, and nothing was added; name new sources alone, or, to add it once more, write its path in another way",
+				"%s is in %s already, and nothing was added; "+
+					"name new sources alone, or, to add it once more, write its path in another way",
 				s.URI, b.opts.Out))
 		}
 	}
@@ -231,7 +234,8 @@ func (b *base) readHeldOut(o *Options) error {
 		}
 		if b.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
 			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s holds documents out and does not keep which: another version built it; build it again to add to it", o.Out))
+				"%s holds documents out and does not keep which: another version built it; "+
+					"build it again to add to it", o.Out))
 		}
 		return nil
 	}

@@ -157,28 +157,37 @@ func openBucket(ctx context.Context, store *remote.Store, uri string, adds bool,
 		return b, nil
 	}
 	// The scratch folder is new, or another machine went on since.
-	if err := errors.Join(os.RemoveAll(b.dir), os.Mkdir(b.dir, 0o700)); err != nil {
-		return nil, err
+	if !pending {
+		held = owner{}
 	}
-	if held.ID != "" && pending {
-		notice("going on from the checkpoint of %s, of %s", cmp.Or(held.Host, "another machine"),
+	return b, b.takeOver(ctx, idFile, held)
+}
+
+// takeOver empties the scratch folder, gives it a new id, and goes on from the checkpoint in the
+// bucket unless held is zero.
+func (b *bucketFS) takeOver(ctx context.Context, idFile string, held owner) error {
+	if err := errors.Join(os.RemoveAll(b.dir), os.Mkdir(b.dir, 0o700)); err != nil {
+		return err
+	}
+	if held.ID != "" {
+		b.notice("going on from the checkpoint of %s, of %s", cmp.Or(held.Host, "another machine"),
 			held.Time.Format(time.RFC3339))
 		if err := b.fetchCheckpoint(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	random := make([]byte, 16)
 	if _, err := rand.Read(random); err != nil {
-		return nil, err
+		return err
 	}
 	b.id = hex.EncodeToString(random)
 	if err := os.WriteFile(idFile, []byte(b.id), 0o600); err != nil {
-		return nil, err
+		return err
 	}
-	if held.ID != "" && pending {
-		return b, b.own(ctx)
+	if held.ID != "" {
+		return b.own(ctx)
 	}
-	return b, nil
+	return nil
 }
 
 // list reads what the bucket's folder holds.

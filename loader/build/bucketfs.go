@@ -90,7 +90,8 @@ func (b *bucketFS) onlyManifest(path string) error {
 		return nil
 	}
 	if err == nil && b.base != nil && !bytes.Equal(here, there) {
-		return fmt.Errorf("write %s: another build has added to the dataset, or replaced it; run the same command again",
+		return fmt.Errorf("write %s: another build has added to the dataset, or replaced it; "+
+			"run the same command again",
 			b.object(shard.ManifestName))
 	}
 	if err == nil && !bytes.Equal(here, there) {
@@ -108,7 +109,8 @@ func (b *bucketFS) save() error {
 		return err
 	}
 	if held.ID != "" && held.ID != b.id {
-		return fmt.Errorf("build %s: %s has taken the build over, at %s; let it finish there, or stop it and run the same command again", b.uri, held.Host,
+		return fmt.Errorf("build %s: %s has taken the build over, at %s; "+
+			"let it finish there, or stop it and run the same command again", b.uri, held.Host,
 			held.Time.Format(time.RFC3339))
 	}
 	names, err := b.FS.ReadDir(b.dir)

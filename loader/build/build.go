@@ -110,24 +110,8 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 		}
 	}
 	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.shards)
-	if errors.Is(err, shard.ErrFinished) && o.Partition != nil {
-		return b.finishedPart()
-	}
-	if errors.Is(err, shard.ErrFinished) {
-		if b.base != nil {
-			return b.appended()
-		}
-		return b.finished()
-	}
-	var locked *shard.LockedError
-	if o.Partition != nil && errors.As(err, &locked) {
-		if err := b.close(); err != nil {
-			return nil, err
-		}
-		return runTwin(ctx, o, locked)
-	}
 	if err != nil {
-		return nil, advise(err)
+		return b.notOpened(ctx, o, err)
 	}
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
@@ -137,7 +121,34 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 			return s, nil
 		}
 	}
+	if o.Partition != nil && committed(o) { // a merge removes what a part has not committed
+		if err := builder.Discard(); err != nil {
+			return nil, err
+		}
+		return b.committedPart()
+	}
 	return nil, errors.Join(advise(err), builder.Close())
+}
+
+// notOpened ends a build whose folder gave an error: it may be finished already, or another process
+// may be building the same part.
+func (b *build) notOpened(ctx context.Context, o Options, err error) (*Summary, error) {
+	finished := errors.Is(err, shard.ErrFinished)
+	var locked *shard.LockedError
+	switch {
+	case finished && o.Partition != nil:
+		return b.finishedPart()
+	case finished && b.base != nil:
+		return b.appended()
+	case finished:
+		return b.finished()
+	case o.Partition != nil && errors.As(err, &locked):
+		if err := b.close(); err != nil {
+			return nil, err
+		}
+		return runTwin(ctx, o, locked)
+	}
+	return nil, advise(err)
 }
 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
@@ -266,6 +277,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	group.Go(func() error { return f.run(pipeline) })
 	err = group.Wait()
+	b.releaseUnfinished()
 	switch {
 	case errors.Is(err, errStopped):
 		return nil
@@ -311,7 +323,8 @@ func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
 		return err
 	}
 	uri := b.current.set.URI(r.Input)
-	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where `memory` leaves %d; raise `memory`: %w",
+	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where `memory` leaves "+
+		"%d; raise `memory`: %w",
 		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, ErrMemory)
 }
 

@@ -64,14 +64,16 @@ func (b *build) openChat(ctx context.Context) error {
 	}
 	if inputs < all && o.Format != source.Chat {
 		return loader.BadOption("format", string(o.Format),
-			fmt.Sprintf("%d of %d inputs hold conversations and the others do not; build them apart, or read all of them as `format` chat or `format` jsonl", inputs, all))
+			fmt.Sprintf("%d of %d inputs hold conversations and the others do not; "+
+				"build them apart, or read all of them as `format` chat or `format` jsonl", inputs, all))
 	}
 	if o.CausalPairs {
 		return loader.BadOption("causal-pairs", "",
 			"the inputs hold conversations, whose loss mask comes from their roles; leave the option out")
 	}
 	if o.Format != source.Chat {
-		b.notice("the records are conversations, read as `format` chat; `format` jsonl with `text-field` or `template` reads them otherwise")
+		b.notice("the records are conversations, read as `format` chat; " +
+			"`format` jsonl with `text-field` or `template` reads them otherwise")
 	}
 	if err := b.openRenderer(); err != nil {
 		return err
@@ -110,7 +112,8 @@ func (b *build) openRenderer() error {
 	if r.UsesDate() {
 		if b.chat.date = o.Date; o.Date == "" {
 			return loader.BadOption("date", "",
-				fmt.Sprintf("the chat template writes today's date, and what is built must not depend on the day; give one, such as `date` %s", o.clock().Format(time.DateOnly)))
+				fmt.Sprintf("the chat template writes today's date, and what is built must not depend on the day; "+
+					"give one, such as `date` %s", o.clock().Format(time.DateOnly)))
 		}
 	}
 	return nil
@@ -128,7 +131,9 @@ func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.Train
 	}
 	if o.Template, o.ToolTemplate, err = found.Choose(template); errors.Is(err, chat.ErrNoTemplate) {
 		return nil, o, loader.BadOption("tokenizer", name,
-			"it has no chat template, which turns conversations into text; give one as `chat-template`, or a tokenizer whose folder has chat_template.jinja or a chat_template in tokenizer_config.json")
+			"it has no chat template, which turns conversations into text; "+
+				"give one as `chat-template`, or a tokenizer whose folder has chat_template.jinja or a chat_template "+
+				"in tokenizer_config.json")
 	} else if err != nil {
 		return nil, o, loader.BadOption("chat-template", template, err.Error())
 	}
@@ -254,9 +259,11 @@ func (w *chatWorker) encode(j *job, d *document) {
 // whyUntrained returns what to do if no conversation has a token that is trained on.
 func (c *chats) whyUntrained() string {
 	if c.HasGeneration() {
-		return "the {% generation %} blocks of the chat template, which mark what the assistant says, were reached by no record; give another `chat-template`, or `train-on` all"
+		return "the {% generation %} blocks of the chat template, which mark what the assistant says, " +
+			"were reached by no record; give another `chat-template`, or `train-on` all"
 	}
-	return "the chat template writes no turn of the role assistant, so that no token is trained on; give another `chat-template`, or `train-on` all"
+	return "the chat template writes no turn of the role assistant, so that no token is trained on; " +
+		"give another `chat-template`, or `train-on` all"
 }
 
 // countShape counts a conversation by its shape.

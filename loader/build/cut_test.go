@@ -172,3 +172,26 @@ func TestEndlessSourcesNeedABudget(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetGivesBackMemory reads until a budget ends the sources. The phase that follows, of the
+// split val, needs the memory of the jobs that nobody took.
+func TestBudgetGivesBackMemory(t *testing.T) {
+	ctx, corpus := context.Background(), writeCorpus(t, 20_000, 1)
+	o := Options{FS: shardtest.New(), Out: "data", Sources: []string{corpus}, ValSources: []string{corpus},
+		LoadedTokenizer: gpt2(), MaxExamples: 1, Workers: 1, Memory: 64 << 20}
+	b := must(prepare(ctx, o.withDefaults()))
+	defer b.close()
+	builder, _, err := shard.OpenBuilder(b.opts.FS, b.opts.Out, b.shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer builder.Close()
+	f := must(b.newFlusher(builder, nil))
+	used := b.ledger.Used()
+	if err := b.runPhase(ctx, f); err != nil || f.stopped != "max-examples" {
+		t.Fatalf("stopped by %q: %v", f.stopped, err)
+	}
+	if now := b.ledger.Used(); now != used {
+		t.Errorf("%d bytes are still leased", now-used)
+	}
+}

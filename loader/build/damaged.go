@@ -61,7 +61,8 @@ func (d *damaged) warnings() []string {
 	if d == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("damaged inputs: %d; what could not be read of them is not in the dataset; the first: %s",
+	return []string{fmt.Sprintf("damaged inputs: %d; what could not be read of them is not in the dataset; "+
+		"the first: %s",
 		d.Inputs, d.First)}
 }
 

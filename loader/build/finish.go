@@ -136,12 +136,7 @@ func (f *flusher) counters() map[string]int64 {
 		counters[cutCounter(option)] = 1
 	}
 	s.Damaged.count(counters)
-	if left := f.unread(); left.cut {
-		counters["unread_inputs"] = int64(left.inputs)
-		if left.exact {
-			counters["unread_bytes"] = left.bytes
-		}
-	}
+	f.unread().count(counters)
 	f.pack.count(counters)
 	return counters
 }
@@ -153,8 +148,8 @@ func (f *flusher) summary() *Summary {
 	sum := &Summary{
 		Out: b.opts.Out, Documents: s.Documents, TextBytes: s.TextBytes, Replaced: s.Replaced,
 		Dropped: f.cutter.Dropped(), Copies: s.Copies, Rejected: s.Rejected,
-		Warnings: append(b.warnings(), s.Damaged.warnings()...), Resumed: b.meter.resumed != Counters{}, ResumedAt: b.meter.resumed.Examples,
-		Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
+		Warnings: append(b.warnings(), s.Damaged.warnings()...), Resumed: b.meter.resumed != Counters{},
+		ResumedAt: b.meter.resumed.Examples, Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
 		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
 		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
 	}
@@ -202,7 +197,7 @@ func (f *flusher) notes() (notes []string) {
 		add("%s: the rest of the sources of val was left unread", s.Ends[1].Stopped)
 	}
 	if s.ValRest > 0 {
-		add("examples in neither split: %d, the rest of a held-out document that was cut where val was full", s.ValRest)
+		notes = append(notes, valRestNote(s.ValRest))
 	}
 	notes = append(notes, damageLosses(f.counters())...)
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
@@ -214,7 +209,8 @@ func (f *flusher) notes() (notes []string) {
 		notes = append(notes, note)
 	}
 	if s.Forced > 0 {
-		add("%d stretches of more than %d bytes without a place where the tokenizer can be cut were cut at a character; ids beside those cuts can differ from those of the whole text",
+		add("%d stretches of more than %d bytes without a place where the tokenizer can be cut were cut at a "+
+			"character; ids beside those cuts can differ from those of the whole text",
 			s.Forced, pieceBytes)
 	}
 	if s.Copies > 0 {
@@ -258,6 +254,22 @@ type unread struct {
 	exact         bool  // bytes depend on the sources and settings alone, not on how far a decompressor had read
 	inputs, among int   // inputs of which nothing was read
 	all           bool  // the sources were read to their end before their last rows reached the budget
+}
+
+func valRestNote(n int64) string {
+	return fmt.Sprintf("examples in neither split: %d, the rest of a held-out document that was cut where val was full",
+		n)
+}
+
+// count adds the counters of what a budget left.
+func (u unread) count(counters map[string]int64) {
+	if !u.cut {
+		return
+	}
+	counters["unread_inputs"] = int64(u.inputs)
+	if u.exact {
+		counters["unread_bytes"] = u.bytes
+	}
 }
 
 func (f *flusher) unread() unread {

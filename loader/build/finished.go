@@ -21,7 +21,8 @@ type StaleError struct {
 }
 
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("build %s: it holds a finished dataset, and %s %s; build it afresh with `overwrite`, or choose another `out`", e.Out, e.URI, e.Reason)
+	return fmt.Sprintf("build %s: it holds a finished dataset, and %s %s; "+
+		"build it afresh with `overwrite`, or choose another `out`", e.Out, e.URI, e.Reason)
 }
 
 // maxTimesListed is how many modification times run.json lists: above it a change can be noticed,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -328,6 +329,14 @@ func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, te
 	return ids, int64(len(text)), w.encoder.Err()
 }
 
+// shellWord returns the name of a field as a shell takes it.
+func shellWord(name string) string {
+	if !strings.ContainsAny(name, " \t\n'\"\\$&|;<>()*?~`#!{}[]") {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+}
+
 // reject counts a bad record and lists the first of them, or ends the build with it.
 func (f *flusher) reject(d *document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
@@ -336,16 +345,25 @@ func (f *flusher) reject(d *document, cause error) error {
 		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
 			Cause: cause}
 	}
+	if f.b.opts.OnBadRecord != SkipBadRecord && f.b.opts.Partition != nil {
+		return fmt.Errorf("%w; make the plan again with `on-bad-record` skip, or without the record, "+
+			"and build its partitions into another `out`", located)
+	}
 	if f.b.opts.OnBadRecord != SkipBadRecord {
 		var field *example.FieldError
 		if errors.As(cause, &field) && field.Likely != "" && field.Chat == "" {
 			return fmt.Errorf("%w; take it with `text-field` %s, or leave such records out with `on-bad-record` skip",
-				located, field.Likely)
+				located, shellWord(field.Likely))
 		}
 		if f.tooLongToJudge(cause) {
-			return fmt.Errorf("%w; filters and `dedup` judge whole documents: leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
+			return fmt.Errorf("%w; filters and `dedup` judge whole documents: "+
+				"leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
 		}
-		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: it goes on from its last checkpoint", located)
+		if f.b.scan != nil {
+			return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip", located)
+		}
+		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: "+
+			"it goes on from its last checkpoint", located)
 	}
 	s := &f.state
 	s.Rejected += max(1, d.Rows)

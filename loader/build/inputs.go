@@ -99,7 +99,8 @@ func (b *build) warnings() []string {
 	}
 	for _, in := range b.phases[1].set.Known() {
 		if known[in.URI] || b.sameFile(in.URI) {
-			warnings = append(warnings, fmt.Sprintf("%s is a source of train and of val: the split val says nothing about text that was not trained on", in.URI))
+			warnings = append(warnings, fmt.Sprintf("%s is a source of train and of val: "+
+				"the split val says nothing about text that was not trained on", in.URI))
 			break
 		}
 	}

@@ -55,22 +55,27 @@ func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 		}
 	}
 	if n, packed := counters[counterDroppedTokens]; packed && counters[counterTruncated] > 0 {
-		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: %d, %d tokens of text dropped; `pack` bfd_split keeps them",
+		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: "+
+			"%d, %d tokens of text dropped; `pack` bfd_split keeps them",
 			counters[counterTruncated], n))
 		counters = maps.Clone(counters)
 		delete(counters, counterTruncated) // reported above
 	}
 	if kind == conversations {
 		add("untrained", "conversations left out because no token of them is trained on: %d")
-		add("without_target", "conversations left out because no token within `max-length` is trained on: %d; raise `max-length`")
-		add("untrained_rows", "rows without a token that is trained on: %d; they are kept as parts of their conversations")
+		add("without_target",
+			"conversations left out because no token within `max-length` is trained on: %d; raise `max-length`")
+		add("untrained_rows",
+			"rows without a token that is trained on: %d; they are kept as parts of their conversations")
 		add("truncated", "conversations cut to `max-length`: %d; the rest of each was left out")
 		add("empty", "conversations left out because they hold no text: %d")
 		return sentences
 	}
-	add("without_target", "examples left out because no token of the target was in them: %d; raise `max-length` to keep prompt and target together")
+	add("without_target", "examples left out because no token of the target was in them: %d; "+
+		"raise `max-length` to keep prompt and target together")
 	if kind == pairs {
-		add("truncated", "pairs cut to `max-length`, prompt or target: %d; raise it, or leave them out with `overflow` drop")
+		add("truncated",
+			"pairs cut to `max-length`, prompt or target: %d; raise it, or leave them out with `overflow` drop")
 		add("empty", "pairs left out because the prompt or the target is empty: %d")
 		return sentences
 	}

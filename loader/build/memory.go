@@ -68,20 +68,9 @@ const (
 // need.
 func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter, base *base, c *chats,
 	builder shard.BuilderOptions) (*MemoryPlan, error) {
-	f := phases[0].formatter
-	workers, templateBytes := int64(o.Workers), f.OverheadBytes()
-	p := &MemoryPlan{Cap: o.Memory, maxRecords: maxJobRecords}
-	if key := o.Dedup.KeyBytes(); key > 0 { // the keys lie in the room of fewer records
-		p.maxRecords = maxJobRecords * recordBytes / (recordBytes + key)
-	}
-	if templateBytes > 0 {
-		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/templateBytes)))
-	}
-	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
-	if c != nil {
-		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/c.OverheadBytes())))
-		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
-	}
+	p := &MemoryPlan{Cap: o.Memory}
+	p.sizeJobs(o, phases[0].formatter, c)
+	workers := int64(o.Workers)
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 	builder.MaxShards = leastShards
 
@@ -98,13 +87,7 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 	for _, part := range fixed {
 		need += part.Bytes
 	}
-	caches := func(bytes int) int64 {
-		e := t.Details().EncoderBytes(encoderOptions(bytes))
-		if o.MaxBytes > 0 {
-			return workers*e + t.Details().EncoderBytes(encoderOptions(tailCacheBytes))
-		}
-		return workers * e
-	}
+	caches := func(bytes int) int64 { return encodersBytes(o, t, bytes) }
 	p.cacheBytes = fullCacheBytes
 	for p.cacheBytes > leastCacheBytes && need+caches(p.cacheBytes)+leastJobs*p.jobLease > o.Memory {
 		p.cacheBytes /= 2
@@ -139,6 +122,33 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %dKiB, or longer records", p.jobs, p.jobLease>>10)})
 	p.Parts, p.Sum = fixed, o.Memory
 	return p, nil
+}
+
+// sizeJobs sets the records that a usual job may hold, and its lease.
+func (p *MemoryPlan) sizeJobs(o *Options, f *example.Formatter, c *chats) {
+	p.maxRecords = maxJobRecords
+	if key := o.Dedup.KeyBytes(); key > 0 { // the keys lie in the room of fewer records
+		p.maxRecords = maxJobRecords * recordBytes / (recordBytes + key)
+	}
+	templateBytes := f.OverheadBytes()
+	if templateBytes > 0 {
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/templateBytes)))
+	}
+	p.jobLease = leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords), templateBytes)
+	if c != nil {
+		p.maxRecords = int(max(1, min(int64(p.maxRecords), jobTextBytes/c.OverheadBytes())))
+		p.jobLease = c.leaseBytes(jobTextBytes+pieceBytes, int64(p.maxRecords))
+	}
+}
+
+// encodersBytes returns the memory of all encoders, where those of the workers have word caches of
+// the given size.
+func encodersBytes(o *Options, t *tokenize.Tokenizer, cacheBytes int) int64 {
+	n := int64(o.Workers) * t.Details().EncoderBytes(encoderOptions(cacheBytes))
+	if o.MaxBytes > 0 {
+		n += t.Details().EncoderBytes(encoderOptions(tailCacheBytes))
+	}
+	return n
 }
 
 // fixedParts returns the parts of the cap that depend on the settings alone.

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -95,7 +95,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 			res.Splits[i].Shards = nil
 		}
 		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counters,
-			Splits: res.Splits})
+			Dropped: g.dropped, Splits: res.Splits})
 		for i := range s.Splits {
 			s.Splits[i].Shards = int(res.Shards[i])
 		}
@@ -114,6 +114,9 @@ func (s *MergeSummary) add(m *shard.Manifest) {
 	full := &Summary{}
 	full.addSplits(m)
 	s.Splits, s.Documents = full.Splits, m.Counters["documents"]
+	if n := m.Counters["val_rest"]; n > 0 {
+		s.Notes = append(s.Notes, valRestNote(n))
+	}
 	s.Notes = append(s.Notes, Losses(m)...)
 	if cut := DescribeCut(m); cut != "" {
 		s.Notes = append(s.Notes, cut)
@@ -130,10 +133,15 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 		so.Plan, so.Partitions = have.Merged.Plan, have.Merged.Partitions
 		return g, so, nil
 	}
-	plan, err := ReadPlan(o.FS, filepath.Join(o.Dir, shard.PlanName))
+	plan, err := folderPlan(o.FS, o.Dir)
 	var option *loader.OptionError
 	if errors.As(err, &option) {
-		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, o.Dir)
+		if m, err := shard.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
+			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
+				"--out %s' again, which writes it", o.Dir, shard.PlanName, m.Part.Of, o.Dir)
+		}
+		return nil, so, fmt.Errorf("merge %s: %w: build the partitions of a plan into it first, "+
+			"with 'dsload build --plan plan.json --partition 0/N --out %s'", o.Dir, errNoParts, o.Dir)
 	}
 	if err != nil {
 		return nil, so, err
@@ -244,6 +252,9 @@ func (g *merged) checkOrdinals(part int, p *partState) error {
 func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (shard.Provenance, error) {
 	for _, option := range cutBy {
 		g.counters[cutCounter(option)] = 1
+	}
+	if len(cutBy) == 0 { // otherwise the budgets that the merge applies leave more
+		maps.Copy(g.counters, g.plan.Unread)
 	}
 	host, _ := os.Hostname() // a record for people; its absence is no error
 	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counters,

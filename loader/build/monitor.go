@@ -78,10 +78,12 @@ func waited(w *atomic.Int64, start time.Time) { w.Add(int64(time.Since(start))) 
 
 // watched is what the flusher shows to a Monitor.
 type watched struct {
-	phase, input, train, val, rejected, replaced, durable, checkpoints, checkpointAt atomic.Int64
-	shards                                                                           [2]atomic.Int64
-	since                                                                            atomic.Int64 // when the pipeline began, Unix nanoseconds
-	formats                                                                          map[string]int
+	phase, input, train, val, rejected, replaced, durable atomic.Int64
+
+	checkpoints, checkpointAt atomic.Int64
+	since                     atomic.Int64 // when the pipeline began, Unix nanoseconds
+	shards                    [2]atomic.Int64
+	formats                   map[string]int
 
 	mu      sync.Mutex
 	rejects []reject // shared with the cursor, which only appends

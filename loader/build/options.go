@@ -291,7 +291,8 @@ func checkOutAddress(out string) error {
 		}
 		return nil
 	}
-	return loader.BadOption("out", out, fmt.Sprintf("addresses of kind %s:// cannot be written; name a folder, s3:// or gs://", scheme))
+	return loader.BadOption("out", out, fmt.Sprintf("addresses of kind %s:// cannot be written; "+
+		"name a folder, s3:// or gs://", scheme))
 }
 
 // checkStdin refuses standard input as a source of both splits.

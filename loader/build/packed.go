@@ -41,7 +41,8 @@ func (o Options) checkPack() error {
 	}
 	if o.Pack == pack.Wrapped && o.SpecialTokens == SpecialOfChunk {
 		return loader.BadOption("special-tokens", string(o.SpecialTokens),
-			"`pack` wrapped cuts documents wherever a row ends, so that they have no chunks; leave `special-tokens` out")
+			"`pack` wrapped cuts documents wherever a row ends, so that they have no chunks; "+
+				"leave `special-tokens` out")
 	}
 	return atMost("max-length", o.MaxLength, pack.MaxLength)
 }
@@ -52,7 +53,8 @@ func (b *build) checkPackable() error {
 		return nil
 	}
 	return loader.BadOption("pack", string(b.opts.Pack),
-		"prompts with targets in a column of their own cannot share rows; put both into one row with `causal-pairs`, or leave `pack` out")
+		"prompts with targets in a column of their own cannot share rows; "+
+			"put both into one row with `causal-pairs`, or leave `pack` out")
 }
 
 // count adds what packing left out to the counters of a manifest.

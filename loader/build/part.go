@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -39,7 +40,8 @@ func (p *Partition) rangeOf(phase int) *source.Range {
 func (b *build) renderPart() error {
 	p := b.opts.Partition
 	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.shards.Settings); differ {
-		return &PlanError{fmt.Sprintf("build partition %d/%d: the plan was made with %s = %s, and here it is %s; give this machine what the plan was made with, or make the plan again",
+		return &PlanError{fmt.Sprintf("build partition %d/%d: the plan was made with %s = %s, and here it is %s; "+
+			"give this machine what the plan was made with, or make the plan again",
 			p.Number, p.Plan.Partitions, name, have, want)}
 	}
 	b.shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
@@ -171,15 +173,15 @@ func (f *flusher) finishPart() (*Summary, error) {
 func (b *build) writePlan() error {
 	p := b.opts.Partition.Plan
 	path := filepath.Join(b.opts.Out, shard.PlanName)
-	if have, err := ReadPlan(b.opts.FS, path); err == nil && have.Seal() == p.Seal() {
+	if have, err := folderPlan(b.opts.FS, b.opts.Out); err == nil && have.Seal() == p.Seal() {
 		return nil
 	}
 	data, err := p.encode()
 	if err != nil {
 		return err
 	}
-	if err := shard.WriteFile(b.opts.FS, filepath.Join(b.opts.Out, b.shards.Part.PlanTempName()), path,
-		data); err != nil {
+	part := shard.Part{Number: b.opts.Partition.Number, Of: p.Partitions}
+	if err := shard.WriteFile(b.opts.FS, filepath.Join(b.opts.Out, part.PlanTempName()), path, data); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
@@ -188,7 +190,7 @@ func (b *build) writePlan() error {
 // checkPlan refuses a folder whose parts are of another plan.
 func (b *build) checkPlan() error {
 	p := b.opts.Partition.Plan
-	have, err := ReadPlan(b.opts.FS, filepath.Join(b.opts.Out, shard.PlanName))
+	have, err := folderPlan(b.opts.FS, b.opts.Out)
 	var option *loader.OptionError
 	switch {
 	case errors.As(err, &option):
@@ -222,5 +224,10 @@ func (b *build) finishedPart() (*Summary, error) {
 		return nil, err
 	}
 	s.addSplits(m)
-	return s, nil
+	for _, name := range []string{shard.PlanName, shard.ManifestName} { // a merge removes the plan
+		if _, err := o.FS.Stat(filepath.Join(o.Out, name)); !errors.Is(err, fs.ErrNotExist) {
+			return s, err
+		}
+	}
+	return s, b.writePlan()
 }

@@ -29,6 +29,7 @@ type partBucket struct {
 	*bucketFS            // of the part's own folder
 	home      *bucketFS  // of the shared folder
 	part      shard.Part // that is built
+	plan      string     // its seal
 	fetched   bool       // the scratch folder holds the bucket's checkpoint
 }
 
@@ -48,7 +49,7 @@ func runPartInto(ctx context.Context, o Options) (_ *Summary, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release(err == nil)) }()
-	p := newPartBucket(store, uri, dir, part, o.clock, notice)
+	p := newPartBucket(store, uri, dir, part, o.Partition.Plan.Seal(), o.clock, notice)
 	if err := p.open(ctx, o.Overwrite); err != nil {
 		return nil, &bucketError{fmt.Errorf("build %s: %w", uri, err), dir, uri}
 	}
@@ -112,14 +113,14 @@ func partScratch(uri string, part shard.Part, notice func(string, ...any)) (dir 
 	return dir, release, nil
 }
 
-func newPartBucket(store *remote.Store, uri, dir string, part shard.Part, clock func() time.Time,
+func newPartBucket(store *remote.Store, uri, dir string, part shard.Part, plan string, clock func() time.Time,
 	notice func(string, ...any)) *partBucket {
 	in := func(uri string) *bucketFS {
 		return &bucketFS{FS: shard.OS(), store: store, uri: uri, dir: dir, objects: map[string]remote.Object{},
 			grown: map[string]int64{}, notice: notice, clock: clock}
 	}
 	return &partBucket{bucketFS: in(uri + "/" + strings.TrimSuffix(part.ManifestName(), ".json") + stateSuffix),
-		home: in(uri), part: part}
+		home: in(uri), part: part, plan: plan}
 }
 
 func (p *partBucket) checkpointName() string {
@@ -213,7 +214,7 @@ func (p *partBucket) Rename(oldName, newName string) error {
 			return errors.Join(err, os.Remove(newName)) // another part has written it
 		}
 	}
-	return p.home.commit(newName)
+	return p.commitShared(newName, to)
 }
 
 // fetchShard downloads a shard of the shared folder, once more if a twin writes the same bytes again
@@ -257,7 +258,7 @@ func (p *partBucket) commitPart(path string) error {
 			}
 		}
 	}
-	return p.home.commit(path)
+	return p.commitShared(path, p.part.ManifestName())
 }
 
 // save uploads the checkpoint of the scratch folder, after the files that it needs.

@@ -149,6 +149,11 @@ func TestPartitionsEqualWhole(t *testing.T) {
 	sources := partitionSources(t)
 	pair := filepath.Join(t.TempDir(), "pair.tmpl")
 	put(t, pair, []byte(`{{define "prompt"}}{{.n}}{{end}}{{define "target"}}{{.text}}{{end}}`))
+	chats, chatTemplate := writeChats(t, 300)
+	ofChats := Options{Sources: []string{chats}, Format: source.Chat, ChatTemplate: chatTemplate}
+	chatsAndVal, chatBytes := ofChats, ofChats
+	chatsAndVal.MaxValExamples, chatsAndVal.Dedup = 30, shape.Exact
+	chatBytes.MaxBytes = 50_001
 	for _, c := range []struct {
 		name     string
 		o        Options
@@ -163,8 +168,8 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		{"more than there is", Options{MaxExamples: 1e9, MaxTokens: 1e12}, []int{2}, true},
 		{"max-tokens", Options{MaxTokens: 20011}, []int{1, 5}, false},
 		{"max-tokens in val", Options{MaxTokens: 9001, MaxValExamples: 200}, []int{4}, false},
-		{"max-bytes", Options{MaxBytes: 70001}, []int{1, 3}, false},
-		{"max-bytes and val", Options{MaxBytes: 200003, MaxValExamples: 100}, []int{4}, false},
+		{"max-bytes", Options{MaxBytes: 70001}, []int{1, 3}, true},
+		{"max-bytes and val", Options{MaxBytes: 200003, MaxValExamples: 100}, []int{4}, true},
 		{"truncate", Options{Overflow: example.Truncate, EOS: OwnToken}, []int{3}, true},
 		{"drop", Options{Overflow: example.Drop, MaxValExamples: 11}, []int{3}, true},
 		{"val sources", Options{ValSources: sources[1:3]}, []int{1, 4}, true},
@@ -179,6 +184,9 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		{"copies in val sources", Options{Dedup: shape.Exact, ValSources: sources[1:3]}, []int{3}, true},
 		{"filters", Options{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"}, Sample: 0.7},
 			MaxValExamples: 20}, []int{3}, true},
+		{"conversations", ofChats, []int{3}, true},
+		{"conversations, val and copies", chatsAndVal, []int{1, 3}, true},
+		{"conversations, max-bytes", chatBytes, []int{3}, true},
 		{"two columns", Options{Sources: sources[1:2], Template: pair, MaxTokens: 5003}, []int{4}, false},
 	} {
 		o := c.o
@@ -326,6 +334,33 @@ func TestMissingShardIsBuiltAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameDataset(t, dir, whole.Out, true)
+}
+
+// TestPlanCopyIsWrittenAgain damages and removes the folder's copy of the plan, and follows the advice
+// of the merge.
+func TestPlanCopyIsWrittenAgain(t *testing.T) {
+	o := Options{Sources: []string{writeCorpus(t, 50, 4)}, LoadedTokenizer: gpt2(), Workers: 2, Memory: 256 << 20}
+	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
+	buildParts(t, p, dir)
+	path := filepath.Join(dir, shard.PlanName)
+	put(t, path, append(must(os.ReadFile(path)), 'x'))
+	_, err := Merge(context.Background(), MergeOptions{Dir: dir})
+	if !errors.Is(err, shard.ErrCorrupt) || !strings.Contains(err.Error(), "replace it with the plan") {
+		t.Errorf("a damaged copy: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Merge(context.Background(), MergeOptions{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "plan.json is missing; run 'dsload build") {
+		t.Errorf("no copy: %v", err)
+	}
+	if s, err := buildPart(p, 0, dir); err != nil || !s.AlreadyBuilt {
+		t.Errorf("the part again: %+v %v", s, err)
+	}
+	if _, err := Merge(context.Background(), MergeOptions{Dir: dir}); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestPartRefusesChangedSources changes a source after the plan: its size, or a byte of it.

@@ -40,7 +40,9 @@ type Plan struct {
 	// Sources lists the sources of all phases, as the manifest does.
 	Sources []shard.SourceInfo `json:"sources"`
 	Notes   []string           `json:"notes,omitempty"`
-	Parts   []PlanPart         `json:"parts"`
+	// Unread are the counters of what `max-bytes` leaves of the sources.
+	Unread map[string]int64 `json:"unread,omitempty"`
+	Parts  []PlanPart       `json:"parts"`
 
 	seal string
 }
@@ -112,7 +114,8 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	for i := range b.phases {
 		if size, known := b.phases[i].set.EstimateBytes(); !known {
 			return nil, loader.BadOption("partitions", fmt.Sprint(partitions),
-				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
+				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; "+
+					"bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
 		}
 	}
 	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings,
@@ -125,6 +128,10 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	}
 	for i := range b.phases {
 		p.Notes = append(p.Notes, b.phases[i].set.Notes()...)
+	}
+	p.Notes = append(p.Notes, b.warnings()...)
+	if note := b.endNote(); note != "" {
+		p.Notes = append(p.Notes, note)
 	}
 	b.scan.finish()
 	return p, nil
@@ -169,6 +176,8 @@ func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 	}
 	b.scan.noteHeld(f)
 	p.Sources = f.sources()
+	p.Unread = map[string]int64{}
+	f.unread().count(p.Unread)
 	return nil
 }
 
@@ -185,16 +194,20 @@ func planable(o *Options, partitions int) error {
 	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
 		if safe := source.Redact(arg); safe != arg {
 			return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf(
-				"the address of %s grants access by itself, and a plan keeps no secrets; name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the environment, or download it",
+				"the address of %s grants access by itself, and a plan keeps no secrets; "+
+					"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+
+					"environment, or download it",
 				safe))
 		}
 	}
 	if o.Append {
-		return loader.BadOption("append", "", "a plan builds a dataset of its own; build the new sources into another folder")
+		return loader.BadOption("append", "",
+			"a plan builds a dataset of its own; build the new sources into another folder")
 	}
 	if o.Pack != pack.None {
 		return loader.BadOption("pack", string(o.Pack),
-			"rows that are packed while partitions are built cannot be those of the single build; leave it out, and pack while serving")
+			"rows that are packed while partitions are built cannot be those of the single build; "+
+				"leave it out, and pack while serving")
 	}
 	return nil
 }
@@ -269,7 +282,17 @@ func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 	case err != nil:
 		return nil, err
 	}
-	return parsePlan(path, data)
+	return parsePlan(path, data, "make it again")
+}
+
+// folderPlan reads the copy of the plan in a folder of parts.
+func folderPlan(fsys shard.FS, dir string) (*Plan, error) {
+	path := filepath.Join(dir, shard.PlanName)
+	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
+	if err != nil {
+		return ReadPlan(fsys, path) // for its error
+	}
+	return parsePlan(path, data, "replace it with the plan that the parts were built from")
 }
 
 func errNoPlan(path string) error {
@@ -296,11 +319,11 @@ func fetchPlan(uri string) (*Plan, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read plan %s: %w", uri, err)
 	}
-	return parsePlan(uri, data)
+	return parsePlan(uri, data, "make it again")
 }
 
-// parsePlan checks the bytes of a plan.
-func parsePlan(path string, data []byte) (_ *Plan, err error) {
+// parsePlan checks the bytes of a plan. The advice says what to do if they are damaged.
+func parsePlan(path string, data []byte, advice string) (_ *Plan, err error) {
 	var head struct {
 		Format  string `json:"format"`
 		Version int    `json:"version"`
@@ -315,7 +338,7 @@ func parsePlan(path string, data []byte) (_ *Plan, err error) {
 	}
 	p := new(Plan)
 	if p.seal, err = shard.CheckSealed(path, data); err != nil {
-		return nil, fmt.Errorf("read plan %w; make it again", err)
+		return nil, fmt.Errorf("read plan %w; %s", err, advice)
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(p); err != nil {
 		return nil, fmt.Errorf("read plan %s: %w", path, err)
@@ -434,10 +457,12 @@ func (b *build) scanPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter, w.skip = p.formatter.NewWorker().StopAt(ctx.Done()), b.scan.skip
+		w.chat = b.chat.newWorker(b, w.encoder, ctx.Done())
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })
 	err = group.Wait()
+	b.releaseUnfinished()
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)

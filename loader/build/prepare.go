@@ -133,7 +133,8 @@ func (b *build) checkTargets(context.Context) error {
 	for _, p := range b.phases {
 		if p.formatter.HasTarget() != hasTarget {
 			return loader.BadOption("val", "",
-				"its records make targets and the sources' do not, or the other way round; give both the same `format` and `template`")
+				"its records make targets and the sources' do not, or the other way round; "+
+					"give both the same `format` and `template`")
 		}
 	}
 	return b.checkPackable()

@@ -53,6 +53,7 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 		j.read, _ = reader.Progress()
 		j.last = errors.Is(err, io.EOF)
 		if err := b.send(ctx, j); err != nil {
+			j.lease.Release()
 			return err
 		}
 	}
@@ -94,6 +95,14 @@ func (b *build) send(ctx context.Context, j *job) error {
 		}
 	}
 	return nil
+}
+
+// releaseUnfinished gives back the leases of the jobs that the flusher did not take because a budget
+// ended the phase. Call it after all stages have ended.
+func (b *build) releaseUnfinished() {
+	for j := range b.ordered {
+		j.lease.Release()
+	}
 }
 
 // recycle returns a job that the flusher is through with.

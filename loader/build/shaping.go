@@ -69,7 +69,8 @@ func (b *build) checkFields(context.Context) error {
 		for _, format := range withoutFields {
 			if n := p.set.Formats()[format]; n > 0 {
 				return loader.BadOption("where", b.opts.Filter.Where[0], fmt.Sprintf(
-					"records of the format %s have no fields (%s); choose by their text with `match`, or leave files out with `exclude`",
+					"records of the format %s have no fields (%s); "+
+						"choose by their text with `match`, or leave files out with `exclude`",
 					format, b.firstOf(format)))
 			}
 		}

@@ -42,7 +42,8 @@ func (b *build) unusedTextField() string {
 	}
 	switch {
 	case fieldless == inputs:
-		return fmt.Sprintf("`text-field` %s has no effect: the sources are read as text without fields; give their `format`", field)
+		return fmt.Sprintf("`text-field` %s has no effect: the sources are read as text without fields; "+
+			"give their `format`", field)
 	case fieldless > 0:
 		return fmt.Sprintf("`text-field` %s has no effect on %d of %d inputs, which are read as text without fields",
 			field, fieldless, inputs)

@@ -29,15 +29,18 @@ func runTwin(ctx context.Context, o Options, held *shard.LockedError) (_ *Summar
 			held.PID, held.Host))
 	}
 	s, err := Run(ctx, twin)
+	lost := false
+	if err == nil {
+		lost, err = publishTwin(o, twin.Out)
+	}
+	if lost || err != nil && committed(o) { // a merge removes the folders of twins
+		return (&build{opts: o}).committedPart()
+	}
 	if err != nil {
 		return nil, err
 	}
 	s.Out = o.Out
-	lost, err := publishTwin(o, twin.Out)
-	if err == nil && lost {
-		s.AlreadyBuilt, s.Stopped = true, "another process committed the part first"
-	}
-	return s, err
+	return s, nil
 }
 
 // publishTwin moves a whole part into the folder, its manifest last. It reports whether the part was
@@ -89,7 +92,12 @@ func (f *flusher) yield() (*Summary, error) {
 	if err := f.builder.Discard(); err != nil {
 		return nil, err
 	}
-	s, err := f.b.finishedPart()
+	return f.b.committedPart()
+}
+
+// committedPart returns the summary of a part that another process has committed meanwhile.
+func (b *build) committedPart() (*Summary, error) {
+	s, err := b.finishedPart()
 	if err == nil {
 		s.Stopped = "another process committed the part first"
 	}

@@ -105,7 +105,8 @@ func hostLeak(r *record) *Verdict {
 			formatBytes(last-first)),
 		[]string{
 			"do not keep batches or outputs in lists; write them out",
-			"with worker processes, avoid Python objects in the dataset (reference counts unshare pages); dsload's loader needs no workers",
+			"with worker processes, avoid Python objects in the dataset (reference counts unshare pages); " +
+				"dsload's loader needs no workers",
 		},
 		map[string]float64{"growth_per_step": growth}}
 }
@@ -140,7 +141,8 @@ func batchTooLarge(r *record) *Verdict {
 		fmt.Sprintf("a batch of %.0f rows%s ran out in %s; %s were held before the step", b.Rows, of, r.oom.Phase,
 			formatBytes(held)),
 		[]string{
-			fmt.Sprintf("batch %.0f with %.0f times the accumulation keeps the effective batch of %.0f; AdaptiveBatchSizer does it by itself", fits, math.Ceil(b.Rows/fits), b.Rows),
+			fmt.Sprintf("batch %.0f with %.0f times the accumulation keeps the effective batch of %.0f; "+
+				"AdaptiveBatchSizer does it by itself", fits, math.Ceil(b.Rows/fits), b.Rows),
 			"enable_gradient_checkpointing(model): activations shrink to about a layer's worth for 30% more time",
 			"bf16 halves activations where the device has it",
 		},
@@ -153,7 +155,8 @@ func optimizerState(r *record) *Verdict {
 	}
 	size := value(r.start.ParameterBytes)
 	return &Verdict{"optimizer_state", "optimizer",
-		fmt.Sprintf("the optimizer's step ran out of memory: AdamW keeps two values a parameter, %s here, from its first step on", formatBytes(2*size)),
+		fmt.Sprintf("the optimizer's step ran out of memory: "+
+			"AdamW keeps two values a parameter, %s here, from its first step on", formatBytes(2*size)),
 		[]string{
 			"an optimizer with smaller state: Adafactor (almost none) or 8-bit AdamW (a quarter)",
 			"foreach=False saves a temporary copy of the parameters during the step",
@@ -192,10 +195,12 @@ func logits(r *record) *Verdict {
 	}
 	share := min(size*4/step, 1)
 	return &Verdict{"logits", "backward",
-		fmt.Sprintf("logits of %s tokens × %s words are %s in float32, and the loss and its gradient hold four such tensors at once: %.0f%% of what a step allocates",
+		fmt.Sprintf("logits of %s tokens × %s words are %s in float32, and the loss and its gradient hold four such "+
+			"tensors at once: %.0f%% of what a step allocates",
 			thousands(tokens), thousands(vocab), formatBytes(size), 100*share),
 		[]string{
-			"compute the loss in chunks of tokens (a fused linear cross-entropy), so that the logits never exist at once",
+			"compute the loss in chunks of tokens (a fused linear cross-entropy), " +
+				"so that the logits never exist at once",
 			"fewer tokens a batch; for evaluation keep predictions, not logits",
 			"a smaller vocabulary, where the tokenizer is yours",
 		},
@@ -232,7 +237,8 @@ func longSequences(r *record) *Verdict {
 		phase = r.oom.Phase
 	}
 	return &Verdict{"long_sequences", phase,
-		fmt.Sprintf("rows are usually %.0f tokens long, the longest batch %.0f: its attention takes %.0f times the memory", usual, longest, math.Pow(longest/usual, 2)),
+		fmt.Sprintf("rows are usually %.0f tokens long, the longest batch %.0f: "+
+			"its attention takes %.0f times the memory", usual, longest, math.Pow(longest/usual, 2)),
 		[]string{
 			fmt.Sprintf("cap rows at build time: --max-length %d", int64(usual*1.5)),
 			fmt.Sprintf("batch by tokens instead of rows: Loader(max_tokens=%d)", int64(usual)*int64(rows)),

@@ -42,8 +42,8 @@ func Scan(r io.Reader, visit func(Run) error) error {
 			crc32.ChecksumIEEE(buf[4:used]) != binary.LittleEndian.Uint32(buf) {
 			return fmt.Errorf("%w: the checksum of a page differs", ErrCorrupt)
 		}
-		p := &page{next: int64(binary.LittleEndian.Uint64(buf[8:])), record: int64(binary.LittleEndian.Uint64(buf[16:])),
-			rest: buf[headBytes:used]}
+		p := &page{next: int64(binary.LittleEndian.Uint64(buf[8:])),
+			record: int64(binary.LittleEndian.Uint64(buf[16:])), rest: buf[headBytes:used]}
 		if err := p.scan(begins, visit); err != nil {
 			return err
 		}

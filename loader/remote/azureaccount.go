@@ -67,15 +67,18 @@ func azureFromEnv() (azureAccount, error) {
 	if s.endpoint == "" {
 		if s.account == "" {
 			return azureAccount{}, &Error{Kind: ErrUsage, Text: "no storage account is named",
-				Hint: "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN"}
+				Hint: "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or " +
+					"AZURE_STORAGE_SAS_TOKEN"}
 		}
 		s.endpoint = azureEndpoint("https", s.account, "core.windows.net")
 	}
 	u, err := url.Parse(s.endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return azureAccount{}, &Error{Kind: ErrUsage, Text: "the endpoint of the storage account is no address of a server",
-			Hint: "check AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_BLOB_ENDPOINT or BlobEndpoint: https://ACCOUNT.blob.core.windows.net"}
+		return azureAccount{}, &Error{Kind: ErrUsage,
+			Text: "the endpoint of the storage account is no address of a server",
+			Hint: "check AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_BLOB_ENDPOINT or BlobEndpoint: " +
+				"https://ACCOUNT.blob.core.windows.net"}
 	}
 	a := azureAccount{base: u}
 	if s.key == "" {

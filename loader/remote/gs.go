@@ -102,7 +102,8 @@ func (g *gs) refusal(resp *http.Response) error {
 		return fs.ErrNotExist
 	case http.StatusUnauthorized, http.StatusForbidden:
 		if e.Hint = "the application-default credentials may not read it: check the bucket's policy"; g.tokens == nil {
-			e.Hint = "no credentials were found: run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS"
+			e.Hint = "no credentials were found: run gcloud auth application-default login, " +
+				"or set GOOGLE_APPLICATION_CREDENTIALS"
 		}
 	}
 	return e

@@ -66,7 +66,8 @@ func setRange(req *http.Request, from, end int64) {
 func newRequest(ctx context.Context, u *url.URL) *http.Request {
 	plain := *u
 	plain.User = nil
-	req := (&http.Request{Method: http.MethodGet, URL: &plain, Header: http.Header{}, Host: plain.Host}).WithContext(ctx)
+	req := (&http.Request{Method: http.MethodGet, URL: &plain, Header: http.Header{},
+		Host: plain.Host}).WithContext(ctx)
 	if u.User != nil {
 		password, _ := u.User.Password()
 		req.SetBasicAuth(u.User.Username(), password)
@@ -112,7 +113,8 @@ func answer(resp *http.Response, uri string, from int64) (*body, error) {
 		start, size, ok := contentRange(resp.Header.Get("Content-Range"))
 		if !ok || start != from {
 			return nil, &Error{Kind: ErrUnreachable, Status: resp.StatusCode,
-				Text: fmt.Sprintf("%s was asked for the bytes from %d on and answers with others (%s)", resp.Request.URL.Host,
+				Text: fmt.Sprintf("%s was asked for the bytes from %d on and answers with others (%s)",
+					resp.Request.URL.Host,
 					from, oneLine(resp.Header.Get("Content-Range")))}
 		}
 		b.from, b.object.Size = from, size

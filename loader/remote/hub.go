@@ -115,9 +115,18 @@ func (p *hubPath) repository() string {
 	}
 	s += p.repo
 	if p.revision != "" {
-		s += "@" + p.revision
+		s += "@" + p.escapedRevision()
 	}
 	return s
+}
+
+// escapedRevision returns the revision as an address has it: other slashes than those of
+// specialRevision are escaped.
+func (p *hubPath) escapedRevision() string {
+	if specialRevision.FindString(p.revision) == p.revision {
+		return p.revision
+	}
+	return strings.NewReplacer("%", "%25", "/", "%2F").Replace(p.revision)
 }
 
 func (h *hub) host(*Object) string { return h.endpoint.Host }
@@ -219,7 +228,8 @@ func (h *hub) ask(ctx context.Context, p *hubPath, make func() (*http.Request, e
 	var own *Error
 	if errors.As(err, &own) && errors.Is(own.Kind, ErrUnreachable) && own.Status == 0 && own.retry {
 		alone := *own
-		alone.Hint = "check the network, or HF_ENDPOINT and HTTPS_PROXY if you set them; with HF_HUB_OFFLINE=1 what huggingface_hub has downloaded is read"
+		alone.Hint = "check the network, or HF_ENDPOINT and HTTPS_PROXY if you set them; " +
+			"with HF_HUB_OFFLINE=1 what huggingface_hub has downloaded is read"
 		err = &alone
 	}
 	return resp, err
@@ -250,7 +260,7 @@ func (h *hub) refusal(resp *http.Response, p *hubPath) error {
 	case "RepoNotFound":
 		e.Kind, e.Hint = fs.ErrNotExist, "check the name; a private repository needs a token in HF_TOKEN"
 	case "RevisionNotFound":
-		e.Kind, e.Hint = fs.ErrNotExist, "check the revision after the @"
+		e.Kind, e.Hint = fs.ErrNotExist, "check the revision after the @; a slash in it is written %2F"
 	case "EntryNotFound":
 		e.Kind, e.Hint = fs.ErrNotExist, "check the path"
 	default:
@@ -349,7 +359,10 @@ func (h *hub) list(ctx context.Context, folder string, add func(string, Object) 
 		return err
 	}
 	if h.settings.offline {
-		return h.settings.cachedList(&p, commit, add)
+		if err := h.settings.cachedList(&p, commit, add); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return h.offline()
 	}
 	first := h.request(ctx, "api", p.kind, p.repo, "tree", commit, p.path)
 	first.URL.RawPath = strings.TrimSuffix(first.URL.RawPath, "/")
@@ -446,4 +459,11 @@ func Repository(address string) string {
 		return ""
 	}
 	return p.repository()
+}
+
+// HubOffline reports whether an address is one of the Hub, and only its cache is read.
+func HubOffline(address string) bool {
+	scheme, _ := Scheme(address)
+	settings := hubFromEnvironment()
+	return scheme == "hf" && settings.offline
 }

@@ -273,7 +273,8 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 	case code == http.StatusForbidden, code == http.StatusUnauthorized, answer.Code == "InvalidAccessKeyId",
 		answer.Code == "SignatureDoesNotMatch":
 		e.Kind = ErrDenied
-		if e.Hint = "check the credentials in the environment or the file of AWS_PROFILE, and the bucket's policy"; !c.signed {
+		e.Hint = "check the credentials in the environment or the file of AWS_PROFILE, and the bucket's policy"
+		if !c.signed {
 			e.Hint = "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 		}
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500,

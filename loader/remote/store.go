@@ -121,7 +121,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	case len(via) >= maxRedirects:
 		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s redirects %d times", first.Host, len(via))}
 	case last.Scheme == "https" && req.URL.Scheme != "https":
-		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s redirects to %s without TLS", last.Host, req.URL.Host),
+		return &Error{Kind: ErrUnreachable,
+			Text: fmt.Sprintf("%s redirects to %s without TLS", last.Host, req.URL.Host),
 			Hint: "name the http:// address itself if that is wanted"}
 	case req.URL.Scheme != "https" && req.URL.Scheme != "http":
 		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s redirects to another kind of address", last.Host)}

@@ -89,7 +89,8 @@ func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Opt
 		return o, feed.BadParam("pack", "the dataset has prompts with targets, which cannot share rows",
 			"omit pack, or use labels=causal, which ignores the targets")
 	case length > pack.MaxLength:
-		return o, feed.BadParam("max_length", fmt.Sprintf("the build's are up to %d tokens long, and rows are packed to at most %d",
+		return o, feed.BadParam("max_length", fmt.Sprintf("the build's are up to %d tokens long, "+
+			"and rows are packed to at most %d",
 			length, pack.MaxLength), "ask for a smaller max_length")
 	}
 	o.Packed = true

@@ -335,7 +335,7 @@ func TestPackedRefusals(t *testing.T) {
 	schema := shard.Schema{VocabSize: 500, Labels: true}
 	client := serveDir(t, randomRows(20, schema, 1).write(t, t.TempDir(), schema, 64<<10))
 	for query, want := range map[string]string{
-		"pack=nosuch&max_length=5":                           "not one of none, wrapped",
+		"pack=nosuch&max_length=5":                           "not one of none, wrapped, bfd, bfd_split",
 		"pack=bfd&max_length=0":                              "not a whole number from 1",
 		"pack=bfd&max_length=-5":                             "not a whole number from 1",
 		"max_length=5":                                       "rows are not packed",

@@ -130,7 +130,8 @@ func (r *Reader) open(o *Options, arg string) (*dataset, error) {
 			fmt.Sprintf("the name %q is taken; tell them apart as NAME=%s", name, dir))
 	}
 	shards, err := shard.ReaderOptions{
-		MaxOpenShards: openShards, MaxIndexBytes: indexBytes, MaxOffsetBytes: o.locationBytes() / int64(len(o.Datasets)),
+		MaxOpenShards: openShards, MaxIndexBytes: indexBytes,
+		MaxOffsetBytes: o.locationBytes() / int64(len(o.Datasets)),
 	}.Open(o.FS, dir)
 	if err != nil {
 		return nil, fmt.Errorf("open dataset %s: %w", dir, err)

@@ -133,7 +133,8 @@ func (t *Trace) packedWith(rows []TracedRow, ref sampler.Ref, times int) ([]Trac
 			return nil, err
 		}
 		for _, number := range numbers {
-			if number < t.opts.Start || slices.ContainsFunc(rows, func(r TracedRow) bool { return r.Position == number }) {
+			if number < t.opts.Start || slices.ContainsFunc(rows,
+				func(r TracedRow) bool { return r.Position == number }) {
 				continue
 			}
 			row, _, err := p.Row(number)

@@ -9,5 +9,6 @@ import (
 
 // tryLock fails: this system has no locks that end with their process.
 func tryLock(string, bool) (*os.File, error) {
-	return nil, errors.New("this system has no file locks that the cache can use; build the text into a folder and serve that")
+	return nil, errors.New("this system has no file locks that the cache can use; " +
+		"build the text into a folder and serve that")
 }

@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 import uuid
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Callable, Optional, Union
@@ -196,6 +197,7 @@ class _Build:
         on_progress: Optional[Callable[[dict[str, Any]], None]],
     ) -> dict[str, Any]:
         start = time.monotonic()
+        self._check_room()
         bar = Bar() if (is_shown() if progress is None else progress) else None
         show = _Show(self, bar, on_progress)
         # In a bucket the plan has the name by which the merge removes it.
@@ -212,6 +214,15 @@ class _Build:
             self._start_removal(plan)
         merged.update(seconds=time.monotonic() - start, retried=self.retried, twins=self.twins)
         return merged
+
+    def _check_room(self) -> None:
+        """Warns if no node can run a task: Ray waits for one without a word."""
+        nodes = [node.get("Resources", {}) for node in ray.nodes() if node.get("Alive")]
+        if not any(node.get("CPU", 0) >= self.workers and node.get("memory", 0) >= self.memory for node in nodes):
+            warnings.warn(
+                f"no node of the Ray cluster has {self.workers} CPUs and {self.memory} bytes of memory, so nothing starts until one joins; lower workers= or memory=, or end this build",
+                stacklevel=4,
+            )
 
     def _start(self, command: list[str], partition: int, report: Any) -> Any:
         if command[0] == "plan" and not self.in_bucket:

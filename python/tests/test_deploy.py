@@ -92,6 +92,23 @@ def test_slurm_names_a_partition_that_fails(tmp_path: pathlib.Path) -> None:
     assert result.returncode == 1 and "partition 1/2 failed with exit code 3" in result.stderr
 
 
+def test_slurm_submit_says_what_it_uses(tmp_path: pathlib.Path) -> None:
+    corpus, out, scheduler = write_lines(tmp_path / "a corpus.txt", 100), tmp_path / "out of it", tmp_path / "bin"
+    scheduler.mkdir()
+    (scheduler / "sbatch").write_text('#!/bin/sh\necho "$@" >> "$0.log"\necho 7\n')
+    (scheduler / "sbatch").chmod(0o755)
+    env = {**os.environ, "DSLOAD": binary(), "PATH": f"{scheduler}:{os.environ['PATH']}"}
+    said = []
+    for _ in range(2):
+        result = subprocess.run(["bash", str(DEPLOY / "slurm" / "submit.sh"), "3", str(out), str(corpus)], env=env, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        said.append(result.stderr)
+    assert "using the plan" not in said[0] and f"using the plan in {out}.plan.json" in said[1]
+    assert (scheduler / "sbatch.log").read_text().count("--dependency=afterok:7") == 2
+    missing = task("build.sbatch", 0, 1, PLAN=tmp_path / "none.json", OUT=out)
+    assert missing.returncode == 2 and "there is no plan" in missing.stderr
+
+
 def test_health_and_trainer(tmp_path: pathlib.Path) -> None:
     corpus, out, socket = write_lines(tmp_path / "corpus.txt", 300), tmp_path / "out", tmp_path / "s"
     dsload("build", corpus, "--out", out, "--progress", "none")

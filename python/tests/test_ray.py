@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from typing import Any, Callable, Optional, Union
 
@@ -250,6 +251,16 @@ def test_errors_are_the_commands(cluster: Any, corpus: pathlib.Path, tmp_path: p
     assert caught.value.exit_code == 2
     with pytest.raises(TypeError, match="plan"):
         build(corpus, tmp_path / "out", plan="x")
+
+
+def test_a_task_that_fits_no_node_is_reported(cluster: Any, corpus: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    import dsload.ray
+
+    with pytest.warns(UserWarning, match="no node of the Ray cluster has 64 CPUs"):
+        dsload.ray._Build(str(corpus), str(tmp_path / "out"), 2, 64, 1 << 20, {})._check_room()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dsload.ray._Build(str(corpus), str(tmp_path / "out"), 2, 1, 1 << 20, {})._check_room()
 
 
 def test_what_a_process_says_last() -> None:

@@ -58,3 +58,6 @@ func (f *FS) CrashImage(loss Loss, seed uint64) *FS {
 	}
 	return image
 }
+
+// sortedNames returns the names in sorted order, for what must not depend on map order.
+func sortedNames(m map[string]*inode) []string { return slices.Sorted(maps.Keys(m)) }

@@ -47,7 +47,8 @@ func (t *Trainer) finishUnigram(words []word) ([]byte, error) {
 	}
 	pieces = best(pieces, room)
 	if len(pieces) < room {
-		t.short = fmt.Sprintf("of the %d pieces that occur twice or more in its words, and its characters, %d are worth keeping; give it more text", seeds, len(pieces))
+		t.short = fmt.Sprintf("of the %d pieces that occur twice or more in its words, and its characters, "+
+			"%d are worth keeping; give it more text", seeds, len(pieces))
 	}
 
 	vocab := make([]any, 0, len(t.opts.SpecialTokens)+len(pieces))

@@ -27,7 +27,8 @@ type wordTable struct {
 }
 
 func newWordTable(budget, perWord, perByte int64, longest int) *wordTable {
-	return &wordTable{index: make(map[string]int32), budget: budget, perWord: perWord, perByte: perByte, longest: longest}
+	return &wordTable{index: make(map[string]int32), budget: budget, perWord: perWord, perByte: perByte,
+		longest: longest}
 }
 
 func (w *wordTable) add(text []byte) {

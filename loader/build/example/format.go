@@ -290,7 +290,8 @@ func (w *Worker) csvMap(rec Record, size int) (map[string]any, error) {
 			room -= valueCost * int64(bytes.Count(value, []byte(`"`))/2)
 		}
 		if room < 0 {
-			return nil, problemf(ErrTooLarge, "the columns that the template uses take more than %d bytes of memory, %d times the record; it is made of very small values",
+			return nil, problemf(ErrTooLarge, "the columns that the template uses take more than %d bytes of memory, "+
+				"%d times the record; it is made of very small values",
 				w.f.DecodedBytes(int64(size)), decodedPerByte)
 		}
 		fields[name] = string(value)

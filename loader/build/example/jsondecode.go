@@ -103,7 +103,8 @@ func (d *jsonDecoder) members(value func(key string) error) error {
 // spend counts n bytes for a value.
 func (d *jsonDecoder) spend(n int) error {
 	if d.room -= int64(n); d.room < 0 {
-		return problemf(ErrTooLarge, "the fields that the template uses take more than %d bytes of memory, %d times the record; it is made of very small values",
+		return problemf(ErrTooLarge, "the fields that the template uses take more than %d bytes of memory, "+
+			"%d times the record; it is made of very small values",
 			decodedPerByte*int64(len(d.data))+decodedFloor, decodedPerByte)
 	}
 	return nil
@@ -194,7 +195,9 @@ func (d *jsonDecoder) scalar() (any, error) {
 	default:
 		err := d.spend(stringCost + len(word))
 		if len(word) > maxNumberBytes {
-			return word, err // keep the text: a template that uses its value in a loop could take a second for each of a thousand iterations
+			// Keep the text: a template that uses its value in a loop could take a second for each of a
+			// thousand iterations.
+			return word, err
 		}
 		return json.Number(word), err
 	}

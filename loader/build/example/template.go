@@ -37,7 +37,8 @@ func parseTemplate(name, body string) (*userTemplate, error) {
 	}
 	actions, parens := actionBytes(body)
 	if actions > maxActionBytes {
-		return nil, problemf(ErrTemplate, "%s: %d bytes of actions are too many for a template, which may have %d between {{ and }}", name, actions, maxActionBytes)
+		return nil, problemf(ErrTemplate, "%s: %d bytes of actions are too many for a template, "+
+			"which may have %d between {{ and }}", name, actions, maxActionBytes)
 	}
 	if parens > maxTemplateNesting {
 		return nil, problemf(ErrTemplate, "%s: %d parentheses within each other, at most %d are allowed", name,

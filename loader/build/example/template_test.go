@@ -56,8 +56,12 @@ func TestHostileTemplatesEnd(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorker(t, FormatOptions{Template: c.body})
+			record := text
+			if !strings.Contains(c.body, ".big") && !strings.Contains(c.body, ".map") && !strings.Contains(c.body, ".list") {
+				record = `{"text":"a"}` // a shorter record allows fewer steps
+			}
 			var out Formatted
-			err := w.Format(&out, Record{Format: "jsonl"}, []byte(text))
+			err := w.Format(&out, Record{Format: "jsonl"}, []byte(record))
 			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%d bytes, %v; want an error with %q", len(out.Prompt), err, c.says)
 			}

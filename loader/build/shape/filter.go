@@ -88,7 +88,8 @@ func NewFilter(o Options) (*Filter, error) {
 		for _, expr := range list.source {
 			re, n, err := compile(expr)
 			if err != nil {
-				return bad(list.option, fmt.Sprintf("%q", expr), "%v; write a regular expression in the syntax of RE2", err)
+				return bad(list.option, fmt.Sprintf("%q", expr),
+					"%v; write a regular expression in the syntax of RE2", err)
 			}
 			*list.to, f.instructions = append(*list.to, re), f.instructions+n
 		}

@@ -20,6 +20,7 @@ type member struct {
 	name       string
 	folder     bool
 	special    bool  // a link or a device
+	link       bool  // symbolic or hard
 	start, end int64 // its content, as offsets of the input
 	next       int64 // where what follows it begins
 }
@@ -123,6 +124,8 @@ func memberKind(name string) kind {
 func (f *filter) member(m *member) kind {
 	at := strings.Split(strings.Trim(path.Clean("/"+m.name), "/"), "/")
 	switch {
+	case m.link:
+		return link
 	case m.special:
 		return special
 	case f.excluded(at, false):
@@ -219,7 +222,11 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	if checkText(text) != nil {
 		return binaryFile, nil
 	}
-	if a.kind == Tar || a.kind == Zip {
+	if a.kind == Chat {
+		if a.kind, err = chatFormat(m.name, text, m.end-m.start <= memberSniff); err != nil {
+			return dataset, nil
+		}
+	} else if a.kind == Tar || a.kind == Zip {
 		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= memberSniff, a.o.Fields); err != nil {
 			return binaryFile, nil
 		}

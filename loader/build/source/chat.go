@@ -14,6 +14,21 @@ func newChat(f framing) framer {
 	return newJSONL(f)
 }
 
+// chatFormat returns how conversations are written: Chat for JSON lines, or JSON for an array or
+// objects over several lines. whole reports that text is all there is.
+func chatFormat(name string, text []byte, whole bool) (Format, error) {
+	switch format, err := detectFormat(name, text, whole, nil); {
+	case err != nil:
+		return "", err
+	case format == JSON:
+		return JSON, nil
+	case format == CSV, format == Recipes:
+		return "", problemf(ErrUnsupported,
+			"conversations are not read from CSV; write its rows as JSON lines or parquet first")
+	}
+	return Chat, nil
+}
+
 // chatLists are the fields that hold a conversation, as a list of messages.
 var chatLists = []string{"messages", "conversations", "conversation", "dialog", "dialogue", "chat", "chosen"}
 

@@ -185,7 +185,11 @@ func (g *gzipReader) nextMember() error {
 
 // foreign returns the error of bytes after compressed data that are not compressed data.
 func foreign(c Compression, at int64) error {
-	return problemf(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; copy the file again, or keep what comes before with `head -c %d`", c, c, at, at)
+	if at == 0 {
+		return problemf(ErrCorrupt, "the file does not begin as %s data; copy it again", c)
+	}
+	return problemf(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; "+
+		"copy the file again, or keep what comes before with `head -c %d`", c, c, at, at)
 }
 
 // A tailReader remembers the last bytes that were read.
@@ -329,9 +333,12 @@ func explain(c Compression, err error, src *countingReader, window int64) error 
 	}
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return problemf(ErrUnsupported, "a later zstd frame has a window larger than %s, which the first does not tell; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -", mebibytes(window))
+		return problemf(ErrUnsupported, "a later zstd frame has a window larger than %s, "+
+			"which the first does not tell; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -",
+			mebibytes(window))
 	case errors.Is(err, xz.ErrMemlimit):
-		return problemf(ErrUnsupported, "a later xz block has a dictionary larger than %s, which the first does not tell; pipe `xz -dc FILE` to the source -", mebibytes(window))
+		return problemf(ErrUnsupported, "a later xz block has a dictionary larger than %s, "+
+			"which the first does not tell; pipe `xz -dc FILE` to the source -", mebibytes(window))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.err == io.EOF, src.err == io.EOF &&
 		src.n == 0:
 		return problemf(ErrTruncated, "the %s data ends before its end mark; copy the file again", c)

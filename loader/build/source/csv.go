@@ -49,6 +49,10 @@ func newCSV(f framing) (*csvFramer, error) {
 			c.comma = sniffComma(c.w.unread()[:n])
 			n, total, err = c.record(c.comma)
 		}
+		if err != nil && endsLinesInCR(c.w.unread()) {
+			return nil, problemf(ErrUnsupported,
+				"its lines end in a carriage return alone; convert it with `tr '\\r' '\\n'`")
+		}
 		if err != nil && err != io.EOF {
 			return nil, problemf(ErrMalformed, "the header cannot be read: %v", err)
 		}
@@ -58,6 +62,12 @@ func newCSV(f framing) (*csvFramer, error) {
 		c.w.consume(total)
 		return c, nil
 	}
+}
+
+// endsLinesInCR reports whether text without a line feed has carriage returns between its lines.
+func endsLinesInCR(text []byte) bool {
+	at := bytes.IndexByte(text, '\r')
+	return at >= 0 && at < len(text)-1 && bytes.IndexByte(text, '\n') < 0
 }
 
 func (c *csvFramer) state() uint32  { return 0 }
@@ -101,7 +111,29 @@ func (c *csvFramer) setHeader(line []byte) error {
 	if n > maxColumns {
 		return problemf(ErrTooLarge, "the header has %d columns, more than %d", n, maxColumns)
 	}
+	trimColumns(c.columns)
 	return nil
+}
+
+// trimColumns removes the white space around names, as in "id, text", where that leaves names and
+// makes no two the same.
+func trimColumns(columns []string) {
+	var taken map[string]bool
+	for i, name := range columns {
+		trimmed := strings.TrimSpace(name)
+		if trimmed == name || trimmed == "" {
+			continue
+		}
+		if taken == nil {
+			taken = make(map[string]bool, len(columns))
+			for _, c := range columns {
+				taken[c] = true
+			}
+		}
+		if !taken[trimmed] {
+			columns[i], taken[trimmed] = trimmed, true
+		}
+	}
 }
 
 const maxColumns = 1 << 14
@@ -220,7 +252,8 @@ func (c *csvFramer) record(comma byte) (n, total int, err error) {
 					continue
 				default:
 					return 0, 0, problemf(ErrMalformed,
-						"%q after a closing quote, %d bytes into the record; a quote inside quotes is written twice", printable(b), p)
+						"%q after a closing quote, %d bytes into the record; a quote inside quotes is written twice",
+						printable(b), p)
 				}
 			case fieldStart, unquoted:
 				switch {

@@ -57,6 +57,11 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 		}
 		return in.detectTable(o, refuse)
 	}
+	if in.Compression == Plain {
+		if err := in.checkBegin(o, head); err != nil {
+			return refuse(readable, err)
+		}
+	}
 	if o.Format.isColumnar() {
 		return refuse(dataset, problemf(ErrUnsupported,
 			"this is no file of the format %s, which begins in another way", o.Format))
@@ -70,22 +75,28 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 		text, _ = appendUTF8(look[sniffBytes:sniffBytes], half[2:], utf16Order(head), false)
 		whole = whole && len(half) == len(head)
 	case in.Compression != Plain:
-		if err := in.setWindow(o, head); err != nil {
-			return refuse(readable, err)
-		}
-		if text, whole, err = in.sniffText(o, look); err != nil {
-			return refuse(readable, err)
-		}
-		inside, what, err := identify(in.URI, text)
-		if err == nil && inside != Plain {
-			what, err = archive, problemf(ErrUnsupported, "this is %s data within %s data; decompress it once",
-				inside, in.Compression)
-		}
-		if err != nil {
+		if text, whole, what, err = in.decompressed(o, head, look); err != nil {
 			return refuse(what, err)
 		}
 	}
 	return in.detectText(o, text, whole, refuse)
+}
+
+// decompressed returns the beginning of the text in a compressed input, of which head is the
+// beginning. If err is not nil, what says what the input is.
+func (in *Input) decompressed(o *Options, head, look []byte) (text []byte, whole bool, what kind, err error) {
+	if err := in.setWindow(o, head); err != nil {
+		return nil, false, readable, err
+	}
+	if text, whole, err = in.sniffText(o, look); err != nil {
+		return nil, false, readable, err
+	}
+	inside, what, err := identify(in.URI, text)
+	if err == nil && inside != Plain {
+		what, err = archive, problemf(ErrUnsupported, "this is %s data within %s data; decompress it once",
+			inside, in.Compression)
+	}
+	return text, whole, what, err
 }
 
 // refusal makes the answer of detect for what cannot be read.
@@ -107,7 +118,8 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	case ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst":
 		if len(text) > 0 && o.Format == Auto {
 			return refuse(readable, problemf(ErrCorrupt,
-				"this is a tar archive by its name, and does not begin with a header; copy the file again, or give its own `format`"))
+				"this is a tar archive by its name, and does not begin with a header; "+
+					"copy the file again, or give its own `format`"))
 		}
 	}
 	if o.Format == Tar {
@@ -118,8 +130,11 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		return refuse(binaryFile, err)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	in.Format = o.Format
-	if in.Format == Auto {
+	if in.Format = o.Format; in.Format == Chat {
+		if in.Format, err = chatFormat(in.URI, text, whole); err != nil {
+			return refuse(dataset, err)
+		}
+	} else if in.Format == Auto {
 		if in.Format, err = detectFormat(in.URI, text, whole, o.Fields); err != nil {
 			return refuse(readable, err)
 		}
@@ -152,78 +167,6 @@ func (in *Input) setWindow(o *Options, head []byte) error {
 			mebibytes(window), in.Compression, mebibytes(maxWindowBytes))
 	}
 	return nil
-}
-
-// detectZip finds the format of a zip archive: that of its only file, or Zip, where each file has
-// its own.
-func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText bool, what kind, err error) {
-	raw, err := openRaw(in, o)
-	if err != nil {
-		return refuse(archive, err)
-	}
-	if in.once == nil {
-		defer raw.Close()
-	} else {
-		in.once.taken.Store(false)
-	}
-	at, size, err := raw.random()
-	if err != nil {
-		return refuse(archive, err)
-	}
-	dir, err := openZip(at, size)
-	if err != nil {
-		return refuse(readable, err)
-	}
-	f, err := newFilter(o.Include, o.Exclude)
-	if err != nil {
-		return refuse(readable, err)
-	}
-	members := f.inside(in.URI)
-	var passed passedOver
-	n, name := 0, ""
-	for n < 2 {
-		e, err := dir.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return refuse(readable, err)
-		}
-		if e.folder {
-			continue
-		}
-		if why := members.member(&member{name: e.name}); why != readable {
-			passed.add(why, e.name)
-		} else if n++; n == 1 {
-			name = e.name
-		}
-	}
-	switch n {
-	case 0:
-		return refuse(archive, problemf(errNothingToRead, "the zip archive holds no file to read%s", passed.suffix()))
-	case 2:
-		in.archive, in.Format = Zip, o.Format
-		if o.Format == Auto {
-			in.Format = Zip
-		}
-		in.textBytes = estimate(in.Compression, in.Size)
-		return true, readable, nil
-	}
-	text, whole, err := in.sniffText(o, look)
-	if err != nil {
-		return refuse(readable, err)
-	}
-	if inside, what, err := identify(name, text); err != nil {
-		return refuse(what, err)
-	} else if inside != Plain {
-		return refuse(archive, problemf(ErrUnsupported,
-			"this is %s data within a zip archive; unpack it with `unzip`", inside))
-	}
-	uri := in.URI
-	in.URI = name
-	hasText, what, err = in.detectText(o, text, whole, refuse)
-	in.URI = uri
-	return hasText, what, err
 }
 
 func estimate(c Compression, size int64) int64 { return size * compressedRatio[c] }
@@ -347,7 +290,7 @@ func isCSV(text []byte, whole bool, wanted []string) bool {
 	comma := sniffComma(header)
 	columns := strings.Split(strings.TrimSpace(string(header)), string(rune(comma)))
 	for i := range columns {
-		columns[i] = strings.Trim(columns[i], `"`)
+		columns[i] = strings.TrimSpace(strings.Trim(columns[i], `"`))
 	}
 	sorted := slices.Sorted(slices.Values(columns))
 	unknown := func(field string) bool { return !slices.Contains(columns, field) }

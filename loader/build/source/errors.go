@@ -91,7 +91,8 @@ type SourceChangedError struct {
 func (e *SourceChangedError) Error() string {
 	what, since, afresh := "resume", "the build began", "start afresh with `overwrite`"
 	if e.Planned {
-		what, since, afresh = "read", "the plan was made", "make the plan again, and build its partitions into another `out`"
+		what, since, afresh = "read", "the plan was made",
+			"make the plan again, and build its partitions into another `out`"
 	}
 	s := fmt.Sprintf("%s %s: its %s changed since %s", what, e.URI, e.What, since)
 	if e.Was != "" || e.Is != "" {

@@ -193,7 +193,8 @@ func (r *rawFile) random() (io.ReaderAt, int64, error) {
 		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much
 		return &countedAt{at, &r.counted}, r.size, nil
 	}
-	return nil, 0, problemf(ErrUnsupported, "this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
+	return nil, 0, problemf(ErrUnsupported,
+		"this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
 }
 
 // countedAt notes the failure of a file that is read at any place, so that it is not taken for

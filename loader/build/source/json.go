@@ -52,7 +52,8 @@ func (f *valueFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		case b == ',' && f.place == afterElement:
 			f.place = afterComma
 		case f.place == afterElement:
-			return dst, problemf(ErrMalformed, "malformed JSON: %s after an element of the array, where a comma or ']' belongs",
+			return dst, problemf(ErrMalformed,
+				"malformed JSON: %s after an element of the array, where a comma or ']' belongs",
 				named(b))
 		default:
 			return f.value(dst, rec, b)

@@ -23,6 +23,7 @@ const (
 	describing
 	hidden
 	special
+	link // of an archive
 	linkedFolder
 	outputFolder
 	notIncluded // by Options.Include or Exclude: counted for errors alone
@@ -38,6 +39,7 @@ var kindNames = [kinds][2]string{
 	utf16Text: {"text in UTF-16 or UTF-32", "texts in UTF-16 or UTF-32"}, binaryFile: {"binary file", "binary files"},
 	describing: {"file that describes the data", "files that describe the data"}, hidden: {"hidden one", "hidden ones"},
 	special:      {"device, socket or pipe", "devices, sockets or pipes"},
+	link:         {"link", "links"},
 	linkedFolder: {"link to a folder", "links to folders"},
 	outputFolder: {"folder of the dataset that is built", "folders of the dataset that is built"},
 	notIncluded:  {"left out by pattern", "left out by pattern"},

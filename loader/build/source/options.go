@@ -173,9 +173,11 @@ func (o Options) validate() error {
 	case len(o.Args) == 0:
 		return problemf(ErrUsage, "no sources given")
 	case o.PieceBytes < 16, o.MaxPieceBytes < o.PieceBytes, o.MaxRecordBytes < 16:
-		return problemf(ErrUsage, "a piece of %d to %d bytes and a record of %d bytes cannot be: both need 16 or more, the longest piece last", o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
+		return problemf(ErrUsage, "a piece of %d to %d bytes and a record of %d bytes cannot be: "+
+			"both need 16 or more, the longest piece last", o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
 	case !validDelimiter(o.Delimiter):
-		return problemf(ErrUsage, "fields of CSV cannot be separated by %q; take an ASCII character that is no quote and no line end", string(rune(o.Delimiter)))
+		return problemf(ErrUsage, "fields of CSV cannot be separated by %q; "+
+			"take an ASCII character that is no quote and no line end", string(rune(o.Delimiter)))
 	case o.WindowBytes < 1<<10:
 		return problemf(ErrUsage, "a zstd window of %d bytes is below the format's least of 1 KiB", o.WindowBytes)
 	}

@@ -54,7 +54,8 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 		return Listed{}, err
 	}
 	if in.once != nil {
-		return Listed{}, problemf(ErrUsage, "source %s: it can be read only once, and the partitions of a build read for themselves; write it to a file first", in.URI)
+		return Listed{}, problemf(ErrUsage, "source %s: it can be read only once, and the partitions of a build read "+
+			"for themselves; write it to a file first", in.URI)
 	}
 	l := Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
 		TextBytes: in.textBytes, Archive: in.archive}

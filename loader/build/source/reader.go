@@ -106,7 +106,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			if r.at.Input == r.set.Len() {
 				r.err = io.EOF
 				if r.at.Ordinal == 0 && r.set.only == nil {
-					r.err = r.set.noDocuments()
+					r.err = r.set.noDocuments(r.at.Members)
 				}
 				return dst, r.err
 			}

@@ -64,6 +64,7 @@ type remoteListing struct {
 	walk   *walk
 	arg    string
 	splits splitChoice // of a dataset of the Hub
+	config string      // what to say if no file matches the patterns of its README.md
 	seen   int
 }
 
@@ -165,6 +166,9 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 	switch {
 	case err != nil:
 		return false, err
+	case added == 0 && l.config != "" && w.passed.text(true) == "":
+		return false, remoteError(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
+			Hint: "name the files in the address"})
 	case added == 0 && w.globs != nil && w.passed.text(true) == "":
 		return false, &InputError{URI: l.arg, Offset: -1, Err: problemf(fs.ErrNotExist, "no file matches the pattern")}
 	case added == 0:
@@ -174,6 +178,10 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 		s.note("%s: passed over %s; a file that is named itself is read", l.arg, text)
 	}
 	l.splits.tell(s, l.arg)
+	if remote.HubOffline(l.arg) {
+		s.note("%s: HF_HUB_OFFLINE is set: only files in the cache are read, %d here",
+			l.arg, added)
+	}
 	return hasText, nil
 }
 

@@ -124,7 +124,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	}
 	s.notes = append(s.notes, givenTwice(o.Args)...)
 	if empty {
-		return nil, s.noDocuments()
+		return nil, s.noDocuments(nil)
 	}
 	return s, nil
 }
@@ -139,10 +139,20 @@ func (s *Set) Close() error {
 	return err
 }
 
-func (s *Set) noDocuments() error {
+// noDocuments returns the error that no input holds a document. passed counts the members of
+// archives that were passed over.
+func (s *Set) noDocuments(passed *Members) error {
 	what := "it is empty or blank"
-	if n := s.Len(); n > 1 {
+	switch n := s.Len(); {
+	case n == 1 && passed != nil:
+		what = "none of its files is read: passed over " + passed.Text
+	case n == 2:
+		what = "it and 1 other are empty or blank"
+	case n > 1:
 		what = fmt.Sprintf("it and %d others are empty or blank", n-1)
+	}
+	if passed != nil && s.Len() > 1 {
+		what += fmt.Sprintf(", or archives whose files are not read: passed over %d", passed.Count)
 	}
 	return &InputError{URI: s.URI(0), Offset: -1, Hint: what, Err: ErrNoDocuments}
 }

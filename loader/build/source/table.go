@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/loader/build/source/columnar"
@@ -75,6 +76,12 @@ func tableError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &column):
+		for _, name := range chatLists {
+			if slices.Contains(column.Lists, name) {
+				return problemf(ErrUnknownField,
+					"%v; %q looks like the messages of a chat: read them as `format` chat", err, name)
+			}
+		}
 		has := strings.Join(column.Has[:min(len(column.Has), maxKeysTold)], ", ")
 		if has == "" {
 			return problemf(ErrUnknownField, "%v, and no column of text", err)
@@ -296,8 +303,8 @@ func (t *tableFramer) groupOf(at *Position) (group int) {
 func (t *tableFramer) goOn(in *Input, at *Position) error {
 	group := t.groupOf(at)
 	if group >= t.file.Groups() {
-		return &SourceChangedError{URI: in.URI, What: "number of groups of rows", Was: fmt.Sprint("at least ", at.Group),
-			Is: fmt.Sprint(t.file.Groups())}
+		return &SourceChangedError{URI: in.URI, What: "number of groups of rows",
+			Was: fmt.Sprint("at least ", at.Group), Is: fmt.Sprint(t.file.Groups())}
 	}
 	for g := range group {
 		t.row += t.file.Rows(g)

@@ -49,7 +49,7 @@ func (t *Tally) Unread(i int) bool { return t.unread[i] }
 // Close returns ErrNoDocuments, as an error about the set, where all that was added holds none.
 func (t *Tally) Close() error {
 	if t.r.at.Ordinal == 0 && t.set.only == nil {
-		return t.set.noDocuments()
+		return t.set.noDocuments(t.r.at.Members)
 	}
 	return nil
 }

@@ -71,25 +71,34 @@ func tarText(field []byte) string {
 	return string(field)
 }
 
+// entry reads a header: the name in it, the kind of the entry, and the length of what follows.
+func (t *tarMembers) entry(w *window) (name string, kind byte, length int64, err error) {
+	h, err := t.header(w)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	length, ok := tarNumber(h[124:136])
+	if !ok {
+		return "", 0, 0, tarCorrupt(w, "a size is no number")
+	}
+	name, kind = tarText(h[:100]), h[156]
+	if prefix := tarText(h[345:500]); prefix != "" && bytes.HasPrefix(h[257:], []byte("ustar\x00")) {
+		name = prefix + "/" + name
+	}
+	w.consume(tarBlock)
+	return name, kind, length, nil
+}
+
 // next goes to the next file of the archive: io.EOF after the last one.
 func (t *tarMembers) next(w *window) (m member, err error) {
 	var name string
 	size := int64(-1)
 	for {
-		h, err := t.header(w)
+		inHeader, kind, length, err := t.entry(w)
 		if err != nil {
 			return m, err
 		}
-		length, ok := tarNumber(h[124:136])
-		if !ok {
-			return m, tarCorrupt(w, "a size is no number")
-		}
-		m = member{name: tarText(h[:100])}
-		kind := h[156]
-		if prefix := tarText(h[345:500]); prefix != "" && bytes.HasPrefix(h[257:], []byte("ustar\x00")) {
-			m.name = prefix + "/" + m.name
-		}
-		w.consume(tarBlock)
+		m = member{name: inHeader}
 		switch kind {
 		case 'L', 'K', 'x', 'g':
 			text, err := t.text(w, length)
@@ -119,7 +128,7 @@ func (t *tarMembers) next(w *window) (m member, err error) {
 		case '5':
 			m.folder = true
 		case '1', '2', '3', '4', '6':
-			m.special = true
+			m.special, m.link = true, kind <= '2'
 			if kind != '1' || size < 0 {
 				length = 0 // links have a size and no content
 			}

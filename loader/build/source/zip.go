@@ -282,7 +282,8 @@ func (z *zipReader) open() error {
 	z.close = func() {}
 	switch {
 	case e.encrypted:
-		return problemf(ErrUnsupported, "%s in the zip archive is encrypted; unpack it with `unzip` and name the folder",
+		return problemf(ErrUnsupported,
+			"%s in the zip archive is encrypted; unpack it with `unzip` and name the folder",
 			e.name)
 	case e.method == 0:
 		z.member = z.buf
@@ -302,7 +303,8 @@ func (z *zipReader) open() error {
 		}
 		z.member, z.close = d, d.Close
 	default:
-		return problemf(ErrUnsupported, "%s in the zip archive is compressed by method %d, which is not read; unpack it with `unzip` and name the folder", e.name, e.method)
+		return problemf(ErrUnsupported, "%s in the zip archive is compressed by method %d, which is not read; "+
+			"unpack it with `unzip` and name the folder", e.name, e.method)
 	}
 	return nil
 }

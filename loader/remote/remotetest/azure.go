@@ -25,7 +25,8 @@ type Container struct {
 func Azure(t *testing.T) *Container {
 	t.Helper()
 	const account = "storeoftests"
-	key := base64.StdEncoding.EncodeToString([]byte("a key that no message may ever show, of 64 bytes as real ones are"))
+	const secret = "a key that no message may ever show, of 64 bytes as real ones are"
+	key := base64.StdEncoding.EncodeToString([]byte(secret))
 	port, dir := freePort(t), t.TempDir()
 	t.Setenv("AZURITE_ACCOUNTS", account+":"+key)
 	start(t, port, azurite(t), "--blobHost", "127.0.0.1", "--blobPort", port, "--location", dir, "--silent",
@@ -60,7 +61,8 @@ func NoAzure() []string {
 func (c *Container) Put(t *testing.T, name string, data []byte, metadata map[string]*string) {
 	t.Helper()
 	b := c.client.NewBlockBlobClient(name)
-	if _, err := b.UploadBuffer(context.Background(), data, &blockblob.UploadBufferOptions{Metadata: metadata}); err != nil {
+	if _, err := b.UploadBuffer(context.Background(), data,
+		&blockblob.UploadBufferOptions{Metadata: metadata}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -125,20 +125,10 @@ func (h *Hub) api(w http.ResponseWriter, r *http.Request) bool {
 		http.Error(w, "{}", status)
 		return true
 	}
-	path := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
-	for i := range path {
-		path[i], _ = url.PathUnescape(path[i])
-	}
-	isAPI := path[0] == "api"
-	if isAPI {
-		path = path[1:]
-	} else if path[0] != "datasets" {
-		path = append([]string{"models"}, path...)
-	}
-	if len(path) < 5 {
+	repo, what, revision, rest := splitPath(r.URL)
+	if what == "" {
 		return refuse(404, "RepoNotFound")
 	}
-	repo, what, revision, rest := strings.Join(path[:3], "/"), path[3], path[4], strings.Join(path[5:], "/")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	commit := revision
@@ -164,15 +154,7 @@ func (h *Hub) api(w http.ResponseWriter, r *http.Request) bool {
 	case "revision":
 		return reply(map[string]any{"sha": commit})
 	case "paths-info":
-		var ask struct{ Paths []string }
-		json.NewDecoder(r.Body).Decode(&ask)
-		out := []any{}
-		for _, p := range ask.Paths {
-			if data, ok := files[p]; ok {
-				out = append(out, entryOf(p, data))
-			}
-		}
-		return reply(out)
+		return reply(pathsInfo(r, files))
 	case "tree":
 		return h.tree(w, r, files, rest, reply, refuse)
 	case "resolve":
@@ -183,6 +165,37 @@ func (h *Hub) api(w http.ResponseWriter, r *http.Request) bool {
 		return h.resolve(w, r, commit, rest, data)
 	}
 	return refuse(404, "EntryNotFound")
+}
+
+// splitPath splits the path of a request: "models" or "datasets" with the repository, what is asked
+// for, the revision, and the file. what is empty where the path names no revision.
+func splitPath(u *url.URL) (repo, what, revision, rest string) {
+	path := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
+	for i := range path {
+		path[i], _ = url.PathUnescape(path[i])
+	}
+	if path[0] == "api" {
+		path = path[1:]
+	} else if path[0] != "datasets" {
+		path = append([]string{"models"}, path...)
+	}
+	if len(path) < 5 {
+		return "", "", "", ""
+	}
+	return strings.Join(path[:3], "/"), path[3], path[4], strings.Join(path[5:], "/")
+}
+
+// pathsInfo describes those of the requested files that exist.
+func pathsInfo(r *http.Request, files map[string][]byte) []any {
+	var ask struct{ Paths []string }
+	json.NewDecoder(r.Body).Decode(&ask)
+	out := []any{}
+	for _, p := range ask.Paths {
+		if data, ok := files[p]; ok {
+			out = append(out, entryOf(p, data))
+		}
+	}
+	return out
 }
 
 func (h *Hub) tree(w http.ResponseWriter, r *http.Request, files map[string][]byte, folder string, reply func(any) bool,

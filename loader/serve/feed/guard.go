@@ -50,7 +50,8 @@ func (s *Server) checkRequest(w http.ResponseWriter, r *http.Request) error {
 		return &RequestError{400, "the request has no Host", "send Host, as every HTTP/1.1 client does"}
 	}
 	if s.opts.Token == "" && !page.IsLocalHost(r.Host, local) {
-		return &RequestError{421, "without a token only requests for localhost are answered: another name may be a web page's that was pointed here",
+		return &RequestError{421, "without a token only requests for localhost are answered: " +
+			"another name may be a web page's that was pointed here",
 			"ask for localhost or 127.0.0.1, or serve with a token"}
 	}
 	if page.IsForeign(r) {

@@ -24,7 +24,8 @@ const maxSocketPath = 103
 // a killed server leaves only its socket. Closing the listener removes the socket.
 func ListenUnix(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("listen on %s: the path is %d bytes long and a socket's may have %d; use a shorter one, such as one in /tmp", path, len(path), maxSocketPath)
+		return nil, fmt.Errorf("listen on %s: the path is %d bytes long and a socket's may have %d; "+
+			"use a shorter one, such as one in /tmp", path, len(path), maxSocketPath)
 	}
 	lock, err := lockFile(path + ".lock")
 	if err != nil {

@@ -5,11 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/bits"
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/dsload/dsload/internal/page"
@@ -35,10 +33,6 @@ const (
 const (
 	// rateSamples is the number of samples, a second apart, over which rates are averaged.
 	rateSamples = 5
-	// stalledAfter is the time after which a trainer that takes nothing counts as stalled.
-	stalledAfter = 15 * time.Second
-	// busyShare is the share of time that data must wait for a trainer for it to count as busy.
-	busyShare = 0.5
 	// laneKept is how long the lane of a trainer is kept after it left.
 	laneKept = time.Minute
 	// trackBytes is the memory of a stream's track and its part of the page's state. Each stream
@@ -47,8 +41,6 @@ const (
 	// liveViewerBytes is what an open page leases: its connection leaves the pool of connections
 	// that are not streams.
 	liveViewerBytes = connBytes + page.ViewerBytes
-	// mostBars is the maximum number of bars of a histogram.
-	mostBars = 48
 )
 
 // live is the page of a server: its samples and its viewers.
@@ -288,208 +280,6 @@ func (l *live) laneFor(name string, now time.Time, forget func(int)) int {
 		l.lanes[free] = lane{name, now}
 	}
 	return free
-}
-
-// liveState is what the page shows apart from its charts.
-type liveState struct {
-	Uptime     float64      `json:"uptime"`
-	Draining   bool         `json:"draining,omitempty"`
-	Streams    int          `json:"streams"`
-	MemoryUsed int64        `json:"memory_leased"`
-	MemoryCap  int64        `json:"memory_cap"`
-	Batches    int64        `json:"batches"`
-	Rows       int64        `json:"rows"`
-	Tokens     int64        `json:"tokens"`
-	Padded     int64        `json:"padded"`
-	Datasets   []About      `json:"datasets"`
-	Lengths    [][3]int64   `json:"lengths"`
-	Served     [][3]int64   `json:"served"`
-	Lanes      []string     `json:"lanes"`
-	Clients    []liveClient `json:"clients"`
-}
-
-type liveClient struct {
-	ID         uint64   `json:"id"`
-	Rank       int      `json:"rank"`
-	World      int      `json:"world"`
-	From       string   `json:"from,omitempty"`
-	Query      string   `json:"query"`
-	Next       int64    `json:"next"`
-	Epoch      *int64   `json:"epoch"`
-	Epochs     int64    `json:"epochs,omitempty"`
-	Share      *float64 `json:"share"` // of the epoch
-	RowsRate   *float64 `json:"rows_s"`
-	TokensRate *float64 `json:"tokens_s"`
-	Efficiency *float64 `json:"efficiency"`
-	Lane       int      `json:"lane"`    // -1 if it has none of its own
-	State      string   `json:"state"`   // begins, waits, busy, stalled
-	Waiting    float64  `json:"waiting"` // seconds for which it has taken nothing
-}
-
-// state implements page.Figures.State.
-func (l *live) state(now time.Time) any {
-	s := l.server
-	total := s.metrics.total()
-	out := liveState{
-		Uptime: now.Sub(s.started).Seconds(), Draining: s.draining.Load(), Streams: s.numStreams(),
-		MemoryUsed: s.opts.Ledger.Used(), MemoryCap: s.opts.Ledger.Cap(), Batches: total.Batches, Rows: total.Rows,
-		Tokens: total.Tokens, Padded: total.Padded, Datasets: l.about, Lengths: l.bars, Served: l.servedBars(),
-		Clients: []liveClient{},
-	}
-	for i := range l.lanes {
-		out.Lanes = append(out.Lanes, l.lanes[i].name)
-	}
-	streams := s.firstStreams()
-	others := ""
-	if len(streams) > numLanes {
-		others = "others"
-	}
-	out.Lanes = append(out.Lanes, others)
-	for _, st := range streams {
-		out.Clients = append(out.Clients, l.client(st, now))
-	}
-	return out
-}
-
-func (l *live) client(st *stream, now time.Time) liveClient {
-	c := liveClient{ID: st.id, Rank: st.query.Rank, World: st.query.World, From: st.from,
-		Query: st.raw[:min(len(st.raw), maxQueryShown)], Next: st.stats.next.Load(), Epochs: st.query.Epochs,
-		Lane: -1, State: "begins"}
-	if st.stats.batches.Load() == 0 {
-		c.Next = st.query.Start
-	}
-	if st.epoch > 0 {
-		epoch, share := c.Next/st.epoch, float64(c.Next%st.epoch)/float64(st.epoch)
-		if share == 0 && c.Next > st.query.Start { // the last row of an epoch belongs to it
-			epoch, share = epoch-1, 1
-		}
-		c.Epoch, c.Share = &epoch, &share
-	}
-	if since := st.stats.blockedSince.Load(); since != 0 {
-		c.Waiting = max(0, now.Sub(time.Unix(0, since)).Seconds())
-	}
-	t := l.tracks[st.id]
-	if t == nil {
-		return c
-	}
-	c.Lane = t.lane
-	r := t.rates()
-	c.RowsRate, c.TokensRate, c.Efficiency = known(r.rows), known(r.tokens), known(r.padding)
-	switch {
-	case c.Waiting > stalledAfter.Seconds():
-		c.State = "stalled"
-	case r.blocked >= busyShare:
-		c.State = "busy"
-	case r.blocked == r.blocked:
-		c.State = "waits"
-	}
-	return c
-}
-
-// known returns nil for NaN.
-func known(x float64) *float64 {
-	if x != x {
-		return nil
-	}
-	return &x
-}
-
-// lengthClasses is the number of classes of lengths, two per octave.
-const lengthClasses = 2 * 32
-
-// lengthCounts counts batches by the class of their length.
-type lengthCounts [lengthClasses]atomic.Uint32
-
-// lengthTotals counts the batches of ended streams.
-type lengthTotals [lengthClasses]int64
-
-// lengthClass returns the class of a length: 0 for 0 and 1, one more at each power of two and
-// halfway to the next.
-func lengthClass(n int) int {
-	if n < 2 {
-		return 0
-	}
-	octave := bits.Len(uint(n)) - 1
-	return min(2*octave-1+n>>(octave-1)&1, lengthClasses-1)
-}
-
-// classStart returns the least length of a class.
-func classStart(class int) int64 {
-	if class == 0 {
-		return 0
-	}
-	octave := (class + 1) / 2
-	return int64(2+(class+1)%2) << (octave - 1)
-}
-
-func (c *lengthCounts) add(length int) { c[lengthClass(length)].Add(1) }
-
-func (c *lengthCounts) addTo(t *lengthTotals) {
-	for i := range c {
-		t[i] += int64(c[i].Load())
-	}
-}
-
-// servedBars returns the batches sent so far by length, from the first class that has any to the
-// last.
-func (l *live) servedBars() [][3]int64 {
-	s := l.server
-	s.mu.Lock()
-	total := l.retired
-	for _, st := range s.streams {
-		st.stats.lengths.addTo(&total)
-	}
-	s.mu.Unlock()
-	out := [][3]int64{}
-	for i, n := range total {
-		if n > 0 || len(out) > 0 {
-			out = append(out, [3]int64{classStart(i), classStart(i+1) - 1, n})
-		}
-	}
-	for len(out) > 0 && out[len(out)-1][2] == 0 {
-		out = out[:len(out)-1]
-	}
-	return out
-}
-
-// lengthBars merges the histograms of each dataset's first split into bars of equal width.
-func lengthBars(about []About) [][3]int64 {
-	var longest int64
-	for _, a := range about {
-		if len(a.Splits) > 0 {
-			longest = max(longest, a.Splits[0].Longest)
-		}
-	}
-	width := niceWidth(longest + 1)
-	counts := make([]float64, longest/width+1)
-	for _, a := range about {
-		if len(a.Splits) == 0 {
-			continue
-		}
-		for _, b := range a.Splits[0].Lengths {
-			low, high := min(b[0], longest), min(b[1], longest)
-			for at := low; at <= high; at = (at/width + 1) * width { // a wide bucket reaches into several bars
-				part := min(high, (at/width+1)*width-1) - at + 1
-				counts[at/width] += float64(b[2]) * float64(part) / float64(high-low+1)
-			}
-		}
-	}
-	out := make([][3]int64, 0, len(counts))
-	for i, n := range counts {
-		out = append(out, [3]int64{int64(i) * width, int64(i+1)*width - 1, int64(n + 0.5)})
-	}
-	return out
-}
-
-// niceWidth returns the least of 1, 2, 5, 10, … with which n lengths make at most mostBars bars.
-func niceWidth(n int64) int64 {
-	for step := int64(1); ; step *= 10 {
-		for _, k := range []int64{1, 2, 5} {
-			if k*step*mostBars >= n {
-				return k * step
-			}
-		}
-	}
 }
 
 func (s *Server) servePage(w http.ResponseWriter, _ *http.Request) { page.Serve(w, "serve") }

@@ -114,8 +114,8 @@ const (
 var (
 	shuffleWords = map[string]Shuffle{"full": ShuffleFull, "block": ShuffleBlock, "none": ShuffleNone}
 	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep}
-	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "concat": PackWrapped, "bfd": PackBFD,
-		"bestfit": PackBFD, "bfd_split": PackBFDSplit}
+	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "bfd": PackBFD, "bfd_split": PackBFDSplit}
+	packAliases  = map[string]Pack{"concat": PackWrapped, "bestfit": PackBFD}
 	balanceWords = map[string]Balance{"none": BalanceNone, "tokens": BalanceTokens, "quadratic": BalanceQuadratic}
 	labelsWords  = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
 		"none": LabelsNone}
@@ -190,14 +190,16 @@ var params = []param{
 		number(func(q *Query) *int64 { return &q.Start }, 0, math.MaxInt64)},
 	{Parameter{"dtype", "int64, int32", "int64", "elements of the list columns"},
 		flag(func(q *Query) *bool { return &q.Int32 }, "int64", "int32")},
-	{Parameter{"labels", "auto, causal, seq2seq, none", "auto", "auto is seq2seq if the dataset has targets, else causal"},
+	{Parameter{"labels", "auto, causal, seq2seq, none", "auto",
+		"auto is seq2seq if the dataset has targets, else causal"},
 		choice(func(q *Query) *Labels { return &q.Labels }, labelsWords)},
 	{Parameter{"balance", "none, tokens, quadratic", "none",
 		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths"},
 		choice(func(q *Query) *Balance { return &q.Balance }, balanceWords)},
 	{Parameter{"pack", "none, wrapped, bfd, bfd_split", "",
-		"fill rows with several documents: cut anywhere; whole, best fit decreasing; the same with longer ones split first (none, or what serve --pack says)"},
-		choice(func(q *Query) *Pack { return &q.Pack }, packWords)},
+		"fill rows with several documents: cut anywhere; whole, best fit decreasing; " +
+			"the same with longer ones split first (none, or what serve --pack says)"},
+		choice(func(q *Query) *Pack { return &q.Pack }, packWords, packAliases)},
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
 		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
 	{Parameter{"borders", "keep, mask", "keep",
@@ -234,11 +236,17 @@ func number[T int | int64](field func(*Query) *T, low, high int64) func(*Query, 
 	}
 }
 
-// choice sets a field to the value of a word.
-func choice[T ~uint8](field func(*Query) *T, words map[string]T) func(*Query, string) error {
+// choice sets a field to the value of a word. Errors name the words, one for each value, but not
+// their aliases.
+func choice[T ~uint8](field func(*Query) *T, words map[string]T, aliases ...map[string]T) func(*Query, string) error {
 	allowed := slices.SortedFunc(maps.Keys(words), func(a, b string) int { return cmp.Compare(words[a], words[b]) })
 	return func(q *Query, v string) error {
 		value, known := words[v]
+		for _, more := range aliases {
+			if alias, ok := more[v]; ok {
+				value, known = alias, true
+			}
+		}
 		if !known {
 			return fmt.Errorf("%q is not one of %s%s", v, strings.Join(allowed, ", "), didYouMean(v, allowed))
 		}
@@ -339,7 +347,8 @@ func ParseQuery(raw string) (Query, error) {
 	if values.Has("max_tokens") {
 		q.BatchSize = MaxBatchRows // the budget is the limit, unless batch_size sets another
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) { // in a fixed order, so that the same mistake gives the same answer
+	// In a fixed order, so that the same mistake gives the same answer.
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		i := slices.IndexFunc(params, func(p param) bool { return p.Name == name })
 		if i < 0 {
 			return q, BadParam(name, "no such parameter"+didYouMean(name, paramNames()),

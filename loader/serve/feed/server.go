@@ -229,7 +229,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context())) // net/http's context ends with the hijack
+	// net/http's context ends with the hijack.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	st := &stream{query: query, raw: r.URL.RawQuery, from: r.RemoteAddr, plan: plan, since: time.Now(), cancel: cancel}
 	st.epoch, _ = strconv.ParseInt(plan.Metadata["dsload.rows"], 10, 64)
 	if err := s.register(st); err != nil {

@@ -103,7 +103,8 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 		if s.Rows < 1 || s.Rows >= MaxPosition/MaxSources {
 			return nil, &OptionError{"split", fmt.Sprintf("%d rows cannot be served", s.Rows)}
 		}
-		if len(o.Sources) > 1 && (!(s.Weight > 0) && (len(o.Changes) == 0 || s.Weight != 0) || math.IsInf(s.Weight, 0)) {
+		if len(o.Sources) > 1 && (!(s.Weight > 0) && (len(o.Changes) == 0 || s.Weight != 0) ||
+			math.IsInf(s.Weight, 0)) {
 			return nil, &OptionError{"mix", "weights must be positive numbers"}
 		}
 		order.rows += s.Rows

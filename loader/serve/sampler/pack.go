@@ -140,12 +140,14 @@ func (p *Packed) seek(row int64) error {
 	}
 	w.rows = p.packer.Pack(w.lengths)
 	if int64(w.rows.Len()) > n*p.numbersPerRow {
-		return fmt.Errorf("a window of %d rows makes %d packed rows, more than its %d numbers", n, w.rows.Len(), n*p.numbersPerRow)
+		return fmt.Errorf("a window of %d rows makes %d packed rows, more than its %d numbers", n, w.rows.Len(),
+			n*p.numbersPerRow)
 	}
 	// Best fit decreasing makes the rows with the longest pieces first.
 	w.shuffled = p.order.opts.Shuffle != None && p.opts.Policy != pack.Wrapped && w.rows.Len() > 0
 	if w.shuffled {
-		w.perm = newPermutation(uint64(w.rows.Len()), key(p.order.opts.Seed, purposePack, uint64(epoch), uint64(number)))
+		w.perm = newPermutation(uint64(w.rows.Len()),
+			key(p.order.opts.Seed, purposePack, uint64(epoch), uint64(number)))
 	}
 	w.start, w.end = start, start+n*p.numbersPerRow
 	return nil

@@ -62,7 +62,8 @@ type EmptyEpochError struct {
 
 func (e *EmptyEpochError) Error() string {
 	if e.Tail == Drop {
-		return fmt.Sprintf("the %d rows of an epoch do not make one whole step of %d ranks, and tail=drop drops the rest", e.Rows, e.World)
+		return fmt.Sprintf("the %d rows of an epoch do not make one whole step of %d ranks, "+
+			"and tail=drop drops the rest", e.Rows, e.World)
 	}
 	return fmt.Sprintf("the %d rows of an epoch have none for rank %d of %d, and the stream has no end", e.Rows,
 		e.Rank, e.World)

@@ -73,7 +73,8 @@ func New(tokens []Token) (*Matcher, error) {
 			node = next
 		}
 		if m.leaf[node] != 0 {
-			return nil, fmt.Errorf("%w: tokens %d and %d are both %q", ErrTokens, tokens[m.leaf[node]-1].ID, t.ID, t.Content)
+			return nil, fmt.Errorf("%w: tokens %d and %d are both %q", ErrTokens, tokens[m.leaf[node]-1].ID, t.ID,
+				t.Content)
 		}
 		m.leaf[node] = uint32(i) + 1
 	}

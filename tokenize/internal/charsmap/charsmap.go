@@ -45,7 +45,8 @@ func Parse(blob []byte) (*Map, error) {
 	}
 	for to := range bytes.SplitSeq(c.text, []byte{0}) {
 		if len(to) > maxReplacement {
-			return nil, fmt.Errorf("%w: a replacement of %d bytes; the limit is %d", ErrTooLarge, len(to), maxReplacement)
+			return nil, fmt.Errorf("%w: a replacement of %d bytes; the limit is %d", ErrTooLarge, len(to),
+				maxReplacement)
 		}
 	}
 	for b := range c.single {
@@ -139,7 +140,8 @@ func (c *Map) AppendClusters(dst, text []byte, joined bool) []byte {
 		}
 	}
 	for len(text) > 0 {
-		if b := text[0]; b < utf8.RuneSelf && (len(text) == 1 || text[1] < utf8.RuneSelf && (b != '\r' || text[1] != '\n')) {
+		if b := text[0]; b < utf8.RuneSelf &&
+			(len(text) == 1 || text[1] < utf8.RuneSelf && (b != '\r' || text[1] != '\n')) {
 			if b == 0 || !c.single[b] {
 				dst = append(dst, b)
 			} else {

@@ -30,20 +30,23 @@ type HostileText struct {
 	Text []byte
 }
 
+// repeatedTexts are names and what is repeated.
+var repeatedTexts = [][2]string{
+	{"plain", "the quick brown fox jumps over the lazy dog "}, {"a", "a"}, {"spaces", " "}, {"digits", "1"},
+	{"less", "<"}, {"dash", "-"}, {"newlines", "\n"},
+	{"nul", "\x00"}, {"a-", "a-"}, {"1.", "1."}, {"ab", "ab"}, {"aB", "aB"}, {"quote-s", "'s"},
+	{"newline-space", "\n "}, {"nul-a", "a\x00"}, {"ff", "\xff"},
+	{"acute", "\u0301"}, {"e-acute", "e\u0301"}, {"space-acute", " \u0301"}, {"family", "\U0001F468\u200D"},
+	{"flag", "\U0001F1E9"},
+	{"metaspace", "\u2581"}, {"nbsp", "\u00A0"}, {"prepend", "\u0600"}, {"han", "\u4E2D"}, {"hangul", "\uAC01"},
+	{"a-han-A", "a\u4E2DA"},
+}
+
 // HostileTexts returns texts of about n bytes: repetitions, for which loops may take quadratic
 // time, and random text, which no cache holds and in which few neighbours form a token.
 func HostileTexts(n int) []HostileText {
 	var texts []HostileText
-	for _, r := range [][2]string{
-		{"plain", "the quick brown fox jumps over the lazy dog "}, {"a", "a"}, {"spaces", " "}, {"digits", "1"},
-		{"less", "<"}, {"dash", "-"}, {"newlines", "\n"},
-		{"nul", "\x00"}, {"a-", "a-"}, {"1.", "1."}, {"ab", "ab"}, {"aB", "aB"}, {"quote-s", "'s"},
-		{"newline-space", "\n "}, {"nul-a", "a\x00"}, {"ff", "\xff"},
-		{"acute", "\u0301"}, {"e-acute", "e\u0301"}, {"space-acute", " \u0301"}, {"family", "\U0001F468\u200D"},
-		{"flag", "\U0001F1E9"},
-		{"metaspace", "\u2581"}, {"nbsp", "\u00A0"}, {"prepend", "\u0600"}, {"han", "\u4E2D"}, {"hangul", "\uAC01"},
-		{"a-han-A", "a\u4E2DA"},
-	} {
+	for _, r := range repeatedTexts {
 		texts = append(texts, HostileText{r[0], bytes.Repeat([]byte(r[1]), n/len(r[1]))})
 	}
 	rng := rand.New(rand.NewPCG(10, 10))
@@ -94,5 +97,6 @@ func HostileTexts(n int) []HostileText {
 	for i := range noise {
 		noise[i] = byte(rng.Uint32())
 	}
-	return append(texts, HostileText{"bytes", noise}, HostileText{"replaced", bytes.ToValidUTF8(noise, []byte("\uFFFD"))})
+	return append(texts, HostileText{"bytes", noise},
+		HostileText{"replaced", bytes.ToValidUTF8(noise, []byte("\uFFFD"))})
 }

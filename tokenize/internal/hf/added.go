@@ -92,8 +92,10 @@ func (b *builder) addTokens() error {
 			Decoded: a.content})
 	}
 	steps := normalize.Unroll(b.spec.Normalizer)
-	seen := map[string]string{} // of several, Hugging Face takes whichever its hash table lists first; here it is the first in the file
-	at := 0                     // index in spec.Added
+	// Of several, Hugging Face takes whichever its hash table lists first; here it is the first in
+	// the file.
+	seen := map[string]string{}
+	at := 0 // index in spec.Added
 	for i, a := range b.added {
 		if a.content == "" {
 			continue

@@ -138,7 +138,8 @@ func (b *builder) unknown() (int64, error) {
 	}
 	for _, a := range b.spec.Added {
 		if a.Content == m.unkToken {
-			b.warn("unk_token %q is only an added token: unknown words become its id %d, where Hugging Face's library stops", m.unkToken, a.ID)
+			b.warn("unk_token %q is only an added token: unknown words become its id %d, "+
+				"where Hugging Face's library stops", m.unkToken, a.ID)
 			return int64(a.ID), nil
 		}
 	}

@@ -185,7 +185,8 @@ func (m *model) readFields() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.members)) {
 		if s, ok := m.has(name); ok && !known[name] && s.Peek() != 'f' {
-			m.ignored = append(m.ignored, fmt.Sprintf("field %.80q of the %s model ignored, as Hugging Face's library does", name, m.kind))
+			m.ignored = append(m.ignored, fmt.Sprintf("field %.80q of the %s model ignored, "+
+				"as Hugging Face's library does", name, m.kind))
 		}
 	}
 	if s, ok := m.has("dropout"); ok {
@@ -194,7 +195,8 @@ func (m *model) readFields() error {
 			return err
 		}
 		if p != 0 {
-			return spec.Unsupportedf("BPE with dropout %v: ids would be random; set it to null to encode with all merges", p)
+			return spec.Unsupportedf("BPE with dropout %v: ids would be random; "+
+				"set it to null to encode with all merges", p)
 		}
 	}
 	if err := m.readOptions(known); err != nil {

@@ -137,7 +137,8 @@ func (e *offsetEncoder) cut(c pretokenize.Component, a normalize.Aligned) []norm
 	}
 	var out []normalize.Aligned
 	for _, s := range cut.Spans {
-		out = append(out, normalize.Aligned{Text: bytes.Clone(cut.Text[s.Start:s.End]), Origins: a.Origins[s.Start:s.End]})
+		out = append(out, normalize.Aligned{Text: bytes.Clone(cut.Text[s.Start:s.End]),
+			Origins: a.Origins[s.Start:s.End]})
 	}
 	return out
 }

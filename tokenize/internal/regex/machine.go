@@ -108,7 +108,7 @@ func (m *machine) look(pos int) {
 }
 
 // run executes the program or sub-program at pc from pos and returns where its match ends, noMatch
-// or restart.
+// or restart. It is one switch over the instructions, so that pc and pos stay local variables.
 func (m *machine) run(pc int32, pos int) int {
 	base, sub := len(m.stack), pc != 0
 	text, insts := m.text, m.prog.insts

@@ -116,7 +116,8 @@ func countPieces(data []byte) (n int, err error) {
 // Parse reads a model. The result refers to data.
 func Parse(data []byte) (*Model, error) {
 	m := &Model{
-		Type: Unigram, UnkID: -1, UnkSurface: " \u2047 ", AddDummyPrefix: true, RemoveExtraSpaces: true, EscapeSpaces: true,
+		Type: Unigram, UnkID: -1, UnkSurface: " \u2047 ", AddDummyPrefix: true, RemoveExtraSpaces: true,
+		EscapeSpaces: true,
 	}
 	err := fields(data, func(f field) error {
 		switch {

@@ -69,7 +69,8 @@ func (r *Ranks) complete(n int) (warning string) {
 			r.Name = v.Name
 		}
 		if v.Guess {
-			warning = fmt.Sprintf("%d ranks: assumed to be %s, with pattern %s and its special tokens; name a pattern if it is another vocabulary", n, v.Name, v.Pattern)
+			warning = fmt.Sprintf("%d ranks: assumed to be %s, with pattern %s and its special tokens; "+
+				"name a pattern if it is another vocabulary", n, v.Name, v.Pattern)
 		}
 	}
 	if v != nil && r.Special == nil {
@@ -116,7 +117,8 @@ const maxShown = 40
 func findPattern(text string, n int) (normalize.Pattern, error) {
 	names := strings.Join(known.PatternNames(), ", ")
 	if text == "" {
-		return normalize.Pattern{}, fmt.Errorf("%w: %d ranks are none of the known vocabularies; name the pattern that splits their text: %s, or a regular expression",
+		return normalize.Pattern{}, fmt.Errorf("%w: %d ranks are none of the known vocabularies; "+
+			"name the pattern that splits their text: %s, or a regular expression",
 			spec.ErrPattern, n, names)
 	}
 	if expression, ok := known.Pattern(text); ok {

@@ -68,7 +68,8 @@ func (d *decoder) malformed(format string, args ...any) {
 
 func (d *decoder) spend(n int) {
 	if d.room -= int64(n); d.room < 0 {
-		panic(problemf(ErrTooLarge, "its values take more than %d bytes of memory, %d times the record; it is made of very small values",
+		panic(problemf(ErrTooLarge,
+			"its values take more than %d bytes of memory, %d times the record; it is made of very small values",
 			DecodedBytes(int64(len(d.data))), decodedPerByte))
 	}
 }

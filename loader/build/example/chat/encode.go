@@ -71,7 +71,7 @@ func (e *Encoder) Append(ids []uint32, mask []bool, t *Text) ([]uint32, []bool, 
 func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 	at := 0
 	for _, s := range t.Spans {
-		if s.Start >= s.End {
+		if s.Start > s.End || s.Start == s.End && !t.Exact {
 			continue
 		}
 		for at > 0 && e.offsets[at-1].End > s.Start { // spans of nested blocks are nested
@@ -79,6 +79,12 @@ func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 		}
 		for at < len(ids) && e.offsets[at].End <= s.Start {
 			at++
+		}
+		if s.Start == s.End { // an empty block marks the token around its place, as in transformers
+			if at < len(ids) && e.offsets[at].Start < s.Start {
+				mask[at] = true
+			}
+			continue
 		}
 		end := at
 		if t.Exact { // up to the first token of the last character, as in transformers
@@ -138,10 +144,12 @@ func (e *Encoder) locate(ids []uint32, t *Text) error {
 		return nil
 	}
 	if !e.traced {
-		return fmt.Errorf("%w: %s changes the text where a turn of the assistant begins or ends, so no token begins or ends there", ErrTemplate, e.t.Name())
+		return fmt.Errorf("%w: %s changes the text where a turn of the assistant begins or ends, "+
+			"so no token begins or ends there", ErrTemplate, e.t.Name())
 	}
 	if len(t.Text) > maxTracedBytes {
-		return problemf(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: with %s, which changes the text, the longest is %d bytes", len(t.Text), e.t.Name(), maxTracedBytes)
+		return problemf(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: "+
+			"with %s, which changes the text, the longest is %d bytes", len(t.Text), e.t.Name(), maxTracedBytes)
 	}
 	tracing.Lock()
 	defer tracing.Unlock()

@@ -105,7 +105,8 @@ func (c *conversation) flatten() error {
 			}
 			if !ok {
 				p, _ := part.(*jinja.Dict)
-				return problemf(ErrShape, "part %d of message %d is no text, with the fields %s, and the chat template takes text only", j+1, i+1, fields(p))
+				return problemf(ErrShape, "part %d of message %d is no text, with the fields %s, "+
+					"and the chat template takes text only", j+1, i+1, fields(p))
 			}
 			if text != "" {
 				text += "\n"

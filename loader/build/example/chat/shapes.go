@@ -271,7 +271,8 @@ func (c *conversation) fromTranscript(text string) error {
 		text = "\n\n" + text
 	}
 	if !strings.HasPrefix(text, human) && !strings.HasPrefix(text, assistant) {
-		return problemf(ErrShape, `"chosen" is a text without a prompt beside it, and without turns that begin with "Human:" and "Assistant:"`)
+		return problemf(ErrShape, `"chosen" is a text without a prompt beside it, `+
+			`and without turns that begin with "Human:" and "Assistant:"`)
 	}
 	for text != "" {
 		role, mark := "user", human
@@ -327,7 +328,9 @@ func findPair(record *jinja.Dict) int {
 func (c *conversation) fromPair(record *jinja.Dict) error {
 	i := findPair(record)
 	if i < 0 {
-		return problemf(ErrShape, "no conversation in the record, whose fields are %s; wanted is one of %s, or chosen, or prompt and completion, or instruction and output, or question and answer",
+		return problemf(ErrShape, "no conversation in the record, whose fields are %s; "+
+			"wanted is one of %s, or chosen, or prompt and completion, or instruction and output, "+
+			"or question and answer",
 			fields(record), strings.Join(listFields[:2], ", "))
 	}
 	pair := pairFields[i]

@@ -41,22 +41,26 @@ func (j *rendering) turns(dst []Span, text []byte) ([]Span, error) {
 		turns = turns[len(turns)-1:]
 	}
 	allowed := int64(comparedFactor*len(text) + comparedBytes)
-	at := 0 // where the previous turn ended
-	for n, i := range turns {
+	first, at := len(dst), 0 // where the previous turn ended
+	for _, i := range turns {
 		if j.spent > allowed || int64(len(turns))*int64(len(text)) > 4*allowed {
-			return j.allTurns(dst[:len(dst)-n], text, turns)
+			return j.allTurns(dst[:first], text, turns)
 		}
 		s, ok, err := j.nested(text, i)
-		if err == nil && !ok {
+		if err == nil && ok {
+			dst, at = append(dst, s), max(at, s.End)
+			continue
+		}
+		if err == nil {
 			s, ok, err = j.replaced(text, i, at)
+		}
+		if err == nil && ok { // else the text does not contain this turn
+			dst, err = j.withoutResults(dst, text, i, s)
+			at = max(at, s.End)
 		}
 		if err != nil {
 			return dst, err
 		}
-		if !ok {
-			s = Span{Start: at, End: at} // the text does not contain this turn
-		}
-		dst, at = append(dst, s), max(at, s.End)
 	}
 	return compact(dst), nil
 }
@@ -199,7 +203,8 @@ func sameEnding(rest []byte, ending string) int {
 // replaces every turn, and looks in the text for what is between them.
 func (j *rendering) allTurns(dst []Span, text []byte, turns []int) ([]Span, error) {
 	if bytes.Contains(text, []byte(turnMark)) {
-		return dst, problemf(ErrTemplate, "the conversation holds the character U+%X, by which the turns of a long conversation are found", []rune(turnMark)[0])
+		return dst, problemf(ErrTemplate, "the conversation holds the character U+%X, "+
+			"by which the turns of a long conversation are found", []rune(turnMark)[0])
 	}
 	other, ok, err := j.compare(j.after, j.with(turns), false)
 	j.after = other
@@ -210,7 +215,8 @@ func (j *rendering) allTurns(dst []Span, text []byte, turns []int) ([]Span, erro
 	first := len(dst)
 	fail := func() ([]Span, error) {
 		return dst[:first], problemf(ErrTooLarge,
-			"the turns of the assistant, %d in a text of %d bytes, are too many to be found one by one, and the chat template writes them otherwise once others follow", len(turns), len(text))
+			"the turns of the assistant, %d in a text of %d bytes, are too many to be found one by one, "+
+				"and the chat template writes them otherwise once others follow", len(turns), len(text))
 	}
 	if !ok {
 		return fail()

@@ -48,6 +48,21 @@ const (
     {%- if m.role == 'user' %}{{ '[INST] ' ~ (messages[0].content ~ '\n\n' if loop.last and messages[0].role == 'system') ~ m.content ~ '[/INST]' }}
     {%- else %}{{ m.content ~ eos_token }}{% endif %}
 {%- endfor %}`
+	// the results of tools are written in the turn that called them
+	aheadTemplate = `{%- for m in messages %}
+    {%- if m.role == 'assistant' %}
+        {%- if messages[loop.index0 - 1].role != 'tool' %}{{ '<|turn>model\n' }}{% endif %}
+        {%- if m.tool_calls %}
+            {{- '<|call>' ~ m.tool_calls|tojson ~ '<call|>' ~ ('<turn|>' if loop.last) }}
+            {%- set ns = namespace(on=true) %}
+            {%- for r in messages[loop.index0 + 1:] %}
+                {%- if r.role != 'tool' %}{% set ns.on = false %}{% endif %}
+                {%- if ns.on %}{{ '<|result>' ~ r.content|tojson ~ '<result|>' }}{% endif %}
+            {%- endfor %}
+        {%- else %}{{ m.content ~ '<turn|>\n' }}{% endif %}
+    {%- elif m.role != 'tool' %}{{ '<|turn>' ~ m.role ~ '\n' ~ m.content ~ '<turn|>\n' }}{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt and messages[-1].role != 'tool' %}{{ '<|turn>model\n' }}{% endif %}`
 	markedTemplate = `{%- for m in messages %}
     {%- if m.role == 'assistant' %}{{ 'A: ' }}{% generation %}{{ m.content ~ eos_token }}{% endgeneration %}
     {%- else %}{{ 'U: ' ~ m.content ~ '\n' }}{% endif %}
@@ -79,11 +94,15 @@ func TestTurns(t *testing.T) {
 		"think": {thinkTemplate, thoughts, "First.<|im_end|>\n|<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
 		"return": {returnTemplate, twoTurns,
 			"<|message|>First.<|end|>|<|message|><think>\nhm\n</think>\n\nSecond.<|return|>"},
-		"late system": {lateTemplate, system, "First.</s>"},
-		"marked":      {markedTemplate, twoTurns, "First.</s>|<think>\nhm\n</think>\n\nSecond.</s>"},
-		"tool calls":  {tools, called, `[{"function": {"name": "f"}}]<|im_end|>` + "\n|First.<|im_end|>\n"},
-		"no turn":     {chatmlTemplate, `{"messages": [{"role": "user", "content": "One?"}]}`, ""},
-		"not shown":   {`{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}`, twoTurns, ""},
+		"late system":   {lateTemplate, system, "First.</s>"},
+		"marked":        {markedTemplate, twoTurns, "First.</s>|<think>\nhm\n</think>\n\nSecond.</s>"},
+		"tool calls":    {tools, called, `[{"function": {"name": "f"}}]<|im_end|>` + "\n|First.<|im_end|>\n"},
+		"results ahead": {aheadTemplate, called, `<|call>[{"function": {"name": "f"}}]<call|>|First.<turn|>` + "\n"},
+		"two results ahead": {aheadTemplate, strings.Replace(called, `{"role": "tool", "content": "1"}`,
+			`{"role": "tool", "content": "<b>\"é"}, {"role": "tool", "content": "<b>2"}`, 1),
+			`<|call>[{"function": {"name": "f"}}]<call|>|First.<turn|>` + "\n"},
+		"no turn":   {chatmlTemplate, `{"messages": [{"role": "user", "content": "One?"}]}`, ""},
+		"not shown": {`{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}`, twoTurns, ""},
 		"weight 0": {chatmlTemplate, strings.Replace(twoTurns, `"First."`, `"First.", "weight": 0`, 1),
 			"<think>\nhm\n</think>\n\nSecond.<|im_end|>\n"},
 	} {
@@ -166,6 +185,38 @@ func TestTrainOn(t *testing.T) {
 			if s := strings.ReplaceAll(got.String(), "| ", "|"); strings.TrimSpace(s) != want {
 				t.Errorf("%s: got %q, want %q", on, s, want)
 			}
+		}
+	}
+}
+
+// An empty {% generation %} block marks the token that its place is inside of, as in transformers,
+// and none between two tokens.
+func TestEmptyBlocks(t *testing.T) {
+	tok, err := builtin.Open("gpt2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const block = "{% generation %}{% endgeneration %}"
+	for template, want := range map[string]string{"one hel" + block + "lo two": " hello", "one" + block + " hello": "",
+		block + "one": "", "one" + block: "",
+		"a{% generation %} b{% endgeneration %} hel" + block + "lo{% generation %} c{% endgeneration %}": " b hello c"} {
+		r := newTestRenderer(t, Options{Template: template, TrainOn: TrainAssistant})
+		var text Text
+		if err := r.NewWorker(nil).Render(&text, []byte(twoTurns)); err != nil {
+			t.Fatal(err)
+		}
+		ids, mask, err := r.NewEncoder(tok, tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []uint32
+		for i, id := range ids {
+			if mask[i] {
+				got = append(got, id)
+			}
+		}
+		if s := tok.Decode(got); s != want {
+			t.Errorf("%s: got %q, want %q", template, s, want)
 		}
 	}
 }

@@ -299,7 +299,8 @@ func (f *arrowFile) footerDictionaries(footer table, end int64) error {
 			return err
 		}
 		body, bodySize := offset+metaSize, m.long(3)
-		if m.byte(1, 0) != messageDict || metaSize < int64(size) || bodySize < 0 || body > f.size || bodySize > f.size-body {
+		if m.byte(1, 0) != messageDict || metaSize < int64(size) || bodySize < 0 || body > f.size ||
+			bodySize > f.size-body {
 			return corrupt("dictionary %d is damaged", i+1)
 		}
 		if err := f.take(m, from, size, body, bodySize); err != nil {

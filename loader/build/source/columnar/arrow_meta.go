@@ -5,54 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 )
-
-// Arrow's types by their numbers in the format.
-const (
-	arrowNull          = 1
-	arrowInt           = 2
-	arrowFloat         = 3
-	arrowBinary        = 4
-	arrowUtf8          = 5
-	arrowBool          = 6
-	arrowDecimal       = 7
-	arrowDate          = 8
-	arrowTime          = 9
-	arrowTimestamp     = 10
-	arrowInterval      = 11
-	arrowList          = 12
-	arrowStruct        = 13
-	arrowUnion         = 14
-	arrowFixedBinary   = 15
-	arrowFixedList     = 16
-	arrowMap           = 17
-	arrowDuration      = 18
-	arrowLargeBinary   = 19
-	arrowLargeUtf8     = 20
-	arrowLargeList     = 21
-	arrowRunEnd        = 22
-	arrowBinaryView    = 23
-	arrowUtf8View      = 24
-	arrowListView      = 25
-	arrowLargeListView = 26
-)
-
-// An arrowField is a column or a part of one.
-type arrowField struct {
-	name       string
-	kind       byte
-	width      int // bytes of a value of fixed width; elements of a fixed list
-	unit       int
-	signed     bool
-	scale      int
-	dictionary *dictionaryOf // nil where it is not encoded by one
-	children   []*arrowField
-
-	node, buffer int  // its first ones in a record batch, where columns of views have none of their own
-	views        int  // columns of views before it
-	wanted       bool // it lies in a wanted column
-}
 
 // A batch is a record batch in the file.
 type batch struct {
@@ -85,12 +38,11 @@ type arrowFile struct {
 }
 
 const (
-	arrowMagic     = "ARROW1\x00\x00"
-	maxMessage     = 64 << 20
-	maxArrowFields = 1 << 16
-	messageSchema  = 1
-	messageDict    = 2
-	messageBatch   = 3
+	arrowMagic    = "ARROW1\x00\x00"
+	maxMessage    = 64 << 20
+	messageSchema = 1
+	messageDict   = 2
+	messageBatch  = 3
 )
 
 // IsArrowStream reports whether an Arrow IPC stream begins here: its first message is a schema.
@@ -319,184 +271,11 @@ func (f *arrowFile) block(i int, offset, metaSize, end int64) error {
 		return err
 	}
 	body, bodySize := offset+metaSize, m.long(3)
-	if m.byte(1, 0) != messageBatch || metaSize < int64(size) || bodySize < 0 || body > f.size || bodySize > f.size-body {
+	if m.byte(1, 0) != messageBatch || metaSize < int64(size) || bodySize < 0 || body > f.size ||
+		bodySize > f.size-body {
 		return corrupt("record batch %d is damaged", i+1)
 	}
 	return f.take(m, from, size, body, bodySize)
-}
-
-func (f *arrowFile) schema(t table) error {
-	if t.short(0, 0) != 0 {
-		return unsupported("its numbers are big-endian")
-	}
-	at, n := t.vector(1, 4)
-	if n == 0 {
-		return corrupt("its schema has no columns")
-	}
-	count := 0
-	for i := range n {
-		at := at + 4*i
-		field, err := f.field(table{t.b, at + u32(t.b, at)}, 0, &count, false)
-		if err != nil {
-			return err
-		}
-		f.fields = append(f.fields, field)
-		if field.wanted {
-			f.top = append(f.top, field)
-		}
-	}
-	return nil
-}
-
-// field reads a field, and counts its nodes and buffers.
-func (f *arrowFile) field(t table, depth int, count *int, wanted bool) (*arrowField, error) {
-	if *count++; depth > maxDepth || *count > maxArrowFields {
-		return nil, corrupt("its schema has too many columns")
-	}
-	a := &arrowField{name: strings.ToValidUTF8(t.text(0), "\uFFFD"), kind: t.byte(2, 0), node: f.nodes, buffer: f.buffers,
-		views: f.views}
-	a.wanted = wanted || depth == 0 && f.options.wants(a.name)
-	typ, _ := t.table(3)
-	encoding, isEncoded := t.table(4)
-	buffers := 2
-	switch a.kind {
-	case arrowNull, arrowRunEnd:
-		buffers = 0
-	case arrowInt:
-		a.width, a.signed = typ.int(0, 0)/8, typ.byte(1, 0) != 0
-	case arrowFloat:
-		a.width = 2 << (typ.short(0, 0) & 3)
-	case arrowBool:
-	case arrowDecimal:
-		a.width, a.scale = typ.int(2, 128)/8, typ.int(1, 0)
-	case arrowDate:
-		a.unit = typ.short(0, 1)
-		a.width = 4 << (a.unit & 1)
-	case arrowTime:
-		a.unit, a.width = typ.short(0, 1), typ.int(1, 32)/8
-	case arrowTimestamp, arrowDuration:
-		a.unit, a.width = typ.short(0, 0), 8
-		if a.kind == arrowDuration {
-			a.unit = typ.short(0, 1)
-		}
-	case arrowInterval:
-		a.width = []int{4, 8, 16}[min(max(0, typ.short(0, 0)), 2)]
-	case arrowFixedBinary:
-		a.width = typ.int(0, 0)
-	case arrowFixedList:
-		a.width, buffers = typ.int(0, 0), 1
-	case arrowStruct:
-		buffers = 1
-	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8, arrowListView, arrowLargeListView:
-		buffers = 3
-	case arrowUnion:
-		buffers = 1 + typ.short(0, 0)&1
-	case arrowBinaryView, arrowUtf8View:
-	}
-	if a.width < 0 || a.width > 1<<20 {
-		return nil, corrupt("column %s has values of an impossible width", a.name)
-	}
-	if isEncoded { // parts are those of the values in the dictionary
-		if a.dictionaryField(encoding); a.wanted {
-			f.encoded = append(f.encoded, a)
-		}
-		a.layout(1, 2, f)
-		return a, nil
-	}
-	if a.isView() {
-		f.views++
-	}
-	a.layout(1, buffers, f)
-	at, n := t.vector(5, 4)
-	for i := range n {
-		at := at + 4*i
-		child, err := f.field(table{t.b, at + u32(t.b, at)}, depth+1, count, a.wanted)
-		if err != nil {
-			return nil, err
-		}
-		a.children = append(a.children, child)
-	}
-	return a, nil
-}
-
-func (a *arrowField) layout(nodes, buffers int, f *arrowFile) {
-	f.nodes += nodes
-	f.buffers += buffers
-}
-
-// check refuses wanted columns of unsupported types.
-func (a *arrowField) check(path string) error {
-	children := -1
-	if a.dictionary != nil {
-		return a.checkDictionary(path)
-	}
-	switch a.kind {
-	case arrowUnion, arrowRunEnd, arrowListView, arrowLargeListView, arrowInterval:
-		return unreadType("column %s is of the type %s; %s", path, typeName(a.kind), decodeFirst)
-	case arrowList, arrowLargeList, arrowFixedList, arrowMap:
-		children = 1
-	case arrowInt, arrowFloat, arrowDate, arrowTime, arrowTimestamp, arrowDuration:
-		if a.width != 1 && a.width != 2 && a.width != 4 && a.width != 8 {
-			return corrupt("column %s has numbers of an impossible width", path)
-		}
-	case 0:
-		return corrupt("column %s has no type", path)
-	}
-	if a.kind > arrowLargeListView {
-		return unsupported("column %s has an unknown type", path)
-	}
-	if children >= 0 && len(a.children) != children {
-		return corrupt("column %s has %d parts in place of %d", path, len(a.children), children)
-	}
-	for _, c := range a.children {
-		if err := c.check(path + "." + c.name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *arrowFile) checkText() error {
-	e := &ColumnError{Column: f.options.Text}
-	for _, a := range f.fields {
-		isText := a.isText()
-		switch {
-		case a.name == e.Column && isText:
-			return nil
-		case a.name == e.Column:
-			e.Kind = "of another type"
-		case isText:
-			e.Has = append(e.Has, a.name)
-		}
-	}
-	return e
-}
-
-func (a *arrowField) isText() bool {
-	switch a.kind {
-	case arrowUtf8, arrowLargeUtf8, arrowBinary, arrowLargeBinary, arrowUtf8View, arrowBinaryView:
-		return true
-	}
-	return false
-}
-
-func (a *arrowField) isView() bool { return a.kind == arrowUtf8View || a.kind == arrowBinaryView }
-
-// typeName returns what pyarrow calls an unsupported type.
-func typeName(kind byte) string {
-	switch kind {
-	case arrowUnion:
-		return "union"
-	case arrowRunEnd:
-		return "run_end_encoded"
-	case arrowListView, arrowLargeListView:
-		return "list_view"
-	case arrowInterval:
-		return "interval"
-	case arrowStruct:
-		return "structs"
-	}
-	return "lists"
 }
 
 func (f *arrowFile) Columns() (names []string) {

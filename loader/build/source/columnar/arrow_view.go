@@ -130,7 +130,8 @@ func (v *viewData) read(buf *viewBuffer, offset, n int64) ([]byte, error) {
 
 // unpack decompresses a buffer.
 func (v *viewData) unpack(i int) error {
-	if err := v.src.open(v.f.at, v.b.body, v.b.bodySize, v.h.buffer(v.first+i), v.h.compression, v.f.window); err != nil {
+	if err := v.src.open(v.f.at, v.b.body, v.b.bodySize, v.h.buffer(v.first+i), v.h.compression,
+		v.f.window); err != nil {
 		return err
 	}
 	n := v.buffers[i].length

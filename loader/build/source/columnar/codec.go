@@ -13,6 +13,18 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
+// Codecs by their numbers in parquet.
+const (
+	codecNone = iota
+	codecSnappy
+	codecGzip
+	codecLZO
+	codecBrotli
+	codecLZ4
+	codecZstd
+	codecLZ4Raw
+)
+
 // A codec decompresses pages. Its decoders are made once.
 type codec struct {
 	zstd   *zstd.Decoder
@@ -32,7 +44,7 @@ func (c *codec) close() {
 }
 
 // decompress fills dst, whose length is what the page's header says.
-func (c *codec) decompress(kind int, dst, src []byte) (err error) {
+func (c *codec) decompress(kind int, dst, src []byte) error {
 	switch kind {
 	case codecNone:
 		if len(src) != len(dst) {
@@ -55,50 +67,61 @@ func (c *codec) decompress(kind int, dst, src []byte) (err error) {
 		return nil
 	case codecLZ4:
 		return hadoopLZ4(dst, src)
-	}
-	c.src.Reset(src)
-	var r io.Reader
-	name := ""
-	switch kind {
-	case codecGzip:
-		name = "gzip"
-		if c.gzip == nil {
-			c.gzip = new(gzip.Reader)
-		}
-		if err := c.gzip.Reset(&c.src); err != nil {
-			return damaged(name, err)
-		}
-		r = c.gzip
-	case codecBrotli:
-		name = "brotli"
-		if c.brotli == nil {
-			c.brotli = brotli.NewReader(&c.src)
-		} else if err := c.brotli.Reset(&c.src); err != nil {
-			return damaged(name, err)
-		}
-		r = c.brotli
 	case codecZstd:
-		if c.zstd == nil {
-			c.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-				zstd.WithDecodeAllCapLimit(true))
-			if err != nil {
-				return err
-			}
+		return c.unzstd(dst, src)
+	case codecGzip:
+		r, err := c.gzipReader(src)
+		return readPage("gzip", r, dst, err)
+	case codecBrotli:
+		r, err := c.brotliReader(src)
+		return readPage("brotli", r, dst, err)
+	}
+	return unsupported("its pages are compressed by codec %d", kind)
+}
+
+func (c *codec) unzstd(dst, src []byte) (err error) {
+	if c.zstd == nil {
+		c.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecodeAllCapLimit(true))
+		if err != nil {
+			return err
 		}
-		out, err := c.zstd.DecodeAll(src, dst[:0:len(dst)])
-		if err != nil || len(out) != len(dst) {
-			return damaged("zstd", err)
-		}
-		return nil
-	default:
-		return unsupported("its pages are compressed by codec %d", kind)
+	}
+	out, err := c.zstd.DecodeAll(src, dst[:0:len(dst)])
+	if err != nil || len(out) != len(dst) {
+		return damaged("zstd", err)
+	}
+	return nil
+}
+
+func (c *codec) gzipReader(src []byte) (io.Reader, error) {
+	c.src.Reset(src)
+	if c.gzip == nil {
+		c.gzip = new(gzip.Reader)
+	}
+	return c.gzip, c.gzip.Reset(&c.src)
+}
+
+func (c *codec) brotliReader(src []byte) (io.Reader, error) {
+	c.src.Reset(src)
+	if c.brotli == nil {
+		c.brotli = brotli.NewReader(&c.src)
+		return c.brotli, nil
+	}
+	return c.brotli, c.brotli.Reset(&c.src)
+}
+
+// readPage fills dst from a decompressor, which must end there. err is that of opening it.
+func readPage(codec string, r io.Reader, dst []byte, err error) error {
+	if err != nil {
+		return damaged(codec, err)
 	}
 	if _, err := io.ReadFull(r, dst); err != nil {
-		return damaged(name, err)
+		return damaged(codec, err)
 	}
 	var more [1]byte
 	if n, err := io.ReadFull(r, more[:]); n > 0 || err != io.EOF {
-		return damaged(name, err)
+		return damaged(codec, err)
 	}
 	return nil
 }

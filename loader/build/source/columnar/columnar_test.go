@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,6 +148,8 @@ func TestRowsAreThoseOfPyarrow(t *testing.T) {
 			var e *ColumnError
 			if _, err := open(name, data, Options{Text: column}); !errors.As(err, &e) {
 				t.Errorf("%s, column %s: %v", name, column, err)
+			} else if !slices.Contains(e.Lists, "list") || slices.Contains(e.Lists, "id") {
+				t.Errorf("%s: the lists are %v", name, e.Lists)
 			}
 		}
 	}

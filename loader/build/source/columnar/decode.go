@@ -262,8 +262,8 @@ func widthOf(n *node) int {
 
 // begin makes the decoder read a page's values, of which there are n.
 func (v *values) begin(leaf *node, encoding int32, data []byte, n int, dict *dictionary) (err error) {
-	*v = values{kind: leaf.kind, width: widthOf(leaf), encoding: encoding, data: data, n: n, dict: dict, last: v.last[:0],
-		limit: v.limit}
+	*v = values{kind: leaf.kind, width: widthOf(leaf), encoding: encoding, data: data, n: n, dict: dict,
+		last: v.last[:0], limit: v.limit}
 	switch encoding {
 	case encodingPlain:
 		return nil
@@ -271,18 +271,7 @@ func (v *values) begin(leaf *node, encoding int32, data []byte, n int, dict *dic
 		if dict == nil {
 			return corrupt("a page refers to a dictionary that is not there")
 		}
-		v.encoding = encodingDictRLE
-		if len(data) == 0 {
-			if n > 0 {
-				return corrupt("a page has fewer values than its header says")
-			}
-			return nil
-		}
-		if data[0] > 32 {
-			return corrupt("a page refers to its dictionary by numbers of more than 32 bits")
-		}
-		v.indices = newHybrid(data[1:], uint(data[0]))
-		return nil
+		return v.beginIndices(data)
 	case encodingRLE:
 		if leaf.kind != typeBoolean || len(data) < 4 {
 			break
@@ -321,6 +310,22 @@ func (v *values) begin(leaf *node, encoding int32, data []byte, n int, dict *dic
 		}
 	}
 	return unsupported("column %s has pages of encoding %d for its type", leaf.path, encoding)
+}
+
+// beginIndices begins to read numbers of values in the dictionary.
+func (v *values) beginIndices(data []byte) error {
+	v.encoding = encodingDictRLE
+	if len(data) == 0 {
+		if v.n > 0 {
+			return corrupt("a page has fewer values than its header says")
+		}
+		return nil
+	}
+	if data[0] > 32 {
+		return corrupt("a page refers to its dictionary by numbers of more than 32 bits")
+	}
+	v.indices = newHybrid(data[1:], uint(data[0]))
+	return nil
 }
 
 func (v *values) beginLengths(data []byte) (err error) {

@@ -16,5 +16,6 @@
 // Invariants:
 //
 //	I1  Rows hold at most File.MemoryBytes bytes, or give a *SizeError: never what a header merely claims.
-//	I2  A damaged file is an error that matches ErrCorrupt, never a panic, and never fewer rows than its metadata says.
+//	I2  A damaged file is an error that matches ErrCorrupt, never a panic, and never fewer rows than
+//	    its metadata says.
 package columnar

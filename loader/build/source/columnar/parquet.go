@@ -59,6 +59,7 @@ type ColumnError struct {
 	Column string
 	Kind   string   // what the column is instead of text, "" if there is none
 	Has    []string // the columns of text
+	Lists  []string // the columns of lists
 }
 
 func (e *ColumnError) Error() string {
@@ -76,6 +77,9 @@ func OpenParquet(at io.ReaderAt, size int64, o Options) (File, error) {
 		limit = min(limit, o.MaxBytes)
 	}
 	footer, err := readParquetFooter(at, size, limit)
+	if err == nil && (o.Lenient || !o.Remote) { // else whoever recognized the file saw its begin
+		err = checkParquetBegin(at)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -144,14 +148,18 @@ func (f *parquetFile) checkText() error {
 			e.Kind = n.kindName()
 		case isText:
 			e.Has = append(e.Has, n.name)
+		case n.isList():
+			e.Lists = append(e.Lists, n.name)
 		}
 	}
 	return e
 }
 
+func (n *node) isList() bool { return n.format == listGroup || n.repetition == repeated }
+
 func (n *node) kindName() string {
 	switch {
-	case n.format == listGroup || n.repetition == repeated:
+	case n.isList():
 		return "a list"
 	case n.leaf < 0:
 		return "a group of columns"
@@ -197,7 +205,8 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 		most, group := f.chunkBytes(slot)
 		n += most + leafBytes
 		if most > usualPages && why == "" {
-			why = fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path, group+1, most)
+			why = fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path,
+				group+1, most)
 		}
 	}
 	return n, why

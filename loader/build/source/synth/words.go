@@ -160,7 +160,8 @@ var scripts = []struct {
 
 var (
 	// Letters that languages like are repeated.
-	onsets = strings.Fields("b c d f g h l m n p r s t v w b c d f h l m n p r s t c d l m n r s t br ch cl cr fr gr pl pr sh st th tr qu j k z")
+	onsets = strings.Fields("b c d f g h l m n p r s t v w b c d f h l m n p r s t c d l m n r s t br ch cl cr fr gr " +
+		"pl pr sh st th tr qu j k z")
 	nuclei = strings.Fields("a e i o u a e i o a e i o e a i o ea ee ai ou")
 	codas  = strings.Fields("n r s t l n r s t l n r d m c nd nt rt st ss ll ck th ng")
 	// endings make inflections that tokenizers know.

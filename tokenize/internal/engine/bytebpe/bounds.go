@@ -63,7 +63,8 @@ func moveToFirstByte(wrong uint64, k int, blocks []block, start []uint64, begin 
 }
 
 // boundsCL100K handles cl100k and the patterns derived from it; see endCL100K and endO200K. ok is
-// false for text that it leaves to the plain scanner: for o200k, marks and other rare sequences.
+// false for text that it leaves to the plain scanner: for o200k, marks and other rare sequences. It
+// is one loop, in which what a block passes on to the next stays in local variables.
 func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok bool) {
 	var pl, pn, pnn, po, pb, ps, pAttach, pAbsorbed, pNew, pThird uint64
 	var set uint64

@@ -54,7 +54,8 @@ func (e *Encoder) keep(w int, v uint64) {
 	}
 	begin := int(e.pos[w])
 	k := &e.kinds[int(e.pos[w+1])-begin]
-	p := k.probe(binary.LittleEndian.Uint64(e.buf[begin:])&k.maskLo, binary.LittleEndian.Uint64(e.buf[begin+8:])&k.maskHi)
+	p := k.probe(binary.LittleEndian.Uint64(e.buf[begin:])&k.maskLo,
+		binary.LittleEndian.Uint64(e.buf[begin+8:])&k.maskHi)
 	if old := e.find(&p); old != nil {
 		*old = v
 	} else {

@@ -69,7 +69,8 @@ func New(cfg Config) (*Model, error) {
 	}
 	matched := make([][]byte, len(cfg.Pieces))
 	for id, p := range cfg.Pieces {
-		if len(p) > 0 && !m.noMerge(uint32(id)) && bytes.IndexByte(p, ' ') < 0 { // the engine's text never contains spaces
+		// The engine's text never contains spaces.
+		if len(p) > 0 && !m.noMerge(uint32(id)) && bytes.IndexByte(p, ' ') < 0 {
 			matched[id] = p
 		}
 	}

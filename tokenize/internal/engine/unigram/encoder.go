@@ -80,7 +80,8 @@ func (e *Encoder) Append(dst []uint32, segment []byte, first, last bool) []uint3
 		segment, tail = e.cutTail(segment)
 	}
 	text := segment
-	if len(text) > 0 && first && (!m.cfg.Prefix || m.cfg.PrefixFirst || !m.cfg.CollapseSpaces || m.mayBeginMarked(text)) {
+	if len(text) > 0 && first && (!m.cfg.Prefix || m.cfg.PrefixFirst || !m.cfg.CollapseSpaces ||
+		m.mayBeginMarked(text)) {
 		n := m.firstGap(text)
 		e.setNorm(text[:n], false)
 		dst = e.appendFirst(dst, text[:n], e.norm)

@@ -249,7 +249,8 @@ func (e *Encoder) appendShort(dst []uint32, word []byte) []uint32 {
 	return dst
 }
 
-// searchShort fills e.nodes for word.
+// searchShort fills e.nodes for word. The best path, ties and unknown characters are found in one
+// pass over the trie, since this is where most of the time goes.
 func (e *Encoder) searchShort(word []byte) {
 	m := e.m
 	if cap(e.nodes) <= len(word) {

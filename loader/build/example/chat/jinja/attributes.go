@@ -125,25 +125,9 @@ func characters(s string) []string {
 
 // slice evaluates a[start:stop:step].
 func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
-	bound := func(n node) (int64, bool) {
-		if n == nil {
-			return 0, false
-		}
-		switch v := e.eval(n, s).(type) {
-		case nil:
-			return 0, false
-		case int64:
-			return v, true
-		case bool:
-			return int64(btoi(v)), true
-		default:
-			e.fail("slice indices must be integers or None, not %s", typeName(v))
-			return 0, false
-		}
-	}
-	start, hasStart := bound(n.start)
-	stop, hasStop := bound(n.stop)
-	step, hasStep := bound(n.step)
+	start, hasStart := e.evalBound(n.start, s)
+	stop, hasStop := e.evalBound(n.stop, s)
+	step, hasStep := e.evalBound(n.step, s)
 	if !hasStep {
 		step = 1
 	}
@@ -188,6 +172,24 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 	}
 	e.fail("'%s' object cannot be sliced", typeName(of))
 	return nil
+}
+
+// evalBound evaluates a bound of a slice. given is false if there is none.
+func (e *execution) evalBound(n node, s *scope) (bound int64, given bool) {
+	if n == nil {
+		return 0, false
+	}
+	switch v := e.eval(n, s).(type) {
+	case nil:
+		return 0, false
+	case int64:
+		return v, true
+	case bool:
+		return int64(btoi(v)), true
+	default:
+		e.fail("slice indices must be integers or None, not %s", typeName(v))
+		return 0, false
+	}
 }
 
 // sliceBounds resolves the bounds of a slice as Python does.

@@ -352,22 +352,9 @@ func (e *execution) formatField(field string, a *arguments, next *int) any {
 	return v
 }
 
-// formatted lays out a value by the format specification of str.format.
-func (e *execution) formatted(v any, conversion, spec string) string {
-	if conversion == "r" || conversion == "a" {
-		p := printer{e: e}
-		p.repr(v)
-		v = string(p.out)
-	} else if conversion == "s" {
-		v = e.str(v)
-	}
-	if spec == "" {
-		return e.str(v)
-	}
-	f := fieldFormat{precision: -1, fill: " "}
-	_, isText := text(v)
-	f.numeric = !isText
-	f.left = isText
+// formatSpec parses the format specification of str.format.
+func (e *execution) formatSpec(spec string, isText bool) fieldFormat {
+	f := fieldFormat{precision: -1, fill: " ", numeric: !isText, left: isText}
 	if _, size := utf8.DecodeRuneInString(spec); size < len(spec) && strings.IndexByte("<>^=", spec[size]) >= 0 {
 		f.fill, spec = spec[:size], spec[size:]
 	}
@@ -409,6 +396,23 @@ func (e *execution) formatted(v any, conversion, spec string) string {
 	if spec != "" {
 		f.verb = spec[0]
 	}
+	return f
+}
+
+// formatted lays out a value by the format specification of str.format.
+func (e *execution) formatted(v any, conversion, spec string) string {
+	if conversion == "r" || conversion == "a" {
+		p := printer{e: e}
+		p.repr(v)
+		v = string(p.out)
+	} else if conversion == "s" {
+		v = e.str(v)
+	}
+	if spec == "" {
+		return e.str(v)
+	}
+	_, isText := text(v)
+	f := e.formatSpec(spec, isText)
 	if f.verb == 's' || f.verb == 0 && !f.numeric {
 		return e.layOut(e.cut(e.str(v), f.precision), &f)
 	}

@@ -307,7 +307,8 @@ func (l *lexer) number(rest string) {
 		return
 	}
 	digits := func(n int) int {
-		for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '_' && n+1 < len(rest) && isDigit(rest[n+1])) {
+		for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' ||
+			rest[n] == '_' && n+1 < len(rest) && isDigit(rest[n+1])) {
 			n++
 		}
 		return n

@@ -50,7 +50,8 @@ func (e *execution) testBy(name string, v any, a *arguments) bool {
 	case "filter":
 		return filters[e.str(v)] != nil
 	case "test":
-		return predicates[e.str(v)] != nil || strings.Contains(" == eq equalto != ne < lt lessthan <= le > gt greaterthan >= ge in sameas odd even divisibleby lower upper filter test ", " "+e.str(v)+" ")
+		return predicates[e.str(v)] != nil || strings.Contains(" == eq equalto != ne < lt lessthan <= le > gt "+
+			"greaterthan >= ge in sameas odd even divisibleby lower upper filter test ", " "+e.str(v)+" ")
 	}
 	e.fail("no test named '%s'", name)
 	return false

@@ -1,0 +1,47 @@
+package source
+
+import (
+	"path"
+	"strings"
+)
+
+// namedKinds are the formats and compressions that the extension of a name announces, and how their
+// files are called. Framed snappy is missing: files of bare snappy blocks have the same extension.
+var namedKinds = map[string]struct {
+	format      Format
+	compression Compression
+	name        string
+}{
+	".parquet": {Parquet, Plain, "a parquet file"}, ".pq": {Parquet, Plain, "a parquet file"},
+	".arrow": {Arrow, Plain, "an Arrow file"}, ".arrows": {Arrow, Plain, "an Arrow stream"},
+	".feather": {Arrow, Plain, "an Arrow file"}, ".ipc": {Arrow, Plain, "an Arrow file"},
+	".gz": {"", Gzip, "gzip data"}, ".gzip": {"", Gzip, "gzip data"}, ".tgz": {"", Gzip, "gzip data"},
+	".zst": {"", Zstd, "zstd data"}, ".zstd": {"", Zstd, "zstd data"}, ".tzst": {"", Zstd, "zstd data"},
+	".bz2": {"", Bzip2, "bzip2 data"}, ".bzip2": {"", Bzip2, "bzip2 data"}, ".tbz": {"", Bzip2, "bzip2 data"},
+	".tbz2": {"", Bzip2, "bzip2 data"},
+	".xz":   {"", XZ, "xz data"}, ".txz": {"", XZ, "xz data"},
+	".lz4": {"", LZ4, "lz4 data"},
+	".zip": {"", Zipped, "a zip archive"},
+}
+
+// checkBegin refuses an input whose name announces a format or compression, and whose first bytes
+// are neither those of it nor text: it is damaged. The format or compression of the input is then
+// what its name announces, so that reading it names the damage.
+func (in *Input) checkBegin(o *Options, head []byte) error {
+	if checkText(head) == nil || utf16Order(head) != nil || isTar(head) {
+		return nil
+	}
+	switch {
+	case strings.HasPrefix(string(head), "PARE"):
+		return problemf(ErrUnsupported, "this is an encrypted parquet file; write it again without encryption")
+	case strings.HasPrefix(string(head), "FEA1"):
+		return problemf(ErrUnsupported, "this is a Feather file of version 1; write it again as version 2")
+	}
+	named, ok := namedKinds[strings.ToLower(path.Ext(in.URI))]
+	if !ok || o.Format.isColumnar() && named.format == "" {
+		return nil
+	}
+	in.Format, in.Compression = named.format, named.compression
+	return problemf(ErrCorrupt, "its name says that this is %s, but it does not begin as such; copy the file again",
+		named.name)
+}

@@ -1,0 +1,113 @@
+package source
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// breakBegin changes the first bytes of a file, by which it is recognized.
+func breakBegin(data string) string {
+	b := []byte(data)
+	for i := range min(4, len(b)) {
+		b[i] ^= 0x5a
+	}
+	return string(b)
+}
+
+// A file whose first bytes are damaged is known by its name: it is an error, alone and in a folder,
+// and SkipDamaged goes on after it.
+func TestBrokenBegin(t *testing.T) {
+	tried := 0
+	for name, data := range packed(t) {
+		broken := breakBegin(data)
+		_, known := namedKinds[filepath.Ext(name)]
+		if !known || checkText([]byte(broken[:min(len(broken), sniffBytes)])) == nil {
+			continue
+		}
+		tried++
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := write(t, dir, name, broken)
+			last := write(t, dir, "zz.jsonl", "{\"text\": \"after\"}\n")
+			for _, args := range [][]string{{path}, {dir}} {
+				_, err := Open(t.Context(), Options{Args: args, TextField: "text"})
+				var input *InputError
+				if !errors.As(err, &input) || !input.Damaged || !errors.Is(err, ErrCorrupt) ||
+					!strings.Contains(err.Error(), "its name says") {
+					t.Errorf("%v: %v", args, err)
+				}
+			}
+			for _, args := range [][]string{{path, last}, {dir}} {
+				set := openSet(t, Options{Args: args, TextField: "text", SkipDamaged: true})
+				records, err := readFrom(t, set, Position{})
+				set.Close()
+				if err != nil || len(records) < 2 || records[0].Err == nil || !strings.Contains(records[len(records)-1].data, "after") {
+					t.Errorf("%v: %d records, %v", args, len(records), err)
+				}
+			}
+		})
+	}
+	if tried < 12 {
+		t.Errorf("only %d files were tried", tried)
+	}
+}
+
+// The content decides where it can: text is read under any name, and what is known not to be
+// readable is called by its name.
+func TestMisnamedFiles(t *testing.T) {
+	dir := t.TempDir()
+	utf16 := "\xff\xfet\x00w\x00o\x00\n\x00"
+	for name, c := range map[string]struct{ data, want string }{
+		"text.gz": {"one\n", "one"}, "wide.parquet": {utf16, "two"}, "text.zip": {"PARENTS\n", "PARENTS"},
+		"packed.parquet": {gzipped("three\n"), "three"}, "table.zst": {"FEA1 is a name\n", "FEA1 is a name"},
+	} {
+		set := openSet(t, Options{Args: []string{write(t, dir, name, c.data)}})
+		records, err := readFrom(t, set, Position{})
+		set.Close()
+		if err != nil || len(records) != 1 || records[0].data != c.want {
+			t.Errorf("%s: %v, %v", name, records, err)
+		}
+	}
+	noise := strings.Repeat("\x00\x01\x02", 100)
+	for name, c := range map[string]struct {
+		data, want string
+		kind       error
+	}{
+		"a.parquet":    {"PARE" + noise + "PARE", "encrypted parquet", ErrUnsupported},
+		"a.feather":    {"FEA1" + noise + "FEA1", "Feather file of version 1", ErrUnsupported},
+		"a.snappy":     {noise, "not text", ErrBinary},
+		"picture.gz":   {"\x89PNG\r\n\x1a\n" + noise, "an image", ErrUnsupported},
+		"nothing.lz4":  {noise, "its name says that this is lz4 data", ErrCorrupt},
+		"unknown.data": {noise, "not text", ErrBinary},
+	} {
+		_, err := Open(t.Context(), Options{Args: []string{write(t, dir, name, c.data)}})
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// A remote file of columns whose begin nobody looked at is compared with it where damage is skipped.
+func TestParquetBegin(t *testing.T) {
+	names, err := filepath.Glob("columnar/testdata/*.parquet")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	slices.Sort(names)
+	data, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := write(t, t.TempDir(), "a.parquet", breakBegin(string(data)))
+	if _, err := Open(t.Context(), Options{Args: []string{path}, Format: Parquet, TextField: "text"}); !errors.Is(err,
+		ErrCorrupt) {
+		t.Error(err)
+	}
+	if records, err := skipDamaged(t, path, 0); err != nil || len(records) != 1 || records[0].Err == nil {
+		t.Errorf("%v, %v", records, err)
+	}
+}

@@ -1,0 +1,167 @@
+package columnar
+
+import "errors"
+
+// A batchHeader is the metadata of a record batch.
+type batchHeader struct {
+	t           table
+	nodes, bufs int // where they begin in t.b
+	nNodes      int
+	nBufs       int
+	compression int
+	views       []int // buffers of the columns of views before each, and of all
+}
+
+func (f *arrowFile) header(b *batch) (h batchHeader, err error) {
+	data := make([]byte, b.metaSize)
+	if err := readAt(f.at, data, b.meta); err != nil {
+		return h, err
+	}
+	t, ok := rootTable(data).table(2)
+	if !ok {
+		return h, corrupt("a record batch has no header")
+	}
+	return batchHeaderOf(t, f.nodes, f.buffers, f.views)
+}
+
+// batchHeaderOf reads the metadata of a batch that has at least the given numbers of nodes, buffers
+// and columns of views.
+func batchHeaderOf(t table, nodes, buffers, views int) (h batchHeader, err error) {
+	h.t = t
+	h.nodes, h.nNodes = t.vector(1, 16)
+	h.bufs, h.nBufs = t.vector(2, 16)
+	h.compression = compressionNone
+	if c, ok := t.table(3); ok {
+		h.compression = int(int8(c.byte(0, 0)))
+	}
+	at, n := t.vector(4, 8)
+	h.views = make([]int, 1, n+1)
+	for i := range n {
+		count := i64(t.b, at+8*i)
+		if count < 0 || count > int64(h.nBufs-h.views[i]) {
+			return h, corrupt("a record batch has fewer buffers than it says")
+		}
+		h.views = append(h.views, h.views[i]+int(count))
+	}
+	if h.nNodes < nodes || h.nBufs < buffers+h.views[n] || n < views {
+		return h, corrupt("a record batch has fewer columns than the schema")
+	}
+	return h, nil
+}
+
+// variadic returns the number of text buffers of n columns of views, beginning with the column
+// first.
+func (h *batchHeader) variadic(first, n int) int {
+	last := min(first+n, len(h.views)-1)
+	return h.views[max(first, last)] - h.views[first]
+}
+
+func (h *batchHeader) node(i int) (length, nulls int64) {
+	return i64(h.t.b, h.nodes+16*i), i64(h.t.b, h.nodes+16*i+8)
+}
+
+func (h *batchHeader) buffer(i int) buffer {
+	return buffer{i64(h.t.b, h.bufs+16*i), i64(h.t.b, h.bufs+16*i+8)}
+}
+
+// lz4Garbage is the garbage that the decoder of linked lz4 blocks leaves between two collections:
+// it allocates a new window for each block.
+const lz4Garbage = 6 << 20
+
+// measure finds out what the decompressors take in the batch that takes most.
+func (f *arrowFile) measure() error {
+	for i := range f.batches {
+		if f.options.Remote && i > 0 {
+			break
+		}
+		h, err := f.header(&f.batches[i])
+		if errors.Is(err, ErrCorrupt) && f.options.Lenient {
+			continue // reported when it is read
+		}
+		if err != nil {
+			return err
+		}
+		if h.compression == compressionNone {
+			break // as all others of the file
+		}
+		var sum int64
+		for _, a := range f.top {
+			n, err := f.columnWindow(a, &f.batches[i], &h)
+			if err != nil {
+				return err
+			}
+			sum += n
+		}
+		if h.compression == compressionLZ4 {
+			sum += lz4Garbage
+		}
+		f.window = max(f.window, sum)
+	}
+	for _, a := range f.top {
+		f.window += a.numStreams() * streamBytes
+	}
+	for _, n := range f.viewBytes {
+		f.held += n
+	}
+	f.held += f.measureDictionaries()
+	return nil
+}
+
+// columnWindow returns what the decompressors of a column take together in a batch.
+func (f *arrowFile) columnWindow(a *arrowField, b *batch, h *batchHeader) (sum int64, err error) {
+	for j := range a.buffers() {
+		n, err := f.streamWindow(b, h.bufferOf(a, j), h.compression)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	if a.isView() && a.dictionary == nil {
+		n, err := f.viewWindow(a, b, h)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	for _, c := range a.children {
+		n, err := f.columnWindow(c, b, h)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// numStreams returns how many streams a column is read through at most.
+func (a *arrowField) numStreams() int64 {
+	n := int64(3)
+	if a.dictionary != nil || a.isView() {
+		n += 5
+	}
+	for _, c := range a.children {
+		n += c.numStreams()
+	}
+	return n
+}
+
+// bufferOf returns a buffer of a column.
+func (h *batchHeader) bufferOf(a *arrowField, j int) buffer {
+	return h.buffer(a.buffer + h.variadic(0, a.views) + j)
+}
+
+// buffers returns how many buffers a column has, without the text buffers of views.
+func (a *arrowField) buffers() int {
+	if a.dictionary != nil {
+		return 2
+	}
+	switch a.kind {
+	case arrowNull:
+		return 0
+	case arrowStruct, arrowFixedList:
+		return 1
+	case arrowBinary, arrowUtf8, arrowLargeBinary, arrowLargeUtf8:
+		return 3
+	}
+	return 2
+}

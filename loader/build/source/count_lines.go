@@ -1,0 +1,228 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/zeebo/xxh3"
+)
+
+// countsLines reports whether the documents of an input are its lines that are not blank.
+func countsLines(in *Input) bool {
+	if in.Compression != Plain || in.archive != "" || in.synth != nil || in.once != nil {
+		return false
+	}
+	return in.Format == Text || in.Format == JSONL || in.Format == Chat
+}
+
+// errLongLine means that a line is so long that its framer does not read it as one.
+var errLongLine = errors.New("a long line")
+
+// A lineCount counts the lines of text that comes in blocks.
+type lineCount struct {
+	lines, documents int64
+	limit            int64 // longest line that may be counted
+	length           int64 // of the line that goes on
+	filled           bool  // it holds more than white space
+	filledLast       bool  // the line before did
+	held             [4]byte
+	nHeld            int // bytes of a character at the end of the last block
+	long             bool
+}
+
+// add takes a block in.
+func (c *lineCount) add(p []byte) {
+	for len(p) > 0 {
+		n := bytes.IndexByte(p, '\n')
+		if n < 0 {
+			c.more(p)
+			return
+		}
+		if c.length == 0 {
+			// The usual line: whole in the block, and with a letter at its beginning.
+			c.filledLast = n > 0 && p[0] > ' ' && p[0] < 0x80 || !isBlank(p[:n])
+			c.long = c.long || int64(n) > c.limit
+		} else {
+			c.more(p[:n])
+			c.end()
+			c.filledLast = c.filled
+		}
+		c.lines++
+		if c.filledLast {
+			c.documents++
+		}
+		c.length, c.filled, c.nHeld = 0, false, 0
+		p = p[n+1:]
+	}
+}
+
+// more takes a part of a line in, which may end within a character.
+func (c *lineCount) more(p []byte) {
+	c.length += int64(len(p))
+	c.long = c.long || c.length > c.limit
+	if c.filled || len(p) == 0 {
+		return
+	}
+	if c.nHeld > 0 { // complete the character
+		n := copy(c.held[c.nHeld:], p)
+		whole := c.held[:c.nHeld+n]
+		if unfinished(whole) == len(whole) && len(whole) < len(c.held) {
+			c.nHeld = len(whole)
+			return
+		}
+		c.nHeld = 0
+		// The unfinished end of whole is judged again with the bytes after it.
+		if c.filled = !isBlank(whole[:len(whole)-unfinished(whole)]); c.filled {
+			return
+		}
+		p = p[max(0, n-unfinished(whole)):]
+	}
+	rest := unfinished(p)
+	if c.filled = !isBlank(p[:len(p)-rest]); !c.filled {
+		c.nHeld = copy(c.held[:], p[len(p)-rest:])
+	}
+}
+
+// end judges what is held at the end of a line.
+func (c *lineCount) end() {
+	if c.nHeld > 0 {
+		c.filled = true // a character that is not whole
+	}
+}
+
+// finish ends the last line.
+func (c *lineCount) finish() {
+	if c.length > 0 {
+		if c.end(); c.filled {
+			c.documents++
+		}
+		c.lines++
+	}
+}
+
+// A lineScan counts an input whose documents are lines, and hashes it.
+type lineScan struct {
+	found   *Counted
+	cuts    *cutting
+	byMarks bool // spans end at marks; otherwise the whole input is one
+	count   lineCount
+	at      int64 // offset of the next block
+
+	whole, span xxh3.Hasher
+}
+
+// countLines reads an input whose documents are lines.
+func (s *Set) countLines(ctx context.Context, in *Input, o *CountOptions) (*Counted, error) {
+	l := lineScan{found: &Counted{}, cuts: newCutting(in, o.Cuts), byMarks: len(o.Cuts) > 0,
+		count: lineCount{limit: lineLimit(in, &s.opts)}}
+	fail := func(at int64, err error) (*Counted, error) {
+		r := Reader{in: *in, set: s, open: &stream{}}
+		r.win.base = at
+		return nil, r.inputError(err)
+	}
+	raw, err := openRaw(in, &s.opts)
+	if err != nil {
+		return fail(0, err)
+	}
+	defer raw.Close()
+	filled := 0
+	for ended := false; !ended; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n, err := raw.Read(o.Buffer[filled:])
+		if filled += n; err != nil && err != io.EOF {
+			return fail(l.at+int64(filled), err)
+		}
+		ended = err == io.EOF
+		if filled < len(o.Buffer) && !ended {
+			continue
+		}
+		l.add(o.Buffer[:filled])
+		o.Progress(int64(filled))
+		if l.count.long {
+			o.Progress(-l.at) // it is read again
+			return nil, errLongLine
+		}
+		filled = 0
+	}
+	if err := raw.unchanged(); err != nil {
+		return fail(l.at, err)
+	}
+	return l.finish(), nil
+}
+
+// add takes a block in: up to each mark, and then what is left of it.
+func (l *lineScan) add(block []byte) {
+	l.whole.Write(block)
+	skipped := 0 // of a byte order mark
+	if l.at == 0 {
+		skipped = len(block) - len(bytes.TrimPrefix(block, []byte("\ufeff")))
+	}
+	from := 0
+	for len(l.cuts.cuts) > 0 {
+		cut := max(l.cuts.cuts[0]-l.at, int64(from)+1, int64(skipped))
+		if cut > int64(len(block)) {
+			break
+		}
+		n := bytes.IndexByte(block[cut-1:], '\n')
+		if n < 0 {
+			break
+		}
+		to := int(cut) + n
+		l.count.add(block[max(from, skipped):to])
+		l.span.Write(block[from:to])
+		if from = to; !l.count.filledLast {
+			continue // a reader would pass over a blank line to the next document
+		}
+		l.mark(l.at + int64(to))
+	}
+	l.count.add(block[max(from, skipped):])
+	if l.byMarks {
+		l.span.Write(block[from:])
+	}
+	l.at += int64(len(block))
+}
+
+// mark notes a mark at an offset, which ends a span.
+func (l *lineScan) mark(offset int64) {
+	l.found.Marks = append(l.found.Marks, Mark{Offset: offset, Row: l.count.lines, Ordinal: l.count.documents})
+	l.cuts.taken(offset)
+	l.endSpan(offset)
+}
+
+func (l *lineScan) endSpan(to int64) {
+	c, from := l.found, int64(0)
+	if n := len(c.Spans); n > 0 {
+		from = c.Spans[n-1].To
+	}
+	c.Spans = append(c.Spans, Span{From: from, To: to, Sum: hasherSum(&l.span)})
+	l.span.Reset()
+}
+
+// finish ends the last line and the last span.
+func (l *lineScan) finish() *Counted {
+	l.count.finish()
+	c := l.found
+	c.Documents, c.done = l.count.documents, Finished{Bytes: l.at, Sum: hasherSum(&l.whole)}
+	if l.byMarks {
+		l.endSpan(l.at)
+	} else {
+		c.Spans = []Span{{To: l.at, Sum: c.done.Sum}}
+	}
+	c.dropLast(l.at)
+	return c
+}
+
+// lineLimit returns the longest line whose end decides nothing.
+func lineLimit(in *Input, o *Options) int64 {
+	switch {
+	case in.Format == Text:
+		return 1 << 62
+	case in.Format == JSONL && o.TextField != "":
+		return int64(o.MaxPieceBytes)
+	}
+	return int64(o.MaxRecordBytes)
+}

@@ -1,0 +1,69 @@
+package source
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// White space around the names of columns does not count where names stay different.
+func TestCSVHeaderNames(t *testing.T) {
+	for header, want := range map[string][]string{
+		"id, text ,\tlang":     {"id", "text", "lang"},
+		"text, text,a":         {"text", " text", "a"},
+		" a,a ,  a":            {"a", "a ", "  a"},
+		`id," text "`:          {"id", "text"},
+		"id,text, ":            {"id", "text", " "},
+		"id;\u00a0text;größe ": {"id", "text", "größe"},
+	} {
+		got := frame(t, header+"\n"+strings.Repeat("1"+header[strings.IndexAny(header, ",;"):][:1], len(want)-1)+"x\n",
+			Options{Format: CSV})
+		if len(got) != 1 || !slices.Equal(got[0].Columns, want) {
+			t.Errorf("%q: %+v, want %q", header, got, want)
+		}
+	}
+	records, err := readFrom(t, openSet(t, Options{Args: []string{write(t, t.TempDir(), "a.data",
+		"id, text\n1,a\n2,b\n")}, Fields: []string{"text"}}), Position{})
+	if err != nil || len(records) != 2 || records[0].Format != CSV {
+		t.Errorf("%+v, %v", records, err)
+	}
+}
+
+// A file whose lines end in carriage returns alone is refused by name, instead of being one header.
+func TestCSVCarriageReturns(t *testing.T) {
+	dir := t.TempDir()
+	for name, rows := range map[string]int{"small.csv": 2, "large.csv": 2 << 20} {
+		set := openSet(t, Options{Args: []string{write(t, dir, name, "id,text\r"+strings.Repeat("1,a\r", rows))}})
+		_, err := readFrom(t, set, Position{})
+		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "carriage return") {
+			t.Errorf("%s: %v", name, err)
+		}
+		set.Close()
+	}
+	set := openSet(t, Options{Args: []string{write(t, dir, "crlf.csv", "id,text\r\n1,a\r\n")}})
+	defer set.Close()
+	if records, err := readFrom(t, set, Position{}); err != nil || len(records) != 1 {
+		t.Errorf("%v, %v", records, err)
+	}
+}
+
+// Where archives hold nothing to read, the error says what they hold.
+func TestNothingInArchive(t *testing.T) {
+	dir := t.TempDir()
+	packed := write(t, dir, "a.tar", tarred(t, file{"a.txt.gz", gzipped("x\n")}, file{"b.txt", "->"}))
+	blank := write(t, dir, "b.txt", "\n")
+	for want, args := range map[string][]string{
+		"none of its files is read: passed over 1 archive (a.txt.gz), 1 link (b.txt)":            {packed},
+		"it and 1 other are empty or blank, or archives whose files are not read: passed over 2": {packed, blank},
+		"it and 2 others are empty or blank": {
+			blank, write(t, dir, "c.txt", "\n"), write(t, dir, "d.txt", " \n")},
+	} {
+		set := openSet(t, Options{Args: args})
+		_, err := readFrom(t, set, Position{})
+		set.Close()
+		if !errors.Is(err, ErrNoDocuments) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package source
+
+import (
+	"io"
+)
+
+// detectZip finds the format of a zip archive: that of its only file, or Zip, where each file has
+// its own.
+func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText bool, what kind, err error) {
+	raw, err := openRaw(in, o)
+	if err != nil {
+		return refuse(archive, err)
+	}
+	if in.once == nil {
+		defer raw.Close()
+	} else {
+		in.once.taken.Store(false)
+	}
+	at, size, err := raw.random()
+	if err != nil {
+		return refuse(archive, err)
+	}
+	dir, err := openZip(at, size)
+	if err != nil {
+		return refuse(readable, err)
+	}
+	f, err := newFilter(o.Include, o.Exclude)
+	if err != nil {
+		return refuse(readable, err)
+	}
+	n, name, passed, err := firstMember(dir, f.inside(in.URI))
+	if err != nil {
+		return refuse(readable, err)
+	}
+	switch n {
+	case 0:
+		return refuse(archive, problemf(errNothingToRead, "the zip archive holds no file to read%s", passed.suffix()))
+	case 2:
+		in.archive, in.Format = Zip, o.Format
+		if o.Format == Auto {
+			in.Format = Zip
+		}
+		in.textBytes = estimate(in.Compression, in.Size)
+		return true, readable, nil
+	}
+	text, whole, err := in.sniffText(o, look)
+	if err != nil {
+		return refuse(readable, err)
+	}
+	if inside, what, err := identify(name, text); err != nil {
+		return refuse(what, err)
+	} else if inside != Plain {
+		return refuse(archive, problemf(ErrUnsupported,
+			"this is %s data within a zip archive; unpack it with `unzip`", inside))
+	}
+	uri := in.URI
+	in.URI = name
+	hasText, what, err = in.detectText(o, text, whole, refuse)
+	in.URI = uri
+	return hasText, what, err
+}
+
+// firstMember returns the name of the first file of a zip archive that is read, and whether there
+// is none, one, or more: n is 0, 1 or 2.
+func firstMember(dir *zipDirectory, members *filter) (n int, name string, passed passedOver, err error) {
+	for n < 2 {
+		e, err := dir.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return n, name, passed, err
+		}
+		if e.folder {
+			continue
+		}
+		if why := members.member(&member{name: e.name}); why != readable {
+			passed.add(why, e.name)
+		} else if n++; n == 1 {
+			name = e.name
+		}
+	}
+	return n, name, passed, nil
+}
