@@ -25,13 +25,33 @@ func openCache() (*textcache.Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &textcache.Cache{Dir: dir, Limit: textcache.DefaultLimit}
+	c := &textcache.Cache{Dir: dir, Limit: textcache.DefaultLimit, Damage: cacheDamage}
 	if limit := os.Getenv("DSLOAD_CACHE_LIMIT"); limit != "" {
 		if c.Limit, err = parseSize(limit, true); err != nil {
 			return nil, usagef("DSLOAD_CACHE_LIMIT=%s: %v", limit, err)
 		}
 	}
 	return c, nil
+}
+
+// cacheDamage says why a folder of the cache can neither be served nor built on. Damage inside a
+// shard shows only when it is read.
+func cacheDamage(dir string, ready bool) error {
+	var err error
+	if ready {
+		var d *shard.Dataset
+		if d, err = shard.OpenDataset(shard.OS(), dir); err == nil {
+			return d.Close()
+		}
+	} else {
+		_, err = shard.ReadUnfinished(shard.OS(), dir)
+	}
+	for _, damage := range []error{shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion, shard.ErrNotFound} {
+		if errors.Is(err, damage) {
+			return err
+		}
+	}
+	return nil // whoever opens the folder reports other errors
 }
 
 // runCached builds into the cache, or finds what was built there before.
@@ -76,6 +96,10 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 			return err
 		}
 		return f.report(cmd, s)
+	}
+	if entry.Damage != nil {
+		warn(stderr, fmt.Sprintf("the cached dataset of %s is damaged and is built again: %v", oneLine(sourcesText(o.Sources)),
+			entry.Damage))
 	}
 	if entry.Changed {
 		fmt.Fprintf(stderr, "%s changed since it was cached: building it again\n", oneLine(sourcesText(o.Sources)))

@@ -32,6 +32,9 @@ const (
 type Cache struct {
 	Dir   string
 	Limit int64 // of all entries together, in bytes
+	// Damage, if set, says why a folder can neither be served, if it is ready, nor be built on, if it
+	// is not; nil if it can. Acquire removes such folders.
+	Damage func(dir string, ready bool) error
 }
 
 // Key names an entry.
@@ -82,6 +85,8 @@ type Entry struct {
 	Ready bool
 	// Changed says whether there is a dataset with the same settings and other sources.
 	Changed bool
+	// Damage says why an earlier dataset of this key was removed; nil if none was.
+	Damage error
 
 	lock *os.File
 }
@@ -103,7 +108,14 @@ func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Ent
 			return nil, fmt.Errorf("lock %s: %w", e.Dir+lockSuffix, err)
 		}
 		if taken {
-			e.Changed = !e.Ready && c.has(k)
+			again, err := c.discardDamage(e)
+			if err != nil {
+				return nil, errors.Join(err, e.Close())
+			}
+			if again {
+				continue
+			}
+			e.Changed = !e.Ready && e.Damage == nil && c.has(k)
 			return e, nil
 		}
 		if !told {

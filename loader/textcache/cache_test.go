@@ -187,3 +187,32 @@ func TestNamesAreFileNames(t *testing.T) {
 		}
 	}
 }
+
+func TestDamagedEntriesAreBuiltAgain(t *testing.T) {
+	damage := errors.New("damaged")
+	c := &Cache{Dir: filepath.Join(t.TempDir(), "cache"), Limit: 1 << 30}
+	e := acquire(t, c, key("a"))
+	finish(t, e, 10)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Damage = func(_ string, ready bool) error {
+		if ready {
+			return damage
+		}
+		return nil
+	}
+	held, err := Hold(e.Dir)
+	if held == nil || err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Acquire(context.Background(), key("a"), func(int) {}); !errors.Is(err, damage) {
+		t.Errorf("damaged and in use: %v", err)
+	}
+	held.Close()
+	e = acquire(t, c, key("a"))
+	defer e.Close()
+	if _, err := os.Stat(e.Dir); e.Ready || e.Changed || !errors.Is(e.Damage, damage) || !os.IsNotExist(err) {
+		t.Errorf("%+v, folder: %v", e, err)
+	}
+}

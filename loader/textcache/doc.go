@@ -14,5 +14,6 @@
 // Invariants:
 //
 //	I1  a folder with a manifest is complete and never written again;
-//	I2  a folder is removed only under its exclusive lock, its manifest first.
+//	I2  a folder is removed only under its exclusive lock, its manifest first;
+//	I3  Acquire removes an entry that is damaged, so that it is built again.
 package textcache
