@@ -67,7 +67,8 @@ func (o Options) validate(m *shard.Manifest) error {
 		return &OptionError{"out", "", "name a folder", nil}
 	}
 	if scheme, _, isURL := strings.Cut(o.Out, "://"); isURL && !strings.ContainsAny(scheme, `/\`) {
-		return &OptionError{"out", o.Out, "exports are written to a folder of this machine; name one, and copy it from there", nil}
+		return &OptionError{"out", o.Out,
+			"exports are written to a folder of this machine; name one, and copy it from there", nil}
 	}
 	if m.Schema.Segments {
 		return &OptionError{"formats", o.Formats[0],

@@ -24,11 +24,12 @@ func notes(m *shard.Manifest, o *Options) []string {
 		SpecialTokens string `json:"special-tokens"`
 	}
 	if json.Unmarshal(m.Settings, &settings) == nil && settings.SpecialTokens == "chunk" {
-		notes = append(notes, "the build put special tokens around each chunk of a document, so joined chunks have them in their middle")
+		notes = append(notes, "the build put special tokens around each chunk of a document, "+
+			"so joined chunks have them in their middle")
 	}
 	if n := m.Counters["without_target"]; n > 0 {
-		notes = append(notes, fmt.Sprintf("examples that the build left out because no token of the target was in them: %d; "+
-			"documents that were cut lack these parts", n))
+		notes = append(notes, fmt.Sprintf("examples that the build left out because no token of the target "+
+			"was in them: %d; documents that were cut lack these parts", n))
 	}
 	return notes
 }

@@ -98,8 +98,8 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 		return f.report(cmd, s)
 	}
 	if entry.Damage != nil {
-		warn(stderr, fmt.Sprintf("the cached dataset of %s is damaged and is built again: %v", oneLine(sourcesText(o.Sources)),
-			entry.Damage))
+		warn(stderr, fmt.Sprintf("the cached dataset of %s is damaged and is built again: %v",
+			oneLine(sourcesText(o.Sources)), entry.Damage))
 	}
 	if entry.Changed {
 		fmt.Fprintf(stderr, "%s changed since it was cached: building it again\n", oneLine(sourcesText(o.Sources)))

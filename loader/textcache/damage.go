@@ -26,8 +26,8 @@ func (c *Cache) discardDamage(e *Entry) (again bool, err error) {
 	case err != nil:
 		return false, fmt.Errorf("%w; remove its folder, which failed here: %w", damage, err)
 	case !removed && isReady(e.Dir):
-		return false, fmt.Errorf("%w; other processes use this folder of the cache: once they have ended, run the same command again",
-			damage)
+		return false, fmt.Errorf("%w; other processes use this folder of the cache: "+
+			"once they have ended, run the same command again", damage)
 	}
 	e.Damage = damage
 	return true, nil
