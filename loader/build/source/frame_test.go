@@ -143,7 +143,7 @@ func TestRowsAndOffsets(t *testing.T) {
 
 // pieces of text that framing has to deal with.
 var fragments = []string{"a", "é", "😀", "\xff", "\xe2\x82", " ", "\n", "\r\n", " \n", "\n\n", "=", " = A = \n",
-	" \n = B = \n \n", " = = C = = \n", `"`, `""`, ",", ";", "\t",
+	" \n = B = \n \n", " = = C = = \n", " = D =", `"`, `""`, ",", ";", "\t",
 	`{"text":"`, `"}`, `\u00e9`, `\ud83d\ude00`, `\n`, `\`, `{"a":[1,{"b":null}],"text":"x`, "}\n{", "\u2003",
 	"word ", "0123456789", "title,ingredients,directions\n", "\ufeff"}
 
@@ -157,7 +157,7 @@ func drawText(t *rapid.T) string {
 
 func drawOptions(t *rapid.T) Options {
 	o := Options{
-		Format:     rapid.SampledFrom([]Format{Text, Document, WikiText, JSONL, CSV}).Draw(t, "format"),
+		Format:     rapid.SampledFrom([]Format{Text, Document, WikiText, JSONL, JSON, CSV}).Draw(t, "format"),
 		PieceBytes: rapid.IntRange(16, 40).Draw(t, "piece"), MaxRecordBytes: rapid.IntRange(16, 60).Draw(t, "record"),
 		Whole: rapid.IntRange(0, 4).Draw(t, "whole") == 0,
 	}
@@ -301,6 +301,40 @@ func TestStreamedJSONEqualsDecoded(t *testing.T) {
 		}
 		if got.String() != b.String() {
 			t.Fatalf("%q, want %q", got.String(), b.String())
+		}
+	}
+}
+
+// What an input ends with is the same wherever it lies in the window, also where the window is full
+// and moves it to look for more.
+func TestEndOfInputInAnyWindow(t *testing.T) {
+	for _, c := range []struct {
+		format      Format
+		begin, tail string
+	}{
+		{JSON, " ", "wo"},
+		{JSON, "{} ", "12345"},
+		{WikiText, " \n = A = \n \n text \n", " \n = B = "},
+		{WikiText, " \n = A = \n", " \n = B B B B B B B B = "},
+		{WikiText, " \n = A = \n \n text \n", " \n = B = \n"},
+		{WikiText, " \n = A = \n \n text \n", " \n = B = \nx"},
+		{WikiText, " \n = A = \n \n text \n", " \n = B = \n "},
+		{Text, "a line\n", "the last"},
+		{CSV, "a,b\n1,2\n", "3,\"4\""},
+	} {
+		for before := range 40 {
+			text := strings.Repeat(c.begin, before/len(c.begin)) + strings.Repeat(" ", before%len(c.begin)) + c.tail
+			read := func(chunk int) []string {
+				o := Options{Format: c.format, Args: []string{"-"}, Stdin: strings.NewReader(text), PieceBytes: 16,
+					MaxRecordBytes: 16, MaxPieceBytes: 16, chunkBytes: chunk}
+				return outcome(readFrom(t, openSet(t, o), Position{}))
+			}
+			want := read(0)
+			for chunk := 1; chunk < 40; chunk++ {
+				if diff := cmp.Diff(want, read(chunk)); diff != "" {
+					t.Fatalf("%s %q in a window of %d bytes: %s", c.format, text, chunk, diff)
+				}
+			}
 		}
 	}
 }

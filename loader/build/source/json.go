@@ -104,7 +104,7 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 				return dst, err
 			}
 			if scan.finish() {
-				dst = f.deliver(dst, rec, first, data[:p])
+				dst = f.deliver(dst, rec, first, f.w.unread()[:p])
 			} else {
 				f.place = jsonEnded
 				rec.Err = problemf(ErrTruncated, "the file ends within a JSON value; copy the file again")

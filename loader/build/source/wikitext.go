@@ -116,7 +116,7 @@ func (a *articles) lineAt(p int) (line []byte, next int, ok bool, err error) {
 			return nil, 0, false, nil
 		}
 		if !a.w.fill() {
-			return data[p:], have, true, a.w.failed()
+			return a.w.unread()[p:have], have, true, a.w.failed()
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (w *window) offset() int64 { return w.base + int64(w.r) }
 func (w *window) consume(n int) { w.r += n }
 
 // fill brings more of the input into memory. It returns false at the end of the input, after an
-// error, or where the window is full.
+// error, or where the window is full. What unread returned before is no longer valid, also then.
 func (w *window) fill() bool {
 	if w.limited() || w.err != nil {
 		return false
