@@ -272,7 +272,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter = p.formatter.NewWorker().StopAt(ctx.Done())
-		w.chat = b.chat.newWorker(b, w.encoder, ctx.Done())
+		w.chat = b.chat.newWorker(b, w, ctx.Done())
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })

@@ -206,18 +206,19 @@ func (c *chats) memoryParts(workers int64) []budget.Part {
 type chatWorker struct {
 	all     bool // the inputs hold nothing else
 	render  *chat.Worker
+	rows    *example.Worker // reads the rows of CSV
 	encoder *chat.Encoder
 	masked  bool
 	text    chat.Text
 	clean   []byte
 }
 
-func (c *chats) newWorker(b *build, enc *tokenize.Encoder, done <-chan struct{}) *chatWorker {
+func (c *chats) newWorker(b *build, w *worker, done <-chan struct{}) *chatWorker {
 	if c == nil {
 		return nil
 	}
-	return &chatWorker{all: b.opts.Format == source.Chat, render: c.NewWorker(done),
-		encoder: c.NewEncoder(b.tokenizer, enc), masked: c.masked()}
+	return &chatWorker{all: b.opts.Format == source.Chat, render: c.NewWorker(done), rows: w.formatter,
+		encoder: c.NewEncoder(b.tokenizer, w.encoder), masked: c.masked()}
 }
 
 // takes reports whether a document is a conversation.
@@ -231,7 +232,14 @@ func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) er
 		data = w.clean
 	}
 	w.text.Text = dst.Prompt
-	err := w.render.Render(&w.text, data)
+	var err error
+	if len(d.Columns) == 0 {
+		err = w.render.Render(&w.text, data)
+	} else if at, bad := w.rows.Row(d.record(), data); bad != nil {
+		w.text.Text, err = w.text.Text[:0], bad
+	} else {
+		err = w.render.RenderRow(&w.text, d.Columns, at, len(data))
+	}
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
 	d.shape = w.text.Shape
 	if errors.Is(err, chat.ErrStopped) {

@@ -69,7 +69,7 @@ func (o Options) checkCSV() error {
 		d[0] == '"') {
 		return loader.BadOption("delimiter", d, `must be one ASCII character, such as ; or |, or \t for a tab`)
 	}
-	csv := []source.Format{source.Auto, source.CSV, source.Recipes, source.Tar}
+	csv := []source.Format{source.Auto, source.CSV, source.Recipes, source.Tar, source.Chat}
 	for _, option := range []struct {
 		name, value string
 		set         bool

@@ -224,7 +224,7 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	}
 	if a.kind == Chat {
 		if a.kind, err = chatFormat(m.name, text, m.end-m.start <= memberSniff); err != nil {
-			return dataset, nil
+			return binaryFile, nil
 		}
 	} else if a.kind == Tar || a.kind == Zip {
 		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= memberSniff, a.o.Fields); err != nil {

@@ -14,8 +14,8 @@ func newChat(f framing) framer {
 	return newJSONL(f)
 }
 
-// chatFormat returns how conversations are written: Chat for JSON lines, or JSON for an array or
-// objects over several lines. whole reports that text is all there is.
+// chatFormat returns how conversations are written: Chat for JSON lines, JSON for an array or
+// objects over several lines, or CSV. whole reports that text is all there is.
 func chatFormat(name string, text []byte, whole bool) (Format, error) {
 	switch format, err := detectFormat(name, text, whole, nil); {
 	case err != nil:
@@ -23,8 +23,7 @@ func chatFormat(name string, text []byte, whole bool) (Format, error) {
 	case format == JSON:
 		return JSON, nil
 	case format == CSV, format == Recipes:
-		return "", problemf(ErrUnsupported,
-			"conversations are not read from CSV; write its rows as JSON lines or parquet first")
+		return CSV, nil
 	}
 	return Chat, nil
 }

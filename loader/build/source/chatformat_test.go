@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestChatFormats(t *testing.T) {
 		"objects.txt":    {"{\n\"messages\": []\n}\n{\n\"messages\": []}", JSON},
 		"broken.jsonl":   {"{\"messages\": [\n" + record + "\n", Chat},
 		"a.tar": {tarred(t, file{"a.json", "[" + record + "]"},
-			file{"b.jsonl", record + "\n"}, file{"c.csv", "a,b\n1,2\n"}), Chat},
+			file{"b.jsonl", record + "\n"}), Chat},
 	} {
 		set := openSet(t, Options{Args: []string{write(t, dir, name, c.data)}, Format: Chat})
 		in, err := set.Input(0)
@@ -46,10 +47,23 @@ func TestChatFormats(t *testing.T) {
 		}
 		set.Close()
 	}
-	_, err := Open(t.Context(), Options{Args: []string{write(t, dir, "a.csv", "instruction,output\nq,a\n")},
-		Format: Chat})
-	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "not read from CSV") {
-		t.Error(err)
+}
+
+// Rows of CSV are conversations as well, alone and in archives.
+func TestChatRows(t *testing.T) {
+	const rows = "instruction,output\nq,\"a\nb\"\n\nr,c\n"
+	dir := t.TempDir()
+	for _, path := range []string{write(t, dir, "a.csv", rows), write(t, dir, "a.tsv.gz", gzipped(rows)),
+		write(t, dir, "a.tar", tarred(t, file{"a.csv", rows}))} {
+		records, err := readFrom(t, openSet(t, Options{Args: []string{path}, Format: Chat}), Position{})
+		if err != nil || len(records) != 2 || records[0].data != "q,\"a\nb\"" || records[1].data != "r,c" {
+			t.Errorf("%s: %+v, %v", path, records, err)
+		}
+		for _, r := range records {
+			if want := []string{"instruction", "output"}; !slices.Equal(r.Columns, want) {
+				t.Errorf("%s: columns %q", path, r.Columns)
+			}
+		}
 	}
 }
 

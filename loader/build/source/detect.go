@@ -132,7 +132,7 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if in.Format = o.Format; in.Format == Chat {
 		if in.Format, err = chatFormat(in.URI, text, whole); err != nil {
-			return refuse(dataset, err)
+			return refuse(readable, err)
 		}
 	} else if in.Format == Auto {
 		if in.Format, err = detectFormat(in.URI, text, whole, o.Fields); err != nil {

@@ -1,9 +1,11 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -40,23 +42,84 @@ type decoder struct {
 // decode decodes a whole record. lone is the number of lone surrogates that became U+FFFD.
 func decode(data []byte) (record *jinja.Dict, lone int, err error) {
 	d := decoder{data: data, room: DecodedBytes(int64(len(data)))}
+	err = d.try(func() {
+		if d.token() != '{' {
+			d.malformed("no object")
+		}
+		record = d.object()
+		if d.token() != 0 || d.pos < len(data) {
+			d.malformed("something after the object")
+		}
+		d.unwrap(record)
+	})
+	return record, d.lone, err
+}
+
+// decodeRow makes a record of a row of CSV of size bytes: its fields are strings, and an empty one
+// has no value.
+func decodeRow(columns []string, at func(column int) []byte, size int) (record *jinja.Dict, lone int, err error) {
+	d := decoder{room: DecodedBytes(int64(size))}
+	err = d.try(func() {
+		d.spend(objectCost + size) // the row's fields, decoded, lie beside the record
+		record = &jinja.Dict{}
+		for i, name := range columns {
+			d.spend(memberCost)
+			if field := at(i); len(field) > 0 {
+				d.spend(stringCost + len(field))
+				record.Set(name, string(field))
+			} else {
+				record.Set(name, nil)
+			}
+		}
+		d.unwrap(record)
+	})
+	return record, d.lone, err
+}
+
+// try calls f and returns the problem with which it panics.
+func (d *decoder) try(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			p, ok := r.(*problem)
 			if !ok {
 				panic(r)
 			}
-			record, err = nil, p
+			err = p
 		}
 	}()
-	if d.token() != '{' {
-		d.malformed("no object")
+	f()
+	return nil
+}
+
+// unwrap decodes the lists of messages and of tools that a record holds as JSON in a string, as
+// formats without lists do.
+func (d *decoder) unwrap(record *jinja.Dict) {
+	for _, fields := range [][]string{listFields, toolFields} {
+		for _, field := range fields {
+			s, ok := get(record, field).(string)
+			if s = strings.TrimLeft(s, " \t\r\n"); !ok || !strings.HasPrefix(s, "[") {
+				continue
+			}
+			d.spend(len(s))
+			inner := decoder{data: []byte(s), room: d.room}
+			err := inner.try(func() {
+				record.Set(field, inner.list())
+				if inner.token() != 0 || inner.pos < len(s) {
+					inner.malformed("something after the list")
+				}
+			})
+			if errors.Is(err, ErrTooLarge) {
+				panic(err)
+			}
+			if err != nil && strings.HasPrefix(strings.TrimLeft(s[1:], " "), "{'") {
+				err = errors.New("it is what Python's str() writes; write it with json.dumps")
+			}
+			if err != nil {
+				panic(problemf(ErrShape, "%q is a string that is no JSON list: %v", field, err))
+			}
+			d.room, d.lone = inner.room, d.lone+inner.lone
+		}
 	}
-	record = d.object()
-	if d.token() != 0 || d.pos < len(data) {
-		d.malformed("something after the object")
-	}
-	return record, d.lone, nil
 }
 
 // DecodedBytes bounds the memory of a decoded record of recordBytes bytes.

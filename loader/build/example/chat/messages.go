@@ -1,18 +1,22 @@
 package chat
 
 import (
+	"strings"
+
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
-// findTools sets the tools of a record: a list, a list as JSON in a string, or OpenAI's older
-// functions.
+// toolFields are the fields that may hold tools: a list, and OpenAI's older functions.
+var toolFields = []string{"tools", "functions"}
+
+// findTools sets the tools of a record.
 func (c *conversation) findTools(record *jinja.Dict) error {
-	tools, err := listOrJSON(record, "tools")
+	tools, err := listOf(record, toolFields[0])
 	if err != nil {
 		return err
 	}
 	if tools == nil || len(tools.Items) == 0 {
-		functions, err := listOrJSON(record, "functions")
+		functions, err := listOf(record, toolFields[1])
 		if err != nil || functions == nil || len(functions.Items) == 0 {
 			return err
 		}
@@ -25,23 +29,18 @@ func (c *conversation) findTools(record *jinja.Dict) error {
 	return nil
 }
 
-func listOrJSON(record *jinja.Dict, field string) (*jinja.List, error) {
+// listOf returns the list in a field, nil if the record has none.
+func listOf(record *jinja.Dict, field string) (*jinja.List, error) {
 	switch v := get(record, field).(type) {
 	case nil:
 		return nil, nil
 	case *jinja.List:
 		return v, nil
 	case string:
-		if v == "" {
+		if strings.TrimSpace(v) == "" {
 			return nil, nil
 		}
-		wrapped, _, err := decode([]byte(`{"list":` + v + `}`))
-		if err != nil {
-			return nil, problemf(ErrShape, "%q is a string that is no JSON list: %v", field, err)
-		}
-		if list, ok := get(wrapped, "list").(*jinja.List); ok {
-			return list, nil
-		}
+		return nil, problemf(ErrShape, "%q is a string that is no JSON list", field)
 	}
 	return nil, problemf(ErrShape, "%q is %s, not a list", field, kindOf(get(record, field)))
 }

@@ -168,20 +168,39 @@ type Text struct {
 // keptBytes bounds the buffers that a worker keeps between records.
 const keptBytes = 256 << 10
 
-// Render renders a record, which must be valid UTF-8, into dst.
+// Render renders a record, a JSON object in valid UTF-8, into dst.
 func (w *Worker) Render(dst *Text, data []byte) error {
-	dst.Text, dst.Spans, dst.Exact, dst.Replaced = dst.Text[:0], dst.Spans[:0], false, 0
+	dst.reset()
 	record, lone, err := decode(data)
 	if err != nil {
 		return err
 	}
 	dst.Replaced = lone
+	return w.render(dst, record, len(data))
+}
+
+// RenderRow renders a row of CSV of size bytes into dst. at returns the field of a column, which
+// must be valid UTF-8; an empty field has no value.
+func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []byte, size int) error {
+	dst.reset()
+	record, lone, err := decodeRow(columns, at, size)
+	if err != nil {
+		return err
+	}
+	dst.Replaced = lone
+	return w.render(dst, record, size)
+}
+
+func (t *Text) reset() { t.Text, t.Spans, t.Exact, t.Replaced = t.Text[:0], t.Spans[:0], false, 0 }
+
+// render renders a record that was size bytes long.
+func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	c, err := converse(record)
 	if err != nil {
 		return err
 	}
 	dst.Shape = c.shape
-	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(len(data))}
+	job := &rendering{Worker: w, conversation: c, form: w.r.plain, size: int64(size)}
 	if c.tools != nil {
 		job.form = w.r.tools
 	}

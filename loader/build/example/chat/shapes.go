@@ -14,7 +14,7 @@ type Shape string
 // The shapes.
 const (
 	Messages         Shape = "messages"          // a list of messages with role and content
-	ShareGPT         Shape = "ShareGPT"          // a list of messages with from and value
+	ShareGPT         Shape = "ShareGPT"          // a list of messages with from, or role, and value
 	Preference       Shape = "preference"        // chosen, perhaps with a prompt
 	PromptCompletion Shape = "prompt-completion" // two fields, strings or lists of messages
 	Alpaca           Shape = "Alpaca"            // instruction, input, output
@@ -118,7 +118,7 @@ func (c *conversation) addList(field string, list *jinja.List) (shape Shape, err
 		if !ok {
 			return "", problemf(ErrShape, "message %d of %q is %s, not an object", i+1, field, kindOf(item))
 		}
-		if has(m, "from") && !has(m, "role") {
+		if has(m, "from") && !has(m, "role") || has(m, "value") && !has(m, "content") {
 			shape = ShareGPT
 			if m, err = fromShareGPT(m); err != nil {
 				return "", problemf(ErrShape, "message %d of %q: %v", i+1, field, err)
@@ -148,7 +148,10 @@ var shareGPTRoles = map[string]string{
 }
 
 func fromShareGPT(m *jinja.Dict) (*jinja.Dict, error) {
-	from, _ := get(m, "from").(string)
+	from, ok := get(m, "from").(string)
+	if !ok {
+		from, _ = get(m, "role").(string)
+	}
 	role := shareGPTRoles[strings.ToLower(from)]
 	if role == "" {
 		return nil, fmt.Errorf("its role %q is not known", shorten(fmt.Sprint(from)))

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,6 +35,8 @@ func TestShapes(t *testing.T) {
 		`{"system": "S", "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Yo"}]}`:                                                     "ShareGPT system=S;" + hi,
 		`{"system": "S", "conversations": [{"from": "system", "value": "Q"}, {"from": "user", "value": "Hi"}]}`:                                                    "ShareGPT system=Q;user=Hi;",
 		`{"conversations": [{"from": "human", "value": "Hi"}, {"from": "function_call", "value": "f()"}, {"from": "tool", "value": "1"}]}`:                         "ShareGPT user=Hi;assistant=f();tool=1;",
+		`{"conversations": [{"role": "user", "value": "Hi"}, {"role": "gpt", "value": "Yo"}]}`:                                                                     "ShareGPT " + hi,
+		`{"messages": " [{\"role\": \"user\", \"content\": \"Hi\"}, {\"role\": \"assistant\", \"content\": \"Yo\"}]", "tools": " "}`:                               "messages " + hi,
 		`{"conversation": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]}`:                                                            "messages " + hi,
 		`{"dialog": [{"role": "user", "content": "Hi"}]}`:                                                                                                          "messages user=Hi;",
 		`{"instruction": "Hi", "input": "", "output": "Yo"}`:                                                                                                       "Alpaca " + hi,
@@ -71,14 +74,17 @@ func TestShapes(t *testing.T) {
 
 func TestRecordsWithoutConversation(t *testing.T) {
 	for record, want := range map[string]string{
-		`{"foo": 1, "bar": 2}`:             "no conversation in the record, whose fields are foo, bar",
-		`{}`:                               "whose fields are none",
-		`{"messages": null}`:               `"messages" is null, not a list of messages`,
-		`{"messages": "hi"}`:               `"messages" is a string, not a list`,
-		`{"messages": []}`:                 "the conversation is empty",
-		`{"messages": [1]}`:                `message 1 of "messages" is a number, not an object`,
-		`{"messages": [{"a": "x"}]}`:       "it has no role; its fields are a",
-		`{"messages": [{"role": "user"}]}`: `it, of role "user", has no content`,
+		`{"foo": 1, "bar": 2}`:               "no conversation in the record, whose fields are foo, bar",
+		`{}`:                                 "whose fields are none",
+		`{"messages": null}`:                 `"messages" is null, not a list of messages`,
+		`{"messages": "hi"}`:                 `"messages" is a string, not a list`,
+		`{"messages": []}`:                   "the conversation is empty",
+		`{"messages": "[1] 2"}`:              `"messages" is a string that is no JSON list: malformed JSON at byte 4: something after the list`,
+		`{"messages": "[{'role': 'user'}]"}`: "it is what Python's str() writes; write it with json.dumps",
+		`{"tools": "[` + strings.Repeat("{},", 100000) + `{}]"}`: "its values take more than",
+		`{"messages": [1]}`:                                                    `message 1 of "messages" is a number, not an object`,
+		`{"messages": [{"a": "x"}]}`:                                           "it has no role; its fields are a",
+		`{"messages": [{"role": "user"}]}`:                                     `it, of role "user", has no content`,
 		`{"messages": [{"role": "user", "content": 5}]}`:                       "its content is a number, not a string",
 		`{"messages": [{"role": "user", "content": [5]}]}`:                     "part 1 of its content is a number",
 		`{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}`: "part 1 of message 1 is no text",
@@ -88,10 +94,10 @@ func TestRecordsWithoutConversation(t *testing.T) {
 		`{"chosen": 5}`:                                                        `"chosen" is a number`,
 		`{"messages": [{"role": "user", "content": "x"}], "tools": 5}`:         `"tools" is a number, not a list`,
 		`{"messages": [{"role": "user", "content": "x"}], "tools": "{"}`:       `"tools" is a string that is no JSON list`,
-		`{"messages": [`: "malformed JSON at byte",
-		`[1, 2]`:         "malformed JSON at byte 0: no object",
-		`{"messages": [{"role": "user", "content": "x"}]} x`: "something after the object",
-		`{"messages": [{"role": "user", "content": "x"},]}`:  "malformed JSON",
+		`{"messages": [`:                                                       "malformed JSON at byte",
+		`[1, 2]`:                                                               "malformed JSON at byte 0: no object",
+		`{"messages": [{"role": "user", "content": "x"}]} x`:                   "something after the object",
+		`{"messages": [{"role": "user", "content": "x"},]}`:                    "malformed JSON",
 		`{"a": 01}`:   "malformed JSON",
 		`{"a": "\x"}`: "a bad escape",
 		`{"a": ` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`: "nested deeper than 500",
@@ -106,5 +112,37 @@ func TestRecordsWithoutConversation(t *testing.T) {
 		if err != nil && !errors.Is(err, ErrShape) && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%.200s: %v has no kind", record, err)
 		}
+	}
+}
+
+// A row of CSV is a record whose fields are strings, and an empty field has no value.
+func TestRows(t *testing.T) {
+	columns := []string{"instruction", "input", "output", "chat"}
+	for want, row := range map[string][]string{
+		"Alpaca user=Hi\n\nthere;assistant=Yo;": {"Hi", "there", "Yo", ""},
+		"Alpaca user=Hi;assistant=Yo;":          {"Hi", "", "Yo", ""},
+		"messages user=é;":                      {"", "", "", `[{"role": "user", "content": "\u00e9"}]`},
+	} {
+		var got Text
+		at := func(i int) []byte { return []byte(row[i]) }
+		w := newTestRenderer(t, Options{Template: show, TrainOn: TrainAll}).NewWorker(nil)
+		if err := w.RenderRow(&got, columns, at, 50); err != nil {
+			t.Errorf("%q: %v", row, err)
+		} else if text := string(got.Shape) + " " + string(got.Text); text != want {
+			t.Errorf("%q: got %s, want %s", row, text, want)
+		}
+		row[0], row[2], row[3] = "Hi", "", ""
+		if err := w.RenderRow(&got, columns, at, 50); !errors.Is(err, ErrShape) {
+			t.Errorf("no output: %v", err)
+		}
+	}
+	w := newTestRenderer(t, Options{Template: show}).NewWorker(nil)
+	many := make([]string, 1<<14)
+	for i := range many {
+		many[i] = strconv.Itoa(i)
+	}
+	err := w.RenderRow(&Text{}, many, func(int) []byte { return nil }, len(many))
+	if !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a row of %d empty fields: %v", len(many), err)
 	}
 }
