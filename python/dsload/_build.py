@@ -108,7 +108,8 @@ def build(
             options["format"] = "jsonl"
         paths = ["-"]
     bar = Bar() if (is_shown() if progress is None else progress) else None
-    command = [_binary(), "build", "--json", "--out", os.fspath(out), "--progress", "json" if bar or on_progress else "none"]
+    # Without a reader of its progress, the command does not outlive this process if that is killed.
+    command = [_binary(), "build", "--json", "--out", os.fspath(out), "--progress", "json"]
     for name, value in options.items():
         command += _flag(name, value)
     command += ["--", *(paths or ())]

@@ -76,7 +76,7 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
     if binary is None:
         raise DsloadError("building text needs the dsload program, and there is none: install the platform wheel, or name it in DSLOAD_BINARY")
     bar = Bar() if is_shown() else None
-    command = [binary, "build", "--cached", "--json", "--progress", "json" if bar else "none"]
+    command = [binary, "build", "--cached", "--json", "--progress", "json"]
     for name, value in options.items():
         command += _flag(name, value)
     command += ["--", *paths]

@@ -7,7 +7,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,34 @@ dsload.build(source(), out=sys.argv[1], max_examples=0)
 
 def holders(folder: Path) -> list[str]:
     return subprocess.run(["pgrep", "-f", f"build --json --out {folder}"], capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.parametrize("call", ["build(source, out=out, max_examples=0, progress=False)", "Loader(source, tokenizer='gpt2', shuffle=True)"])
+def test_a_build_ends_when_its_caller_is_killed(call: str, tmp_path: Path) -> None:
+    """A build without a reader would go on, keep its folder locked and take the machine's time."""
+    source = f"synth://wikitext?bytes=100GB&seed={os.getpid()}"
+    code = f"import sys, dsload; source, out = sys.argv[1:]; dsload.{call}"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", code, source, str(tmp_path / "out")]
+    caller = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: children(source, caller.pid))
+    finally:
+        caller.kill()
+        caller.wait()
+    wait_until(lambda: not children(source))
+
+
+def children(source: str, parent: int = 0) -> list[str]:
+    of = ["-P", str(parent)] if parent else []
+    return subprocess.run(["pgrep", *of, "-f", f"dsload.* -- {re.escape(source)}"], capture_output=True, text=True).stdout.split()
+
+
+def wait_until(holds: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_source_is_read_no_further_than_a_limit_asks(tmp_path: Path) -> None:
