@@ -237,12 +237,17 @@ class _Build:
     def _again(self, start: Callable[[], Any], retries: int) -> Any:
         """The result of a task, which is started again if it dies."""
         for left in range(retries, -1, -1):
+            ref = start()
             try:
-                return ray.get(start())
+                return ray.get(ref)
             except Exception as error:
                 if not _is_transient(error) or left == 0:
                     raise _reason(error) from None
                 self.retried += 1
+            except BaseException:  # Ctrl-C
+                with contextlib.suppress(Exception):
+                    ray.cancel(ref, force=True)
+                raise
         raise AssertionError("unreachable")
 
     def _partitions(self, plan: str, limits: list[str], retries: int, stragglers: float, straggler_seconds: float, show: _Show) -> None:

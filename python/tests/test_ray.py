@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import json
 import os
@@ -89,8 +90,8 @@ def children() -> dict[int, list[int]]:
     return found
 
 
-def builders() -> list[tuple[int, int]]:
-    """(process, parent) of every dsload that builds a partition."""
+def builders(command: bytes = b"build", named: bytes = b"--partition") -> list[tuple[int, int]]:
+    """(process, parent) of every dsload that builds a partition, or runs another command with that argument."""
     out = []
     for parent, pids in children().items():
         for pid in pids:
@@ -98,7 +99,7 @@ def builders() -> list[tuple[int, int]]:
                 line = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
             except OSError:
                 continue
-            if b"--partition\0" in line and b"\0build\0" in line:
+            if b"\0" + command + b"\0" in line and b"\0" + named + b"\0" in line:
                 out.append((pid, parent))
     return out
 
@@ -204,6 +205,31 @@ def test_a_straggler_is_started_twice(cluster: Any, corpus: pathlib.Path, whole:
     assert stopped
     assert result["twins"] >= 1
     assert rows(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize(("command", "named"), [(b"plan", b"--partitions"), (b"build", b"--partition")])
+def test_ctrl_c_ends_the_tasks(
+    command: bytes, named: bytes, cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path
+) -> None:
+    out = tmp_path / "out"
+
+    def interrupt() -> bool:
+        if found := builders(command, named):
+            os.kill(found[0][0], signal.SIGSTOP)  # it cannot end by itself
+            _thread.interrupt_main()
+        return bool(found)
+
+    interrupter = during(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        build(corpus, out)
+    interrupter.join()
+    deadline = time.monotonic() + 60
+    while builders(command, named):
+        assert time.monotonic() < deadline, "a task outlives the interrupt"
+        time.sleep(0.02)
+    assert not list(out.glob(".plan*"))
+    build(corpus, out)
+    assert rows(out) == whole
 
 
 @pytest.fixture
