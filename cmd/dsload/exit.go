@@ -49,7 +49,11 @@ func usagef(format string, args ...any) error {
 
 // errorLine returns err as one printable line: what was attempted, where, why, and what to do next.
 func errorLine(err error) string {
-	return oneLine(strings.ReplaceAll(flagNames(err.Error()), "\n", "; "))
+	text := err.Error()
+	if errors.Is(err, context.Canceled) { // by a signal, where no package has put it in words
+		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted; run the same command again")
+	}
+	return oneLine(strings.ReplaceAll(flagNames(text), "\n", "; "))
 }
 
 // exitCode returns the exit code for an error. Nothing else maps errors to exit codes.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +32,10 @@ func TestPrintable(t *testing.T) {
 		if got := printable(in); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
 		}
+	}
+	if got, want := errorLine(fmt.Errorf("read a.txt: %w", context.Canceled)),
+		"read a.txt: interrupted; run the same command again"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 	if got := errorLine(errors.New("open \x1b[2J.txt\nclose\t  it")); got != `open \x1b[2J.txt; close it` {
 		t.Errorf("%q", got)
