@@ -75,23 +75,36 @@ class Stopped:
 
     def __init__(self, folder: Path, end: str = "", **options: Any) -> None:
         for size in (8 << 20, 64 << 20, 512 << 20):
-            source = write(folder / f"corpus-{size}.jsonl", size, end)
-            self.loader = Loader(source, **{**OPTIONS, **options})
-            pid = builder(self.loader)
-            if pid is not None:
-                self.pid = pid
-                try:
-                    os.kill(pid, signal.SIGSTOP)
-                    while state_of(pid) not in ("T", "t", "Z", "gone"):
-                        time.sleep(0.001)
-                    if state_of(pid) in "Tt" and not self.loader._epochs.describe(wait=False):
-                        self.source = source
-                        return
-                    os.kill(pid, signal.SIGCONT)
-                except ProcessLookupError:
-                    pass
+            self.source = write(folder / f"corpus-{size}.jsonl", size, end)
+            try:
+                self.loader = Loader(self.source, **{**OPTIONS, **options})
+            except DsloadError:
+                assert end, "a build of good text failed"
+                continue  # it has failed already
+            if self._stop(end):
+                return
             self.loader.close()
         raise AssertionError("every build ended before it could be stopped")
+
+    def _stop(self, end: str) -> bool:
+        """Stops the build and reports whether it is unfinished."""
+        pid = builder(self.loader)
+        if pid is None:
+            return False
+        self.pid = pid
+        try:
+            os.kill(pid, signal.SIGSTOP)
+            while state_of(pid) not in ("T", "t", "Z", "gone"):
+                time.sleep(0.001)
+            if state_of(pid) in "Tt" and not self.loader._epochs.describe(wait=False):
+                return True
+        except ProcessLookupError:
+            return False
+        except DsloadError:
+            assert end, "a build of good text failed"
+        with contextlib.suppress(ProcessLookupError):
+            self.go_on()
+        return False
 
     def go_on(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
