@@ -122,6 +122,50 @@ def test_health_and_trainer(tmp_path: pathlib.Path) -> None:
     assert subprocess.run([binary(), "health", str(socket)], capture_output=True).returncode == 6
 
 
+def test_kubernetes_jobs_run(tmp_path: pathlib.Path) -> None:
+    """The arguments of the jobs make a dataset, with 3 partitions for 64, and folders of this machine for those of the volumes."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    containers = {}
+    for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
+        for job in yaml.safe_load_all(path.read_text()):
+            if job["kind"] == "Job":
+                (container,) = job["spec"]["template"]["spec"]["containers"]
+                containers[container["args"][0]] = (job["spec"], [a.replace("/data/", f"{tmp_path}/") for a in container["args"]])
+    assert list(containers) == ["plan", "build", "merge"]
+    (tmp_path / "corpus").mkdir()
+    write_lines(tmp_path / "corpus" / "a.txt", 500)
+    args = containers["plan"][1]
+    count = args[args.index("--partitions") + 1]
+    assert containers["build"][0]["completions"] == int(count), "a task for each partition"
+    dsload(*("3" if a == count else a for a in args))
+    for i in range(3):
+        dsload(*(a.replace(f"$(JOB_COMPLETION_INDEX)/{count}", f"{i}/3") for a in containers["build"][1]))
+    dsload(*containers["merge"][1])
+    dsload("verify", tmp_path / "set")
+
+
+def test_compose_services_run(tmp_path: pathlib.Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    here = [("/corpus", tmp_path / "corpus"), ("/data", tmp_path), ("/run/dsload", tmp_path)]
+
+    def command(name: str) -> list[str]:
+        args = services[name]["command"]
+        for there, folder in here:
+            args = [str(folder) + a[len(there) :] if a == there or a.startswith(there + "/") else a for a in args]
+        return [str(a) for a in args]
+
+    (tmp_path / "corpus").mkdir()
+    write_lines(tmp_path / "corpus" / "a.txt", 500)
+    dsload(*command("build"))
+    with subprocess.Popen([binary(), *command("feed"), "--exit-with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert "feed.sock" in server.stdout.readline()
+        env = {**os.environ, "DSLOAD_SOCKET": str(tmp_path / "feed.sock"), "PYTHONPATH": str(REPOSITORY / "python")}
+        trainer = subprocess.run([sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=120)
+        assert trainer.returncode == 0 and " steps, " in trainer.stdout, trainer.stderr
+
+
 LINTERS: list[tuple[list[str], list[str]]] = [
     (["shellcheck"], ["slurm/build.sbatch", "slurm/merge.sbatch", "slurm/submit.sh"]),
     (["hadolint"], ["Dockerfile", "trainer.Dockerfile"]),
