@@ -198,7 +198,7 @@ def test_page_of_a_build_that_ends(browser, start, dsload, port, tmp_path):
         page.wait("/^Done in/.test(document.querySelector('h1').innerText)")
         assert "1,000 rows" in page.text() and "stopped: the sources ended" in page.text()
         assert process.wait(30) == 0
-        page.clean()
+        page.clean(ended=True)
 
 
 def test_page_of_a_build_that_fails(browser, start, dsload, port, tmp_path):
@@ -213,7 +213,7 @@ def test_page_of_a_build_that_fails(browser, start, dsload, port, tmp_path):
         process.stdin = None
         page.wait("/^Failed: .*row 2/.test(document.querySelector('h1').innerText)")
         assert process.wait(30) == 3
-        page.clean()
+        page.clean(ended=True)
 
 
 def test_screenshots_are_small():

@@ -22,7 +22,7 @@ const ops = {
     context.setDefaultTimeout(20000);
     await context.addInitScript(keepCanvasText);
     const page = await context.newPage(), seen = { page, errors: [], requests: [], dialogs: [] };
-    page.on("console", (m) => m.type() === "error" && seen.errors.push(m.text()));
+    page.on("console", (m) => m.type() === "error" && seen.errors.push(`${m.text()} ${m.location().url}`.trim()));
     page.on("pageerror", (e) => seen.errors.push(String(e)));
     page.on("request", (r) => seen.requests.push(r.url()));
     page.on("dialog", (d) => { seen.dialogs.push(d.message()); d.dismiss(); });
