@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -94,32 +95,34 @@ func (d *decoder) try(f func()) (err error) {
 // unwrap decodes the lists of messages and of tools that a record holds as JSON in a string, as
 // formats without lists do.
 func (d *decoder) unwrap(record *jinja.Dict) {
-	for _, fields := range [][]string{listFields, toolFields} {
-		for _, field := range fields {
-			s, ok := get(record, field).(string)
-			if s = strings.TrimLeft(s, " \t\r\n"); !ok || !strings.HasPrefix(s, "[") {
-				continue
-			}
-			d.spend(len(s))
-			inner := decoder{data: []byte(s), room: d.room}
-			err := inner.try(func() {
-				record.Set(field, inner.list())
-				if inner.token() != 0 || inner.pos < len(s) {
-					inner.malformed("something after the list")
-				}
-			})
-			if errors.Is(err, ErrTooLarge) {
-				panic(err)
-			}
-			if err != nil && strings.HasPrefix(strings.TrimLeft(s[1:], " "), "{'") {
-				err = errors.New("it is what Python's str() writes; write it with json.dumps")
-			}
-			if err != nil {
-				panic(problemf(ErrShape, "%q is a string that is no JSON list: %v", field, err))
-			}
-			d.room, d.lone = inner.room, d.lone+inner.lone
+	for _, field := range slices.Concat(listFields, toolFields) {
+		s, _ := get(record, field).(string)
+		if s = strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(s, "[") {
+			record.Set(field, d.listIn(field, s))
 		}
 	}
+}
+
+// listIn decodes the list that is the string in a field.
+func (d *decoder) listIn(field, s string) (list *jinja.List) {
+	d.spend(len(s))
+	inner := decoder{data: []byte(s), room: d.room}
+	err := inner.try(func() {
+		list = inner.list()
+		if inner.token() != 0 || inner.pos < len(s) {
+			inner.malformed("something after the list")
+		}
+	})
+	switch {
+	case err == nil:
+		d.room, d.lone = inner.room, d.lone+inner.lone
+		return list
+	case errors.Is(err, ErrTooLarge):
+		panic(err)
+	case strings.HasPrefix(strings.TrimLeft(s[1:], " "), "{'"):
+		err = errors.New("it is what Python's str() writes; write it with json.dumps")
+	}
+	panic(problemf(ErrShape, "%q is a string that is no JSON list: %v", field, err))
 }
 
 // DecodedBytes bounds the memory of a decoded record of recordBytes bytes.
