@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/spf13/cobra"
@@ -218,7 +219,7 @@ func misplacedToken(cmd *cobra.Command) error {
 			}
 			if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
 				return usagef("build: read %s: no such file or directory; if it is the token of --%s, write --%s=%s",
-					arg, name, name, shellQuote(arg))
+					arg, name, name, shell.Quote(arg))
 			}
 		}
 	}

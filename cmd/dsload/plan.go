@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/spf13/cobra"
@@ -133,7 +134,7 @@ func printPlanned(cmd *cobra.Command, p *build.Plan, out string, asJSON bool) er
 	}
 	fmt.Fprintf(&b,
 		"next: dsload build --plan %s --partition 0/%d --out DIR, and so on to %d/%d; then dsload merge DIR\n",
-		shellQuote(out), p.Partitions, p.Partitions-1, p.Partitions)
+		shell.Quote(out), p.Partitions, p.Partitions-1, p.Partitions)
 	return writeText(stdout, b.String())
 }
 

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve"
@@ -401,9 +402,9 @@ func (a addresses) print(w io.Writer, asJSON bool) error {
 	var b strings.Builder
 	if a.Socket != "" {
 		fmt.Fprintf(&b, "serving on %s\n\n", a.Socket)
-		fmt.Fprintf(&b, "  curl --unix-socket %s http://dsload/v1/dataset\n", shellQuote(a.Socket))
+		fmt.Fprintf(&b, "  curl --unix-socket %s http://dsload/v1/dataset\n", shell.Quote(a.Socket))
 		fmt.Fprintf(&b, "  curl --unix-socket %s 'http://dsload/v1/batches?batch_size=32' -o batches.arrows\n\n",
-			shellQuote(a.Socket))
+			shell.Quote(a.Socket))
 		fmt.Fprintf(&b, `  import http.client, socket, pyarrow
   c = http.client.HTTPConnection("dsload"); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect(%q)
   c.request("GET", "/v1/batches?batch_size=32&seed=0")
@@ -423,14 +424,6 @@ func (a addresses) print(w io.Writer, asJSON bool) error {
 			"  curl%s '%s/v1/batches?batch_size=32' -o batches.arrows\n\n", a.URL, token, a.URL)
 	}
 	return writeText(w, b.String())
-}
-
-// shellQuote quotes s for a shell if needed.
-func shellQuote(s string) string {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:@%") == "" && s != "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func newLogger(w io.Writer, level string, asJSON bool) (*slog.Logger, error) {

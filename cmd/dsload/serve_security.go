@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/dsload/dsload/internal/shell"
 )
 
 // security checks the flags that --listen requires, and reads certificate and token. Warnings go to
@@ -72,7 +74,7 @@ func readSecret(ctx context.Context, w io.Writer, flag, path string) ([]byte, er
 	data, mode, err := readWaiting(ctx, flag, path, maxSecretBytes)
 	if mode.IsRegular() && mode.Perm()&0o077 != 0 {
 		fmt.Fprintln(w, oneLine(fmt.Sprintf("dsload: %s %s: its mode is %04o, so other users may read it; "+
-			"'chmod 600 %s' leaves it to you alone", flag, path, mode.Perm(), shellQuote(path))))
+			"'chmod 600 %s' leaves it to you alone", flag, path, mode.Perm(), shell.Quote(path))))
 	}
 	return data, err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -132,10 +133,10 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 		return usagef("%s: there is no command %q; did you mean '%s %s'? See '%s -h'", path, typed, path, meant, path)
 	case err == nil && !cmd.HasParent() && isDataset(typed):
 		return usagef("%s: %s is a dataset, not a command; look into it with '%s inspect %s'", path, typed, path,
-			shellQuote(typed))
+			shell.Quote(typed))
 	case err == nil && !cmd.HasParent() && (info.Mode().IsRegular() || info.IsDir()):
 		return usagef("%s: %s is not a command; make a dataset of it with '%s build %s'", path, typed, path,
-			shellQuote(typed))
+			shell.Quote(typed))
 	}
 	return usagef("%s: there is no command %q; see '%s -h'", path, typed, path)
 }
@@ -192,7 +193,7 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 		switch cmd.Name() {
 		case "build":
 			if isDataset(arg) && !cmd.Flags().Changed("format") {
-				q := shellQuote(arg)
+				q := shell.Quote(arg)
 				return usagef("build %s: this is a dataset already; "+
 					"look into it with 'dsload inspect %s', or serve it with 'dsload serve %s'", arg, q, q)
 			}
@@ -204,14 +205,14 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 			}
 			if parent := filepath.Dir(dir); isDataset(parent) {
 				return usagef("%s %s: this is a file of a dataset; give its folder: 'dsload %s %s'", cmd.Name(), arg,
-					cmd.Name(), shellQuote(parent))
+					cmd.Name(), shell.Quote(parent))
 			}
 			if cmd.Name() == "serve" && dir == arg {
 				continue // text, which is built first
 			}
 			return usagef("%s %s: this is a file, not a dataset; make one of it first: "+
 				"'dsload build %s --out data', then 'dsload %s data'",
-				cmd.Name(), arg, shellQuote(dir), cmd.Name())
+				cmd.Name(), arg, shell.Quote(dir), cmd.Name())
 		}
 	}
 	return nil

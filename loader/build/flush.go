@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -329,14 +329,6 @@ func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, te
 	return ids, int64(len(text)), w.encoder.Err()
 }
 
-// shellWord returns the name of a field as a shell takes it.
-func shellWord(name string) string {
-	if !strings.ContainsAny(name, " \t\n'\"\\$&|;<>()*?~`#!{}[]") {
-		return name
-	}
-	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-}
-
 // reject counts a bad record and lists the first of them, or ends the build with it.
 func (f *flusher) reject(d *document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
@@ -353,7 +345,7 @@ func (f *flusher) reject(d *document, cause error) error {
 		var field *example.FieldError
 		if errors.As(cause, &field) && field.Likely != "" && field.Chat == "" {
 			return fmt.Errorf("%w; take it with `text-field` %s, or leave such records out with `on-bad-record` skip",
-				located, shellWord(field.Likely))
+				located, shell.Quote(field.Likely))
 		}
 		if f.tooLongToJudge(cause) {
 			return fmt.Errorf("%w; filters and `dedup` judge whole documents: "+
