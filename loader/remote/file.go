@@ -55,6 +55,9 @@ func (f *File) SeekTo(offset int64) {
 // Read implements io.Reader. Errors are *Error and *ChangedError, and context.Canceled once the
 // store's Done is closed.
 func (f *File) Read(p []byte) (int, error) {
+	if f.store.isDone() {
+		return 0, context.Canceled
+	}
 	if f.in == nil {
 		f.SeekTo(0)
 	}
@@ -84,6 +87,9 @@ func (f *File) stopReading() {
 // ReadAt implements io.ReaderAt. It is made for readers that go through a few parts of a file in
 // order, one after another or in turns, such as the columns of a table.
 func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
+	if f.store.isDone() {
+		return 0, context.Canceled
+	}
 	if f.ahead != nil {
 		f.stopReading() // its buffer is as large as all lanes
 	}

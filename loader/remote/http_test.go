@@ -341,8 +341,15 @@ func TestDone(t *testing.T) {
 	if n, err := f.Read(make([]byte, 10)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
+	if n, err := f.ReadAt(make([]byte, 10), 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("at an offset: %d bytes, %v", n, err)
+	}
+	sent := len(srv.Requests())
 	if _, _, err := s.Stat(context.Background(), srv.URL+"/f", make([]byte, 10)); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+	if n := len(srv.Requests()) - sent; n > 0 {
+		t.Errorf("%d requests after the end", n)
 	}
 }
 

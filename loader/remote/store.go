@@ -158,10 +158,15 @@ func (s *Store) noteAnswer(host string) {
 }
 
 // context returns a context that ends with Options.Done, and its cancel function, which must be
-// called.
+// called. If Done is closed already, so is the context: the goroutine below may be late, and a
+// request would be sent after the end of a build.
 func (s *Store) context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
-	if s.opts.Done == nil {
+	switch {
+	case s.opts.Done == nil:
+		return ctx, cancel
+	case s.isDone():
+		cancel()
 		return ctx, cancel
 	}
 	go func() {
@@ -172,6 +177,16 @@ func (s *Store) context(parent context.Context) (context.Context, context.Cancel
 		}
 	}()
 	return ctx, cancel
+}
+
+// isDone reports whether Options.Done is closed.
+func (s *Store) isDone() bool {
+	select {
+	case <-s.opts.Done: // never, if it is nil
+		return true
+	default:
+		return false
+	}
 }
 
 // Stat describes the file at an address, and reads its beginning into head. n is less than
