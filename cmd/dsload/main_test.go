@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", shared)
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
 	})
