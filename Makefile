@@ -30,12 +30,9 @@ build:
 
 test: test-go $(if $(QUICK),,fuzz) test-python
 
-# The race detector lets each process sleep for a second before it exits, and scripts run hundreds of processes. A tenth of that is left for races there.
-GORACE      ?= atexit_sleep_ms=100
-
 # On a busy machine a package may take longer than Go's default of ten minutes.
 test-go:
-	GORACE="$(GORACE)" $(GO) test $(GOTESTMODE) -timeout 40m $(GOTESTFLAGS) ./...
+	$(GO) test $(GOTESTMODE) -timeout 40m $(GOTESTFLAGS) ./...
 
 # Every fuzz target of every package, one after another. Only failing inputs are minimized: for large inputs, minimizing would take all the time.
 fuzz:

@@ -42,7 +42,6 @@ func TestScripts(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", shared)
-			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
 	})
