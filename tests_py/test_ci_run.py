@@ -69,6 +69,8 @@ def test_readmes_commands_run_twice(ci, tmp_path):
     (False, {"WHOLE_STATUS": "2"}),
     (False, {"ALONE_STATUS": "2"}),
     (False, {"WHOLE": "--- SKIP: TestInjected (0s)\\n    x_test.go:4: strace, which makes the faults, is not installed"}),
+    (False, {"WHOLE": "=== RUN   TestInjected\\n    x_test.go:4: strace, which makes the faults, is not installed\\n--- SKIP: TestInjected (0s)"}),
+    (True, {"WHOLE": "    x_test.go:4: no shared reference data a: set DSLOAD_SHARED\\n--- PASS: TestA (0s)\\n    --- SKIP: TestA/a (0s)"}),
     (False, {"WHOLE": "SKIPPED [1] tests_py/x.py:3: node is not installed"}),
     (False, {"WHOLE": "SKIPPED [1] tests_py/x.py:3: apache-arrow cannot be installed: no network"}),
     (False, {"WHOLE": "SKIPPED [1] python/tests/x.py:3: could not import 'pytorch_lightning'"}),

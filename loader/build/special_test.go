@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -138,11 +138,7 @@ func TestTokensThatAreNone(t *testing.T) {
 		}
 	}
 	// Without a role there is nothing to add by itself.
-	path := filepath.Join("..", "..", "shared", "tokenizers", "bert-uncased")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no reference data")
-	}
-	_, err := Run(context.Background(), Options{Tokenizer: path, EOS: OwnToken,
+	_, err := Run(context.Background(), Options{Tokenizer: refdata.Path(t, "tokenizers/bert-uncased"), EOS: OwnToken,
 		Sources: []string{writeCorpus(t, 5, 1)}, FS: shardtest.New()})
 	if err == nil || !strings.Contains(err.Error(), "no token of that role") ||
 		!strings.Contains(err.Error(), "[SEP] (102)") {
@@ -226,11 +222,7 @@ func TestCausalPairs(t *testing.T) {
 // TestCausalPairContinuesItsPrompt: a tokenizer that puts a space before a text does not put one
 // between prompt and target.
 func TestCausalPairContinuesItsPrompt(t *testing.T) {
-	path := filepath.Join("..", "..", "shared", "tokenizers", "llama2.model")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no reference data")
-	}
-	tok, err := loader.OpenTokenizer(path, loader.TokenizerOptions{})
+	tok, err := loader.OpenTokenizer(refdata.Path(t, "tokenizers/llama2.model"), loader.TokenizerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
