@@ -55,13 +55,13 @@ fuzz:
 	done
 
 test-python: build $(VENV)/installed
-	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_py
+	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_clients
 	cd python && DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q $(PYTESTMODE)
 
 # What the Python tests need goes into a local environment, nowhere else: readers of Arrow, torch for the CPU, linters.
-$(VENV)/installed: tests_py/requirements.txt python/tests/install_torch.py
+$(VENV)/installed: tests_clients/requirements.txt python/tests/install_torch.py
 	$(PYTHON) -m venv $(VENV)
-	$(VENV_PYTHON) -m pip install -q -r tests_py/requirements.txt
+	$(VENV_PYTHON) -m pip install -q -r tests_clients/requirements.txt
 	$(VENV_PYTHON) python/tests/install_torch.py
 	touch $@
 
@@ -75,7 +75,7 @@ lint-go:
 
 lint-python: $(VENV)/installed
 	cd python && $(VENV_PYTHON) -m ruff check .
-	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_py bench
+	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench
 	cd python && $(VENV_PYTHON) -m mypy
 
 bench:

@@ -100,10 +100,10 @@ def skipped(reason):
     (False, {"ALONE_STATUS": "2"}),
     (False, {"whole": skipped("strace, which makes the faults, is not installed")}),
     (True, {"whole": skipped("no shared reference data a: set DSLOAD_SHARED")}),
-    (False, {"whole": "SKIPPED [1] tests_py/x.py:3: node is not installed\n"}),
-    (False, {"whole": "SKIPPED [1] tests_py/x.py:3: apache-arrow cannot be installed: no network\n"}),
+    (False, {"whole": "SKIPPED [1] tests_clients/x.py:3: node is not installed\n"}),
+    (False, {"whole": "SKIPPED [1] tests_clients/x.py:3: apache-arrow cannot be installed: no network\n"}),
     (False, {"whole": "SKIPPED [1] python/tests/x.py:3: could not import 'pytorch_lightning'\n"}),
-    (False, {"alone": "SKIPPED [1] tests_py/x.py:3: curl is not installed\n"}),
+    (False, {"alone": "SKIPPED [1] tests_clients/x.py:3: curl is not installed\n"}),
     (True, {"whole": "SKIPPED [1] python/tests/x.py:3: the reference corpora are not there (DSLOAD_SHARED)\n"}),
 ])  # fmt: skip
 def test_what_fails(ci, shared, env):
