@@ -51,8 +51,11 @@ func (b *build) openBase(context.Context) error {
 	}
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if errors.Is(err, shard.ErrNotFound) {
-		return loader.BadOption("append", "", fmt.Sprintf(
-			"%s holds no finished dataset to add to; build it first, without `append`", o.Out))
+		reason := o.Out + " holds no finished dataset to add to; build it first, without `append`"
+		if near := loader.NearestFile(o.Out); near != "" && near != filepath.Clean(o.Out) {
+			reason += fmt.Sprintf("; did you mean %s?", near)
+		}
+		return loader.BadOption("append", "", reason)
 	}
 	if err != nil {
 		return err

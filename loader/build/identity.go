@@ -29,7 +29,7 @@ type Identity struct {
 // Identify looks at the sources and settings of a build. Local sources are named by their whole
 // paths from here on. A source that cannot be recognized when it is read again, such as standard
 // input, is an error.
-func Identify(ctx context.Context, o Options) (*Identity, error) {
+func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 	o = o.withDefaults()
 	for _, list := range []*[]string{&o.Sources, &o.ValSources} {
 		whole := make([]string, len(*list))

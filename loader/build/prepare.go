@@ -118,7 +118,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		p.options.TextField, p.options.Fields = "", nil
 	}
 	if p.set, err = source.Open(ctx, p.options); err != nil {
-		return p, b.adviseSkip(advise(err))
+		return p, b.adviseSkip(advise(suggestFile(err)))
 	}
 	return p, nil
 }

@@ -143,6 +143,14 @@ type Parameter struct {
 	Help    string
 }
 
+// Words returns the words that a parameter takes, nil for numbers and names.
+func (p Parameter) Words() []string {
+	if words := strings.Split(p.Values, ", "); len(words) > 1 {
+		return words
+	}
+	return nil
+}
+
 // Parameters lists the parameters in documentation order.
 func Parameters() (out []Parameter) {
 	for _, p := range params {
@@ -258,7 +266,7 @@ func choice[T ~uint8](field func(*Query) *T, words map[string]T, aliases ...map[
 func flag(field func(*Query) *bool, off, on string) func(*Query, string) error {
 	return func(q *Query, v string) error {
 		if v != off && v != on {
-			return fmt.Errorf("%q is neither %s nor %s", v, off, on)
+			return fmt.Errorf("%q is neither %s nor %s%s", v, off, on, didYouMean(v, []string{off, on}))
 		}
 		*field(q) = v == on
 		return nil
@@ -390,23 +398,10 @@ func paramNames() (names []string) {
 	return names
 }
 
-// maxWordBytes is the length of the longest word that is compared with others.
-const maxWordBytes = 64
-
 // didYouMean suggests the known word nearest to given, if one is near.
 func didYouMean(given string, known []string) string {
-	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
-	best, bestDistance := "", 3
-	if len(given) > maxWordBytes {
-		return ""
+	if near := spelling.Nearest(given, known); near != "" {
+		return "; did you mean " + near + "?"
 	}
-	for _, k := range known {
-		if d := spelling.Distance(plain(given), plain(k)); d < bestDistance && 2*d < len(k) {
-			best, bestDistance = k, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
+	return ""
 }
