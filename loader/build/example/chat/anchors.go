@@ -202,6 +202,7 @@ func (a *anchors) own(x anchor, i int) bool { return a.of(x).message == i && !a.
 // findAnchors finds where the strings of the messages are in the text, and leaves the anchors in
 // the messages.
 func (j *rendering) findAnchors(text []byte) (err error) {
+	j.allowed = int64(comparedFactor*len(text) + comparedBytes)
 	a := &j.anchors
 	for _, lead := range anchorLeads {
 		if a.lead == "" && !bytes.Contains(text, []byte(lead)) {

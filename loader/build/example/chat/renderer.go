@@ -171,7 +171,9 @@ type Text struct {
 	Exact    bool   // the spans come from generation blocks
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
-	Unfound  int // turns of the assistant to train on that were not found in the text
+	// Unfound is how many turns to train on were not found in the text. FirstUnfound is the number
+	// of the message that is the first of them, from 1 on.
+	Unfound, FirstUnfound int
 }
 
 // keptBytes bounds the buffers that a worker keeps between records.
@@ -228,9 +230,9 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	case w.r.opts.TrainOn == TrainAll:
 	case job.form.template.HasGeneration():
 		dst.Exact = true
-		dst.Spans, dst.Unfound, err = job.trained(dst.Spans, spans, dst.Text)
+		err = job.blocks(dst, spans)
 	default:
-		dst.Spans, dst.Unfound, err = job.turns(dst.Spans, dst.Text)
+		err = job.turns(dst)
 	}
 	if cap(w.before)+cap(w.after) > keptBytes {
 		w.before, w.after = nil, nil

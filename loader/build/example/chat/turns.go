@@ -32,9 +32,8 @@ type finder struct {
 	prompt string            // the last generation prompt
 }
 
-// turns appends the spans of the assistant's turns in the text, and returns how many were not
-// found.
-func (j *rendering) turns(dst []Span, text []byte) (spans []Span, unfound int, err error) {
+// turns finds the spans of the assistant's turns in the text.
+func (j *rendering) turns(t *Text) (err error) {
 	var turns []int
 	for i, m := range j.messages {
 		if get(m, "role") == "assistant" && !j.untrained[i] {
@@ -44,32 +43,39 @@ func (j *rendering) turns(dst []Span, text []byte) (spans []Span, unfound int, e
 	if j.r.opts.TrainOn == TrainLast && len(turns) > 0 {
 		turns = turns[len(turns)-1:]
 	}
-	j.allowed = int64(comparedFactor*len(text) + comparedBytes)
+	if len(turns) == 0 {
+		return nil
+	}
 	if len(turns) == 1 {
-		if s, ok, err := j.onlyLast(text, turns[0]); ok || err != nil {
-			return append(dst, s), 0, err
+		if s, ok, err := j.onlyLast(t.Text, turns[0]); ok || err != nil {
+			t.Spans = append(t.Spans, s)
+			return err
 		}
 	}
-	if len(turns) == 0 {
-		return dst, 0, nil
+	if err := j.findAnchors(t.Text); err != nil {
+		return err
 	}
-	if err := j.findAnchors(text); err != nil {
-		return dst, 0, err
-	}
-	f := &finder{rendering: j, text: text, starts: map[string]string{}, ends: map[string]string{}}
+	f := &finder{rendering: j, text: t.Text, starts: map[string]string{}, ends: map[string]string{}}
 	at := 0 // where the previous turn ended
 	for _, i := range turns {
-		before := len(dst)
-		if dst, err = f.turn(dst, i, at); err != nil {
-			return dst, 0, err
+		before := len(t.Spans)
+		if t.Spans, err = f.turn(t.Spans, i, at); err != nil {
+			return err
 		}
-		if len(dst) == before {
-			unfound++
+		if len(t.Spans) == before {
+			t.miss(i)
 			continue
 		}
-		at = dst[len(dst)-1].End
+		at = t.Spans[len(t.Spans)-1].End
 	}
-	return dst, unfound, nil
+	return nil
+}
+
+// miss counts turn i, which was not found.
+func (t *Text) miss(i int) {
+	if t.Unfound++; t.Unfound == 1 {
+		t.FirstUnfound = i + 1
+	}
 }
 
 // onlyLast finds the last message, if it is all that is trained on, as what follows the text of the
@@ -386,14 +392,12 @@ func (f *finder) unlike(dst []Span, i, start int) []Span {
 	return appendSpan(dst, start, last.pos, end)
 }
 
-// trained appends the spans of generation blocks without those of messages that are not trained on,
-// and returns how many it cannot tell apart from them.
-func (j *rendering) trained(dst []Span, blocks []jinja.Span, text []byte) (spans []Span, unfound int, err error) {
+// blocks sets the spans of generation blocks, without those of messages that are not trained on.
+func (j *rendering) blocks(t *Text, blocks []jinja.Span) error {
 	all := !slices.Contains(j.untrained, true)
 	if !all {
-		j.allowed = int64(comparedFactor*len(text) + comparedBytes)
-		if err := j.findAnchors(text); err != nil {
-			return dst, 0, err
+		if err := j.findAnchors(t.Text); err != nil {
+			return err
 		}
 	}
 	k, message := 0, -1 // of the last words of the assistant up to the end of a block
@@ -404,10 +408,10 @@ func (j *rendering) trained(dst []Span, blocks []jinja.Span, text []byte) (spans
 			}
 		}
 		if !all && message < 0 {
-			unfound++
+			t.miss(0)
 		} else if all || !j.untrained[message] {
-			dst = append(dst, Span{Start: s.Start, Said: s.End, End: s.End})
+			t.Spans = append(t.Spans, Span{Start: s.Start, Said: s.End, End: s.End})
 		}
 	}
-	return dst, unfound, nil
+	return nil
 }
