@@ -55,6 +55,7 @@ type cursor struct {
 	CutBy []string `json:"cut_by,omitempty"`
 	// conversations by their shape
 	Shapes   map[chat.Shape]int64 `json:"shapes,omitempty"`
+	Unfound  *unfound             `json:"unfound,omitempty"`
 	Rejected int64                `json:"rejected"`
 	Rejects  []reject             `json:"rejects,omitempty"`
 	Damaged  *damaged             `json:"damaged,omitempty"`

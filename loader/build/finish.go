@@ -136,6 +136,7 @@ func (f *flusher) counters() map[string]int64 {
 		counters[cutCounter(option)] = 1
 	}
 	s.Damaged.count(counters)
+	s.Unfound.count(counters)
 	f.unread().count(counters)
 	f.pack.count(counters)
 	return counters
@@ -202,8 +203,10 @@ func (f *flusher) notes() (notes []string) {
 	notes = append(notes, damageLosses(f.counters())...)
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.kind())...)
-	if note := shapesNote(s.Shapes); note != "" {
-		notes = append(notes, note)
+	for _, note := range []string{s.Unfound.String(), shapesNote(s.Shapes)} {
+		if note != "" {
+			notes = append(notes, note)
+		}
 	}
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
