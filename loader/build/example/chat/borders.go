@@ -82,6 +82,20 @@ func commonEnd(a, b string) int {
 	return len(shared)
 }
 
+// beforeHeader returns how much of what two texts have in common is before a header that begins in
+// it with a tag, such as <|start_header_id|>, and goes on with different words.
+func beforeHeader(a, b string, n int) int {
+	if n == 0 || n == len(a) || n == len(b) || !closes(a[n-1]) {
+		return n
+	}
+	next, _ := utf8.DecodeRuneInString(a[n:])
+	other, _ := utf8.DecodeRuneInString(b[n:])
+	if tag := inTag(a[:n-1]); tag >= 0 && isWord(next) && isWord(other) {
+		return tag
+	}
+	return n
+}
+
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -85,8 +85,40 @@ func (j *rendering) onlyLast(text []byte, i int) (s Span, ok bool, err error) {
 		return s, false, nil
 	}
 	j.before, ok, err = j.compare(j.before, j.messages[:i], true)
-	s = Span{Start: len(j.before), Said: len(text), End: len(text)}
-	return s, ok && s.Start < s.End && bytes.HasPrefix(text, j.before), err
+	start := len(j.before)
+	if !ok || start >= len(text) || !bytes.HasPrefix(text, j.before) {
+		return s, false, err
+	}
+	end, err := j.lastEnd(text, start)
+	return Span{Start: start, Said: end, End: end}, err == nil, err
+}
+
+// lastEnd returns where the last turn ends, which begins at start: where the text ends, unless the
+// template writes a generation prompt there unasked.
+func (j *rendering) lastEnd(text []byte, start int) (int, error) {
+	header, tail := bytes.TrimSpace(text[:start]), bytes.TrimSpace(text[start:])
+	shared := commonEnd(string(header[max(0, len(header)-maxTagBytes):]), string(tail[max(0, len(tail)-maxTagBytes):]))
+	if shared == 0 {
+		return len(text), nil
+	}
+	next := &jinja.Dict{}
+	next.Set("role", "user")
+	next.Set("content", ".")
+	out, ok, err := j.compare(j.after, append(slices.Clone(j.messages), next), false)
+	if j.after = out; !ok {
+		return len(text), err
+	}
+	if j.lead != "" {
+		out, _ = j.take(out)
+	}
+	if len(out) < start || !bytes.Equal(out[:start], text[:start]) {
+		return len(text), nil
+	}
+	mine, other := string(text[start:]), string(out[start:])
+	if end := start + beforeHeader(mine, other, commonStart(mine, other)); end >= len(bytes.TrimSpace(text))-shared {
+		return end, nil
+	}
+	return len(text), nil
 }
 
 // withResults reports whether a message of the assistant holds results of tools.
@@ -113,7 +145,8 @@ func (f *finder) turn(dst []Span, i, at int) ([]Span, error) {
 	}
 	if f.first[i] >= 0 {
 		if i == len(f.messages)-1 && !f.withResults(i) {
-			return appendSpan(dst, start, len(f.text), len(f.text)), nil
+			end, err := f.lastEnd(f.text, start)
+			return appendSpan(dst, start, end, end), err
 		}
 		last, alone := f.run(i)
 		end, known := f.ends[f.kind(last)]
@@ -302,6 +335,7 @@ func (f *finder) compared(dst []Span, i, start int) ([]Span, error) {
 // aligned appends the spans of turn i from its start, comparing the text with that whose last
 // message it is. What other messages wrote between its words is left out.
 func (f *finder) aligned(dst []Span, i, start int, alone []byte, list []anchor) []Span {
+	kept := len(dst)
 	next, prev := f.first[i], -1 // in the text
 	var before anchor            // prev in alone
 	for _, x := range list {
@@ -325,13 +359,24 @@ func (f *finder) aligned(dst []Span, i, start int, alone []byte, list []anchor) 
 		}
 		prev, next, before = k, k+1, x
 	}
-	if prev < 0 {
-		return dst
+	if prev < 0 || f.saysMore(i, prev, list) {
+		return dst[:kept]
 	}
 	ending := string(alone[before.pos:])
 	last := f.found[prev]
 	f.ends[f.kind(last)] = ending
 	return appendSpan(dst, start, last.pos, f.end(last, ending))
+}
+
+// saysMore reports whether the text holds words of turn i right after the anchor prev that the text
+// whose last message it is does not hold.
+func (f *finder) saysMore(i, prev int, list []anchor) bool {
+	for k := prev + 1; k < len(f.found) && f.own(f.found[k], i); k++ {
+		if !slices.ContainsFunc(list, func(x anchor) bool { return x.id == f.found[k].id }) {
+			return true
+		}
+	}
+	return false
 }
 
 // end returns where a turn ends whose last anchor is x, and that has the given ending if nothing
@@ -345,6 +390,8 @@ func (f *finder) end(x anchor, ending string) int {
 	if n < len(ending) {
 		if tag := firstTag(rest[n:]); tag != "" && firstTag(ending[n:]) != "" && f.endsOthers(tag) {
 			n += len(tag) // such as <|end|> instead of <|return|>
+		} else {
+			n = beforeHeader(ending, rest, n)
 		}
 	}
 	return x.pos + n
