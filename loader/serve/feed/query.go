@@ -210,8 +210,9 @@ var params = []param{
 		choice(func(q *Query) *Pack { return &q.Pack }, packWords, packAliases)},
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
 		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
-	{Parameter{"borders", "keep, mask", "keep",
-		"labels at the first token of each document in packed rows; mask makes them −100"},
+	{Parameter{"borders", "mask, keep", "mask",
+		"labels at the first token of each document in packed rows: −100, so that no document predicts the next one's " +
+			"beginning; or the ids"},
 		flag(func(q *Query) *bool { return &q.MaskBorders }, "keep", "mask")},
 	{Parameter{"mix", "NAME=W,…", "", "weights, if several datasets are served (default their rows); " +
 		"temperature:T weights by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},
