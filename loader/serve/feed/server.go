@@ -233,6 +233,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	st := &stream{query: query, raw: r.URL.RawQuery, from: r.RemoteAddr, plan: plan, since: time.Now(), cancel: cancel}
 	st.epoch, _ = strconv.ParseInt(plan.Metadata["dsload.rows"], 10, 64)
+	if query.Rank == 0 { // all ranks leave out the same rows
+		st.leftOut = func(rows, of int64) { s.sayLeftOut(st, rows, of) }
+	}
 	if err := s.register(st); err != nil {
 		cancel(nil)
 		plan.Stream.Close()
@@ -334,6 +337,16 @@ func responseHead(seal string) []byte {
 	return []byte("HTTP/1.1 200 OK\r\nContent-Type: " + contentType +
 		"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nCache-Control: no-store" +
 		"\r\nServer: dsload\r\n" + SealHeader + ": " + seal + "\r\n\r\n")
+}
+
+// sayLeftOut logs that an epoch of a stream leaves rows out.
+func (s *Server) sayLeftOut(st *stream, rows, of int64) {
+	part := fmt.Sprintf("%d of %d rows", rows, of)
+	if of == 0 {
+		part = fmt.Sprintf("the last %d rows", rows)
+	}
+	s.opts.Log.Warn(part+" of the epoch are left out: with tail=drop, the rows after the last whole step of all ranks are; "+
+		"tail=once serves every row", "stream", st.id, "query", st.raw)
 }
 
 // finish counts and logs how a stream ended.

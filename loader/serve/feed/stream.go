@@ -47,9 +47,10 @@ type stream struct {
 	ahead  int          // batches that another goroutine makes ahead; 0 = the connection's goroutine makes them
 	leased atomic.Int64 // bytes of both leases, for the dashboard
 
-	cancel context.CancelCauseFunc
-	stats  streamStats
-	epoch  int64 // rows of an epoch, 0 if the plan does not say
+	leftOut func(rows, of int64) // is called once with the rows that an epoch leaves out; nil after that
+	cancel  context.CancelCauseFunc
+	stats   streamStats
+	epoch   int64 // rows of an epoch, 0 if the plan does not say
 }
 
 // streamStats are read by the dashboard while the stream runs.
@@ -144,7 +145,14 @@ func (s *stream) release() {
 // next makes the next batch in b.
 func (s *stream) next(ctx context.Context, b *collate.Batch) error {
 	b.Reset()
-	return s.plan.Stream.Next(ctx, b)
+	err := s.plan.Stream.Next(ctx, b)
+	if s.leftOut != nil && s.plan.LeftOut != nil {
+		if rows, of := s.plan.LeftOut(); rows > 0 {
+			s.leftOut(rows, of)
+			s.leftOut = nil
+		}
+	}
+	return err
 }
 
 // run writes all batches. The first one is already made; err is the error of making it. It returns
