@@ -15,12 +15,13 @@ from typing import Any, Optional
 from .. import _wrapped
 from .._loader import Loader
 from ..errors import DsloadError
+from ._counted_once import CountedOnce, refuse_uneven
 
 STATE_FILE = "dsload.json"  # in a checkpoint's folder
 _STATE_VERSION = 1
 
 
-class TrainerMixin:
+class TrainerMixin(CountedOnce):
     """Makes a Trainer whose `train_dataset` is a dsload.Loader.
 
     Example::
@@ -40,9 +41,12 @@ class TrainerMixin:
 
     Epochs are the loader's: training begins at the loader's position, so a second call of train() continues with the next order.
 
+    On several ranks an evaluation counts every row once: in the loss, and in predictions and metrics (docs/feed.md, `tail`).
+
     Raises:
-        DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another dataset, and for
-        auto_find_batch_size=True, since the loader makes the batches.
+        DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another dataset, for
+        auto_find_batch_size=True, since the loader makes the batches, and on several ranks for a loader with tail="keep" that gives them different
+        numbers of batches.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -212,6 +216,8 @@ def _state_saver(trainer: Any) -> Any:
 def _batches(loader: Loader, resumed: Optional[_Resumed]) -> Any:
     """A DataLoader of the loader's batches that needs no prepare()."""
     import torch.utils.data
+
+    refuse_uneven(loader)
 
     class Batches(torch.utils.data.IterableDataset):  # type: ignore[misc]
         """The loader; or after a resume the rest of its epoch, preceded by empty batches for the earlier ones, which Trainer drops."""
