@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/dsload/dsload/internal/page"
@@ -205,7 +204,13 @@ func (s *Server) Shutdown(ctx context.Context) (cut, stuck int) {
 }
 
 func (s *Server) serveBatches(w http.ResponseWriter, r *http.Request) {
-	if err := s.stream(w, r); err != nil {
+	err := s.stream(w, r)
+	switch {
+	case err == nil:
+	case r.Context().Err() != nil && errors.Is(err, context.Cause(r.Context())):
+		s.metrics.ended.WithLabelValues("left").Inc()
+		s.opts.Log.Info("client left before its first batch", "query", r.URL.RawQuery)
+	default:
 		s.metrics.refused.Inc()
 		s.opts.Log.Info("request refused", "query", r.URL.RawQuery, "error", err)
 		writeError(w, err)
@@ -320,7 +325,7 @@ func (s *Server) run(ctx context.Context, st *stream, conn net.Conn, first *coll
 	}()
 	defer context.AfterFunc(ctx, func() { conn.Close() })() // a cut stream's write returns at once
 	if err := conn.SetDeadline(time.Time{}); err != nil {
-		s.finish(st, err, ctx)
+		s.finish(st, &connError{err}, ctx)
 		return
 	}
 	out := newWriter(&deadlineConn{conn, s.opts.WriteTimeout, &st.stats}, st.enc, st.piece)
@@ -369,19 +374,13 @@ func (s *Server) finish(st *stream, err error, ctx context.Context) {
 	case errors.As(err, new(*RequestError)):
 		s.metrics.ended.WithLabelValues("failed").Inc()
 		log.Error("stream cut", "error", err)
-	case isGone(err):
+	case errors.As(err, new(*connError)), errors.Is(err, context.Canceled): // the latter before the stream began
 		s.metrics.ended.WithLabelValues("left").Inc()
 		log.Info("client left")
 	default:
 		s.metrics.ended.WithLabelValues("failed").Inc()
 		log.Error("stream cut: its data cannot be read", "error", err)
 	}
-}
-
-// isGone reports whether an error means that the client went away.
-func isGone(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, io.ErrClosedPipe)
 }
 
 func (s *Server) register(st *stream) error {

@@ -268,6 +268,12 @@ func (s *stream) write(w *writer, b *collate.Batch) error {
 // the kernel takes less.
 const leastBlocked = 300 * time.Microsecond
 
+// connError is an error of a client's connection: no fault of the data.
+type connError struct{ err error }
+
+func (e *connError) Error() string { return e.err.Error() }
+func (e *connError) Unwrap() error { return e.err }
+
 // deadlineConn gives each write its own deadline, and records since when a write has been waiting.
 type deadlineConn struct {
 	net.Conn
@@ -279,11 +285,14 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	now := time.Now()
 	if c.timeout > 0 {
 		if err := c.SetWriteDeadline(now.Add(c.timeout)); err != nil {
-			return 0, err
+			return 0, &connError{err}
 		}
 	}
 	c.stats.blockedSince.Store(now.UnixNano())
 	n, err := c.Conn.Write(p)
+	if err != nil {
+		err = &connError{err}
+	}
 	c.stats.blockedSince.Store(0)
 	if took := time.Since(now); took > leastBlocked {
 		c.stats.blocked.Add(int64(took))
