@@ -202,6 +202,7 @@ func (f *flusher) notes() (notes []string) {
 	notes = append(notes, damageLosses(f.counters())...)
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.kind())...)
+	notes = append(notes, s.Lines.notes()...)
 	if note := shapesNote(s.Shapes); note != "" {
 		notes = append(notes, note)
 	}

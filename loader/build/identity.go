@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
 )
@@ -69,7 +70,8 @@ func Identify(ctx context.Context, o Options) (*Identity, error) {
 	}
 	o.LoadedTokenizer = b.tokenizer
 	content := h.Sum128().Bytes()
-	settings := xxh3.Hash128(fmt.Appendf(nil, "%d %s", shard.FormatVersion, b.shards.Settings)).Bytes()
+	settings := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", shard.FormatVersion, source.DetectionRules,
+		b.shards.Settings)).Bytes()
 	return &Identity{hex.EncodeToString(settings[:]), hex.EncodeToString(content[:]), b.tokenizerInfo(), o}, nil
 }
 
