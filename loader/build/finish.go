@@ -203,6 +203,7 @@ func (f *flusher) notes() (notes []string) {
 	notes = append(notes, damageLosses(f.counters())...)
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.kind())...)
+	notes = append(notes, s.Lines.notes()...)
 	for _, note := range []string{s.Unfound.String(), shapesNote(s.Shapes)} {
 		if note != "" {
 			notes = append(notes, note)

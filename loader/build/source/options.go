@@ -21,7 +21,7 @@ const (
 	JSONL    Format = "jsonl"    // a JSON object a line
 	JSON     Format = "json"     // an array of JSON objects, or objects one after another
 	Chat     Format = "chat"     // a JSON object a line that holds a conversation
-	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab or Options.Delimiter
+	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab, bar or Options.Delimiter
 	Parquet  Format = "parquet"  // a row of a parquet file
 	Arrow    Format = "arrow"    // a row of an Arrow IPC file or stream
 	Dataset  Format = "dataset"  // a row of a folder that datasets' save_to_disk wrote
@@ -103,7 +103,7 @@ type Options struct {
 	// of every CSV input is its header.
 	Columns []string
 	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
-	// semicolon or tab that the first line has most of.
+	// semicolon, tab or bar that the first line has most of.
 	Delimiter byte
 	// SkipDamaged makes bad records of what cannot be read of damaged inputs. Output. Default: damage
 	// ends reading.
