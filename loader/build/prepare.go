@@ -106,6 +106,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 		Only: o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
+		MetadataBytes: b.metadataBytes(),
 	}}
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
