@@ -17,21 +17,24 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/turns.json anew")
 
-// Of testdata/conversations.json, what the assistant says and what others say.
+// Of the conversations in testdata, what the assistant says and what others say.
 var (
-	saidWords  = []string{"First.", "Second.", "Third.", "Lyon", "Rome", "Hm, so.", "Ah, well."}
-	otherWords = []string{"One?", "Two?", "Three?", "Be brief.", "11 degrees", "22 degrees", "Earlier."}
+	saidWords = []string{"First.", "Second.", "Third.", "Fifth.", "Enough.", "Lyon", "Rome", "Oslo", "Turin", "Genoa",
+		"Milan", "look_up", "Hm, so.", "Ah, well.", "Now then.", "So be it."}
+	otherWords = []string{"One?", "Two?", "Three?", "Be brief.", "11 degrees", "22 degrees", "33 degrees", "Earlier."}
 )
 
-// With each public template, the spans of each conversation that it takes are those of
-// testdata/turns.json, which hold everything in the text that the assistant says and nothing else.
+// With each public template, the spans of each conversation that it takes hold everything in the text
+// that the assistant says and nothing else. Those of testdata/conversations.json are kept in
+// testdata/turns.json.
 func TestTurnsOfPublicTemplates(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(refdata.Path(t, "templates"), "*.jinja"))
 	if err != nil || len(files) == 0 {
 		t.Fatal("no templates", err)
 	}
-	var records map[string]json.RawMessage
+	var records, more map[string]json.RawMessage
 	readTestJSON(t, "testdata/conversations.json", &records)
+	readTestJSON(t, "testdata/more.json", &more)
 	const golden = "testdata/turns.json"
 	var want map[string]map[string][]string
 	if !*update {
@@ -44,6 +47,7 @@ func TestTurnsOfPublicTemplates(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := strings.TrimSuffix(filepath.Base(path), ".jinja")
+		turnsOf(t, name, string(source), more)
 		got[name] = turnsOf(t, name, string(source), records)
 		if g := got[name]; !*update && want[name] != nil {
 			for conversation := range maps.Keys(records) {
