@@ -105,7 +105,8 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
-		Only: o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
+		Conditions: b.conditions(),
+		Only:       o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
 	}}
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
@@ -118,7 +119,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		p.options.TextField, p.options.Fields = "", nil
 	}
 	if p.set, err = source.Open(ctx, p.options); err != nil {
-		return p, b.adviseSkip(advise(err))
+		return p, b.adviseSkip(advise(adviseColumn(err)))
 	}
 	return p, nil
 }

@@ -144,6 +144,9 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 			in.Format = Chat
 		}
 	}
+	if o.Conditions != nil && (in.Format == CSV || in.Format == Recipes) {
+		in.columns = header(o, text, whole)
+	}
 	return len(text) > 0 || !whole, readable, nil
 }
 
