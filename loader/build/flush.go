@@ -177,7 +177,9 @@ func (f *flusher) document(j *job, d *document) error {
 	}
 	s.TextBytes += textBytes
 	f.noteLine(d, len(ids), textBytes)
-	s.Replaced += d.replaced
+	if s.Replaced += d.replaced; d.replaced > 0 {
+		f.noteReplaced(j, d)
+	}
 	if d.Forced {
 		s.Forced++
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -301,7 +302,7 @@ func droppedNotes(dropped map[string]int64, documents int64) (notes []string) {
 		case shape.ValCopy:
 			what = "documents of the sources of val left out by `dedup`, as copies of earlier ones in either split"
 		}
-		notes = append(notes, fmt.Sprintf("%s: %d of %d read", what, n, documents))
+		notes = append(notes, fmt.Sprintf("%s: %s of %s read", what, units.Count(n), units.Count(documents)))
 	}
 	return notes
 }
