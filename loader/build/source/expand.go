@@ -118,6 +118,10 @@ func (s *Set) append(in Input) error {
 		s.unknown = true
 	}
 	s.formats[in.Format]++
+	if s.opts.Conditions != nil {
+		s.schema.add(&s.opts, in.columns)
+		in.columns = nil
+	}
 	if in.Size < 0 || s.total < 0 {
 		s.total = -1
 	} else {

@@ -99,6 +99,9 @@ type Options struct {
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
 	// all where there is none.
 	Fields []string
+	// Conditions are fields that records are judged by, each by the names that a column with it may have.
+	// Set.Lacking reports one that no input has.
+	Conditions [][]string
 	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
 	// of every CSV input is its header.
 	Columns []string

@@ -78,17 +78,11 @@ func tableError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &column):
-		for _, name := range chatLists {
-			if slices.Contains(column.Lists, name) {
-				return problemf(ErrUnknownField,
-					"%v; %q looks like the messages of a chat: read them as `format` chat", err, name)
-			}
+		e := &ColumnError{Has: column.Has, text: err.Error()}
+		if i := slices.IndexFunc(chatLists, func(name string) bool { return slices.Contains(column.Lists, name) }); i >= 0 {
+			e.Chat = chatLists[i]
 		}
-		has := strings.Join(column.Has[:min(len(column.Has), maxKeysTold)], ", ")
-		if has == "" {
-			return problemf(ErrUnknownField, "%v, and no column of text", err)
-		}
-		return problemf(ErrUnknownField, "%v; the columns of text are %s; take one with `text-field`", err, has)
+		return e
 	case errors.As(err, &size):
 		return &NeedError{What: err.Error(), Advice: "write it again with smaller pages; of a file that is not on " +
 			"this machine only the first row group is measured before the build, so copy it here and build from that",
@@ -102,6 +96,28 @@ func tableError(err error) error {
 	}
 	return err
 }
+
+// A ColumnError means that a file of columns has no such column, or that it does not hold text. It
+// matches ErrUnknownField.
+type ColumnError struct {
+	Has  []string // the columns of text
+	Chat string   // a column of messages, or ""
+	text string
+}
+
+func (e *ColumnError) Error() string {
+	has := strings.Join(e.Has[:min(len(e.Has), maxKeysTold)], ", ")
+	switch {
+	case e.Chat != "":
+		return fmt.Sprintf("%s; %q looks like the messages of a chat: read them as `format` chat", e.text, e.Chat)
+	case has == "":
+		return e.text + ", and no column of text"
+	}
+	return fmt.Sprintf("%s; the columns of text are %s", e.text, has)
+}
+
+// Unwrap returns ErrUnknownField.
+func (e *ColumnError) Unwrap() error { return ErrUnknownField }
 
 // NeedError means that a part of an input takes more memory than reading it may.
 type NeedError struct {
@@ -380,6 +396,9 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 	rows := int64(0)
 	for g := range file.Groups() {
 		rows += file.Rows(g)
+	}
+	if o.Conditions != nil {
+		in.columns = file.Columns()
 	}
 	return rows > 0, readable, nil
 }

@@ -66,3 +66,33 @@ func TestFolderIsItsArchive(t *testing.T) {
 		}
 	}
 }
+
+// UTF-16 without a byte order mark is refused with what converts it, and passed over in folders.
+func TestUnmarkedUTF16(t *testing.T) {
+	dir := t.TempDir()
+	for _, big := range []bool{false, true} {
+		var text []byte
+		for _, b := range []byte("Hello all of you\nand you\n") {
+			if big {
+				text = append(text, 0, b)
+			} else {
+				text = append(text, b, 0)
+			}
+		}
+		name := write(t, dir, "a.txt", string(text))
+		order := map[bool]string{false: "UTF-16LE", true: "UTF-16BE"}[big]
+		_, err := Open(t.Context(), Options{Args: []string{name}})
+		want := "`iconv -f " + order + " -t UTF-8 " + name + " > " + strings.TrimSuffix(name, ".txt") + ".utf8.txt`"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+		write(t, dir, "b.jsonl", "{\"text\":\"a\"}\n")
+		packed := write(t, t.TempDir(), "a.tar", tarred(t, file{"a.txt", string(text)}, file{"b.jsonl", "{}\n"}))
+		if m := lastPosition(t, Options{Args: []string{packed}}).Members; m == nil || !strings.Contains(m.Text, "UTF-16") {
+			t.Errorf("%+v", m)
+		}
+		if notes := fmt.Sprint(openSet(t, Options{Args: []string{dir}}).Notes()); !strings.Contains(notes, "UTF-16") {
+			t.Error(notes)
+		}
+	}
+}
