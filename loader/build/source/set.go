@@ -61,7 +61,8 @@ type Set struct {
 	total     int64 // bytes on disk, -1 if unknown
 	needs     needs
 	formats   map[Format]int
-	only      *Range // of a partition; nil for all
+	only      *Range  // of a partition; nil for all
+	answers   answers // of web servers
 	notes     []string
 	counting  sync.Mutex // guards the list for Count
 }
@@ -122,6 +123,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if err := s.makeParts(listings); err != nil {
 		return nil, err
 	}
+	s.answers.tell(s)
 	s.notes = append(s.notes, givenTwice(o.Args)...)
 	if empty {
 		return nil, s.noDocuments(nil)
