@@ -27,6 +27,9 @@ const (
 	link    // of an archive
 	linkedFolder
 	outputFolder
+	builtFolder // a dataset of dsload, or an unfinished one
+	builtFile   // of such a folder that is itself the source
+	knownFile   // Options.Has knows it
 	notIncluded // by Options.Include or Exclude: counted for errors alone
 	kinds
 )
@@ -44,6 +47,9 @@ var kindNames = [kinds][2]string{
 	link:         {"link", "links"},
 	linkedFolder: {"link to a folder", "links to folders"},
 	outputFolder: {"folder of the dataset that is built", "folders of the dataset that is built"},
+	builtFolder:  {"folder of a dataset that dsload built", "folders of datasets that dsload built"},
+	builtFile:    {"file of a dataset that dsload built", "files of a dataset that dsload built"},
+	knownFile:    {"file that the dataset has already", "files that the dataset has already"},
 	notIncluded:  {"left out by pattern", "left out by pattern"},
 }
 
@@ -194,7 +200,8 @@ type passedOver struct {
 }
 
 func (p *passedOver) add(k kind, name string) {
-	if p.counts[k]++; p.counts[k] == 1 {
+	// A folder lists its files in any order; the message does not depend on it.
+	if p.counts[k]++; p.counts[k] == 1 || k == builtFolder && name < p.first[k] {
 		p.first[k] = name
 	}
 }

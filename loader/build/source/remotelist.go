@@ -173,6 +173,12 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 		if l.splits.drops(string(key), name) {
 			return nil
 		}
+		if has, err := s.has(in, look); err != nil {
+			return err
+		} else if has {
+			w.passed.add(knownFile, name)
+			return nil
+		}
 		kind := kinds[nameKind(name)]
 		if kind == nil {
 			kind = &looked{same: true}
@@ -193,6 +199,7 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 	switch {
 	case err != nil:
 		return false, err
+	case w.passed.counts[knownFile] > 0:
 	case added == 0 && l.config != "" && w.passed.text(true) == "":
 		return false, remoteError(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
 			Hint: "name the files in the address"})
@@ -201,9 +208,7 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 	case added == 0:
 		return false, w.nothing(l.arg)
 	}
-	if text := w.passed.text(false); text != "" {
-		s.note("%s: passed over %s; a file that is named itself is read", l.arg, text)
-	}
+	s.notePassed(l.arg, &w.passed)
 	l.splits.tell(s, l.arg)
 	if remote.HubOffline(l.arg) {
 		s.note("%s: HF_HUB_OFFLINE is set: only files in the cache are read, %d here",
