@@ -142,7 +142,7 @@ class TestWorkers:
     @pytest.mark.torch
     @pytest.mark.parametrize(
         ("workers", "method", "persistent"),
-        [(0, None, False), *((w, m, p) for w in (1, 2) for m in ("fork", "spawn") for p in (False, True))],
+        [(0, None, False), *((w, "fork", p) for w in (1, 2) for p in (False, True)), (1, "spawn", True), (2, "spawn", False)],
     )
     def test_each_iteration_is_the_next_epoch(self, dataset: str, workers: int, method: Any, persistent: bool) -> None:
         torch = pytest.importorskip("torch")
@@ -154,12 +154,12 @@ class TestWorkers:
             )
             assert examples(itertools.islice(feed, len(feed))) == want[0], "as trainers do that count"
             assert examples(feed) == want[1]
-            loader.set_epoch(4)
-            assert examples(feed) == want[4]
-            assert loader.epoch == 5
-            loader.load_state_dict({**loader._epochs.state(0), "start": 2 * 900 + 100})
-            assert examples(feed) == want[2][100:]
             if method != "spawn" or persistent:  # processes take seconds to start
+                loader.set_epoch(4)
+                assert examples(feed) == want[4]
+                assert loader.epoch == 5
+                loader.load_state_dict({**loader._epochs.state(0), "start": 2 * 900 + 100})
+                assert examples(feed) == want[2][100:]
                 assert examples(feed) == want[3]
             del feed
 
