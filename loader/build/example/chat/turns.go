@@ -428,11 +428,12 @@ func (f *finder) unlike(dst []Span, i, start int) []Span {
 		return dst
 	}
 	last, _ := f.run(i)
-	end := last.pos
+	end, rest := last.pos, f.rest(last)
 	for _, ending := range []string{f.ends[f.kind(last)], f.ends[plainEnd]} {
 		ending = strings.TrimSpace(ending)
-		if n := strings.Index(f.rest(last), ending); n >= 0 && ending != "" {
-			end = last.pos + n + len(ending)
+		at, n := longestPart(ending, func(part string) int { return strings.Index(rest, part) })
+		if n > 0 {
+			end = last.pos + at + beforeHeader(ending, rest[at:], n)
 			break
 		}
 	}
