@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat"
@@ -58,7 +59,7 @@ reported on stderr.`,
 
 func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if on := chat.TrainOn(f.trainOn); !slices.Contains(chat.TrainOns, on) {
-		return usagef("--train-on %s: must be one of %v", f.trainOn, chat.TrainOns)
+		return usagef("--train-on %s: %s", f.trainOn, loader.OneOf(f.trainOn, chat.TrainOns))
 	}
 	t, err := openTokenizer(&f.tokenizer, cmd.ErrOrStderr())
 	if err != nil {
