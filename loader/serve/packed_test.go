@@ -234,7 +234,7 @@ func TestPackedTails(t *testing.T) {
 	all := unpack(t, mustFetch(t, client, order), false)
 	for _, world := range []int{1, 2, 3} {
 		for _, size := range []int{1, 7, len(all) + 3} {
-			for _, tail := range []string{"drop", "pad", "keep"} {
+			for _, tail := range []string{"drop", "pad", "keep", "once"} {
 				var got []servedRow
 				counts := map[int]bool{}
 				for rank := range world {
@@ -248,16 +248,22 @@ func TestPackedTails(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, x := range b {
-						if tail != "keep" && len(x.length) != size {
+						if (tail == "drop" || tail == "pad") && len(x.length) != size {
 							t.Errorf("world %d, batch %d, %s: a batch of %d", world, size, tail, len(x.length))
 						}
 					}
 					counts[len(b)] = true
-					got = append(got, unpack(t, b, false)...)
+					for _, r := range unpack(t, b, false) {
+						if tail != "once" || r.Number >= 0 {
+							got = append(got, r)
+						} else if len(b) == 0 || slices.ContainsFunc(r.Labels, func(l int64) bool { return l != -100 }) {
+							t.Errorf("world %d, batch %d: a filler with labels %v", world, size, r.Labels)
+						}
+					}
 				}
 				step := size * world
 				want := map[string]int{"drop": len(all) / step * step, "pad": (len(all) + step - 1) / step * step,
-					"keep": len(all)}[tail]
+					"keep": len(all), "once": len(all)}[tail]
 				if len(got) != want || tail != "keep" && len(counts) > 1 {
 					t.Errorf("world %d, batch %d, %s: %d rows of %d, want %d; batches %v", world, size, tail,
 						len(got), len(all), want, counts)

@@ -53,7 +53,7 @@ class Query:
         "padding": ("longest", "max_length"),
         "padding_side": ("right", "left"),
         "shuffle": ("full", "block", "none"),
-        "tail": (None, "drop", "pad", "keep"),
+        "tail": (None, "drop", "pad", "keep", "once"),
         "dtype": ("int64", "int32"),
         "labels": ("auto", "causal", "seq2seq", "none"),
         "balance": ("none", "tokens", "quadratic"),
@@ -137,7 +137,11 @@ class Query:
 
     @property
     def tail_or_default(self) -> str:
-        return self.tail if self.tail is not None else ("drop" if self.world > 1 else "keep")
+        if self.tail is not None:
+            return self.tail
+        if self.world == 1:
+            return "keep"
+        return "drop" if self.split == "train" and self.shuffle != "none" else "once"
 
     def path(self) -> str:
         """/v1/batches with every parameter that differs from its default."""
@@ -157,10 +161,14 @@ class Query:
         tail = self.tail_or_default
         if tail == "drop":
             return full
-        if tail == "pad":
+        if tail in ("pad", "once"):
             return full + (rest > 0)
         before = self.rank if self.balance != "none" else self.rows_a_batch * self.rank
         return full + (rest > before)
+
+    def left_out(self, start: int, rows: int) -> int:
+        """How many rows tail="drop" leaves out at the end of the epoch of `rows` rows in which `start` lies. The query must not be uneven."""
+        return (rows - start % rows) % (self.rows_a_batch * self.world) if self.tail_or_default == "drop" else 0
 
     def is_last(self, position: int, rows: int) -> bool:
         """Reports whether no batch of this rank follows `position`, the end of a step in an epoch of `rows` rows. The query must not be

@@ -70,6 +70,8 @@ def test_packs_as_trl_does() -> None:
         {"max_length": 20, "shuffle": "block", "dtype": "int32", "padding_side": "left", "borders": "keep"},
         {"max_length": 100, "max_tokens": 700, "padding": "max_length", "pad_to_multiple_of": 8},
         {"max_length": 90, "rank": 1, "world": 3, "tail": "pad", "batch_size": 4},
+        {"max_length": 90, "rank": 2, "world": 3, "tail": "once", "batch_size": 4},
+        {"max_length": 90, "rank": 2, "world": 3, "tail": "once", "max_tokens": 400},
         {"max_length": 90, "rank": 2, "world": 3, "tail": "drop", "batch_size": 4, "epochs": 2},
         {"split": "val"},
     ],

@@ -18,12 +18,13 @@ from .._for_models import PackedBatch
 from .._loader import Loader
 from ..errors import DsloadError
 from . import _documents
+from ._counted_once import CountedOnce, refuse_uneven
 
 STATE_FILE = "dsload.json"  # in a checkpoint's folder
 _STATE_VERSION = 1
 
 
-class TrainerMixin:
+class TrainerMixin(CountedOnce):
     """Makes a Trainer whose `train_dataset` is a dsload.Loader.
 
     Example::
@@ -34,8 +35,9 @@ class TrainerMixin:
         MyTrainer(model, arguments, train_dataset=loader).train(resume_from_checkpoint=True)
 
     The loader makes whole batches for its rank and world. Trainer counts samples with the loader's batch_size: `per_device_train_batch_size`
-    and `per_device_eval_batch_size` are set to it, with a warning if they were given another value. `dataloader_num_workers` has no effect: the loader's server does the work. Columns that the model's forward does not
-    take are dropped, unless `remove_unused_columns=False`. `eval_dataset` may be a Loader too.
+    and `per_device_eval_batch_size` are set to it, with a warning if they were given another value. `dataloader_num_workers` has no effect: the
+    loader's server does the work. Columns that the model's forward does not take are dropped, unless `remove_unused_columns=False`.
+    `eval_dataset` may be a Loader too.
 
     Every checkpoint holds the loader's state, in `dsload.json`. A resume loads it, also in the middle of an epoch, and reads none of the
     earlier batches. If the number of processes, rows per batch or gradient_accumulation_steps have changed, the rest of the epochs is counted
@@ -46,9 +48,12 @@ class TrainerMixin:
     Packed rows give the loss of their documents alone. A model of transformers that does not keep documents apart is refused at its first batch;
     set `keeps_documents_apart = True` in your class for one that does so in a way of its own.
 
+    On several ranks an evaluation counts every row once: in the loss, and in predictions and metrics (docs/feed.md, `tail`).
+
     Raises:
-        DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another dataset, and for
-        auto_find_batch_size=True, since the loader makes the batches.
+        DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another dataset, for
+        auto_find_batch_size=True, since the loader makes the batches, and on several ranks for a loader with tail="keep" that gives them different
+        numbers of batches.
     """
 
     keeps_documents_apart = False
@@ -122,11 +127,11 @@ class TrainerMixin:
     def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         self._rows += len(inputs["input_ids"]) if "input_ids" in inputs else 0
         with self._watch.step(inputs):
-            return super().training_step(model, inputs, *args, **kwargs)  # type: ignore[misc]
+            return super().training_step(model, inputs, *args, **kwargs)
 
     def prediction_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         with self._watch.step(inputs):
-            return super().prediction_step(model, inputs, *args, **kwargs)  # type: ignore[misc]
+            return super().prediction_step(model, inputs, *args, **kwargs)
 
     def _finalize_training(self, trial: Any, num_train_samples: Any, start_time: Any) -> Any:
         """Batches of different numbers of rows are counted as they come; Trainer would multiply the steps by a batch."""
@@ -260,6 +265,8 @@ def _state_saver(trainer: Any) -> Any:
 def _batches(loader: Loader, resumed: Optional[_Resumed]) -> Any:
     """A DataLoader of the loader's batches that needs no prepare()."""
     import torch.utils.data
+
+    refuse_uneven(loader)
 
     class Batches(torch.utils.data.IterableDataset):  # type: ignore[misc]
         """The loader; or after a resume the rest of its epoch, preceded by empty batches for the earlier ones, which Trainer drops."""
