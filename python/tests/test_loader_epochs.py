@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from typing import Any, Optional
 
 import pytest
@@ -105,6 +108,14 @@ def test_closed(dataset: str) -> None:
         with pytest.raises(dsload.LoaderClosed):
             next(batches)
         assert next(iter(own))["row"][0] == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"output": "numpy"}, {"in_process": True}], ids=str)
+def test_the_interpreter_exits_in_the_middle_of_an_epoch_without_a_word(dataset: str, options: Any) -> None:
+    code = f"import dsload\nloader = dsload.Loader({dataset!r}, batch_size=2, **{options!r})\nbatches = iter(loader)\nnext(batches)"
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_is_asked_for_at_the_door(dataset: str, recipes: str) -> None:
