@@ -24,7 +24,7 @@ func (o *Options) packDefault() (feed.Pack, error) {
 	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
 	switch {
 	case !ok:
-		return 0, loader.BadOption("pack", string(o.Pack), fmt.Sprintf("must be one of %v", pack.Policies))
+		return 0, loader.BadOption("pack", string(o.Pack), loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
 	case policy == pack.None && o.PackLength != 0:
 		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength),
 			"it is the length of packed rows; say by `pack` how they are packed, or leave it out")

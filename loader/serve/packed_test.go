@@ -162,7 +162,7 @@ func TestPackedLosesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, policy := range pack.Policies[1:] {
 		for _, shuffle := range []string{"full", "none"} {
-			order := fmt.Sprintf("pack=%s&max_length=41&shuffle=%s&seed=%d", policy, shuffle,
+			order := fmt.Sprintf("pack=%s&max_length=41&borders=keep&shuffle=%s&seed=%d", policy, shuffle,
 				rng.Uint32()) // no row is longer
 			all := mustFetch(t, client, order+"&epochs=2&batch_size=7")
 			rowsOf := unpack(t, all, false)
@@ -299,14 +299,20 @@ func TestPackedCollation(t *testing.T) {
 	if b := mustFetch(t, client, "pack=bfd&max_length=50&labels=none"); b[0].columns["labels"] != nil {
 		t.Error("labels=none has labels")
 	}
-	for i, r := range unpack(t, mustFetch(t, client, "pack=bfd&max_length=50&borders=mask&padding_side=left"), true) {
-		at := 0
-		for _, ids := range r.Segments {
-			for j, id := range ids {
-				if want := map[bool]int64{true: -100, false: id}[j == 0]; r.Labels[at] != want {
-					t.Fatalf("row %d, token %d of its document: label %d, want %d", i, j, r.Labels[at], want)
+	for _, borders := range []string{"", "&borders=mask", "&borders=keep"} {
+		for i, r := range unpack(t, mustFetch(t, client, "pack=bfd&max_length=50&padding_side=left"+borders), true) {
+			at := 0
+			for _, ids := range r.Segments {
+				for j, id := range ids {
+					want := id
+					if j == 0 && borders != "&borders=keep" {
+						want = -100
+					}
+					if r.Labels[at] != want {
+						t.Fatalf("%s row %d, token %d of its document: label %d, want %d", borders, i, j, r.Labels[at], want)
+					}
+					at++
 				}
-				at++
 			}
 		}
 	}

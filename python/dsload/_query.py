@@ -8,6 +8,8 @@ from numbers import Integral
 from typing import Any, ClassVar, Optional
 from urllib.parse import parse_qsl, urlencode
 
+from ._words import did_you_mean
+
 _ALIASES = {"concat": "wrapped", "bestfit": "bfd"}
 
 
@@ -44,7 +46,7 @@ class Query:
     balance: str = "none"
     pack: Optional[str] = None
     max_length: Optional[int] = None
-    borders: str = "keep"
+    borders: str = "mask"
     mix: str = ""
 
     _CHOICES: ClassVar[dict[str, tuple[Optional[str], ...]]] = {
@@ -56,7 +58,7 @@ class Query:
         "labels": ("auto", "causal", "seq2seq", "none"),
         "balance": ("none", "tokens", "quadratic"),
         "pack": (None, "none", "wrapped", "bfd", "bfd_split"),
-        "borders": ("keep", "mask"),
+        "borders": ("mask", "keep"),
     }
     _LEAST: ClassVar[dict[str, int]] = {
         "batch_size": 1,
@@ -91,8 +93,9 @@ class Query:
     def validate(self) -> Query:
         """Raises ValueError with the parameter's name."""
         for name, allowed in self._CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(str(a) for a in allowed if a)}")
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name}: {value!r} is not one of {', '.join(str(a) for a in allowed if a)}{did_you_mean(value, allowed)}")
         for name, least in self._LEAST.items():
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):

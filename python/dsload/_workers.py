@@ -97,6 +97,8 @@ def repeated(batches: Iterator[Batch], times: int) -> Iterator[Batch]:
     """The batches, after `times` copies of the first, for a wrapper that drops as many."""
     for batch in batches:
         for _ in range(times):
-            yield {name: v.clone() if hasattr(v, "clone") else v.copy() if hasattr(v, "copy") else v for name, v in batch.items()}
+            yield type(batch)(
+                (name, v.clone() if hasattr(v, "clone") else v.copy() if hasattr(v, "copy") else v) for name, v in batch.items()
+            )
         times = 0
         yield batch

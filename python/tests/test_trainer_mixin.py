@@ -200,6 +200,33 @@ def test_other_datasets_are_trainers_own(tmp_path: Path) -> None:
     assert trainer.train().global_step == 2 and "eval_loss" in trainer.evaluate()
 
 
+def samples_a_step(metrics: Any, what: str) -> float:
+    return float(metrics[f"{what}_samples_per_second"]) / float(metrics[f"{what}_steps_per_second"])
+
+
+def test_trainer_counts_with_the_loaders_batches(rows240: str, tmp_path: Path) -> None:
+    for batch, options in ((2, {}), (24, {"gradient_accumulation_steps": 2}), (48, {"max_steps": -1, "num_train_epochs": 1})):
+        arguments = TrainingArguments(**{
+            "output_dir": str(tmp_path), "max_steps": 4, "save_strategy": "no", "report_to": [], "use_cpu": True, "disable_tqdm": True, **options,
+        })  # fmt: skip
+        with Loader(rows240, batch_size=batch) as loader:
+            trainer = Noting(Small(), arguments, train_dataset=loader, eval_dataset=loader)
+            step = batch * arguments.gradient_accumulation_steps
+            assert samples_a_step(trainer.train().metrics, "train") == pytest.approx(step, rel=0.02)
+            assert trainer.get_total_train_batch_size(arguments) == step
+            assert samples_a_step(trainer.evaluate(), "eval") == pytest.approx(batch, rel=0.02)
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), max_steps=3, per_device_train_batch_size=4, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
+    )
+    with Loader(rows240, max_tokens=300) as loader, Loader(rows240, batch_size=6) as even:
+        trainer = Noting(Small(), arguments, train_dataset=loader)
+        trainer.notes = runs.Notes(tmp_path / "uneven-0")
+        found = samples_a_step(trainer.train().metrics, "train")
+        assert found == pytest.approx(sum(map(len, runs.Notes.read(tmp_path, "uneven", 1))) / 3, rel=0.02)
+        with pytest.warns(UserWarning, match="per_device_train_batch_size=4 has no effect"):
+            Noting(Small(), arguments, train_dataset=even).train()
+
+
 class Evaluating(Noting):
     """Notes the rows that are evaluated, and checks that fillers change nothing."""
 
@@ -247,7 +274,7 @@ def test_an_evaluation_of_several_ranks_counts_every_row_once(tmp_path: Path, sh
     per_rank = [[json.loads(line) for line in (tmp_path / f"seen-{r}").read_text().splitlines()] for r in range(3)]
     assert len({len(steps) for steps in per_rank}) == 1
     batches = [[e for e in step if e >= 0] for steps in per_rank for step in steps]
-    assert sorted(sum(batches, [])) == list(range(241))
+    assert sorted(e for batch in batches for e in batch) == list(range(241))
     with Loader(data, shuffle="none", padding="max_length", batch_size=241) as loader:
         (whole,) = list(loader)
     model = Small()

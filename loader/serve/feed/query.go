@@ -147,6 +147,14 @@ type Parameter struct {
 	Help    string
 }
 
+// Words returns the words that a parameter takes, nil for numbers and names.
+func (p Parameter) Words() []string {
+	if words := strings.Split(p.Values, ", "); len(words) > 1 {
+		return words
+	}
+	return nil
+}
+
 // Parameters lists the parameters in documentation order.
 func Parameters() (out []Parameter) {
 	for _, p := range params {
@@ -207,8 +215,9 @@ var params = []param{
 		choice(func(q *Query) *Pack { return &q.Pack }, packWords, packAliases)},
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
 		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
-	{Parameter{"borders", "keep, mask", "keep",
-		"labels at the first token of each document in packed rows; mask makes them −100"},
+	{Parameter{"borders", "mask, keep", "mask",
+		"labels at the first token of each document in packed rows: −100, so that no document predicts the next one's " +
+			"beginning; or the ids"},
 		flag(func(q *Query) *bool { return &q.MaskBorders }, "keep", "mask")},
 	{Parameter{"mix", "NAME=W,…", "", "weights, if several datasets are served (default their rows); " +
 		"temperature:T weights by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},
@@ -263,7 +272,7 @@ func choice[T ~uint8](field func(*Query) *T, words map[string]T, aliases ...map[
 func flag(field func(*Query) *bool, off, on string) func(*Query, string) error {
 	return func(q *Query, v string) error {
 		if v != off && v != on {
-			return fmt.Errorf("%q is neither %s nor %s", v, off, on)
+			return fmt.Errorf("%q is neither %s nor %s%s", v, off, on, didYouMean(v, []string{off, on}))
 		}
 		*field(q) = v == on
 		return nil
@@ -399,23 +408,10 @@ func paramNames() (names []string) {
 	return names
 }
 
-// maxWordBytes is the length of the longest word that is compared with others.
-const maxWordBytes = 64
-
 // didYouMean suggests the known word nearest to given, if one is near.
 func didYouMean(given string, known []string) string {
-	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
-	best, bestDistance := "", 3
-	if len(given) > maxWordBytes {
-		return ""
+	if near := spelling.Nearest(given, known); near != "" {
+		return "; did you mean " + near + "?"
 	}
-	for _, k := range known {
-		if d := spelling.Distance(plain(given), plain(k)); d < bestDistance && 2*d < len(k) {
-			best, bestDistance = k, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
+	return ""
 }
