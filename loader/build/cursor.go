@@ -57,6 +57,7 @@ type cursor struct {
 	Lines *lineStats `json:"lines,omitempty"` // nil where none were read
 	// conversations by their shape
 	Shapes   map[chat.Shape]int64 `json:"shapes,omitempty"`
+	Unfound  *unfound             `json:"unfound,omitempty"`
 	Rejected int64                `json:"rejected"`
 	Rejects  []reject             `json:"rejects,omitempty"`
 	Damaged  *damaged             `json:"damaged,omitempty"`

@@ -170,6 +170,7 @@ func (f *flusher) document(j *job, d *document) error {
 		s.Verdict = f.route(d.hash)
 		s.Documents++
 		s.countShape(d.shape)
+		f.countUnfound(d)
 		if f.pack != nil {
 			f.pack.beginDocument()
 		}

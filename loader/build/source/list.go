@@ -151,6 +151,7 @@ func (s *Set) makeParts(listings []listing) error {
 	for _, l := range listings {
 		last := len(groups) - 1
 		switch {
+		case l.n == 0: // all its files are known
 		case total <= maxListed:
 			for i := range l.n {
 				groups = append(groups, listing{first: l.first + i, n: 1})

@@ -118,6 +118,14 @@ type Options struct {
 	// OutDir is a folder that is no source, wherever it lies: the dataset that is built. Default
 	// none.
 	OutDir string
+	// Built, where not nil, returns which files of a folder belong to a dataset that dsload built there,
+	// finished or not, and nil if it holds none. Of folders and globs, such files are no sources, nor is
+	// anything in a folder below that holds some. Output.
+	Built func(dir string) (owns func(name string) bool)
+	// Has, where not nil, reports whether an input that a folder or a glob leads to need not be read,
+	// since what is built has it already. checksum reads the input: it is that of PartsAt, or "" for a
+	// remote one. Output.
+	Has func(in Stat, checksum func() (string, error)) (bool, error)
 	// ScratchDir is where lists of files go that are too long for memory. Default: the system's
 	// folder for temporary files.
 	ScratchDir string

@@ -64,16 +64,20 @@ func (s *Set) Checksum(i int) (f Finished, err error) {
 	if err != nil {
 		return f, err
 	}
+	return s.checksum(&in)
+}
+
+func (s *Set) checksum(in *Input) (f Finished, err error) {
 	if in.path == "" || in.once != nil {
 		return f, problemf(ErrUsage, "%s: it is no file that can be read again", in.URI)
 	}
-	raw, err := openRaw(&in, &s.opts)
+	raw, err := openRaw(in, &s.opts)
 	if err != nil {
 		return f, &InputError{URI: in.URI, Offset: -1, Err: err}
 	}
 	defer raw.Close()
 	if in.Format.isColumnar() {
-		return tableChecksum(&in, &s.opts, raw)
+		return tableChecksum(in, &s.opts, raw)
 	}
 	h := xxh3.New()
 	buf := make([]byte, sniffBytes)
