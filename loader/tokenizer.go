@@ -152,7 +152,7 @@ func missingTokenizer(name string, cause error) string {
 	}
 	reason := fmt.Sprintf("cannot be read: %v; give a built-in name (%s), a folder, or a tokenizer.json, "+
 		".tiktoken or .model file", cause, names)
-	if near := nearestFile(name); near != "" {
+	if near := NearestFile(name); near != "" {
 		reason += "; did you mean " + near + "?"
 	}
 	return reason
@@ -175,24 +175,6 @@ func hubName(name string) (repository string, ok bool) {
 		}
 	}
 	return repository, strings.Count(repository, "/") <= 1
-}
-
-// nearestFile returns a neighbour of a missing file with nearly its name, "" if there is none.
-func nearestFile(name string) string {
-	entries, err := os.ReadDir(filepath.Dir(name))
-	if err != nil || len(entries) > 10000 {
-		return ""
-	}
-	best, least := "", 3
-	for _, e := range entries {
-		if len(e.Name()) > 100 || len(name) > 4096 {
-			continue
-		}
-		if d := spelling.Distance(filepath.Base(name), e.Name()); d < least {
-			best, least = filepath.Join(filepath.Dir(name), e.Name()), d
-		}
-	}
-	return best
 }
 
 // DatasetTokenizer loads the tokenizer that made a dataset: the copy in its folder, or the built-in

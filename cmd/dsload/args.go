@@ -1,6 +1,19 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// label returns the words of a command that its errors begin with: "build: ", or "" for the program itself, whose
+// name every error begins with.
+func label(cmd *cobra.Command) string {
+	if _, name, ok := strings.Cut(cmd.CommandPath(), " "); ok {
+		return name + ": "
+	}
+	return ""
+}
 
 // noArgs, exactArgs and minArgs are like cobra's checks, but exit with the code for wrong usage.
 
@@ -11,13 +24,13 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if cmd.HasSubCommands() {
 		return unknownCommand(cmd, args[0])
 	}
-	return usagef("%s: takes no arguments, got %q; see '%s -h'", cmd.CommandPath(), args[0], cmd.CommandPath())
+	return usagef("%stakes no arguments, got %q; see '%s -h'", label(cmd), args[0], cmd.CommandPath())
 }
 
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef("%s: takes %s, got %s; see '%s -h'", cmd.CommandPath(), what, plural(len(args), "argument"),
+			return usagef("%stakes %s, got %s; see '%s -h'", label(cmd), what, plural(len(args), "argument"),
 				cmd.CommandPath())
 		}
 		return nil
@@ -27,7 +40,7 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 func minArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < n {
-			return usagef("%s: takes %s, got %s; see '%s -h'", cmd.CommandPath(), what, plural(len(args), "argument"),
+			return usagef("%stakes %s, got %s; see '%s -h'", label(cmd), what, plural(len(args), "argument"),
 				cmd.CommandPath())
 		}
 		return nil

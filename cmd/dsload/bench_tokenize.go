@@ -15,9 +15,13 @@ import (
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
+
+// documentRuns lists the values of --documents.
+var documentRuns = []string{"runs", "lines"}
 
 // tokenizeFigures are the figures of the best round. In a cold pass, fresh encoders encode the
 // whole text; in the warm pass the same encoders do it again. CPU time is the kernel's, user and
@@ -90,7 +94,7 @@ func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string)
 	case "lines":
 		least = 1
 	default:
-		return usagef("--documents %s: must be runs or lines", f.documents)
+		return usagef("--documents %s: %s", f.documents, loader.OneOf(f.documents, documentRuns))
 	}
 	if f.workers == 0 {
 		f.workers = runtime.GOMAXPROCS(0)

@@ -134,7 +134,7 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 		"field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)")
 	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
 	flags.StringVar(&o.Delimiter, "delimiter", "",
-		"separator of CSV fields (default the comma, semicolon or tab that is most frequent in the first line)")
+		"separator of CSV fields (default the comma, semicolon, tab or | that is most frequent in the first line)")
 	flags.StringArrayVar(&o.Include, "include", nil,
 		"in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable)")
 	flags.StringArrayVar(&o.Exclude, "exclude", nil,

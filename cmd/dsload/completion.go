@@ -5,6 +5,7 @@ import (
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat"
+	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/spf13/cobra"
@@ -29,8 +30,10 @@ func choices() map[string]struct {
 		"train-on":       {words(chat.TrainOns), false},
 		"chat-template":  {nil, true},
 		"on-bad-record":  {words(build.BadRecordPolicies), false},
-		"progress":       {[]string{"auto", "bar", "json", "none"}, false},
-		"log-level":      {[]string{"debug", "info", "warn", "error"}, false},
+		"dedup":          {words(shape.Dedups), false},
+		"progress":       {progressModes, false},
+		"log-level":      {logLevels, false},
+		"documents":      {documentRuns, false},
 		"tokenizer":      {loader.BuiltinTokenizers(), true},
 		"template":       {example.Builtins(), true},
 	}
@@ -44,6 +47,12 @@ func words[T ~string](values []T) (out []string) {
 	return out
 }
 
+// completes makes a flag of cmd complete to words.
+func completes(cmd *cobra.Command, flag string, words []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words,
+		cobra.ShellCompDirectiveNoFileComp)) // fails only for unknown or registered names
+}
+
 // registerCompletions registers the choices for the flags of cmd and its subcommands. A command
 // that registered its own completion keeps it.
 func registerCompletions(cmd *cobra.Command) {
@@ -53,12 +62,12 @@ func registerCompletions(cmd *cobra.Command) {
 		if _, taken := cmd.GetFlagCompletionFunc(f.Name); !ok || taken {
 			return
 		}
-		directive := cobra.ShellCompDirectiveNoFileComp
-		if choice.files {
-			directive = cobra.ShellCompDirectiveDefault
+		if !choice.files {
+			completes(cmd, f.Name, choice.words)
+			return
 		}
 		_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(choice.words,
-			directive)) // fails only for unknown or registered names
+			cobra.ShellCompDirectiveDefault)) // likewise
 	})
 	for _, sub := range cmd.Commands() {
 		registerCompletions(sub)

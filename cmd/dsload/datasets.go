@@ -99,7 +99,7 @@ func folders(check cobra.PositionalArgs) cobra.PositionalArgs {
 			if isURL && !strings.ContainsAny(scheme, `/\`) && !bucket.Is(scheme+"://") {
 				return usagef("%s %s: addresses of kind %s:// cannot be read; "+
 					"copy the dataset to a folder of this machine or to an s3:// or gs:// bucket",
-					cmd.CommandPath(), arg, scheme)
+					cmd.Name(), arg, scheme)
 			}
 		}
 		return check(cmd, args)

@@ -31,7 +31,7 @@ script.py): where memory went, why, and what to change; --html draws it over tim
   dsload doctor --json | jq '.settings'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("%s: takes one record at most, got %d arguments; see '%s -h'", cmd.CommandPath(),
+				return usagef("%stakes one record at most, got %d arguments; see '%s -h'", label(cmd),
 					len(args), cmd.CommandPath())
 			}
 			return nil
@@ -40,8 +40,8 @@ script.py): where memory went, why, and what to change; --html draws it over tim
 			out := cmd.OutOrStdout()
 			if len(args) == 0 {
 				if html != "" {
-					return usagef("%s --html: draws a memory record; "+
-						"name one, as in '%s memory.jsonl --html memory.html'", cmd.CommandPath(), cmd.CommandPath())
+					return usagef("%s--html draws a memory record; "+
+						"name one, as in '%s memory.jsonl --html memory.html'", label(cmd), cmd.CommandPath())
 				}
 				return examineMachine(cmd.Context(), out, asJSON)
 			}

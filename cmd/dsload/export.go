@@ -57,7 +57,7 @@ Running the same command again, also after a kill, gives the same bytes.`,
 	flags.StringVarP(&f.out, "out", "o", "", "folder to write into")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace files of another dataset or program")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(export.Formats, cobra.ShellCompDirectiveNoFileComp))
+	completes(cmd, "to", export.Formats)
 	return cmd
 }
 

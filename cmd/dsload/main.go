@@ -69,6 +69,12 @@ whole process's memory, and serves the shards to trainers as padded batches.`,
 	root.SetUsageTemplate(usageTemplate)
 	root.AddCommand(commands()...)
 	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" { // cobra's own would answer an unknown shell with its help
+			cmd.Args, cmd.RunE = noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+	root.SetHelpCommand(newHelpCommand())
 	registerCompletions(root)
 	return root
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 )
 
@@ -20,6 +21,9 @@ type progressView struct {
 // lineInterval is the time between progress lines without a terminal.
 const lineInterval = 5 * time.Second
 
+// progressModes lists the values of --progress.
+var progressModes = []string{"auto", "bar", "json", "none"}
+
 func newProgress(mode string, stderr io.Writer) (*progressView, error) {
 	terminal := isTerminal(stderr) && os.Getenv("TERM") != "dumb"
 	switch {
@@ -32,7 +36,7 @@ func newProgress(mode string, stderr io.Writer) (*progressView, error) {
 	case mode == "auto":
 		return lineProgress(stderr), nil
 	}
-	return nil, usagef("--progress %s: must be auto, bar, json or none", mode)
+	return nil, usagef("--progress %s: %s", mode, loader.OneOf(mode, progressModes))
 }
 
 func jsonProgress(w io.Writer) *progressView {

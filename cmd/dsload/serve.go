@@ -194,6 +194,11 @@ func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, erro
 	if err != nil {
 		return nil, err
 	}
+	for _, arg := range f.opts.Datasets {
+		if err := missing("serve", arg); err != nil {
+			return nil, errors.Join(err, closeBuckets())
+		}
+	}
 	release, err := holdAll(f.opts.Datasets)
 	if err != nil {
 		return nil, errors.Join(err, closeBuckets())
@@ -426,10 +431,13 @@ func (a addresses) print(w io.Writer, asJSON bool) error {
 	return writeText(w, b.String())
 }
 
+// logLevels lists the values of --log-level.
+var logLevels = []string{"debug", "info", "warn", "error"}
+
 func newLogger(w io.Writer, level string, asJSON bool) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, usagef("--log-level %s: must be debug, info, warn or error", level)
+		return nil, usagef("--log-level %s: %s", level, loader.OneOf(level, logLevels))
 	}
 	o := &slog.HandlerOptions{Level: l}
 	if asJSON {

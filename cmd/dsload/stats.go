@@ -48,7 +48,7 @@ estimated figures are marked.`,
 
 func statsArgs(cmd *cobra.Command, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
-		return usagef("%s: takes one or two datasets, got %s; see '%s -h'", cmd.CommandPath(),
+		return usagef("%stakes one or two datasets, got %s; see '%s -h'", label(cmd),
 			plural(len(args), "argument"), cmd.CommandPath())
 	}
 	return nil

@@ -158,7 +158,7 @@ func shownToken(text string) string {
 // runExplain shows each line of stdin with the borders of its tokens.
 func runExplain(cmd *cobra.Command, f *codecFlags) error {
 	if f.asJSON {
-		return usagef("%s: --explain is for people and --json for programs; give one of them", cmd.CommandPath())
+		return usagef("%s--explain is for people and --json for programs; give one of them", label(cmd))
 	}
 	t, err := openTokenizer(&f.tokenizer, cmd.ErrOrStderr())
 	if err != nil {

@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/tokenize"
@@ -64,6 +66,8 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 		"special token; the first gets id 0 (default the family's usual ones)")
 	flags.StringVar(&f.opts.Split, "split", "",
 		"how byte-level BPE cuts words: gpt2, cl100k, qwen2 or o200k (default gpt2)")
+	completes(cmd, "family", words(train.Families))
+	completes(cmd, "split", train.Splits())
 	flags.BoolVar(&f.opts.Lowercase, "lowercase", false, "lower case; wordpiece also strips accents")
 	flags.Var(sizeValue{&f.bytes, false}, "max-bytes", "stop after this much text, 0 for no limit")
 	flags.Var(sizeValue{&f.opts.MaxMemory, false}, "memory", "limit of the tables")
@@ -75,6 +79,12 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 }
 
 func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
+	if !slices.Contains(words(train.Families), f.family) {
+		return usagef("--family %s: %s", f.family, loader.OneOf(f.family, train.Families))
+	}
+	if split := f.opts.Split; split != "" && !slices.Contains(train.Splits(), split) {
+		return usagef("--split %s: %s", split, loader.OneOf(split, train.Splits()))
+	}
 	o := f.opts
 	o.Family = train.Family(f.family)
 	o.VocabSize, o.MinFrequency = int(f.vocabSize), int(f.frequency)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/shell"
+	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -31,7 +34,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			name, typed = short, "-"+short // pflag parses "-memory" as letters
 		}
 		if meant := nearestFlag(cmd, name); meant != "" {
-			return usagef("%s: unknown flag: %s; did you mean --%s? See '%s -h'", path, typed, meant, path)
+			return usagef("%sunknown flag: %s; did you mean --%s? See '%s -h'", label(cmd), typed, meant, path)
 		}
 	case errors.As(err, &invalid):
 		name, value, reason := invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap().Error()
@@ -42,9 +45,9 @@ func flagError(cmd *cobra.Command, err error) error {
 				reason = fmt.Sprintf("%q has a unit: write digits only, as in %s or %s000", value, n, n)
 			}
 		}
-		return usagef("%s: --%s %s: %s; see '%s -h'", path, name, value, reason, path)
+		return usagef("%s--%s %s: %s; see '%s -h'", label(cmd), name, value, reason, path)
 	}
-	return usagef("%s: %v; see '%s -h'", path, err, path)
+	return usagef("%s%v; see '%s -h'", label(cmd), err, path)
 }
 
 func isDigits(s string) bool {
@@ -60,51 +63,7 @@ func nearestFlag(cmd *cobra.Command, typed string) string {
 			names = append(names, f.Name)
 		}
 	})
-	return nearest(strings.ReplaceAll(strings.ToLower(typed), "_", "-"), names)
-}
-
-// nearest returns the name with the fewest changes from typed, at most one in three letters, or "".
-// A name that is a prefix of typed, or begins with it, is near too.
-func nearest(typed string, names []string) string {
-	best, bestDistance := "", len(typed)/3+1
-	for _, name := range names {
-		d := distance(typed, name)
-		if len(typed) >= 3 && strings.HasPrefix(name, typed) || len(name) >= 3 && strings.HasPrefix(typed, name) {
-			d = min(d, 1)
-		}
-		if d < bestDistance || d == bestDistance && best == "" && d <= len(typed)/3 {
-			best, bestDistance = name, d
-		}
-	}
-	return best
-}
-
-// distance returns how many letters must be inserted, deleted, changed or swapped with their
-// neighbour to get from a to b.
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-		for j := range rows[i] {
-			if i == 0 {
-				rows[i][j] = j
-				continue
-			}
-			if j == 0 {
-				continue
-			}
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
+	return loader.Nearest(typed, names)
 }
 
 // synonyms maps words that people try to the commands that they mean.
@@ -113,6 +72,34 @@ var synonyms = map[string]string{
 	"digest": "tokenizer digest",
 	"check":  "verify", "validate": "verify", "show": "inspect", "info": "inspect", "head": "inspect", "ls": "inspect",
 	"server": "serve", "report": "stats", "convert": "export", "run": "build", "start": "serve", "benchmark": "bench",
+}
+
+// newHelpCommand is cobra's help command, but an unknown command is an error.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Show the help of a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 && found.HasSubCommands() {
+				return unknownCommand(found, rest[0])
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string,
+			_ cobra.ShellCompDirective) {
+			found, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) == 0 {
+				for _, c := range found.Commands() {
+					if c.IsAvailableCommand() {
+						names = append(names, c.Name()+"\t"+c.Short)
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
 }
 
 // unknownCommand returns the error for a first argument that is not a command.
@@ -124,21 +111,21 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 			names = append(names, c.Name())
 		}
 	}
-	meant := nearest(strings.ToLower(typed), names)
+	meant := loader.Nearest(typed, names)
 	if synonym, ok := synonyms[strings.ToLower(typed)]; ok && meant == "" && !cmd.HasParent() {
 		meant = synonym
 	}
 	switch info, err := os.Stat(typed); {
 	case meant != "":
-		return usagef("%s: there is no command %q; did you mean '%s %s'? See '%s -h'", path, typed, path, meant, path)
+		return usagef("%sthere is no command %q; did you mean '%s %s'? See '%s -h'", label(cmd), typed, path, meant, path)
 	case err == nil && !cmd.HasParent() && isDataset(typed):
-		return usagef("%s: %s is a dataset, not a command; look into it with '%s inspect %s'", path, typed, path,
+		return usagef("%s is a dataset, not a command; look into it with '%s inspect %s'", typed, path,
 			shell.Quote(typed))
 	case err == nil && !cmd.HasParent() && (info.Mode().IsRegular() || info.IsDir()):
-		return usagef("%s: %s is not a command; make a dataset of it with '%s build %s'", path, typed, path,
+		return usagef("%s is not a command; make a dataset of it with '%s build %s'", typed, path,
 			shell.Quote(typed))
 	}
-	return usagef("%s: there is no command %q; see '%s -h'", path, typed, path)
+	return usagef("%sthere is no command %q; see '%s -h'", label(cmd), typed, path)
 }
 
 // checkUsage checks a command's arguments before it runs, for empty values (from a shell's unset
@@ -158,16 +145,16 @@ func checkUsage(cmd *cobra.Command, args []string) (err error) {
 		size, isSize := f.Value.(sizeValue)
 		switch {
 		case empty:
-			err = usagef("%s: --%s: the value is empty; write one, or leave the flag out", cmd.CommandPath(), f.Name)
+			err = usagef("%s--%s: the value is empty; write one, or leave the flag out", label(cmd), f.Name)
 		case f.Name == "memory" && isSize && 0 < *size.n && *size.n < 64<<10:
-			err = usagef("%s: --memory %d is %d bytes; %s", cmd.CommandPath(), *size.n, *size.n, meantMemory(*size.n))
+			err = usagef("%s--memory %d is %d bytes; %s", label(cmd), *size.n, *size.n, meantMemory(*size.n))
 		}
 	})
 	if err != nil {
 		return err
 	}
 	if slices.Contains(args, "") {
-		return usagef("%s: an argument is empty; write one, or leave it out", cmd.CommandPath())
+		return usagef("%san argument is empty; write one, or leave it out", label(cmd))
 	}
 	if cmd.HasParent() && !cmd.Parent().HasParent() {
 		return checkKinds(cmd, args)
@@ -197,9 +184,18 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 				return usagef("build %s: this is a dataset already; "+
 					"look into it with 'dsload inspect %s', or serve it with 'dsload serve %s'", arg, q, q)
 			}
+		case "merge":
+			if err := missing(cmd.Name(), arg); err != nil {
+				return err
+			}
 		case "serve", "inspect", "verify", "export", "stats", "which":
 			dir := serve.DatasetDir(arg)
 			info, err := os.Stat(dir)
+			if cmd.Name() != "serve" { // whose flags may make anything a source
+				if err := missing(cmd.Name(), arg); err != nil {
+					return err
+				}
+			}
 			if err != nil || !info.Mode().IsRegular() {
 				continue
 			}
@@ -216,6 +212,15 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return nil
+}
+
+// missing returns an error for an argument DATASET or NAME=DATASET that names nothing on this machine.
+func missing(command, arg string) error {
+	dir := serve.DatasetDir(arg)
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || remote.Writable(dir) {
+		return nil
+	}
+	return usagef("%s %s: %s", command, arg, loader.MissingFile(dir))
 }
 
 // globEscaper turns a name into a pattern that matches only that name.

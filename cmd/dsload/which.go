@@ -91,7 +91,15 @@ and each packed row is shown with every document in it.`,
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per row, each on a line")
 	for _, p := range feed.Parameters() {
 		help := strings.TrimSpace(p.Help + " (" + p.Values + ")")
-		flags.String(flagOfParameter(p.Name), p.Default, help)
+		name := flagOfParameter(p.Name)
+		flags.String(name, p.Default, help)
+		words := p.Words()
+		if name == "split" {
+			words = []string{"train", "val"}
+		}
+		if words != nil {
+			completes(cmd, name, words)
+		}
 	}
 	return cmd
 }

@@ -97,6 +97,9 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 		o.Stdin = stdin
 	}
 	b, err := prepare(ctx, o)
+	if isNothingNew(err) {
+		return nothingNew(&o)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -52,9 +52,11 @@ type cursor struct {
 	ValRest  int64 `json:"val_rest,omitempty"` // examples of held-out documents left out because the split val was full
 	shaped
 	// the budgets that left something of the sources out, by the names of their options
-	CutBy []string `json:"cut_by,omitempty"`
+	CutBy []string   `json:"cut_by,omitempty"`
+	Lines *lineStats `json:"lines,omitempty"` // nil where none were read
 	// conversations by their shape
 	Shapes   map[chat.Shape]int64 `json:"shapes,omitempty"`
+	Unfound  *unfound             `json:"unfound,omitempty"`
 	Rejected int64                `json:"rejected"`
 	Rejects  []reject             `json:"rejects,omitempty"`
 	Damaged  *damaged             `json:"damaged,omitempty"`

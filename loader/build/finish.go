@@ -136,6 +136,7 @@ func (f *flusher) counters() map[string]int64 {
 		counters[cutCounter(option)] = 1
 	}
 	s.Damaged.count(counters)
+	s.Unfound.count(counters)
 	f.unread().count(counters)
 	f.pack.count(counters)
 	return counters
@@ -172,7 +173,7 @@ func (f *flusher) notes() (notes []string) {
 	o := &b.opts
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if b.base != nil {
-		add("added: %d examples, %d tokens; the shards that were there are as they were", s.Examples, s.Tokens)
+		add("added: %d examples, %d tokens; existing shards are unchanged", s.Examples, s.Tokens)
 		if s.Rejected > 0 {
 			add("bad records are listed in %s", b.nameIn(shard.RejectsName))
 		}
@@ -202,8 +203,11 @@ func (f *flusher) notes() (notes []string) {
 	notes = append(notes, damageLosses(f.counters())...)
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.kind())...)
-	if note := shapesNote(s.Shapes); note != "" {
-		notes = append(notes, note)
+	notes = append(notes, s.Lines.notes()...)
+	for _, note := range []string{s.Unfound.String(), shapesNote(s.Shapes)} {
+		if note != "" {
+			notes = append(notes, note)
+		}
 	}
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
@@ -337,7 +341,7 @@ func (f *flusher) runRecord(sum *Summary) any {
 		"peak_rss_bytes":   sum.PeakRSSBytes,
 		"memory_cap_bytes": sum.CapBytes, "workers": f.b.opts.Workers, "checkpoint_every": f.b.opts.CheckpointEvery,
 		"resumed": sum.Resumed,
-		"sources": timesOf(f.b.known()),
+		"sources": f.b.sourceTimes(),
 	}
 }
 

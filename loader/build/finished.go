@@ -34,6 +34,8 @@ const maxTimesListed = 4096
 type sourceTimes struct {
 	Digest string   `json:"digest"` // XXH3-128 over all names, sizes and times
 	Times  []string `json:"modified,omitempty"`
+	// Earlier are those of the sources before an addition.
+	Earlier []string `json:"earlier,omitempty"`
 }
 
 func timesOf(inputs []source.Stat) sourceTimes {

@@ -102,6 +102,9 @@ func (f *flusher) flush(j *job) error {
 		if err := f.origins.note(&f.state, &d.Record); err != nil {
 			return err
 		}
+		if d.Wrapped {
+			f.noteWrapped(d)
+		}
 		if err := cmp.Or(d.Err, d.err); err != nil {
 			if err := f.reject(d, err); err != nil {
 				return err
@@ -168,12 +171,14 @@ func (f *flusher) document(j *job, d *document) error {
 		s.Verdict = f.route(d.hash)
 		s.Documents++
 		s.countShape(d.shape)
+		f.countUnfound(d)
 		if f.pack != nil {
 			f.pack.beginDocument()
 		}
 		f.cutter.Begin(d.Ordinal)
 	}
 	s.TextBytes += textBytes
+	f.noteLine(d, len(ids), textBytes)
 	s.Replaced += d.replaced
 	if d.Forced {
 		s.Forced++

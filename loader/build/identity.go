@@ -33,7 +33,7 @@ type Identity struct {
 // Identify looks at the sources and settings of a build. Local sources are named by their whole
 // paths from here on. A source that cannot be recognized when it is read again, such as standard
 // input, is an error.
-func Identify(ctx context.Context, o Options) (*Identity, error) {
+func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 	o = o.withDefaults()
 	for _, list := range []*[]string{&o.Sources, &o.ValSources} {
 		whole := make([]string, len(*list))
@@ -78,7 +78,7 @@ func Identify(ctx context.Context, o Options) (*Identity, error) {
 }
 
 func digestSettings(version int, settings json.RawMessage) string {
-	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %s", version, settings)).Bytes()
+	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", version, source.DetectionRules, settings)).Bytes()
 	return hex.EncodeToString(sum[:])
 }
 

@@ -63,6 +63,8 @@ func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 	}
 	if kind == conversations {
 		add("untrained", "conversations left out because no token of them is trained on: %d")
+		add(counterUnfound, "turns of the assistant that are not trained on, since they were not found in the text "+
+			"that the chat template writes: %d")
 		add("without_target",
 			"conversations left out because no token within `max-length` is trained on: %d; raise `max-length`")
 		add("untrained_rows",

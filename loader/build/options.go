@@ -228,13 +228,13 @@ const (
 
 func (o Options) validate() error {
 	for _, err := range []error{
-		oneOf("overflow", o.Overflow, example.Overflows...),
-		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies...),
-		oneOf("format", o.Format, source.Formats...),
-		oneOf("train-on", o.TrainOn, chat.TrainOns...),
+		oneOf("overflow", o.Overflow, example.Overflows),
+		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies),
+		oneOf("format", o.Format, source.Formats),
+		oneOf("train-on", o.TrainOn, chat.TrainOns),
 		o.checkChat(),
-		oneOf("dedup", o.Dedup, shape.Dedups...),
-		oneOf("special-tokens", o.SpecialTokens, SpecialOfDocument, SpecialOfChunk),
+		oneOf("dedup", o.Dedup, shape.Dedups),
+		oneOf("special-tokens", o.SpecialTokens, []SpecialTokens{SpecialOfDocument, SpecialOfChunk}),
 		atLeast("max-examples", o.MaxExamples, 0),
 		atLeast("max-val-examples", o.MaxValExamples, 0),
 		atLeast("max-bytes", o.MaxBytes, 0),
@@ -259,11 +259,11 @@ func (o Options) validate() error {
 	return nil
 }
 
-func oneOf[T ~string](option string, value T, allowed ...T) error {
+func oneOf[T ~string](option string, value T, allowed []T, aliases ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return loader.BadOption(option, string(value), fmt.Sprintf("must be one of %v", allowed))
+	return loader.BadOption(option, string(value), loader.OneOf(string(value), allowed, aliases...))
 }
 
 func atLeast(option string, value, least int64) error {

@@ -27,7 +27,7 @@ func overflowOf(p pack.Policy) example.Overflow {
 
 // checkPack checks the options that concern packing.
 func (o Options) checkPack() error {
-	if err := oneOf("pack", o.Pack, pack.Policies...); err != nil || o.Pack == pack.None {
+	if err := oneOf("pack", o.Pack, pack.Policies, pack.Aliases()...); err != nil || o.Pack == pack.None {
 		return err
 	}
 	if o.Overflow != overflowOf(o.Pack) {

@@ -1,6 +1,9 @@
 package pack
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Policy says how rows are filled.
 type Policy string
@@ -17,6 +20,9 @@ var Policies = []Policy{None, Wrapped, BFD, BFDSplit}
 
 // aliases maps other names to policies.
 var aliases = map[string]Policy{"concat": Wrapped, "bestfit": BFD}
+
+// Aliases returns the other names.
+func Aliases() []string { return slices.Sorted(maps.Keys(aliases)) }
 
 // Parse returns the policy with that name or alias.
 func Parse(name string) (Policy, bool) {

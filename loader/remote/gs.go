@@ -207,9 +207,8 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 	if err != nil {
 		return err
 	}
-	if prefix != "" {
-		prefix += "/"
-	}
+	prefix = folderPrefix(prefix)
+	var turned pages
 	query := url.Values{"prefix": {prefix}, "maxResults": {"1000"},
 		"fields": {"items(name,size,generation,updated),nextPageToken"}}
 	for {
@@ -222,7 +221,7 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 		}
 		for i := range page.Items {
 			name := strings.TrimPrefix(page.Items[i].Name, prefix)
-			if name == "" || strings.HasSuffix(name, "/") {
+			if name == "" {
 				continue
 			}
 			o, err := page.Items[i].object(bucket)
@@ -236,6 +235,9 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 		}
 		if page.Next == "" {
 			return nil
+		}
+		if err := turned.next(page.Next, g.base.Host); err != nil {
+			return err
 		}
 		query.Set("pageToken", page.Next)
 	}

@@ -113,7 +113,7 @@ func onlyHTTP1() *http.Protocols {
 
 const maxRedirects = 10
 
-// checkRedirect keeps credentials from other hosts, and requests over TLS from redirects out of
+// checkRedirect keeps credentials and addresses from other hosts, and requests over TLS from redirects out of
 // TLS.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first, last := via[0].URL, via[len(via)-1].URL
@@ -130,6 +130,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
 		req.Header.Del("Authorization")
 	}
+	req.Header.Del("Referer") // which net/http sets to the whole address before, with its signature
 	return nil
 }
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ._manifest import MAX_ROW_TOKENS, read_manifest
 from ._mix import Segment, named, parse, weights_of
-from ._order import I64, EmptyEpoch, Order, Step, StepOptions, TooLong, steps
+from ._order import FILLER, I64, EmptyEpoch, Order, Step, StepOptions, TooLong, steps
 from ._packing import MAX_LENGTH, Packed, PackedStep, PackOptions, cut_segments, packed_steps
 from ._query import Query
 from ._shard import Column, Shard, row_of
@@ -166,7 +166,7 @@ class InProcess:
         except TooLong as error:
             raise FeedError(str(error), 400) from error
         except EmptyEpoch as error:
-            hint = "ask for a smaller batch_size or world, or for tail=pad, which repeats rows"
+            hint = "ask for a smaller batch_size or world, or for tail=once, which serves every row"
             raise FeedError(f"world: {error}", 400, hint) from error
 
     def _packing(self, query: Query, parts: list[tuple[str, Split, float]]) -> Optional[PackOptions]:
@@ -295,7 +295,10 @@ class _Collate:
             out["position_ids"] = self._padded(places, length, 0)
             out["segments"] = self._padded(numbers, length, 0)
         out["length"] = lengths
-        out["example"] = step.rows.astype(np.int64)
+        fillers = step.positions == FILLER
+        if fillers.any() and "labels" in out:
+            out["labels"][fillers] = _IGNORED
+        out["example"] = np.where(fillers, FILLER, step.rows).astype(np.int64)
         out["row"] = step.positions
         out["next"] = np.full(len(rows), step.next, np.int64)
         if self._mixed:

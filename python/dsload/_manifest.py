@@ -5,6 +5,8 @@ Every fault raises Corrupt with the file and the reason. testdata/datasets/forge
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import json
 import os
 import re
@@ -61,6 +63,8 @@ def read_manifest(folder: str) -> dict[str, Any]:
             f"{folder}: a file, not a dataset folder; build one of it with dsload.build({folder!r}, out=…), and load that folder"
         ) from error
     except FileNotFoundError as error:
+        if not os.path.lexists(folder):
+            raise FileNotFoundError(_missing(folder)) from error
         raise FileNotFoundError(
             f"{path}: no dataset is there (an unfinished build has no manifest; run the same build again)"
         ) from error
@@ -69,6 +73,17 @@ def read_manifest(folder: str) -> dict[str, Any]:
     if len(data) > _MAX_BYTES:
         raise Corrupt(f"{path}: larger than {_MAX_BYTES} bytes")
     return parse_manifest(path, data)
+
+
+def _missing(name: str) -> str:
+    """Says that there is no file or folder of this name, and which was probably meant."""
+    folder, base = os.path.split(name.rstrip("/"))
+    try:
+        names = sorted(itertools.islice((e.name for e in os.scandir(folder or ".")), 10_000))
+    except OSError:
+        names = []
+    near = difflib.get_close_matches(base, names, n=1, cutoff=0.75)
+    return f"{name}: no such file or directory" + (f"; did you mean {os.path.join(folder, near[0])}?" if near else "")
 
 
 def read_seal(folder: str) -> str:

@@ -79,6 +79,11 @@ def test_arrays_are_the_callers() -> None:
 def test_what_cannot_be_opened(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError, match="no dataset is there"):
         RandomAccess(tmp_path)
+    (tmp_path / "corpus").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"corpis: no such file or directory; did you mean .*corpus\?$"):
+        RandomAccess(tmp_path / "corpis")
+    with pytest.raises(FileNotFoundError, match=r"elsewhere: no such file or directory$"):
+        dsload.Loader(str(tmp_path / "elsewhere"))
     with pytest.raises(dsload.FeedError, match="'test'"):
         RandomAccess(TESTDATA / "v2/all", "test")
     with pytest.raises(ValueError, match="dtype"):

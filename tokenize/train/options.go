@@ -15,6 +15,9 @@ const (
 	Unigram      Family = "unigram"
 )
 
+// Families lists all families.
+var Families = []Family{ByteLevelBPE, WordPiece, Unigram}
+
 // Options configures a Trainer. The zero value learns a byte-level BPE of 32,000 tokens with
 // GPT-2's split. Every field changes the result.
 type Options struct {

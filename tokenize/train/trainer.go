@@ -3,6 +3,8 @@ package train
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/dsload/dsload/tokenize/internal/known"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
@@ -12,6 +14,9 @@ import (
 
 // splits maps the names that Options.Split accepts to patterns.
 var splits = map[string]string{"gpt2": known.GPT2, "cl100k": known.Llama3, "qwen2": known.Qwen2, "o200k": known.O200K}
+
+// Splits returns the names that Options.Split accepts.
+func Splits() []string { return slices.Sorted(maps.Keys(splits)) }
 
 // Trainer takes documents and learns a vocabulary at the end. It belongs to one goroutine.
 type Trainer struct {

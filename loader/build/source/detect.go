@@ -171,11 +171,20 @@ func (in *Input) setWindow(o *Options, head []byte) error {
 
 func estimate(c Compression, size int64) int64 { return size * compressedRatio[c] }
 
+// DetectionRules is the number of the rules by which detectFormat chooses. It rises where they give
+// files of some kind another format.
+const DetectionRules = 1
+
 // detectFormat chooses among the formats that are recognised without being asked for. whole reports
 // that text is all there is; fields are those that are wanted of a record.
 func detectFormat(name string, text []byte, whole bool, fields []string) (Format, error) {
 	switch extension(name) {
-	case ".jsonl", ".ndjson", ".jl", ".ldjson":
+	case ".jsonl", ".ndjson", ".ldjson":
+		return JSONL, nil
+	case ".jl": // JSON lines, or Julia
+		if t := bytes.TrimSpace(text); len(t) > 0 && t[0] != '{' {
+			return Document, nil
+		}
 		return JSONL, nil
 	case ".csv", ".tsv":
 		if isRecipes(text) {
@@ -189,6 +198,9 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 		return JSONL, nil
 	case ".tokens":
 		return WikiText, nil
+	}
+	if isWholeFile(name, text) {
+		return Document, nil
 	}
 	switch {
 	case isRecipes(text):
@@ -207,7 +219,7 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 
 // extension returns the name's extension in lower case, without that of a compression.
 func extension(name string) string {
-	name = strings.ToLower(name)
+	name = strings.ToLower(withoutQuery(name))
 	ext := filepath.Ext(name)
 	switch ext {
 	case ".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bzip2", ".xz", ".lz4", ".sz", ".snappy", ".zip":

@@ -18,10 +18,10 @@ var ErrMismatch = remote.ErrMismatch
 // Redact returns an argument as it may be shown and kept: an address without its credentials,
 // anything else as it is.
 func Redact(arg string) string {
-	if _, ok := remote.Scheme(arg); ok {
-		return remote.Redact(arg)
+	if !isAddress(arg) || strings.HasPrefix(arg, "synth://") || strings.HasPrefix(arg, "file://") {
+		return arg
 	}
-	return arg
+	return remote.Redact(arg)
 }
 
 // IsRemote reports whether a URI is that of a remote file.

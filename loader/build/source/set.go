@@ -80,7 +80,7 @@ type needs struct {
 // and globs, files that hold no text or that describe data rather than hold it are passed over, and
 // Notes describes them.
 //
-// Errors: *InputError with fs.ErrNotExist, ErrBinary, ErrUnsupported, …; ErrUsage; ErrNoDocuments
+// Errors: ErrNothingNew; *InputError with fs.ErrNotExist, ErrBinary, ErrUnsupported, …; ErrUsage; ErrNoDocuments
 // where everything is empty.
 func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	o = o.withDefaults()
@@ -118,6 +118,9 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 		}
 		empty = empty && !hasText
 		listings = append(listings, listing{uri: Redact(arg), first: first, n: s.list.len() - first, many: many})
+	}
+	if s.list.len() == 0 && o.Has != nil {
+		return nil, ErrNothingNew
 	}
 	if err := s.makeParts(listings); err != nil {
 		return nil, err

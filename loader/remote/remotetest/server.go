@@ -52,7 +52,7 @@ type Server struct {
 // Request is what a client asked for.
 type Request struct {
 	Method, Path, Range, Authorization, Host string
-	Query                                    string
+	Query, Referer, IfRange                  string
 	Sent                                     int // bytes of the body
 }
 
@@ -111,7 +111,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	at := len(s.requests)
 	s.requests = append(s.requests, Request{Method: r.Method, Path: r.URL.Path, Range: r.Header.Get("Range"),
-		Authorization: r.Header.Get("Authorization"), Host: r.Host, Query: r.URL.RawQuery})
+		Authorization: r.Header.Get("Authorization"), Host: r.Host, Query: r.URL.RawQuery,
+		Referer: r.Referer(), IfRange: r.Header.Get("If-Range")})
 	s.mu.Unlock()
 	if s.Serve != nil && s.Serve(w, r) {
 		return

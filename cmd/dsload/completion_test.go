@@ -1,0 +1,64 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// freeFlags are the flags of any command that take more than a few words: names, paths, numbers,
+// expressions. Every other flag completes to its values.
+var freeFlags = []string{"out", "val", "include", "exclude", "text-field", "columns", "delimiter", "date", "eos", "bos",
+	"where", "match", "no-match", "http", "notify", "plan", "partition", "tokenizer-pattern", "socket", "listen",
+	"tls-cert", "tls-key", "token-file", "html", "special", "query", "dataset", "mix", "text", "ids", "url",
+	"records", "map"}
+
+// numberTypes are the types of flags whose values are no words.
+var numberTypes = []string{"bool", "int", "int64", "uint64", "float64", "duration", "size", "count"}
+
+// TestFlagsComplete asks for the values of every flag of every command that takes one of a few words.
+func TestFlagsComplete(t *testing.T) {
+	words := 0
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Name() == "completion" || cmd.Name() == "help" {
+			return
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if _, isSize := f.Value.(sizeValue); isSize || f.Hidden || slices.Contains(freeFlags, f.Name) ||
+				slices.Contains(numberTypes, f.Value.Type()) || isNumberOfFeed(f.Name) {
+				return
+			}
+			complete, ok := cmd.GetFlagCompletionFunc(f.Name)
+			if !ok {
+				t.Errorf("%s --%s has no completion", cmd.CommandPath(), f.Name)
+				return
+			}
+			if got, directive := complete(cmd, nil, ""); len(got) < 2 && directive != cobra.ShellCompDirectiveDefault {
+				t.Errorf("%s --%s completes to %v", cmd.CommandPath(), f.Name, got)
+			}
+			words++
+		})
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRootCommand())
+	if words < 40 {
+		t.Errorf("%d flags were looked at", words)
+	}
+}
+
+// isNumberOfFeed reports whether a flag of which is a parameter of the feed that takes a number.
+func isNumberOfFeed(name string) bool {
+	for _, flag := range strings.Fields("batch-size max-tokens pad-to-multiple-of seed epochs bucket group rank world " +
+		"start max-length") {
+		if name == flag {
+			return true
+		}
+	}
+	return false
+}
