@@ -174,7 +174,13 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 	if err != nil {
 		return err
 	}
-	plan, err := build.OpenPlan(f.plan)
+	// Of the plan only what concerns the partition is read.
+	wanted, _, _ := strings.Cut(f.partition, "/")
+	asked, err := strconv.Atoi(wanted)
+	if err != nil || asked < 0 {
+		asked = -1 // the error below tells how many partitions there are
+	}
+	plan, err := build.OpenPlanPart(f.plan, asked)
 	if err != nil {
 		return err
 	}

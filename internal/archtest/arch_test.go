@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"loader/pack": {},
 	"loader/build": {"loader!", "loader/internal", "loader/origins", "loader/pack", "loader/remote",
 		"internal/shell", "internal/units", "tokenize", "shard"},
-	"loader/build/source":             {"loader/remote"},
+	"loader/build/source":             {"loader/remote", "internal/shell"},
 	"loader/remote":                   {},
 	"loader/build/source/synth":       {},
 	"loader/build/source/columnar":    {},

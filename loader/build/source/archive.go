@@ -220,6 +220,9 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	}
 	text := bytes.TrimPrefix(head, []byte("\ufeff"))
 	if checkText(text) != nil {
+		if unmarkedUTF16(text) != "" {
+			return utf16Text, nil
+		}
 		return binaryFile, nil
 	}
 	if a.kind == Chat {

@@ -127,7 +127,17 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 			"this is no tar archive: it does not begin with a header; give its own `format`"))
 	}
 	if err := checkText(text); err != nil {
-		return refuse(binaryFile, err)
+		encoding := unmarkedUTF16(text)
+		if encoding == "" {
+			return refuse(binaryFile, err)
+		}
+		file := ""
+		if in.IsPlainFile() {
+			file = in.URI
+		}
+		return refuse(utf16Text, problemf(ErrUnsupported,
+			"this looks like text in %s without a byte order mark; convert it with %s and name that", encoding,
+			Iconv(encoding, file)))
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if in.Format = o.Format; in.Format == Chat {
@@ -143,6 +153,9 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		} else if in.Format == JSONL && o.FindChat && isChat(text, o.TextField) {
 			in.Format = Chat
 		}
+	}
+	if o.Conditions != nil && (in.Format == CSV || in.Format == Recipes) {
+		in.columns = header(o, text, whole)
 	}
 	return len(text) > 0 || !whole, readable, nil
 }

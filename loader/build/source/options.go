@@ -99,12 +99,18 @@ type Options struct {
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
 	// all where there is none.
 	Fields []string
+	// Conditions are fields that records are judged by, each by the names that a column with it may have.
+	// Set.Lacking reports one that no input has.
+	Conditions [][]string
 	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
 	// of every CSV input is its header.
 	Columns []string
 	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
 	// semicolon, tab or bar that the first line has most of.
 	Delimiter byte
+	// MetadataBytes bounds what is kept of the metadata of a file of columns while the set is opened. For
+	// a file that has more MemoryBytes says how much it needs, and it cannot be read. Default 0: any.
+	MetadataBytes int64
 	// SkipDamaged makes bad records of what cannot be read of damaged inputs. Output. Default: damage
 	// ends reading.
 	SkipDamaged bool

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,6 +64,64 @@ func TestFolderIsItsArchive(t *testing.T) {
 			if got := texts(write(t, dir, name, data)); !slices.Equal(got, want) {
 				t.Errorf("%d files in %s: %q; the folder gives %q", n, name, got, want)
 			}
+		}
+	}
+}
+
+// UTF-16 without a byte order mark is refused with what converts it, and passed over in folders.
+func TestUnmarkedUTF16(t *testing.T) {
+	dir := t.TempDir()
+	for _, big := range []bool{false, true} {
+		var text []byte
+		for _, b := range []byte("Hello all of you\nand you\n") {
+			if big {
+				text = append(text, 0, b)
+			} else {
+				text = append(text, b, 0)
+			}
+		}
+		name := write(t, dir, "a.txt", string(text))
+		order := map[bool]string{false: "UTF-16LE", true: "UTF-16BE"}[big]
+		_, err := Open(t.Context(), Options{Args: []string{name}})
+		want := "`iconv -f " + order + " -t UTF-8 " + name + " > " + strings.TrimSuffix(name, ".txt") + ".utf8.txt`"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+		write(t, dir, "b.jsonl", "{\"text\":\"a\"}\n")
+		packed := write(t, t.TempDir(), "a.tar", tarred(t, file{"a.txt", string(text)}, file{"b.jsonl", "{}\n"}))
+		if m := lastPosition(t, Options{Args: []string{packed}}).Members; m == nil || !strings.Contains(m.Text, "UTF-16") {
+			t.Errorf("%+v", m)
+		}
+		if notes := fmt.Sprint(openSet(t, Options{Args: []string{dir}}).Notes()); !strings.Contains(notes, "UTF-16") {
+			t.Error(notes)
+		}
+	}
+}
+
+// What another version read in another way is not resumed as something else: a file by its format, the
+// files of an archive by the rules that found theirs.
+func TestOtherDetectionIsNotResumed(t *testing.T) {
+	dir := t.TempDir()
+	code := write(t, dir, "a.py", "def f():\n    return 1\n")
+	archive := write(t, dir, "b.tar", tarred(t, file{"c.txt", "one\ntwo\n"}, file{"d.txt", "three\n"}))
+	later := write(t, dir, "e.py", "pass\n")
+	for i, old := range []func(at *Position){
+		func(at *Position) { at.Known[0].Format = Text },
+		func(at *Position) { at.Known[1].Detection = 0 },
+		func(at *Position) { at.Known[2].Format = Text }, // not begun
+	} {
+		set := openSet(t, Options{Args: []string{code, archive, later}})
+		all, err := readFrom(t, set, Position{})
+		if err != nil || len(all) != 5 {
+			t.Fatalf("%d records, %v", len(all), err)
+		}
+		at := all[1].next // within the archive
+		at.Known = slices.Clone(at.Known)
+		old(&at)
+		_, err = readFrom(t, set, at)
+		var changed *SourceChangedError
+		if (i < 2) != errors.As(err, &changed) || i < 2 && !strings.Contains(changed.What, "format") {
+			t.Errorf("case %d: %v", i, err)
 		}
 	}
 }
