@@ -1,9 +1,11 @@
 package shard
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -379,11 +381,16 @@ func ReadFile(fsys FS, path string, limit int64) ([]byte, error) {
 
 // WriteFile writes a file under a temporary name, syncs it and renames it to path.
 func WriteFile(fsys FS, temp, path string, data []byte) error {
+	return WriteFileFrom(fsys, temp, path, bytes.NewReader(data))
+}
+
+// WriteFileFrom is WriteFile with what a reader gives.
+func WriteFileFrom(fsys FS, temp, path string, r io.Reader) error {
 	f, err := createNew(fsys, temp)
 	if err != nil {
 		return err
 	}
-	if err = writeAt(f, temp, data, 0); err == nil {
+	if _, err = io.Copy(io.NewOffsetWriter(f, 0), r); err == nil {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {

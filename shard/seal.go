@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/zeebo/blake3"
 )
@@ -30,6 +31,26 @@ func checkSeal(file string, data []byte) error {
 		return corrupt(file, -1, "its own checksum differs")
 	}
 	return nil
+}
+
+// CheckSealedFile is CheckSealed for a file that need not fit in memory.
+func CheckSealedFile(file string, r io.ReaderAt, size int64) (string, error) {
+	if size < int64(sealBytes) {
+		return "", truncated(file, size, int64(sealBytes))
+	}
+	h := blake3.New()
+	if _, err := io.Copy(h, io.NewSectionReader(r, 0, size-int64(sealBytes))); err != nil {
+		return "", err
+	}
+	seal := make([]byte, sealBytes)
+	if _, err := io.ReadFull(io.NewSectionReader(r, size-int64(sealBytes), int64(sealBytes)), seal); err != nil {
+		return "", err
+	}
+	sum := hex.EncodeToString(h.Sum(nil))
+	if string(seal) != sealBefore+sum+sealAfter {
+		return "", corrupt(file, -1, "its own checksum differs")
+	}
+	return sum, nil
 }
 
 func sealOf(body []byte) string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/textcache"
 	"github.com/dsload/dsload/shard"
@@ -148,17 +149,18 @@ func evict(stderr io.Writer, cache *textcache.Cache, keep string) {
 
 // cacheName names an entry after its first source.
 func cacheName(sources []string) string {
-	if abs, err := filepath.Abs(sources[0]); err == nil {
+	if abs, err := filepath.Abs(source.Redact(sources[0])); err == nil {
 		return filepath.Base(abs)
 	}
 	return "text"
 }
 
 func sourcesText(sources []string) string {
+	first := source.Redact(sources[0])
 	if len(sources) == 1 {
-		return sources[0]
+		return first
 	}
-	return fmt.Sprintf("%s and %d more", sources[0], len(sources)-1)
+	return fmt.Sprintf("%s and %d more", first, len(sources)-1)
 }
 
 func waitingFor(sources []string, pid int) string {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/shape"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -31,6 +32,13 @@ type base struct {
 	number   int      // of the addition, from 1 on
 	heldOut  []uint64 // hashes of the documents held out for val
 	added    bool     // the dataset's last addition is this one
+
+	// Of the sources that the dataset was made from.
+	places  map[string]int // by name, and by the whole path of a file
+	folders []int          // those that stand for many files without naming them
+	times   []string       // modification times; nil if they were not noted
+	skipped bool           // files of a folder or a glob were passed over
+	changed []string       // files that the dataset has and that are others now
 }
 
 // ofAddition lists the settings that an addition has of its own: what it reads, and how much. It
@@ -43,8 +51,8 @@ var ofAddition = []string{"sources", "include", "exclude", "format", "text-field
 var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "on-bad-record",
 	"additions"}
 
-// openBase reads the dataset that is added to, and compares its settings.
-func (b *build) openBase(context.Context) error {
+// readBase reads the manifest of the dataset that is added to.
+func (b *build) readBase(context.Context) error {
 	o := &b.opts
 	if !o.Append {
 		return nil
@@ -60,8 +68,18 @@ func (b *build) openBase(context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.base = &base{manifest: m, number: 1}
-	rendered, err := b.additionSettings(m.Settings)
+	b.base = newBase(m)
+	b.base.readTimes(o)
+	return nil
+}
+
+// openBase compares the settings of the dataset that is added to, and reads what it keeps for additions.
+func (b *build) openBase(context.Context) error {
+	o := &b.opts
+	if b.base == nil {
+		return nil
+	}
+	rendered, err := b.additionSettings(b.base.manifest.Settings)
 	if err != nil {
 		return err
 	}
@@ -92,7 +110,7 @@ func (o *Options) checkAppend() error {
 	case !o.Append:
 		return nil
 	case len(o.ValSources) > 0:
-		return loader.BadOption("val", o.ValSources[0],
+		return loader.BadOption("val", source.Redact(o.ValSources[0]),
 			"an addition with `append` adds to train alone; the split val stays as it is")
 	case len(o.Sources) == 0:
 		return loader.BadOption("append", "", "name the sources to add")
@@ -115,6 +133,9 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 		return nil, loader.BadOption("max-val-examples", fmt.Sprint(n),
 			"an addition with `append` adds to train alone; leave the option out")
 	}
+	if print := "tokenizer-fingerprint"; !bytes.Equal(old[print], now[print]) { // which decides about eos and others
+		return nil, &AppendError{Dir: b.opts.Out, Name: "tokenizer", Have: tokenizerText(old), Want: tokenizerText(now)}
+	}
 	all := maps.Clone(old)
 	maps.Copy(all, now)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -133,7 +154,7 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 		}
 	}
 	// Standard input brings something new on every run.
-	additions, err := b.base.add(old["additions"], own, slices.Contains(b.opts.Sources, "-"))
+	additions, err := b.base.add(old["additions"], own, b.bringsNew())
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
@@ -174,6 +195,15 @@ func (e *AppendError) Error() string {
 		e.Dir, e.Name, e.Have, e.Want)
 }
 
+// tokenizerText describes the tokenizer of settings: its name, and what tells it from another of that name.
+func tokenizerText(settings map[string]json.RawMessage) string {
+	var print string
+	if json.Unmarshal(settings["tokenizer-fingerprint"], &print) != nil || len(print) < 8 {
+		return settingText(settings["tokenizer"])
+	}
+	return fmt.Sprintf("%s (fingerprint %s…)", settingText(settings["tokenizer"]), print[:8])
+}
+
 func settingText(value json.RawMessage) string {
 	if value == nil {
 		return "unset"
@@ -183,16 +213,12 @@ func settingText(value json.RawMessage) string {
 
 // checkNotInBase refuses sources that the dataset was made from.
 func (b *build) checkNotInBase() error {
-	in := map[string]bool{}
-	for _, s := range b.base.manifest.Sources {
-		in[s.URI] = true
-	}
 	for _, s := range b.known() {
-		if in[s.URI] && s.URI != "-" {
+		if b.base.named(s.URI) && s.URI != "-" {
 			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s is in %s already, and nothing was added; "+
-					"name new sources alone, or, to add it once more, write its path in another way",
-				s.URI, b.opts.Out))
+				"%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
+					"of which new files are added; to add it once more, write its path differently, as in ./%s",
+				s.URI, b.opts.Out, filepath.Base(s.URI)))
 		}
 	}
 	return nil

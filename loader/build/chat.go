@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat"
@@ -335,7 +336,7 @@ func shapeCounter(s chat.Shape) string {
 func shapesNote(shapes map[chat.Shape]int64) string {
 	var parts []string
 	for _, s := range slices.Sorted(maps.Keys(shapes)) {
-		parts = append(parts, fmt.Sprintf("%d as %s", shapes[s], s))
+		parts = append(parts, fmt.Sprintf("%s as %s", units.Count(shapes[s]), s))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -64,7 +64,7 @@ type copyReader struct {
 func (r *copyReader) has(p *Plan, number, phase int, ordinal int64) (bool, error) {
 	if !r.begun || r.phase != phase {
 		*r = copyReader{phase: phase, begun: true, next: -1}
-		if lists := p.Parts[number].Copies; phase < len(lists) {
+		if lists := p.part(number).Copies; phase < len(lists) {
 			r.rest, r.next = lists[phase], 0
 			if err := r.advance(-1); err != nil {
 				return false, err

@@ -78,7 +78,7 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 }
 
 func digestSettings(version int, settings json.RawMessage) string {
-	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %s", version, settings)).Bytes()
+	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", version, source.DetectionRules, settings)).Bytes()
 	return hex.EncodeToString(sum[:])
 }
 

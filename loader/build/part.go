@@ -57,7 +57,7 @@ func (f *flusher) beginPart() {
 	if p == nil {
 		return
 	}
-	before := &p.Plan.Parts[p.Number].Before
+	before := &p.Plan.part(p.Number).Before
 	f.hold.share = p.Plan.Share
 	f.hold.restore(before.Val, p.Plan.Held[:before.Held])
 	f.state.Val, f.state.TextBytes = before.Val, before.TextBytes
@@ -70,6 +70,7 @@ type partState struct {
 	CutBy    []string         `json:"cut_by,omitempty"`
 	Rejects  []reject         `json:"rejects,omitempty"`
 	Notes    []string         `json:"notes,omitempty"`
+	Lines    *lineStats       `json:"lines,omitempty"`
 	// Ordinals are those of the next document of each phase.
 	Ordinals []int64   `json:"ordinals"`
 	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part
@@ -117,8 +118,8 @@ func (f *flusher) columnSums() (sums []columnSum) {
 // partState renders the state of a finished part.
 func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 	s := &f.state
-	before := &f.b.opts.Partition.Plan.Parts[f.b.opts.Partition.Number].Before
-	p := partState{Counters: f.counters(), Dropped: s.DroppedBy, CutBy: s.CutBy, Rejects: s.Rejects,
+	before := &f.b.opts.Partition.Plan.part(f.b.opts.Partition.Number).Before
+	p := partState{Counters: f.counters(), Dropped: s.DroppedBy, CutBy: s.CutBy, Rejects: s.Rejects, Lines: s.Lines,
 		Seconds:  sum.Seconds,
 		Finished: f.b.opts.clock().UTC().Truncate(time.Second)}
 	p.Host, _ = os.Hostname()
@@ -173,15 +174,11 @@ func (f *flusher) finishPart() (*Summary, error) {
 func (b *build) writePlan() error {
 	p := b.opts.Partition.Plan
 	path := filepath.Join(b.opts.Out, shard.PlanName)
-	if have, err := folderPlan(b.opts.FS, b.opts.Out); err == nil && have.Seal() == p.Seal() {
+	if have, err := readPlanHead(b.opts.FS, b.opts.Out); err == nil && have.Seal() == p.Seal() {
 		return nil
 	}
-	data, err := p.encode()
-	if err != nil {
-		return err
-	}
 	part := shard.Part{Number: b.opts.Partition.Number, Of: p.Partitions}
-	if err := shard.WriteFile(b.opts.FS, filepath.Join(b.opts.Out, part.PlanTempName()), path, data); err != nil {
+	if err := p.copyTo(b.opts.FS, filepath.Join(b.opts.Out, part.PlanTempName()), path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
@@ -190,7 +187,7 @@ func (b *build) writePlan() error {
 // checkPlan refuses a folder whose parts are of another plan.
 func (b *build) checkPlan() error {
 	p := b.opts.Partition.Plan
-	have, err := folderPlan(b.opts.FS, b.opts.Out)
+	have, err := readPlanHead(b.opts.FS, b.opts.Out)
 	var option *loader.OptionError
 	switch {
 	case errors.As(err, &option):

@@ -45,13 +45,24 @@ type Plan struct {
 	Parts  []PlanPart       `json:"parts"`
 
 	seal string
+	// Of a plan that holds one partition's lists alone.
+	first int    // number of the partition that is Parts[0]
+	path  string // of its file
 }
 
 // PlanPhase lists the inputs of one phase: of the sources, or of those of the split val.
 type PlanPhase struct {
 	Inputs    []source.Listed `json:"inputs"`
 	Documents int64           `json:"documents"` // the ordinal after the last
+
+	before, total int // inputs before the first of Inputs, and all, where Inputs are one partition's alone
 }
+
+// count returns the number of inputs of the phase.
+func (p *PlanPhase) count() int { return max(p.total, len(p.Inputs)) }
+
+// part returns partition i.
+func (p *Plan) part(i int) *PlanPart { return &p.Parts[i-p.first] }
 
 // PlanPart is where one partition begins; it ends where the next does.
 type PlanPart struct {
@@ -194,7 +205,7 @@ func planable(o *Options, partitions int) error {
 	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
 		if safe := source.Redact(arg); safe != arg {
 			return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf(
-				"the address of %s grants access by itself, and a plan keeps no secrets; "+
+				"a part of the address of %s is hidden, for it may grant access, and a plan keeps no secrets; "+
 					"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+
 					"environment, or download it",
 				safe))
@@ -263,14 +274,6 @@ func (p *Plan) encode() ([]byte, error) {
 // Seal returns the checksum of the plan's file, by which parts know that they are of one plan.
 func (p *Plan) Seal() string { return p.seal }
 
-// OpenPlan reads a plan from a file, or from an address of s3:// or gs://.
-func OpenPlan(path string) (*Plan, error) {
-	if remote.Writable(path) {
-		return fetchPlan(path)
-	}
-	return ReadPlan(shard.OS(), path)
-}
-
 // ReadPlan reads a plan and checks it.
 func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
@@ -278,7 +281,7 @@ func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 	case errors.Is(err, fs.ErrNotExist) && !isRemoteError(err):
 		return nil, errNoPlan(path)
 	case errors.Is(err, shard.ErrNotRegular), errors.Is(err, shard.ErrTooLarge):
-		return nil, loader.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
+		return nil, notAPlan(path)
 	case err != nil:
 		return nil, err
 	}
@@ -308,20 +311,6 @@ func putPlan(uri string, data []byte) error {
 	})
 }
 
-// fetchPlan reads a plan from a bucket.
-func fetchPlan(uri string) (*Plan, error) {
-	store := remote.NewStore(remote.Options{})
-	defer store.Close()
-	data, err := store.ReadAll(context.Background(), uri, maxPlanBytes)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !isRemoteError(err):
-		return nil, errNoPlan(uri)
-	case err != nil:
-		return nil, fmt.Errorf("read plan %s: %w", uri, err)
-	}
-	return parsePlan(uri, data, "make it again")
-}
-
 // parsePlan checks the bytes of a plan. The advice says what to do if they are damaged.
 func parsePlan(path string, data []byte, advice string) (_ *Plan, err error) {
 	var head struct {
@@ -329,7 +318,7 @@ func parsePlan(path string, data []byte, advice string) (_ *Plan, err error) {
 		Version int    `json:"version"`
 	}
 	if json.Unmarshal(data, &head) == nil && head.Format != planFormat || !bytes.Contains(data, []byte(planFormat)) {
-		return nil, loader.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
+		return nil, notAPlan(path)
 	}
 	if head.Version > planVersion {
 		return nil, loader.BadOption("plan", path,
@@ -355,12 +344,16 @@ func (p *Plan) check() error {
 		return fmt.Errorf("%d partitions, %d listed, %d phases: %w", p.Partitions, len(p.Parts), len(p.Phases),
 			shard.ErrCorrupt)
 	}
+	return p.checkParts()
+}
+
+func (p *Plan) checkParts() error {
 	for i := range p.Parts {
 		part := &p.Parts[i]
 		if part.Phase < 0 || part.Phase >= len(p.Phases) || part.From.Input < 0 ||
-			part.From.Input > len(p.Phases[part.Phase].Inputs) || part.Before.Held < 0 ||
+			part.From.Input > p.Phases[part.Phase].count() || part.Before.Held < 0 ||
 			part.Before.Held > len(p.Held) {
-			return fmt.Errorf("partition %d: %w", i, shard.ErrCorrupt)
+			return fmt.Errorf("partition %d: %w", p.first+i, shard.ErrCorrupt)
 		}
 	}
 	return nil
@@ -368,11 +361,11 @@ func (p *Plan) check() error {
 
 // start returns where partition i begins. For the one after the last it is the end of everything.
 func (p *Plan) start(i int) (phase int, from source.Mark) {
-	if i < len(p.Parts) {
-		return p.Parts[i].Phase, p.Parts[i].From
+	if i < p.Partitions {
+		return p.part(i).Phase, p.part(i).From
 	}
 	last := len(p.Phases) - 1
-	return last, source.Mark{Input: len(p.Phases[last].Inputs), Ordinal: p.Phases[last].Documents}
+	return last, source.Mark{Input: p.Phases[last].count(), Ordinal: p.Phases[last].Documents}
 }
 
 // ranges returns what partition i reads of each phase.
@@ -381,13 +374,13 @@ func (p *Plan) ranges(i int) []*source.Range {
 	last, to := p.start(i + 1)
 	out := make([]*source.Range, len(p.Phases))
 	for phase := range p.Phases {
-		inputs := p.Phases[phase].Inputs
+		inputs, before := p.Phases[phase].Inputs, p.Phases[phase].before
 		r := &source.Range{}
 		out[phase] = r
 		if phase < first || phase > last {
 			continue
 		}
-		end := source.Mark{Input: len(inputs)}
+		end := source.Mark{Input: p.Phases[phase].count()}
 		if phase == first {
 			r.From = from
 		}
@@ -405,12 +398,12 @@ func (p *Plan) ranges(i int) []*source.Range {
 			r.From = source.Mark{Ordinal: r.From.Ordinal}
 			continue
 		}
-		r.Inputs = slices.Clone(inputs[start:stop])
+		r.Inputs = slices.Clone(inputs[start-before : stop-before])
 		if r.From.Offset > 0 {
-			r.Inputs[0].Sum = p.Parts[i].FirstSum
+			r.Inputs[0].Sum = p.part(i).FirstSum
 		}
 		if end.Offset > 0 {
-			r.Inputs[len(r.Inputs)-1].Sum = p.Parts[i].LastSum
+			r.Inputs[len(r.Inputs)-1].Sum = p.part(i).LastSum
 			r.To = source.Mark{Input: len(r.Inputs) - 1, Offset: end.Offset, Row: end.Row}
 		}
 	}

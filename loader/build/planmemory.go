@@ -16,8 +16,12 @@ const (
 	copiesShare = 16
 )
 
-// planParts returns the parts of the memory cap that the plan itself takes, none for a build.
+// planParts returns the parts of the memory cap that the plan itself takes, none for a build without one.
 func planParts(o *Options, phases []phase) (parts []budget.Part) {
+	if o.Partition != nil {
+		return []budget.Part{{Name: "plan", Bytes: o.Partition.Plan.bytes(),
+			Why: fmt.Sprintf("what the plan says about partition %d", o.Partition.Number)}}
+	}
 	if o.partitions == 0 {
 		return nil
 	}

@@ -19,7 +19,7 @@ func prepare(ctx context.Context, o Options) (*build, error) {
 	b := &build{opts: o}
 	b.meter.start = o.clock()
 	for _, step := range []func(context.Context) error{
-		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.openChat,
+		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.readBase, b.openSources, b.openChat,
 		b.checkFields, b.checkTargets, b.openBase, b.renderSettings,
 		b.planMemory,
 	} {
@@ -105,8 +105,13 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
+		Built: builtFiles, Conditions: b.conditions(),
 		Only: o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
+		MetadataBytes: b.metadataBytes(),
 	}}
+	if b.base != nil {
+		p.options.Has = b.base.has
+	}
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
 		TemplateName: o.Template})
@@ -117,10 +122,22 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	if o.Format == source.Chat { // all fields of a record may be part of its conversation
 		p.options.TextField, p.options.Fields = "", nil
 	}
-	if p.set, err = source.Open(ctx, p.options); err != nil {
-		return p, b.adviseSkip(advise(suggestFile(err)))
+	p.set, err = source.Open(ctx, p.options)
+	if changed := b.base.changedSources(); changed != nil {
+		err = changed
+	}
+	if err != nil {
+		return p, b.adviseSkip(advise(adviseColumn(suggestFile(err))))
 	}
 	return p, nil
+}
+
+// builtFiles is source.Options.Built.
+func builtFiles(dir string) (owns func(name string) bool) {
+	if shard.HoldsBuild(shard.OS(), dir) {
+		return shard.OwnName
+	}
+	return nil
 }
 
 // checkTargets checks that the records of all phases make targets, or that none do.

@@ -34,7 +34,7 @@ func TestBuildFromVeryManyFiles(t *testing.T) {
 	}
 	if !slices.ContainsFunc(s.Notes, func(n string) bool {
 		return strings.Contains(n,
-			"passed over 1 image (99999.png)")
+			"skipped 1 image (99999.png)")
 	}) {
 		t.Errorf("notes: %q", s.Notes)
 	}

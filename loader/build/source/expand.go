@@ -76,7 +76,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 	name := strings.TrimPrefix(arg, "file://")
 	info, err := os.Stat(name)
 	w := walk{ctx: ctx, root: name, filter: &s.filter, files: sorter{dir: s.opts.ScratchDir},
-		todo: queue{dir: s.opts.ScratchDir}}
+		todo: queue{dir: s.opts.ScratchDir}, built: s.opts.Built}
 	switch {
 	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
 		return false, false, &InputError{URI: name, Offset: -1, Err: problemf(ErrUsage,
@@ -118,6 +118,10 @@ func (s *Set) append(in Input) error {
 		s.unknown = true
 	}
 	s.formats[in.Format]++
+	if s.opts.Conditions != nil {
+		s.schema.add(&s.opts, in.columns)
+		in.columns = nil
+	}
 	if in.Size < 0 || s.total < 0 {
 		s.total = -1
 	} else {
@@ -131,7 +135,7 @@ func (s *Set) append(in Input) error {
 		n.once = n.once || in.once != nil
 		n.largest = max(n.largest, s.opts.windowBytes(in.framed()))
 		n.decompressor = max(n.decompressor, in.readerBytes(&s.opts))
-		if n.window < in.window {
+		if n.window < in.window && (!in.Format.isColumnar() || in.why != "") {
 			n.window, n.why = in.window, in.why
 			if in.why != "" {
 				n.why = fmt.Sprintf("%s: %s", in.URI, in.why)
@@ -178,6 +182,12 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 			return &InputError{URI: name, Offset: -1, Err: pathCause(err)}
 		}
 		in := fileInput(name, info)
+		if has, err := s.has(in, look); err != nil {
+			return err
+		} else if has {
+			w.passed.add(knownFile, filepath.Base(name))
+			return nil
+		}
 		text, what, err := in.detect(&s.opts, look)
 		if what != readable {
 			w.passed.add(what, filepath.Base(name))
@@ -193,13 +203,18 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 	if err != nil {
 		return false, err
 	}
-	if added == 0 {
+	if added == 0 && w.passed.counts[knownFile] == 0 {
 		return false, w.nothing(arg)
 	}
-	if text := w.passed.text(false); text != "" {
-		s.note("%s: passed over %s; a file that is named itself is read", arg, text)
-	}
+	s.notePassed(arg, &w.passed)
 	return hasText, nil
+}
+
+// notePassed reports what was passed over in a folder or a glob.
+func (s *Set) notePassed(arg string, passed *passedOver) {
+	if text := passed.text(false); text != "" {
+		s.note("%s: skipped %s; name a file explicitly to read it", arg, text)
+	}
 }
 
 // errNothingToRead is the cause where a folder or glob gives no file: there are no documents, and

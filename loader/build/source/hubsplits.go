@@ -78,10 +78,10 @@ func splitOfPath(name string) string {
 // splitChoice chooses among the files of a dataset by their names.
 type splitChoice struct {
 	active  bool
-	files   map[string]int // by the split of their names
-	paths   map[string]int // by the split of their names and folders
-	kinds   map[string]int // by what nameKind says
+	ways    [3]splitWay    // in which names may show splits, the first that shows a train is taken
+	kinds   map[string]int // files by the extension of their data, of all splits
 	decided bool
+	tied    string              // another kind that as many files have
 	splits  func(string) string // finds the split of a name; nil if names do not show it
 	kind    string              // that is read; "" for any
 	left    map[string]int      // files left out, by split
@@ -92,41 +92,98 @@ type splitChoice struct {
 	notes   []string
 }
 
-// wants counts a file on the way into the list.
-func (c *splitChoice) wants(name string) bool {
-	if base := path.Base(name); !c.active || isHidden(base) || isDescribing(base) {
-		return true
-	}
-	c.files[splitOfFile(name)]++
-	c.paths[splitOfPath(name)]++
-	c.kinds[nameKind(name)]++
-	return true
+// A splitWay is one way in which names show splits.
+type splitWay struct {
+	of    func(name string) string
+	files map[string]int // by split
+	kinds map[string]int // of the files of train, by the extension of their data
 }
 
-// dataKinds are the extensions of files of data, before that of a compression.
-var dataKinds = []string{".parquet", ".jsonl", ".json", ".csv", ".ndjson", ".tsv", ".txt", ".arrow", ".jl", ".ldjson",
-	".tokens", ".text", ".tar", ".zip"}
+func newSplitChoice() splitChoice {
+	c := splitChoice{active: true, kinds: map[string]int{}}
+	for i, of := range []func(string) string{splitOfShard, splitOfPath, splitOfFile} {
+		c.ways[i] = splitWay{of, map[string]int{}, map[string]int{}}
+	}
+	return c
+}
+
+// shardName matches the names by which datasets writes splits: data/train-00000-of-00002.parquet.
+var shardName = regexp.MustCompile(`^data/(\w[\w.]*)-\d{5}-of-\d{5}[^/]*\.[^/]*$`)
+
+// splitOfShard is the split of a file with such a name, "" for any other.
+func splitOfShard(name string) string {
+	if m := shardName.FindStringSubmatch(name); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// count counts a file on the way into the list.
+func (c *splitChoice) count(name string) {
+	base := path.Base(name)
+	if !c.active || isHidden(base) || isDescribing(base) {
+		return
+	}
+	kind := dataKind(base)
+	c.kinds[kind]++
+	for i := range c.ways {
+		w := &c.ways[i]
+		split := w.of(name)
+		if w.files[split]++; split == splitTrain {
+			w.kinds[kind]++
+		}
+	}
+}
+
+// dataKinds are the extensions of files of data, in the order in which datasets prefers them where equally many
+// files have each. The last have no module there.
+var dataKinds = []string{".parquet", ".arrow", ".jsonl", ".json", ".csv", ".zip", ".txt", ".tsv", ".tar", ".ndjson",
+	".jl", ".ldjson", ".tokens", ".text"}
+
+// dataKind returns the extension in a name that says what its data is, "" for none: .jsonl in a.v2.jsonl.gz and
+// in b.jsonl.zip, .zip in c.zip.
+func dataKind(name string) (kind string) {
+	rest := strings.ToLower(name)
+	for i := strings.LastIndexByte(rest, '.'); i >= 0; i = strings.LastIndexByte(rest, '.') {
+		if ext := rest[i:]; slices.Contains(dataKinds, ext) {
+			if kind = ext; kind != ".zip" {
+				return kind
+			}
+		}
+		rest = rest[:i]
+	}
+	return kind
+}
+
+// moduleOf returns a name for the kinds that datasets reads together.
+func moduleOf(kind string) string {
+	switch kind {
+	case ".json", ".jsonl", ".ndjson", ".jl", ".ldjson":
+		return "json"
+	case ".csv", ".tsv":
+		return "csv"
+	case ".txt", ".text", ".tokens":
+		return "text"
+	}
+	return kind
+}
 
 func (c *splitChoice) decide() {
 	c.decided, c.left, c.read = true, map[string]int{}, map[string]int{}
-	switch {
-	case c.paths[splitTrain] > 0:
-		c.splits = splitOfPath
-	case c.files[splitTrain] > 0:
-		c.splits = splitOfFile
-	default:
-		c.mixed = len(c.paths) > 1 || c.paths[""] == 0
+	kinds := c.kinds
+	if i := slices.IndexFunc(c.ways[:], func(w splitWay) bool { return w.files[splitTrain] > 0 }); i >= 0 {
+		c.splits, kinds = c.ways[i].of, c.ways[i].kinds
+	} else {
+		paths := c.ways[1].files
+		c.mixed = len(paths) > 1 || paths[""] == 0
 	}
 	most := 0
-	for _, ext := range dataKinds {
-		n := 0
-		for kind, k := range c.kinds {
-			if strings.HasPrefix(kind, ext) && (kind == ext || kind[len(ext)] == '.') {
-				n += k
-			}
-		}
-		if n > most {
-			c.kind, most = ext, n
+	for _, kind := range dataKinds { // of equally many, the first
+		switch n := kinds[kind]; {
+		case n > most:
+			c.kind, c.tied, most = kind, "", n
+		case n == most && n > 0 && c.tied == "" && moduleOf(kind) != moduleOf(c.kind):
+			c.tied = kind
 		}
 	}
 }
@@ -140,15 +197,15 @@ func (c *splitChoice) drops(key, name string) bool {
 		c.decide()
 	}
 	key = strings.ReplaceAll(key, "\x00", "/")
-	if c.kind != "" && extension(name) != c.kind {
-		c.others++
-		return true
-	}
 	if c.splits != nil {
 		if split := c.splits(key); split != splitTrain {
 			c.left[split]++
 			return true
 		}
+	}
+	if c.kind != "" && moduleOf(dataKind(name)) != moduleOf(c.kind) {
+		c.others++
+		return true
 	}
 	c.kept++
 	if c.mixed {
@@ -173,8 +230,12 @@ func (c *splitChoice) tell(s *Set, arg string) {
 			arg, countSplits(c.read))
 	}
 	if c.others > 0 {
-		s.note("%s: read its files of the kind %s, left out %d of other kinds: name them by a pattern to read them",
-			arg, c.kind, c.others)
+		why := ""
+		if c.tied != "" {
+			why = fmt.Sprintf(", which datasets prefers to as many of the kind %s", c.tied)
+		}
+		s.note("%s: read its files of the kind %s%s; left out %d of other kinds: name them by a pattern to read them",
+			arg, c.kind, why, c.others)
 	}
 }
 
@@ -200,7 +261,7 @@ func (l *remoteListing) chooseDataset(ctx context.Context) error {
 	if below != "" && splitOfFolders(below+"/x") != "" {
 		return nil // the split is named
 	}
-	l.splits = splitChoice{active: true, files: map[string]int{}, paths: map[string]int{}, kinds: map[string]int{}}
+	l.splits = newSplitChoice()
 	if below != "" && (strings.HasSuffix(l.arg, "/") || strings.Contains(below, "/")) {
 		return nil // a folder
 	}

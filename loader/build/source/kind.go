@@ -23,9 +23,13 @@ const (
 	describing
 	hidden
 	special
-	link // of an archive
+	slashed // of a bucket
+	link    // of an archive
 	linkedFolder
 	outputFolder
+	builtFolder // a dataset of dsload, or an unfinished one
+	builtFile   // of such a folder that is itself the source
+	knownFile   // Options.Has knows it
 	notIncluded // by Options.Include or Exclude: counted for errors alone
 	kinds
 )
@@ -39,9 +43,13 @@ var kindNames = [kinds][2]string{
 	utf16Text: {"text in UTF-16 or UTF-32", "texts in UTF-16 or UTF-32"}, binaryFile: {"binary file", "binary files"},
 	describing: {"file that describes the data", "files that describe the data"}, hidden: {"hidden one", "hidden ones"},
 	special:      {"device, socket or pipe", "devices, sockets or pipes"},
+	slashed:      {"object whose name ends with a slash", "objects whose names end with a slash"},
 	link:         {"link", "links"},
 	linkedFolder: {"link to a folder", "links to folders"},
 	outputFolder: {"folder of the dataset that is built", "folders of the dataset that is built"},
+	builtFolder:  {"folder of a dataset that dsload built", "folders of datasets that dsload built"},
+	builtFile:    {"file of a dataset that dsload built", "files of a dataset that dsload built"},
+	knownFile:    {"file that the dataset has already", "files that the dataset has already"},
 	notIncluded:  {"left out by pattern", "left out by pattern"},
 }
 
@@ -192,7 +200,8 @@ type passedOver struct {
 }
 
 func (p *passedOver) add(k kind, name string) {
-	if p.counts[k]++; p.counts[k] == 1 {
+	// A folder lists its files in any order; the message does not depend on it.
+	if p.counts[k]++; p.counts[k] == 1 || k == builtFolder && name < p.first[k] {
 		p.first[k] = name
 	}
 }

@@ -151,6 +151,7 @@ func (s *Set) makeParts(listings []listing) error {
 	for _, l := range listings {
 		last := len(groups) - 1
 		switch {
+		case l.n == 0: // all its files are known
 		case total <= maxListed:
 			for i := range l.n {
 				groups = append(groups, listing{first: l.first + i, n: 1})
@@ -181,6 +182,11 @@ func (s *Set) makePart(g listing) (part, error) {
 	}
 	p := part{first: g.first, n: g.n, Stat: Stat{URI: first.URI, Size: first.Size, ModTime: first.ModTime,
 		ETag: first.ETag, Revision: first.Revision, Format: first.Format}}
+	if s.opts.Format == Auto || s.opts.Format == Tar {
+		if g.n > 1 || g.many || first.archive != "" {
+			p.Detection = DetectionRules
+		}
+	}
 	if g.n == 1 && !g.many {
 		return p, nil
 	}

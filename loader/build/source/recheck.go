@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/zeebo/xxh3"
@@ -16,15 +17,17 @@ func (s *Set) recheck(at *Position) error {
 	for i, was := range at.Known {
 		then := Input{URI: was.URI, Size: was.Size, ModTime: was.ModTime, ETag: was.ETag}
 		changed := then.compare(s.known[i])
-		switch is := s.known[i]; {
+		is := s.known[i]
+		if err := otherFormat(&was, &is); err != nil && (i < reading || i == reading && at.Offset > 0) {
+			return err
+		}
+		switch {
 		case changed == nil, was.Files > 0, i > reading, i == reading && at.Offset == 0:
 			continue
 		case IsRemote(was.URI): // nothing is fetched again to compare it
 			return changed
 		case was.Format == "": // an earlier version did not note it
 			return changed
-		case was.Format != is.Format:
-			return &SourceChangedError{URI: is.URI, What: "format", Was: string(was.Format), Is: string(is.Format)}
 		case i == reading, s.cuts(s.parts[i].first): // what a range had of it was compared when it ended
 			continue
 		}
@@ -39,6 +42,21 @@ func (s *Set) recheck(at *Position) error {
 	return nil
 }
 
+// otherFormat returns the error for an input that was read in another way than it would be now: its
+// beginning changed, or another version recognizes it as something else.
+func otherFormat(was, is *Stat) error {
+	changed := &SourceChangedError{URI: is.URI, What: "format", Was: string(was.Format), Is: string(is.Format)}
+	switch {
+	case was.Format != "" && was.Format != is.Format:
+		return changed
+	case was.Detection != is.Detection:
+		changed.What = "detected formats"
+		changed.Was, changed.Is = fmt.Sprint("those of rules ", was.Detection), fmt.Sprint(is.Detection)
+		return changed
+	}
+	return nil
+}
+
 // Checksum reads an input to its end: how many bytes it holds after decompression, and the XXH3-128
 // over them. It must be a file.
 func (s *Set) Checksum(i int) (f Finished, err error) {
@@ -46,16 +64,20 @@ func (s *Set) Checksum(i int) (f Finished, err error) {
 	if err != nil {
 		return f, err
 	}
+	return s.checksum(&in)
+}
+
+func (s *Set) checksum(in *Input) (f Finished, err error) {
 	if in.path == "" || in.once != nil {
 		return f, problemf(ErrUsage, "%s: it is no file that can be read again", in.URI)
 	}
-	raw, err := openRaw(&in, &s.opts)
+	raw, err := openRaw(in, &s.opts)
 	if err != nil {
 		return f, &InputError{URI: in.URI, Offset: -1, Err: err}
 	}
 	defer raw.Close()
 	if in.Format.isColumnar() {
-		return tableChecksum(&in, &s.opts, raw)
+		return tableChecksum(in, &s.opts, raw, max(s.needs.decompressor, in.window))
 	}
 	h := xxh3.New()
 	buf := make([]byte, sniffBytes)

@@ -32,8 +32,9 @@ type Input struct {
 	// of the decompressor, in bytes, where the input asks for one; 0 if any input of its kind
 	// does with Options.WindowBytes
 	window    int64
-	why       string // of a file of columns: what takes so much of it
-	textBytes int64  // estimate of what it holds after decompression, -1 if unknown
+	why       string   // of a file of columns: what takes so much of it
+	textBytes int64    // estimate of what it holds after decompression, -1 if unknown
+	columns   []string // with Options.Conditions, until the set has seen it; nil where they are not known
 }
 
 // OffsetsAreBytes reports whether the offsets of its records are those of the bytes in the file.
@@ -61,7 +62,9 @@ type Set struct {
 	total     int64 // bytes on disk, -1 if unknown
 	needs     needs
 	formats   map[Format]int
-	only      *Range // of a partition; nil for all
+	schema    schema
+	only      *Range  // of a partition; nil for all
+	answers   answers // of web servers
 	notes     []string
 	counting  sync.Mutex // guards the list for Count
 }
@@ -80,7 +83,7 @@ type needs struct {
 // and globs, files that hold no text or that describe data rather than hold it are passed over, and
 // Notes describes them.
 //
-// Errors: *InputError with fs.ErrNotExist, ErrBinary, ErrUnsupported, …; ErrUsage; ErrNoDocuments
+// Errors: ErrNothingNew; *InputError with fs.ErrNotExist, ErrBinary, ErrUnsupported, …; ErrUsage; ErrNoDocuments
 // where everything is empty.
 func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	o = o.withDefaults()
@@ -119,9 +122,13 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 		empty = empty && !hasText
 		listings = append(listings, listing{uri: Redact(arg), first: first, n: s.list.len() - first, many: many})
 	}
+	if s.list.len() == 0 && o.Has != nil {
+		return nil, ErrNothingNew
+	}
 	if err := s.makeParts(listings); err != nil {
 		return nil, err
 	}
+	s.answers.tell(s)
 	s.notes = append(s.notes, givenTwice(o.Args)...)
 	if empty {
 		return nil, s.noDocuments(nil)

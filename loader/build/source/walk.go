@@ -23,7 +23,9 @@ type walk struct {
 	root   string
 	globs  [][]string // the parts below root of a glob's alternatives; nil lists a folder
 	filter *filter
-	out    fs.FileInfo // the folder that is never a source, or nil
+	out    fs.FileInfo                                    // the folder that is never a source, or nil
+	built  func(dir string) (owns func(name string) bool) // Options.Built
+	owns   func(name string) bool                         // what it returned for root
 	files  sorter
 	todo   queue
 	passed passedOver
@@ -74,6 +76,9 @@ func (w *walk) child(key, name string) string {
 // folder lists one folder, some entries at a time.
 func (w *walk) folder(key string) error {
 	path := w.path(key)
+	if key == "" {
+		w.owns = w.owned(path)
+	}
 	dir, err := os.Open(path)
 	if err != nil {
 		return &InputError{URI: path, Offset: -1, Err: pathCause(err)}
@@ -148,6 +153,8 @@ func (w *walk) file(key string, mode fs.FileMode, wanted, explicit bool) error {
 	switch {
 	case !wanted:
 		w.passed.add(notIncluded, name)
+	case len(at) == 1 && w.owns != nil && w.owns(name):
+		w.passed.add(builtFile, name)
 	case isHidden(name) && !explicit:
 		w.passed.add(hidden, name)
 	case isDescribing(name) && !explicit:
@@ -179,10 +186,15 @@ func (w *walk) subfolder(parent, key string, at []string, linked bool) error {
 		w.passed.add(outputFolder, at[len(at)-1])
 		return nil
 	}
-	if next, ok := w.enters(parent, key, at, linked); ok {
-		return w.todo.push(next)
+	next, ok := w.enters(parent, key, at, linked)
+	switch {
+	case !ok:
+		return nil
+	case w.owned(w.path(key)) != nil:
+		w.passed.add(builtFolder, strings.Join(at, "/"))
+		return nil
 	}
-	return nil
+	return w.todo.push(next)
 }
 
 // enters reports whether something below a folder may be wanted, and the key to list it by.

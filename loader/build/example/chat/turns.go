@@ -85,8 +85,40 @@ func (j *rendering) onlyLast(text []byte, i int) (s Span, ok bool, err error) {
 		return s, false, nil
 	}
 	j.before, ok, err = j.compare(j.before, j.messages[:i], true)
-	s = Span{Start: len(j.before), Said: len(text), End: len(text)}
-	return s, ok && s.Start < s.End && bytes.HasPrefix(text, j.before), err
+	start := len(j.before)
+	if !ok || start >= len(text) || !bytes.HasPrefix(text, j.before) {
+		return s, false, err
+	}
+	end, err := j.lastEnd(text, start)
+	return Span{Start: start, Said: end, End: end}, err == nil, err
+}
+
+// lastEnd returns where the last turn ends, which begins at start: where the text ends, unless the
+// template writes a generation prompt there unasked.
+func (j *rendering) lastEnd(text []byte, start int) (int, error) {
+	header, tail := bytes.TrimSpace(text[:start]), bytes.TrimSpace(text[start:])
+	shared := commonEnd(string(header[max(0, len(header)-maxTagBytes):]), string(tail[max(0, len(tail)-maxTagBytes):]))
+	if shared == 0 {
+		return len(text), nil
+	}
+	next := &jinja.Dict{}
+	next.Set("role", "user")
+	next.Set("content", ".")
+	out, ok, err := j.compare(j.after, append(slices.Clone(j.messages), next), false)
+	if j.after = out; !ok {
+		return len(text), err
+	}
+	if j.lead != "" {
+		out, _ = j.take(out)
+	}
+	if len(out) < start || !bytes.Equal(out[:start], text[:start]) {
+		return len(text), nil
+	}
+	mine, other := string(text[start:]), string(out[start:])
+	if end := start + beforeHeader(mine, other, commonStart(mine, other)); end >= len(bytes.TrimSpace(text))-shared {
+		return end, nil
+	}
+	return len(text), nil
 }
 
 // withResults reports whether a message of the assistant holds results of tools.
@@ -113,7 +145,8 @@ func (f *finder) turn(dst []Span, i, at int) ([]Span, error) {
 	}
 	if f.first[i] >= 0 {
 		if i == len(f.messages)-1 && !f.withResults(i) {
-			return appendSpan(dst, start, len(f.text), len(f.text)), nil
+			end, err := f.lastEnd(f.text, start)
+			return appendSpan(dst, start, end, end), err
 		}
 		last, alone := f.run(i)
 		end, known := f.ends[f.kind(last)]
@@ -268,128 +301,6 @@ func (f *finder) findPrompt(i int, before []byte) error {
 		f.prompt = string(before[len(without):])
 	}
 	return err
-}
-
-// compared finds the spans of turn i by the text whose last message it is.
-func (f *finder) compared(dst []Span, i, start int) ([]Span, error) {
-	if f.spent > f.allowed {
-		return f.unlike(dst, i, start), nil
-	}
-	messages := slices.Clone(f.messages[:i+1])
-	messages[i] = messages[i].Without(func(field string, _ any) bool { return slices.Contains(resultFields, field) })
-	out, list, ok, err := f.marked(f.after, messages, false)
-	f.after = out
-	if err != nil {
-		return dst, err
-	}
-	if f.first[i] < 0 {
-		if ok && bytes.HasPrefix(f.text, out) {
-			dst = appendSpan(dst, start, len(out), len(out))
-		}
-		return dst, nil
-	}
-	if ok {
-		if spans := f.aligned(dst, i, start, out, list); len(spans) > len(dst) {
-			return spans, nil
-		}
-	}
-	if err := f.findEnd(i); err != nil {
-		return dst, err
-	}
-	return f.unlike(dst, i, start), nil
-}
-
-// aligned appends the spans of turn i from its start, comparing the text with that whose last
-// message it is. What other messages wrote between its words is left out.
-func (f *finder) aligned(dst []Span, i, start int, alone []byte, list []anchor) []Span {
-	next, prev := f.first[i], -1 // in the text
-	var before anchor            // prev in alone
-	for _, x := range list {
-		if !f.own(x, i) {
-			continue
-		}
-		k := next
-		for k <= f.last[i] && f.found[k].id != x.id {
-			k++
-		}
-		if k > f.last[i] {
-			continue // the text does not hold it once others follow
-		}
-		if prev >= 0 && slices.ContainsFunc(f.found[prev:k], func(x anchor) bool { return !f.own(x, i) }) {
-			short, long := string(alone[before.pos:x.pos]), string(f.text[f.found[prev].pos:f.found[k].pos])
-			if short != long {
-				n := commonStart(short, long)
-				dst = appendSpan(dst, start, f.found[prev].pos, f.found[prev].pos+n)
-				start = f.found[k].pos - min(commonEnd(short, long), len(short)-n)
-			}
-		}
-		prev, next, before = k, k+1, x
-	}
-	if prev < 0 {
-		return dst
-	}
-	ending := string(alone[before.pos:])
-	last := f.found[prev]
-	f.ends[f.kind(last)] = ending
-	return appendSpan(dst, start, last.pos, f.end(last, ending))
-}
-
-// end returns where a turn ends whose last anchor is x, and that has the given ending if nothing
-// follows it.
-func (f *finder) end(x anchor, ending string) int {
-	if f.follows(x, ending) {
-		return x.pos + len(ending)
-	}
-	rest := f.rest(x)
-	n := commonStart(ending, rest)
-	if n < len(ending) {
-		if tag := firstTag(rest[n:]); tag != "" && firstTag(ending[n:]) != "" && f.endsOthers(tag) {
-			n += len(tag) // such as <|end|> instead of <|return|>
-		}
-	}
-	return x.pos + n
-}
-
-// endsOthers reports whether a tag ends what others than the assistant say.
-func (f *finder) endsOthers(tag string) bool {
-	return slices.ContainsFunc(f.found, func(x anchor) bool {
-		return x.id&1 == 1 && get(f.messages[f.of(x).message], "role") != "assistant" && f.follows(x, tag)
-	})
-}
-
-const plainEnd = "assistant content end"
-
-// findEnd finds what ends a turn in place of turn i that says something and calls no tools.
-func (f *finder) findEnd(i int) error {
-	if strings.TrimSpace(f.ends[plainEnd]) != "" {
-		return nil
-	}
-	m := &jinja.Dict{}
-	m.Set("role", "assistant")
-	m.Set("content", "."+string(f.append(nil, 1)))
-	out, list, ok, err := f.marked(f.after, append(slices.Clone(f.messages[:i]), m), false)
-	if f.after = out; ok && len(list) > 0 {
-		f.ends[plainEnd] = string(out[list[len(list)-1].pos:])
-	}
-	return err
-}
-
-// unlike appends the span of turn i, whose own end cannot be compared, up to where it ends like
-// another turn.
-func (f *finder) unlike(dst []Span, i, start int) []Span {
-	if f.first[i] < 0 {
-		return dst
-	}
-	last, _ := f.run(i)
-	end := last.pos
-	for _, ending := range []string{f.ends[f.kind(last)], f.ends[plainEnd]} {
-		ending = strings.TrimSpace(ending)
-		if n := strings.Index(f.rest(last), ending); n >= 0 && ending != "" {
-			end = last.pos + n + len(ending)
-			break
-		}
-	}
-	return appendSpan(dst, start, last.pos, end)
 }
 
 // blocks sets the spans of generation blocks, without those of messages that are not trained on.
