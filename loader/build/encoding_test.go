@@ -27,7 +27,7 @@ func TestOtherEncodingsAreNamed(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		put(t, path, []byte(c.data))
-		s := mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, FS: shardtest.New()})
+		s := mustBuild(t, Options{Out: "data", LoadedTokenizer: small(), Sources: []string{path}, FS: shardtest.New()})
 		got := strings.ReplaceAll(strings.Join(s.Warnings, "\n"), filepath.Dir(path), "DIR")
 		if !strings.Contains(got, c.want) || c.never != "" && strings.Contains(got, c.never) {
 			t.Errorf("%s: %q; want %q and not %q", c.name, got, c.want, c.never)
@@ -46,7 +46,7 @@ func TestLinesAreTold(t *testing.T) {
 		for _, name := range names {
 			o.Sources = append(o.Sources, filepath.Join(dir, name))
 		}
-		o.Out, o.LoadedTokenizer, o.FS = "data", gpt2(), shardtest.New()
+		o.Out, o.LoadedTokenizer, o.FS = "data", small(), shardtest.New()
 		return strings.ReplaceAll(strings.Join(mustBuild(t, o).Notes, "\n"), dir, "DIR")
 	}
 	if got := notes(Options{}, "w.txt", "p.txt"); !strings.Contains(got, "a line of text is a document: 6.6 tokens, 26 bytes") ||
@@ -68,7 +68,7 @@ func TestLinesOfPartsAreTold(t *testing.T) {
 	text := strings.Repeat("This is a line that was broken at\nsome width and goes on here until\nit ends.\n\n", 300)
 	put(t, filepath.Join(dir, "w.txt"), []byte(text))
 	put(t, filepath.Join(dir, "x.txt"), []byte(text))
-	o := Options{Sources: []string{dir}, LoadedTokenizer: gpt2(), Out: filepath.Join(dir, "whole"), FS: shard.OS()}
+	o := Options{Sources: []string{dir}, LoadedTokenizer: small(), Out: filepath.Join(dir, "whole"), FS: shard.OS()}
 	lines := func(notes []string) (out string) {
 		for _, note := range notes {
 			if strings.Contains(note, "line") {
