@@ -52,7 +52,7 @@ func (o Options) validate(m *shard.Manifest) error {
 	for i, f := range o.Formats {
 		switch {
 		case !slices.Contains(Formats, f):
-			return &OptionError{"formats", f, "is no format; there are " + strings.Join(Formats, ", "), nil}
+			return &OptionError{"formats", f, "unknown format; known are " + strings.Join(Formats, ", "), nil}
 		case slices.Contains(o.Formats[:i], f):
 			return &OptionError{"formats", f, "is named twice", nil}
 		case m.Schema.Labels && !holdsLabels(f):

@@ -1,6 +1,9 @@
 package export
 
-import "fmt"
+import (
+	"fmt"
+	"path/filepath"
+)
 
 // All file names of an export.
 const (
@@ -20,6 +23,9 @@ const (
 	jsonlSuffix    = ".jsonl"
 	parquetSuffix  = ".parquet"
 )
+
+// HFFolder returns the folder that datasets.load_from_disk takes, of an export to out.
+func HFFolder(out string) string { return filepath.Join(out, hfFolder) }
 
 func hfDataName(i, n int) string { return fmt.Sprintf("data-%05d-of-%05d.arrow", i, n) }
 

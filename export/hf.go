@@ -165,8 +165,8 @@ func writeHFSplits(out string, splits []string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(out, hfFolder, hfSplitsName), data); err != nil {
+	if err := writeFile(filepath.Join(HFFolder(out), hfSplitsName), data); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Join(out, hfFolder))
+	return syncFolder(HFFolder(out))
 }

@@ -2,15 +2,17 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// diffSettings returns the first setting, in sorted order, in which two JSON objects differ. It
+// diffSettings returns the first setting, in sorted order after those of the tokenizer, in which two JSON objects differ. It
 // compares objects member by member, and anything else by its compact JSON. It ignores differences
 // that mayChange accepts.
 func diffSettings(have, want json.RawMessage, mayChange func(name, have, want string) bool) (name, haveValue,
@@ -26,7 +28,10 @@ func diffSettings(have, want json.RawMessage, mayChange func(name, have, want st
 			names = append(names, n)
 		}
 	}
-	slices.Sort(names)
+	// The tokenizer decides about others, such as eos, and is named in their place.
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(tokenizerFirst(a), tokenizerFirst(b)), strings.Compare(a, b))
+	})
 	for _, n := range names {
 		sub, a, b, differ := diffSettings(h[n], w[n], nil)
 		if !differ || mayChange != nil && sub == "" && mayChange(n, a, b) {
@@ -38,6 +43,13 @@ func diffSettings(have, want json.RawMessage, mayChange func(name, have, want st
 		return n, a, b, true
 	}
 	return "", "", "", false
+}
+
+func tokenizerFirst(name string) int {
+	if strings.HasPrefix(name, "tokenizer") {
+		return 0
+	}
+	return 1
 }
 
 func objectOf(raw json.RawMessage) map[string]json.RawMessage {

@@ -63,6 +63,10 @@ func (d Details) EncoderBytes(o EncoderOptions) int64 {
 	return d.t.pipeline.EncoderBytes(o.CacheBytes, o.MaxNormalized)
 }
 
+// Truncation returns the number of tokens to which the tokenizer's file cuts texts, 0 for none. It has no effect:
+// the caller decides about lengths.
+func (d Details) Truncation() int { return d.t.truncation }
+
 // Components names what a tokenizer is made of, in the words of its file. An absent component is
 // "".
 type Components struct {
@@ -87,6 +91,7 @@ type Description struct {
 	Fingerprint   string     `json:"fingerprint"`
 	ResidentBytes int64      `json:"resident_bytes"`
 	EncoderBytes  int64      `json:"encoder_bytes"`
+	Truncation    int        `json:"truncation,omitempty"` // Details.Truncation
 	Warnings      []string   `json:"warnings,omitempty"`
 }
 
@@ -99,5 +104,6 @@ func (d Details) Describe() Description {
 		Components:  Components(t.names), Special: t.special, Prefix: t.Prefix(), Suffix: t.Suffix(),
 		Fingerprint:   t.fingerprint,
 		ResidentBytes: d.ResidentBytes(), EncoderBytes: d.EncoderBytes(EncoderOptions{}), Warnings: t.warnings,
+		Truncation: t.truncation,
 	}
 }

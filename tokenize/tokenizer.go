@@ -15,6 +15,7 @@ type Tokenizer struct {
 	fileName    string // the name of a copy of the file
 	names       spec.Names
 	warnings    []string
+	truncation  int
 	source      source
 	pipeline    *pipeline.Pipeline
 	tokens      *tokenSet
@@ -33,7 +34,7 @@ func newTokenizer(s *spec.Spec, mem *spec.Meter) (*Tokenizer, error) {
 	}
 	t := &Tokenizer{
 		name: s.Name, family: s.Family(), fingerprint: s.Fingerprint, fileName: s.FileName, names: s.Names,
-		warnings: s.Warnings, pipeline: p,
+		warnings: s.Warnings, truncation: s.Truncation, pipeline: p,
 		tokens: newTokenSet(s), around: s.Around, special: noSpecial(), decoder: s.Decoder,
 	}
 	if _, ok := s.Model.(*spec.Ranks); ok {
@@ -54,7 +55,7 @@ func (t *Tokenizer) Family() string { return t.family }
 // fingerprints give equal ids.
 func (t *Tokenizer) Fingerprint() string { return t.fingerprint }
 
-// Warnings lists the parts of the file that have no effect, such as a truncation block.
+// Warnings lists the parts of the file that have no effect, such as unknown fields.
 func (t *Tokenizer) Warnings() []string { return t.warnings }
 
 // Prefix returns the ids that the post-processor puts before a single sequence. The caller must not

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -38,7 +39,7 @@ a document: its chunks are joined. Formats that are a flat file of tokens share 
   nanogpt   SPLIT.bin, meta.json                 nanoGPT
   nanotron  SPLIT.ds, .ds.index, .ds.metadata    nanotron, datatrove
   olmo      SPLIT.npy, SPLIT.csv.gz              OLMo-core
-  hf        hf/                                  datasets.load_from_disk
+  hf        hf/                                  datasets.load_from_disk("DIR/hf")
   litdata   SPLIT/                               litgpt, litdata's TokensLoader
   jsonl     SPLIT.jsonl                          decoded text and ids
   parquet   SPLIT.parquet                        anything that reads parquet
@@ -105,6 +106,13 @@ func exportError(dir string, err error) error {
 	}
 	flag := map[string]string{"formats": "--to", "out": "--out"}[option.Option]
 	reason := strings.ReplaceAll(option.Reason, "or overwrite it", "or pass --overwrite")
+	if near := loader.Nearest(option.Value, export.Formats); near != "" && !slices.Contains(export.Formats, option.Value) &&
+		flag == "--to" {
+		reason += "; did you mean " + near + "?"
+	}
+	if option.Value == "" {
+		return usagef("export %s: %s is required: %s", dir, flag, reason)
+	}
 	if errors.Is(err, export.ErrTooLong) {
 		return withCode(exitLimit, fmt.Errorf("export %s %s %s: %s", dir, flag, option.Value, reason))
 	}
@@ -120,6 +128,8 @@ func printExport(cmd *cobra.Command, s *export.Summary) error {
 		fmt.Fprintf(&b, "note: %s\n", note)
 	}
 	fmt.Fprintf(&b, "wrote %s to %s\n", strings.Join(s.Formats, ", "), s.Out)
-	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
-	return err
+	if slices.Contains(s.Formats, export.HF) {
+		fmt.Fprintf(&b, "next: datasets.load_from_disk(%q)\n", export.HFFolder(s.Out))
+	}
+	return writeText(cmd.OutOrStdout(), b.String())
 }

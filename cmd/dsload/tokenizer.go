@@ -150,6 +150,9 @@ func describeTokenizer(t *tokenize.Tokenizer, d tokenize.Description) string {
 	line("around a text", "%v … %v", d.Prefix, d.Suffix)
 	line("memory", "%s of tables, %s an encoder", formatSize(d.ResidentBytes), formatSize(d.EncoderBytes))
 	line("fingerprint", "%s", d.Fingerprint)
+	if d.Truncation > 0 {
+		line("truncation", "at %s tokens, without effect here: --max-length decides", formatCount(int64(d.Truncation)))
+	}
 	for _, w := range d.Warnings {
 		line("warning", "%s", w)
 	}

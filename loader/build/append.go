@@ -133,6 +133,9 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 		return nil, loader.BadOption("max-val-examples", fmt.Sprint(n),
 			"an addition with `append` adds to train alone; leave the option out")
 	}
+	if print := "tokenizer-fingerprint"; !bytes.Equal(old[print], now[print]) { // which decides about eos and others
+		return nil, &AppendError{Dir: b.opts.Out, Name: "tokenizer", Have: tokenizerText(old), Want: tokenizerText(now)}
+	}
 	all := maps.Clone(old)
 	maps.Copy(all, now)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -190,6 +193,15 @@ func (e *AppendError) Error() string {
 	return fmt.Sprintf("append to %s: it was built with %s = %s, not %s; "+
 		"give the dataset's settings, or build another one",
 		e.Dir, e.Name, e.Have, e.Want)
+}
+
+// tokenizerText describes the tokenizer of settings: its name, and what tells it from another of that name.
+func tokenizerText(settings map[string]json.RawMessage) string {
+	var print string
+	if json.Unmarshal(settings["tokenizer-fingerprint"], &print) != nil || len(print) < 8 {
+		return settingText(settings["tokenizer"])
+	}
+	return fmt.Sprintf("%s (fingerprint %s…)", settingText(settings["tokenizer"]), print[:8])
 }
 
 func settingText(value json.RawMessage) string {

@@ -151,7 +151,7 @@ func (b *build) notOpened(ctx context.Context, o Options, err error) (*Summary, 
 		}
 		return runTwin(ctx, o, locked)
 	}
-	return nil, advise(err)
+	return nil, advise(b.explainSettings(err))
 }
 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.

@@ -175,8 +175,8 @@ func (f *flusher) notes() (notes []string) {
 	o := &b.opts
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if b.base != nil {
-		add("added: %s examples, %s tokens; existing shards are unchanged", units.Count(s.Examples),
-			units.Count(s.Tokens))
+		add("added: %s examples, %s tokens; existing shards are unchanged",
+			units.Count(s.Examples), units.Count(s.Tokens))
 		if s.Rejected > 0 {
 			add("bad records are listed in %s", b.nameIn(shard.RejectsName))
 		}

@@ -18,10 +18,16 @@ import (
 type StaleError struct {
 	Out, URI string
 	Reason   string // what of URI changed, or why that cannot be known
+	// New reports that the dataset lacks URI and has all other sources: an addition would add it.
+	New bool
 }
 
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("build %s: it holds a finished dataset, and %s %s; "+
+	advice := ""
+	if e.New {
+		advice = "`append` adds what is new; or "
+	}
+	return fmt.Sprintf("build %s: it holds a finished dataset, and %s %s; "+advice+
 		"build it afresh with `overwrite`, or choose another `out`", e.Out, e.URI, e.Reason)
 }
 
@@ -97,14 +103,17 @@ func (b *build) finishedSummary(m *shard.Manifest) *Summary {
 func (b *build) unchangedSince(m *shard.Manifest) error {
 	inputs := b.known()
 	stale := func(uri, format string, args ...any) error {
-		return &StaleError{b.opts.Out, uri, fmt.Sprintf(format, args...)}
+		return &StaleError{Out: b.opts.Out, URI: uri, Reason: fmt.Sprintf(format, args...)}
+	}
+	if err := b.newSources(inputs, m); err != nil {
+		return err
 	}
 	for i := range max(len(inputs), len(m.Sources)) {
 		switch {
 		case i >= len(inputs):
 			return stale(m.Sources[i].URI, "is no longer among the sources")
 		case i >= len(m.Sources) || inputs[i].URI != m.Sources[i].URI:
-			return stale(inputs[i].URI, "was not number %d of the sources that it was made from", i+1)
+			return stale(inputs[i].URI, "is now number %d of the sources, in another order than that it was made in", i+1)
 		case !rereadable(&inputs[i]):
 			return stale(sourceName(inputs[i].URI), "cannot be compared with what it was made from")
 		case inputs[i].ETag != "" && m.Sources[i].ETag != "" && inputs[i].ETag != m.Sources[i].ETag:
@@ -136,6 +145,28 @@ func (b *build) unchangedSince(m *shard.Manifest) error {
 	return nil
 }
 
+// newSources returns the error for sources that a finished dataset was not made from.
+func (b *build) newSources(inputs []source.Stat, m *shard.Manifest) error {
+	had := map[string]bool{}
+	for _, s := range m.Sources {
+		had[s.URI] = true
+	}
+	var fresh []string
+	for _, in := range inputs {
+		if !had[in.URI] {
+			fresh = append(fresh, sourceName(in.URI))
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	e := &StaleError{Out: b.opts.Out, URI: fresh[0], Reason: "is new", New: len(inputs)-len(fresh) == len(m.Sources)}
+	if more := len(fresh) - 1; more > 0 {
+		e.Reason = fmt.Sprintf("and %d others are new", more)
+	}
+	return e
+}
+
 // compareContent compares input i of a set, number at of all, with its checksum in the manifest,
 // unless its time says that it did not change.
 func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum string, times []string, at int) error {
@@ -151,7 +182,7 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 	// a budget ended the build within it or before it; a list has no checksum to compare file by
 	// file
 	if checksum == "" || in.Files > 0 || source.IsRemote(in.URI) { // nor is a remote file read again
-		return &StaleError{b.opts.Out, in.URI, fmt.Sprintf("may have changed: it was modified at %s and is now of %s",
+		return &StaleError{Out: b.opts.Out, URI: in.URI, Reason: fmt.Sprintf("may have changed: it was modified at %s and is now of %s",
 			then, modified)}
 	}
 	now, err := set.Checksum(i)
@@ -159,7 +190,7 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 		return err
 	}
 	if "xxh3-128:"+now.Sum.String() != checksum {
-		return &StaleError{b.opts.Out, in.URI, fmt.Sprintf("changed: it was modified at %s and is now of %s", then,
+		return &StaleError{Out: b.opts.Out, URI: in.URI, Reason: fmt.Sprintf("changed: it was modified at %s and is now of %s", then,
 			modified)}
 	}
 	return nil

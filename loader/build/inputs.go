@@ -85,6 +85,10 @@ func (b *build) describeInputs() string {
 // also one of val.
 func (b *build) warnings() []string {
 	warnings := slices.Clone(b.tokenizer.Warnings())
+	if cut := b.tokenizer.Details().Truncation(); cut > 0 && cut < b.opts.MaxLength {
+		warnings = append(warnings, fmt.Sprintf("the tokenizer's file cuts texts at %d tokens, and rows have up to %d: "+
+			"`max-length` decides", cut, b.opts.MaxLength))
+	}
 	for _, unused := range []string{b.unusedTextField(), b.unusedCSV()} {
 		if unused != "" {
 			warnings = append(warnings, unused)

@@ -107,6 +107,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 		Built: builtFiles, Conditions: b.conditions(),
 		Only: o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
+		MetadataBytes: b.metadataBytes(),
 	}}
 	if b.base != nil {
 		p.options.Has = b.base.has

@@ -235,7 +235,7 @@ func TestFinishedComparesSources(t *testing.T) {
 		}, "a.txt changed"},
 		{"one more", func(t *testing.T, dir string, _ *shardtest.FS, _ *Options) {
 			put(t, filepath.Join(dir, "c.txt"), []byte(text))
-		}, "c.txt was not number 3"},
+		}, "c.txt is new; `append` adds what is new"},
 		{"one less", func(t *testing.T, dir string, _ *shardtest.FS, _ *Options) {
 			if err := os.Remove(filepath.Join(dir, "b.txt")); err != nil {
 				t.Fatal(err)

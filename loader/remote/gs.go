@@ -124,7 +124,11 @@ func (g *gs) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 	if err != nil {
 		return nil, err
 	}
-	req, err := g.request(ctx, http.MethodGet, "/storage/v1", bucket, name, url.Values{"alt": {"media"}})
+	query := url.Values{"alt": {"media"}}
+	if generation, err := strconv.Unquote(o.ETag); err == nil {
+		query.Set("ifGenerationMatch", generation)
+	}
+	req, err := g.request(ctx, http.MethodGet, "/storage/v1", bucket, name, query)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +140,9 @@ func (g *gs) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 	b, err := answer(resp, o.URI, from)
 	if err != nil {
 		resp.Body.Close()
+		if resp.StatusCode == http.StatusPreconditionFailed {
+			return nil, &ChangedError{"ETag", o.ETag, "another"}
+		}
 		return nil, g.refusal(resp)
 	}
 	// The answer's time and ETag are not those of the list; the generation is.

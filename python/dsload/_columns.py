@@ -32,7 +32,7 @@ class Columns:
         unknown = [name for name in wanted if name not in have]
         if unknown and have:
             hint = did_you_mean(unknown[0], have)
-            raise ValueError(f"columns: there is no {', '.join(map(repr, unknown))}{hint}; the batches have {', '.join(have)}")
+            raise ValueError(f"columns: there is no {', '.join(map(repr, unknown))}; the batches have {', '.join(have)}{hint}")
         if "segments" not in have or query.borders != "mask":
             return
         if MASK in wanted:

@@ -48,6 +48,7 @@ class Epochs:
                 waiting.wait()
         finally:
             waiting.close()
+        source.check_mix(self.query)
         self.query = source.with_packing(self.query)
         self._examples = source.count_rows(self.query)
         self._rows = self._examples * source.numbers_per_row(self.query)

@@ -36,6 +36,7 @@ from ._text import Held
 from ._torch_class import class_for, output_of
 from ._transport import Endpoint
 from ._unbuilt import can_stream
+from ._words import did_you_mean
 from ._workers import Share, repeated
 from .errors import LoaderClosed, WrongWrapping
 
@@ -82,7 +83,8 @@ class Loader:
         flattened batch) and max_seqlen (an int), also by transformers' names for flash attention. Tensors share the memory of the message in which they arrived. The caller may change them.
 
     Raises:
-        ValueError: for invalid parameters. FeedError: for requests that the server refuses. FileNotFoundError, ServerFailed: if there is
+        ValueError: for invalid parameters; ParameterError, which is a FeedError too, for those that the server refuses. FeedError: for a server
+        that cannot be reached. TypeError: for an unknown parameter, with the nearest one. FileNotFoundError, ServerFailed: if there is
         nothing to serve. StreamEnded: if the data ends before the epoch does. DatasetChanged: if the server changes to another dataset.
         LoaderClosed: for a batch after close. WrongWrapping: if a wrapper around the loader would lose or repeat rows.
 
@@ -138,7 +140,8 @@ class Loader:
         self._closed = False
         self._start = SharedStart()
         if output not in ("auto", "torch", "numpy"):
-            raise ValueError(f"output: {output!r} is not one of auto, torch, numpy")
+            hint = did_you_mean(output, ("auto", "torch", "numpy"))
+            raise ValueError(f"output: {output!r} is not one of auto, torch, numpy{hint}")
         self._held: Optional[Held] = None
         in_build_order = shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
         read = recognise(dataset, socket, url, text, pack=pack, max_length=max_length, in_build_order=in_build_order)

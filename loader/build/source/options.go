@@ -108,6 +108,9 @@ type Options struct {
 	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
 	// semicolon, tab or bar that the first line has most of.
 	Delimiter byte
+	// MetadataBytes bounds what is kept of the metadata of a file of columns while the set is opened. For
+	// a file that has more MemoryBytes says how much it needs, and it cannot be read. Default 0: any.
+	MetadataBytes int64
 	// SkipDamaged makes bad records of what cannot be read of damaged inputs. Output. Default: damage
 	// ends reading.
 	SkipDamaged bool

@@ -63,7 +63,8 @@ type Set struct {
 	needs     needs
 	formats   map[Format]int
 	schema    schema
-	only      *Range // of a partition; nil for all
+	only      *Range  // of a partition; nil for all
+	answers   answers // of web servers
 	notes     []string
 	counting  sync.Mutex // guards the list for Count
 }
@@ -127,6 +128,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if err := s.makeParts(listings); err != nil {
 		return nil, err
 	}
+	s.answers.tell(s)
 	s.notes = append(s.notes, givenTwice(o.Args)...)
 	if empty {
 		return nil, s.noDocuments(nil)

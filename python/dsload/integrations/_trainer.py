@@ -190,7 +190,7 @@ def _set_batch_size(options: Any, what: str, loader: Loader) -> Optional[int]:
     name, rows = f"per_device_{what}_batch_size", loader._query.rows_a_batch
     each, given = -(-rows // max(1, options.n_gpu)), getattr(options, name)
     if given not in (each, type(options).__dataclass_fields__[name].default):
-        warnings.warn(f"{name}={given} has no effect: the loader makes the batches, of {rows} rows; make it with batch_size={given}", stacklevel=3)
+        warnings.warn(f"{name}={given} has no effect: the loader makes the batches, of {rows} rows; its batch_size says how many", stacklevel=3)
     setattr(options, name, each)
     return rows
 

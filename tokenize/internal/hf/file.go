@@ -3,6 +3,7 @@ package hf
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/dsload/dsload/tokenize/internal/jsonx"
@@ -16,6 +17,7 @@ type file struct {
 	normalizer, preTokenizer, post, decoder jsonx.Value
 	model                                   *model
 	warnings                                []string
+	truncation                              int
 }
 
 func readFile(data []byte, mem *spec.Meter) (*file, error) {
@@ -40,11 +42,12 @@ func readFile(data []byte, mem *spec.Meter) (*file, error) {
 			if v, err = s.String(); err == nil && string(v) != "1.0" {
 				err = spec.Unsupportedf("tokenizer.json version %q", v)
 			}
-		case "truncation", "padding":
+		case "truncation":
 			if !s.Null() {
-				f.warnings = append(f.warnings, k+" block ignored: lengths are set by the caller")
-				err = s.Skip()
+				err = f.readTruncation(s)
 			}
+		case "padding": // the caller pads
+			err = s.Skip()
 		case "added_tokens":
 			f.added, err = readAdded(s, mem)
 		case "model":
@@ -67,6 +70,26 @@ func readFile(data []byte, mem *spec.Meter) (*file, error) {
 	return f, nil
 }
 
+// readTruncation reads the length to which the file cuts. What does not say one is ignored, as the whole
+// block is: the caller decides about lengths.
+func (f *file) readTruncation(s *jsonx.Scanner) error {
+	if s.Peek() != '{' {
+		return s.Skip()
+	}
+	return s.Object(func(key []byte) error {
+		if string(key) == "max_length" && s.Peek() >= '0' && s.Peek() <= '9' {
+			at := s.Offset()
+			n, err := s.Uint(math.MaxInt32)
+			if err == nil {
+				f.truncation = int(n)
+				return nil
+			}
+			s.Seek(at)
+		}
+		return s.Skip()
+	})
+}
+
 // builder turns a file into a Spec.
 type builder struct {
 	*file
@@ -86,7 +109,8 @@ func Read(data []byte, mem *spec.Meter) (*spec.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &spec.Spec{Name: "tokenizer.json", FileName: "tokenizer.json", Warnings: f.warnings}
+	s := &spec.Spec{Name: "tokenizer.json", FileName: "tokenizer.json", Warnings: f.warnings,
+		Truncation: f.truncation}
 	b := &builder{file: f, spec: s, mem: mem}
 	r := &reading{mem: mem}
 	var norm, pre, post, dec []string

@@ -34,6 +34,7 @@ type Spec struct {
 	Around       Around
 	Decoder      Decoder
 	Warnings     []string // parts of the file that have no effect
+	Truncation   int      // tokens to which the file cuts texts, which has no effect either; 0 for none
 }
 
 // Names holds the components in the words of the file, "" for those that are absent.

@@ -53,8 +53,8 @@ var unanchored = []string{"role", "id", "type", "tool_call_id", "call_id", "weig
 // resultFields hold the results of tools in a message of the assistant.
 var resultFields = []string{"tool_responses", "tool_results"}
 
-// findPlaces lists the strings of the messages that may be anchored.
-func (a *anchors) findPlaces(messages []*jinja.Dict) {
+// findPlaces lists the strings of the messages that may be anchored, at most most of them.
+func (a *anchors) findPlaces(messages []*jinja.Dict, most int) {
 	for i, m := range messages {
 		before := len(a.places)
 		for _, blank := range []bool{false, true} { // a blank string only where there is no other
@@ -62,9 +62,10 @@ func (a *anchors) findPlaces(messages []*jinja.Dict) {
 				a.inMessage(i, m, blank)
 			}
 		}
-	}
-	if len(a.places) > maxAnchors/2 {
-		a.places = nil
+		if len(a.places) > most {
+			a.places = a.places[:before]
+			break
+		}
 	}
 	a.used = make([]bool, 2*len(a.places))
 }
@@ -81,13 +82,12 @@ func (a *anchors) inMessage(i int, m *jinja.Dict, blank bool) {
 			p.set = func(s string) { m.Set(key, s) }
 			a.add(p, v, blank)
 		case *jinja.List:
-			for k := range v.Items {
-				if s, ok := v.Items[k].(string); ok {
-					p.set = func(s string) { v.Items[k] = s }
-					a.add(p, s, blank)
-				} else {
-					a.ends(p, v.Items[k], blank)
-				}
+			if slices.ContainsFunc(v.Items, func(item any) bool { _, ok := item.(string); return ok }) {
+				a.ends(p, v, blank)
+				continue
+			}
+			for _, item := range v.Items {
+				a.ends(p, item, blank)
 			}
 		case *jinja.Dict:
 			a.ends(p, v, blank)
@@ -210,7 +210,7 @@ func (j *rendering) findAnchors(text []byte) (err error) {
 		}
 	}
 	if a.lead != "" {
-		a.findPlaces(j.messages)
+		a.findPlaces(j.messages, int(min(maxAnchors/2, 16+j.size/placeBytes)))
 	}
 	ids := make([]int, len(a.used))
 	for id := range ids {

@@ -119,13 +119,21 @@ func firstTag(s string) string {
 // afterPart returns where the longest part of a prompt that the text holds ends in the text; the
 // part begins where the prompt does. It returns -1 if there is none but white space.
 func afterPart(text []byte, prompt string) int {
-	for n := len(prompt); n > 0 && strings.TrimSpace(prompt[:n]) != ""; n-- {
-		if n < len(prompt) && (inTag(prompt[:n]) >= 0 || isWord(rune(prompt[n-1])) && isWord(rune(prompt[n]))) {
+	p, n := longestPart(prompt, func(part string) int { return bytes.LastIndex(text, []byte(part)) })
+	return p + n
+}
+
+// longestPart returns where the longest part of a text lies, up to a border, that index finds, and
+// its length. The part begins where the text does. It returns -1 and 0 if there is none but white
+// space.
+func longestPart(s string, index func(part string) int) (at, n int) {
+	for n := len(s); n > 0 && strings.TrimSpace(s[:n]) != ""; n-- {
+		if n < len(s) && (inTag(s[:n]) >= 0 || isWord(rune(s[n-1])) && isWord(rune(s[n]))) {
 			continue
 		}
-		if p := bytes.LastIndex(text, []byte(prompt[:n])); p >= 0 {
-			return p + n
+		if at := index(s[:n]); at >= 0 {
+			return at, n
 		}
 	}
-	return -1
+	return -1, 0
 }

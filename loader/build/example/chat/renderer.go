@@ -67,9 +67,9 @@ const (
 	renderPerByte      = 10
 	// comparedTexts is how many texts, or parts of them, are compared at a time.
 	comparedTexts = 3
-	// placeBytes is the fewest bytes of a record for a string with anchors, and placeMemory the
-	// memory of its place, its anchors and where they are found.
-	placeBytes  = 16
+	// placeBytes is how many bytes of a record there are for each string with anchors, and
+	// placeMemory the memory of its place, its anchors and where they are found.
+	placeBytes  = 12
 	placeMemory = 256
 	// stackBytes is the memory of the deepest nesting of an execution.
 	stackBytes = 2 << 20
@@ -147,7 +147,7 @@ func (r *Renderer) textBytes(recordBytes int64) int64 {
 // with it.
 func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
 	return DecodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + comparedTexts*r.textBytes(recordBytes) +
-		recordBytes/placeBytes*placeMemory + stackBytes
+		(16+recordBytes/placeBytes)*placeMemory + stackBytes
 }
 
 // A Worker renders records, one at a time, with its own buffers.

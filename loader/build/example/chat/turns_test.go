@@ -91,6 +91,8 @@ const (
     {%- elif m.role != 'tool' %}{{ '<|turn>' ~ m.role ~ '\n' ~ m.content ~ '<turn|>\n' }}{% endif %}
 {%- endfor %}
 {%- if add_generation_prompt and messages[-1].role != 'tool' %}{{ '<|turn>model\n' }}{% endif %}`
+	// the generation prompt is written always, and the last turn without its calls
+	askingTemplate = `{%- for m in messages %}{{ '<|head|>' ~ m.role ~ '<|text|>' ~ (m.content or '') ~ (m.tool_calls|tojson if m.tool_calls and not loop.last) ~ '<|end|>' }}{% endfor %}{{ '<|head|>assistant<|text|>' }}`
 	// the contents decide what is written, so that some anchors change the text
 	curiousTemplate = `{%- for m in messages %}
     {%- set c = m.content if loop.last or m.role == 'user' else m.content[9:] %}
@@ -142,6 +144,9 @@ func TestTurns(t *testing.T) {
 		"last":       {lastTemplate, thoughts, "First.<|end|>\n|<think>\nhm\n</think>\n\nSecond.<|end|>\n<|endoftext|>"},
 		"after results": {afterTemplate, calls,
 			"<|call>f{<b>}<call|>|Look.<turn|>\n|First.<turn|>\n|Second.<turn|>\n"},
+		"asking": {askingTemplate, calls, `Look.[{"id": "abcdef123", "function": {"name": "f", "arguments": {"city": "<b>", "n": 1}}}]` +
+			"<|end|>|First.<|end|>|Second.<|end|>"},
+		"asking once": {askingTemplate, `{"prompt": "One?", "completion": "First."}`, "First.<|end|>"},
 		"own results": {afterTemplate, own, "<|call>f{<b>}<call|>|Look.<turn|>\n|Second.<turn|>\n"},
 		"curious": {curiousTemplate, strings.ReplaceAll(thoughts, "hm", "\U00017005"),
 			"\n</think>\n\nFirst.<|im_end|>\n|<think>\n𗀅\n</think>\n\nSecond.<|im_end|>\n"},
@@ -259,6 +264,44 @@ func TestTrainOn(t *testing.T) {
 			if s := strings.ReplaceAll(got.String(), "| ", "|"); strings.TrimSpace(s) != want {
 				t.Errorf("%s: got %q, want %q", on, s, want)
 			}
+		}
+	}
+}
+
+// A token that begins what follows a turn is not trained on, unless it holds something of what was
+// said.
+func TestBorderOfTokens(t *testing.T) {
+	tok, err := builtin.Open("gpt2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for template, want := range map[string]string{
+		"{% for m in messages %}<{{ m.role }}>{{ m.content }}<eos>{% endfor %}":     "First.<eos|Second.<eos>",
+		"{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}":          "First.<|Second.",
+		"{% for m in messages %}<{{ m.role }}> {{ m.content }} <eos>\n{% endfor %}": " First. <eos>\n| Second. <eos>\n",
+	} {
+		template += "{% if add_generation_prompt %}<assistant>{% endif %}"
+		r := newTestRenderer(t, Options{Template: template})
+		var text Text
+		record := strings.Replace(twoTurns, `<think>\nhm\n</think>\n\n`, "", 1)
+		if err := r.NewWorker(nil).Render(&text, []byte(record)); err != nil {
+			t.Fatal(err)
+		}
+		ids, mask, err := r.NewEncoder(tok, tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for i, id := range ids {
+			if mask[i] {
+				if got != "" && !mask[i-1] {
+					got += "|"
+				}
+				got += tok.Decode([]uint32{id})
+			}
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", text.Text, got, want)
 		}
 	}
 }
