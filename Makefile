@@ -1,5 +1,7 @@
 # make test   every test: Go with the race detector, a short fuzzing of every parser, then Python;
 #             QUICK=1 for Go's short tests without the race detector, no fuzzing, and of python/ the fixtures alone
+# make test-alone  README's commands in a fresh clone with an empty home and no reference data, the tests quick
+# make tools  install the programs and servers without which tests are skipped, where this machine lets it
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
 # make bench  the benchmarks of the Go packages
@@ -21,7 +23,8 @@ QUICK       ?=
 GOTESTMODE   = $(if $(QUICK),-short,-race)
 PYTESTMODE   = $(if $(QUICK),--setup-only)
 
-.PHONY: all build test test-go fuzz test-python lint lint-go lint-python bench wheel clean
+# .ci/run runs tools, lint, test-alone and test.
+.PHONY: all build tools test test-alone test-go fuzz test-python lint lint-go lint-python bench wheel clean
 
 all: build
 
@@ -29,6 +32,12 @@ build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
 
 test: test-go $(if $(QUICK),,fuzz) test-python
+
+tools:
+	@.ci/tools
+
+test-alone: $(VENV)/installed
+	@.ci/alone
 
 # On a busy machine a package may take longer than Go's default of ten minutes.
 test-go:
@@ -46,13 +55,13 @@ fuzz:
 	done
 
 test-python: build $(VENV)/installed
-	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_py
+	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_clients
 	cd python && DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q $(PYTESTMODE)
 
 # What the Python tests need goes into a local environment, nowhere else: readers of Arrow, torch for the CPU, linters.
-$(VENV)/installed: tests_py/requirements.txt python/tests/install_torch.py
+$(VENV)/installed: tests_clients/requirements.txt python/tests/install_torch.py
 	$(PYTHON) -m venv $(VENV)
-	$(VENV_PYTHON) -m pip install -q -r tests_py/requirements.txt
+	$(VENV_PYTHON) -m pip install -q -r tests_clients/requirements.txt
 	$(VENV_PYTHON) python/tests/install_torch.py
 	touch $@
 
@@ -66,7 +75,7 @@ lint-go:
 
 lint-python: $(VENV)/installed
 	cd python && $(VENV_PYTHON) -m ruff check .
-	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_py bench
+	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench
 	cd python && $(VENV_PYTHON) -m mypy
 
 bench:

@@ -264,9 +264,12 @@ func foreign(m *shard.Manifest, o *Options) string {
 	return ""
 }
 
+// maxRecordBytes limits the record, whose size depends on the number of formats alone.
+const maxRecordBytes = 1 << 20
+
 func readRecord(out string) (record, error) {
 	var r record
-	data, err := os.ReadFile(filepath.Join(out, recordName))
+	data, err := shard.ReadFile(shard.OS(), filepath.Join(out, recordName), maxRecordBytes)
 	if err != nil {
 		return r, err
 	}

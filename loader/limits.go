@@ -32,3 +32,6 @@ func RuntimeLimit(capBytes int64) int64 {
 // PeakMemory returns the largest resident set size that this process has had, in bytes, 0 if
 // unknown.
 func PeakMemory() int64 { return resident.Peak() }
+
+// DropProgram takes the pages of the program that only its start needed out of the resident set.
+func DropProgram() { resident.DropProgram() }

@@ -204,14 +204,14 @@ func DatasetTokenizer(fsys shard.FS, dir string, m *shard.Manifest) (*tokenize.T
 
 // loadCopy loads a tokenizer from a file on this machine, or from an address through fsys.
 func loadCopy(fsys shard.FS, path string, o tokenize.Options) (*tokenize.Tokenizer, error) {
-	if !strings.Contains(path, "://") {
-		return tokenize.LoadWith(path, o)
-	}
-	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	f, err := fsys.OpenFile(path, os.O_RDONLY) // which refuses a pipe at once
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if !strings.Contains(path, "://") {
+		return tokenize.LoadWith(path, o)
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,11 +10,10 @@ import (
 
 // The size of a chart in its own units, and the position of its plot.
 const (
-	chartWidth, chartHeight = 400, 240
+	chartWidth, chartHeight = 400, 246
 	plotLeft, plotRight     = 44, 384
-	plotTop, plotBottom     = 74, 206
+	plotTop, plotBottom     = 26, 206
 	mostBins                = 40
-	markHeight              = 13 // a line of labels above the plot
 )
 
 // mark is a length that a histogram points out.
@@ -46,7 +46,8 @@ type bar struct {
 type tick struct{ At, Text string }
 
 type drawnMark struct {
-	X, Text, Anchor, TextX, TextY, LineY string
+	X, Text string
+	Dashes  int // which dashes its line has, from 0
 }
 
 // histogram puts {length, count} pairs into bins of equal width. The axis of counts is logarithmic
@@ -120,8 +121,9 @@ func (c *chart) axis(counts []int64) func(int64) float64 {
 	return func(n int64) float64 { return (math.Log10(float64(n)) + 0.3) / (decades + 0.3) }
 }
 
-// drawMarks writes each mark's label on its own line above the plot. Marks at the same length share
-// a label.
+// drawMarks draws each mark as a line with dashes of its own, which the key under the chart names from
+// left to right. Labels inside a chart would lie on each other where lengths are close. Marks at the
+// same length share a line.
 func (c *chart) drawMarks(all []mark, x func(float64) float64) {
 	var marks []mark
 	for _, m := range all {
@@ -132,17 +134,11 @@ func (c *chart) drawMarks(all []mark, x func(float64) float64) {
 		}
 		marks = append(marks, m)
 	}
+	slices.SortStableFunc(marks, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
 	var words []string
 	for i, m := range marks {
-		at := x(m.at)
 		text := fmt.Sprintf("%s %s", m.name, Count(int64(m.at)))
-		d := drawnMark{X: fixed(at), Text: text, Anchor: "start", TextX: fixed(at + 4)}
-		if at > (plotLeft+plotRight)/2 {
-			d.Anchor, d.TextX = "end", fixed(at-4)
-		}
-		base := plotTop - 6 - markHeight*(len(marks)-1-i)
-		d.TextY, d.LineY = fixed(float64(base)), fixed(float64(base-8))
-		c.Marks = append(c.Marks, d)
+		c.Marks = append(c.Marks, drawnMark{X: fixed(x(m.at)), Text: text, Dashes: i})
 		words = append(words, text)
 	}
 	c.Label = fmt.Sprintf("Histogram of tokens by %s: %s", strings.TrimSuffix(c.Unit, "s"), strings.Join(words, ", "))

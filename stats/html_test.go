@@ -217,6 +217,35 @@ func TestReportCanBeReadByEveryone(t *testing.T) {
 	}
 }
 
+// TestLabelsOfChartsHaveRoom: wherever the marks lie, no text in a chart can lie on another. The names
+// of the marks are in the key, which is text of the page.
+func TestLabelsOfChartsHaveRoom(t *testing.T) {
+	lengths := [][][2]int64{{{1, 1}}, {{27, 9}, {35, 8}, {36, 1}, {507, 1}}, {{512, 1e9}}, {{1, 1e7}, {2, 3}, {1 << 20, 1}},
+		{{99999, 100000}, {100000, 100000}}}
+	for _, pairs := range lengths {
+		c := histogram("documents", pairs, []mark{{"mean", 35}, {"median", 27}, {"longest", 507}, {"cut at", 512}}, 0)
+		const wide, high = 8.5, 14.0 // of a character at the larger size of text
+		type box struct{ left, right, top, bottom float64 }
+		boxes := []box{{384 - wide*float64(len("tokens")), 384, 242 - high*0.8, 242 + high*0.2},
+			{2, 2 + wide*float64(len("documents, logarithmic")), 12 - high*0.8, 12 + high*0.2}}
+		for _, tick := range c.YTicks {
+			y := number(t, tick.At) + 4
+			boxes = append(boxes, box{40 - wide*float64(len(tick.Text)), 40, y - high*0.8, y + high*0.2})
+		}
+		for _, tick := range c.XTicks {
+			x, half := number(t, tick.At), wide*float64(len(tick.Text))/2
+			boxes = append(boxes, box{x - half, x + half, 225 - high*0.8, 225 + high*0.2})
+		}
+		for i, a := range boxes {
+			for _, b := range boxes[:i] {
+				if a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom {
+					t.Errorf("%v: texts overlap: %v and %v", pairs, a, b)
+				}
+			}
+		}
+	}
+}
+
 func TestChartsShowEveryRow(t *testing.T) {
 	pairs := [][2]int64{{1, 5}, {2, 3}, {40, 1}, {41, 900}, {512, 2}}
 	for _, reach := range []int64{0, 2000} {
@@ -239,6 +268,11 @@ func TestChartsShowEveryRow(t *testing.T) {
 		}
 		if len(c.Marks) != 3 || !strings.Contains(c.Label, "median, 95 % 41") {
 			t.Errorf("marks %+v: %s", c.Marks, c.Label)
+		}
+		for i, m := range c.Marks {
+			if m.Dashes != i || i > 0 && number(t, m.X) < number(t, c.Marks[i-1].X) {
+				t.Errorf("mark %d of the key is %+v, not the next from the left", i, m)
+			}
 		}
 	}
 	if one := histogram("rows", [][2]int64{{1, 1}}, []mark{{"mean", 1}}, 0); one.Log || len(one.Bars) != 1 {

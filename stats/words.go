@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dsload/dsload/internal/units"
 )
 
 // Headline returns a sentence that says what the dataset is and what to do about its padding.
@@ -99,13 +101,7 @@ func Rate(n, total int64) string {
 }
 
 // Count formats an integer with thousands separators.
-func Count(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func Count(n int64) string { return units.Count(n) }
 
 // compact formats a number in about three digits: 14.2 M.
 func compact(n int64) string {

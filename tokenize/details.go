@@ -36,7 +36,7 @@ func (d Details) File() (name string, data []byte) {
 	if s.fsys == nil {
 		return "", nil
 	}
-	b, err := readLimited(s.fsys, s.name, maxFileBytes)
+	b, err := readRegular(s.fsys, s.name, maxFileBytes)
 	if err != nil || !d.t.isFile(b) {
 		return "", nil
 	}

@@ -94,7 +94,8 @@ func loadFS(fsys fs.FS, name, dir string, o Options) (*Tokenizer, error) {
 		return nil, inFile(filepath.Join(dir, name), err)
 	}
 	mem := spec.NewMeter(o.MaxMemory)
-	data, err := readLimited(fsys, file, min(maxFileBytes, mem.Left()))
+	// what was named itself may be a pipe, such as a shell's <(command)
+	data, isPipe, err := readLimited(fsys, file, min(maxFileBytes, mem.Left()), file == name)
 	if err != nil {
 		return nil, inFile(filepath.Join(dir, file), err)
 	}
@@ -105,7 +106,9 @@ func loadFS(fsys fs.FS, name, dir string, o Options) (*Tokenizer, error) {
 	if t.name = path.Base(file); t.name == jsonName {
 		t.name = ""
 	}
-	t.source.fsys, t.source.name = fsys, file
+	if t.source.fsys, t.source.name = fsys, file; isPipe { // and has no second reading
+		t.source.data = data
+	}
 	if t.fileName == tiktokenName { // its fingerprint is not the file's hash
 		t.source.sum = sha256.Sum256(data)
 	}
@@ -145,19 +148,34 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	return "", fmt.Errorf("%w several tokenizers: %s; name one", ErrFolder, strings.Join(found, ", "))
 }
 
+// readRegular is readLimited of a regular file.
+func readRegular(fsys fs.FS, name string, limit int64) ([]byte, error) {
+	data, _, err := readLimited(fsys, name, limit, false)
+	return data, err
+}
+
 // readLimited reads a file of at most limit bytes, whatever size it claims. A file that claims more
-// is not read at all.
-func readLimited(fsys fs.FS, name string, limit int64) ([]byte, error) {
+// is not read at all, nor one that is not regular: opening a pipe waits for somebody to write into
+// it. isPipe is set for a pipe, where those are allowed.
+func readLimited(fsys fs.FS, name string, limit int64, pipes bool) (data []byte, isPipe bool, err error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 {
-		return nil, fmt.Errorf("%w: not a regular file", ErrFormat)
+	isPipe = info.Mode()&fs.ModeNamedPipe != 0
+	switch {
+	case isPipe && !pipes:
+		return nil, true, fmt.Errorf("%w: there is a named pipe in its place; remove it", ErrFormat)
+	case !isPipe && !info.Mode().IsRegular():
+		return nil, false, fmt.Errorf("%w: not a regular file", ErrFormat)
+	case info.Size() > limit:
+		return nil, isPipe, spec.LimitError("the file", info.Size(), limit)
 	}
-	if info.Size() > limit {
-		return nil, spec.LimitError("the file", info.Size(), limit)
-	}
+	data, err = readAll(fsys, name, info, limit)
+	return data, isPipe, err
+}
+
+func readAll(fsys fs.FS, name string, info fs.FileInfo, limit int64) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (t *Tokenizer) newOffsets() (*pipeline.Offsets, error) {
 	}
 	data := t.source.data
 	if data == nil {
-		b, err := readLimited(t.source.fsys, t.source.name, maxFileBytes)
+		b, err := readRegular(t.source.fsys, t.source.name, maxFileBytes)
 		if err != nil {
 			return nil, err
 		}

@@ -77,7 +77,7 @@ func firstSplit(s *spec.Spec) (pattern string, ok bool) {
 // depend on it.
 func (t *Tokenizer) readSpecial(fsys fs.FS, dir string) {
 	for _, name := range []string{"special_tokens_map.json", "tokenizer_config.json"} {
-		data, err := readLimited(fsys, path.Join(dir, name), maxConfigBytes)
+		data, err := readRegular(fsys, path.Join(dir, name), maxConfigBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

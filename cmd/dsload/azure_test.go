@@ -111,10 +111,10 @@ func TestAzureKilled(t *testing.T) {
 	data := remoteLines(120_000)
 	srv := remotetest.NewBlobs()
 	defer srv.Close()
-	srv.Put("/c/corpus.txt", remotetest.File{Data: data})
+	srv.Put("/con/corpus.txt", remotetest.File{Data: data})
 	env := []string{"AZURE_STORAGE_BLOB_ENDPOINT=" + srv.URL}
 	build := func(out string) []string {
-		return []string{"build", "az://c/corpus.txt", "--out", filepath.Join(dir, out), "--checkpoint-every", "500",
+		return []string{"build", "az://con/corpus.txt", "--out", filepath.Join(dir, out), "--checkpoint-every", "500",
 			"--shard-bytes", "256KiB", "--memory", "64MiB", "--workers", "1", "--progress", "none"}
 	}
 	if code, out := runWith(t, env, exe, build("whole")...); code != 0 {

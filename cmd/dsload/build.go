@@ -134,7 +134,7 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 		"field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)")
 	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
 	flags.StringVar(&o.Delimiter, "delimiter", "",
-		"separator of CSV fields (default the comma, semicolon or tab that is most frequent in the first line)")
+		"separator of CSV fields (default the comma, semicolon, tab or | that is most frequent in the first line)")
 	flags.StringArrayVar(&o.Include, "include", nil,
 		"in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable)")
 	flags.StringArrayVar(&o.Exclude, "exclude", nil,
@@ -387,10 +387,11 @@ func describe(s *build.Summary) string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "read: %s, %s of text", plural(s.Documents, "document"), formatSize(s.TextBytes))
-	if s.Replaced > 0 {
-		fmt.Fprintf(&b, ", %s replaced by U+FFFD", plural(s.Replaced, "ill-formed UTF-8 sequence"))
+	fmt.Fprintf(&b, "%s: %s", readLabel(s), plural(s.Documents, "document"))
+	if left := s.Documents - droppedBy(s); left < s.Documents {
+		fmt.Fprintf(&b, "; kept: %s", plural(left, "document"))
 	}
+	fmt.Fprintf(&b, ", %s of text", formatSize(s.TextBytes))
 	if s.Rejected > 0 {
 		fmt.Fprintf(&b, ", %s skipped (see rejects.jsonl)", plural(s.Rejected, "bad record"))
 	}
@@ -398,6 +399,9 @@ func describe(s *build.Summary) string {
 		fmt.Fprintf(&b, ", %s longer than --max-length dropped", plural(s.Dropped, "document"))
 	}
 	b.WriteByte('\n')
+	if s.Replaced > 0 {
+		fmt.Fprintf(&b, "text: %s replaced by U+FFFD\n", plural(s.Replaced, "ill-formed UTF-8 sequence"))
+	}
 	if len(s.Formats) > 0 {
 		fmt.Fprintf(&b, "format: %s\n", formats(s.Formats))
 	}
@@ -415,6 +419,23 @@ func describe(s *build.Summary) string {
 		s.MBPerSecond, formatCount(int64(s.TokensPerSecond)), formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 	fmt.Fprintf(&b, "stopped: %s\n", s.Stopped)
 	return b.String()
+}
+
+// readLabel says of what the counts of documents and text are: of an addition they are what it read, while
+// the splits are those of the whole dataset.
+func readLabel(s *build.Summary) string {
+	if s.Added > 0 && !s.AlreadyBuilt {
+		return "read for the addition"
+	}
+	return "read"
+}
+
+// droppedBy returns how many of the documents that were read filters left out.
+func droppedBy(s *build.Summary) (n int64) {
+	for _, dropped := range s.DroppedBy {
+		n += dropped
+	}
+	return n
 }
 
 // describePacking formats how rows were packed.

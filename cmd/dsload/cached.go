@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/textcache"
 	"github.com/dsload/dsload/shard"
@@ -25,7 +26,7 @@ func openCache() (*textcache.Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &textcache.Cache{Dir: dir, Limit: textcache.DefaultLimit, Damage: cacheDamage}
+	c := &textcache.Cache{Dir: dir, Limit: textcache.DefaultLimit}
 	if limit := os.Getenv("DSLOAD_CACHE_LIMIT"); limit != "" {
 		if c.Limit, err = parseSize(limit, true); err != nil {
 			return nil, usagef("DSLOAD_CACHE_LIMIT=%s: %v", limit, err)
@@ -34,17 +35,20 @@ func openCache() (*textcache.Cache, error) {
 	return c, nil
 }
 
-// cacheDamage says why a folder of the cache can neither be served nor built on. Damage inside a
-// shard shows only when it is read.
-func cacheDamage(dir string, ready bool) error {
+// cacheDamage says why a folder of the cache can neither be served nor built on: it is damaged, or
+// is not what its name says. Damage inside a shard shows only when it is read.
+func cacheDamage(id *build.Identity, dir string, ready bool) error {
 	var err error
 	if ready {
 		var d *shard.Dataset
 		if d, err = shard.OpenDataset(shard.OS(), dir); err == nil {
-			return d.Close()
+			return errors.Join(id.CheckFinished(d.Manifest()), d.Close())
 		}
 	} else {
-		_, err = shard.ReadUnfinished(shard.OS(), dir)
+		var u *shard.Unfinished
+		if u, err = shard.ReadUnfinished(shard.OS(), dir); err == nil {
+			return id.CheckSettings(shard.FormatVersion, u.Settings)
+		}
 	}
 	for _, damage := range []error{shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion, shard.ErrNotFound} {
 		if errors.Is(err, damage) {
@@ -69,12 +73,16 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := cache.Prepare(); err != nil { // before a server reads what lies there
+		return err
+	}
 	stderr := cmd.ErrOrStderr()
 	o.Out = cache.Dir // for scratch files; the entry is not known yet
 	id, err := build.Identify(cmd.Context(), o)
 	if err != nil {
 		return err
 	}
+	cache.Damage = func(dir string, ready bool) error { return cacheDamage(id, dir, ready) }
 	key := textcache.Key{Name: cacheName(o.Sources), Settings: id.Settings, Content: id.Content}
 	if f.announce {
 		if err := announce(cmd, cache.Folder(key), id); err != nil {
@@ -98,7 +106,7 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 		return f.report(cmd, s)
 	}
 	if entry.Damage != nil {
-		warn(stderr, fmt.Sprintf("the cached dataset of %s is damaged and is built again: %v",
+		warn(stderr, fmt.Sprintf("the cached dataset of %s cannot be used and is built again: %v",
 			oneLine(sourcesText(o.Sources)), entry.Damage))
 	}
 	if entry.Changed {
@@ -141,17 +149,18 @@ func evict(stderr io.Writer, cache *textcache.Cache, keep string) {
 
 // cacheName names an entry after its first source.
 func cacheName(sources []string) string {
-	if abs, err := filepath.Abs(sources[0]); err == nil {
+	if abs, err := filepath.Abs(source.Redact(sources[0])); err == nil {
 		return filepath.Base(abs)
 	}
 	return "text"
 }
 
 func sourcesText(sources []string) string {
+	first := source.Redact(sources[0])
 	if len(sources) == 1 {
-		return sources[0]
+		return first
 	}
-	return fmt.Sprintf("%s and %d more", sources[0], len(sources)-1)
+	return fmt.Sprintf("%s and %d more", first, len(sources)-1)
 }
 
 func waitingFor(sources []string, pid int) string {

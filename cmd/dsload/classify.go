@@ -9,6 +9,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/textcache"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -23,11 +24,13 @@ func isUsage(err error) bool {
 	var plan *build.PlanError
 	var addition *build.AppendError
 	var input *source.InputError
+	var access *textcache.AccessError
 	if errors.As(err, &input) && input.Offset < 0 && errors.Is(err, fs.ErrNotExist) {
 		return true // the command names a missing file; a source that vanishes later is not wrong usage
 	}
 	return errors.As(err, &option) || errors.As(err, &settings) || errors.As(err, &stale) ||
 		errors.As(err, &addition) || errors.As(err, &plan) ||
+		errors.As(err, &access) ||
 		anyOf(err, source.ErrUsage, tokenize.ErrFolder, shard.ErrForeign, shard.ErrNotFound, shard.ErrNoSplit)
 }
 

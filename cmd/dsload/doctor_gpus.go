@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// nvidiaSMITimeout limits a query, since a driver may hang.
-const nvidiaSMITimeout = 20 * time.Second
+// nvidiaSMITimeout limits all queries together, since a driver may hang.
+const nvidiaSMITimeout = 2 * time.Second
 
 // gpu is a device as nvidia-smi describes it.
 type gpu struct {
@@ -42,6 +42,8 @@ func listGPUs(ctx context.Context) ([]gpu, error) {
 	if err != nil {
 		return nil, exec.ErrNotFound
 	}
+	ctx, cancel := context.WithTimeout(ctx, nvidiaSMITimeout)
+	defer cancel()
 	devices, err := queryNVIDIA(ctx, tool, "--query-gpu=index,uuid,name,memory.total,memory.used")
 	if err != nil {
 		return nil, err
@@ -58,15 +60,24 @@ func listGPUs(ctx context.Context) ([]gpu, error) {
 }
 
 func queryNVIDIA(ctx context.Context, tool, query string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, nvidiaSMITimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, tool, query, "--format=csv,noheader,nounits")
-	cmd.WaitDelay = time.Second
+	cmd := exec.Command(tool, query, "--format=csv,noheader,nounits")
+	cmd.SysProcAttr = ownGroup()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("nvidia-smi did not answer within %v", nvidiaSMITimeout)
+	err := cmd.Start()
+	if err == nil {
+		done := make(chan error, 1)
+		go func() { done <- cmd.Wait() }()
+		select {
+		case err = <-done:
+		case <-ctx.Done(): // a process that hangs in the driver may outlive even its kill, so it is not awaited
+			killGroup(cmd.Process)
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("nvidia-smi did not answer within %v and was ended; run it by itself: "+
+				"where it hangs there too, the driver or a GPU does", nvidiaSMITimeout)
+		}
 	}
 	if err != nil {
 		// nvidia-smi reports driver errors on stdout.

@@ -119,7 +119,11 @@ func notifyContext(parent context.Context, stderr io.Writer) (context.Context, c
 			if isTerminal(stderr) {
 				fmt.Fprintln(stderr) // the terminal echoed ^C after the progress bar
 			}
-			fmt.Fprintln(stderr, "dsload: stopping at a safe point; interrupt again to stop at once")
+			what := "stopping at a safe point"
+			if own.Load() {
+				what = "the server stops once its streams have ended, or --drain is over"
+			}
+			fmt.Fprintln(stderr, "dsload: "+what+"; interrupt again to stop at once")
 		case <-done:
 			return
 		}

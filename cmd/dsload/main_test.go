@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write what commands print into the scripts' expectations")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(suite{m}, map[string]func(){
 		"dsload": main,
 		"heavy":  heavy,
 	})
@@ -32,17 +32,18 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: false,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
-			"same":  sameTree,
-			"pack":  packFiles,
-			"harm":  harmFile,
+			"exits":  exits,
+			"same":   sameTree,
+			"pack":   packFiles,
+			"harm":   harmFile,
+			"racing": racing,
 		},
 		Condition: func(cond string) (bool, error) {
 			return cond == "shared" && shared != "" || cond == "race" && raceDetector, nil
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", shared)
-			return nil
+			return plainProgram(env)
 		},
 	})
 }

@@ -16,17 +16,6 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// builtProgram builds the program as users have it: the race detector that tests run under would
-// multiply its memory.
-func builtProgram(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "dsload")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return path
-}
-
 // TestCapHoldsInsideACgroup builds from 2 GB of text under a cap of 64 MiB, in a control group of
 // 72 MiB without swap, where the kernel kills what takes more. The bytes equal those of a build
 // with plenty of memory.

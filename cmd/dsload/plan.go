@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -161,7 +162,8 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 		return usagef("build: --plan FILE and --partition I/N go together; see 'dsload plan -h'")
 	}
 	if len(args) > 0 {
-		return usagef("build: --plan names the sources; leave %s out, or make another plan", oneLine(args[0]))
+		return usagef("build: --plan names the sources; leave %s out, or make another plan",
+			oneLine(source.Redact(args[0])))
 	}
 	var err error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {

@@ -280,6 +280,7 @@ func (f *serveFlags) leaveWith(input io.Reader, owned context.CancelFunc) func()
 func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners listenerSet,
 	tlsConfig *tls.Config, text *textBuild) (stuck int, err error) {
 	setOwnGrace(ctx)
+	loader.DropProgram() // what runs from here on needs less than half of it
 	drain := f.drain
 	if f.stdinLife {
 		drain = 0 // the owner is gone, and with it its readers

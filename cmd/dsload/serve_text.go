@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/textcache"
 	"github.com/dsload/dsload/shard"
@@ -81,7 +82,7 @@ func textSources(args []string, text *pflag.FlagSet) (sources, flags []string, e
 	if len(sources) < len(args) {
 		return nil, nil, usagef("serve: %s is text and others are datasets; "+
 			"build the text, and serve it as NAME=FOLDER",
-			sources[0])
+			source.Redact(sources[0]))
 	}
 	return sources, asked, nil
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/dsload/dsload/internal/units"
 )
 
 // sizeValue is a flag that takes a number of bytes (64MiB, 2GB, 1e6) or, with count set, a plain
@@ -40,9 +42,9 @@ func (v sizeValue) Set(s string) error {
 	return nil
 }
 
-// units of sizes: SI powers of 1000, IEC powers of 1024. A single letter is IEC, as in dd and GNU
+// sizeUnits are the units of sizes: SI powers of 1000, IEC powers of 1024. A single letter is IEC, as in dd and GNU
 // tools.
-var units = map[string]float64{
+var sizeUnits = map[string]float64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "kib": 1 << 10, "kb": 1e3,
 	"m": 1 << 20, "mib": 1 << 20, "mb": 1e6,
@@ -57,7 +59,7 @@ func parseSize(s string, withUnits bool) (int64, error) {
 	if withUnits {
 		end = len(strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz "))
 	}
-	unit, known := units[strings.TrimSpace(text[end:])]
+	unit, known := sizeUnits[strings.TrimSpace(text[end:])]
 	x, err := strconv.ParseFloat(strings.ReplaceAll(text[:end], "_", ""), 64)
 	if err != nil || !known || math.IsNaN(x) {
 		if withUnits {
@@ -92,10 +94,4 @@ func formatSize(n int64) string {
 }
 
 // formatCount formats a whole number with thousands separators.
-func formatCount(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func formatCount(n int64) string { return units.Count(n) }

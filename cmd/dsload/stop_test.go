@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +59,29 @@ func TestStopWhileAPipeIsAwaited(t *testing.T) {
 				t.Errorf("dsload %q: exit code %d", args, code)
 			}
 		})
+	}
+}
+
+// TestWordsAtASignal: a build stops at a safe point; a server has none, and says what it waits for.
+func TestWordsAtASignal(t *testing.T) {
+	for _, c := range []struct {
+		own  bool
+		want string
+	}{{false, "dsload: stopping at a safe point; interrupt again to stop at once\n"},
+		{true, "dsload: the server stops once its streams have ended, or --drain is over; interrupt again to stop at once\n"}} {
+		said, stderr := io.Pipe()
+		ctx, stop := notifyContext(t.Context(), stderr)
+		if c.own {
+			setOwnGrace(ctx)
+		}
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(said).ReadString('\n'); line != c.want || err != nil {
+			t.Errorf("said %q, %v", line, err)
+		}
+		<-ctx.Done()
+		stop()
 	}
 }
 

@@ -39,7 +39,8 @@ func newTokenizerChatCommand() *cobra.Command {
 		Short: "Render conversations on stdin with a chat template, with ids and loss mask",
 		Long: `Each line of stdin is a JSON object with a conversation, such as {"messages": […]}; it becomes
 {"text": …, "ids": […], "mask": […]}: as 'dsload build --format chat' does. The mask is
-1 for tokens that are trained on.`,
+1 for tokens that are trained on. A turn of the assistant that is not found in the text is
+reported on stderr.`,
 		Example: `  dsload tokenizer chat --tokenizer path/to/model < chats.jsonl
   echo '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}' |
     dsload tokenizer chat --tokenizer path/to/model --chat-template template.jinja`,
@@ -81,6 +82,11 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 		}
 		if err != nil {
 			return withCode(exitCorrupt, fmt.Errorf("chat: stdin line %d: %w", n, err))
+		}
+		if t := &c.text; t.Unfound > 0 {
+			warn(cmd.ErrOrStderr(), fmt.Sprintf("stdin line %d: turns of the assistant that are not trained on, since they "+
+				"were not found in the text that the chat template writes: %d; the first is message %d", n, t.Unfound,
+				t.FirstUnfound))
 		}
 		return nil
 	})

@@ -16,15 +16,15 @@ const module = "github.com/dsload/dsload"
 // matching place governs a package.
 var allowed = map[string][]string{
 	"cmd/dsload": {"loader", "shard", "export", "stats", "tokenize", "internal/page",
-		"internal/notify", "internal/shell"},
-	"stats":  {"shard", "tokenize", "loader/serve/sampler", "loader/pack"},
+		"internal/notify", "internal/shell", "internal/units"},
+	"stats":  {"shard", "tokenize", "loader/serve/sampler", "loader/pack", "internal/units"},
 	"export": {"shard"},
 	"loader": {"loader/internal", "loader/origins", "tokenize", "shard",
 		"loader/remote"},
 	"loader/pack": {},
 	"loader/build": {"loader!", "loader/internal", "loader/origins", "loader/pack", "loader/remote",
-		"internal/shell", "tokenize", "shard"},
-	"loader/build/source":             {"loader/remote"},
+		"internal/shell", "internal/units", "tokenize", "shard"},
+	"loader/build/source":             {"loader/remote", "internal/shell"},
 	"loader/remote":                   {},
 	"loader/build/source/synth":       {},
 	"loader/build/source/columnar":    {},
@@ -57,6 +57,7 @@ var allowed = map[string][]string{
 	"internal/page":                   {},
 	"internal/notify":                 {},
 	"internal/shell":                  {},
+	"internal/units":                  {},
 }
 
 // coreOutside are the modules besides the standard library that the tokenizer's core may import.

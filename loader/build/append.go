@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/shape"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -109,7 +110,7 @@ func (o *Options) checkAppend() error {
 	case !o.Append:
 		return nil
 	case len(o.ValSources) > 0:
-		return loader.BadOption("val", o.ValSources[0],
+		return loader.BadOption("val", source.Redact(o.ValSources[0]),
 			"an addition with `append` adds to train alone; the split val stays as it is")
 	case len(o.Sources) == 0:
 		return loader.BadOption("append", "", "name the sources to add")

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat"
@@ -241,7 +242,7 @@ func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) er
 		err = w.render.RenderRow(&w.text, d.Columns, at, len(data))
 	}
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = w.text.Text, dst.Target[:0], false, replaced+w.text.Replaced
-	d.shape = w.text.Shape
+	d.shape, d.unfound, d.firstUnfound = w.text.Shape, w.text.Unfound, w.text.FirstUnfound
 	if errors.Is(err, chat.ErrStopped) {
 		return example.ErrStopped
 	}
@@ -285,6 +286,47 @@ func (c *cursor) countShape(s chat.Shape) {
 	c.Shapes[s]++
 }
 
+// unfound counts turns of the assistant that were not found in the texts of their conversations.
+type unfound struct {
+	Turns         int64  `json:"turns"`
+	Conversations int64  `json:"conversations"`
+	First         string `json:"first"` // of these turns, where it is
+}
+
+const counterUnfound = "unfound_turns"
+
+// countUnfound counts the turns of a conversation that were not found.
+func (f *flusher) countUnfound(d *document) {
+	if d.unfound == 0 {
+		return
+	}
+	s := &f.state
+	if s.Unfound == nil {
+		uri := f.b.phases[s.Phase].set.URI(d.Input)
+		if d.Member != "" {
+			uri += ", member " + d.Member
+		}
+		s.Unfound = &unfound{First: fmt.Sprintf("message %d of %s, row %d", d.firstUnfound, uri, d.Row)}
+	}
+	s.Unfound.Turns += int64(d.unfound)
+	s.Unfound.Conversations++
+}
+
+func (u *unfound) count(counters map[string]int64) {
+	if u != nil {
+		counters[counterUnfound] = u.Turns
+	}
+}
+
+// String says where the turns are, "" if there are none.
+func (u *unfound) String() string {
+	if u == nil {
+		return ""
+	}
+	return fmt.Sprintf("the turns that were not found are in %d conversations; the first is %s; "+
+		"'dsload tokenizer chat' shows what a chat template writes", u.Conversations, u.First)
+}
+
 // shapeCounter returns the name under which a manifest counts the conversations of a shape.
 func shapeCounter(s chat.Shape) string {
 	return "shape_" + strings.ReplaceAll(strings.ToLower(string(s)), "-", "_")
@@ -294,7 +336,7 @@ func shapeCounter(s chat.Shape) string {
 func shapesNote(shapes map[chat.Shape]int64) string {
 	var parts []string
 	for _, s := range slices.Sorted(maps.Keys(shapes)) {
-		parts = append(parts, fmt.Sprintf("%d as %s", shapes[s], s))
+		parts = append(parts, fmt.Sprintf("%s as %s", units.Count(shapes[s]), s))
 	}
 	if len(parts) == 0 {
 		return ""

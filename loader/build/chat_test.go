@@ -151,3 +151,38 @@ func TestChatOptions(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Turns of the assistant that the chat template does not write are counted and named.
+func TestTurnsThatAreNotFound(t *testing.T) {
+	chats, template := writeChats(t, 20)
+	text := strings.Replace(testChatTemplate, "m.content }}", "(m.content if loop.index0 != 1 or not messages[2:]) }}", 1)
+	if err := os.WriteFile(template, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(chats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, first := 0, 0
+	for i, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+		if strings.Count(line, `"assistant"`) > 1 {
+			if want++; first == 0 {
+				first = i + 1
+			}
+		}
+	}
+	o := chatOptions(chats, template)
+	s := mustBuild(t, o)
+	for _, note := range []string{
+		fmt.Sprintf("not found in the text that the chat template writes: %d", want),
+		fmt.Sprintf("in %d conversations; the first is message 2 of %s, row %d;", want, chats, first),
+	} {
+		if want == 0 || !strings.Contains(strings.Join(s.Notes, "\n"), note) {
+			t.Errorf("no %q in %q", note, s.Notes)
+		}
+	}
+	m, err := shard.ReadManifest(o.FS, "data")
+	if err != nil || m.Counters["unfound_turns"] != int64(want) {
+		t.Errorf("counters %v, %v", m.Counters, err)
+	}
+}

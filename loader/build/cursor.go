@@ -45,16 +45,19 @@ type cursor struct {
 	Share     float64  `json:"share,omitempty"` // holdout.share
 
 	Counters
-	Replaced int64 `json:"replaced"`           // ill-formed UTF-8 sequences
-	Forced   int64 `json:"forced"`             // cuts of a document where the tokenizer knew no safe one
-	Copies   int64 `json:"copies"`             // documents left out as copies of held-out ones
-	Copied   int64 `json:"copied,omitempty"`   // examples that these would have made
-	ValRest  int64 `json:"val_rest,omitempty"` // examples of held-out documents left out because the split val was full
+	Replaced  int64      `json:"replaced"`             // ill-formed UTF-8 sequences
+	IllFormed *illFormed `json:"ill_formed,omitempty"` // nil while there are none
+	Forced    int64      `json:"forced"`               // cuts of a document where the tokenizer knew no safe one
+	Copies    int64      `json:"copies"`               // documents left out as copies of held-out ones
+	Copied    int64      `json:"copied,omitempty"`     // examples that these would have made
+	ValRest   int64      `json:"val_rest,omitempty"`   // examples of held-out documents left out because the split val was full
 	shaped
 	// the budgets that left something of the sources out, by the names of their options
-	CutBy []string `json:"cut_by,omitempty"`
+	CutBy []string   `json:"cut_by,omitempty"`
+	Lines *lineStats `json:"lines,omitempty"` // nil where none were read
 	// conversations by their shape
 	Shapes   map[chat.Shape]int64 `json:"shapes,omitempty"`
+	Unfound  *unfound             `json:"unfound,omitempty"`
 	Rejected int64                `json:"rejected"`
 	Rejects  []reject             `json:"rejects,omitempty"`
 	Damaged  *damaged             `json:"damaged,omitempty"`

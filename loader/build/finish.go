@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/resident"
 	"github.com/dsload/dsload/shard"
@@ -136,6 +137,7 @@ func (f *flusher) counters() map[string]int64 {
 		counters[cutCounter(option)] = 1
 	}
 	s.Damaged.count(counters)
+	s.Unfound.count(counters)
 	f.unread().count(counters)
 	f.pack.count(counters)
 	return counters
@@ -148,7 +150,8 @@ func (f *flusher) summary() *Summary {
 	sum := &Summary{
 		Out: b.opts.Out, Documents: s.Documents, TextBytes: s.TextBytes, Replaced: s.Replaced,
 		Dropped: f.cutter.Dropped(), Copies: s.Copies, Rejected: s.Rejected,
-		Warnings: append(b.warnings(), s.Damaged.warnings()...), Resumed: b.meter.resumed != Counters{},
+		Warnings:  slices.Concat(b.warnings(), s.Damaged.warnings(), s.IllFormed.warnings(s.Replaced)),
+		Resumed:   b.meter.resumed != Counters{},
 		ResumedAt: b.meter.resumed.Examples, Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
 		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
 		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
@@ -172,7 +175,8 @@ func (f *flusher) notes() (notes []string) {
 	o := &b.opts
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if b.base != nil {
-		add("added: %d examples, %d tokens; existing shards are unchanged", s.Examples, s.Tokens)
+		add("added: %s examples, %s tokens; existing shards are unchanged",
+			units.Count(s.Examples), units.Count(s.Tokens))
 		if s.Rejected > 0 {
 			add("bad records are listed in %s", b.nameIn(shard.RejectsName))
 		}
@@ -187,7 +191,8 @@ func (f *flusher) notes() (notes []string) {
 		}
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 && o.Partition == nil {
-		add("held out %d of the %d examples asked for: the sources gave no more", s.Val, o.MaxValExamples)
+		add("held out %s of the %s examples asked for: the sources gave no more", units.Count(s.Val),
+			units.Count(o.MaxValExamples))
 	}
 	if s.Ends[0].Stopped == stoppedAtEnd && slices.Contains(s.CutBy, "max-examples") {
 		add("`max-examples` %d was reached before the sources ended: what followed was read for the split val alone",
@@ -202,8 +207,11 @@ func (f *flusher) notes() (notes []string) {
 	notes = append(notes, damageLosses(f.counters())...)
 	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
 	notes = append(notes, losses(f.counters(), b.kind())...)
-	if note := shapesNote(s.Shapes); note != "" {
-		notes = append(notes, note)
+	notes = append(notes, s.Lines.notes()...)
+	for _, note := range []string{s.Unfound.String(), shapesNote(s.Shapes)} {
+		if note != "" {
+			notes = append(notes, note)
+		}
 	}
 	if note := b.endNote(); note != "" {
 		notes = append(notes, note)
@@ -214,7 +222,8 @@ func (f *flusher) notes() (notes []string) {
 			s.Forced, pieceBytes)
 	}
 	if s.Copies > 0 {
-		add("%d documents equal to held-out ones were left out of training, %d examples", s.Copies, s.Copied)
+		add("%s documents equal to held-out ones were left out of training, %s examples", units.Count(s.Copies),
+			units.Count(s.Copied))
 	}
 	return notes
 }
@@ -257,8 +266,8 @@ type unread struct {
 }
 
 func valRestNote(n int64) string {
-	return fmt.Sprintf("examples in neither split: %d, the rest of a held-out document that was cut where val was full",
-		n)
+	return fmt.Sprintf("examples in neither split: %s, the rest of a held-out document that was cut where val was full",
+		units.Count(n))
 }
 
 // count adds the counters of what a budget left.
@@ -320,9 +329,9 @@ func (u unread) String() string {
 	case u.total < 0:
 		return "; the rest of the sources was left unread"
 	}
-	text := fmt.Sprintf("; %d of %d bytes of the sources were left unread", u.bytes, u.total)
+	text := fmt.Sprintf("; %s of %s bytes of the sources were left unread", units.Count(u.bytes), units.Count(u.total))
 	if u.inputs > 0 {
-		text += fmt.Sprintf(", %d of %d inputs untouched", u.inputs, u.among)
+		text += fmt.Sprintf(", %s of %s inputs untouched", units.Count(u.inputs), units.Count(u.among))
 	}
 	return text
 }

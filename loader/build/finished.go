@@ -4,10 +4,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
@@ -248,10 +248,10 @@ func DescribeCut(m *shard.Manifest) string {
 	}
 	text := "the dataset holds a part of its sources only: cut by " + strings.Join(parts, ", ")
 	if n, ok := m.Counters["unread_bytes"]; ok {
-		text += "; " + strconv.FormatInt(n, 10) + " bytes were left unread"
+		text += "; " + units.Count(n) + " bytes were left unread"
 	}
 	if n := m.Counters["unread_inputs"]; n > 0 {
-		text += "; inputs untouched: " + strconv.FormatInt(n, 10)
+		text += "; inputs untouched: " + units.Count(n)
 	}
 	return text
 }

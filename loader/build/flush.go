@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -102,6 +101,9 @@ func (f *flusher) flush(j *job) error {
 		if err := f.origins.note(&f.state, &d.Record); err != nil {
 			return err
 		}
+		if d.Wrapped {
+			f.noteWrapped(d)
+		}
 		if err := cmp.Or(d.Err, d.err); err != nil {
 			if err := f.reject(d, err); err != nil {
 				return err
@@ -168,13 +170,17 @@ func (f *flusher) document(j *job, d *document) error {
 		s.Verdict = f.route(d.hash)
 		s.Documents++
 		s.countShape(d.shape)
+		f.countUnfound(d)
 		if f.pack != nil {
 			f.pack.beginDocument()
 		}
 		f.cutter.Begin(d.Ordinal)
 	}
 	s.TextBytes += textBytes
-	s.Replaced += d.replaced
+	f.noteLine(d, len(ids), textBytes)
+	if s.Replaced += d.replaced; d.replaced > 0 {
+		f.noteReplaced(j, d)
+	}
 	if d.Forced {
 		s.Forced++
 	}
@@ -343,9 +349,8 @@ func (f *flusher) reject(d *document, cause error) error {
 	}
 	if f.b.opts.OnBadRecord != SkipBadRecord {
 		var field *example.FieldError
-		if errors.As(cause, &field) && field.Likely != "" && field.Chat == "" {
-			return fmt.Errorf("%w; take it with `text-field` %s, or leave such records out with `on-bad-record` skip",
-				located, shell.Quote(field.Likely))
+		if errors.As(cause, &field) && f.b.template == "" {
+			return adviseField(located, field, d.Row)
 		}
 		if f.tooLongToJudge(cause) {
 			return fmt.Errorf("%w; filters and `dedup` judge whole documents: "+
@@ -361,6 +366,9 @@ func (f *flusher) reject(d *document, cause error) error {
 	s.Rejected += max(1, d.Rows)
 	f.noteDamage(d.Input, located)
 	if len(s.Rejects) < maxRejectsListed {
+		if field := (*example.FieldError)(nil); errors.As(cause, &field) {
+			withoutHalf(field)
+		}
 		r := reject{Source: uri, Row: located.Row, Offset: located.Offset, Member: located.Member,
 			Reason: located.Cause.Error()}
 		if d.Rows > 1 {

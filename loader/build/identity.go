@@ -3,12 +3,14 @@ package build
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
 )
@@ -24,6 +26,8 @@ type Identity struct {
 	Tokenizer shard.TokenizerInfo
 	// Options are those of the build, with what was loaded to find this out.
 	Options Options
+
+	known []source.Stat // of all sources
 }
 
 // Identify looks at the sources and settings of a build. Local sources are named by their whole
@@ -69,8 +73,41 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 	}
 	o.LoadedTokenizer = b.tokenizer
 	content := h.Sum128().Bytes()
-	settings := xxh3.Hash128(fmt.Appendf(nil, "%d %s", shard.FormatVersion, b.shards.Settings)).Bytes()
-	return &Identity{hex.EncodeToString(settings[:]), hex.EncodeToString(content[:]), b.tokenizerInfo(), o}, nil
+	return &Identity{digestSettings(shard.FormatVersion, b.shards.Settings), hex.EncodeToString(content[:]),
+		b.tokenizerInfo(), o, known}, nil
+}
+
+func digestSettings(version int, settings json.RawMessage) string {
+	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", version, source.DetectionRules, settings)).Bytes()
+	return hex.EncodeToString(sum[:])
+}
+
+// CheckSettings returns an error if a dataset of this format version was made with other settings, which
+// name the sources too.
+func (id *Identity) CheckSettings(version int, settings json.RawMessage) error {
+	if digestSettings(version, settings) != id.Settings {
+		return errors.New("it was made from other sources, or with other settings, than its name says")
+	}
+	return nil
+}
+
+// CheckFinished returns an error if a finished dataset was made with other settings, or from sources of
+// other names, sizes or tags.
+func (id *Identity) CheckFinished(m *shard.Manifest) error {
+	if err := id.CheckSettings(m.Version, m.Settings); err != nil {
+		return err
+	}
+	if len(m.Sources) != len(id.known) {
+		return fmt.Errorf("it was made from %d sources, and these are %d", len(m.Sources), len(id.known))
+	}
+	for i := range id.known {
+		is, was := &id.known[i], &m.Sources[i]
+		if is.URI != was.URI || is.Size != was.Bytes || is.ETag != "" && was.ETag != "" && is.ETag != was.ETag {
+			return fmt.Errorf("it was made from %s of %d bytes, which is now %s of %d", was.URI, was.Bytes, is.URI,
+				is.Size)
+		}
+	}
+	return nil
 }
 
 // ReadFinished returns the summary of a dataset that was built before, whatever its sources are now.

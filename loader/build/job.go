@@ -74,11 +74,13 @@ type document struct {
 	mask        span // in job.mask; only where hasMask
 	hasMask     bool
 	shape       chat.Shape // of the conversation that its text was made of, "" of other texts
-	textBytes   int64
-	hash        uint64 // of the text; of the first piece where there are several
-	replaced    int64
-	judged            // by the filter
-	err         error // why the record is bad
+	// turns of the assistant that are not in its text, and the number of their first message
+	unfound, firstUnfound int
+	textBytes             int64
+	hash                  uint64 // of the text; of the first piece where there are several
+	replaced              int64
+	judged                      // by the filter
+	err                   error // why the record is bad
 }
 
 type span struct{ start, end int }

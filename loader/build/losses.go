@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -51,36 +52,38 @@ func (b *build) kind() documentKind {
 func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 	add := func(counter, format string) {
 		if n := counters[counter]; n > 0 {
-			sentences = append(sentences, fmt.Sprintf(format, n))
+			sentences = append(sentences, fmt.Sprintf(format, units.Count(n)))
 		}
 	}
 	if n, packed := counters[counterDroppedTokens]; packed && counters[counterTruncated] > 0 {
 		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: "+
-			"%d, %d tokens of text dropped; `pack` bfd_split keeps them",
-			counters[counterTruncated], n))
+			"%s, %s tokens of text dropped; `pack` bfd_split keeps them",
+			units.Count(counters[counterTruncated]), units.Count(n)))
 		counters = maps.Clone(counters)
 		delete(counters, counterTruncated) // reported above
 	}
 	if kind == conversations {
-		add("untrained", "conversations left out because no token of them is trained on: %d")
+		add("untrained", "conversations left out because no token of them is trained on: %s")
+		add(counterUnfound, "turns of the assistant that are not trained on, since they were not found in the text "+
+			"that the chat template writes: %s")
 		add("without_target",
-			"conversations left out because no token within `max-length` is trained on: %d; raise `max-length`")
+			"conversations left out because no token within `max-length` is trained on: %s; raise `max-length`")
 		add("untrained_rows",
-			"rows without a token that is trained on: %d; they are kept as parts of their conversations")
-		add("truncated", "conversations cut to `max-length`: %d; the rest of each was left out")
-		add("empty", "conversations left out because they hold no text: %d")
+			"rows without a token that is trained on: %s; they are kept as parts of their conversations")
+		add("truncated", "conversations cut to `max-length`: %s; the rest of each was left out")
+		add("empty", "conversations left out because they hold no text: %s")
 		return sentences
 	}
-	add("without_target", "examples left out because no token of the target was in them: %d; "+
+	add("without_target", "examples left out because no token of the target was in them: %s; "+
 		"raise `max-length` to keep prompt and target together")
 	if kind == pairs {
 		add("truncated",
-			"pairs cut to `max-length`, prompt or target: %d; raise it, or leave them out with `overflow` drop")
-		add("empty", "pairs left out because the prompt or the target is empty: %d")
+			"pairs cut to `max-length`, prompt or target: %s; raise it, or leave them out with `overflow` drop")
+		add("empty", "pairs left out because the prompt or the target is empty: %s")
 		return sentences
 	}
-	add("truncated", "documents cut to `max-length`: %d; the rest of each was left out")
-	add("empty", "documents left out because they hold no text: %d")
+	add("truncated", "documents cut to `max-length`: %s; the rest of each was left out")
+	add("empty", "documents left out because they hold no text: %s")
 	return sentences
 }
 

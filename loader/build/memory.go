@@ -39,7 +39,7 @@ type CapError struct {
 
 func (e *CapError) Error() string {
 	instead := "lower `workers`"
-	if 2*e.Largest.Bytes > e.Smallest {
+	if 2*e.Largest.Bytes > e.Smallest || e.Largest.Name == sourcePart {
 		instead = fmt.Sprintf("do without what takes %dMiB of that: %s", e.Largest.Bytes>>20, e.Largest.Why)
 	}
 	return fmt.Sprintf("`memory` %dMiB is too small for these settings: they need %dMiB; raise `memory`, or %s",
@@ -62,6 +62,8 @@ const (
 	leastShards = 2000 // are part of what a Builder takes
 	// gcShare is the part of the cap that garbage may take between two collections.
 	gcShare = 16
+
+	sourcePart = "source"
 )
 
 // planMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
@@ -114,14 +116,32 @@ func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape
 	}
 	p.jobs = min((o.Memory-need)/p.jobLease, 4*workers+4)
 	if p.jobs < leastJobs {
-		largest := slices.MaxFunc(fixed[1:], func(a, b budget.Part) int { return cmp.Compare(a.Bytes, b.Bytes) })
-		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest, Largest: largest}
+		return nil, &CapError{Cap: o.Memory, Smallest: p.Smallest, Largest: largestPart(fixed[1:], phases)}
 	}
 	p.readers = countReaders(o, phases, o.Memory-need)
 	fixed = append(fixed, budget.Part{Name: "jobs", Bytes: o.Memory - need,
 		Why: fmt.Sprintf("text and ids in flight: up to %d jobs of %dKiB, or longer records", p.jobs, p.jobLease>>10)})
 	p.Parts, p.Sum = fixed, o.Memory
 	return p, nil
+}
+
+// largestPart returns the part that needs most, or the source where a file in it needs more than usual.
+func largestPart(parts []budget.Part, phases []phase) budget.Part {
+	i := slices.IndexFunc(parts, func(p budget.Part) bool { return p.Name == sourcePart })
+	if slices.ContainsFunc(phases, func(p phase) bool { return p.set.WhyWindow() != "" }) {
+		return parts[i]
+	}
+	return slices.MaxFunc(parts, func(a, b budget.Part) int { return cmp.Compare(a.Bytes, b.Bytes) })
+}
+
+// metadataBytes returns what the metadata of a file may take while the sources are opened: what is left of
+// the cap by parts that every plan has. The plan refuses a file that needs more.
+func (b *build) metadataBytes() int64 {
+	o := &b.opts
+	parts := processBytes + o.Memory/gcShare + b.tokenizer.Details().ResidentBytes() + o.Beside + 2*pieceBytes +
+		encodersBytes(o, b.tokenizer, leastCacheBytes) +
+		int64(o.Workers+2)*leaseBytes(jobTextBytes+pieceBytes, 1, 0)
+	return max(1<<20, o.Memory-parts)
 }
 
 // sizeJobs sets the records that a usual job may hold, and its lease.
@@ -160,7 +180,7 @@ func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
 		{Name: "vocabulary", Bytes: t.Details().ResidentBytes(), Why: "tables of " + t.Name()},
-		{Name: "source", Bytes: sourceBytes(phases) + 2*pieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
+		{Name: sourcePart, Bytes: sourceBytes(phases) + 2*pieceBytes + 4*origins.PageBytes, Why: whySource(phases)},
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
 		{Name: "held out", Bytes: 2 * heldBytes * heldOut, Why: whyHeldOut},
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, maxRecordBytes)),

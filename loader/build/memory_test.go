@@ -3,9 +3,14 @@ package build
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/build/source/columnar/columnartest"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
@@ -71,6 +76,36 @@ func TestPlanIsTheCap(t *testing.T) {
 		var capped *CapError
 		if _, err := PlanMemory(o); !errors.As(err, &capped) {
 			t.Errorf("less than the smallest cap, %d: %v", o.Memory, err)
+		}
+	}
+}
+
+// A file whose metadata does not fit is refused for that, and the cap that is advised is enough, also where
+// the metadata was only counted.
+func TestMetadataIsInThePlan(t *testing.T) {
+	for name, p := range map[string]columnartest.Parquet{
+		"row groups": {Groups: 150_000}, "counted row groups": {Groups: 400_000}, "chunks": {Groups: 1500, Columns: 300},
+	} {
+		path := filepath.Join(t.TempDir(), "x.parquet")
+		if err := os.WriteFile(path, p.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := Options{LoadedTokenizer: gpt2(), Memory: 48 << 20, Workers: 2, Sources: []string{path}}
+		if p.Columns > 0 { // all are wanted
+			o.Format, o.ChatTemplate = source.Chat, path+".jinja"
+		}
+		if err := os.WriteFile(path+".jinja", []byte(testChatTemplate), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var capped *CapError
+		_, err := PlanMemory(o)
+		if !errors.As(err, &capped) || !strings.Contains(err.Error(), "x.parquet: its footer of ") ||
+			!strings.Contains(err.Error(), fmt.Sprintf("%d row groups", p.Groups)) || strings.Contains(err.Error(), "zstd") {
+			t.Fatalf("%s: %v", name, err)
+		}
+		o.Memory = (capped.Smallest + 1<<20 - 1) >> 20 << 20
+		if _, err := PlanMemory(o); err != nil {
+			t.Errorf("%s, as advised: %v", name, err)
 		}
 	}
 }

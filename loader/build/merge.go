@@ -56,6 +56,7 @@ type merged struct {
 	cutBy    []string
 	rejects  []reject
 	notes    []string
+	lines    *lineStats
 	seconds  float64
 	columns  columnChain
 	extras   map[string][]partFile // by their names in the dataset
@@ -90,7 +91,7 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes)
+		s.CutBy, s.Notes = res.CutBy, slices.Concat(g.plan.Notes, g.notes, g.lines.notes())
 		for i := range res.Splits {
 			res.Splits[i].Shards = nil
 		}
@@ -190,6 +191,7 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 	g.rejects = append(g.rejects, p.Rejects...)
 	g.rejects = g.rejects[:min(len(g.rejects), maxRejectsListed)]
 	g.notes = append(g.notes, p.Notes...)
+	g.lines = g.lines.add(p.Lines)
 	g.addColumnSums(p.Columns)
 	g.noteFiles(part, m)
 	g.seconds += p.Seconds

@@ -70,6 +70,7 @@ type partState struct {
 	CutBy    []string         `json:"cut_by,omitempty"`
 	Rejects  []reject         `json:"rejects,omitempty"`
 	Notes    []string         `json:"notes,omitempty"`
+	Lines    *lineStats       `json:"lines,omitempty"`
 	// Ordinals are those of the next document of each phase.
 	Ordinals []int64   `json:"ordinals"`
 	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part
@@ -118,7 +119,7 @@ func (f *flusher) columnSums() (sums []columnSum) {
 func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 	s := &f.state
 	before := &f.b.opts.Partition.Plan.part(f.b.opts.Partition.Number).Before
-	p := partState{Counters: f.counters(), Dropped: s.DroppedBy, CutBy: s.CutBy, Rejects: s.Rejects,
+	p := partState{Counters: f.counters(), Dropped: s.DroppedBy, CutBy: s.CutBy, Rejects: s.Rejects, Lines: s.Lines,
 		Seconds:  sum.Seconds,
 		Finished: f.b.opts.clock().UTC().Truncate(time.Second)}
 	p.Host, _ = os.Hostname()

@@ -205,7 +205,7 @@ func planable(o *Options, partitions int) error {
 	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
 		if safe := source.Redact(arg); safe != arg {
 			return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf(
-				"the address of %s grants access by itself, and a plan keeps no secrets; "+
+				"a part of the address of %s is hidden, for it may grant access, and a plan keeps no secrets; "+
 					"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+
 					"environment, or download it",
 				safe))

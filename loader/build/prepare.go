@@ -105,8 +105,9 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
-		Built: builtFiles,
-		Only:  o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
+		Built: builtFiles, Conditions: b.conditions(),
+		Only: o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
+		MetadataBytes: b.metadataBytes(),
 	}}
 	if b.base != nil {
 		p.options.Has = b.base.has
@@ -126,7 +127,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		err = changed
 	}
 	if err != nil {
-		return p, b.adviseSkip(advise(suggestFile(err)))
+		return p, b.adviseSkip(advise(adviseColumn(suggestFile(err))))
 	}
 	return p, nil
 }

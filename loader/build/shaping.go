@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -59,11 +60,24 @@ func (b *build) withFilterFields(fields []string) []string {
 // withoutFields are the formats whose records are text alone.
 var withoutFields = []source.Format{source.Text, source.Document, source.WikiText}
 
-// checkFields refuses conditions on fields where no record can have any.
+// conditions returns the names that columns of the fields of conditions may have.
+func (b *build) conditions() (names [][]string) {
+	for _, p := range b.filter.Fields() {
+		names = append(names, []string{p.String(), p.Root()})
+	}
+	return names
+}
+
+// checkFields refuses conditions on fields that no record can have.
 func (b *build) checkFields(context.Context) error {
 	fields := b.filter.Fields()
 	if len(fields) == 0 {
 		return nil
+	}
+	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.opts.Partition == nil {
+		where := b.opts.Filter.Where
+		at := slices.IndexFunc(where, func(w string) bool { return strings.HasPrefix(w, fields[i].String()) })
+		return loader.BadOption("where", where[max(at, 0)], noField(fields[i].Root(), "the columns are", has))
 	}
 	for _, p := range b.phases {
 		for _, format := range withoutFields {
@@ -288,7 +302,7 @@ func droppedNotes(dropped map[string]int64, documents int64) (notes []string) {
 		case shape.ValCopy:
 			what = "documents of the sources of val left out by `dedup`, as copies of earlier ones in either split"
 		}
-		notes = append(notes, fmt.Sprintf("%s: %d of %d read", what, n, documents))
+		notes = append(notes, fmt.Sprintf("%s: %s of %s read", what, units.Count(n), units.Count(documents)))
 	}
 	return notes
 }
@@ -315,8 +329,7 @@ func (f *flusher) noneLeft() error {
 	reasons := droppedNotes(s.DroppedBy, s.Documents)
 	for i, p := range f.b.filter.Fields() {
 		if s.Has&(1<<i) == 0 {
-			reasons = append(reasons, fmt.Sprintf("no record has the field %q; the first has %s", p.String(),
-				strings.Join(s.Names, ", ")))
+			reasons = append(reasons, noField(p.String(), "the first has", s.Names))
 		}
 	}
 	if s.Rejected > 0 {

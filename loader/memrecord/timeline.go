@@ -143,7 +143,7 @@ func (r *record) chart(a *Analysis) *timelineChart {
 		return nil
 	}
 	c := &timelineChart{}
-	top := value(r.start.DeviceTotal)
+	top, total := 0.0, value(r.start.DeviceTotal)
 	for _, l := range points {
 		for _, d := range drawn {
 			top = max(top, value(d.get(l)))
@@ -151,6 +151,9 @@ func (r *record) chart(a *Analysis) *timelineChart {
 	}
 	if top <= 0 {
 		return nil
+	}
+	if total < mostAbove*top {
+		top = max(top, total)
 	}
 	top *= 1.05
 	x := func(i int) float64 { return plotLeft + (plotRight-plotLeft)*float64(i)/float64(max(1, len(points)-1)) }
@@ -167,16 +170,13 @@ func (r *record) chart(a *Analysis) *timelineChart {
 	for at := 0.0; at <= top; at += step {
 		c.YTicks = append(c.YTicks, chartTick{fixed(y(at)), size(at)})
 	}
-	if total := value(r.start.DeviceTotal); total > 0 {
-		c.Cap = &chartTick{fixed(y(total)), "the device has " + size(total)}
+	if total > 0 {
+		if total <= top {
+			c.Cap = &chartTick{fixed(y(total)), "the device has " + size(total)}
+		}
 		words = append(words, "the device has "+size(total))
 	}
-	for k := range 7 {
-		i := (len(points) - 1) * k / 6
-		if s := points[i].Step; s != nil && (k == 0 || i > (len(points)-1)*(k-1)/6) {
-			c.XTicks = append(c.XTicks, chartTick{fixed(x(i)), "step " + thousands(float64(*s))})
-		}
-	}
+	c.XTicks = stepTicks(points, x)
 	if r.oom != nil {
 		at := x(len(points) - 1)
 		f := &chartFail{X: fixed(at), Anchor: "end", TextX: fixed(at - 6), Text: headline(r, a)}
@@ -186,6 +186,41 @@ func (r *record) chart(a *Analysis) *timelineChart {
 	c.marks(points, a, x, y)
 	c.Label = "Memory over time: " + strings.Join(words, ", ")
 	return c
+}
+
+// mostAbove is how many times the largest figure the device's memory may be to be drawn: beyond that
+// the figures would be a flat line.
+const mostAbove = 4
+
+// mostTicks is the most labels of steps that have room below a chart.
+const mostTicks = 7
+
+// stepTicks returns labels for steps that are multiples of 1, 2, 5, 10, 20, …, at the first point of
+// each.
+func stepTicks(points []*line, x func(int) float64) (ticks []chartTick) {
+	var low, high int64
+	for i, l := range points {
+		if l.Step != nil {
+			if low = min(low, *l.Step); i == 0 {
+				low = *l.Step
+			}
+			high = max(high, *l.Step)
+		}
+	}
+	every := int64(1)
+	for k := 0; (high-low)/every >= mostTicks; k++ {
+		every = every / []int64{1, 2, 1}[k%3] * []int64{2, 5, 2}[k%3] // 2, 5, 10, 20, …
+	}
+	at := math.Inf(-1)
+	last := int64(-1)
+	for i, l := range points {
+		if l.Step == nil || *l.Step == last || *l.Step%every != 0 || x(i)-at < (plotRight-plotLeft)/(mostTicks+1) {
+			continue
+		}
+		last, at = *l.Step, x(i)
+		ticks = append(ticks, chartTick{fixed(at), "step " + thousands(float64(last))})
+	}
+	return ticks
 }
 
 // marks puts the number of each finding at the highest moment of its phase.

@@ -120,3 +120,37 @@ func TestLongRecordsAreThinned(t *testing.T) {
 		}
 	}
 }
+
+// A device with much more memory than was used does not flatten the lines, and steps are labelled at
+// even distances.
+func TestTimelineOfASmallRun(t *testing.T) {
+	for steps, want := range map[int]string{1: "[step 1]", 4: "[step 1 step 2 step 3 step 4]",
+		9: "[step 2 step 4 step 6 step 8]", 60: "[step 10 step 20 step 30 step 40 step 50 step 60]"} {
+		var b strings.Builder
+		b.WriteString(`{"type":"start","device":"cpu","device_total":25769803776}` + "\n")
+		for i := 1; i <= steps; i++ {
+			for _, phase := range []string{"load", "forward"} {
+				fmt.Fprintf(&b, `{"type":"snapshot","step":%d,"phase":%q,"rss":%d}`+"\n", i, phase, int64(300<<20+i<<20))
+			}
+		}
+		rec, err := read(strings.NewReader(b.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := rec.chart(rec.analyse())
+		var labels []string
+		for _, tick := range c.XTicks {
+			labels = append(labels, tick.Text)
+		}
+		if got := fmt.Sprint(labels); got != want {
+			t.Errorf("%d steps: %s, want %s", steps, got, want)
+		}
+		var x, y float64
+		if _, err := fmt.Sscanf(c.Lines[0].Path, "M%f %f", &x, &y); err != nil || y > (plotTop+plotBottom)/2 || c.Cap != nil {
+			t.Errorf("%d steps: the line begins at %s (%v); the device: %v", steps, c.Lines[0].Path, err, c.Cap)
+		}
+		if !strings.Contains(c.Label, "the device has 24 GiB") {
+			t.Error(c.Label)
+		}
+	}
+}

@@ -3,72 +3,8 @@ package remote
 import (
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 )
-
-// secretParameters are query parameters that grant access, in lower case.
-var secretParameters = map[string]bool{"signature": true, "sig": true, "awsaccesskeyid": true, "googleaccessid": true,
-	"apikey": true, "api_key": true, "api-key": true, "key": true, "auth": true, "jwt": true, "pwd": true, "pass": true}
-
-// signingParameters accompany a signature and change with it: those of S3's and Google's stores,
-// CloudFront, and Azure's shared access signatures.
-var signingParameters = map[string]bool{"expires": true, "policy": true, "key-pair-id": true, "se": true, "sp": true,
-	"sv": true, "sr": true, "st": true, "spr": true, "skoid": true, "sktid": true, "skt": true, "ske": true,
-	"sks": true, "skv": true, "sip": true, "sdd": true, "ss": true, "srt": true}
-
-// secretWords are parts of the names of other parameters that grant access.
-var secretWords = []string{"token", "secret", "passw", "credential", "signature", "x-amz-", "x-goog-", "x-ms-",
-	"access_key", "accesskey"}
-
-func isSecret(parameter string) bool {
-	return secretParameters[parameter] ||
-		slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(parameter, word) })
-}
-
-// Redact returns an address without its credentials: without name, password, fragment, and the
-// query parameters that sign it. The result identifies the file, however often its address is
-// signed anew. A parameter whose name cannot be decoded is removed too.
-func Redact(address string) string {
-	scheme, rest, ok := strings.Cut(address, "://")
-	if !ok {
-		return address
-	}
-	rest, _, _ = strings.Cut(rest, "#")
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	host, path, hasPath := strings.Cut(rest, "/")
-	if i := strings.LastIndexByte(host, '@'); i >= 0 {
-		host = host[i+1:]
-	}
-	out := scheme + "://" + host
-	if hasPath {
-		out += "/" + path
-	}
-	if !hasQuery {
-		return out
-	}
-	type pair struct{ name, text string }
-	var pairs []pair
-	signed := false
-	for _, text := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
-		name, _, _ := strings.Cut(text, "=")
-		name, err := url.QueryUnescape(name)
-		name = strings.ToLower(name)
-		if err != nil || isSecret(name) {
-			signed = true
-			continue
-		}
-		pairs = append(pairs, pair{name, text})
-	}
-	separator := "?"
-	for _, p := range pairs {
-		if !signed || !signingParameters[p.name] {
-			out += separator + p.text
-			separator = "&"
-		}
-	}
-	return out
-}
 
 var schemes = map[string]bool{"http": true, "https": true, "hf": true, "s3": true, "gs": true, "az": true}
 

@@ -194,14 +194,13 @@ func (a *azure) list(ctx context.Context, folder string, add func(string, Object
 	if err != nil {
 		return err
 	}
-	if prefix != "" {
-		prefix += "/"
-	}
+	prefix = folderPrefix(prefix)
 	c, err := a.container(name)
 	if err != nil {
 		return err
 	}
 	limit := int32(azurePage)
+	var turned pages
 	opts := container.ListBlobsFlatOptions{Prefix: &prefix, MaxResults: &limit}
 	for {
 		var page container.ListBlobsFlatResponse
@@ -226,6 +225,9 @@ func (a *azure) list(ctx context.Context, folder string, add func(string, Object
 		if page.NextMarker == nil || *page.NextMarker == "" {
 			return nil
 		}
+		if err := turned.next(*page.NextMarker, a.host(nil)); err != nil {
+			return err
+		}
 		opts.Marker = page.NextMarker
 	}
 }
@@ -237,7 +239,7 @@ func (a *azure) addItem(item *container.BlobItem, root, prefix string, add func(
 	}
 	name := strings.TrimPrefix(*item.Name, prefix)
 	kind := item.Properties.ResourceType
-	if name == "" || strings.HasSuffix(name, "/") || kind != nil && *kind == "directory" {
+	if name == "" || kind != nil && *kind == "directory" {
 		return nil
 	}
 	p := item.Properties

@@ -40,7 +40,7 @@ func TestAzureFaults(t *testing.T) {
 	busy := http.Header{"Retry-After": {"0.1"}}
 	srv, s := newBlobs(t)
 	put := func(data []byte) func() {
-		return func() { srv.Put("/c/f", remotetest.File{Data: data}) }
+		return func() { srv.Put("/con/f", remotetest.File{Data: data}) }
 	}
 	for name, c := range map[string]struct {
 		faults []remotetest.Fault
@@ -64,7 +64,7 @@ func TestAzureFaults(t *testing.T) {
 			says: "its ETag changed while it was read"},
 	} {
 		put(data)()
-		o, err := s.Describe(context.Background(), "az://c/f")
+		o, err := s.Describe(context.Background(), "az://con/f")
 		if err != nil || o.Size != int64(len(data)) || o.ETag == "" {
 			t.Fatalf("%s: %+v, %v", name, o, err)
 		}
@@ -91,15 +91,15 @@ func TestAzureList(t *testing.T) {
 	for i := range 7 {
 		name := fmt.Sprintf("%d.txt", i)
 		want[name] = true
-		srv.Put("/c/folder/"+name, remotetest.File{Data: content(i)})
-		srv.Put("/c/folderless/"+name, remotetest.File{})
+		srv.Put("/con/folder/"+name, remotetest.File{Data: content(i)})
+		srv.Put("/con/folderless/"+name, remotetest.File{})
 	}
-	srv.Put("/c/folder/sub/", remotetest.File{})
+	srv.Put("/con/folder/sub/", remotetest.File{})
 	got := map[string]bool{}
-	err := s.List(context.Background(), "az://c/folder/", func(name string, o Object) error {
+	err := s.List(context.Background(), "az://con/folder/", func(name string, o Object) error {
 		got[name] = true
 		described, err := s.Describe(context.Background(), o.URI)
-		if err != nil || described.compare(&o) != nil || o.ETag != described.ETag || o.URI != "az://c/folder/"+name {
+		if err != nil || described.compare(&o) != nil || o.ETag != described.ETag || o.URI != "az://con/folder/"+name {
 			t.Errorf("%s: %+v, %+v, %v", name, o, described, err)
 		}
 		return nil
@@ -108,7 +108,7 @@ func TestAzureList(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	stop := errors.New("stop")
-	if err := s.List(context.Background(), "az://c", func(string, Object) error { return stop }); !errors.Is(err, stop) {
+	if err := s.List(context.Background(), "az://con", func(string, Object) error { return stop }); !errors.Is(err, stop) {
 		t.Error(err)
 	}
 	srv.Serve = func(w http.ResponseWriter, r *http.Request) bool {
@@ -119,7 +119,7 @@ func TestAzureList(t *testing.T) {
 		}
 		return true
 	}
-	if err := s.List(context.Background(), "az://c", nil); err == nil || !strings.Contains(err.Error(), "longer than any") {
+	if err := s.List(context.Background(), "az://con", nil); err == nil || !strings.Contains(err.Error(), "longer than any") {
 		t.Errorf("an endless list: %v", err)
 	}
 }
@@ -169,8 +169,8 @@ func TestAzureAccount(t *testing.T) {
 		setEnv(t, env...)
 		s := newStore(t, nil)
 		query, authorization = "", ""
-		_, err := s.ReadAll(context.Background(), "az://c/x", 10)
-		listed := s.List(context.Background(), "az://c/x", nil)
+		_, err := s.ReadAll(context.Background(), "az://con/x", 10)
+		listed := s.List(context.Background(), "az://con/x", nil)
 		for _, err := range []error{err, listed} {
 			if err == nil || !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: %v", c.env, err)

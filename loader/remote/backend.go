@@ -21,7 +21,7 @@ type lister interface {
 	backend
 	// stat describes an object without reading it. The error is fs.ErrNotExist if it does not exist.
 	stat(ctx context.Context, uri string) (Object, error)
-	// list calls add with every object below a folder and its path from there, in any order.
+	// list calls add with every object below a folder and its key from there, in any order.
 	list(ctx context.Context, folder string, add func(path string, o Object) error) error
 }
 
@@ -73,7 +73,9 @@ func (s *Store) Describe(ctx context.Context, uri string) (o Object, err error) 
 	return l.stat(ctx, uri)
 }
 
-// List calls add with every object below a folder and its path from there, in any order.
+// List calls add with every object below a folder and its key from there, in any order. Keys may
+// have empty elements, also at their end. The empty objects that some tools write for folders are
+// left out. One slash at the end of the folder's address may be missing.
 func (s *Store) List(ctx context.Context, folder string, add func(path string, o Object) error) error {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
@@ -81,7 +83,12 @@ func (s *Store) List(ctx context.Context, folder string, add func(path string, o
 	if err != nil {
 		return err
 	}
-	return l.list(ctx, strings.TrimRight(folder, "/"), add)
+	return l.list(ctx, folder, func(key string, o Object) error {
+		if o.Size == 0 && strings.HasSuffix(key, "/") {
+			return nil
+		}
+		return add(key, o)
+	})
 }
 
 func (s *Store) lister(uri string) (lister, error) {

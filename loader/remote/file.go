@@ -85,7 +85,8 @@ func (f *File) stopReading() {
 }
 
 // ReadAt implements io.ReaderAt. It is made for readers that go through a few parts of a file in
-// order, one after another or in turns, such as the columns of a table.
+// order, one after another or in turns, such as the columns of a table. It fails if the object is
+// not identified: its parts could be of several versions.
 func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	if f.store.isDone() {
 		return 0, context.Canceled
@@ -168,7 +169,7 @@ func (l *lane) readAt(ctx context.Context, p []byte, off int64) (int, error) {
 	if !l.holds(off) {
 		l.close()
 		l.buf, l.from, l.span = l.buf[:0], off, firstSpan/2
-		l.in = &stream{store: l.file.store, object: &l.file.object, at: off, end: off}
+		l.in = &stream{store: l.file.store, object: &l.file.object, at: off, end: off, strict: true}
 	}
 	for off >= l.from+int64(len(l.buf)) {
 		if err := l.fill(ctx); err != nil {

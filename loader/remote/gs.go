@@ -124,7 +124,11 @@ func (g *gs) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 	if err != nil {
 		return nil, err
 	}
-	req, err := g.request(ctx, http.MethodGet, "/storage/v1", bucket, name, url.Values{"alt": {"media"}})
+	query := url.Values{"alt": {"media"}}
+	if generation, err := strconv.Unquote(o.ETag); err == nil {
+		query.Set("ifGenerationMatch", generation)
+	}
+	req, err := g.request(ctx, http.MethodGet, "/storage/v1", bucket, name, query)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +140,9 @@ func (g *gs) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 	b, err := answer(resp, o.URI, from)
 	if err != nil {
 		resp.Body.Close()
+		if resp.StatusCode == http.StatusPreconditionFailed {
+			return nil, &ChangedError{"ETag", o.ETag, "another"}
+		}
 		return nil, g.refusal(resp)
 	}
 	// The answer's time and ETag are not those of the list; the generation is.
@@ -207,9 +214,8 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 	if err != nil {
 		return err
 	}
-	if prefix != "" {
-		prefix += "/"
-	}
+	prefix = folderPrefix(prefix)
+	var turned pages
 	query := url.Values{"prefix": {prefix}, "maxResults": {"1000"},
 		"fields": {"items(name,size,generation,updated),nextPageToken"}}
 	for {
@@ -222,7 +228,7 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 		}
 		for i := range page.Items {
 			name := strings.TrimPrefix(page.Items[i].Name, prefix)
-			if name == "" || strings.HasSuffix(name, "/") {
+			if name == "" {
 				continue
 			}
 			o, err := page.Items[i].object(bucket)
@@ -236,6 +242,9 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 		}
 		if page.Next == "" {
 			return nil
+		}
+		if err := turned.next(page.Next, g.base.Host); err != nil {
+			return err
 		}
 		query.Set("pageToken", page.Next)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -40,6 +41,9 @@ func (w web) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 	}
 	req := newRequest(ctx, u)
 	setRange(req, from, end)
+	if req.Header.Get("Range") != "" && o.ETag != "" && strongETag(o.ETag) == o.ETag {
+		req.Header.Set("If-Range", o.ETag) // then another version comes whole
+	}
 	resp, err := w.store.do(req)
 	if err != nil {
 		return nil, err
@@ -48,6 +52,9 @@ func (w web) get(ctx context.Context, o *Object, from, end int64) (*body, error)
 	if err != nil {
 		resp.Body.Close()
 		return nil, err
+	}
+	if to := Redact(resp.Request.URL.String()); resp.Request != req && to != o.URI {
+		b.object.Answer.MovedTo = to
 	}
 	return b, nil
 }
@@ -108,6 +115,7 @@ func answer(resp *http.Response, uri string, from int64) (*body, error) {
 	switch resp.StatusCode {
 	case http.StatusOK:
 		b.object.Size = resp.ContentLength
+		b.object.Answer.Unframed = resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 		return b, nil
 	case http.StatusPartialContent:
 		start, size, ok := contentRange(resp.Header.Get("Content-Range"))
@@ -146,6 +154,8 @@ func describe(resp *http.Response, uri string) Object {
 	if len(o.ETag) > 1024 {
 		o.ETag = "" // too long to be an ETag: an attack on memory
 	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // "" if it cannot be parsed
+	o.Answer.Page = kind == "text/html" || kind == "application/xhtml+xml"
 	return o
 }
 

@@ -368,6 +368,7 @@ func (h *hub) list(ctx context.Context, folder string, add func(string, Object) 
 	first.URL.RawPath = strings.TrimSuffix(first.URL.RawPath, "/")
 	first.URL.Path = strings.TrimSuffix(first.URL.Path, "/")
 	first.URL.RawQuery = "recursive=true&expand=false"
+	var turned pages
 	for next := first.URL; next != nil; {
 		page := next
 		resp, err := h.ask(ctx, &p, func() (*http.Request, error) { return h.authorized(ctx, page), nil })
@@ -388,7 +389,10 @@ func (h *hub) list(ctx context.Context, folder string, add func(string, Object) 
 		if err != nil {
 			return err
 		}
-		if next, err = h.nextPage(resp); err != nil {
+		if next, err = h.nextPage(resp); err != nil || next == nil {
+			return err
+		}
+		if err := turned.next(next.String(), h.endpoint.Host); err != nil {
 			return err
 		}
 	}

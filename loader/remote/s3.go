@@ -40,7 +40,8 @@ func newS3(s *Store) (*s3, error) {
 	case "virtual":
 		lookup = minio.BucketLookupDNS
 	}
-	client, err := minio.NewCore(endpoint, &minio.Options{Creds: creds, Secure: secure, Transport: s.client.Transport,
+	client, err := minio.NewCore(endpoint, &minio.Options{Creds: creds, Secure: secure,
+		Transport:    listTransport{s.client.Transport},
 		Region:       cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), awsConfig(profile, "region")),
 		BucketLookup: lookup, MaxRetries: 1})
 	if err != nil {
@@ -115,22 +116,6 @@ func awsConfig(profile, key string) string {
 	return ""
 }
 
-// parseBucket splits scheme://BUCKET/KEY.
-func parseBucket(uri string) (bucket, key string, err error) {
-	_, rest, _ := strings.Cut(uri, "://")
-	bucket, key, _ = strings.Cut(rest, "/")
-	if bucket == "" || strings.ContainsAny(bucket, "@:?#*[ ") {
-		scheme, _ := Scheme(uri)
-		word := "bucket"
-		if scheme == "az" {
-			word = "container"
-		}
-		return "", "", &Error{Kind: ErrUsage, Text: "there is no " + word + " in the address", Hint: "write " + scheme +
-			"://" + strings.ToUpper(word) + "/PATH; credentials come from the environment"}
-	}
-	return bucket, key, nil
-}
-
 func (c *s3) host(*Object) string { return c.endpoint }
 
 func (c *s3) get(ctx context.Context, o *Object, from, end int64) (*body, error) {
@@ -190,7 +175,7 @@ func (c *s3) stat(ctx context.Context, uri string) (Object, error) {
 		return Object{}, fs.ErrNotExist
 	}
 	var info minio.ObjectInfo
-	err = c.try(ctx, nil, func() error {
+	err = c.try(ctx, func() error {
 		info, err = c.client.StatObject(ctx, bucket, key, minio.StatObjectOptions{})
 		return err
 	})
@@ -205,39 +190,36 @@ func (c *s3) list(ctx context.Context, folder string, add func(string, Object) e
 	if err != nil {
 		return err
 	}
-	if prefix != "" {
-		prefix += "/"
-	}
-	root := "s3://" + bucket + "/" + prefix
+	prefix = folderPrefix(prefix)
+	root := "s3://" + bucket + "/"
 	after := ""
 	var failed error // of add
-	return errors.Join(failed, c.try(ctx, &failed, func() error {
-		ctx, cancel := context.WithCancel(ctx) // ends the listing's goroutine
-		defer cancel()
-		for info := range c.client.Client.ListObjects(ctx, bucket, minio.ListObjectsOptions{Prefix: prefix,
+	err = c.try(ctx, func() error {
+		for info := range c.client.Client.ListObjectsIter(withPages(ctx), bucket, minio.ListObjectsOptions{Prefix: prefix,
 			Recursive: true, StartAfter: after}) {
 			if info.Err != nil {
 				return info.Err
 			}
 			after = info.Key
-			if name := strings.TrimPrefix(info.Key, prefix); name != "" && !strings.HasSuffix(name, "/") {
-				if failed = add(name, c.object(root+name, &info)); failed != nil {
+			if name := strings.TrimPrefix(info.Key, prefix); name != "" {
+				if failed = add(name, c.object(root+info.Key, &info)); failed != nil {
 					return nil
 				}
 			}
 		}
 		return ctx.Err()
-	}))
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
 }
 
 // try repeats a request while it fails for a passing reason.
-func (c *s3) try(ctx context.Context, failed *error, do func() error) error {
+func (c *s3) try(ctx context.Context, do func() error) error {
 	tries := attempts{store: c.store, host: c.endpoint}
 	for {
 		err := do()
-		if failed != nil && *failed != nil {
-			return *failed
-		}
 		if err == nil {
 			c.store.noteAnswer(c.endpoint)
 			return nil
@@ -252,6 +234,10 @@ func (c *s3) try(ctx context.Context, failed *error, do func() error) error {
 func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 	if ctx.Err() != nil {
 		return context.Canceled
+	}
+	var own *Error // of listTransport
+	if errors.As(err, &own) {
+		return own
 	}
 	answer := minio.ToErrorResponse(err)
 	if answer.StatusCode == 0 {
@@ -291,7 +277,7 @@ func (c *s3) put(ctx context.Context, uri string, size int64, again func() (io.R
 	if err != nil {
 		return err
 	}
-	return c.try(ctx, nil, func() error {
+	return c.try(ctx, func() error {
 		r, err := again()
 		if err != nil {
 			return err
@@ -307,7 +293,7 @@ func (c *s3) remove(ctx context.Context, uri string) error {
 	if err != nil {
 		return err
 	}
-	return c.try(ctx, nil, func() error {
+	return c.try(ctx, func() error {
 		return c.client.RemoveObject(ctx, bucket, key, minio.RemoveObjectOptions{})
 	})
 }

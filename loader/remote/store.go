@@ -25,45 +25,6 @@ type Options struct {
 // certificates. It was measured; see docs/sources.md.
 const StoreBytes = 7 << 20
 
-// An Object is one version of a remote file.
-type Object struct {
-	URI      string    // without credentials
-	Size     int64     // bytes; -1 if the server does not say
-	ETag     string    // as the server gives it; "" for none
-	Modified time.Time // zero for none
-	Revision string    // of its repository: a commit; "" for none
-	Hash     string    // of its bytes, as "sha256:hex" or "git-sha1:hex"; "" if that is not known
-}
-
-// Identified reports whether the object can be distinguished from its other versions.
-func (o *Object) Identified() bool { return o.ETag != "" || !o.Modified.IsZero() }
-
-// compare returns a *ChangedError if two descriptions cannot be of the same version.
-func (o *Object) compare(now *Object) error {
-	size := func(n int64) string { return fmt.Sprintf("%d bytes", n) }
-	switch {
-	case o.ETag != "" && now.ETag != "" && !SameETag(o.ETag, now.ETag):
-		return &ChangedError{"ETag", oneLine(o.ETag), oneLine(now.ETag)}
-	case o.Size >= 0 && now.Size >= 0 && o.Size != now.Size:
-		return &ChangedError{"size", size(o.Size), size(now.Size)}
-	case (o.ETag == "" || now.ETag == "") && !o.Modified.IsZero() && !now.Modified.IsZero() &&
-		!o.Modified.Equal(now.Modified):
-		return &ChangedError{"modification time", o.Modified.Format(time.RFC3339), now.Modified.Format(time.RFC3339)}
-	}
-	return nil
-}
-
-// SameETag reports whether two ETags are equal except for the weakness mark, which a server adds
-// when it changes an answer in transit.
-func SameETag(a, b string) bool { return strongETag(a) == strongETag(b) }
-
-func strongETag(tag string) string {
-	if len(tag) > 2 && tag[:2] == "W/" {
-		return tag[2:]
-	}
-	return tag
-}
-
 // A Store reads remote files.
 type Store struct {
 	opts   Options
@@ -113,7 +74,7 @@ func onlyHTTP1() *http.Protocols {
 
 const maxRedirects = 10
 
-// checkRedirect keeps credentials from other hosts, and requests over TLS from redirects out of
+// checkRedirect keeps credentials and addresses from other hosts, and requests over TLS from redirects out of
 // TLS.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first, last := via[0].URL, via[len(via)-1].URL
@@ -130,6 +91,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
 		req.Header.Del("Authorization")
 	}
+	req.Header.Del("Referer") // which net/http sets to the whole address before, with its signature
 	return nil
 }
 

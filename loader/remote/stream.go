@@ -6,23 +6,38 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/zeebo/xxh3"
 )
 
-// A stream reads the bytes of an object in order, with as many requests as that takes.
+// A stream reads the bytes of an object in order, with as many requests as that takes. All of them
+// are of one version. An answer that continues what was read must have the same validator, an ETag
+// or a modification time; else the stream reads from its beginning again, and compares the checksum
+// of what it read before.
 type stream struct {
 	store  *Store
 	object *Object
 	at     int64 // of the next byte
 	end    int64 // where reading stops; negative for the object's end
 	learn  bool  // the first answer describes the object
+	strict bool  // what others read of the object matters too: every answer must have its validator
 
 	backend backend
 	body    *body
-	skip    int64 // bytes of the body before at, if the server sends all from the beginning
+	skip    int64 // bytes of the body before at, if it begins earlier
 	cancel  context.CancelFunc
 	tries   attempts
 	opened  bool
+
+	start    int64       // where reading began
+	sum      xxh3.Hasher // over the bytes from start to at
+	again    xxh3.Hasher // over those of them that the body has had so far
+	reread   bool        // requests begin at start
+	unproven int         // answers without any progress that may have been of another version
 }
+
+// maxUnproven limits how often a stream reads from its beginning again in vain: that may be far.
+const maxUnproven = 3
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
 
@@ -41,8 +56,9 @@ func (s *stream) read(ctx context.Context, p []byte) (int, error) {
 		}
 		n, err := s.attempt(ctx, p)
 		if n > 0 {
+			s.sum.Write(p[:n]) // never fails
 			s.at += int64(n)
-			s.tries.failed = 0
+			s.tries.failed, s.unproven = 0, 0
 			return n, nil
 		}
 		switch {
@@ -67,7 +83,13 @@ func (s *stream) attempt(ctx context.Context, p []byte) (int, error) {
 	}
 	for s.skip > 0 {
 		n, err := s.idleRead(ctx, p[:min(int64(len(p)), s.skip)])
-		if s.skip -= int64(n); err != nil {
+		if early := s.start - (s.at - s.skip); early < int64(n) {
+			s.again.Write(p[max(0, early):n])
+		}
+		if s.skip -= int64(n); s.skip == 0 && s.again.Sum128() != s.sum.Sum128() {
+			return 0, s.otherContent()
+		}
+		if err != nil {
 			return 0, s.ended(ctx, err)
 		}
 	}
@@ -78,44 +100,81 @@ func (s *stream) attempt(ctx context.Context, p []byte) (int, error) {
 	return 0, s.ended(ctx, err)
 }
 
+// otherContent is the error of a body that does not begin with what was read.
+func (s *stream) otherContent() error {
+	text := func(h *xxh3.Hasher) string {
+		sum := h.Sum128().Bytes()
+		return fmt.Sprintf("checksum %x over %d bytes", sum, s.at-s.start)
+	}
+	return &ChangedError{"content", text(&s.sum), text(&s.again)}
+}
+
 // open requests the bytes from at on, and compares the answer with the object.
 func (s *stream) open(ctx context.Context) error {
 	if s.tries.store == nil {
-		s.tries.store = s.store
+		s.tries.store, s.start = s.store, s.at
 		var err error
 		if s.backend, err = s.store.backend(s.object.URI); err != nil {
 			return err
 		}
 		s.tries.host = s.backend.host(s.object)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	b, err := s.backend.get(ctx, s.object, s.at, s.end)
-	if err != nil {
-		cancel()
-		return err
-	}
-	if err := s.accept(&b.object); err != nil {
+	for {
+		from := s.at
+		if s.reread {
+			from = s.start
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		b, err := s.backend.get(ctx, s.object, from, s.end)
+		if err != nil {
+			cancel()
+			return err
+		}
+		enough, err := s.accept(b)
+		if err == nil && enough {
+			s.body, s.cancel, s.skip = b, cancel, s.at-b.from
+			s.again.Reset()
+			return nil
+		}
 		b.Close()
 		cancel()
-		return err
+		if err != nil {
+			return err
+		}
 	}
-	s.body, s.cancel, s.skip = b, cancel, s.at-b.from
-	return nil
 }
 
-// accept compares an answer with the object, or takes it for the object's description.
-func (s *stream) accept(now *Object) error {
+// accept compares an answer with the object, or takes it for the object's description. enough is
+// false if it may be of another version, and does not have the bytes that would show it.
+func (s *stream) accept(b *body) (enough bool, err error) {
+	now := &b.object
 	if s.learn && !s.opened {
 		*s.object, s.opened = *now, true
-		return nil
+		return true, nil
 	}
 	if err := s.object.compare(now); err != nil {
-		return err
+		return false, err
 	}
 	if now.Size >= 0 && s.at > now.Size {
-		return &ChangedError{"size", fmt.Sprintf("at least %d bytes", s.at), fmt.Sprintf("%d bytes", now.Size)}
+		return false, &ChangedError{"size", fmt.Sprintf("at least %d bytes", s.at), fmt.Sprintf("%d bytes", now.Size)}
 	}
-	return nil
+	identified := s.object.Identified()
+	switch {
+	case s.object.SameVersion(now):
+		s.reread = false
+		return true, nil
+	case s.strict, identified && s.start > 0:
+		return false, s.object.unproven()
+	case s.at == s.start:
+		return true, nil // it is the first one
+	}
+	if s.unproven++; s.unproven > maxUnproven {
+		return false, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s breaks off at byte %d, and its next answers have "+
+			"neither an ETag nor a time by which they could be known to continue the same file", s.tries.host, s.at),
+			Hint: "download the file, and name the copy"}
+	}
+	s.reread = true
+	return b.from <= s.start, nil
 }
 
 // idleRead reads from the body, and gives it up if no byte comes for too long.

@@ -163,7 +163,12 @@ func (p *prefetcher) gather(from int64) (next, window int64) {
 	step := batch * int64(p.steps.World)
 	for len(p.items) < aheadRows && from < epochEnd {
 		mine := from + batch*int64(p.steps.Rank)
-		if n := min(batch, epochEnd-mine, maxAheadRows-int64(len(p.items))); n > 0 {
+		n := min(batch, epochEnd-mine)
+		if p.steps.Tail == sampler.Once && from+step > epochEnd {
+			mine, n, _ = p.steps.Share(epochEnd - from)
+			mine += from
+		}
+		if n = min(n, maxAheadRows-int64(len(p.items))); n > 0 {
 			p.items, _ = p.order.Append(p.items, mine, int(n))
 		}
 		from += step

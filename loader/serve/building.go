@@ -320,7 +320,7 @@ func (b *Building) Open(q feed.Query) (*feed.Plan, error) {
 	return &feed.Plan{
 		Collate: collation, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: rowStream.bytes(0, q.MaxTokens > 0, rows, 0), Stream: stream, Metadata: metadata,
-		Waits: func() bool { return !stream.ended.Load() },
+		Waits: func() bool { return !stream.ended.Load() }, LeftOut: stream.rowsLeftOut,
 	}, nil
 }
 

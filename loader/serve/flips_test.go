@@ -43,7 +43,7 @@ func TestFlipsAreNotServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		labels := []string{"causal", "seq2seq"}[i%2]
-		query := fmt.Sprintf("epochs=1&batch_size=16&labels=%s&shuffle=%s&bucket=%d", labels,
+		query := fmt.Sprintf("epochs=1&batch_size=16&borders=keep&labels=%s&shuffle=%s&bucket=%d", labels,
 			[]string{"none", "full"}[i/2%2], i/4%2*64)
 		t.Run(fmt.Sprintf("%s byte %d bit %#x %s", filepath.Base(path), at, bit, query), func(t *testing.T) {
 			batches, err := fetch(serveDir(t, dir), query)

@@ -23,8 +23,9 @@ type growingStream struct {
 	rows  *rowStream // of used
 	empty bool       // used has no whole step at position
 
-	ended atomic.Bool // the build has ended: rest continues
-	rest  feed.Stream
+	ended   atomic.Bool // the build has ended: rest continues
+	rest    feed.Stream
+	leftOut func() (rows, of int64) // of rest
 }
 
 // dealt returns the options with which the first rows of an order make whole steps only.
@@ -74,9 +75,17 @@ func (s *growingStream) goOn(whole *Reader) error {
 	if err != nil {
 		return err
 	}
-	s.rest, s.rows, s.used = plan.Stream, nil, nil
+	s.rest, s.leftOut, s.rows, s.used = plan.Stream, plan.LeftOut, nil, nil
 	s.ended.Store(true)
 	return nil
+}
+
+// rowsLeftOut is Plan.LeftOut. While the build goes on, none are.
+func (s *growingStream) rowsLeftOut() (rows, of int64) {
+	if s.leftOut == nil {
+		return 0, 0
+	}
+	return s.leftOut()
 }
 
 // deal fills b with the next step, and reports whether the snapshot has all its rows.

@@ -121,6 +121,7 @@ func (r *Reader) openPacked(q feed.Query, parts []part, collation collate.Option
 	return &feed.Plan{
 		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: s.bytes(), Stream: s, Metadata: metadataOf(q, parts, collation, s.numbers()),
+		LeftOut: s.steps.LeftOut,
 	}, nil
 }
 
@@ -256,7 +257,7 @@ func (s *packedStream) take(row sampler.PackedRow) error {
 	}
 	n.Segments = s.batch.Unclaimed()
 	first := s.pieces[0]
-	return s.batch.Take(n, collate.Row{Source: first.source, Example: first.row, Position: row.Position})
+	return s.batch.Take(n, collateRow(sampler.Ref{Source: first.source, Row: first.row}, row.Position))
 }
 
 // read appends the values of the row's pieces, those of one part at a time.

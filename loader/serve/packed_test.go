@@ -162,7 +162,7 @@ func TestPackedLosesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, policy := range pack.Policies[1:] {
 		for _, shuffle := range []string{"full", "none"} {
-			order := fmt.Sprintf("pack=%s&max_length=41&shuffle=%s&seed=%d", policy, shuffle,
+			order := fmt.Sprintf("pack=%s&max_length=41&borders=keep&shuffle=%s&seed=%d", policy, shuffle,
 				rng.Uint32()) // no row is longer
 			all := mustFetch(t, client, order+"&epochs=2&batch_size=7")
 			rowsOf := unpack(t, all, false)
@@ -234,7 +234,7 @@ func TestPackedTails(t *testing.T) {
 	all := unpack(t, mustFetch(t, client, order), false)
 	for _, world := range []int{1, 2, 3} {
 		for _, size := range []int{1, 7, len(all) + 3} {
-			for _, tail := range []string{"drop", "pad", "keep"} {
+			for _, tail := range []string{"drop", "pad", "keep", "once"} {
 				var got []servedRow
 				counts := map[int]bool{}
 				for rank := range world {
@@ -248,16 +248,22 @@ func TestPackedTails(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, x := range b {
-						if tail != "keep" && len(x.length) != size {
+						if (tail == "drop" || tail == "pad") && len(x.length) != size {
 							t.Errorf("world %d, batch %d, %s: a batch of %d", world, size, tail, len(x.length))
 						}
 					}
 					counts[len(b)] = true
-					got = append(got, unpack(t, b, false)...)
+					for _, r := range unpack(t, b, false) {
+						if tail != "once" || r.Number >= 0 {
+							got = append(got, r)
+						} else if len(b) == 0 || slices.ContainsFunc(r.Labels, func(l int64) bool { return l != -100 }) {
+							t.Errorf("world %d, batch %d: a filler with labels %v", world, size, r.Labels)
+						}
+					}
 				}
 				step := size * world
 				want := map[string]int{"drop": len(all) / step * step, "pad": (len(all) + step - 1) / step * step,
-					"keep": len(all)}[tail]
+					"keep": len(all), "once": len(all)}[tail]
 				if len(got) != want || tail != "keep" && len(counts) > 1 {
 					t.Errorf("world %d, batch %d, %s: %d rows of %d, want %d; batches %v", world, size, tail,
 						len(got), len(all), want, counts)
@@ -293,14 +299,20 @@ func TestPackedCollation(t *testing.T) {
 	if b := mustFetch(t, client, "pack=bfd&max_length=50&labels=none"); b[0].columns["labels"] != nil {
 		t.Error("labels=none has labels")
 	}
-	for i, r := range unpack(t, mustFetch(t, client, "pack=bfd&max_length=50&borders=mask&padding_side=left"), true) {
-		at := 0
-		for _, ids := range r.Segments {
-			for j, id := range ids {
-				if want := map[bool]int64{true: -100, false: id}[j == 0]; r.Labels[at] != want {
-					t.Fatalf("row %d, token %d of its document: label %d, want %d", i, j, r.Labels[at], want)
+	for _, borders := range []string{"", "&borders=mask", "&borders=keep"} {
+		for i, r := range unpack(t, mustFetch(t, client, "pack=bfd&max_length=50&padding_side=left"+borders), true) {
+			at := 0
+			for _, ids := range r.Segments {
+				for j, id := range ids {
+					want := id
+					if j == 0 && borders != "&borders=keep" {
+						want = -100
+					}
+					if r.Labels[at] != want {
+						t.Fatalf("%s row %d, token %d of its document: label %d, want %d", borders, i, j, r.Labels[at], want)
+					}
+					at++
 				}
-				at++
 			}
 		}
 	}

@@ -18,7 +18,8 @@ import (
 var (
 	shuffles = [...]sampler.Shuffle{feed.ShuffleFull: sampler.Full, feed.ShuffleBlock: sampler.Block,
 		feed.ShuffleNone: sampler.None}
-	tails    = [...]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad, feed.TailKeep: sampler.Keep}
+	tails = [...]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad, feed.TailKeep: sampler.Keep,
+		feed.TailOnce: sampler.Once}
 	balances = [...]sampler.Balance{feed.BalanceNone: sampler.NoBalance, feed.BalanceTokens: sampler.ByTokens,
 		feed.BalanceQuadratic: sampler.Quadratic}
 	labels = [...]collate.Labels{
@@ -73,7 +74,7 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	return &feed.Plan{
 		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows, step), Stream: s,
-		Metadata: metadataOf(q, parts, collation, s.order.Rows()),
+		Metadata: metadataOf(q, parts, collation, s.order.Rows()), LeftOut: s.steps.LeftOut,
 	}, nil
 }
 

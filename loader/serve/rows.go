@@ -113,7 +113,7 @@ func (s *rowStream) noStep(err error) error {
 	var empty *sampler.EmptyEpochError
 	if errors.As(err, &empty) {
 		return feed.BadParam("world", empty.Error(),
-			"ask for a smaller batch_size or world, or for tail=pad, which repeats rows")
+			"ask for a smaller batch_size or world, or for tail=once, which serves every row")
 	}
 	return err
 }
@@ -148,11 +148,19 @@ func (s *rowStream) readRows(b *collate.Batch) error {
 		if s.needs&shard.ColumnSegments != 0 {
 			n.Segments = int(s.more[moreSegments][i].Len)
 		}
-		if err := b.Take(n, collate.Row{Source: it.Source, Example: it.Row, Position: it.Position}); err != nil {
+		if err := b.Take(n, collateRow(it.Ref, it.Position)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// collateRow describes a row to its batch. A filler is no example of the split.
+func collateRow(ref sampler.Ref, position int64) collate.Row {
+	if position == sampler.Filler {
+		return collate.Row{Source: ref.Source, Example: -1, Position: position}
+	}
+	return collate.Row{Source: ref.Source, Example: ref.Row, Position: position}
 }
 
 // appendColumns appends the values of the step's items.

@@ -53,7 +53,8 @@ func Defaults() Options {
 
 // The fixed parts of a server's cap.
 const (
-	// processBytes is the program's own pages, the runtime, and garbage between collections.
+	// processBytes is the program's own pages, the runtime, and garbage between collections. Of the
+	// program, loader.DropProgram leaves about 14 MiB.
 	processBytes = 18 << 20
 	// indexBytes bounds the indexes of closed shards; an open shard's is a few KiB.
 	indexBytes = 2 << 20

@@ -241,6 +241,9 @@ func (rows memoryRows) slow(q feed.Query, examples []int64, schema shard.Schema)
 			}
 		}
 		for n, l := range ex.Segments {
+			if q.Labels == feed.LabelsCausal && q.MaskBorders {
+				labels[len(position)] = ignored
+			}
 			for i := range l {
 				position, segment = append(position, int64(i)), append(segment, int64(n+1))
 			}
@@ -301,11 +304,12 @@ func TestBatchesEqualReference(t *testing.T) {
 				if schema.Labels {
 					labels = append(labels, "seq2seq")
 				}
-				query := fmt.Sprintf("batch_size=%d&seed=%d&shuffle=%s&bucket=%d&group=%d&labels=%s&padding_side=%s&pad_to_multiple_of=%d&padding=%s&dtype=%s&start=%d",
+				query := fmt.Sprintf("batch_size=%d&seed=%d&shuffle=%s&bucket=%d&group=%d&labels=%s&borders=%s&padding_side=%s&pad_to_multiple_of=%d&padding=%s&dtype=%s&start=%d",
 					rapid.IntRange(1, 300).Draw(t, "batch"), rapid.IntRange(0, 3).Draw(t, "seed"),
 					rapid.SampledFrom([]string{"full", "block", "none"}).Draw(t, "shuffle"),
 					rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "bucket"), rapid.IntRange(1, 50).Draw(t, "group"),
 					rapid.SampledFrom(labels).Draw(t, "labels"),
+					rapid.SampledFrom([]string{"mask", "keep"}).Draw(t, "borders"),
 					rapid.SampledFrom([]string{"left", "right"}).Draw(t, "side"),
 					rapid.SampledFrom([]int{1, 8}).Draw(t, "multiple"),
 					rapid.SampledFrom([]string{"longest", "max_length"}).Draw(t, "padding"),

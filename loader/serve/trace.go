@@ -148,6 +148,9 @@ func (t *Trace) dealt(n, position int64, rank int) (rows []TracedRow, err error)
 			return nil, err
 		}
 		for _, it := range b.Items {
+			if it.Position == sampler.Filler {
+				continue
+			}
 			rows = append(rows, TracedRow{int(it.Source), it.Row, it.Position, n, o.Rank})
 		}
 	}
@@ -184,7 +187,7 @@ func (t *Trace) located(row TracedRow) (TracedRow, error) {
 	if !ok {
 		return row, nil
 	}
-	if t.opts.Balance == sampler.NoBalance {
+	if t.opts.Balance == sampler.NoBalance && t.opts.Tail != sampler.Once {
 		row.Step, row.Rank = n, int((row.Position-start)/int64(t.opts.BatchRows))
 		return row, nil
 	}

@@ -93,7 +93,7 @@ func (t *Trace) dealtPacked(n, position int64, want func(*TracedRow) bool) (rows
 		return nil, err
 	}
 	_, err = steps.Deal(func(rank int, row sampler.PackedRow) error {
-		if r := traced(row, n, rank); want(&r) {
+		if r := traced(row, n, rank); row.Position != sampler.Filler && want(&r) {
 			rows = append(rows, r)
 		}
 		return nil

@@ -98,8 +98,8 @@ func (c *Cache) Folder(k Key) string { return filepath.Join(c.Dir, k.folder()) }
 // building it; then the caller must. While another process builds it, Acquire waits, and calls
 // waiting once with that process's id, 0 if unknown.
 func (c *Cache) Acquire(ctx context.Context, k Key, waiting func(pid int)) (*Entry, error) {
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the cache: %w; set DSLOAD_CACHE to a writable folder", err)
+	if err := c.Prepare(); err != nil {
+		return nil, err
 	}
 	e := &Entry{Dir: c.Folder(k)}
 	for told := false; ; {

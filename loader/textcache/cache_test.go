@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -214,5 +215,40 @@ func TestDamagedEntriesAreBuiltAgain(t *testing.T) {
 	defer e.Close()
 	if _, err := os.Stat(e.Dir); e.Ready || e.Changed || !errors.Is(e.Damage, damage) || !os.IsNotExist(err) {
 		t.Errorf("%+v, folder: %v", e, err)
+	}
+}
+
+// What others may have planted is neither served nor built on, and only what is a cache's own is removed.
+func TestOthersCannotPlant(t *testing.T) {
+	c := &Cache{Dir: filepath.Join(t.TempDir(), "cache"), Limit: 1 << 30}
+	e := acquire(t, c, key("a"))
+	finish(t, e, 10)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []os.FileMode{0o770, 0o702, 0o777 | os.ModeSticky} {
+		if err := os.Chmod(c.Dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		var access *AccessError
+		if _, err := c.Acquire(context.Background(), key("a"), func(int) {}); !errors.As(err, &access) ||
+			access.Dir != c.Dir || !strings.Contains(err.Error(), "chmod 700") {
+			t.Errorf("a cache of mode %v: %v", mode, err)
+		}
+	}
+	if err := os.Chmod(c.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := t.TempDir()
+	if err := os.Rename(e.Dir, filepath.Join(elsewhere, "planted")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(elsewhere, "planted"), e.Dir); err != nil {
+		t.Fatal(err)
+	}
+	e = acquire(t, c, key("a"))
+	defer e.Close()
+	if e.Ready || e.Damage == nil || !isReady(filepath.Join(elsewhere, "planted")) {
+		t.Errorf("a link in the place of an entry: %+v", e)
 	}
 }

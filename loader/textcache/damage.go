@@ -8,10 +8,10 @@ import (
 // discardDamage removes the folder of an entry that was taken if it is damaged. It reports whether
 // the entry has to be taken again.
 func (c *Cache) discardDamage(e *Entry) (again bool, err error) {
-	if c.Damage == nil {
-		return false, nil
+	damage := checkEntry(e.Dir)
+	if damage == nil && c.Damage != nil {
+		damage = c.Damage(e.Dir, e.Ready)
 	}
-	damage := c.Damage(e.Dir, e.Ready)
 	if damage == nil {
 		return false, nil
 	}

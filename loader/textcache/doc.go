@@ -15,5 +15,6 @@
 //
 //	I1  a folder with a manifest is complete and never written again;
 //	I2  a folder is removed only under its exclusive lock, its manifest first;
-//	I3  Acquire removes an entry that is damaged, so that it is built again.
+//	I3  Acquire removes an entry that is damaged, so that it is built again;
+//	I4  a cache that other users may write into is not used, nor an entry that another user made.
 package textcache

@@ -16,6 +16,7 @@ from typing import Any, Callable, Optional, Union
 from ._bar import Bar, is_shown
 from ._binary import find_binary
 from ._items import encoded, sources_or_items
+from ._words import in_python
 from .errors import BuildError, DsloadError
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -127,7 +128,8 @@ def build(
         if bar is not None:
             bar.close()
     if code != 0:
-        raise BuildError(messages[-1] if messages else f"dsload build ended with exit code {code}", code)
+        message = in_python(messages[-1]) if messages else f"dsload build ended with exit code {code}"
+        raise BuildError(message + _hint(paths if items is None else None), code)
     for line in messages:  # what the build says about dropped and replaced text
         print(line, file=sys.stderr)
     result: dict[str, Any] = json.loads(stdout)
@@ -136,6 +138,13 @@ def build(
     if result.get("cut_by"):
         print(f"stopped: {result.get('stopped')}", file=sys.stderr)
     return result
+
+
+def _hint(paths: Optional[Sequence[str]]) -> str:
+    """What to do where strings that were to be texts were taken for names of files."""
+    if any(" " in p and "://" not in p and not os.path.exists(p) for p in paths or ()):
+        return "; strings name files: to build texts themselves, pass an iterator of them, as in build(iter(texts))"
+    return ""
 
 
 class _Run:

@@ -48,6 +48,14 @@ class _Layout:
     columns: list[tuple[str, tuple[int, ...], np.dtype[Any], int]]  # name, shape, type, offset in the message
 
 
+def _column(field: pa.Field) -> _Column:
+    is_list = pa.types.is_list(field.type)
+    kind = str(field.type.value_type if is_list else field.type)
+    if kind not in _DTYPES:
+        raise StreamCut(f"column {field.name} has the unknown type {field.type}")
+    return _Column(field.name, _DTYPES[kind], is_list)
+
+
 class Decoder:
     """Decodes the messages of one stream. metadata: the schema's key and value pairs. keep: the columns to decode, None for all."""
 
@@ -57,13 +65,10 @@ class Decoder:
             self.metadata = {k.decode(): v.decode() for k, v in (schema.metadata or {}).items()}
         except Exception as error:  # whatever pyarrow raises for bytes that are not a schema
             raise StreamCut(f"not an Arrow schema: {str(error)[:200]}") from error
-        self._columns = []
-        for field in schema:
-            is_list = pa.types.is_list(field.type)
-            kind = str(field.type.value_type if is_list else field.type)
-            if kind not in _DTYPES:
-                raise StreamCut(f"column {field.name} has the unknown type {field.type}")
-            self._columns.append(_Column(field.name, _DTYPES[kind], is_list))
+        try:
+            self._columns = [_column(field) for field in schema]
+        except UnicodeDecodeError as error:  # pyarrow decodes a name when it is asked for it
+            raise StreamCut(f"a column whose name is not UTF-8: {error.object[:40]!r}") from error
         self.names = [c.name for c in self._columns]
         self.numbers = [c.name for c in self._columns if not c.is_list]  # the columns with one number per row
         self._keep = frozenset(keep) if keep is not None else None

@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 from . import _state
 from ._columns import Batch, Columns
+from ._left_out import LeftOut
 from ._query import Query, with_defaults
 from ._source import Source
 from ._unbuilt import Waiting, can_stream
@@ -26,6 +27,7 @@ class Epochs:
     def __init__(self, source: Source, query: Query, columns: Columns) -> None:
         self.source, self.query, self._columns = source, query, columns
         self.described = False
+        self._left_out = LeftOut()
 
     def describe(self, wait: bool = True) -> bool:
         """Reads the manifests, once. While text is being built there are none: waits for its end if wait is true, else returns False."""
@@ -46,10 +48,12 @@ class Epochs:
                 waiting.wait()
         finally:
             waiting.close()
+        source.check_mix(self.query)
         self.query = source.with_packing(self.query)
         self._examples = source.count_rows(self.query)
         self._rows = self._examples * source.numbers_per_row(self.query)
         self.described = True
+        self._left_out.describe(self.query, self._rows)
         return True
 
     @property
@@ -108,7 +112,19 @@ class Epochs:
     def stream(self, query: Query, output: Any) -> Iterator[Batch]:
         """The batches of a query, as arrays. Where they end is unknown while the dataset is being built."""
         end = query.epochs * self.rows if query.epochs and self.described and self.source.feed is not None else None
-        return self.source.stream(query, self._columns.read, output, end)
+        batches = self.source.stream(query, self._columns.read, output, end)
+        return batches if self._left_out.said else self._watched(batches, query)
+
+    def _watched(self, batches: Iterator[Batch], query: Query) -> Iterator[Batch]:
+        """The batches, with a note where an epoch leaves rows out."""
+        before = query.start
+        for arrays in batches:
+            if self.described:
+                self._left_out.step(self.source, query, self.rows, before, int(arrays["row"].min()))
+            before = int(arrays["next"][0])
+            yield arrays
+        if before > query.start and self.describe():
+            self._left_out.step(self.source, query, self.rows, before)
 
     def batches(self, start: int, end: Optional[int], output: Any, *, unbuilt: bool = False) -> Iterator[tuple[int, Batch, bool]]:
         """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""

@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from ._manifest import MAX_ROW_TOKENS, read_manifest
 from ._mix import Segment, named, parse, weights_of
-from ._order import I64, EmptyEpoch, Order, Step, StepOptions, TooLong, steps
+from ._order import FILLER, I64, EmptyEpoch, Order, Step, StepOptions, TooLong, steps
 from ._packing import MAX_LENGTH, Packed, PackedStep, PackOptions, cut_segments, packed_steps
 from ._query import Query
 from ._shard import Column, Shard, row_of
 from ._shardlist import shards_of
-from .errors import FeedError
+from ._words import did_you_mean
+from .errors import ParameterError
 
 Array = npt.NDArray[Any]
 
@@ -37,8 +38,9 @@ class Split:
     def __init__(self, folder: str, manifest: dict[str, Any], name: str) -> None:
         found = [s for s in manifest["splits"] if s["name"] == name]
         if not found:
-            have = ", ".join(s["name"] for s in manifest["splits"])
-            raise FeedError(f"split: dataset {folder} has no split {name!r}", 400, f"it has {have}")
+            names = [s["name"] for s in manifest["splits"]]
+            have = ", ".join(names) + did_you_mean(name, names)
+            raise ParameterError(f"split: dataset {folder} has no split {name!r}", 400, f"it has {have}")
         self.info = found[0]
         self._folder, self._manifest = folder, manifest
         self._shards = shards_of(folder, manifest, self.info)
@@ -113,7 +115,7 @@ class InProcess:
         parts = []
         for name in named(segments, list(self._folders)) if segments else self._folders:
             if name not in self._folders:
-                raise FeedError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._folders)}")
+                raise ParameterError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._folders)}")
             key = (name, query.split)
             if key not in self._splits:
                 self._splits[key] = Split(self._folders[name], self.manifests[name], query.split)
@@ -126,7 +128,7 @@ class InProcess:
         for name, _, _ in parts[1:]:
             other = self.manifests[name]
             if other["schema"] != first["schema"] or other["tokenizer"]["fingerprint"] != first["tokenizer"]["fingerprint"]:
-                raise FeedError(f"mix: datasets {parts[0][0]} and {name} differ in tokenizer or columns", 400)
+                raise ParameterError(f"mix: datasets {parts[0][0]} and {name} differ in tokenizer or columns", 400)
         return parts
 
     def _weights(self, segment: Segment, parts: Sequence[tuple[str, Split, float]]) -> list[float]:
@@ -140,7 +142,7 @@ class InProcess:
         if query.labels == "auto":
             query = replace(query, labels="seq2seq" if manifest["schema"]["labels"] else "causal")
         if query.labels == "seq2seq" and not manifest["schema"]["labels"]:
-            raise FeedError("labels: the dataset has no targets for seq2seq", 400, "build it from prompts and targets, or omit labels")
+            raise ParameterError("labels: the dataset has no targets for seq2seq", 400, "build it from prompts and targets, or omit labels")
 
         def lengths(sources: I64, rows: I64) -> I64:
             out = np.empty(len(rows), np.int64)
@@ -164,25 +166,25 @@ class InProcess:
             for step in dealt:
                 yield make(step, splits)
         except TooLong as error:
-            raise FeedError(str(error), 400) from error
+            raise ParameterError(str(error), 400) from error
         except EmptyEpoch as error:
-            hint = "ask for a smaller batch_size or world, or for tail=pad, which repeats rows"
-            raise FeedError(f"world: {error}", 400, hint) from error
+            hint = "ask for a smaller batch_size or world, or for tail=once, which serves every row"
+            raise ParameterError(f"world: {error}", 400, hint) from error
 
     def _packing(self, query: Query, parts: list[tuple[str, Split, float]]) -> Optional[PackOptions]:
         if not query.packed:
             if query.max_length is not None:
-                raise FeedError("max_length: rows are not packed, and this is the length of packed rows", 400, "name a policy by pack, too")
+                raise ParameterError("max_length: rows are not packed, and this is the length of packed rows", 400, "name a policy by pack, too")
             return None
         if query.labels == "seq2seq":
-            raise FeedError(
+            raise ParameterError(
                 "pack: the dataset has prompts with targets, which cannot share rows",
                 400,
                 "omit pack, or use labels=causal, which ignores the targets",
             )
         length = query.max_length or self._longest(parts)
         if length > MAX_LENGTH:
-            raise FeedError(f"max_length: the build's are up to {length} tokens long, and rows are packed to at most {MAX_LENGTH}", 400)
+            raise ParameterError(f"max_length: the build's are up to {length} tokens long, and rows are packed to at most {MAX_LENGTH}", 400)
         tokens = sum(int(s.info["tokens"]) for _, s, _ in parts)
         return PackOptions(str(query.pack), length, tokens, max(int(s.info["max_length"]) for _, s, _ in parts))
 
@@ -202,7 +204,7 @@ class InProcess:
         if query.max_tokens:
             longest = deal.padded(packing.length if packing else max(int(s.info["max_length"]) for _, s, _ in parts))
             if longest > query.max_tokens:
-                raise FeedError(
+                raise ParameterError(
                     f"max_tokens: the longest row takes {longest} tokens with padding",
                     400,
                     f"ask for max_tokens={longest} at least, or build with a smaller max-length",
@@ -212,7 +214,7 @@ class InProcess:
         step = deal.batch_size * deal.world
         if query.balance != "none" and query.world > 1 and step > _MAX_BALANCED:
             hint = f"ask for a batch_size of {_MAX_BALANCED // query.world} at most"
-            raise FeedError(f"balance: a step of {step} rows cannot be balanced", 400, hint)
+            raise ParameterError(f"balance: a step of {step} rows cannot be balanced", 400, hint)
         return deal
 
 
@@ -295,7 +297,10 @@ class _Collate:
             out["position_ids"] = self._padded(places, length, 0)
             out["segments"] = self._padded(numbers, length, 0)
         out["length"] = lengths
-        out["example"] = step.rows.astype(np.int64)
+        fillers = step.positions == FILLER
+        if fillers.any() and "labels" in out:
+            out["labels"][fillers] = _IGNORED
+        out["example"] = np.where(fillers, FILLER, step.rows).astype(np.int64)
         out["row"] = step.positions
         out["next"] = np.full(len(rows), step.next, np.int64)
         if self._mixed:

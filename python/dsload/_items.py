@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Optional
 
+from ._words import named
+
 _GZIP = 31  # zlib's window bits for gzip's frame
 _FIELD = re.compile(r"[^.,\[\]]+")
 
@@ -28,7 +30,7 @@ def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterato
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)], None
     if isinstance(source, (bytes, bytearray, Mapping)) or not isinstance(source, Iterable):
-        raise TypeError(f"source: a {type(source).__name__} is not a path, a list of paths, or an iterable of strings or dicts")
+        raise TypeError(f"source: {named(source)} is not a path, a list of paths, or an iterable of strings or dicts")
     if isinstance(source, (list, tuple)) and all(isinstance(s, (str, os.PathLike)) for s in source):
         if not source:
             raise ValueError("source: the list of sources is empty; leave it out for generated text")
@@ -57,16 +59,12 @@ def encoded(items: Iterator[Any], text_field: Optional[str]) -> Iterator[bytes]:
     for number, item in enumerate(items):
         this = str if isinstance(item, str) else dict if isinstance(item, Mapping) else None
         if this is None:
-            raise TypeError(f"item {number} of the source is {_named(item)}; items are strings or dicts")
+            raise TypeError(f"item {number} of the source is {named(item)}; items are strings or dicts")
         if kind is not None and this is not kind:
-            raise TypeError(f"item {number} of the source is {_named(item)}, and earlier items are not: use one kind throughout")
+            raise TypeError(f"item {number} of the source is {named(item)}, and earlier items are not: use one kind throughout")
         kind = this
         yield packer.compress(_line(number, {text_key(text_field): item} if kind is str else item))
     yield packer.flush()
-
-
-def _named(item: Any) -> str:
-    return "None" if item is None else f"a {type(item).__name__}"
 
 
 def _line(number: int, record: Any) -> bytes:
@@ -88,4 +86,4 @@ def _plain(value: Any) -> Any:
     """Numpy's numbers as Python's, for types that json does not know."""
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         return value.item()
-    raise TypeError(f"a value is a {type(value).__name__}; make it a string, number, list or dict")
+    raise TypeError(f"a value is {named(value)}; make it a string, number, list or dict")

@@ -36,8 +36,9 @@ from ._text import Held
 from ._torch_class import class_for, output_of
 from ._transport import Endpoint
 from ._unbuilt import can_stream
+from ._words import did_you_mean
 from ._workers import Share, repeated
-from .errors import LoaderClosed
+from .errors import LoaderClosed, WrongWrapping
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -61,13 +62,13 @@ class Loader:
             split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
             "causal". shuffle=True means "full", False means "none".
         pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the policy "wrapped", "bfd" or
-             "bfd_split"; borders="mask" ignores the label of each document's first token. See docs/packing.md.
+             "bfd_split". The label of each document's first token is -100, unless borders="keep". See docs/packing.md.
         mix: {name: weight} if several datasets are served, or the feed's syntax for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
         rank, world: this process's rank among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0
             of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
-        columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"). An unknown name
-            is an error that lists the existing ones.
+        columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"), and of packed
+            rows ("input_ids", "position_ids", "labels"). An unknown name is an error that lists the existing ones.
         output: "torch", "numpy", or "auto" for torch if it is installed.
         pin_memory: receive batches into pinned memory if CUDA is available, for asynchronous copies to the device.
         token, ca_file: for `url`: the bearer token (default: the environment variable DSLOAD_TOKEN), and the certificate authority's file.
@@ -76,12 +77,14 @@ class Loader:
         reconnect_seconds: how long to try to reach a server that went away. timeout: seconds to wait for a batch.
 
     Yields:
-        The feed's columns: input_ids, attention_mask and labels (rows, length); position_ids and segments for packed rows, with cu_seqlens
-        (int32, the borders of the documents over the flattened batch) and max_seqlen (an int) for attention kernels; length (rows,) int32;
-        example, row and next (rows,) int64. Tensors share the memory of the message in which they arrived. The caller may change them.
+        The feed's columns: input_ids, attention_mask and labels (rows, length); length (rows,) int32; example, row and next (rows,) int64.
+        Packed rows have position_ids and segments in place of attention_mask, with which transformers' models would let documents attend to
+        each other, and what models need to keep them apart: use_cache=False, and cu_seqlens (int32, the borders of the documents over the
+        flattened batch) and max_seqlen (an int), also by transformers' names for flash attention. Tensors share the memory of the message in which they arrived. The caller may change them.
 
     Raises:
-        ValueError: for invalid parameters. FeedError: for requests that the server refuses. FileNotFoundError, ServerFailed: if there is
+        ValueError: for invalid parameters; ParameterError, which is a FeedError too, for those that the server refuses. FeedError: for a server
+        that cannot be reached. TypeError: for an unknown parameter, with the nearest one. FileNotFoundError, ServerFailed: if there is
         nothing to serve. StreamEnded: if the data ends before the epoch does. DatasetChanged: if the server changes to another dataset.
         LoaderClosed: for a batch after close. WrongWrapping: if a wrapper around the loader would lose or repeat rows.
 
@@ -118,7 +121,7 @@ class Loader:
         labels: str = "auto",
         pack: Optional[str] = None,
         max_length: Optional[int] = None,
-        borders: str = "keep",
+        borders: str = "mask",
         balance: str = "none",
         mix: Union[Mapping[str, float], str, None] = None,
         epochs: int = 1,
@@ -137,7 +140,8 @@ class Loader:
         self._closed = False
         self._start = SharedStart()
         if output not in ("auto", "torch", "numpy"):
-            raise ValueError(f"output: {output!r} is not one of auto, torch, numpy")
+            hint = did_you_mean(output, ("auto", "torch", "numpy"))
+            raise ValueError(f"output: {output!r} is not one of auto, torch, numpy{hint}")
         self._held: Optional[Held] = None
         in_build_order = shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
         read = recognise(dataset, socket, url, text, pack=pack, max_length=max_length, in_build_order=in_build_order)
@@ -302,11 +306,18 @@ class Loader:
         """Raises LoaderClosed, and WrongWrapping if a wrapper would distribute the loader's batches wrongly."""
         self._check_open()
         _wrapped.refuse_second_dealing()
+        _wrapped.refuse_stacking(self)
         if self._found_rank:
             _wrapped.refuse_other_rank(self.rank, self.world)
 
     def __iter__(self) -> Iterator[Batch]:
         return self._begin(_wrapped.batches_dropped())
+
+    def __getitem__(self, index: Any) -> Any:
+        raise WrongWrapping(
+            "the loader's batches come in order, not by number: iterate it, in a torch DataLoader with output='torch' and batch_size=None;"
+            " dsload.RandomAccess has rows by number"
+        )
 
     def _begin(self, dropped: int) -> Iterator[Batch]:
         """Begins an iteration. dropped: the number of batches at its beginning that the caller will drop; they are not read."""
@@ -441,5 +452,10 @@ def _unpickle(output: str, state: dict[str, Any]) -> Loader:
 
 
 def first(batches: Sequence[Any]) -> Any:
-    """A collate function for DataLoader and Trainer with batch_size=1: each item is a batch already."""
+    """A collate function for DataLoader and Trainer with batch_size=1: each item is a batch already. Raises WrongWrapping for more than one."""
+    if len(batches) != 1:
+        raise WrongWrapping(
+            f"dsload.first got {len(batches)} of the loader's batches and would drop all but one: each is whole, so use batch_size=1"
+            " (per_device_train_batch_size=1 and per_device_eval_batch_size=1 under Trainer), or DataLoader(loader, batch_size=None)"
+        )
     return batches[0]

@@ -233,9 +233,12 @@ class Order:
         return start
 
 
+FILLER = -1  # the position of a row that only keeps a rank in step with the others, and must not count
+
+
 @dataclass(frozen=True)
 class Step:
-    """One rank's rows of a step: their positions in the order, the rows, and the position after the step."""
+    """One rank's rows of a step: their positions in the order (or FILLER), the rows, and the position after the step."""
 
     positions: I64
     sources: I64
@@ -262,6 +265,11 @@ class StepOptions:
         if self.fixed_length:
             return max(n, self.fixed_length)
         return -(-n // self.pad_to_multiple_of) * self.pad_to_multiple_of
+
+    def share(self, n: int) -> tuple[int, int, bool]:
+        """Which of the last n rows of an epoch the rank gets under tail="once": (the first, how many, whether it also gets a FILLER)."""
+        each, more = divmod(n, self.world)
+        return each * self.rank + min(self.rank, more), each + (self.rank < more), 0 < more <= self.rank
 
 
 class TooLong(ValueError):
@@ -311,12 +319,16 @@ class _ByRows:
     def __init__(self, order: Order, options: StepOptions) -> None:
         self._order, self._options = order, options
         self._from, self._run = 0, (np.empty(0, np.int64), np.empty(0, np.int64))
+        self._step = 0  # where the last step with a FILLER begins
 
     def deal(self, position: int, epoch_end: int) -> tuple[I64, int]:
         o = self._options
         step = o.batch_size * o.world
         if position + step > epoch_end and o.tail == "drop":
             return np.empty(0, np.int64), epoch_end
+        if position + step > epoch_end and o.tail == "once":
+            first, n, fill = o.share(epoch_end - position)
+            return self._filled(np.arange(position + first, position + first + n, dtype=np.int64), fill, position), epoch_end
         begin = position + o.batch_size * o.rank
         positions = np.arange(begin, begin + o.batch_size, dtype=np.int64)
         if o.tail == "pad":
@@ -327,7 +339,13 @@ class _ByRows:
             positions = positions[positions < epoch_end]
         return positions, min(position + step, epoch_end)
 
+    def _filled(self, positions: I64, fill: bool, step: int) -> I64:
+        """The positions, and one more that stands for a FILLER, if fill: it repeats the first row of the step."""
+        self._step = step
+        return np.append(positions, FILLER) if fill else positions
+
     def look_up(self, positions: I64) -> tuple[I64, I64]:
+        positions = np.where(positions == FILLER, self._step, positions)
         first, last = int(positions[0]), int(positions[-1])
         if last - first + 1 != len(positions) or (np.diff(positions) != 1).any():  # wrapped around by pad
             pairs = [self._order.at(int(p), 1) for p in positions]
@@ -349,7 +367,9 @@ class _ByTokens(_ByRows):
     def deal(self, position: int, epoch_end: int) -> tuple[I64, int]:
         batches, following = self.deal_all(position, epoch_end)
         rank = self._options.rank
-        return batches[rank] if rank < len(batches) else np.empty(0, np.int64), following
+        if rank < len(batches):
+            return batches[rank], following
+        return self._filled(np.empty(0, np.int64), bool(batches) and self._options.tail == "once", position), following
 
     def deal_all(self, position: int, epoch_end: int) -> tuple[list[I64], int]:
         """The positions of the ranks' batches; later ranks may have none."""
@@ -415,9 +435,12 @@ class Balanced:
         else:
             whole, following = self._by_rows.deal(position, epoch_end)
         groups = min(o.world, len(whole))
-        if o.rank >= groups:
+        if o.rank >= groups and (not groups or o.tail != "once"):
             return np.empty(0, np.int64), following
         sources, rows = self._by_rows.look_up(whole)
+        if o.rank >= groups:
+            self._sources, self._rows = sources[:1], rows[:1]
+            return np.array([FILLER], np.int64), following
         lengths = self._lengths(sources, rows).tolist()
         group_of = Dealer(lengths, groups, o.balance, o.padded, o.batch_size, o.max_tokens).deal()
         turn = _mix64(position) % groups

@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 import numpy as np
 import numpy.typing as npt
 
-from ._order import _PACK, I64, EmptyEpoch, Order, StepOptions, TooLong, _key, _Permutation
+from ._order import _PACK, FILLER, I64, EmptyEpoch, Order, StepOptions, TooLong, _key, _Permutation
 
 Array = npt.NDArray[Any]
 Piece = tuple[int, int, int]  # item, first token, tokens
@@ -188,6 +188,12 @@ class _Dealer:
     def step(self, position: int, epoch_end: int) -> tuple[_Taken, int]:
         o, mine, wrapped = self._options, _Taken(), False
         self._at, self._epoch_end = position, epoch_end
+        if o.tail == "once" and not o.max_tokens and o.world > 1:
+            last = _Taken()
+            _, whole = self._batch(last, o.batch_size * o.world)
+            if not whole:
+                return self._share(last), epoch_end
+            self._at = position
         for rank in range(o.world):
             taken = mine if rank == o.rank else _Taken()
             n, whole = self._batch(taken, o.batch_size)
@@ -201,8 +207,26 @@ class _Dealer:
                 if o.max_tokens or not more:
                     break
             if n == 0:
+                if o.tail == "once" and rank <= o.rank and rank > 0:
+                    mine = self._filler(position)
                 break
         return mine, epoch_end if wrapped else self._at
+
+    def _share(self, last: _Taken) -> _Taken:
+        """This rank's part of the last rows of an epoch."""
+        first, n, fill = self._options.share(len(last.pieces))
+        mine = _Taken()
+        mine.positions, mine.pieces = last.positions[first : first + n], last.pieces[first : first + n]
+        if fill:
+            mine.positions, mine.pieces = [*mine.positions, FILLER], [*mine.pieces, last.pieces[0]]
+        return mine
+
+    def _filler(self, position: int) -> _Taken:
+        """The first row of the step at `position`, as a FILLER."""
+        filler, at, self._at = _Taken(), self._at, position
+        self._batch(filler, 1)
+        filler.positions, self._at = [FILLER], at
+        return filler
 
     def _batch(self, taken: _Taken, limit: int) -> tuple[int, bool]:
         """Takes the rows of one batch, at most `limit`; False if the epoch ended it."""

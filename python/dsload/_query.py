@@ -8,6 +8,8 @@ from numbers import Integral
 from typing import Any, ClassVar, Optional
 from urllib.parse import parse_qsl, urlencode
 
+from ._words import did_you_mean
+
 _ALIASES = {"concat": "wrapped", "bestfit": "bfd"}
 
 
@@ -44,19 +46,19 @@ class Query:
     balance: str = "none"
     pack: Optional[str] = None
     max_length: Optional[int] = None
-    borders: str = "keep"
+    borders: str = "mask"
     mix: str = ""
 
     _CHOICES: ClassVar[dict[str, tuple[Optional[str], ...]]] = {
         "padding": ("longest", "max_length"),
         "padding_side": ("right", "left"),
         "shuffle": ("full", "block", "none"),
-        "tail": (None, "drop", "pad", "keep"),
+        "tail": (None, "drop", "pad", "keep", "once"),
         "dtype": ("int64", "int32"),
         "labels": ("auto", "causal", "seq2seq", "none"),
         "balance": ("none", "tokens", "quadratic"),
         "pack": (None, "none", "wrapped", "bfd", "bfd_split"),
-        "borders": ("keep", "mask"),
+        "borders": ("mask", "keep"),
     }
     _LEAST: ClassVar[dict[str, int]] = {
         "batch_size": 1,
@@ -91,8 +93,9 @@ class Query:
     def validate(self) -> Query:
         """Raises ValueError with the parameter's name."""
         for name, allowed in self._CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(str(a) for a in allowed if a)}")
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name}: {value!r} is not one of {', '.join(str(a) for a in allowed if a)}{did_you_mean(value, allowed)}")
         for name, least in self._LEAST.items():
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
@@ -134,7 +137,11 @@ class Query:
 
     @property
     def tail_or_default(self) -> str:
-        return self.tail if self.tail is not None else ("drop" if self.world > 1 else "keep")
+        if self.tail is not None:
+            return self.tail
+        if self.world == 1:
+            return "keep"
+        return "drop" if self.split == "train" and self.shuffle != "none" else "once"
 
     def path(self) -> str:
         """/v1/batches with every parameter that differs from its default."""
@@ -154,10 +161,14 @@ class Query:
         tail = self.tail_or_default
         if tail == "drop":
             return full
-        if tail == "pad":
+        if tail in ("pad", "once"):
             return full + (rest > 0)
         before = self.rank if self.balance != "none" else self.rows_a_batch * self.rank
         return full + (rest > before)
+
+    def left_out(self, start: int, rows: int) -> int:
+        """How many rows tail="drop" leaves out at the end of the epoch of `rows` rows in which `start` lies. The query must not be uneven."""
+        return (rows - start % rows) % (self.rows_a_batch * self.world) if self.tail_or_default == "drop" else 0
 
     def is_last(self, position: int, rows: int) -> bool:
         """Reports whether no batch of this rank follows `position`, the end of a step in an epoch of `rows` rows. The query must not be

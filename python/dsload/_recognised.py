@@ -7,7 +7,8 @@ import stat
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
-from ._text import Held, cached, is_text, of_text, served
+from ._text import Held, cached, is_text, of_text, parameters, served, unexpected
+from ._words import nearest
 
 
 class Recognised(NamedTuple):
@@ -32,6 +33,9 @@ def recognise(
 
     text: a Loader's further arguments: options of a build.
     """
+    for name in text:
+        if nearest(name, parameters(), share=1.0):  # batchsize is no option of a build
+            raise TypeError(unexpected(name))
     built = {**text, **of_text(dataset, pack=pack, max_length=max_length)}
     if socket is None and url is None and is_text(dataset, built):
         unbuilt = served(dataset, built) if in_build_order else None
@@ -40,7 +44,7 @@ def recognise(
         folder = cached(dataset, built)
         return Recognised(folder, None, None, held=Held(folder), from_text=True)
     if text:
-        raise TypeError(f"Loader() got an unexpected keyword argument {next(iter(text))!r}")
+        raise TypeError(unexpected(next(iter(text))))
     return _dataset_or_server(dataset, socket, url)
 
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import IO, Any, Optional
 
 from ._transport import Endpoint
+from ._words import in_python
 from .errors import ServerFailed
 
 _START_SECONDS = 60.0
@@ -83,7 +84,7 @@ class Server:
                 passing.join()
                 raise ServerFailed(self.log_tail().rpartition("\n")[2].removeprefix("dsload: ") or f"it ended with exit code {code}", code)
             if code is not None:
-                raise ServerFailed(f"dsload serve {' '.join(self._datasets)} ended with exit code {code}: {self.log_tail()}", code)
+                raise ServerFailed(f"dsload serve {' '.join(self._datasets)} ended with exit code {code}: {in_python(self.log_tail())}", code)
             if time.monotonic() > deadline and not self._of_text:
                 raise ServerFailed(
                     f"dsload serve {' '.join(self._datasets)} did not listen within {_START_SECONDS:.0f} s: {self.log_tail()}"

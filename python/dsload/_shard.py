@@ -109,7 +109,11 @@ class Shard:
             ("document", pa.int64()),
             ("part", pa.int32()),
         ]
-        if [(f.name, f.type) for f in schema] != want or (schema.metadata or {}).get(b"dsload.format") != b"%d" % min(self._manifest["version"], 2):
+        try:
+            names = [f.name for f in schema]
+        except UnicodeDecodeError:
+            self.bad("the name of a column is not UTF-8")
+        if list(zip(names, schema.types)) != want or (schema.metadata or {}).get(b"dsload.format") != b"%d" % min(self._manifest["version"], 2):
             self.bad("its schema is not the manifest's")
 
     def _read_footer(self, data: mmap.mmap, same: bool) -> list[int]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import hashlib
 import os
 import warnings
+import weakref
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Callable, Optional, Union
@@ -18,11 +21,24 @@ from ._packing import PackOptions
 from ._query import Query, with_defaults
 from ._served import longest_of, rows_of, shard_checksums, split_of, splits_of
 from ._server import Server
+from ._text import refusal
 from ._transport import Endpoint
-from .errors import BuildError, FeedError, ServerFailed
+from ._words import did_you_mean
+from .errors import BuildError, FeedError, ParameterError, ServerFailed
 
 PathLike = Union[str, "os.PathLike[str]"]
 Batch = dict[str, Any]
+
+_streams: weakref.WeakSet[Any] = weakref.WeakSet()  # generators of batches
+
+
+@atexit.register
+def _end_streams() -> None:
+    """Ends the streams that were not read to their end, while the modules that they need to end are still there."""
+    for stream in list(_streams):
+        with contextlib.suppress(ValueError):  # another thread reads it
+            stream.close()
+
 
 _FINAL = (2, 3, 4)  # exit codes for usage, damaged data and limits: reading the data here would only hide the error
 
@@ -110,7 +126,7 @@ class Source:
         except ServerFailed as error:
             if error.returncode is None or error.returncode < 1:
                 raise
-            raise BuildError(str(error), error.returncode) from error
+            raise BuildError(refusal(str(error)), error.returncode) from error
         self._use(server.endpoint, server)
 
     def read_manifests(self) -> Optional[dict[str, Any]]:
@@ -137,9 +153,14 @@ class Source:
             # A single dataset is served without its name.
             manifest = self.manifests.get(name) or (self.manifests.get("") if len(named) == 1 else None)
             if manifest is None:
-                raise FeedError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self.manifests)}")
+                raise ParameterError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self.manifests)}")
             manifests.append(manifest)
         return manifests
+
+    def check_mix(self, query: Query) -> None:
+        """Raises ParameterError for a mix of another dataset than the only one, whose server names it in its errors alone."""
+        if query.mix and list(self.manifests) == [""]:
+            self.columns(query)
 
     def with_packing(self, query: Query) -> Query:
         """The query with the server's default packing, and with the length of its packed rows."""
@@ -166,10 +187,11 @@ class Source:
             split = split_of(manifest, query.split, self.name)
             if split is None:
                 have = ", ".join(str(s["name"]) for s in splits_of(manifest, self.name))
-                raise FeedError(f"split: there is no split {query.split!r}", 400, f"there is {have}")
+                hint = did_you_mean(query.split, (s["name"] for s in splits_of(manifest, self.name)))
+                raise ParameterError(f"split: there is no split {query.split!r}", 400, f"there is {have}{hint}")
             rows += rows_of(split, self.name)
         if rows == 0:
-            raise FeedError(f"{self.name}: split {query.split!r} has no rows", 400, "there is nothing to iterate over")
+            raise ParameterError(f"{self.name}: split {query.split!r} has no rows", 400, "there is nothing to iterate over")
         return rows
 
     def columns(self, query: Query) -> list[str]:
@@ -192,9 +214,12 @@ class Source:
     def stream(self, query: Query, keep: Optional[Collection[str]], output: Any, end: Optional[int]) -> Iterator[Batch]:
         """The query's batches up to the row `end`, as arrays, with at least the columns in `keep` (None: all)."""
         if self.local is not None:
-            return self.local.batches(query)
-        assert self.feed is not None
-        return self.feed.stream(query, keep, output, end)
+            stream = self.local.batches(query)
+        else:
+            assert self.feed is not None
+            stream = self.feed.stream(query, keep, output, end)
+        _streams.add(stream)
+        return stream
 
     def close(self) -> None:
         """Ends the streams and the server that this process started. Calling it again does nothing."""

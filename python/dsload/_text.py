@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
@@ -11,6 +13,7 @@ from typing import Any, Optional, Union
 from ._bar import Bar, is_shown
 from ._binary import find_binary
 from ._build import _flag, _Run
+from ._words import in_python, nearest
 from .errors import BuildError, DsloadError
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -35,6 +38,27 @@ def is_text(dataset: Any, options: Mapping[str, Any]) -> bool:
     return path.startswith("synth://")
 
 
+def parameters() -> list[str]:
+    """The names of Loader's own parameters."""
+    from ._loader import Loader  # it imports this module
+
+    return [p.name for p in inspect.signature(Loader.__init__).parameters.values() if p.kind != p.VAR_KEYWORD and p.name != "self"]
+
+
+def unexpected(name: str) -> str:
+    """The message for an argument that Loader does not have."""
+    hint = nearest(name, parameters())
+    return f"Loader() got an unexpected keyword argument {name!r}{f' (did you mean {hint!r}?)' if hint else ''}"
+
+
+def refusal(message: str) -> str:
+    """The command's message about the options of a Loader of text, some of which may have been meant for the Loader."""
+    message = in_python(message)
+    unknown = re.match(r"unknown option: (\w+)", message)
+    near = nearest(unknown[1], parameters()) if unknown and "did you mean" not in message else None
+    return f"{message}; did you mean {near!r}, which is the Loader's?" if near else message
+
+
 def of_text(dataset: Any, **options: Any) -> dict[str, Any]:
     """The given options that belong to a build for text and to the feed for a dataset; none for a dataset or a server."""
     if dataset is None or isinstance(dataset, Mapping):
@@ -56,8 +80,7 @@ def _sources(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str,
     if not paths:
         raise ValueError("the list of sources is empty")
     if len(paths) == 1 and os.path.exists(os.path.join(os.fspath(paths[0]), _MANIFEST)):
-        named = next(iter(options), "a list")
-        raise TypeError(f"Loader() got an unexpected keyword argument {named!r}: {os.fspath(paths[0])} is a dataset, not text to build")
+        raise TypeError(f"{unexpected(next(iter(options), 'a list'))}: {os.fspath(paths[0])} is a dataset, not text to build")
     return [os.fspath(p) for p in paths]
 
 
@@ -91,7 +114,7 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
         if bar is not None:
             bar.close()
     if code != 0:
-        raise BuildError(messages[-1] if messages else f"dsload build ended with exit code {code}", code)
+        raise BuildError(refusal(messages[-1]) if messages else f"dsload build ended with exit code {code}", code)
     result: dict[str, Any] = json.loads(stdout)
     for note in result.get("notes") or ():
         print(f"note: {note}", file=sys.stderr)

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import numpy.typing as npt
 
-from .errors import FeedError
+from .errors import FeedError, ParameterError
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MAX_LINE = 64 << 10
@@ -314,7 +314,8 @@ class Response:
         """The server's error, for an answer with an error status."""
         try:
             body = json.loads(self.read_all(_MAX_ERROR))
-            return FeedError(str(body["error"]), self.status, str(body.get("hint", "")))
+            kind = ParameterError if self.status == 400 else FeedError
+            return kind(str(body["error"]), self.status, str(body.get("hint", "")))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
             return FeedError(f"GET {self._path.split('?')[0]} was answered with status {self.status}", self.status)
 

@@ -59,7 +59,7 @@ class Share:
         if self.end is not None and start >= self.end:
             return
         last = self.end // self._rows if self.end is not None else 0
-        if query.uneven or query.tail_or_default == "pad" or workers == 1:
+        if query.uneven or query.tail_or_default in ("pad", "once") or workers == 1:
             # The end of a step depends on earlier ones, so read all batches and keep some.
             for i, arrays in enumerate(self._stream(replace(query, start=start, epochs=last))):
                 if i % workers == number:
@@ -97,6 +97,8 @@ def repeated(batches: Iterator[Batch], times: int) -> Iterator[Batch]:
     """The batches, after `times` copies of the first, for a wrapper that drops as many."""
     for batch in batches:
         for _ in range(times):
-            yield {name: v.clone() if hasattr(v, "clone") else v.copy() if hasattr(v, "copy") else v for name, v in batch.items()}
+            yield type(batch)(
+                (name, v.clone() if hasattr(v, "clone") else v.copy() if hasattr(v, "copy") else v) for name, v in batch.items()
+            )
         times = 0
         yield batch

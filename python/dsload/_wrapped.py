@@ -45,6 +45,34 @@ def refuse_second_dealing() -> None:
                 raise WrongWrapping(f"Accelerate's {kind} would lose or repeat rows on {_processes(owner)} processes; {_HOW}")
 
 
+def refuse_stacking(loader: Any) -> None:
+    """Raises WrongWrapping if torch's DataLoader would join the loader's batches into batches of batches, as it does with examples."""
+    fetcher = _fetcher_of(loader)
+    if fetcher is None or not fetcher.auto_collation:
+        return
+    collate = fetcher.collate_fn
+    while hasattr(collate, "data_collator"):  # Trainer's wrapper, which drops columns
+        collate = collate.data_collator
+    if str(getattr(collate, "__module__", "")).partition(".")[0] in ("torch", "transformers", "trl"):
+        raise WrongWrapping(
+            "the loader makes whole batches, which this DataLoader would collate once more, as if they were examples: use"
+            " DataLoader(loader, batch_size=None); under Hugging Face's Trainer use dsload.integrations.TrainerMixin, or"
+            " data_collator=dsload.first with per_device_train_batch_size=1 and per_device_eval_batch_size=1"
+        )
+
+
+def _fetcher_of(loader: Any) -> Any:
+    """What fetches items of the loader for a DataLoader that is beginning to iterate it; None if there is no such call on the stack."""
+    module = "torch.utils.data._utils.fetch"
+    frame: Any = sys._getframe(1) if module in sys.modules else None
+    while frame is not None:
+        if frame.f_globals.get("__name__") == module:
+            owner = frame.f_locals.get("self")
+            return owner if getattr(owner, "dataset", None) is loader else None
+        frame = frame.f_back
+    return None
+
+
 def _processes(owner: Any) -> int:
     state = getattr(owner, "state", None)
     return int(getattr(owner, "num_processes", None) or getattr(state, "num_processes", None) or 1)

@@ -33,6 +33,10 @@ class FeedError(DsloadError):
         return type(self), self._parts
 
 
+class ParameterError(FeedError, ValueError):
+    """A FeedError for a parameter that the server, or the reader without one, refused (status 400)."""
+
+
 class StreamEnded(DsloadError, ConnectionError):
     """A stream ended before its last batch, and the server did not come back. This is not the end of the data."""
 

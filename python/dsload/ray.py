@@ -33,6 +33,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from ._bar import Bar, is_shown
 from ._binary import find_binary
 from ._build import _flag
+from ._words import in_python
 from .errors import BuildError, DsloadError
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -163,7 +164,7 @@ def _run(command: list[str], binary: Optional[str], partition: int, report: Any)
         raise
     reader.join()
     if code in _PERMANENT:
-        raise BuildError(said or f"dsload ended with exit code {code}", code)
+        raise BuildError(in_python(said) if said else f"dsload ended with exit code {code}", code)
     if code != 0:
         raise _Died(said or f"dsload ended with exit code {code}")
     result: dict[str, Any] = json.loads(b"".join(out))

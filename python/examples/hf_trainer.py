@@ -37,9 +37,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     torch.manual_seed(0)
-    with dsload.Loader(
-        arguments.dataset, batch_size=arguments.batch_size, seed=1, bucket=1024, columns=("input_ids", "attention_mask", "labels")
-    ) as loader:
+    with dsload.Loader(arguments.dataset, batch_size=arguments.batch_size, seed=1, bucket=1024) as loader:
         vocab = loader.manifest["tokenizer"]["vocab_size"]
         config = GPT2Config(vocab_size=vocab, n_layer=2, n_embd=64, n_head=2, n_positions=512, bos_token_id=0, eos_token_id=0)
         options = TrainingArguments(

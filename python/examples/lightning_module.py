@@ -71,7 +71,8 @@ class Model(lightning.LightningModule):
         self.examples: list[int] = []
 
     def training_step(self, batch: dict[str, torch.Tensor], index: int) -> torch.Tensor:
-        loss = self.model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=batch["labels"]).loss
+        names = ("input_ids", "attention_mask", "position_ids", "labels", "use_cache")  # packed rows have the third and the last, and no second
+        loss = self.model(**{name: batch[name] for name in names if name in batch}).loss
         self.losses.append(float(loss.detach()))
         self.examples += batch["example"].tolist()
         return loss

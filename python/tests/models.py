@@ -75,3 +75,24 @@ def seq2seq_batch(rows: int, length: int, target: int, vocab: int = 211, seed: i
 
 def gradients(model: Any) -> dict[str, Optional[torch.Tensor]]:
     return {n: None if p.grad is None else p.grad.clone() for n, p in model.named_parameters()}
+
+
+DECODERS = ("Llama", "Qwen2", "GPT2", "GPTNeoX", "Gemma", "Mistral")
+
+
+def decoder(kind: str, attention: str = "sdpa", vocab: int = 50257, width: int = 16, **more: Any) -> Any:
+    """A causal model of one of the DECODERS or another kind with such a config, whose weights are large enough for its attention to matter."""
+    torch.manual_seed(1)
+    common = {"vocab_size": vocab, "initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 0}
+    if kind == "GPT2":
+        shape = {"n_layer": 2, "n_embd": width, "n_head": 2, "n_positions": 512, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    else:
+        shape = {
+            "hidden_size": width, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 2 * width, "head_dim": width // 2,
+            "max_position_embeddings": 512, "num_key_value_heads": 1, "sliding_window": 24 if kind == "Mistral" else None,
+        }  # fmt: skip
+        if kind == "GPTNeoX":
+            shape = {k: v for k, v in shape.items() if k not in ("head_dim", "num_key_value_heads", "sliding_window")}
+            shape |= {"hidden_dropout": 0.0, "attention_dropout": 0.0}
+    config = getattr(transformers, kind + "Config")(**{**common, **shape, **more})
+    return transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention)

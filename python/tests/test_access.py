@@ -80,9 +80,9 @@ def test_what_cannot_be_opened(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError, match="no dataset is there"):
         RandomAccess(tmp_path)
     (tmp_path / "corpus").mkdir()
-    with pytest.raises(FileNotFoundError, match="corpis: no such file or directory; did you mean .*corpus\\?$"):
+    with pytest.raises(FileNotFoundError, match=r"corpis: no such file or directory; did you mean .*corpus\?$"):
         RandomAccess(tmp_path / "corpis")
-    with pytest.raises(FileNotFoundError, match="elsewhere: no such file or directory$"):
+    with pytest.raises(FileNotFoundError, match=r"elsewhere: no such file or directory$"):
         dsload.Loader(str(tmp_path / "elsewhere"))
     with pytest.raises(dsload.FeedError, match="'test'"):
         RandomAccess(TESTDATA / "v2/all", "test")

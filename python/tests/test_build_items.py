@@ -221,7 +221,7 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     assert caught.value.exit_code == 3, "no generated text in place of an empty source"
     with pytest.raises(dsload.BuildError) as caught:
         dsload.build(iter(["x"]), out=tmp_path / "out", no_such_flag=3)
-    assert caught.value.exit_code == 2 and "no-such-flag" in str(caught.value)
+    assert caught.value.exit_code == 2 and "no_such_flag" in str(caught.value)
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 

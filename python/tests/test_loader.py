@@ -119,7 +119,7 @@ def test_a_state_of_something_else_is_refused(dataset: str, other_dataset: str) 
         assert a.state_dict()["start"] == a.num_examples
 
 
-@pytest.mark.parametrize("tail", ["drop", "keep", "pad"])
+@pytest.mark.parametrize("tail", ["drop", "keep", "pad", "once"])
 def test_ranks_share_an_epoch(dataset: str, tail: str) -> None:
     with Loader(dataset, batch_size=8, seed=2, output="numpy", rank=0, world=3, tail=tail) as a:
         ranks = [list(a)]
@@ -130,7 +130,10 @@ def test_ranks_share_an_epoch(dataset: str, tail: str) -> None:
                 assert len(ranks[-1]) == len(b)
         rows = a.num_examples
     seen = sorted(e for r in ranks for e in examples(r))
-    if tail == "keep":
+    if tail == "once":
+        assert len({len(r) for r in ranks}) == 1
+        seen = [e for e in seen if e >= 0]
+    if tail in ("keep", "once"):
         assert seen == list(range(rows))
     else:
         assert len({len(r) for r in ranks}) == 1 and len(set(seen)) == (rows if tail == "pad" else rows // 24 * 24)
@@ -151,7 +154,8 @@ PARAMETERS: list[dict[str, Any]] = [
     {}, {"shuffle": "none"}, {"shuffle": "block", "seed": 9}, {"bucket": 128, "group": 16}, {"bucket": 100000}, {"max_tokens": 700},
     {"max_tokens": 700, "bucket": 64, "group": 8, "rank": 1, "world": 3}, {"max_tokens": 512, "rank": 1, "world": 2, "tail": "pad"},
     {"padding": "max_length"}, {"padding_side": "left", "pad_to_multiple_of": 8}, {"dtype": "int32"}, {"labels": "none"},
-    {"rank": 2, "world": 5, "tail": "pad"}, {"rank": 1, "world": 2}, {"batch_size": 1000}, {"split": "val"}, {"seed": -3}, {"seed": 2**64 - 1},
+    {"rank": 2, "world": 5, "tail": "pad"}, {"rank": 2, "world": 7, "split": "val"}, {"max_tokens": 512, "rank": 1, "world": 2, "tail": "once"},
+    {"rank": 1, "world": 2}, {"batch_size": 1000}, {"split": "val"}, {"seed": -3}, {"seed": 2**64 - 1},
     {"max_tokens": 600, "rank": 0, "world": 2, "tail": "keep", "batch_size": 4}, {"epochs": 3, "batch_size": 100},
     {"balance": "tokens", "rank": 1, "world": 3, "tail": "keep"}, {"balance": "quadratic", "rank": 0, "world": 2, "bucket": 64},
 ]  # fmt: skip
@@ -176,7 +180,7 @@ def test_random_parameters_give_the_same_batches(dataset: str) -> None:
             p = {
                 "batch_size": rng.randint(1, 70), "seed": rng.getrandbits(64), "shuffle": rng.choice(["full", "block", "none"]),
                 "bucket": rng.choice([0, 0, 10, 100, 333]), "group": rng.choice([1, 7, 256]), "world": world, "rank": rng.randrange(world),
-                "tail": rng.choice(["drop", "keep", "pad", None]), "max_tokens": rng.choice([0, 0, 300, 2000]),
+                "tail": rng.choice(["drop", "keep", "pad", "once", None]), "max_tokens": rng.choice([0, 0, 300, 2000]),
                 "pad_to_multiple_of": rng.choice([1, 1, 8]), "padding_side": rng.choice(["left", "right"]),
                 "dtype": rng.choice(["int64", "int32"]), "labels": rng.choice(["causal", "none"]),
                 "balance": rng.choice(["none", "tokens", "quadratic"]),

@@ -164,6 +164,7 @@ STREAMS: dict[str, bytes] = {
     "not Arrow": answer_json({}),
     "no schema": head() + b"0\r\n\r\n",
     "schema is garbage": head() + chunk(b"\xff" * 400),
+    "a name that is not UTF-8": stream(range(0, 100, 10)).replace(b"input_ids", b"\xfeinput_id"),
     "schema of one byte": head() + chunk(b"x"),
     "chunk of 2^62": head() + GOOD + b"4000000000000000\r\nabc",
     "chunk of 2^33": head() + GOOD + b"200000000\r\nabc",

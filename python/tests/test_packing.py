@@ -25,7 +25,7 @@ def rows_of(batches: Any) -> list[tuple[int, list[tuple[int, ...]], list[int]]]:
     out = []
     for b in batches:
         for i, n in enumerate(np.asarray(b["length"]).tolist()):
-            real = np.flatnonzero(np.asarray(b["attention_mask"][i]))
+            real = np.flatnonzero(np.asarray(b["segments"][i]))
             assert len(real) == n
             ids, places, numbers, labels = (np.asarray(b[c][i])[real] for c in ("input_ids", "position_ids", "segments", "labels"))
             starts = np.flatnonzero(places == 0)
@@ -67,9 +67,11 @@ def test_packs_as_trl_does() -> None:
     [
         {"max_length": 64, "batch_size": 3},
         {"max_length": 1000, "shuffle": "none", "batch_size": 5},
-        {"max_length": 20, "shuffle": "block", "dtype": "int32", "padding_side": "left", "borders": "mask"},
+        {"max_length": 20, "shuffle": "block", "dtype": "int32", "padding_side": "left", "borders": "keep"},
         {"max_length": 100, "max_tokens": 700, "padding": "max_length", "pad_to_multiple_of": 8},
         {"max_length": 90, "rank": 1, "world": 3, "tail": "pad", "batch_size": 4},
+        {"max_length": 90, "rank": 2, "world": 3, "tail": "once", "batch_size": 4},
+        {"max_length": 90, "rank": 2, "world": 3, "tail": "once", "max_tokens": 400},
         {"max_length": 90, "rank": 2, "world": 3, "tail": "drop", "batch_size": 4, "epochs": 2},
         {"split": "val"},
     ],
@@ -263,4 +265,4 @@ def test_workers(dataset: str) -> None:
     for a, b in zip(alone, shared):
         assert a["cu_seqlens"].dtype == torch.int32
         assert a["max_seqlen"] == b["max_seqlen"]
-        assert all(torch.equal(a[name], b[name]) for name in a if name != "max_seqlen")
+        assert all(torch.equal(v, b[name]) if isinstance(v, torch.Tensor) else v == b[name] for name, v in a.items())

@@ -82,7 +82,7 @@ def test_mistakes(tmp_path: Path, dataset: str) -> None:
         Loader(dataset, bach_size=3)
     with pytest.raises(TypeError, match="'out'"):
         Loader(write(tmp_path / "a.jsonl", 2), out="elsewhere")
-    with pytest.raises(dsload.BuildError, match="bach-size"):
+    with pytest.raises(dsload.BuildError, match=r"bach_size.*'batch_size'"):
         Loader(tmp_path / "a.jsonl", bach_size=3)
     with pytest.raises(dsload.BuildError, match="nosuch"):
         Loader(tmp_path / "nosuch.jsonl", tokenizer="gpt2")

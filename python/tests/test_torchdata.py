@@ -57,7 +57,7 @@ def read(loader: Loader, workers: int, states: Any = None, stop: Any = None) -> 
 def test_each_worker_goes_on_where_it_was(dataset: str, shape: Any) -> None:
     with Loader(dataset, seed=4, **shape) as loader:
         want, second = examples(loader), examples(loader)
-    for workers, stops in ((1, (3,)), (2, (0, 1, 4, len(want) - 1)), (3, (2, 5))):
+    for workers, stops in ((1, (3,)), (2, (0, 4, len(want) - 1)), (3, (5,))):
         for stop in stops:
             with Loader(dataset, seed=4, **shape) as loader:
                 got, states = read(loader, workers, stop=stop)
@@ -101,18 +101,18 @@ def test_stateful_dataloader(dataset: str, workers: int, shape: Any) -> None:
                 states[len(first)] = feed.state_dict()
         assert first == want[0]
         states["end"] = feed.state_dict()
-    for stop in (*stops, "end"):
-        for persistent in (False, True) if workers else (False,):
-            with Loader(dataset, seed=4, **shape) as loader:
-                feed = stateful(loader, **every, persistent_workers=persistent)
-                feed.load_state_dict(states[stop])
-                passes = [examples(feed) for _ in range(2)]
-                if stop == "end":
-                    assert passes == want[1:3]
-                else:
-                    # Where it stopped with the last batch, what is left is empty, or (nothing was known to be over) the next epoch.
-                    assert passes == [want[0][stop:], want[1]] or (stop == len(want[0]) and passes == want[1:3]), (stop, persistent)
-                del feed
+    for i, stop in enumerate((*stops, "end")):
+        persistent = workers > 0 and (i + workers) % 2 == 0  # each stop with and without, over the numbers of workers
+        with Loader(dataset, seed=4, **shape) as loader:
+            feed = stateful(loader, **every, persistent_workers=persistent)
+            feed.load_state_dict(states[stop])
+            passes = [examples(feed) for _ in range(2)]
+            if stop == "end":
+                assert passes == want[1:3]
+            else:
+                # Where it stopped with the last batch, what is left is empty, or (nothing was known to be over) the next epoch.
+                assert passes == [want[0][stop:], want[1]] or (stop == len(want[0]) and passes == want[1:3]), (stop, persistent)
+            del feed
 
 
 def test_a_state_between_snapshots(dataset: str) -> None:

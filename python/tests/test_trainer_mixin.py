@@ -198,3 +198,101 @@ def test_other_datasets_are_trainers_own(tmp_path: Path) -> None:
     rows = [{"input_ids": torch.arange(4), "labels": torch.arange(4)} for _ in range(8)]
     trainer = Noting(Small(), arguments, train_dataset=rows, eval_dataset=rows)
     assert trainer.train().global_step == 2 and "eval_loss" in trainer.evaluate()
+
+
+def samples_a_step(metrics: Any, what: str) -> float:
+    return float(metrics[f"{what}_samples_per_second"]) / float(metrics[f"{what}_steps_per_second"])
+
+
+def test_trainer_counts_with_the_loaders_batches(rows240: str, tmp_path: Path) -> None:
+    for batch, options in ((2, {}), (24, {"gradient_accumulation_steps": 2}), (48, {"max_steps": -1, "num_train_epochs": 1})):
+        arguments = TrainingArguments(**{
+            "output_dir": str(tmp_path), "max_steps": 4, "save_strategy": "no", "report_to": [], "use_cpu": True, "disable_tqdm": True, **options,
+        })  # fmt: skip
+        with Loader(rows240, batch_size=batch) as loader:
+            trainer = Noting(Small(), arguments, train_dataset=loader, eval_dataset=loader)
+            step = batch * arguments.gradient_accumulation_steps
+            assert samples_a_step(trainer.train().metrics, "train") == pytest.approx(step, rel=0.02)
+            assert trainer.get_total_train_batch_size(arguments) == step
+            assert samples_a_step(trainer.evaluate(), "eval") == pytest.approx(batch, rel=0.02)
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), max_steps=3, per_device_train_batch_size=4, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
+    )
+    with Loader(rows240, max_tokens=300) as loader, Loader(rows240, batch_size=6) as even:
+        trainer = Noting(Small(), arguments, train_dataset=loader)
+        trainer.notes = runs.Notes(tmp_path / "uneven-0")
+        found = samples_a_step(trainer.train().metrics, "train")
+        assert found == pytest.approx(sum(map(len, runs.Notes.read(tmp_path, "uneven", 1))) / 3, rel=0.02)
+        with pytest.warns(UserWarning, match="per_device_train_batch_size=4 has no effect"):
+            Noting(Small(), arguments, train_dataset=even).train()
+
+
+class Evaluating(Noting):
+    """Notes the rows that are evaluated, and checks that fillers change nothing."""
+
+    def prediction_step(self, model: Any, inputs: Any, *rest: Any, **more: Any) -> Any:
+        if self.notes is not None:
+            self.notes.add(inputs)
+        return super().prediction_step(model, inputs, *rest, **more)
+
+
+def _evaluate(rank: int, world: int, data: str, out: str, shape: dict[str, Any]) -> None:
+    predicted: list[Any] = []
+
+    def metrics(got: Any) -> dict[str, float]:
+        predicted.append(got)
+        return {}
+
+    arguments = TrainingArguments(
+        output_dir=out, report_to=[], use_cpu=True, disable_tqdm=True, learning_rate=1e-3, max_steps=12, save_strategy="no",
+        remove_unused_columns=True, per_device_eval_batch_size=8, logging_steps=1,
+    )  # fmt: skip
+    with Loader(data, shuffle="none", padding="max_length", **shape) as loader:
+        trainer = Evaluating(Predicting(), arguments, train_dataset=loader, eval_dataset=loader, compute_metrics=metrics)
+        trainer.notes = runs.Notes(Path(out) / f"seen-{rank}")
+        got = trainer.evaluate()
+        labels = sorted(tuple(row) for row in predicted[0].label_ids.tolist())
+        trainer.notes = None
+        trainer.train()
+        losses = [h["loss"] for h in trainer.state.log_history if "loss" in h]
+        (Path(out) / f"got-{rank}").write_text(json.dumps({"loss": got["eval_loss"], "labels": labels, "losses": losses}))
+
+
+class Predicting(Small):
+    """Predicts, too."""
+
+    def forward(self, input_ids: Any, labels: Any) -> Any:
+        return {**super().forward(input_ids, labels), "logits": self.weight[input_ids % 101]}
+
+
+@pytest.mark.parametrize("shape", [{"batch_size": 8}, {"max_tokens": 900}, {"batch_size": 8, "balance": "quadratic"}], ids=str)
+def test_an_evaluation_of_several_ranks_counts_every_row_once(tmp_path: Path, shape: dict[str, Any]) -> None:
+    (tmp_path / "lines.txt").write_text("".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(241)))
+    data = str(tmp_path / "rows")
+    dsload.build(tmp_path / "lines.txt", out=data, format="text", max_examples=0, max_length=40)
+    runs.on_gloo(3, _evaluate, data, str(tmp_path), shape)
+    per_rank = [[json.loads(line) for line in (tmp_path / f"seen-{r}").read_text().splitlines()] for r in range(3)]
+    assert len({len(steps) for steps in per_rank}) == 1
+    batches = [[e for e in step if e >= 0] for steps in per_rank for step in steps]
+    assert sorted(e for batch in batches for e in batch) == list(range(241))
+    with Loader(data, shuffle="none", padding="max_length", batch_size=241) as loader:
+        (whole,) = list(loader)
+    model = Small()
+    want = [model(whole["input_ids"][b], whole["labels"][b])["loss"].item() for b in batches if b]
+    for rank in range(3):
+        got = json.loads((tmp_path / f"got-{rank}").read_text())
+        assert got["loss"] == pytest.approx(sum(want) / len(want), rel=1e-5), "the mean over the batches that have rows"
+        assert got["labels"] == sorted(whole["labels"].tolist())
+        assert got["losses"] and all(loss == loss and loss < 1e3 for loss in got["losses"]), "a batch of a filler alone spoils no step"
+
+
+def test_ranks_that_would_wait_for_each_other_are_refused(rows240: str, tmp_path: Path) -> None:
+    arguments = TrainingArguments(output_dir=str(tmp_path), report_to=[], use_cpu=True, max_steps=1)
+    for shape in ({"batch_size": 7}, {"max_tokens": 300}, {"batch_size": 240}):
+        with Loader(rows240, rank=0, world=2, tail="keep", **shape) as loader:
+            with pytest.raises(ValueError, match='tail="once"'):
+                Noting(Small(), arguments, train_dataset=loader).get_train_dataloader()
+            with pytest.raises(ValueError, match='tail="once"'):
+                Noting(Small(), arguments, eval_dataset=loader).get_eval_dataloader()
+    with Loader(rows240, rank=0, world=2, tail="keep", batch_size=12) as loader:
+        assert len(Noting(Small(), arguments, train_dataset=loader).get_train_dataloader()) == 10

@@ -169,10 +169,13 @@ def test_three_epochs_of_trainer(rows300: str, tmp_path: Path, prepared: bool) -
             report_to=[], disable_tqdm=True, use_cpu=True, ignore_data_skip=not prepared, remove_unused_columns=False,
         )  # fmt: skip
         with _recorded(loader) as taken:
-            model = models.gpt2(vocab=50257, layers=1, width=8)
+            model = models.gpt2(vocab=101, layers=1, width=8)
             forward = model.forward
-            keep = ("input_ids", "attention_mask", "labels")
-            model.forward = lambda **batch: forward(**{k: v for k, v in batch.items() if k in keep})
+
+            def small(input_ids: Any, attention_mask: Any, labels: Any, **_: Any) -> Any:  # the order is tested, not the model
+                return forward(input_ids=input_ids % 101, attention_mask=attention_mask, labels=labels.where(labels < 0, labels % 101))
+
+            model.forward = small
             trainer = OwnTrainer(model, options, train_dataset=loader, data_collator=dsload.first, callbacks=[Save(loader)])
             trainer.train(resume_from_checkpoint=resume)
         return [t for t in taken if t]
@@ -242,3 +245,24 @@ def test_three_epochs_of_lightning(rows300: str, tmp_path: Path) -> None:
     assert fit(3, workers=2) == want
     assert fit(1, save=tmp_path / "one.ckpt") == want[:1]
     assert fit(3, resume=tmp_path / "one.ckpt") == want[1:]
+
+
+def test_a_data_loader_that_collates_once_more(rows300: str, tmp_path: Path) -> None:
+    """On one process too: batches of batches are refused, by torch's own collation and by Trainer's."""
+    import models
+    from transformers import Trainer, TrainingArguments
+
+    for options in ({}, {"num_workers": 1}, {"batch_size": 4, "drop_last": True}, {"batch_size": 2, "collate_fn": dsload.first}):
+        with Loader(rows300, batch_size=8) as loader, pytest.raises(dsload.WrongWrapping, match="batch_size=None"):
+            next(iter(DataLoader(loader, **options)))
+    with Loader(rows300, batch_size=8, output="numpy") as loader, pytest.raises(dsload.WrongWrapping, match="batch_size=None"):
+        next(iter(DataLoader(loader)))  # type: ignore[arg-type]
+    with Loader(rows300, batch_size=8) as loader:
+        joined = next(iter(DataLoader(loader, batch_size=2, collate_fn=lambda batches: [b["example"] for b in batches])))
+        assert [len(e) for e in joined] == [8, 8]
+        assert next(iter(DataLoader(loader, batch_size=None)))["input_ids"].shape[0] == 8
+        arguments = TrainingArguments(output_dir=str(tmp_path), max_steps=1, report_to=[], use_cpu=True, disable_tqdm=True, save_strategy="no")
+        trainer = Trainer(models.gpt2(vocab=50257, layers=1, width=8), arguments, train_dataset=loader, eval_dataset=loader)
+        for run in (trainer.train, trainer.evaluate):
+            with pytest.raises(dsload.WrongWrapping, match="TrainerMixin"):
+                run()

@@ -229,6 +229,8 @@ const connect = show => {
     here();
     if (m.point) addPoint(m.point);
     show(m.state, ended);
+    // Until there is something to show: cards without figures say nothing.
+    document.querySelector("main").classList.toggle("waiting", m.state.phase === "preparing" && !ended);
     redraw();
   };
   const open = () => {

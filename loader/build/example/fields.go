@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // maxFieldsTold is the maximum number of fields that an error names.
@@ -18,6 +20,11 @@ type FieldError struct {
 	Has    []string // the record's first fields
 	Likely string   // the field that most likely holds the text, "" if none does
 	Chat   string   // a field of messages, or ""
+	// Names are names for the columns of a CSV file whose first line looks like a record, with Field
+	// for the text; nil for other files.
+	Names []string
+	// Separator is the character that may separate the fields of a CSV file of one column, or "".
+	Separator string
 }
 
 func (e *FieldError) Error() string {
@@ -122,9 +129,66 @@ func missingField(name string, data []byte) error {
 // missingColumn returns the error for a column that a CSV record lacks.
 func missingColumn(name string, columns []string, fields *csvFields) error {
 	e := &FieldError{Field: name, Column: true}
-	longest := -1
+	longest, text, textBytes := -1, 0, -1
 	for i, column := range columns {
 		e.add(column, len(fields.at(i)), false, &longest)
+		if n := len(column) + len(fields.at(i)); n > textBytes {
+			text, textBytes = i, n
+		}
+	}
+	if len(columns) == 1 && columns[0] != "" {
+		e.Separator = separatorOf(columns[0], string(fields.at(0)))
+	}
+	if e.Separator != "" {
+		e.Likely = ""
+	}
+	if e.Separator != "" || !areValues(columns) || len(columns) > maxFieldsTold {
+		return e
+	}
+	e.Likely = ""
+	for i := range columns {
+		e.Names = append(e.Names, fmt.Sprintf("column%d", i+1))
+	}
+	if identifierLike(name) {
+		e.Names[text] = name
+	} else {
+		e.Names[text] = "text"
 	}
 	return e
+}
+
+// identifierLike reports whether a name can stand in a list of names as it is.
+func identifierLike(name string) bool { return name != "" && !strings.ContainsAny(name, ",.[]\"\n") }
+
+// areValues reports whether the names of columns look like the values of a record: sentences, or numbers
+// beside words. Columns that are all numbered are those of a table without names.
+func areValues(columns []string) bool {
+	numbers, sentences, named := 0, 0, 0
+	for _, name := range columns {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		named++
+		words := len(strings.Fields(name))
+		if _, err := strconv.ParseFloat(name, 64); err == nil {
+			numbers++
+		} else if len(name) > 60 || words > 4 || words > 1 && strings.ContainsAny(name[len(name)-1:], ".!?") {
+			sentences++
+		}
+	}
+	return sentences > 0 || numbers > 0 && numbers < named
+}
+
+// separatorOf returns the character that divides the header of one column and its first record into as
+// many fields, "" if there is none.
+func separatorOf(header, record string) string {
+	for _, c := range header {
+		if c > '~' || c < ' ' || strings.ContainsRune(` _-."'()`, c) || unicode.IsLetter(c) || unicode.IsDigit(c) {
+			continue
+		}
+		if n := strings.Count(header, string(c)); n == strings.Count(record, string(c)) {
+			return string(c)
+		}
+	}
+	return ""
 }

@@ -11,9 +11,9 @@ import (
 // its own format, from the same window: the window ends where the member does. Offsets count the
 // bytes of the tar archive, or of the members of a zip archive one after another.
 //
-// Which members are read is decided as in a folder: hidden files, files that describe the data and
-// files without text are passed over and counted. A member that is text by its content is a document
-// of its own, as in a WebDataset.
+// Which members are read, and as what, is decided as in a folder: hidden files, files that describe
+// the data and files without text are passed over and counted, and a folder gives the same documents
+// as its archive does.
 
 // A member is a file of an archive.
 type member struct {
@@ -50,8 +50,8 @@ type archiveFramer struct {
 	listed uint32 // members so far
 }
 
-// memberSniff is how much of a member detection looks at.
-const memberSniff = 16 << 10
+// memberSniff is how much of a member detection looks at: as much as of a file.
+const memberSniff = sniffBytes
 
 func newArchive(in *Input, f framing, raw *rawFile, filter *filter) (framer, error) {
 	filter = filter.inside(in.URI)
@@ -220,6 +220,9 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	}
 	text := bytes.TrimPrefix(head, []byte("\ufeff"))
 	if checkText(text) != nil {
+		if unmarkedUTF16(text) != "" {
+			return utf16Text, nil
+		}
 		return binaryFile, nil
 	}
 	if a.kind == Chat {
@@ -229,9 +232,6 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 	} else if a.kind == Tar || a.kind == Zip {
 		if a.kind, err = detectFormat(m.name, text, m.end-m.start <= memberSniff, a.o.Fields); err != nil {
 			return binaryFile, nil
-		}
-		if a.kind == Text {
-			a.kind = Document
 		}
 	}
 	a.w.consume(len(head) - len(text)) // a byte order mark

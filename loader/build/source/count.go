@@ -82,7 +82,7 @@ func (s *Set) countTable(in *Input, cuts *cutting) (*Counted, error) {
 		return fail(err)
 	}
 	defer raw.Close()
-	file, err := openTable(in, &s.opts, raw)
+	file, err := openTable(in, &s.opts, raw, s.needs.decompressor)
 	if err != nil {
 		return fail(err)
 	}
@@ -130,7 +130,7 @@ func (c *cutting) taken(offset int64) {
 func (s *Set) countRecords(ctx context.Context, in *Input, o *CountOptions) (*Counted, error) {
 	cuts := newCutting(in, o.Cuts)
 	one := &Set{opts: s.opts, filter: s.filter, formats: map[Format]int{}, store: s.store,
-		only: &Range{Inputs: []Listed{{}}},
+		only: &Range{Inputs: []Listed{{}}}, needs: s.needs,
 		list: inputList{few: []Input{*in}}, total: in.Size}
 	if err := one.makeParts([]listing{{uri: in.URI, n: 1}}); err != nil {
 		return nil, err

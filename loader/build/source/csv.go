@@ -151,7 +151,7 @@ func sniffComma(header []byte) byte {
 		}
 	}
 	best := byte(',')
-	for _, b := range []byte{'\t', ';'} {
+	for _, b := range []byte{'\t', ';', '|'} {
 		if counts[b] > counts[best] {
 			best = b
 		}
@@ -161,7 +161,7 @@ func sniffComma(header []byte) byte {
 
 // separatorOf returns the separator that splits a record into as many fields as there are columns.
 func separatorOf(record []byte, columns int) byte {
-	for _, comma := range []byte{'\t', ';', ','} {
+	for _, comma := range []byte{'\t', ';', ',', '|'} {
 		fields, quoted := 1, false
 		for _, b := range record {
 			if b == '"' {
@@ -299,7 +299,7 @@ func (c *csvFramer) lastRecord(state csvState, p int) (n, total int, err error) 
 // isComma reports whether b separates fields; comma 0 stands for any separator, before the header
 // tells which.
 func isComma(b, comma byte) bool {
-	return b == comma || comma == 0 && (b == ',' || b == ';' || b == '\t')
+	return b == comma || comma == 0 && (b == ',' || b == ';' || b == '\t' || b == '|')
 }
 
 func (c *csvFramer) checked(n, total int) (int, int, error) {

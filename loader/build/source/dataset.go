@@ -37,6 +37,9 @@ func readJSON(dir, name string, into any) error {
 	file := filepath.Join(dir, name)
 	refuse := func(err error) error { return &InputError{URI: file, Offset: -1, Err: err} }
 	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() { // opening a pipe waits for somebody to write into it
+		return refuse(problemf(ErrUnsupported, "it is not a regular file; remove it"))
+	}
 	if err == nil && info.Size() > maxStateBytes {
 		return refuse(problemf(ErrTooLarge, "it is longer than %s", mebibytes(maxStateBytes)))
 	}

@@ -127,7 +127,17 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 			"this is no tar archive: it does not begin with a header; give its own `format`"))
 	}
 	if err := checkText(text); err != nil {
-		return refuse(binaryFile, err)
+		encoding := unmarkedUTF16(text)
+		if encoding == "" {
+			return refuse(binaryFile, err)
+		}
+		file := ""
+		if in.IsPlainFile() {
+			file = in.URI
+		}
+		return refuse(utf16Text, problemf(ErrUnsupported,
+			"this looks like text in %s without a byte order mark; convert it with %s and name that", encoding,
+			Iconv(encoding, file)))
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if in.Format = o.Format; in.Format == Chat {
@@ -143,6 +153,9 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		} else if in.Format == JSONL && o.FindChat && isChat(text, o.TextField) {
 			in.Format = Chat
 		}
+	}
+	if o.Conditions != nil && (in.Format == CSV || in.Format == Recipes) {
+		in.columns = header(o, text, whole)
 	}
 	return len(text) > 0 || !whole, readable, nil
 }
@@ -171,11 +184,20 @@ func (in *Input) setWindow(o *Options, head []byte) error {
 
 func estimate(c Compression, size int64) int64 { return size * compressedRatio[c] }
 
+// DetectionRules is the number of the rules by which detectFormat chooses. It rises where they give
+// files of some kind another format.
+const DetectionRules = 1
+
 // detectFormat chooses among the formats that are recognised without being asked for. whole reports
 // that text is all there is; fields are those that are wanted of a record.
 func detectFormat(name string, text []byte, whole bool, fields []string) (Format, error) {
 	switch extension(name) {
-	case ".jsonl", ".ndjson", ".jl", ".ldjson":
+	case ".jsonl", ".ndjson", ".ldjson":
+		return JSONL, nil
+	case ".jl": // JSON lines, or Julia
+		if t := bytes.TrimSpace(text); len(t) > 0 && t[0] != '{' {
+			return Document, nil
+		}
 		return JSONL, nil
 	case ".csv", ".tsv":
 		if isRecipes(text) {
@@ -189,6 +211,9 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 		return JSONL, nil
 	case ".tokens":
 		return WikiText, nil
+	}
+	if isWholeFile(name, text) {
+		return Document, nil
 	}
 	switch {
 	case isRecipes(text):
@@ -207,7 +232,7 @@ func detectFormat(name string, text []byte, whole bool, fields []string) (Format
 
 // extension returns the name's extension in lower case, without that of a compression.
 func extension(name string) string {
-	name = strings.ToLower(name)
+	name = strings.ToLower(withoutQuery(name))
 	ext := filepath.Ext(name)
 	switch ext {
 	case ".gz", ".gzip", ".zst", ".zstd", ".bz2", ".bzip2", ".xz", ".lz4", ".sz", ".snappy", ".zip":

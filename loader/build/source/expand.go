@@ -118,6 +118,10 @@ func (s *Set) append(in Input) error {
 		s.unknown = true
 	}
 	s.formats[in.Format]++
+	if s.opts.Conditions != nil {
+		s.schema.add(&s.opts, in.columns)
+		in.columns = nil
+	}
 	if in.Size < 0 || s.total < 0 {
 		s.total = -1
 	} else {
@@ -131,7 +135,7 @@ func (s *Set) append(in Input) error {
 		n.once = n.once || in.once != nil
 		n.largest = max(n.largest, s.opts.windowBytes(in.framed()))
 		n.decompressor = max(n.decompressor, in.readerBytes(&s.opts))
-		if n.window < in.window {
+		if n.window < in.window && (!in.Format.isColumnar() || in.why != "") {
 			n.window, n.why = in.window, in.why
 			if in.why != "" {
 				n.why = fmt.Sprintf("%s: %s", in.URI, in.why)

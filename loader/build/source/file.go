@@ -27,6 +27,8 @@ type rawFile struct {
 	binary  bool                 // the text is an archive, and never in UTF-16
 	c       Compression
 	remote  *remote.File // the same file, where it is one
+	copy    *scratchFile // of it, where it must be copied before it can be read at many places
+	dir     string       // for the copy
 	window  int64        // of the decompressor, in bytes
 
 	ahead    []byte // text that detection has read, and what ended its reading
@@ -77,7 +79,8 @@ func newOnce(src io.Reader) *once {
 
 // openRaw opens an input and makes sure that it is the one that Open saw.
 func openRaw(in *Input, o *Options) (*rawFile, error) {
-	r := &rawFile{c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {}}
+	r := &rawFile{c: in.Compression, window: in.windowOf(o), size: in.Size, binary: in.archive != "", stop: func() {},
+		dir: o.ScratchDir}
 	if in.Compression == Zipped {
 		f, err := newFilter(o.Include, o.Exclude)
 		if err != nil {
@@ -189,6 +192,9 @@ func (r *rawFile) openZip() (io.Reader, error) {
 
 // random returns the file for reading at any place, and its size.
 func (r *rawFile) random() (io.ReaderAt, int64, error) {
+	if r.needsCopy() {
+		return r.copied()
+	}
 	if at, ok := r.file.(io.ReaderAt); ok && r.size >= 0 {
 		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much
 		return &countedAt{at, &r.counted}, r.size, nil
@@ -243,6 +249,7 @@ func (r *rawFile) Close() {
 	if r.file != nil {
 		r.file.Close() // it was only read
 	}
+	_ = r.copy.Close() // nobody needs it any more
 }
 
 // pathCause removes the path from an error that will be reported with the input's name.

@@ -78,6 +78,7 @@ type cuttable struct {
 	framing
 	spanner
 	blankRows bool // documents of white space only are not documents, but count as rows
+	wrapped   bool // the first document is to say that its lines look like parts of documents
 }
 
 func (f *cuttable) next(dst []byte, rec *Record) ([]byte, error) {
@@ -107,6 +108,7 @@ func (f *cuttable) next(dst []byte, rec *Record) ([]byte, error) {
 			}
 		}
 		rec.Offset, rec.First = f.w.offset(), !f.inside
+		rec.Wrapped, f.wrapped = f.wrapped, false
 		if !end && f.o.Whole {
 			return dst, f.reject(rec)
 		}
@@ -182,7 +184,7 @@ func (f *cuttable) consume(n int) {
 
 func (f *cuttable) state() uint32 { return 0 }
 
-func (f *cuttable) restore(uint32) {}
+func (f *cuttable) restore(uint32) { f.wrapped = false } // it was said
 
 // lines frames text with one document on each line.
 type lines struct{ *framing }
@@ -226,6 +228,11 @@ func (d files) span(n int) (text, total int, end bool, err error) {
 func newText(f framing) framer {
 	c := &cuttable{framing: f, blankRows: true}
 	c.spanner = lines{&c.framing}
+	if f.o.Format == Auto || f.o.Format == Tar {
+		whole := !f.w.need(min(sniffBytes, f.w.max))
+		text := f.w.unread()
+		c.wrapped = looksWrapped(text[:min(len(text), sniffBytes)], whole)
+	}
 	return c
 }
 

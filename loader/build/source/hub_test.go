@@ -340,7 +340,7 @@ func TestSplitOf(t *testing.T) {
 func TestHubZip(t *testing.T) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	for _, name := range []string{"a.txt", "b.txt"} {
+	for _, name := range []string{"a.md", "b.md"} {
 		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
 		if err == nil {
 			_, err = io.WriteString(w, numbered(100_000))

@@ -23,7 +23,8 @@ const (
 	describing
 	hidden
 	special
-	link // of an archive
+	slashed // of a bucket
+	link    // of an archive
 	linkedFolder
 	outputFolder
 	builtFolder // a dataset of dsload, or an unfinished one
@@ -42,6 +43,7 @@ var kindNames = [kinds][2]string{
 	utf16Text: {"text in UTF-16 or UTF-32", "texts in UTF-16 or UTF-32"}, binaryFile: {"binary file", "binary files"},
 	describing: {"file that describes the data", "files that describe the data"}, hidden: {"hidden one", "hidden ones"},
 	special:      {"device, socket or pipe", "devices, sockets or pipes"},
+	slashed:      {"object whose name ends with a slash", "objects whose names end with a slash"},
 	link:         {"link", "links"},
 	linkedFolder: {"link to a folder", "links to folders"},
 	outputFolder: {"folder of the dataset that is built", "folders of the dataset that is built"},

@@ -182,6 +182,11 @@ func (s *Set) makePart(g listing) (part, error) {
 	}
 	p := part{first: g.first, n: g.n, Stat: Stat{URI: first.URI, Size: first.Size, ModTime: first.ModTime,
 		ETag: first.ETag, Revision: first.Revision, Format: first.Format}}
+	if s.opts.Format == Auto || s.opts.Format == Tar {
+		if g.n > 1 || g.many || first.archive != "" {
+			p.Detection = DetectionRules
+		}
+	}
 	if g.n == 1 && !g.many {
 		return p, nil
 	}

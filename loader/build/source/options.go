@@ -21,7 +21,7 @@ const (
 	JSONL    Format = "jsonl"    // a JSON object a line
 	JSON     Format = "json"     // an array of JSON objects, or objects one after another
 	Chat     Format = "chat"     // a JSON object a line that holds a conversation
-	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab or Options.Delimiter
+	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab, bar or Options.Delimiter
 	Parquet  Format = "parquet"  // a row of a parquet file
 	Arrow    Format = "arrow"    // a row of an Arrow IPC file or stream
 	Dataset  Format = "dataset"  // a row of a folder that datasets' save_to_disk wrote
@@ -99,12 +99,18 @@ type Options struct {
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
 	// all where there is none.
 	Fields []string
+	// Conditions are fields that records are judged by, each by the names that a column with it may have.
+	// Set.Lacking reports one that no input has.
+	Conditions [][]string
 	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
 	// of every CSV input is its header.
 	Columns []string
 	// Delimiter separates the fields of CSV, an ASCII character. Output. Default 0: the comma,
-	// semicolon or tab that the first line has most of.
+	// semicolon, tab or bar that the first line has most of.
 	Delimiter byte
+	// MetadataBytes bounds what is kept of the metadata of a file of columns while the set is opened. For
+	// a file that has more MemoryBytes says how much it needs, and it cannot be read. Default 0: any.
+	MetadataBytes int64
 	// SkipDamaged makes bad records of what cannot be read of damaged inputs. Output. Default: damage
 	// ends reading.
 	SkipDamaged bool

@@ -71,6 +71,8 @@ type Stat struct {
 	Names    Sum    `json:"names,omitzero"`   // of a list: over its files' names in order
 	Seen     Sum    `json:"seen,omitzero"`    // of a list: over its files' names, sizes and times in order
 	Format   Format `json:"format,omitempty"` // of a single input: what it was read as
+	// of a list, and of an archive, whose files have formats of their own: the rules that found them
+	Detection int `json:"detection,omitempty"`
 }
 
 // Sum is an XXH3-128 checksum in its canonical (big-endian) byte order.
@@ -109,6 +111,9 @@ type Record struct {
 	First, Last bool // first and last piece of its document
 	Decoded     bool // the bytes are already the text of the field Options.TextField, not a JSON object
 	Forced      bool // the piece was cut where Options.Cut had found no safe cut
+	// The input, or member of an archive, is read by lines though they look like parts of documents:
+	// wrapped prose, or code. It is set on one record of it, where Options.Format chose lines.
+	Wrapped bool
 
 	Format  Format
 	Member  string   // the file of an archive that it lies in

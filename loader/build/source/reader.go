@@ -278,7 +278,7 @@ func (r *Reader) openInput() error {
 func (r *Reader) openTable(raw *rawFile) error {
 	s := &stream{raw: raw}
 	r.open = s
-	t, err := newTableFramer(&r.in, framing{o: &r.set.opts}, raw)
+	t, err := newTableFramer(&r.in, framing{o: &r.set.opts}, raw, r.set.needs.decompressor)
 	if err != nil {
 		return r.inputError(err)
 	}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/zeebo/xxh3"
@@ -16,15 +17,17 @@ func (s *Set) recheck(at *Position) error {
 	for i, was := range at.Known {
 		then := Input{URI: was.URI, Size: was.Size, ModTime: was.ModTime, ETag: was.ETag}
 		changed := then.compare(s.known[i])
-		switch is := s.known[i]; {
+		is := s.known[i]
+		if err := otherFormat(&was, &is); err != nil && (i < reading || i == reading && at.Offset > 0) {
+			return err
+		}
+		switch {
 		case changed == nil, was.Files > 0, i > reading, i == reading && at.Offset == 0:
 			continue
 		case IsRemote(was.URI): // nothing is fetched again to compare it
 			return changed
 		case was.Format == "": // an earlier version did not note it
 			return changed
-		case was.Format != is.Format:
-			return &SourceChangedError{URI: is.URI, What: "format", Was: string(was.Format), Is: string(is.Format)}
 		case i == reading, s.cuts(s.parts[i].first): // what a range had of it was compared when it ended
 			continue
 		}
@@ -35,6 +38,21 @@ func (s *Set) recheck(at *Position) error {
 		if now.Bytes != at.Done[i].Bytes || now.Sum != at.Done[i].Sum {
 			return changed
 		}
+	}
+	return nil
+}
+
+// otherFormat returns the error for an input that was read in another way than it would be now: its
+// beginning changed, or another version recognizes it as something else.
+func otherFormat(was, is *Stat) error {
+	changed := &SourceChangedError{URI: is.URI, What: "format", Was: string(was.Format), Is: string(is.Format)}
+	switch {
+	case was.Format != "" && was.Format != is.Format:
+		return changed
+	case was.Detection != is.Detection:
+		changed.What = "detected formats"
+		changed.Was, changed.Is = fmt.Sprint("those of rules ", was.Detection), fmt.Sprint(is.Detection)
+		return changed
 	}
 	return nil
 }
@@ -59,7 +77,7 @@ func (s *Set) checksum(in *Input) (f Finished, err error) {
 	}
 	defer raw.Close()
 	if in.Format.isColumnar() {
-		return tableChecksum(in, &s.opts, raw)
+		return tableChecksum(in, &s.opts, raw, s.needs.decompressor)
 	}
 	h := xxh3.New()
 	buf := make([]byte, sniffBytes)

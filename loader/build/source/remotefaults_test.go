@@ -32,7 +32,7 @@ func farFiles(t *testing.T) map[string][]byte {
 	}
 	var archive bytes.Buffer
 	z := zip.NewWriter(&archive)
-	for name, method := range map[string]uint16{"deflated.txt": zip.Deflate, "stored.txt": zip.Store} {
+	for name, method := range map[string]uint16{"deflated.md": zip.Deflate, "stored.md": zip.Store} {
 		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: method})
 		if err == nil {
 			_, err = io.WriteString(w, numbered(40_000))
@@ -47,7 +47,7 @@ func farFiles(t *testing.T) map[string][]byte {
 	files["c.zip"] = bytes.Clone(archive.Bytes())
 	archive.Reset()
 	w := tar.NewWriter(&archive)
-	for _, name := range []string{"1.txt", "2.txt"} {
+	for _, name := range []string{"1.md", "2.md"} {
 		text := numbered(30_000)
 		err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(text)), Mode: 0o600})
 		if _, writeErr := io.WriteString(w, text); errors.Join(err, writeErr) != nil {

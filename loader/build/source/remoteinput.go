@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/dsload/dsload/loader/remote"
 )
@@ -18,10 +19,10 @@ var ErrMismatch = remote.ErrMismatch
 // Redact returns an argument as it may be shown and kept: an address without its credentials,
 // anything else as it is.
 func Redact(arg string) string {
-	if _, ok := remote.Scheme(arg); ok {
-		return remote.Redact(arg)
+	if !isAddress(arg) || strings.HasPrefix(arg, "synth://") || strings.HasPrefix(arg, "file://") {
+		return arg
 	}
-	return arg
+	return remote.Redact(arg)
 }
 
 // IsRemote reports whether a URI is that of a remote file.
@@ -66,6 +67,7 @@ func (s *Set) addAddress(ctx context.Context, arg string, look []byte) (hasText 
 	if err != nil {
 		return false, remoteError(object.URI, -1, err)
 	}
+	s.answers.add(&object, look[:n])
 	if remote.Insecure(arg) {
 		s.note("%s was read without TLS: whoever is between could have read or changed it", object.URI)
 	}
@@ -103,14 +105,21 @@ type sumState struct {
 	// of the hash that the server announced, which may be ahead: over the first CheckAt bytes
 	Check   []byte `json:"check,omitempty"`
 	CheckAt int64  `json:"check_at,omitempty"`
+	// what identifies the version that was read
+	ETag     string    `json:"etag,omitempty"`
+	Modified time.Time `json:"modified,omitzero"`
+	Revision string    `json:"revision,omitempty"`
 }
 
 // resumesInPlace reports whether the input of the position can be resumed there without the bytes
 // before: it is remote, uncompressed, and known to be the version that was read.
 func (r *Reader) resumesInPlace() bool {
 	in, at := &r.in, &r.at
-	if in.store == nil || in.Compression != Plain || in.archive != "" || at.Offset == 0 || at.Sums == nil ||
-		!in.identified() {
+	if in.store == nil || in.Compression != Plain || in.archive != "" || at.Offset == 0 || at.Sums == nil {
+		return false
+	}
+	was := remote.Object{ETag: at.Sums.ETag, Modified: at.Sums.Modified, Revision: at.Sums.Revision}
+	if is := in.object(); !was.SameVersion(&is) {
 		return false
 	}
 	switch in.Format {
@@ -118,11 +127,6 @@ func (r *Reader) resumesInPlace() bool {
 		return true
 	}
 	return false
-}
-
-func (in *Input) identified() bool {
-	o := in.object()
-	return o.Identified()
 }
 
 // hasHeader reports whether the framer of a format begins by reading at the input's beginning.
@@ -159,7 +163,8 @@ func (r *rawFile) sumState(w *window) *sumState {
 		return nil
 	}
 	w.hash()
-	s := &sumState{XXH3: w.sums.appendState(nil)}
+	o := r.remote.Object()
+	s := &sumState{XXH3: w.sums.appendState(nil), ETag: o.ETag, Modified: o.Modified, Revision: o.Revision}
 	if c := r.counted.sum; c != nil {
 		s.Check, s.CheckAt = c.state(), c.at
 	}

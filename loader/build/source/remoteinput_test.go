@@ -205,3 +205,26 @@ func TestRemoteCredentials(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Addresses that differ in a part that is hidden are different inputs; those that differ in their
+// signatures alone are the same one.
+func TestHiddenPartsDistinguish(t *testing.T) {
+	srv := remotetest.New()
+	defer srv.Close()
+	srv.Put("/a.txt", remotetest.File{Data: []byte("one\n")})
+	at := func(query string) string { return srv.URL + "/a.txt?" + query }
+	set := openSet(t, Options{Args: []string{at("id=1&sig=x"), at("id=2&sig=x")}})
+	records, err := readFrom(t, set, Position{})
+	if err != nil || len(records) != 2 || set.URI(0) == set.URI(1) {
+		t.Fatalf("%d records of %s and %s, %v", len(records), set.URI(0), set.URI(1), err)
+	}
+	again := openSet(t, Options{Args: []string{at("id=1&sig=y"), at("sig=z&id=2")}})
+	if rest, err := readFrom(t, again, reread(t, records[0].next)); err != nil || len(rest) != 1 {
+		t.Errorf("signed again: %d records, %v", len(rest), err)
+	}
+	var changed *SourceChangedError
+	other := openSet(t, Options{Args: []string{at("id=1&sig=x"), at("id=3&sig=x")}})
+	if _, err := readFrom(t, other, reread(t, records[0].next)); !errors.As(err, &changed) {
+		t.Errorf("another file: %v", err)
+	}
+}

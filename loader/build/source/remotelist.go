@@ -35,12 +35,18 @@ func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, 
 			return false, false, remoteError(arg, -1, err)
 		}
 	}
-	w := walk{ctx: ctx, root: strings.TrimRight(arg, "/"), filter: &s.filter, files: sorter{dir: s.opts.ScratchDir}}
+	w := walk{ctx: ctx, root: arg, filter: &s.filter, files: sorter{dir: s.opts.ScratchDir}}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	listing := &remoteListing{set: s, walk: &w, arg: arg}
 	if isGlob(arg) {
 		if w.root, w.globs, err = globRoot(arg); err != nil {
-			return true, false, problemf(ErrUsage, "pattern %s: %v", arg, err)
+			return true, false, problemf(ErrUsage, "pattern %s: %v", Redact(arg), err)
+		}
+		w.root += "/" // an empty name may stand before the first one that is no pattern's
+		for _, parts := range w.globs {
+			for i := range parts {
+				parts[i] = listedName(parts[i])
+			}
 		}
 	} else if err := listing.chooseDataset(ctx); err != nil {
 		return true, false, remoteError(arg, -1, err)
@@ -91,14 +97,32 @@ func (l *remoteListing) list(ctx context.Context) error {
 	return nil
 }
 
+// listedName returns the name in a walk of an element of a key. To a store, "", "." and ".." are
+// names like any other; on a disk they are none, so in a walk control characters stand for them.
+func listedName(element string) string {
+	switch element {
+	case "":
+		return "\x01"
+	case ".":
+		return "\x02"
+	case "..":
+		return "\x03"
+	}
+	return strings.ReplaceAll(element, "\x00", "\x01") // which ends a name in a walk's keys
+}
+
 // listed takes one file of a list in, as if its folders had been walked through.
-func (w *walk) listed(name string) error {
-	names := strings.Split(name, "/")
+func (w *walk) listed(key string) error {
+	names := strings.Split(key, "/")
+	if names[len(names)-1] == "" {
+		if w.globs == nil {
+			w.passed.add(slashed, key)
+		}
+		return nil
+	}
 	parent := ""
 	for i, folder := range names {
-		if folder == "" || folder == "." || folder == ".." {
-			return nil // no file of a tree
-		}
+		folder = listedName(folder)
 		key := w.child(parent, folder)
 		at := splitKey(key)
 		last := i == len(names)-1
@@ -129,7 +153,7 @@ type looked struct {
 func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, err error) {
 	w, s := l.walk, l.set
 	kinds := map[string]*looked{}
-	added := 0
+	added, last := 0, ""
 	err = w.files.each(func(entry []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -139,7 +163,10 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 		if err := in.parseRow(row); err != nil {
 			return err
 		}
-		in.store = s.store
+		if in.URI == last {
+			return nil // a list that changes while it is read may name an object twice
+		}
+		in.store, last = s.store, in.URI
 		name := path.Base(in.URI)
 		if l.splits.drops(string(key), name) {
 			return nil

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// A scratchFile is a temporary file for lists that are too long for memory. Its name is removed as
+// A scratchFile is a temporary file for what is too long for memory. Its name is removed as
 // soon as it is open, so that a killed process leaves no file; where the system forbids that, Close
 // removes it.
 type scratchFile struct {
@@ -31,7 +31,7 @@ func newScratch(dir string) (*scratchFile, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a temporary file for a long list of files: %w", err)
+		return nil, fmt.Errorf("make a temporary file: %w", err)
 	}
 	s := &scratchFile{file: file}
 	if os.Remove(file.Name()) != nil {

@@ -32,8 +32,9 @@ type Input struct {
 	// of the decompressor, in bytes, where the input asks for one; 0 if any input of its kind
 	// does with Options.WindowBytes
 	window    int64
-	why       string // of a file of columns: what takes so much of it
-	textBytes int64  // estimate of what it holds after decompression, -1 if unknown
+	why       string   // of a file of columns: what takes so much of it
+	textBytes int64    // estimate of what it holds after decompression, -1 if unknown
+	columns   []string // with Options.Conditions, until the set has seen it; nil where they are not known
 }
 
 // OffsetsAreBytes reports whether the offsets of its records are those of the bytes in the file.
@@ -61,7 +62,9 @@ type Set struct {
 	total     int64 // bytes on disk, -1 if unknown
 	needs     needs
 	formats   map[Format]int
-	only      *Range // of a partition; nil for all
+	schema    schema
+	only      *Range  // of a partition; nil for all
+	answers   answers // of web servers
 	notes     []string
 	counting  sync.Mutex // guards the list for Count
 }
@@ -125,6 +128,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if err := s.makeParts(listings); err != nil {
 		return nil, err
 	}
+	s.answers.tell(s)
 	s.notes = append(s.notes, givenTwice(o.Args)...)
 	if empty {
 		return nil, s.noDocuments(nil)

@@ -36,6 +36,7 @@ type tableFramer struct {
 	hashed bool // the hasher holds something
 	cut    tableCut
 
+	total int64  // rows of the file
 	text  []byte // of the row whose pieces are delivered
 	given int    // what of it was delivered
 }
@@ -48,14 +49,15 @@ func columnOptions(o *Options, in *Input) columnar.Options {
 	return c
 }
 
-// openTable opens a file of columns.
-func openTable(in *Input, o *Options, raw *rawFile) (columnar.File, error) {
+// openTable opens a file of columns. What is kept of its metadata takes at most limit bytes, 0 for any, or
+// the error is a *NeedError.
+func openTable(in *Input, o *Options, raw *rawFile, limit int64) (columnar.File, error) {
 	at, size, err := raw.random()
 	if err != nil {
 		return nil, err
 	}
 	c := columnOptions(o, in)
-	c.Remote, c.Lenient = raw.remote != nil, o.SkipDamaged
+	c.Remote, c.Lenient, c.MaxMetadata = raw.remote != nil, o.SkipDamaged, limit
 	var f columnar.File
 	if in.Format == Parquet {
 		f, err = columnar.OpenParquet(at, size, c)
@@ -76,19 +78,15 @@ func tableError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &column):
-		for _, name := range chatLists {
-			if slices.Contains(column.Lists, name) {
-				return problemf(ErrUnknownField,
-					"%v; %q looks like the messages of a chat: read them as `format` chat", err, name)
-			}
+		e := &ColumnError{Has: column.Has, text: err.Error()}
+		if i := slices.IndexFunc(chatLists, func(name string) bool { return slices.Contains(column.Lists, name) }); i >= 0 {
+			e.Chat = chatLists[i]
 		}
-		has := strings.Join(column.Has[:min(len(column.Has), maxKeysTold)], ", ")
-		if has == "" {
-			return problemf(ErrUnknownField, "%v, and no column of text", err)
-		}
-		return problemf(ErrUnknownField, "%v; the columns of text are %s; take one with `text-field`", err, has)
+		return e
 	case errors.As(err, &size):
-		return &NeedError{What: err.Error(), Bytes: size.Bytes}
+		return &NeedError{What: err.Error(), Advice: "write it again with smaller pages; of a file that is not on " +
+			"this machine only the first row group is measured before the build, so copy it here and build from that",
+			Bytes: size.Bytes}
 	case errors.Is(err, columnar.ErrType):
 		return problemf(ErrUnsupported, "%v", err)
 	case errors.Is(err, columnar.ErrUnsupported):
@@ -99,20 +97,54 @@ func tableError(err error) error {
 	return err
 }
 
-// NeedError means that a part of an input takes more memory than reading it may.
-type NeedError struct {
-	What  string
-	Bytes int64 // that it needs
+// A ColumnError means that a file of columns has no such column, or that it does not hold text. It
+// matches ErrUnknownField.
+type ColumnError struct {
+	Has  []string // the columns of text
+	Chat string   // a column of messages, or ""
+	text string
 }
 
-func (e *NeedError) Error() string { return e.What }
+func (e *ColumnError) Error() string {
+	has := strings.Join(e.Has[:min(len(e.Has), maxKeysTold)], ", ")
+	switch {
+	case e.Chat != "":
+		return fmt.Sprintf("%s; %q looks like the messages of a chat: read them as `format` chat", e.text, e.Chat)
+	case has == "":
+		return e.text + ", and no column of text"
+	}
+	return fmt.Sprintf("%s; the columns of text are %s", e.text, has)
+}
 
-func newTableFramer(in *Input, f framing, raw *rawFile) (*tableFramer, error) {
-	file, err := openTable(in, f.o, raw)
+// Unwrap returns ErrUnknownField.
+func (e *ColumnError) Unwrap() error { return ErrUnknownField }
+
+// NeedError means that a part of an input takes more memory than reading it may.
+type NeedError struct {
+	What   string
+	Advice string
+	Bytes  int64 // that it needs
+}
+
+func (e *NeedError) Error() string { return e.What + "; " + e.Advice }
+
+// newTableFramer opens a file of columns. Reading it may take as much memory as was planned, 0 for any.
+func newTableFramer(in *Input, f framing, raw *rawFile, planned int64) (*tableFramer, error) {
+	file, err := openTable(in, f.o, raw, planned)
 	if err != nil {
 		return nil, err
 	}
+	// Of very many remote files not all are looked at. An earlier version planned a little less.
+	const slack = 1 << 20
+	if n, why := file.MemoryBytes(); planned > 0 && n > planned+slack {
+		return nil, &NeedError{What: fmt.Sprintf("reading it takes %d bytes of memory, and %d were planned by files "+
+			"like it (%s)", n, planned, why), Bytes: n,
+			Advice: "copy it here and build from that: a local file is measured before the build"}
+	}
 	t := &tableFramer{framing: f, file: file, rows: file.NewRows(), group: -1, over: true}
+	for g := range file.Groups() {
+		t.total += file.Rows(g)
+	}
 	return t, nil
 }
 
@@ -277,14 +309,10 @@ func (t *tableFramer) again(data []byte) ([]byte, error) {
 
 // consumed returns how much of a file of size bytes the rows that were read stand for.
 func (t *tableFramer) consumed(size int64) int64 {
-	var before, all int64
-	for g := range t.file.Groups() {
-		all += t.file.Rows(g)
-	}
-	if before = t.row; all == 0 {
+	if t.total == 0 {
 		return size
 	}
-	return int64(float64(size) * min(1, float64(before)/float64(all)))
+	return int64(float64(size) * min(1, float64(t.row)/float64(t.total)))
 }
 
 // groupOf returns the group that a position lies in. A position of an earlier version does not name
@@ -354,22 +382,30 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 			"%s is read at many places, and a pipe has one; save it to a file and name that", in.Format))
 	}
 	defer raw.Close()
-	file, err := openTable(in, o, raw)
+	in.textBytes = 2 * in.Size
+	file, err := openTable(in, o, raw, o.MetadataBytes)
+	var need *NeedError
+	if errors.As(err, &need) { // the plan for the memory refuses it, and knows how much is enough
+		in.window, in.why = need.Bytes, need.What
+		return true, readable, nil
+	}
 	if err != nil {
 		return refuse(readable, err)
 	}
 	in.window, in.why = file.MemoryBytes()
-	in.textBytes = 2 * in.Size
 	rows := int64(0)
 	for g := range file.Groups() {
 		rows += file.Rows(g)
+	}
+	if o.Conditions != nil {
+		in.columns = file.Columns()
 	}
 	return rows > 0, readable, nil
 }
 
 // tableChecksum reads all records of a file of columns.
-func tableChecksum(in *Input, o *Options, raw *rawFile) (f Finished, err error) {
-	t, err := newTableFramer(in, framing{o: o}, raw)
+func tableChecksum(in *Input, o *Options, raw *rawFile, planned int64) (f Finished, err error) {
+	t, err := newTableFramer(in, framing{o: o}, raw, planned)
 	if err != nil {
 		return f, &InputError{URI: in.URI, Offset: -1, Err: err}
 	}

@@ -42,9 +42,11 @@ type Server struct {
 	requests []Request
 
 	NoRanges bool // always sends the whole file
-	Chunked  bool // does not say how long it is
-	NoHead   bool
-	User     string // name:password that every request must have; "" for any
+	// Beyond sends all that follows a range, not only what was asked for.
+	Beyond  bool
+	Chunked bool // does not say how long it is
+	NoHead  bool
+	User    string // name:password that every request must have; "" for any
 	// Serve, if set, is called first, and reports whether it has answered.
 	Serve func(w http.ResponseWriter, r *http.Request) bool
 }
@@ -52,7 +54,7 @@ type Server struct {
 // Request is what a client asked for.
 type Request struct {
 	Method, Path, Range, Authorization, Host string
-	Query                                    string
+	Query, Referer, IfRange                  string
 	Sent                                     int // bytes of the body
 }
 
@@ -111,7 +113,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	at := len(s.requests)
 	s.requests = append(s.requests, Request{Method: r.Method, Path: r.URL.Path, Range: r.Header.Get("Range"),
-		Authorization: r.Header.Get("Authorization"), Host: r.Host, Query: r.URL.RawQuery})
+		Authorization: r.Header.Get("Authorization"), Host: r.Host, Query: r.URL.RawQuery,
+		Referer: r.Referer(), IfRange: r.Header.Get("If-Range")})
 	s.mu.Unlock()
 	if s.Serve != nil && s.Serve(w, r) {
 		return
@@ -171,7 +174,7 @@ func (s *Server) Send(w http.ResponseWriter, r *http.Request, f File, sent func(
 	if text, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok && !s.NoRanges {
 		first, last, _ := strings.Cut(text, "-")
 		from, _ = strconv.Atoi(first)
-		if n, err := strconv.Atoi(last); err == nil {
+		if n, err := strconv.Atoi(last); err == nil && !s.Beyond {
 			to = min(to, n+1)
 		}
 		status = http.StatusPartialContent

@@ -61,7 +61,7 @@ type Options struct {
 type Row struct {
 	Source   int32 // index of its dataset in a mix
 	Example  int64 // number in its split
-	Position int64 // in the order
+	Position int64 // in the order; -1 marks a row that must not count: its labels are Ignored
 }
 
 // Buffers are columns of concatenated rows, little-endian as in the shard.

@@ -40,6 +40,10 @@ func (b *Batch) fillRow(dst []byte, c Column, r *rowMeta, col, length int) {
 	if count == 0 {
 		return
 	}
+	if c == LabelIDs && r.position < 0 {
+		b.fill(tokens, Ignored)
+		return
+	}
 	switch c {
 	case InputIDs:
 		b.widen(tokens, b.have.IDs[(int(r.id)+from)*b.opts.TokenBytes:])

@@ -52,6 +52,9 @@ type Plan struct {
 	WindowBytes int64             // what Stream itself holds while it runs
 	Metadata    map[string]string // key and value pairs for the schema
 	Stream      Stream
+	// LeftOut returns how many rows of an epoch the stream has left out, as far as it is known, and how
+	// many the epoch has, 0 if that is unknown. It is called after Next, by its goroutine. nil is none.
+	LeftOut func() (rows, of int64)
 	// Waits reports whether the next batch may be long in coming, so that what was made should leave
 	// before. nil is never.
 	Waits func() bool

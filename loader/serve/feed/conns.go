@@ -118,6 +118,13 @@ func (p *connPool) tryEnter(c *conn) (victim *conn, wait time.Duration) {
 	return victim, wait
 }
 
+// isCrowded reports whether more than half of the slots are taken: refused clients keep no more.
+func (p *connPool) isCrowded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.holding) > p.size/2
+}
+
 // leave frees the slot of c. A second call does nothing.
 func (p *connPool) leave(c *conn) {
 	p.mu.Lock()
@@ -151,12 +158,19 @@ func (c *conn) Close() error {
 }
 
 // CloseWrite lets net/http close its side first, so that a client that is still sending can read
-// why it was refused.
+// why it was refused. net/http then lingers for half a second, in which the connection would keep its
+// slot. Where slots are scarce it does not: net/http ends a connection without a word for this panic,
+// from wherever it comes.
 func (c *conn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
 	}
-	return errors.ErrUnsupported
+	err := half.CloseWrite()
+	if c.pool.isCrowded() {
+		panic(http.ErrAbortHandler)
+	}
+	return err
 }
 
 // setSendBuffer sets the kernel's send buffer, if the connection has one.

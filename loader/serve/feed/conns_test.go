@@ -60,6 +60,44 @@ func TestQuietConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
+// A client whose request is refused while it is still sending keeps its place for a while, so that it
+// can read why, but only while half of the places are free. Time stands still: no place comes free by
+// waiting.
+func TestRefusedConnectionsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(Options{Backend: &fakeBackend{rows: 10}, Ledger: budget.New(16 << 20),
+			Log: slog.New(slog.DiscardHandler)})
+		l := &oneConn{conns: make(chan net.Conn), closed: make(chan struct{})}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		began := time.Now()
+		long := "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("a", 2*maxHeaderBytes)
+		for range 3 * s.conns.size {
+			ours, theirs := net.Pipe()
+			defer ours.Close()
+			l.conns <- halfConn{theirs}
+			go io.WriteString(ours, long)
+			if answer, err := io.ReadAll(ours); err != nil || !strings.Contains(string(answer), " 431 ") {
+				t.Fatalf("%q, %v", answer, err)
+			}
+		}
+		synctest.Wait()
+		if n := s.conns.held(); time.Since(began) > 0 || n == 0 || n > s.conns.size/2 {
+			t.Errorf("after %v refused clients hold %d of %d places", time.Since(began), n, s.conns.size)
+		}
+		time.Sleep(time.Second) // until net/http has lingered
+		s.Shutdown(context.Background())
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// halfConn is a pipe whose other end reads to the end once this one has closed its side.
+type halfConn struct{ net.Conn }
+
+func (c halfConn) CloseWrite() error { return c.Conn.Close() }
+
 // Streams hold no places: as many as memory allows run beside each other, and other requests are answered meanwhile.
 func TestStreamsHoldNoPlaces(t *testing.T) {
 	s, client, _ := start(t, Options{Backend: &fakeBackend{rows: 1000}, Ledger: budget.New(16 << 20)})

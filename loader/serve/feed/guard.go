@@ -72,8 +72,8 @@ func (s *Server) authorized(r *http.Request) bool {
 	if s.opts.Token == "" || r.URL.Path == "/healthz" {
 		return true
 	}
-	given, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !found {
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110 takes it in any case
 		_, given, _ = r.BasicAuth()
 	}
 	hash := sha256.Sum256([]byte(given))

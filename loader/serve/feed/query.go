@@ -54,6 +54,9 @@ type Query struct {
 	Mix             []MixSegment // by position; nil = all datasets, weighted by rows
 }
 
+// trainSplit is the split that is trained on.
+const trainSplit = "train"
+
 // Shuffle says how rows are ordered within an epoch.
 type Shuffle uint8
 
@@ -74,6 +77,7 @@ const (
 	TailDrop
 	TailPad
 	TailKeep
+	TailOnce
 )
 
 // Balance says how the rows of a step are dealt to the ranks.
@@ -113,7 +117,7 @@ const (
 // The words of requests for the values above.
 var (
 	shuffleWords = map[string]Shuffle{"full": ShuffleFull, "block": ShuffleBlock, "none": ShuffleNone}
-	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep}
+	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep, "once": TailOnce}
 	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "bfd": PackBFD, "bfd_split": PackBFDSplit}
 	packAliases  = map[string]Pack{"concat": PackWrapped, "bestfit": PackBFD}
 	balanceWords = map[string]Balance{"none": BalanceNone, "tokens": BalanceTokens, "quadratic": BalanceQuadratic}
@@ -166,7 +170,7 @@ type param struct {
 
 // params lists the parameters; each sets its part of the query.
 var params = []param{
-	{Parameter{"split", "NAME", "train", "which split: train, or val if the build held one out"},
+	{Parameter{"split", "NAME", trainSplit, "which split: train, or val if the build held one out"},
 		func(q *Query, v string) error { q.Split = v; return nil }},
 	{Parameter{"batch_size", "N", "32", "rows per batch; with max_tokens the most"},
 		number(func(q *Query) *int { return &q.BatchSize }, 1, MaxBatchRows)},
@@ -192,7 +196,8 @@ var params = []param{
 		number(func(q *Query) *int { return &q.Rank }, 0, MaxWorld-1)},
 	{Parameter{"world", "N", "1", "parts of each step: the number of trainers"},
 		number(func(q *Query) *int { return &q.World }, 1, MaxWorld)},
-	{Parameter{"tail", "drop, pad, keep", "", "the uneven end of an epoch (drop where world > 1, else keep)"},
+	{Parameter{"tail", "drop, pad, keep, once", "", "the uneven end of an epoch (keep where world is 1; else drop for a " +
+		"shuffled split train, once for other splits and shuffle=none)"},
 		choice(func(q *Query) *Tail { return &q.Tail }, tailWords)},
 	{Parameter{"start", "N", "0", "row of the order to start at; epoch e begins at e × rows"},
 		number(func(q *Query) *int64 { return &q.Start }, 0, math.MaxInt64)},
@@ -210,8 +215,9 @@ var params = []param{
 		choice(func(q *Query) *Pack { return &q.Pack }, packWords, packAliases)},
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
 		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
-	{Parameter{"borders", "keep, mask", "keep",
-		"labels at the first token of each document in packed rows; mask makes them −100"},
+	{Parameter{"borders", "mask, keep", "mask",
+		"labels at the first token of each document in packed rows: −100, so that no document predicts the next one's " +
+			"beginning; or the ids"},
 		flag(func(q *Query) *bool { return &q.MaskBorders }, "keep", "mask")},
 	{Parameter{"mix", "NAME=W,…", "", "weights, if several datasets are served (default their rows); " +
 		"temperature:T weights by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},
@@ -379,9 +385,13 @@ func (q Query) completed() (Query, error) {
 		q.BatchSize = int(min(int64(q.BatchSize), q.MaxTokens))
 	}
 	if q.Tail == tailUnset {
-		q.Tail = TailKeep
-		if q.World > 1 {
+		switch {
+		case q.World == 1:
+			q.Tail = TailKeep
+		case q.Split == trainSplit && q.Shuffle != ShuffleNone:
 			q.Tail = TailDrop
+		default:
+			q.Tail = TailOnce // an evaluation: rows left out would be the same ones each time
 		}
 	}
 	if q.Rank >= q.World {

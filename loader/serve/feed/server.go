@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/dsload/dsload/internal/page"
@@ -205,7 +204,13 @@ func (s *Server) Shutdown(ctx context.Context) (cut, stuck int) {
 }
 
 func (s *Server) serveBatches(w http.ResponseWriter, r *http.Request) {
-	if err := s.stream(w, r); err != nil {
+	err := s.stream(w, r)
+	switch {
+	case err == nil:
+	case r.Context().Err() != nil && errors.Is(err, context.Cause(r.Context())):
+		s.metrics.ended.WithLabelValues("left").Inc()
+		s.opts.Log.Info("client left before its first batch", "query", r.URL.RawQuery)
+	default:
 		s.metrics.refused.Inc()
 		s.opts.Log.Info("request refused", "query", r.URL.RawQuery, "error", err)
 		writeError(w, err)
@@ -233,6 +238,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	st := &stream{query: query, raw: r.URL.RawQuery, from: r.RemoteAddr, plan: plan, since: time.Now(), cancel: cancel}
 	st.epoch, _ = strconv.ParseInt(plan.Metadata["dsload.rows"], 10, 64)
+	if query.Rank == 0 { // all ranks leave out the same rows
+		st.leftOut = func(rows, of int64) { s.sayLeftOut(st, rows, of) }
+	}
 	if err := s.register(st); err != nil {
 		cancel(nil)
 		plan.Stream.Close()
@@ -317,7 +325,7 @@ func (s *Server) run(ctx context.Context, st *stream, conn net.Conn, first *coll
 	}()
 	defer context.AfterFunc(ctx, func() { conn.Close() })() // a cut stream's write returns at once
 	if err := conn.SetDeadline(time.Time{}); err != nil {
-		s.finish(st, err, ctx)
+		s.finish(st, &connError{err}, ctx)
 		return
 	}
 	out := newWriter(&deadlineConn{conn, s.opts.WriteTimeout, &st.stats}, st.enc, st.piece)
@@ -334,6 +342,16 @@ func responseHead(seal string) []byte {
 	return []byte("HTTP/1.1 200 OK\r\nContent-Type: " + contentType +
 		"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nCache-Control: no-store" +
 		"\r\nServer: dsload\r\n" + SealHeader + ": " + seal + "\r\n\r\n")
+}
+
+// sayLeftOut logs that an epoch of a stream leaves rows out.
+func (s *Server) sayLeftOut(st *stream, rows, of int64) {
+	part := fmt.Sprintf("%d of %d rows", rows, of)
+	if of == 0 {
+		part = fmt.Sprintf("the last %d rows", rows)
+	}
+	s.opts.Log.Warn(part+" of the epoch are left out: with tail=drop, the rows after the last whole step of all ranks are; "+
+		"tail=once serves every row", "stream", st.id, "query", st.raw)
 }
 
 // finish counts and logs how a stream ended.
@@ -356,19 +374,13 @@ func (s *Server) finish(st *stream, err error, ctx context.Context) {
 	case errors.As(err, new(*RequestError)):
 		s.metrics.ended.WithLabelValues("failed").Inc()
 		log.Error("stream cut", "error", err)
-	case isGone(err):
+	case errors.As(err, new(*connError)), errors.Is(err, context.Canceled): // the latter before the stream began
 		s.metrics.ended.WithLabelValues("left").Inc()
 		log.Info("client left")
 	default:
 		s.metrics.ended.WithLabelValues("failed").Inc()
 		log.Error("stream cut: its data cannot be read", "error", err)
 	}
-}
-
-// isGone reports whether an error means that the client went away.
-func isGone(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, io.ErrClosedPipe)
 }
 
 func (s *Server) register(st *stream) error {

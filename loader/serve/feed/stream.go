@@ -47,9 +47,10 @@ type stream struct {
 	ahead  int          // batches that another goroutine makes ahead; 0 = the connection's goroutine makes them
 	leased atomic.Int64 // bytes of both leases, for the dashboard
 
-	cancel context.CancelCauseFunc
-	stats  streamStats
-	epoch  int64 // rows of an epoch, 0 if the plan does not say
+	leftOut func(rows, of int64) // is called once with the rows that an epoch leaves out; nil after that
+	cancel  context.CancelCauseFunc
+	stats   streamStats
+	epoch   int64 // rows of an epoch, 0 if the plan does not say
 }
 
 // streamStats are read by the dashboard while the stream runs.
@@ -144,7 +145,14 @@ func (s *stream) release() {
 // next makes the next batch in b.
 func (s *stream) next(ctx context.Context, b *collate.Batch) error {
 	b.Reset()
-	return s.plan.Stream.Next(ctx, b)
+	err := s.plan.Stream.Next(ctx, b)
+	if s.leftOut != nil && s.plan.LeftOut != nil {
+		if rows, of := s.plan.LeftOut(); rows > 0 {
+			s.leftOut(rows, of)
+			s.leftOut = nil
+		}
+	}
+	return err
 }
 
 // run writes all batches. The first one is already made; err is the error of making it. It returns
@@ -260,6 +268,12 @@ func (s *stream) write(w *writer, b *collate.Batch) error {
 // the kernel takes less.
 const leastBlocked = 300 * time.Microsecond
 
+// connError is an error of a client's connection: no fault of the data.
+type connError struct{ err error }
+
+func (e *connError) Error() string { return e.err.Error() }
+func (e *connError) Unwrap() error { return e.err }
+
 // deadlineConn gives each write its own deadline, and records since when a write has been waiting.
 type deadlineConn struct {
 	net.Conn
@@ -271,11 +285,14 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	now := time.Now()
 	if c.timeout > 0 {
 		if err := c.SetWriteDeadline(now.Add(c.timeout)); err != nil {
-			return 0, err
+			return 0, &connError{err}
 		}
 	}
 	c.stats.blockedSince.Store(now.UnixNano())
 	n, err := c.Conn.Write(p)
+	if err != nil {
+		err = &connError{err}
+	}
 	c.stats.blockedSince.Store(0)
 	if took := time.Since(now); took > leastBlocked {
 		c.stats.blocked.Add(int64(took))

@@ -5,17 +5,22 @@ import "testing"
 // Every word that the parameters document is parsed to a value of its own, and no other word is.
 func TestWordsBecomeValues(t *testing.T) {
 	for query, want := range map[string]Query{
-		"":               {Shuffle: ShuffleFull, Tail: TailKeep, Labels: LabelsAuto},
-		"world=2":        {Shuffle: ShuffleFull, Tail: TailDrop, Labels: LabelsAuto},
-		"shuffle=full":   {Shuffle: ShuffleFull, Tail: TailKeep},
-		"shuffle=block":  {Shuffle: ShuffleBlock, Tail: TailKeep},
-		"shuffle=none":   {Shuffle: ShuffleNone, Tail: TailKeep},
-		"tail=drop":      {Tail: TailDrop},
-		"tail=pad":       {Tail: TailPad},
-		"tail=keep":      {Tail: TailKeep},
-		"labels=causal":  {Labels: LabelsCausal, Tail: TailKeep},
-		"labels=seq2seq": {Labels: LabelsSeq2Seq, Tail: TailKeep},
-		"labels=none":    {Labels: LabelsNone, Tail: TailKeep},
+		"":                            {Shuffle: ShuffleFull, Tail: TailKeep, Labels: LabelsAuto},
+		"world=2":                     {Shuffle: ShuffleFull, Tail: TailDrop, Labels: LabelsAuto},
+		"world=2&shuffle=none":        {Shuffle: ShuffleNone, Tail: TailOnce},
+		"world=2&split=val":           {Shuffle: ShuffleFull, Tail: TailOnce},
+		"split=val":                   {Shuffle: ShuffleFull, Tail: TailKeep},
+		"world=2&split=val&tail=drop": {Shuffle: ShuffleFull, Tail: TailDrop},
+		"shuffle=full":                {Shuffle: ShuffleFull, Tail: TailKeep},
+		"shuffle=block":               {Shuffle: ShuffleBlock, Tail: TailKeep},
+		"shuffle=none":                {Shuffle: ShuffleNone, Tail: TailKeep},
+		"tail=drop":                   {Tail: TailDrop},
+		"tail=pad":                    {Tail: TailPad},
+		"tail=keep":                   {Tail: TailKeep},
+		"tail=once":                   {Tail: TailOnce},
+		"labels=causal":               {Labels: LabelsCausal, Tail: TailKeep},
+		"labels=seq2seq":              {Labels: LabelsSeq2Seq, Tail: TailKeep},
+		"labels=none":                 {Labels: LabelsNone, Tail: TailKeep},
 	} {
 		q, err := ParseQuery(query)
 		if err != nil || q.Shuffle != want.Shuffle || q.Tail != want.Tail || q.Labels != want.Labels {

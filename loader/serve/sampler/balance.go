@@ -60,6 +60,10 @@ func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
 	d := dealer{o: &s.opts, groups: min(s.opts.World, n), rankOf: slices.Grow(s.rankOf[:0], n)[:n]}
 	s.rankOf = d.rankOf
 	if s.opts.Rank >= d.groups {
+		if s.opts.Tail == Once {
+			b.Items = append(b.Items, s.whole[0])
+			b.Items[0].Position = Filler
+		}
 		return nil // fewer rows remain than there are ranks
 	}
 	d.deal(s.whole)

@@ -56,6 +56,14 @@
 // groups of `group`, the last perhaps shorter, and the groups come in the order permute(0),
 // permute(1), … with n = number of groups, k = key(seed, 4, e, number of the window).
 //
+// # The end of an epoch
+//
+// Under Once, if the last step of an epoch has n < batch_size × world rows, rank r gets n div world of
+// them, the first n mod world ranks one more, in the order. Every rank that gets one row less also
+// gets a filler, which repeats the step's first row. Under a token budget the ranks cut batches as in
+// any other step, and under balance the n rows are dealt as below; there, only a rank without a row
+// gets a filler.
+//
 // # Balance, exactly
 //
 // A balanced step deals the n rows that its ranks get without balance, in the order of the ranks.
@@ -107,7 +115,7 @@
 //	I1  within an epoch of one source every row comes exactly once;
 //	I2  the order of rows does not depend on batch size, token budget, rank, world, tail or start;
 //	I3  balanced or not, all ranks of a step together have the rows from the step's position up to
-//	    Next, each once (except rows that Pad repeats);
+//	    Next, each once (except rows that Pad repeats, and fillers);
 //	I4  Next is the same on every rank; under Drop and Pad every rank gets the same number of batches.
 //
 // An Order and a Steps belong to one goroutine. Memory: O(bucket) for a window, 12 KiB for a mix.

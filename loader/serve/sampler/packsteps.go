@@ -30,13 +30,21 @@ type PackedSteps struct {
 	end      int64
 	dealt    bool // as in Steps
 	empty    int
+
+	counted int64 // rows dealt since the epoch began, -1 if the steps began within it
+	dropped int64 // rows that Drop has dropped of the last epoch
+	of      int64 // how many rows that epoch has, 0 if unknown
 }
 
 // NewPackedSteps returns the stream of batches that o describes.
 func NewPackedSteps(p *Packed, o StepOptions) (*PackedSteps, error) {
 	o.World, o.Multiple = max(o.World, 1), max(o.Multiple, 1)
 	end, err := o.check(p.Rows())
-	return &PackedSteps{packed: p, opts: o, position: o.Start, end: end}, err
+	s := &PackedSteps{packed: p, opts: o, position: o.Start, end: end}
+	if o.Start%p.Rows() != 0 {
+		s.counted = -1
+	}
+	return s, err
 }
 
 // Next calls take for each of this rank's rows of the next step that has any, and returns the
@@ -71,6 +79,10 @@ func (s *PackedSteps) Next(take func(PackedRow) error, reset func()) (next int64
 
 // Position returns the number of the row at which the next step begins.
 func (s *PackedSteps) Position() int64 { return s.position }
+
+// LeftOut returns how many rows Drop dropped of the last epoch whose end was reached, and how many
+// that epoch has; 0 if the steps began within it.
+func (s *PackedSteps) LeftOut() (dropped, rows int64) { return s.dropped, s.of }
 
 // Deal deals the step at Position to all ranks and goes on to the next one. It calls take, which may
 // be nil, for each row with its rank, and returns the number of rows, or io.EOF after the last step.
@@ -107,6 +119,17 @@ func (s *PackedSteps) isEmpty() bool {
 // this rank got, and that all ranks got.
 func (s *PackedSteps) step(takeOf func(rank int) func(PackedRow) error, epochEnd int64) (mine, all int, next int64,
 	err error) {
+	if s.opts.Tail == Once && s.opts.MaxTokens == 0 && s.opts.World > 1 {
+		end := s.position
+		rest, whole, err := s.batch(nil, &end, epochEnd, s.opts.BatchRows*s.opts.World)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		if !whole {
+			mine, err = s.shareOut(takeOf, epochEnd, int64(rest))
+			return mine, rest, epochEnd, err
+		}
+	}
 	at, wrapped := s.position, false
 	for rank := range s.opts.World {
 		taker := takeOf(rank)
@@ -115,7 +138,13 @@ func (s *PackedSteps) step(takeOf func(rank int) func(PackedRow) error, epochEnd
 			return 0, 0, 0, err
 		}
 		if !whole && !wrapped && s.opts.Tail == Drop {
+			s.drop(all+n, epochEnd)
 			return 0, 0, epochEnd, nil
+		}
+		if n == 0 && all > 0 && s.opts.Tail == Once {
+			if n, err = s.fill(taker, epochEnd); err != nil {
+				return 0, 0, 0, err
+			}
 		}
 		for s.opts.Tail == Pad && !whole && (n == 0 || s.opts.MaxTokens == 0) {
 			// Repeat the epoch's rows from the first on. A batch under a budget stays short.
@@ -139,7 +168,60 @@ func (s *PackedSteps) step(takeOf func(rank int) func(PackedRow) error, epochEnd
 	if wrapped {
 		return mine, all, epochEnd, nil
 	}
+	s.count(all, at)
 	return mine, all, at, nil
+}
+
+// shareOut deals the last rows of an epoch, of which there are rest, evenly.
+func (s *PackedSteps) shareOut(takeOf func(rank int) func(PackedRow) error, epochEnd, rest int64) (mine int,
+	err error) {
+	o, at := s.opts, s.position
+	for o.Rank = 0; o.Rank < o.World && rest > 0; o.Rank++ {
+		taker, fillers := takeOf(o.Rank), 0
+		_, n, fill := o.Share(rest)
+		if _, _, err = s.batch(taker, &at, epochEnd, int(n)); err == nil && fill {
+			fillers, err = s.fill(taker, epochEnd)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if o.Rank == s.opts.Rank {
+			mine = int(n) + fillers
+		}
+	}
+	return mine, nil
+}
+
+// fill gives the first row of the step at Position to a rank as a Filler.
+func (s *PackedSteps) fill(take func(PackedRow) error, epochEnd int64) (n int, err error) {
+	if take == nil {
+		return 1, nil
+	}
+	at := s.position
+	n, _, err = s.batch(func(row PackedRow) error {
+		row.Position = Filler
+		return take(row)
+	}, &at, epochEnd, 1)
+	return n, err
+}
+
+// count notes the rows of a step that ends before at.
+func (s *PackedSteps) count(rows int, at int64) {
+	if s.counted >= 0 {
+		s.counted += int64(rows)
+	}
+	if at%s.packed.Rows() == 0 {
+		s.counted = 0
+	}
+}
+
+// drop notes the rows that Drop drops at the end of an epoch.
+func (s *PackedSteps) drop(rows int, epochEnd int64) {
+	s.dropped, s.of = int64(rows), 0
+	if s.counted >= 0 {
+		s.of = s.counted + s.dropped
+	}
+	s.count(0, epochEnd)
 }
 
 // batch takes the rows of one batch from *at on, as many as the token budget allows and at most

@@ -17,7 +17,15 @@ const (
 	Pad
 	// Keep serves them: the last batches are smaller, and later ranks may get none.
 	Keep
+	// Once serves each of them once, and every rank gets as many steps as the others: the last rows
+	// are divided evenly, and a rank that gets one row less also gets a Filler. Under a token budget
+	// and under Balance only a rank that would get no row gets a Filler.
+	Once
 )
+
+// Filler is the Position of an item that only keeps a rank in step with the others: it repeats a
+// row, and must not count.
+const Filler = -1
 
 // StepOptions says how an order is dealt.
 type StepOptions struct {
@@ -83,6 +91,7 @@ type Steps struct {
 	end      int64 // the first position that is not served
 	dealt    bool  // whether any step had rows for this rank
 	empty    int   // whole epochs without rows for this rank, before the first with some
+	dropped  int64 // rows that Drop has dropped of the last epoch
 
 	// Token budgets: items from position aheadFrom on, whose lengths are known.
 	ahead     []Item
@@ -121,8 +130,8 @@ func (o StepOptions) check(rows int64) (end int64, err error) {
 		return 0, &OptionError{"rank", fmt.Sprintf("must be 0 to world-1 (%d)", o.World-1)}
 	case o.MaxTokens < 0:
 		return 0, &OptionError{"max_tokens", "must not be negative"}
-	case o.Tail > Keep:
-		return 0, &OptionError{"tail", "must be drop, pad or keep"}
+	case o.Tail > Once:
+		return 0, &OptionError{"tail", "must be drop, pad, keep or once"}
 	case o.Balance > Quadratic:
 		return 0, &OptionError{"balance", "must be none, tokens or quadratic"}
 	case o.Epochs < 0:
@@ -136,6 +145,16 @@ func (o StepOptions) check(rows int64) (end int64, err error) {
 
 // Position returns the position at which the next step begins.
 func (s *Steps) Position() int64 { return s.position }
+
+// LeftOut returns how many rows of an epoch Drop drops, and how many it has. Under a token budget
+// this is known of the last epoch whose end was reached.
+func (s *Steps) LeftOut() (dropped, rows int64) {
+	rows = s.order.rows
+	if s.opts.Tail == Drop && s.opts.MaxTokens == 0 {
+		return (rows - s.opts.Start%rows) % s.stepRows(), rows
+	}
+	return s.dropped, rows
+}
 
 // Next fills b with this rank's rows of the next step that has any, and returns io.EOF after the
 // last. Other errors are those of the LengthsFunc, *TooLongError and *EmptyEpochError.
@@ -210,8 +229,16 @@ func (s *Steps) nextByRows(b *Batch, epochEnd int64) (err error) {
 		return nil
 	}
 	n := min(rows, max(0, epochEnd-from))
+	fill := false
+	if s.position+step > epochEnd && s.opts.Tail == Once {
+		from, n, fill = s.opts.Share(epochEnd - s.position)
+		from += s.position
+	}
 	if b.Items, err = s.order.Append(b.Items, from, int(n)); err != nil {
 		return err
+	}
+	if fill {
+		return s.fill(b)
 	}
 	if s.opts.Tail == Pad {
 		// Positions after the end of the epoch repeat its rows from the first on, several times if
@@ -223,6 +250,26 @@ func (s *Steps) nextByRows(b *Batch, epochEnd int64) (err error) {
 		}
 	}
 	return nil
+}
+
+// Share returns which of the last n rows of an epoch the rank gets under Once, and whether it also
+// gets a Filler, so that all ranks have as many.
+func (o StepOptions) Share(n int64) (from, rows int64, fill bool) {
+	world, rank := int64(o.World), int64(o.Rank)
+	more := n % world // ranks that get one more
+	from, rows = n/world*rank+min(rank, more), n/world
+	if rank < more {
+		return from, rows + 1, false
+	}
+	return from, rows, more > 0
+}
+
+// fill appends the first row of the step at Position as a Filler.
+func (s *Steps) fill(b *Batch) (err error) {
+	if b.Items, err = s.order.Append(b.Items, s.position, 1); err == nil {
+		b.Items[len(b.Items)-1].Position = Filler
+	}
+	return err
 }
 
 // wrapped returns the position of the i-th row that Pad repeats.
@@ -242,12 +289,16 @@ func (s *Steps) nextByTokens(b *Batch, epochEnd int64, all bool) error {
 			return err
 		}
 		if !whole && s.opts.Tail == Drop {
-			b.Items, b.Next = b.Items[:0], epochEnd
+			b.Items, b.Next, s.dropped = b.Items[:0], epochEnd, epochEnd-s.position
 			return nil
 		}
 		if n == 0 {
 			if s.opts.Tail == Pad {
 				return s.padByTokens(b, rank, epochEnd, all)
+			}
+			if s.opts.Tail == Once && !all && rank <= s.opts.Rank {
+				b.Next = p
+				return s.fill(b)
 			}
 			break
 		}

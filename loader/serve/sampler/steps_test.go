@@ -156,6 +156,55 @@ func TestRanksShareTheOrder(t *testing.T) {
 	})
 }
 
+// TestOnce: whatever the options, every row comes once, every rank takes as many steps as the others,
+// and there is no more than one filler a rank and epoch: only where a step has no row for each rank,
+// or without a budget and balance where its rows cannot be divided evenly.
+func TestOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, so := drawOptions(t, 250), drawSteps(t)
+		so.Tail, so.Balance = Once, Balance(rapid.IntRange(0, 2).Draw(t, "balance"))
+		order := mustOrder(t, o)
+		seen := map[int64]int{}
+		var ranks [][]Batch
+		for so.Rank = range so.World {
+			ranks = append(ranks, stepsOf(t, o, so))
+			for _, b := range ranks[so.Rank] {
+				for _, it := range b.Items {
+					seen[it.Position]++
+				}
+			}
+		}
+		for p := range so.Epochs * order.Rows() {
+			if seen[p] != 1 {
+				t.Fatalf("row %d comes %d times", p, seen[p])
+			}
+		}
+		for i, first := range ranks[0] {
+			rows, fillers := 0, 0
+			for rank, batches := range ranks {
+				if len(batches) != len(ranks[0]) || batches[i].Next != first.Next {
+					t.Fatalf("rank %d takes other steps than rank 0", rank)
+				}
+				for _, it := range batches[i].Items {
+					if it.Position != Filler {
+						rows++
+						continue
+					}
+					fillers++
+					even := so.MaxTokens == 0 && so.Balance == NoBalance
+					if rows == 0 || it != batches[i].Items[len(batches[i].Items)-1] || !even && len(batches[i].Items) > 1 ||
+						even && len(batches[i].Items) != len(first.Items) {
+						t.Fatalf("rank %d, step %d: a filler in %v", rank, i, batches[i].Items)
+					}
+				}
+			}
+			if fillers >= so.World || rows >= so.World && so.MaxTokens == 0 && so.Balance != NoBalance && fillers > 0 {
+				t.Fatalf("step %d: %d fillers beside %d rows", i, fillers, rows)
+			}
+		}
+	})
+}
+
 // A run that changes batch size, budget and world at every step still sees every row once.
 func TestChangesMidwayLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -252,7 +301,7 @@ func TestBadStepsAreRefused(t *testing.T) {
 	order := mustOrder(t, Options{Sources: []Source{{Rows: 10}}})
 	for name, so := range map[string]StepOptions{
 		"batch_size": {}, "rank": {BatchRows: 1, Rank: 1}, "negative rank": {BatchRows: 1, Rank: -1, World: 2},
-		"tail":  {BatchRows: 1, Tail: 3},
+		"tail":  {BatchRows: 1, Tail: 4},
 		"start": {BatchRows: 1, Epochs: 2, Start: 21}, "negative start": {BatchRows: 1, Start: -1},
 		"epochs": {BatchRows: 1, Epochs: -1}, "max_tokens": {BatchRows: 1, MaxTokens: -1},
 	} {

@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from typing import Any, Optional
 
 from .. import _wrapped
+from .._for_models import PackedBatch
 from .._loader import Loader
 from ..errors import DsloadError
+from . import _documents
+from ._counted_once import CountedOnce, refuse_uneven
 
 STATE_FILE = "dsload.json"  # in a checkpoint's folder
 _STATE_VERSION = 1
 
 
-class TrainerMixin:
+class TrainerMixin(CountedOnce):
     """Makes a Trainer whose `train_dataset` is a dsload.Loader.
 
     Example::
@@ -30,9 +34,10 @@ class TrainerMixin:
         loader = dsload.Loader("data", batch_size=8)
         MyTrainer(model, arguments, train_dataset=loader).train(resume_from_checkpoint=True)
 
-    The loader makes whole batches for its rank and world; `per_device_train_batch_size` should be its batch_size, and only counts samples in
-    Trainer's messages. `dataloader_num_workers` has no effect: the loader's server does the work. Columns that the model's forward does not
-    take are dropped, unless `remove_unused_columns=False`. `eval_dataset` may be a Loader too.
+    The loader makes whole batches for its rank and world. Trainer counts samples with the loader's batch_size: `per_device_train_batch_size`
+    and `per_device_eval_batch_size` are set to it, with a warning if they were given another value. `dataloader_num_workers` has no effect: the
+    loader's server does the work. Columns that the model's forward does not take are dropped, unless `remove_unused_columns=False`.
+    `eval_dataset` may be a Loader too.
 
     Every checkpoint holds the loader's state, in `dsload.json`. A resume loads it, also in the middle of an epoch, and reads none of the
     earlier batches. If the number of processes, rows per batch or gradient_accumulation_steps have changed, the rest of the epochs is counted
@@ -40,15 +45,25 @@ class TrainerMixin:
 
     Epochs are the loader's: training begins at the loader's position, so a second call of train() continues with the next order.
 
+    Packed rows give the loss of their documents alone. A model of transformers that does not keep documents apart is refused at its first batch;
+    set `keeps_documents_apart = True` in your class for one that does so in a way of its own.
+
+    On several ranks an evaluation counts every row once: in the loss, and in predictions and metrics (docs/feed.md, `tail`).
+
     Raises:
-        DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another dataset, and for
-        auto_find_batch_size=True, since the loader makes the batches.
+        DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another dataset, for
+        auto_find_batch_size=True, since the loader makes the batches, and on several ranks for a loader with tail="keep" that gives them different
+        numbers of batches.
     """
+
+    keeps_documents_apart = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._watch = _documents.Watch(self)
         self._resumed: Optional[_Resumed] = None
         self._first_epoch = 0
+        self._rows = 0  # trained on by this rank since train() was called
         self.add_callback(_state_saver(self))  # type: ignore[attr-defined]
 
     def train(self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -60,6 +75,10 @@ class TrainerMixin:
                 raise ValueError(
                     "auto_find_batch_size: the loader makes the batches; use dsload.memory.find_max_batch_size, and make a new Loader"
                 )
+            rows = _set_batch_size(options, "train", loader)
+            if rows is not None:
+                self._train_batch_size = rows
+            self._rows = 0
             checkpoint = _checkpoint(resume_from_checkpoint, options.output_dir)
             self._first_epoch = loader.epoch
             if checkpoint is not None and not options.ignore_data_skip:
@@ -88,6 +107,8 @@ class TrainerMixin:
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
         loader = _loader_of(self, "eval_dataset", eval_dataset)
+        if loader is not None:
+            _set_batch_size(self.args, "eval", loader)  # type: ignore[attr-defined]
         return super().get_eval_dataloader(eval_dataset) if loader is None else _batches(loader, None)  # type: ignore[misc]
 
     def num_examples(self, dataloader: Any) -> int:
@@ -95,10 +116,30 @@ class TrainerMixin:
         return loader.num_examples if isinstance(loader, Loader) else super().num_examples(dataloader)  # type: ignore[misc]
 
     def _prepare_inputs(self, inputs: Any) -> Any:
-        if isinstance(inputs, dict) and "input_ids" in inputs and "next" in inputs and self.args.remove_unused_columns:  # type: ignore[attr-defined]
+        packed = isinstance(inputs, PackedBatch)
+        ours = packed or (isinstance(inputs, dict) and "input_ids" in inputs and "next" in inputs)
+        if ours and self.args.remove_unused_columns:  # type: ignore[attr-defined]
             self._set_signature_columns_if_needed()  # type: ignore[attr-defined]
-            inputs = {name: value for name, value in inputs.items() if name in self._signature_columns}  # type: ignore[attr-defined]
+            names = {*self._signature_columns, *(_documents.taken(self.model) if packed else ())}  # type: ignore[attr-defined]
+            inputs = {name: value for name, value in inputs.items() if name in names}
         return super()._prepare_inputs(inputs)  # type: ignore[misc]
+
+    def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        self._rows += len(inputs["input_ids"]) if "input_ids" in inputs else 0
+        with self._watch.step(inputs):
+            return super().training_step(model, inputs, *args, **kwargs)
+
+    def prediction_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._watch.step(inputs):
+            return super().prediction_step(model, inputs, *args, **kwargs)
+
+    def _finalize_training(self, trial: Any, num_train_samples: Any, start_time: Any) -> Any:
+        """Batches of different numbers of rows are counted as they come; Trainer would multiply the steps by a batch."""
+        loader, state = _loader_of(self, "train_dataset"), self.state  # type: ignore[attr-defined]
+        steps = state.global_step - getattr(self, "_initial_global_step", 0)
+        if loader is not None and loader._query.uneven and steps > 0:
+            num_train_samples = self._rows * loader.world * state.max_steps / steps
+        return super()._finalize_training(trial, num_train_samples, start_time)  # type: ignore[misc]
 
     # The following methods correct Trainer's counts on a resume. If nothing has changed, its own counts stand.
 
@@ -140,6 +181,18 @@ class _Resumed:
 def _shape(trainer: Any, loader: Loader) -> list[int]:
     """What Trainer's count of steps depends on."""
     return [loader._query.rows_a_batch, loader.world, trainer.args.gradient_accumulation_steps]
+
+
+def _set_batch_size(options: Any, what: str, loader: Loader) -> Optional[int]:
+    """Makes Trainer count with the loader's batches. Returns their rows; None if that differs from batch to batch."""
+    if loader._query.max_tokens:
+        return None
+    name, rows = f"per_device_{what}_batch_size", loader._query.rows_a_batch
+    each, given = -(-rows // max(1, options.n_gpu)), getattr(options, name)
+    if given not in (each, type(options).__dataclass_fields__[name].default):
+        warnings.warn(f"{name}={given} has no effect: the loader makes the batches, of {rows} rows; its batch_size says how many", stacklevel=3)
+    setattr(options, name, each)
+    return rows
 
 
 def _loader_of(trainer: Any, name: str, given: Any = None) -> Optional[Loader]:
@@ -213,6 +266,8 @@ def _batches(loader: Loader, resumed: Optional[_Resumed]) -> Any:
     """A DataLoader of the loader's batches that needs no prepare()."""
     import torch.utils.data
 
+    refuse_uneven(loader)
+
     class Batches(torch.utils.data.IterableDataset):  # type: ignore[misc]
         """The loader; or after a resume the rest of its epoch, preceded by empty batches for the earlier ones, which Trainer drops."""
 
@@ -221,12 +276,17 @@ def _batches(loader: Loader, resumed: Optional[_Resumed]) -> Any:
             return _after_empty(_wrapped.batches_dropped(), loader._begin(0)) if resumed is not None else iter(loader)
 
         def __len__(self) -> int:
-            return len(loader)
+            """Examples, which Trainer counts when it evaluates."""
+            len(loader)  # raises TypeError where the number of batches is unknown
+            return loader.num_examples * loader._query.epochs
 
     class LoaderBatches(torch.utils.data.DataLoader):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(Batches(), batch_size=None)
             self.loader = loader
+
+        def __len__(self) -> int:
+            return len(loader)
 
         @property
         def rank(self) -> int:

@@ -9,7 +9,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
+from .._for_models import FOR_MODELS, computed
+
 IGNORED_LABEL = -100
+
+# What models of transformers take of a batch.
+MODEL_INPUTS = (
+    "input_ids", "attention_mask", "labels", "position_ids", "token_type_ids", "decoder_input_ids", "decoder_attention_mask",
+)  # fmt: skip
+
+
+def model_inputs(batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that a model of transformers takes. Of packed rows these include the borders of documents for flash attention."""
+    packed = "segments" in batch and "attention_mask" not in batch
+    names = (*MODEL_INPUTS, *(FOR_MODELS if packed else ()))
+    out = {name: batch[name] for name in names if name in batch}
+    return {**out, "use_cache": False} if packed else out
+
+
+def padding_mask(batch: Mapping[str, Any]) -> Any:
+    """0 on padding: the attention mask, or of packed rows the numbers of their documents."""
+    return batch.get("attention_mask", batch.get("segments"))
+
+
+def _with_borders(batch: dict[str, Any]) -> dict[str, Any]:
+    """The batch, whose rows or length have changed, with the borders that the column segments gives."""
+    segments = batch.get("segments")
+    stale = [name for name in ("cu_seqlens", "cu_seq_lens_q") if name in batch]
+    if stale and segments is not None and len(segments):
+        like = batch[stale[0]]
+        numbers = segments.cpu().numpy() if hasattr(segments, "cpu") else segments
+        found = computed(numbers, like.new_tensor if hasattr(like, "new_tensor") else lambda array: array)
+        batch.update((name, value) for name, value in found.items() if name in batch)
+    return batch
 
 
 def num_rows(batch: Mapping[str, Any]) -> int:
@@ -33,7 +65,7 @@ def rows(batch: Mapping[str, Any], start: int, stop: int) -> dict[str, Any]:
             isinstance(value, (list, tuple)) and len(value) == n
         )
         out[key] = value[start:stop] if per_row else value
-    return out
+    return _with_borders(out)
 
 
 def _used_columns(used: Any) -> Optional[tuple[int, int]]:
@@ -75,7 +107,7 @@ def trim(batch: Mapping[str, Any], multiple: int = 1, left: bool = False) -> dic
     """The batch without columns that are padding in every row.
 
     The source side (input_ids, attention_mask, position_ids, token_type_ids and labels of the same length) is trimmed by
-    `attention_mask`; labels of another length, with decoder_input_ids and decoder_attention_mask, by the labels that are
+    `attention_mask`, or by the `segments` of packed rows; labels of another length, with decoder_input_ids and decoder_attention_mask, by the labels that are
     not −100. Without a mask nothing is cut. Padding on the left is cut only with `left=True`, for generation: in training it is not neutral,
     since a causal model is also scored on predicting a row's first token from the padding before it.
     """
@@ -83,7 +115,7 @@ def trim(batch: Mapping[str, Any], multiple: int = 1, left: bool = False) -> dic
     mask: Any
     ids: Any
     labels: Any
-    mask, ids, labels = out.get("attention_mask"), out.get("input_ids"), out.get("labels")
+    mask, ids, labels = padding_mask(out), out.get("input_ids"), out.get("labels")
     is_decoder_side = False
     if ids is not None and labels is not None and getattr(labels, "ndim", 0) == 2 and getattr(ids, "ndim", 0) == 2:
         is_decoder_side = "decoder_input_ids" in out or labels.shape[1] != ids.shape[1] or _labels_differ(mask, labels)
@@ -101,7 +133,7 @@ def trim(batch: Mapping[str, Any], multiple: int = 1, left: bool = False) -> dic
         if bounds is not None:
             keys = ["labels", "decoder_input_ids", "decoder_attention_mask"]
             _cut(out, [k for k in keys if k in out], bounds, length)
-    return out
+    return _with_borders(out)
 
 
 def _labels_differ(mask: Any, labels: Any) -> bool:
@@ -116,11 +148,11 @@ def shape_of(batch: Any) -> dict[str, Any]:
     if not isinstance(batch, Mapping):
         return {"rows": len(batch)} if hasattr(batch, "__len__") else {}
     shape: dict[str, Any] = {"rows": num_rows(batch)}
-    ids, mask, labels = batch.get("input_ids"), batch.get("attention_mask"), batch.get("labels")
+    ids, mask, labels = batch.get("input_ids"), padding_mask(batch), batch.get("labels")
     if getattr(ids, "ndim", 0) == 2:
         shape["length"] = int(ids.shape[1])  # type: ignore[union-attr]
     if getattr(labels, "ndim", 0) == 2:
         shape["label_length"] = int(labels.shape[1])  # type: ignore[union-attr]
     if mask is not None and getattr(mask, "ndim", 0) == 2 and str(getattr(mask, "device", "cpu")) == "cpu":
-        shape["tokens"] = int(mask.sum())
+        shape["tokens"] = int((mask != 0).sum())
     return shape

@@ -414,8 +414,7 @@ def _token_losses(model: Any, batch: dict[str, Any]) -> list[list[float]]:
     """[sum of token losses, number of labels] per row."""
     import torch
 
-    names = ("input_ids", "attention_mask", "labels", "position_ids", "decoder_input_ids", "decoder_attention_mask")
-    known = {k: v for k, v in batch.items() if k in names}
+    known = {k: v for k, v in _batches.model_inputs(batch).items() if k != "token_type_ids"}
     labels = known["labels"] if getattr(model.config, "is_encoder_decoder", False) else known.pop("labels")
     logits = model(**known).logits
     if not getattr(model.config, "is_encoder_decoder", False):

@@ -41,17 +41,10 @@ class MicroBatch(dict):  # type: ignore[type-arg]
 
     def inputs(self, device: Any = None) -> dict[str, Any]:
         """The columns a Hugging Face model takes (ids, masks, labels, position_ids), moved to `device` if given."""
-        names = (
-            "input_ids",
-            "attention_mask",
-            "labels",
-            "position_ids",
-            "token_type_ids",
-            "decoder_input_ids",
-            "decoder_attention_mask",
-        )
-        out = {k: self[k] for k in names if k in self}
-        return {k: v.to(device, non_blocking=True) for k, v in out.items()} if device is not None else out
+        out = _batches.model_inputs(self)
+        if device is None:
+            return out
+        return {k: v.to(device, non_blocking=True) if hasattr(v, "to") else v for k, v in out.items()}
 
 
 class CannotSplit(RuntimeError):

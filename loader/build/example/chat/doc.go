@@ -14,4 +14,5 @@
 //	I3  Renderer.ScratchBytes bounds the memory for a record besides itself and its text.
 //	I4  A record without a known conversation is an error that names its fields; no message is
 //	    dropped silently.
+//	I5  Every turn of the assistant that is to be trained on has a span or is counted as not found.
 package chat

@@ -99,7 +99,7 @@ func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 			for end < len(ids) && e.offsets[end].Start < s.End {
 				end++
 			}
-			end = e.withoutBlank(ids, at, end, t.Text)
+			end = e.withoutBlank(ids, at, e.withoutNext(at, end, s, t.Text), t.Text)
 		}
 		for i := at; i < end; i++ {
 			mask[i] = true
@@ -117,6 +117,15 @@ func (e *Encoder) mark(mask []bool, ids []uint32, t *Text) {
 		}
 		clear(mask[:start])
 	}
+}
+
+// withoutNext excludes a last token that holds nothing of what was said but begins what follows.
+func (e *Encoder) withoutNext(start, end int, s Span, text []byte) int {
+	if last := end - 1; last > start && e.offsets[last].Start >= s.Said && e.offsets[last].End > s.End &&
+		len(bytes.TrimSpace(text[s.End:e.offsets[last].End])) > 0 {
+		return last
+	}
+	return end
 }
 
 // withoutBlank excludes the white space after a special token that ends a turn: the model stops at

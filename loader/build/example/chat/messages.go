@@ -17,15 +17,19 @@ func (c *conversation) findTools(record *jinja.Dict) error {
 	}
 	if tools == nil || len(tools.Items) == 0 {
 		functions, err := listOf(record, toolFields[1])
-		if err != nil || functions == nil || len(functions.Items) == 0 {
+		if err != nil {
 			return err
 		}
-		tools = &jinja.List{}
-		for _, f := range functions.Items {
-			tools.Items = append(tools.Items, asTool(f))
+		if functions != nil && len(functions.Items) > 0 {
+			tools = &jinja.List{}
+			for _, f := range functions.Items {
+				tools.Items = append(tools.Items, asTool(f))
+			}
 		}
 	}
-	c.tools = tools
+	if tools != nil { // an empty list too: it is not None to a template
+		c.tools = tools
+	}
 	return nil
 }
 
@@ -57,9 +61,8 @@ func asTool(function any) *jinja.Dict {
 func (c *conversation) finish(knows older) {
 	c.untrained = make([]bool, len(c.messages))
 	for i, m := range c.messages {
-		if weight := get(m, "weight"); weight == int64(0) || weight == 0.0 {
-			c.untrained[i] = true
-		}
+		weight := get(m, "weight")
+		c.untrained[i] = i < c.prompt || weight == int64(0) || weight == 0.0
 		m = m.Without(func(_ string, v any) bool { return v == nil })
 		if call := get(m, "function_call"); call != nil && !has(m, "tool_calls") && !knows.call {
 			m = m.Without(func(key string, _ any) bool { return key == "function_call" }).Clone()

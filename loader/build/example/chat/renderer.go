@@ -65,6 +65,12 @@ const (
 	renderStepsPerByte = 32
 	renderBytes        = 2 << 20
 	renderPerByte      = 10
+	// comparedTexts is how many texts, or parts of them, are compared at a time.
+	comparedTexts = 3
+	// placeBytes is how many bytes of a record there are for each string with anchors, and
+	// placeMemory the memory of its place, its anchors and where they are found.
+	placeBytes  = 12
+	placeMemory = 256
 	// stackBytes is the memory of the deepest nesting of an execution.
 	stackBytes = 2 << 20
 )
@@ -137,9 +143,11 @@ func (r *Renderer) textBytes(recordBytes int64) int64 {
 }
 
 // ScratchBytes returns the most memory for a record of that size besides itself and its text: for
-// decoded values, for what the template computes, and for the texts that are compared with it.
+// decoded values, for what the template computes, and for the texts and anchors that are compared
+// with it.
 func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
-	return DecodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + 2*r.textBytes(recordBytes) + stackBytes
+	return DecodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + comparedTexts*r.textBytes(recordBytes) +
+		(16+recordBytes/placeBytes)*placeMemory + stackBytes
 }
 
 // A Worker renders records, one at a time, with its own buffers.
@@ -153,8 +161,8 @@ type Worker struct {
 // with ErrStopped.
 func (r *Renderer) NewWorker(done <-chan struct{}) *Worker { return &Worker{r: r, done: done} }
 
-// Span is a part of a text in bytes.
-type Span = jinja.Span
+// Span is a part of a text in bytes. What was said ends at Said; the rest ends the turn.
+type Span struct{ Start, Said, End int }
 
 // Text is what a Worker makes of a record. Reuse it: its buffers grow to the longest text.
 type Text struct {
@@ -163,6 +171,9 @@ type Text struct {
 	Exact    bool   // the spans come from generation blocks
 	Shape    Shape
 	Replaced int // lone surrogates that became U+FFFD
+	// Unfound is how many turns to train on were not found in the text. FirstUnfound is the number
+	// of the message that is the first of them, from 1 on.
+	Unfound, FirstUnfound int
 }
 
 // keptBytes bounds the buffers that a worker keeps between records.
@@ -191,7 +202,7 @@ func (w *Worker) RenderRow(dst *Text, columns []string, at func(column int) []by
 	return w.render(dst, record, size)
 }
 
-func (t *Text) reset() { t.Text, t.Spans, t.Exact, t.Replaced = t.Text[:0], t.Spans[:0], false, 0 }
+func (t *Text) reset() { *t = Text{Text: t.Text[:0], Spans: t.Spans[:0]} }
 
 // render renders a record that was size bytes long.
 func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
@@ -210,7 +221,7 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 			return err
 		}
 	}
-	var spans []Span
+	var spans []jinja.Span
 	dst.Text, spans, err = job.render(dst.Text, c.messages, false)
 	if err != nil {
 		return err
@@ -218,9 +229,10 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 	switch {
 	case w.r.opts.TrainOn == TrainAll:
 	case job.form.template.HasGeneration():
-		dst.Spans, dst.Exact = append(dst.Spans, spans...), true
+		dst.Exact = true
+		err = job.blocks(dst, spans)
 	default:
-		dst.Spans, err = job.turns(dst.Spans, dst.Text)
+		err = job.turns(dst)
 	}
 	if cap(w.before)+cap(w.after) > keptBytes {
 		w.before, w.after = nil, nil
@@ -232,13 +244,14 @@ func (w *Worker) render(dst *Text, record *jinja.Dict, size int) error {
 type rendering struct {
 	*Worker
 	*conversation
-	form  *form
-	size  int64 // of the record
-	spent int64 // bytes rendered for comparisons
+	anchors
+	form           *form
+	size           int64 // of the record
+	spent, allowed int64 // bytes rendered for comparisons
 }
 
 // render executes the template on messages.
-func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []Span, error) {
+func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []jinja.Span, error) {
 	o := &j.r.opts
 	v := o.Special.Clone()
 	list := &jinja.List{Items: make([]any, len(messages))}
@@ -256,7 +269,7 @@ func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]b
 	}
 	out, spans, _, err := j.form.template.Render(dst, v, jinja.Options{
 		Limits: jinja.Limits{Steps: renderSteps + renderStepsPerByte*j.size, Bytes: renderBytes + renderPerByte*j.size,
-			Output: j.r.textBytes(j.size)},
+			Output: j.r.textBytes(j.size) + int64(2*anchorBytes*len(j.used))},
 		Now: o.Date, Done: j.done,
 	})
 	var raised *jinja.RaisedError

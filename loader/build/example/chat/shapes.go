@@ -25,9 +25,10 @@ const (
 type conversation struct {
 	shape     Shape
 	messages  []*jinja.Dict
+	prompt    int // how many of them belong to a prompt, which is not trained on
 	tools     any // *jinja.List or nil
 	variables *jinja.Dict
-	untrained []bool // messages that carry the weight 0
+	untrained []bool // messages of the prompt, or that carry the weight 0
 }
 
 // listFields lists the fields that may hold a list of messages.
@@ -212,6 +213,7 @@ func (c *conversation) fromPreference(record *jinja.Dict) error {
 		}
 	}
 	c.addSystem(record)
+	prompt, _ := get(record, question).(*jinja.List)
 	switch chosen := get(record, "chosen").(type) {
 	case *jinja.List:
 		before := len(c.messages)
@@ -221,13 +223,19 @@ func (c *conversation) fromPreference(record *jinja.Dict) error {
 		own := c.messages[before:]
 		if question == "" || len(own) == 0 || startsItself(own, get(record, question)) {
 			if len(own) > 0 && get(own[0], "role") == "system" {
-				c.messages = own
+				c.messages, before = own, 0
+			}
+			if prompt != nil {
+				c.prompt = before + len(prompt.Items)
 			}
 			return nil
 		}
 		c.messages = c.messages[:before:before]
 		if err := c.addSide(record, question, "user"); err != nil {
 			return err
+		}
+		if prompt != nil {
+			c.prompt = len(c.messages)
 		}
 		c.messages = append(c.messages, own...)
 		return nil
@@ -237,6 +245,9 @@ func (c *conversation) fromPreference(record *jinja.Dict) error {
 		}
 		if err := c.addSide(record, question, "user"); err != nil {
 			return err
+		}
+		if prompt != nil {
+			c.prompt = len(c.messages)
 		}
 		c.add("assistant", chosen)
 		return nil
@@ -367,6 +378,9 @@ func (c *conversation) fromPair(record *jinja.Dict) error {
 				break
 			}
 		}
+	}
+	if _, ok := get(record, pair.question).(*jinja.List); ok {
+		c.prompt = len(c.messages)
 	}
 	return c.addSide(record, pair.answer, "assistant")
 }

@@ -73,6 +73,15 @@ func FindTemplates(tokenizer string) (*Templates, error) {
 	return t, nil
 }
 
+// readBeside reads a file that a tokenizer's folder may have. It returns nil if there is no file, and
+// an error for a pipe, which could be waited for without end.
+func readBeside(path string, most int64) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, problemf(ErrTemplate, "read %s: it is not a regular file; remove it", path)
+	}
+	return readFile(path, most)
+}
+
 // readFile reads a file of at most most bytes. It returns nil if there is no file.
 func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
@@ -91,7 +100,7 @@ func readFile(path string, most int64) ([]byte, error) {
 }
 
 func readJSON(path string, into *map[string]json.RawMessage) error {
-	data, err := readFile(path, maxConfigBytes)
+	data, err := readBeside(path, maxConfigBytes)
 	if err != nil || data == nil {
 		return err
 	}
@@ -126,7 +135,7 @@ func (t *Templates) readNamed(raw json.RawMessage) error {
 
 func (t *Templates) readFiles(dir string) error {
 	path := filepath.Join(dir, "chat_template.jinja")
-	data, err := readFile(path, jinja.MaxTemplateBytes)
+	data, err := readBeside(path, jinja.MaxTemplateBytes)
 	if err != nil {
 		return err
 	}
@@ -138,7 +147,7 @@ func (t *Templates) readFiles(dir string) error {
 		return err
 	}
 	for _, path := range more {
-		data, err := readFile(path, jinja.MaxTemplateBytes)
+		data, err := readBeside(path, jinja.MaxTemplateBytes)
 		if err != nil {
 			return err
 		}

@@ -3,34 +3,37 @@ package chat
 import (
 	"bytes"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
-// If a template does not mark what the assistant says, comparing texts finds it. Render the
-// conversation before a turn with a generation prompt, and the conversation up to and including the
-// turn: if the whole text begins with both, the turn is the difference. Some templates write a turn
-// differently once others follow, such as those that drop a model's reasoning. For them the turn is
-// replaced by another text, and the turn is what differs between the two results.
+// If a template does not mark what the assistant says, comparing texts finds it. A turn begins
+// where the generation prompt ends in the text of the messages before it, and ends where the text
+// ends whose last message it is. Many templates write earlier messages differently once others
+// follow: they drop a model's reasoning, or move the tools to the last question. So the texts are
+// compared from an anchor that both have (see anchors) up to where they differ: what follows the
+// message before the turn, and what follows the turn's last words.
 
 const (
-	// comparedFactor and comparedBytes bound what is rendered for comparisons: beyond that, all
-	// turns are found at once.
+	// comparedFactor and comparedBytes bound what is rendered for comparisons: beyond that, turns
+	// are taken to begin and end like earlier ones.
 	comparedFactor = 16
 	comparedBytes  = 4 << 20
 )
 
-// Replaced turns are numbered between two private-use characters, which the record's text must not
-// contain.
-const (
-	turnMark    = "\U000FFF00"
-	turnMarkEnd = "\U000FFF01"
-)
+// finder finds the turns of one text.
+type finder struct {
+	*rendering
+	text   []byte
+	starts map[string]string // what led to a turn, by what was before it
+	ends   map[string]string // what ended a turn, by what was last in it
+	prompt string            // the last generation prompt
+}
 
-// turns appends the spans of the assistant's turns in the text.
-func (j *rendering) turns(dst []Span, text []byte) ([]Span, error) {
+// turns finds the spans of the assistant's turns in the text.
+func (j *rendering) turns(t *Text) (err error) {
 	var turns []int
 	for i, m := range j.messages {
 		if get(m, "role") == "assistant" && !j.untrained[i] {
@@ -40,40 +43,87 @@ func (j *rendering) turns(dst []Span, text []byte) ([]Span, error) {
 	if j.r.opts.TrainOn == TrainLast && len(turns) > 0 {
 		turns = turns[len(turns)-1:]
 	}
-	allowed := int64(comparedFactor*len(text) + comparedBytes)
-	first, at := len(dst), 0 // where the previous turn ended
-	for _, i := range turns {
-		if j.spent > allowed || int64(len(turns))*int64(len(text)) > 4*allowed {
-			return j.allTurns(dst[:first], text, turns)
+	if len(turns) == 0 {
+		return nil
+	}
+	if len(turns) == 1 {
+		if s, ok, err := j.onlyLast(t.Text, turns[0]); ok || err != nil {
+			t.Spans = append(t.Spans, s)
+			return err
 		}
-		s, ok, err := j.nested(text, i)
-		if err == nil && ok {
-			dst, at = append(dst, s), max(at, s.End)
+	}
+	if err := j.findAnchors(t.Text); err != nil {
+		return err
+	}
+	f := &finder{rendering: j, text: t.Text, starts: map[string]string{}, ends: map[string]string{}}
+	at := 0 // where the previous turn ended
+	for _, i := range turns {
+		before := len(t.Spans)
+		if t.Spans, err = f.turn(t.Spans, i, at); err != nil {
+			return err
+		}
+		if len(t.Spans) == before {
+			t.miss(i)
 			continue
 		}
-		if err == nil {
-			s, ok, err = j.replaced(text, i, at)
-		}
-		if err == nil && ok { // else the text does not contain this turn
-			dst, err = j.withoutResults(dst, text, i, s)
-			at = max(at, s.End)
-		}
-		if err != nil {
-			return dst, err
-		}
+		at = t.Spans[len(t.Spans)-1].End
 	}
-	return compact(dst), nil
+	return nil
 }
 
-// compact drops empty spans.
-func compact(spans []Span) []Span {
-	out := spans[:0]
-	for _, s := range spans {
-		if s.Start < s.End {
-			out = append(out, s)
-		}
+// miss counts turn i, which was not found.
+func (t *Text) miss(i int) {
+	if t.Unfound++; t.Unfound == 1 {
+		t.FirstUnfound = i + 1
 	}
-	return out
+}
+
+// onlyLast finds the last message, if it is all that is trained on, as what follows the text of the
+// messages before it.
+func (j *rendering) onlyLast(text []byte, i int) (s Span, ok bool, err error) {
+	if i != len(j.messages)-1 || j.withResults(i) {
+		return s, false, nil
+	}
+	j.before, ok, err = j.compare(j.before, j.messages[:i], true)
+	start := len(j.before)
+	if !ok || start >= len(text) || !bytes.HasPrefix(text, j.before) {
+		return s, false, err
+	}
+	end, err := j.lastEnd(text, start)
+	return Span{Start: start, Said: end, End: end}, err == nil, err
+}
+
+// lastEnd returns where the last turn ends, which begins at start: where the text ends, unless the
+// template writes a generation prompt there unasked.
+func (j *rendering) lastEnd(text []byte, start int) (int, error) {
+	header, tail := bytes.TrimSpace(text[:start]), bytes.TrimSpace(text[start:])
+	shared := commonEnd(string(header[max(0, len(header)-maxTagBytes):]), string(tail[max(0, len(tail)-maxTagBytes):]))
+	if shared == 0 {
+		return len(text), nil
+	}
+	next := &jinja.Dict{}
+	next.Set("role", "user")
+	next.Set("content", ".")
+	out, ok, err := j.compare(j.after, append(slices.Clone(j.messages), next), false)
+	if j.after = out; !ok {
+		return len(text), err
+	}
+	if j.lead != "" {
+		out, _ = j.take(out)
+	}
+	if len(out) < start || !bytes.Equal(out[:start], text[:start]) {
+		return len(text), nil
+	}
+	mine, other := string(text[start:]), string(out[start:])
+	if end := start + beforeHeader(mine, other, commonStart(mine, other)); end >= len(bytes.TrimSpace(text))-shared {
+		return end, nil
+	}
+	return len(text), nil
+}
+
+// withResults reports whether a message of the assistant holds results of tools.
+func (j *rendering) withResults(i int) bool {
+	return slices.ContainsFunc(resultFields, func(field string) bool { return has(j.messages[i], field) })
 }
 
 // compare renders messages for a comparison. A template may refuse a part of a conversation; then
@@ -87,186 +137,192 @@ func (j *rendering) compare(dst []byte, messages []*jinja.Dict, prompt bool) (ou
 	return out, err == nil, err
 }
 
-// nested finds turn i as what it adds to the text of the earlier turns.
-func (j *rendering) nested(text []byte, i int) (s Span, ok bool, err error) {
-	if j.before, ok, err = j.compare(j.before, j.messages[:i], true); !ok || !bytes.HasPrefix(text, j.before) {
-		return s, false, err
+// turn appends the spans of turn i, which begins at or after at; none if it is not found.
+func (f *finder) turn(dst []Span, i, at int) ([]Span, error) {
+	start, err := f.start(i, at)
+	if err != nil || start < 0 {
+		return dst, err
 	}
-	if j.after, ok, err = j.compare(j.after, j.messages[:i+1], false); !ok || !bytes.HasPrefix(text, j.after) {
-		return s, false, err
-	}
-	s = Span{Start: len(j.before), End: len(j.after)}
-	return s, s.Start < s.End, nil
-}
-
-// with returns the messages with replacements for the given turns.
-func (j *rendering) with(turns []int) []*jinja.Dict {
-	out := append([]*jinja.Dict(nil), j.messages...)
-	for n, i := range turns {
-		m := &jinja.Dict{}
-		m.Set("role", "assistant")
-		m.Set("content", fmt.Sprint(turnMark, n, turnMarkEnd))
-		out[i] = m
-	}
-	return out
-}
-
-// replaced finds turn i as what differs when it is replaced. at is where the previous turn ended.
-func (j *rendering) replaced(text []byte, i, at int) (s Span, ok bool, err error) {
-	if bytes.Contains(text, []byte(turnMark)) {
-		return s, false, nil
-	}
-	other, ok, err := j.compare(j.after, j.with([]int{i}), false)
-	j.after = other
-	if !ok || !bytes.Contains(other, []byte(turnMark)) {
-		return s, false, err
-	}
-	s.Start = commonPrefix(text, other)
-	s.End = len(text) - min(commonSuffix(text, other), len(text)-s.Start)
-	s.End = max(s.End, s.Start)
-	if s.Start < at {
-		return s, false, nil
-	}
-	ending, err := j.ending(i)
-	if err != nil {
-		return s, false, err
-	}
-	s.End += sameEnding(text[s.End:], ending)
-	prompt, err := j.prompt(i)
-	if err != nil {
-		return s, false, err
-	}
-	// What precedes the content of a turn, such as a block of reasoning, belongs to the assistant
-	// too: everything after the generation prompt.
-	if prompt != "" {
-		if p := bytes.LastIndex(text[at:min(len(text), s.Start+len(prompt))], []byte(prompt)); p >= 0 {
-			s.Start = min(s.Start, at+p+len(prompt))
+	if f.first[i] >= 0 {
+		if i == len(f.messages)-1 && !f.withResults(i) {
+			end, err := f.lastEnd(f.text, start)
+			return appendSpan(dst, start, end, end), err
+		}
+		last, alone := f.run(i)
+		end, known := f.ends[f.kind(last)]
+		if alone && (f.spent > f.allowed && known || strings.TrimSpace(end) != "" && f.follows(last, end)) {
+			return appendSpan(dst, start, last.pos, f.end(last, end)), nil
 		}
 	}
-	return s, s.Start < s.End, nil
+	return f.compared(dst, i, start)
 }
 
-// ending returns what follows the content of turn i when it is the last, "" if that is unknown.
-func (j *rendering) ending(i int) (string, error) {
-	only := j.with([]int{i})[:i+1]
-	out, ok, err := j.compare(j.after, only, false)
-	j.after = out
+func appendSpan(dst []Span, start, said, end int) []Span {
+	if start < end {
+		dst = append(dst, Span{Start: start, Said: said, End: end})
+	}
+	return dst
+}
+
+// kind names what an anchor is, for texts that are alike where the kind is.
+func (f *finder) kind(x anchor) string {
+	p := f.of(x)
+	kind := p.kind + [2]string{" start", " end"}[x.id&1]
+	if has(f.messages[p.message], "tool_calls") {
+		kind += " calls"
+	}
+	return kind
+}
+
+// run returns the last of turn i's first anchors in a row, and whether they are all of its anchors.
+func (f *finder) run(i int) (last anchor, alone bool) {
+	k := f.first[i]
+	for k+1 < len(f.found) && f.own(f.found[k+1], i) {
+		k++
+	}
+	return f.found[k], k == f.last[i] && !f.withResults(i)
+}
+
+// follows reports whether a text follows an anchor.
+func (f *finder) follows(x anchor, text string) bool {
+	return bytes.HasPrefix(f.text[x.pos:], []byte(text))
+}
+
+// rest returns what follows an anchor up to the next one elsewhere in the text.
+func (f *finder) rest(x anchor) string {
+	for k := f.index(x) + 1; k < len(f.found); k++ {
+		if f.found[k].pos > x.pos {
+			return string(f.text[x.pos:f.found[k].pos])
+		}
+	}
+	return string(f.text[x.pos:])
+}
+
+// index returns the place of an anchor among those of the text.
+func (f *finder) index(x anchor) int {
+	n, _ := slices.BinarySearchFunc(f.found, x.pos, func(a anchor, pos int) int { return a.pos - pos })
+	for n < len(f.found) && f.found[n] != x {
+		n++
+	}
+	return n
+}
+
+// marked renders messages that hold anchors, and returns the text without them.
+func (f *finder) marked(dst []byte, messages []*jinja.Dict, prompt bool) ([]byte, []anchor, bool, error) {
+	out, ok, err := f.compare(dst, messages, prompt)
+	if !ok || f.lead == "" {
+		return out, nil, ok, err
+	}
+	out, list := f.take(out)
+	return out, list, true, nil
+}
+
+// start returns where turn i begins, -1 if it is not found.
+func (f *finder) start(i, at int) (int, error) {
+	limit, from, kind := len(f.text), at, ""
+	if k := f.first[i]; k >= 0 {
+		limit = f.found[k].pos
+		if k > 0 {
+			from = max(at, f.found[k-1].pos)
+			kind = f.kind(f.found[k-1])
+		}
+	}
+	if limit < at {
+		return -1, nil
+	}
+	lead, known := f.starts[kind]
+	if kind != "" && lead != "" && f.found[f.first[i]-1].pos == from && bytes.HasPrefix(f.text[from:limit], []byte(lead)) {
+		return from + len(lead), nil
+	}
+	if f.spent > f.allowed {
+		if !known || f.first[i] < 0 {
+			return -1, nil
+		}
+		return f.led(lead, from, from, limit), nil
+	}
+	before, list, ok, err := f.marked(f.before, f.messages[:i], true)
+	f.before = before
+	if err != nil {
+		return -1, err
+	}
+	if ok && bytes.HasPrefix(f.text, before) && len(before) >= at && len(before) <= limit {
+		if n := len(list); n > 0 && kind != "" && list[n-1].id == f.found[f.first[i]-1].id {
+			f.starts[kind] = string(before[list[n-1].pos:])
+		}
+		return len(before), nil
+	}
+	if f.first[i] < 0 {
+		return -1, nil
+	}
 	if !ok {
-		return "", err
+		if n := afterPart(f.text[from:limit], f.prompt); n >= 0 {
+			return from + n, nil
+		}
+		return limit, nil
 	}
-	p := bytes.LastIndex(out, []byte(turnMarkEnd))
-	if p < 0 {
-		return "", nil
+	if err := f.findPrompt(i, before); err != nil {
+		return -1, err
 	}
-	return string(out[p+len(turnMarkEnd):]), nil
-}
-
-// prompt returns the generation prompt before turn i, "" if there is none.
-func (j *rendering) prompt(i int) (string, error) {
-	out, ok, err := j.compare(j.after, j.messages[:i], false)
-	j.after = out
-	if !ok {
-		return "", err
-	}
-	without := len(out)
-	prefix := string(out)
-	out, ok, err = j.compare(j.after, j.messages[:i], true)
-	j.after = out
-	if !ok || !strings.HasPrefix(string(out), prefix) {
-		return "", err
-	}
-	return string(out[without:]), nil
-}
-
-// sameEnding returns how much of an ending follows a turn. If the ending differs for turns that are
-// not the last, it ends like a token: <|end|> instead of <|return|>.
-func sameEnding(rest []byte, ending string) int {
-	n := commonPrefix(rest, []byte(ending))
-	if n == len(ending) {
-		return n
-	}
-	ends := func(s string) int {
-		if strings.HasPrefix(s, "<|") {
-			if p := strings.Index(s, "|>"); p >= 0 && !strings.ContainsAny(s[:p], " \n") {
-				return p + 2
+	lead, common := string(before), 0
+	if n := len(list); n > 0 {
+		lead, common = string(before[list[n-1].pos:]), from
+		for k := f.first[i] - 1; k >= 0; k-- {
+			if f.found[k].id == list[n-1].id {
+				common = f.found[k].pos
+				break
 			}
 		}
-		return 0
+		if kind != "" && common == from {
+			f.starts[kind] = lead
+		}
 	}
-	if n < ends(ending) {
-		return ends(string(rest[:min(len(rest), 64)]))
-	}
-	return n
+	return f.led(lead, common, from, limit), nil
 }
 
-// allTurns finds all turns at once, for conversations too long to render again for each turn: it
-// replaces every turn, and looks in the text for what is between them.
-func (j *rendering) allTurns(dst []Span, text []byte, turns []int) ([]Span, error) {
-	if bytes.Contains(text, []byte(turnMark)) {
-		return dst, problemf(ErrTemplate, "the conversation holds the character U+%X, "+
-			"by which the turns of a long conversation are found", []rune(turnMark)[0])
+// led returns where a turn begins whose first anchor is at limit, and that follows what common
+// begins with, or the generation prompt. It begins at or after from.
+func (f *finder) led(lead string, common, from, limit int) int {
+	n := commonStart(lead, string(f.text[common:limit]))
+	start := max(from, common+n)
+	if n < len(lead) {
+		start = max(start, from+afterPart(f.text[from:limit], f.prompt))
 	}
-	other, ok, err := j.compare(j.after, j.with(turns), false)
-	j.after = other
-	if err != nil {
-		return dst, err
-	}
-	rest, at := string(other), 0
-	first := len(dst)
-	fail := func() ([]Span, error) {
-		return dst[:first], problemf(ErrTooLarge,
-			"the turns of the assistant, %d in a text of %d bytes, are too many to be found one by one, "+
-				"and the chat template writes them otherwise once others follow", len(turns), len(text))
-	}
-	if !ok {
-		return fail()
-	}
-	var endings []string
-	for n := range turns {
-		mark := fmt.Sprint(turnMark, n, turnMarkEnd)
-		between, after, found := strings.Cut(rest, mark)
-		if !found {
-			return fail()
-		}
-		p := bytes.Index(text[at:], []byte(between))
-		if n == 0 && p != 0 || p < 0 {
-			return fail()
-		}
-		if n > 0 {
-			dst[len(dst)-1].End = at + p
-			endings = append(endings, between)
-		}
-		at += p + len(between)
-		dst = append(dst, Span{Start: at, End: at})
-		rest = after
-	}
-	if !bytes.HasSuffix(text[at:], []byte(rest)) {
-		return fail()
-	}
-	dst[len(dst)-1].End = len(text) - len(rest)
-	endings = append(endings, rest)
-	ending, err := j.ending(turns[len(turns)-1])
-	if err != nil {
-		return dst, err
-	}
-	for n := range turns {
-		dst[first+n].End += sameEnding([]byte(endings[n]), ending)
-	}
-	return compact(dst), nil
+	return min(start, limit)
 }
 
-func commonPrefix(a, b []byte) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
+// findPrompt sets the generation prompt with which the text before turn i ends.
+func (f *finder) findPrompt(i int, before []byte) error {
+	if f.prompt != "" && bytes.HasSuffix(before, []byte(f.prompt)) {
+		return nil
 	}
-	return n
+	without, _, ok, err := f.marked(f.after, f.messages[:i], false)
+	f.after = without
+	if f.prompt = ""; ok && bytes.HasPrefix(before, without) {
+		f.prompt = string(before[len(without):])
+	}
+	return err
 }
 
-func commonSuffix(a, b []byte) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
-		n++
+// blocks sets the spans of generation blocks, without those of messages that are not trained on.
+func (j *rendering) blocks(t *Text, blocks []jinja.Span) error {
+	all := !slices.Contains(j.untrained, true)
+	if !all {
+		if err := j.findAnchors(t.Text); err != nil {
+			return err
+		}
 	}
-	return n
+	k, message := 0, -1 // of the last words of the assistant up to the end of a block
+	for _, s := range blocks {
+		for ; k < len(j.found) && j.found[k].pos <= s.End; k++ {
+			if i := j.of(j.found[k]).message; get(j.messages[i], "role") == "assistant" {
+				message = i
+			}
+		}
+		if !all && message < 0 {
+			t.miss(0)
+		} else if all || !j.untrained[message] {
+			t.Spans = append(t.Spans, Span{Start: s.Start, Said: s.End, End: s.End})
+		}
+	}
+	return nil
 }

@@ -12,12 +12,12 @@ type batchHeader struct {
 	views       []int // buffers of the columns of views before each, and of all
 }
 
-func (f *arrowFile) header(b *batch) (h batchHeader, err error) {
-	data := make([]byte, b.metaSize)
-	if err := readAt(f.at, data, b.meta); err != nil {
+// header reads the metadata of a batch into data, to which it refers.
+func (f *arrowFile) header(b *batch, data *flat) (h batchHeader, err error) {
+	if err := data.open(f.at, b.meta, int(b.metaSize)); err != nil {
 		return h, err
 	}
-	t, ok := rootTable(data).table(2)
+	t, ok := data.root().table(2)
 	if !ok {
 		return h, corrupt("a record batch has no header")
 	}
@@ -35,6 +35,8 @@ func batchHeaderOf(t table, nodes, buffers, views int) (h batchHeader, err error
 		h.compression = int(int8(c.byte(0, 0)))
 	}
 	at, n := t.vector(4, 8)
+	have := n
+	n = min(n, max(views, 1)) // of the values of a dictionary, the one
 	h.views = make([]int, 1, n+1)
 	for i := range n {
 		count := i64(t.b, at+8*i)
@@ -43,10 +45,10 @@ func batchHeaderOf(t table, nodes, buffers, views int) (h batchHeader, err error
 		}
 		h.views = append(h.views, h.views[i]+int(count))
 	}
-	if h.nNodes < nodes || h.nBufs < buffers+h.views[n] || n < views {
+	if h.nNodes < nodes || h.nBufs < buffers+h.views[n] || have < views {
 		return h, corrupt("a record batch has fewer columns than the schema")
 	}
-	return h, nil
+	return h, t.b.err
 }
 
 // variadic returns the number of text buffers of n columns of views, beginning with the column
@@ -70,11 +72,15 @@ const lz4Garbage = 6 << 20
 
 // measure finds out what the decompressors take in the batch that takes most.
 func (f *arrowFile) measure() error {
-	for i := range f.batches {
+	for i := range f.batches.len() {
+		b := f.batches.at(i)
 		if f.options.Remote && i > 0 {
 			break
 		}
-		h, err := f.header(&f.batches[i])
+		if b.broken {
+			continue
+		}
+		h, err := f.header(b, &f.meta)
 		if errors.Is(err, ErrCorrupt) && f.options.Lenient {
 			continue // reported when it is read
 		}
@@ -86,7 +92,7 @@ func (f *arrowFile) measure() error {
 		}
 		var sum int64
 		for _, a := range f.top {
-			n, err := f.columnWindow(a, &f.batches[i], &h)
+			n, err := f.columnWindow(a, b, &h)
 			if err != nil {
 				return err
 			}
@@ -95,15 +101,16 @@ func (f *arrowFile) measure() error {
 		if h.compression == compressionLZ4 {
 			sum += lz4Garbage
 		}
+		if f.meta.err != nil {
+			return f.meta.err
+		}
 		f.window = max(f.window, sum)
 	}
-	for _, a := range f.top {
-		f.window += a.numStreams() * streamBytes
-	}
+	f.window += f.streams * streamBytes
 	for _, n := range f.viewBytes {
-		f.held += n
+		f.values += n
 	}
-	f.held += f.measureDictionaries()
+	f.values += f.measureDictionaries()
 	return nil
 }
 
@@ -133,16 +140,12 @@ func (f *arrowFile) columnWindow(a *arrowField, b *batch, h *batchHeader) (sum i
 	return sum, nil
 }
 
-// numStreams returns how many streams a column is read through at most.
+// numStreams returns how many streams a column is read through at most, without its parts.
 func (a *arrowField) numStreams() int64 {
-	n := int64(3)
 	if a.dictionary != nil || a.isView() {
-		n += 5
+		return 8
 	}
-	for _, c := range a.children {
-		n += c.numStreams()
-	}
-	return n
+	return 3
 }
 
 // bufferOf returns a buffer of a column.

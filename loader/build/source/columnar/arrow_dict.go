@@ -1,6 +1,7 @@
 package columnar
 
 import (
+	"encoding/binary"
 	"io"
 	"math"
 )
@@ -71,7 +72,9 @@ func (f *arrowFile) takeDictionary(header table, b batch) error {
 		if d.bytes, err = f.dictionaryBytes(a.dictionary.values, &d, &h); err != nil {
 			return err
 		}
-		f.dictionaries = append(f.dictionaries, d)
+		if f.take(dictBytes) {
+			f.dictionaries.add(d)
+		}
 		break
 	}
 	return nil
@@ -136,10 +139,10 @@ func (f *arrowFile) bufferLength(b *batch, buf buffer, compression int) (int64, 
 		return buf.length, nil
 	}
 	var head [8]byte
-	if err := readAt(f.at, head[:], b.body+buf.offset); err != nil {
+	if err := readAt(f.at, head[:], b.body()+buf.offset); err != nil {
 		return 0, err
 	}
-	n := i64(head[:], 0)
+	n := int64(binary.LittleEndian.Uint64(head[:]))
 	if n == -1 {
 		return buf.length - 8, nil
 	}
@@ -160,8 +163,8 @@ func (f *arrowFile) measureDictionaries() (sum int64) {
 // mostOf returns the most that a dictionary takes, with all that is added to it.
 func (f *arrowFile) mostOf(id int64) (most int64) {
 	var now int64
-	for i := range f.dictionaries {
-		switch d := &f.dictionaries[i]; {
+	for i := range f.dictionaries.len() {
+		switch d := f.dictionaries.at(i); {
 		case d.id != id:
 			continue
 		case d.isDelta:
@@ -178,7 +181,8 @@ func (f *arrowFile) mostOf(id int64) (most int64) {
 type arrowDictionary struct {
 	of     *dictionaryOf
 	reader *arrowReader
-	loaded int // messages of the file that were looked at
+	meta   flat // of the message that is read
+	loaded int  // messages of the file that were looked at
 
 	text  []byte  // the values one after another: texts as they are, others as JSON
 	ends  []int64 // of the values
@@ -196,7 +200,7 @@ func (d *arrowDictionary) load(f *arrowFile, messages int) error {
 	}
 	from, isNew := d.loaded, d.loaded == 0
 	for i := messages - 1; i >= d.loaded; i-- {
-		if m := &f.dictionaries[i]; m.id == d.of.id && !m.isDelta {
+		if m := f.dictionaries.at(i); m.id == d.of.id && !m.isDelta {
 			from, isNew = i, true
 			break
 		}
@@ -206,7 +210,7 @@ func (d *arrowDictionary) load(f *arrowFile, messages int) error {
 	}
 	d.loaded = 0
 	for i := from; i < messages; i++ {
-		if m := &f.dictionaries[i]; m.id == d.of.id {
+		if m := f.dictionaries.at(i); m.id == d.of.id {
 			if err := d.add(f, m); err != nil {
 				return err
 			}
@@ -218,14 +222,10 @@ func (d *arrowDictionary) load(f *arrowFile, messages int) error {
 
 // add appends the values of a message.
 func (d *arrowDictionary) add(f *arrowFile, m *dictBatch) error {
-	if m.err != nil {
-		return m.err
-	}
-	data := make([]byte, m.metaSize)
-	if err := readAt(f.at, data, m.meta); err != nil {
+	if err := d.meta.open(f.at, m.meta, int(m.metaSize)); err != nil {
 		return err
 	}
-	t, _ := rootTable(data).table(2)
+	t, _ := d.meta.root().table(2)
 	if t, _ = t.table(1); t.b == nil {
 		return corrupt("a dictionary has no values")
 	}
@@ -236,6 +236,9 @@ func (d *arrowDictionary) add(f *arrowFile, m *dictBatch) error {
 	r := d.reader
 	if err := r.open(f, &m.batch, &h); err != nil {
 		return err
+	}
+	if d.meta.err != nil {
+		return d.meta.err
 	}
 	if r.length != m.rows {
 		return corrupt("a dictionary has %d values and says %d", r.length, m.rows)
@@ -288,6 +291,9 @@ func (f *arrowFile) footerDictionaries(footer table, end int64) error {
 	at, blocks := footer.vector(2, 24)
 	for i := range blocks {
 		offset, metaSize := i64(footer.b, at+24*i), int64(u32(footer.b, at+24*i+8))
+		if footer.b.err != nil {
+			return footer.b.err
+		}
 		if offset < 8 || offset >= end {
 			return corrupt("dictionary %d lies outside the file", i+1)
 		}
@@ -303,7 +309,7 @@ func (f *arrowFile) footerDictionaries(footer table, end int64) error {
 			bodySize > f.size-body {
 			return corrupt("dictionary %d is damaged", i+1)
 		}
-		if err := f.take(m, from, size, body, bodySize); err != nil {
+		if err := f.note(m, from, size, body, bodySize); err != nil {
 			return err
 		}
 	}

@@ -5,36 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
-// A batch is a record batch in the file.
+// A batch is a record batch in the file. There may be very many.
 type batch struct {
 	meta     int64 // where its message's metadata begins
-	metaSize int32
-	body     int64
 	bodySize int64
 	rows     int64
-	dicts    int   // messages of dictionaries before it
-	err      error // why it cannot be read; its rows are then not known
+	metaSize int32
+	toBody   int32 // bytes from meta to the body
+	dicts    int32 // messages of dictionaries before it
+	broken   bool  // it cannot be read; its rows are then not known, and failures says why
 }
 
+// batchBytes is what a batch, or a message of a dictionary, takes in its list.
+const (
+	batchBytes = 48
+	dictBytes  = 72
+)
+
+func (b *batch) body() int64 { return b.meta + int64(b.toBody) }
+
 type arrowFile struct {
+	meter
 	at      io.ReaderAt
 	size    int64
 	options Options
-	fields  []*arrowField
+	isOpen  bool // its schema was read
+	columns columnList
+	count   int           // of fields
 	top     []*arrowField // the wanted columns
-	batches []batch
+	batches blocks[batch]
+	rows    int64 // of all
+	number  int   // of batches, also of those that are not kept
+	broken  map[int]error
 	nodes   int // of a record batch
 	buffers int
 	views   int   // columns of views
-	largest int64 // metadata of one message
+	footer  int64 // its length, or that of the schema's message
+	meta    flat  // of the message that is looked at while the file is opened
 	window  int64 // that decompressors of all wanted buffers take together
 
 	encoded      []*arrowField         // wanted, by dictionaries
-	dictionaries []dictBatch           // of these
+	dictionaries blocks[dictBatch]     // of these
 	viewBytes    map[*arrowField]int64 // what the compressed buffers of a column of views take at most
-	held         int64                 // that dictionaries, and compressed buffers of views, take
+	values       int64                 // bytes that dictionaries, and compressed buffers of views, take
+	streams      int64                 // that the wanted columns are read through at most
 }
 
 const (
@@ -58,17 +75,18 @@ func IsArrowStream(head []byte) bool {
 	default: // the form of before 2019 has no mark
 		from = 4
 	}
-	n := u32(head, from-4)
+	n := binary.LittleEndian.Uint32(head[from-4:])
 	if n < 16 || n > maxMessage || n%8 != 0 {
 		return false
 	}
-	m := rootTable(head[from:])
+	b := flat{whole: head[from:], size: len(head) - from}
+	m := b.root()
 	return m.byte(1, 0) == messageSchema && m.short(0, 0) >= 2 && m.short(0, 0) <= 8
 }
 
 // OpenArrow reads the metadata of an Arrow IPC file or stream.
 func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
-	f := &arrowFile{at: at, size: size, options: o, viewBytes: map[*arrowField]int64{}}
+	f := newArrowFile(at, size, o)
 	head := make([]byte, min(size, 8))
 	if err := readAt(at, head, 0); err != nil {
 		return nil, err
@@ -86,18 +104,53 @@ func OpenArrow(at io.ReaderAt, size int64, o Options) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Text != "" {
-		if err := f.checkText(); err != nil {
-			return nil, err
-		}
+	if f.over() {
+		return nil, f.tooLarge()
+	}
+	if err := f.checkText(); err != nil {
+		return nil, err
 	}
 	for _, field := range f.top {
 		if err := field.check(field.name); err != nil {
 			return nil, err
 		}
 	}
-	return f, f.measure()
+	if err := f.measure(); err != nil {
+		return nil, err
+	}
+	f.meta = flat{}
+	return f, nil
 }
+
+func newArrowFile(at io.ReaderAt, size int64, o Options) *arrowFile {
+	return &arrowFile{meter: meter{limit: o.MaxMetadata}, at: at, size: size, options: o,
+		viewBytes: map[*arrowField]int64{}}
+}
+
+// take counts n bytes of metadata. Once that is more than may be kept, what was kept is dropped, and
+// the rest is counted.
+func (f *arrowFile) take(n int64) bool {
+	kept := f.meter.take(n)
+	if !kept {
+		f.top, f.encoded, f.batches, f.dictionaries = nil, nil, blocks[batch]{}, blocks[dictBatch]{}
+	}
+	return kept
+}
+
+// tooLarge returns the error that the metadata takes more than it may, with what all of reading takes
+// where buffers are not compressed.
+func (f *arrowFile) tooLarge() error {
+	return &SizeError{f.describe(), f.held + arrowBytes + f.streams*streamBytes}
+}
+
+// describe says what is in the metadata.
+func (f *arrowFile) describe() string {
+	return fmt.Sprintf("its metadata (a schema of %d columns and their parts in %d bytes, and %d record batches)", f.count,
+		f.footer, f.number)
+}
+
+// arrowBytes is what the metadata of a footer and of messages takes while it is looked at.
+const arrowBytes = 4 * flatBytes
 
 // message reads the metadata of a message: io.EOF at the end mark of a stream. next is where its body
 // begins.
@@ -125,18 +178,13 @@ func (f *arrowFile) message(offset int64) (m table, from int64, size int32, err 
 	if length == 0 {
 		return m, from, 0, io.EOF
 	}
-	if length > maxMessage || int64(length) > f.size-from {
+	if int64(length) > f.size-from || length > math.MaxInt32 {
 		return m, 0, 0, corrupt("a message at byte %d is longer than the file", offset)
 	}
-	if limit := f.options.MaxBytes; limit > 0 && int64(length) > limit {
-		return m, 0, 0, &SizeError{"a message", int64(length)}
-	}
-	f.largest = max(f.largest, int64(length))
-	data := make([]byte, length)
-	if err := readAt(f.at, data, from); err != nil {
+	if err := f.meta.open(f.at, from, int(length)); err != nil {
 		return m, 0, 0, err
 	}
-	return rootTable(data), from, int32(length), nil
+	return f.meta.root(), from, int32(length), nil
 }
 
 // salvage reads what it can of a damaged file. A file without its footer is read as the stream that
@@ -146,15 +194,15 @@ func (f *arrowFile) salvage(isFile bool, cause error) error {
 		return cause
 	}
 	if isFile {
-		*f = arrowFile{at: f.at, size: f.size, options: f.options, viewBytes: map[*arrowField]int64{}}
+		*f = *newArrowFile(f.at, f.size, f.options)
 		if err := f.readStream(int64(len(arrowMagic))); err != nil && !errors.Is(err, ErrCorrupt) {
 			return err
 		}
 	}
-	if len(f.fields) == 0 {
+	if !f.isOpen {
 		return cause
 	}
-	f.batches = append(f.batches, batch{err: cause})
+	f.addBroken(cause)
 	return nil
 }
 
@@ -172,43 +220,68 @@ func (f *arrowFile) readStream(offset int64) error {
 		if bodySize < 0 || bodySize > f.size-body {
 			return corrupt("the file ends within a record batch, which begins at byte %d", offset)
 		}
-		if err := f.take(m, from, size, body, bodySize); err != nil {
+		if err := f.note(m, from, size, body, bodySize); err != nil {
 			return err
 		}
 		offset = body + (bodySize+7)/8*8
 	}
-	if f.fields == nil {
+	if !f.isOpen {
 		return corrupt("the stream has no schema")
 	}
 	return nil
 }
 
-// take notes a message.
-func (f *arrowFile) take(m table, from int64, size int32, body, bodySize int64) error {
+// note notes a message.
+func (f *arrowFile) note(m table, from int64, size int32, body, bodySize int64) error {
+	if m.b.err != nil {
+		return m.b.err
+	}
 	header, ok := m.table(2)
 	if !ok {
 		return corrupt("a message at byte %d has no header", from)
 	}
+	if body-from > math.MaxInt32 {
+		return corrupt("the message at byte %d ends behind the file", from)
+	}
 	switch m.byte(1, 0) {
 	case messageSchema:
-		if f.fields != nil {
+		if f.isOpen {
 			return corrupt("the file has two schemas")
 		}
+		f.footer = int64(size)
 		return f.schema(header)
 	case messageBatch:
-		if f.fields == nil {
+		if !f.isOpen {
 			return corrupt("a record batch precedes the schema")
 		}
 		rows := header.long(0)
-		if rows < 0 {
+		if rows < 0 || rows > math.MaxInt64-f.rows {
 			return corrupt("a record batch has an impossible number of rows")
 		}
-		f.batches = append(f.batches, batch{meta: from, metaSize: size, body: body, bodySize: bodySize, rows: rows,
-			dicts: len(f.dictionaries)})
+		f.rows += rows
+		f.number++
+		if f.take(batchBytes) {
+			f.batches.add(batch{meta: from, metaSize: size, toBody: int32(body - from), bodySize: bodySize, rows: rows,
+				dicts: int32(f.dictionaries.len())})
+		}
 	case messageDict:
-		return f.takeDictionary(header, batch{meta: from, metaSize: size, body: body, bodySize: bodySize})
+		return f.takeDictionary(header, batch{meta: from, metaSize: size, toBody: int32(body - from),
+			bodySize: bodySize})
 	}
-	return nil
+	return m.b.err
+}
+
+// addBroken notes a record batch that cannot be read.
+func (f *arrowFile) addBroken(cause error) {
+	const each = 256
+	f.number++
+	if f.take(batchBytes + each) {
+		if f.broken == nil {
+			f.broken = map[int]error{}
+		}
+		f.broken[f.batches.len()] = cause
+		f.batches.add(batch{broken: true})
+	}
 }
 
 func (f *arrowFile) readFooter() error {
@@ -224,15 +297,15 @@ func (f *arrowFile) readFooter() error {
 		return corrupt("the file ends without its footer; copy it again")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
-	if n > f.size-8-end || n > maxMessage {
+	if n > f.size-8-end || n > math.MaxInt32 {
 		return corrupt("its footer is longer than the file")
 	}
-	f.largest = n
-	data := make([]byte, n)
-	if err := readAt(f.at, data, f.size-end-n); err != nil {
+	f.footer = n
+	var data flat
+	if err := data.open(f.at, f.size-end-n, int(n)); err != nil {
 		return err
 	}
-	footer := rootTable(data)
+	footer := data.root()
 	schema, ok := footer.table(1)
 	if !ok {
 		return corrupt("its footer has no schema")
@@ -245,10 +318,13 @@ func (f *arrowFile) readFooter() error {
 	}
 	at, blocks := footer.vector(3, 24)
 	for i := range blocks {
-		offset, metaSize := i64(data, at+24*i), int64(u32(data, at+24*i+8))
-		err := f.block(i, offset, metaSize, f.size-end-n)
-		if errors.Is(err, ErrCorrupt) && f.options.Lenient {
-			f.batches = append(f.batches, batch{err: err})
+		offset, metaSize := i64(&data, at+24*i), int64(u32(&data, at+24*i+8))
+		err := data.err
+		if err == nil {
+			err = f.block(i, offset, metaSize, f.size-end-n)
+		}
+		if errors.Is(err, ErrCorrupt) && f.options.Lenient && data.err == nil {
+			f.addBroken(err)
 			continue
 		}
 		if err != nil {
@@ -275,27 +351,23 @@ func (f *arrowFile) block(i int, offset, metaSize, end int64) error {
 		bodySize > f.size-body {
 		return corrupt("record batch %d is damaged", i+1)
 	}
-	return f.take(m, from, size, body, bodySize)
+	return f.note(m, from, size, body, bodySize)
 }
 
-func (f *arrowFile) Columns() (names []string) {
-	for _, a := range f.fields {
-		names = append(names, a.name)
-	}
-	return names
-}
-
-func (f *arrowFile) Groups() int          { return len(f.batches) }
-func (f *arrowFile) Rows(group int) int64 { return f.batches[group].rows }
-
-func (f *arrowFile) GroupBytes(group int) int64 { return f.batches[group].bodySize }
+func (f *arrowFile) Columns() []string          { return f.columns.names() }
+func (f *arrowFile) Groups() int                { return f.batches.len() }
+func (f *arrowFile) Rows(group int) int64       { return f.batches.at(group).rows }
+func (f *arrowFile) GroupBytes(group int) int64 { return f.batches.at(group).bodySize }
 
 func (f *arrowFile) MemoryBytes() (n int64, why string) {
-	if f.window > usualPages {
-		why = fmt.Sprintf("decompressing its buffers takes %d bytes at once", f.window)
+	n = f.meter.held + arrowBytes + f.window + f.values + 16*int64(f.views) // of a batch, and its garbage
+	switch {
+	case f.meter.held > max(usualPages, f.window, f.values):
+		why = fmt.Sprintf("%s takes %d bytes", f.describe(), f.meter.held)
+	case f.values > usualPages:
+		why = fmt.Sprintf("dictionaries and compressed buffers of views take %d bytes at once", f.values)
+	case f.window > usualPages:
+		why = fmt.Sprintf("reading the buffers of %d columns takes %d bytes at once", len(f.top), f.window)
 	}
-	if f.held > usualPages {
-		why = fmt.Sprintf("dictionaries and compressed buffers of views take %d bytes at once", f.held)
-	}
-	return 2*f.largest + int64(len(f.batches)+len(f.dictionaries))*88 + f.window + f.held, why
+	return n, why
 }

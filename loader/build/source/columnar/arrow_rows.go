@@ -19,7 +19,8 @@ type arrowRows struct {
 	start int
 	over  bool
 
-	values int // of the row
+	values int  // of the row
+	meta   flat // of the record batch
 }
 
 // maxRowValues bounds the values of a row: nulls and empty lists take almost no room in a file.
@@ -89,11 +90,11 @@ func (r *arrowReader) release() { r.data.release() }
 
 func (r *arrowRows) Seek(group int) error {
 	r.group, r.row = group, 0
-	b := &r.f.batches[group]
-	if b.err != nil {
-		return b.err
+	b := r.f.batches.at(group)
+	if b.broken {
+		return r.f.broken[group]
 	}
-	h, err := r.f.header(b)
+	h, err := r.f.header(b, &r.meta)
 	if err != nil {
 		return r.where(nil, err)
 	}
@@ -105,12 +106,15 @@ func (r *arrowRows) Seek(group int) error {
 			return r.where(t, corrupt("it has %d values, the batch %d rows", t.length, b.rows))
 		}
 	}
+	if r.meta.err != nil {
+		return r.where(nil, r.meta.err)
+	}
 	return nil
 }
 
 // Skip implements Rows: the rest of a record batch is lost.
 func (r *arrowRows) Skip() (lost int64, err error) {
-	b := &r.f.batches[r.group]
+	b := r.f.batches.at(r.group)
 	lost = b.rows - max(0, r.row-1)
 	if b.rows/64 > b.bodySize+(1<<10) {
 		lost = 0 // it claims more rows than it can have
@@ -139,12 +143,12 @@ func (r *arrowReader) open(f *arrowFile, b *batch, h *batchHeader) error {
 		if i == 0 && !r.nulls {
 			continue
 		}
-		if err := r.streams[i].open(f.at, b.body, b.bodySize, h.bufferOf(r.a, i), h.compression, f.window); err != nil {
+		if err := r.streams[i].open(f.at, b.body(), b.bodySize, h.bufferOf(r.a, i), h.compression, f.window); err != nil {
 			return err
 		}
 	}
 	if r.dictionary != nil {
-		return r.dictionary.load(f, b.dicts)
+		return r.dictionary.load(f, int(b.dicts))
 	}
 	if r.a.isView() {
 		first := r.a.buffer + h.variadic(0, r.a.views) + 2
@@ -162,7 +166,7 @@ func (r *arrowReader) open(f *arrowFile, b *batch, h *batchHeader) error {
 }
 
 func (r *arrowRows) Next() error {
-	if r.row == r.f.batches[r.group].rows {
+	if r.row == r.f.batches.at(r.group).rows {
 		return io.EOF
 	}
 	r.row++

@@ -34,8 +34,6 @@ const (
 	arrowLargeListView = 26
 )
 
-const maxArrowFields = 1 << 16
-
 // An arrowField is a column or a part of one.
 type arrowField struct {
 	name       string
@@ -57,57 +55,85 @@ func (f *arrowFile) schema(t table) error {
 		return unsupported("its numbers are big-endian")
 	}
 	at, n := t.vector(1, 4)
-	if n == 0 {
+	if n == 0 && t.b.err == nil {
 		return corrupt("its schema has no columns")
 	}
-	count := 0
 	for i := range n {
 		at := at + 4*i
-		field, err := f.field(table{t.b, at + u32(t.b, at)}, 0, &count, false)
+		field, err := f.field(table{t.b, at + u32(t.b, at)}, 0, false)
 		if err != nil {
 			return err
 		}
-		f.fields = append(f.fields, field)
-		if field.wanted {
+		if field.wanted && !f.over() {
 			f.top = append(f.top, field)
 		}
 	}
-	return nil
+	f.isOpen = true
+	return t.b.err
 }
 
-// field reads a field, and counts its nodes and buffers.
-func (f *arrowFile) field(t table, depth int, count *int, wanted bool) (*arrowField, error) {
-	if *count++; depth > maxDepth || *count > maxArrowFields {
-		return nil, corrupt("its schema has too many columns")
+const (
+	// fieldBytes bounds what a wanted field takes besides its name, with its reader and its places in
+	// lists.
+	fieldBytes = 1536
+	// leastField is fewer than the bytes of a field in a schema.
+	leastField = 16
+	// maxUnwantedDepth bounds the levels of a column that nobody wants.
+	maxUnwantedDepth = 1000
+)
+
+// field reads a field, and counts its nodes and buffers. Of one that is not wanted nothing is kept.
+func (f *arrowFile) field(t table, depth int, wanted bool) (*arrowField, error) {
+	if f.count++; f.count > t.b.size/leastField {
+		return nil, corrupt("its schema has more columns than it has room for")
 	}
-	a := &arrowField{name: strings.ToValidUTF8(t.text(0), "\uFFFD"), kind: t.byte(2, 0), node: f.nodes,
-		buffer: f.buffers, views: f.views}
-	a.wanted = wanted || depth == 0 && f.options.wants(a.name)
+	name, long := t.text(nil, 0, maxNameBytes)
+	a := &arrowField{kind: t.byte(2, 0), node: f.nodes, buffer: f.buffers, views: f.views}
+	a.wanted = wanted || depth == 0 && f.options.wants(name)
+	switch {
+	case t.b.err != nil:
+		return nil, t.b.err
+	case depth > maxUnwantedDepth || a.wanted && depth > maxDepth:
+		return nil, unsupported("its columns are nested deeper than %d levels; leave such columns out of the wanted ones",
+			maxDepth)
+	case a.wanted && long:
+		return nil, unsupported("the name of a column is longer than %d bytes", maxNameBytes)
+	}
 	typ, _ := t.table(3)
 	encoding, isEncoded := t.table(4)
 	buffers := a.setType(typ)
 	if a.width < 0 || a.width > 1<<20 {
-		return nil, corrupt("column %s has values of an impossible width", a.name)
+		return nil, corrupt("column %.100s has values of an impossible width", name)
+	}
+	if depth == 0 && !f.over() {
+		f.columns.add(columnInfo{string(name[:min(len(name), maxNameTold)]), a.isText(),
+			a.kind == arrowList || a.kind == arrowLargeList}, a.wanted)
+	}
+	if a.wanted {
+		f.take(fieldBytes + 4*int64(len(name)))
+		a.name = strings.ToValidUTF8(string(name), "\uFFFD")
 	}
 	if isEncoded { // parts are those of the values in the dictionary
-		if a.dictionaryField(encoding); a.wanted {
+		if a.dictionaryField(encoding); a.wanted && !f.over() {
 			f.encoded = append(f.encoded, a)
 		}
-		a.layout(1, 2, f)
+		f.layout(a, 1, 2)
 		return a, nil
 	}
 	if a.isView() {
 		f.views++
 	}
-	a.layout(1, buffers, f)
+	f.layout(a, 1, buffers)
 	at, n := t.vector(5, 4)
 	for i := range n {
 		at := at + 4*i
-		child, err := f.field(table{t.b, at + u32(t.b, at)}, depth+1, count, a.wanted)
+		child, err := f.field(table{t.b, at + u32(t.b, at)}, depth+1, a.wanted)
 		if err != nil {
 			return nil, err
 		}
-		a.children = append(a.children, child)
+		if a.wanted && !f.over() {
+			a.children = append(a.children, child)
+		}
 	}
 	return a, nil
 }
@@ -150,9 +176,13 @@ func (a *arrowField) setType(typ table) (buffers int) {
 	return buffers
 }
 
-func (a *arrowField) layout(nodes, buffers int, f *arrowFile) {
+// layout counts the nodes, buffers and streams of a field.
+func (f *arrowFile) layout(a *arrowField, nodes, buffers int) {
 	f.nodes += nodes
 	f.buffers += buffers
+	if a.wanted {
+		f.streams += a.numStreams()
+	}
 }
 
 // check refuses wanted columns of unsupported types.
@@ -187,22 +217,18 @@ func (a *arrowField) check(path string) error {
 	return nil
 }
 
+// checkText checks that the column of the text, if one is wanted, is there and holds text.
 func (f *arrowFile) checkText() error {
-	e := &ColumnError{Column: f.options.Text}
-	for _, a := range f.fields {
-		isText := a.isText()
-		switch {
-		case a.name == e.Column && isText:
-			return nil
-		case a.name == e.Column:
-			e.Kind = "of another type"
-		case isText:
-			e.Has = append(e.Has, a.name)
-		case a.kind == arrowList, a.kind == arrowLargeList:
-			e.Lists = append(e.Lists, a.name)
-		}
+	name := f.options.Text
+	switch {
+	case name == "":
+		return nil
+	case len(f.top) == 0:
+		return f.columns.missing(name, "")
+	case !f.top[0].isText():
+		return f.columns.missing(name, "of another type")
 	}
-	return e
+	return nil
 }
 
 func (a *arrowField) isText() bool {

@@ -170,16 +170,17 @@ func (f *arrowFile) streamWindow(b *batch, buf buffer, compression int) (int64, 
 	if compression == compressionNone || n < 16 || buf.offset < 0 || buf.offset > b.bodySize-buf.length {
 		return 0, nil
 	}
-	if err := readAt(f.at, head[:n], b.body+buf.offset); err != nil {
+	if err := readAt(f.at, head[:n], b.body()+buf.offset); err != nil {
 		return 0, err
 	}
-	if i64(head[:], 0) < 0 {
+	length := int64(binary.LittleEndian.Uint64(head[:]))
+	if length < 0 {
 		return 0, nil
 	}
 	if compression == compressionLZ4 {
 		return 2<<(2*(head[13]>>4&7)+8) + 128<<10, nil
 	}
-	window, err := zstdNeeds(head[8:n], i64(head[:], 0))
+	window, err := zstdNeeds(head[8:n], length)
 	if err != nil {
 		return 0, nil // reported when the batch is read
 	}

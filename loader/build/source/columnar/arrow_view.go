@@ -53,13 +53,13 @@ func (v *viewData) open(f *arrowFile, b *batch, h *batchHeader, first, n int) er
 		if err != nil {
 			return err
 		}
-		vb := viewBuffer{at: b.body + buf.offset, length: length}
+		vb := viewBuffer{at: b.body() + buf.offset, length: length}
 		if h.compression != compressionNone && buf.length >= 8 {
 			var head [8]byte
 			if err := readAt(f.at, head[:], vb.at); err != nil {
 				return err
 			}
-			vb.packed = i64(head[:], 0) != -1
+			vb.packed = int64(binary.LittleEndian.Uint64(head[:])) != -1
 			vb.at += 8
 		}
 		v.buffers = append(v.buffers, vb)
@@ -130,7 +130,7 @@ func (v *viewData) read(buf *viewBuffer, offset, n int64) ([]byte, error) {
 
 // unpack decompresses a buffer.
 func (v *viewData) unpack(i int) error {
-	if err := v.src.open(v.f.at, v.b.body, v.b.bodySize, v.h.buffer(v.first+i), v.h.compression,
+	if err := v.src.open(v.f.at, v.b.body(), v.b.bodySize, v.h.buffer(v.first+i), v.h.compression,
 		v.f.window); err != nil {
 		return err
 	}

@@ -185,8 +185,9 @@ func TestDictionariesChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		var kinds []bool
-		for _, d := range f.(*arrowFile).dictionaries {
-			kinds = append(kinds, d.isDelta)
+		dictionaries := &f.(*arrowFile).dictionaries
+		for i := range dictionaries.len() {
+			kinds = append(kinds, dictionaries.at(i).isDelta)
 		}
 		if d := cmp.Diff([]bool{false, true, false}, kinds); d != "" {
 			t.Fatalf("%s: dictionaries that add: %v", name, kinds)
@@ -212,7 +213,7 @@ func TestDictionariesChange(t *testing.T) {
 			}
 		}
 		n, _ := f.MemoryBytes()
-		if held := f.(*arrowFile).held; held == 0 || n < held {
+		if held := f.(*arrowFile).values; held == 0 || n < held {
 			t.Errorf("%s: dictionaries take %d bytes of %d", name, held, n)
 		}
 	}
@@ -261,7 +262,7 @@ func TestLongRowsAreLeftOut(t *testing.T) {
 // attempt reads damaged data. It must end in an error of ours, or give as many rows as there were, in
 // little memory.
 func attempt(name string, data []byte, o Options, rows int) error {
-	o.MaxBytes = 4 << 20
+	o.MaxBytes, o.MaxMetadata = 4<<20, 4<<20
 	f, err := open(name, data, o)
 	var got []string
 	if err == nil {

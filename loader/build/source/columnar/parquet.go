@@ -11,8 +11,13 @@ type Options struct {
 	Text string
 	// Columns are the wanted columns, those that the file has; nil for all.
 	Columns []string
-	// MaxBytes bounds what reading may hold; 0 for no bound. MemoryBytes says what it needs.
+	// MaxBytes bounds what the pages of a column may take; 0 for no bound. MemoryBytes says what
+	// reading needs.
 	MaxBytes int64
+	// MaxMetadata bounds what the metadata may take: what is kept of the footer, for the wanted
+	// columns, row groups and record batches. A file that needs more is a *SizeError, with what all of
+	// reading it takes. 0 for no bound.
+	MaxMetadata int64
 	// Remote is set where reading at many places is slow: sizes are then taken from the first row
 	// group alone.
 	Remote bool
@@ -22,7 +27,8 @@ type Options struct {
 
 // A File is an open file of columns.
 type File interface {
-	// Columns are the names of the columns at the top.
+	// Columns are the names of the columns at the top: the wanted ones, and others as far as the names
+	// of all fit namesBytes.
 	Columns() []string
 	// Groups returns the number of groups of rows, and Rows that of rows in one of them.
 	Groups() int
@@ -71,88 +77,50 @@ func (e *ColumnError) Error() string {
 
 // OpenParquet reads the metadata of a parquet file.
 func OpenParquet(at io.ReaderAt, size int64, o Options) (File, error) {
-	f := &parquetFile{at: at, size: size, options: o}
-	limit := int64(maxFooter)
-	if o.MaxBytes > 0 {
-		limit = min(limit, o.MaxBytes)
-	}
-	footer, err := readParquetFooter(at, size, limit)
+	f := &parquetFile{at: at, size: size, options: o, meter: meter{limit: o.MaxMetadata}}
+	from, end, err := findParquetFooter(at, size)
 	if err == nil && (o.Lenient || !o.Remote) { // else whoever recognized the file saw its begin
 		err = checkParquetBegin(at)
 	}
 	if err != nil {
 		return nil, err
 	}
-	f.footer = int64(len(footer))
-	var chosen map[*node]bool
-	wanted := func(leaf *node) bool {
-		if chosen == nil {
-			chosen = f.choose()
-		}
-		return chosen[leaf]
-	}
-	if err := f.parse(footer, wanted); err != nil {
+	f.footer = end - from
+	if err := f.parse(from, end); err != nil {
 		return nil, err
 	}
-	if o.Text != "" {
-		return f, f.checkText()
-	}
-	return f, nil
+	return f, f.checkText()
 }
 
-// choose returns the leaves that are wanted.
-func (f *parquetFile) choose() map[*node]bool {
-	chosen := map[*node]bool{}
-	var all func(n *node)
-	all = func(n *node) {
-		if n.leaf >= 0 {
-			chosen[n] = true
-		}
-		for _, c := range n.children {
-			all(c)
-		}
-	}
-	for _, top := range f.root.children {
-		if f.options.wants(top.name) {
-			f.top = append(f.top, top)
-			all(top)
-		}
-	}
-	return chosen
-}
-
-func (o *Options) wants(name string) bool {
+// wants reports whether a column at the top is wanted.
+func (o *Options) wants(name []byte) bool {
 	if o.Text != "" {
-		return o.Text == name
+		return o.Text == string(name)
 	}
 	if o.Columns == nil {
 		return true
 	}
 	for _, c := range o.Columns {
-		if c == name {
+		if c == string(name) {
 			return true
 		}
 	}
 	return false
 }
 
-// checkText checks that the column of the text is there and holds text.
+// checkText checks that the column of the text, if one is wanted, is there and holds text.
 func (f *parquetFile) checkText() error {
-	e := &ColumnError{Column: f.options.Text}
-	for _, n := range f.root.children {
-		isText := n.kind == typeByteArray && n.leaf >= 0 && n.repetition != repeated && n.mean != meansDecimal
-		switch {
-		case n.name == e.Column && isText:
-			return nil
-		case n.name == e.Column:
-			e.Kind = n.kindName()
-		case isText:
-			e.Has = append(e.Has, n.name)
-		case n.isList():
-			e.Lists = append(e.Lists, n.name)
-		}
+	name := f.options.Text
+	switch {
+	case name == "":
+		return nil
+	case len(f.top) == 0:
+		return f.columns.missing(name, "")
 	}
-	return e
+	if n := f.top[0]; n.kind != typeByteArray || n.leaf < 0 || n.repetition == repeated || n.mean == meansDecimal {
+		return f.columns.missing(name, n.kindName())
+	}
+	return nil
 }
 
 func (n *node) isList() bool { return n.format == listGroup || n.repetition == repeated }
@@ -171,19 +139,14 @@ func (n *node) kindName() string {
 	return "a number or time"
 }
 
-func (f *parquetFile) Columns() (names []string) {
-	for _, n := range f.root.children {
-		names = append(names, n.name)
-	}
-	return names
-}
-
-func (f *parquetFile) Groups() int          { return len(f.groups) }
-func (f *parquetFile) Rows(group int) int64 { return f.groups[group].rows }
+func (f *parquetFile) Columns() []string    { return f.columns.names() }
+func (f *parquetFile) Groups() int          { return f.groups.len() }
+func (f *parquetFile) Rows(group int) int64 { return f.groups.at(group).rows }
 
 func (f *parquetFile) GroupBytes(group int) (n int64) {
-	for i := range f.groups[group].chunks {
-		n += f.groups[group].chunks[i].size
+	chunks := f.groups.at(group).chunks
+	for i := range chunks {
+		n += chunks[i].size
 	}
 	return n
 }
@@ -193,21 +156,24 @@ const (
 	// dictionary of 1 MiB each.
 	usualPages = 4 << 20
 	leafBytes  = 8 << 10 // a reader's own
-	chunkBytes = 64      // a chunk's metadata
 )
 
 func (f *parquetFile) MemoryBytes() (n int64, why string) {
-	n = 2*f.footer + codecBytes
-	for i := range f.groups {
-		n += int64(len(f.groups[i].chunks)+1) * chunkBytes
-	}
+	n = f.held + footerWindow + codecBytes
+	var largest int64
 	for slot, leaf := range f.wanted {
 		most, group := f.chunkBytes(slot)
 		n += most + leafBytes
-		if most > usualPages && why == "" {
-			why = fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path,
+		if most > max(usualPages, largest) {
+			largest, why = most, fmt.Sprintf("pages and dictionary of column %s in row group %d take %d bytes", leaf.path,
 				group+1, most)
 		}
+	}
+	switch pages := n - f.held; {
+	case f.held > max(usualPages, pages):
+		why = fmt.Sprintf("%s takes %d bytes", f.describe(), f.held)
+	case pages > 2*usualPages && pages > 2*largest:
+		why = fmt.Sprintf("pages and dictionaries of %d columns take %d bytes", len(f.wanted), pages)
 	}
 	return n, why
 }
@@ -215,15 +181,15 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 // chunkBytes returns what reading a column takes at once, in the row group where that is most.
 func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
 	l := leafReader{f: f, n: f.wanted[slot]}
-	for i := range f.groups {
+	for i := range f.groups.len() {
 		l.seek(i, slot)
-		bound := l.ch.uncompressed + l.ch.size + 4*l.ch.values
+		bound := l.ch.bound()
 		if bound > usualPages && (i == 0 || !f.options.Remote) {
 			if n, err := l.largest(usualPages); err == nil { // reading meets the error again
 				bound = n
 			}
 		}
-		if bound = min(bound, 3<<31); bound > most {
+		if bound > most {
 			most, group = bound, i
 		}
 		if f.options.Remote && i > 0 {
@@ -240,7 +206,6 @@ func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
 type parquetRows struct {
 	f      *parquetFile
 	leaves []*leafReader // the wanted ones
-	byLeaf []*leafReader
 	codec  codec
 	group  int
 	row    int64 // of the group, that is read
@@ -257,16 +222,14 @@ type parquetRows struct {
 }
 
 func (f *parquetFile) NewRows() Rows {
-	r := &parquetRows{f: f, byLeaf: make([]*leafReader, len(f.leaves)), group: -1}
+	r := &parquetRows{f: f, group: -1}
 	limit := f.options.MaxBytes
 	for slot, n := range f.wanted {
 		most := limit
 		if limit == 0 {
 			most, _ = f.chunkBytes(slot)
 		}
-		l := &leafReader{f: f, n: n, codec: &r.codec, limit: most}
-		r.leaves = append(r.leaves, l)
-		r.byLeaf[n.leaf] = l
+		r.leaves = append(r.leaves, &leafReader{f: f, n: n, codec: &r.codec, limit: most})
 	}
 	if f.options.Text != "" {
 		r.text = r.leaves[0]
@@ -290,7 +253,7 @@ func (r *parquetRows) where(l *leafReader, err error) error {
 }
 
 func (r *parquetRows) Next() error {
-	if r.row == r.f.groups[r.group].rows {
+	if r.row == r.f.groups.at(r.group).rows {
 		if r.ended {
 			return io.EOF
 		}
@@ -348,7 +311,7 @@ func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
 // first returns the reader of the first leaf below a node, nil if there is none.
 func (r *parquetRows) first(n *node) *leafReader {
 	if n.leaf >= 0 {
-		return r.byLeaf[n.leaf]
+		return r.leaves[n.leaf]
 	}
 	for _, c := range n.children {
 		if l := r.first(c); l != nil {
@@ -361,7 +324,7 @@ func (r *parquetRows) first(n *node) *leafReader {
 // skip consumes an entry of every leaf below a node.
 func (r *parquetRows) skip(n *node) error {
 	if n.leaf >= 0 {
-		l := r.byLeaf[n.leaf]
+		l := r.leaves[n.leaf]
 		if err := r.peek(l); err != nil {
 			return err
 		}
@@ -410,7 +373,7 @@ func (r *parquetRows) value(dst []byte, n *node) ([]byte, error) {
 // body appends what a node holds, which is there.
 func (r *parquetRows) body(dst []byte, n *node) ([]byte, error) {
 	if n.leaf >= 0 {
-		l := r.byLeaf[n.leaf]
+		l := r.leaves[n.leaf]
 		if err := r.peek(l); err != nil {
 			return dst, err
 		}

@@ -21,8 +21,8 @@ type leafReader struct {
 	left     int64 // entries in pages to come
 	inPage   int32 // entries of the page that are left
 
-	head   []byte
-	stored []byte // a page as it is in the file
+	head   compact // of a page's header
+	stored []byte  // a page as it is in the file
 	page   []byte
 	dict   dictionary
 	hasOne bool // a dictionary
@@ -43,14 +43,12 @@ type leafReader struct {
 // next is 0 if that is not known.
 type pageSpan struct{ next, entries int64 }
 
-const (
-	headBytes    = 512
-	maxHeadBytes = 4 << 20
-)
+// headBytes is what of a page's header is in memory at once: statistics may make it any length.
+const headBytes = 512
 
 // seek goes to the beginning of a row group.
 func (l *leafReader) seek(group, slot int) {
-	l.group, l.ch = group, &l.f.groups[group].chunks[slot]
+	l.group, l.ch = group, &l.f.groups.at(group).chunks[slot]
 	l.pos, l.end, l.left = l.ch.offset, l.ch.offset+l.ch.size, l.ch.values
 	l.inPage, l.have, l.hasOne = 0, false, false
 	l.begun, l.broken, l.damaged = 0, false, pageSpan{}
@@ -58,33 +56,17 @@ func (l *leafReader) seek(group, slot int) {
 
 // header reads a page's header; l.pos is then where the page begins.
 func (l *leafReader) header() (h pageHeader, err error) {
-	for size := int64(headBytes); ; size *= 8 {
-		n := min(size, l.end-l.pos)
-		if int64(cap(l.head)) < n {
-			l.head = make([]byte, n)
-		}
-		head := l.head[:n]
-		if err := readAt(l.f.at, head, l.pos); err != nil {
-			return h, err
-		}
-		c := compact{b: head}
-		h = c.pageHeader()
-		switch {
-		case c.err == nil:
-			l.pos += int64(c.pos)
-			if int64(h.compressed) > l.end-l.pos {
-				return h, corrupt("a page is longer than its column")
-			}
-			return h, l.plausible(&h)
-		case !c.short || n == l.end-l.pos:
-			return h, c.err
-		case size >= maxHeadBytes:
-			return h, corrupt("a page header is longer than %d bytes", maxHeadBytes)
-		}
-		if size > headBytes {
-			l.head = nil
-		}
+	if l.head.buf == nil {
+		l.head.buf = make([]byte, headBytes)
 	}
+	l.head.begin(l.f.at, l.pos, l.end)
+	if h = l.head.pageHeader(); l.head.err != nil {
+		return h, l.head.err
+	}
+	if l.pos = l.head.offset(); int64(h.compressed) > l.end-l.pos {
+		return h, corrupt("a page is longer than its column")
+	}
+	return h, l.plausible(&h)
 }
 
 // plausible refuses a header that claims more than its column has: nothing is allocated for it.

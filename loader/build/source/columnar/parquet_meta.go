@@ -26,60 +26,63 @@ type rowGroup struct {
 	chunks []chunk
 }
 
-// parquetFile is the metadata of a file. Its row groups keep the chunks of the wanted columns
-// alone.
+// parquetFile is the metadata of a file. It has the wanted columns alone, and of the row groups their
+// chunks.
 type parquetFile struct {
-	at     io.ReaderAt
-	size   int64
-	root   *node
-	leaves []*node
-	wanted []*node // of the leaves
-	groups []rowGroup
-	rows   int64
-	footer int64   // its length
-	first  []chunk // of the first row group, all columns; until they were checked
-
+	meter
+	at      io.ReaderAt
+	size    int64
 	options Options
-	top     []*node // the wanted columns
+	footer  int64 // its length
+
+	columns   columnList
+	hasSchema bool
+	leaves    int     // of all columns
+	spans     []span  // of the wanted ones
+	numWanted int     // of the leaves
+	wanted    []*node // these
+	top       []*node // the wanted columns
+	groups    blocks[rowGroup]
+	numGroups int
+	rows      int64
+
+	most []int64 // once not everything is kept: what reading each wanted leaf takes at most
 }
 
 const (
 	parquetMagic = "PAR1"
-	maxFooter    = 256 << 20
+	// footerWindow is what of a footer is in memory at once.
+	footerWindow = 64 << 10
 )
 
-// readParquetFooter reads the end of a file. maxBytes bounds the footer.
-func readParquetFooter(at io.ReaderAt, size, maxBytes int64) (footer []byte, err error) {
+// findParquetFooter returns where the footer begins and ends.
+func findParquetFooter(at io.ReaderAt, size int64) (from, end int64, err error) {
 	if size < 12 {
-		return nil, corrupt("the file is too short for parquet")
+		return 0, 0, corrupt("the file is too short for parquet")
 	}
 	var tail [8]byte
 	if err := readAt(at, tail[:], size-8); err != nil {
-		return nil, err
+		return 0, 0, err
 	}
 	switch string(tail[4:]) {
 	case parquetMagic:
 	case "PARE":
-		return nil, unsupported("its columns are encrypted")
+		return 0, 0, unsupported("its columns are encrypted")
 	default:
-		return nil, corrupt("the file ends without its footer; copy it again")
+		return 0, 0, corrupt("the file ends without its footer; copy it again")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > size-12 {
-		return nil, corrupt("its footer is longer than the file")
-	}
-	if n > maxBytes {
-		return nil, &SizeError{"its footer", n}
+		return 0, 0, corrupt("its footer is longer than the file")
 	}
 	var begins [1]byte
 	if err := readAt(at, begins[:], size-8-n); err != nil {
-		return nil, err
+		return 0, 0, err
 	}
 	if begins[0] != thriftI32|1<<4 { // the version, which every writer puts first
-		return nil, corrupt("its footer does not begin where its length says")
+		return 0, 0, corrupt("its footer does not begin where its length says")
 	}
-	footer = make([]byte, n)
-	return footer, readAt(at, footer, size-8-n)
+	return size - 8 - n, size - 8, nil
 }
 
 // checkParquetBegin refuses a file that does not begin as parquet files do.
@@ -106,43 +109,56 @@ func readAt(at io.ReaderAt, p []byte, offset int64) error {
 	return err
 }
 
-// parse reads a footer. wanted chooses the columns whose chunks are kept.
-func (f *parquetFile) parse(footer []byte, wanted func(*node) bool) error {
-	c := &compact{b: footer}
-	var elements []schemaElement
+// take counts n bytes of metadata. Once that is more than may be kept, what was kept is dropped, and
+// the rest is counted.
+func (f *parquetFile) take(n int64) {
+	if f.meter.take(n) || f.most != nil {
+		return
+	}
+	f.most = make([]int64, 0, maxLeaves+1)
+	for i := range f.groups.len() {
+		f.measure(f.groups.at(i).chunks)
+	}
+	f.groups, f.wanted, f.top = blocks[rowGroup]{}, nil, nil
+}
+
+// measure notes what reading the chunks of a row group takes.
+func (f *parquetFile) measure(chunks []chunk) {
+	for slot := range chunks {
+		f.measureChunk(slot, &chunks[slot])
+	}
+}
+
+func (f *parquetFile) measureChunk(slot int, ch *chunk) {
+	for len(f.most) <= slot {
+		f.most = append(f.most, 0)
+	}
+	f.most[slot] = max(f.most[slot], ch.bound())
+}
+
+// bound returns more than the pages of a chunk can take.
+func (ch *chunk) bound() int64 { return min(ch.uncompressed+ch.size+4*ch.values, 3<<31) }
+
+// parse reads the footer.
+func (f *parquetFile) parse(from, end int64) error {
+	c := &compact{buf: make([]byte, min(footerWindow, end-from))}
+	c.begin(f.at, from, end)
 	f.rows = -1
 	c.fields(func(id int, kind byte) {
 		switch {
 		case id == 2 && kind == thriftList:
-			n, _ := c.list()
-			for i := 0; i < n && c.err == nil; i++ {
-				elements = append(elements, c.schemaElement())
-			}
-			if c.err == nil {
-				c.setErr(f.buildSchema(elements))
+			if n, _ := c.list(); c.err == nil {
+				f.schema(c, n)
 			}
 		case id == 3 && kind == thriftI64:
 			f.rows = c.varint()
 		case id == 4 && kind == thriftList:
-			if f.root == nil {
+			if !f.hasSchema {
 				c.fail("its footer has no schema")
-				return
-			}
-			slots := make([]int, len(f.leaves))
-			for i, leaf := range f.leaves {
-				slots[i] = -1
-				if wanted(leaf) {
-					slots[i] = len(f.wanted)
-					f.wanted = append(f.wanted, leaf)
-				}
 			}
 			n, _ := c.list()
 			for i := 0; i < n && c.err == nil; i++ {
-				var all *[]chunk
-				if i == 0 && !f.options.Remote {
-					all = &f.first
-				}
-				f.groups = append(f.groups, c.rowGroup(slots, len(f.wanted), all))
+				f.rowGroup(c)
 			}
 		case id == 5 && kind == thriftList:
 			n, _ := c.list()
@@ -150,7 +166,7 @@ func (f *parquetFile) parse(footer []byte, wanted func(*node) bool) error {
 				c.keyValue()
 			}
 		case id == 6 && kind == thriftBinary:
-			if by := c.binary(); c.err == nil && !printable(by) {
+			if by, cut := c.text(nil, maxKeyBytes); c.err == nil && !printable(by, cut) {
 				c.fail("its footer names a writer that is no text")
 			}
 		case id == 8:
@@ -162,10 +178,34 @@ func (f *parquetFile) parse(footer []byte, wanted func(*node) bool) error {
 	if c.err != nil {
 		return c.err
 	}
-	if f.root == nil {
+	if !f.hasSchema {
 		return corrupt("its footer has no schema")
 	}
+	if f.over() {
+		return f.tooLarge()
+	}
 	return f.check()
+}
+
+// tooLarge returns the error that the metadata takes more than it may, with what all of reading takes.
+func (f *parquetFile) tooLarge() error {
+	n := f.held + footerWindow + codecBytes
+	for slot := range f.numWanted {
+		n += leafBytes
+		if slot < len(f.most) {
+			n += f.most[slot]
+		}
+		if f.options.Remote {
+			n += usualPages
+		}
+	}
+	return &SizeError{f.describe(), n}
+}
+
+// describe says what is in the footer.
+func (f *parquetFile) describe() string {
+	return fmt.Sprintf("its footer of %d bytes (a schema of %d columns, %d of them wanted, and %d row groups)",
+		f.footer, f.leaves, f.numWanted, f.numGroups)
 }
 
 func (c *compact) setErr(err error) {
@@ -177,8 +217,8 @@ func (c *compact) setErr(err error) {
 // check compares what the footer says with itself and with the file.
 func (f *parquetFile) check() error {
 	var rows int64
-	for i := range f.groups {
-		g := &f.groups[i]
+	for i := range f.groups.len() {
+		g := f.groups.at(i)
 		if g.rows < 0 || rows > math.MaxInt64-g.rows {
 			return corrupt("row group %d has an impossible number of rows", i)
 		}
@@ -193,118 +233,142 @@ func (f *parquetFile) check() error {
 			}
 		}
 	}
-	if err := f.checkFirst(); err != nil {
-		return err
-	}
 	if f.rows != rows {
 		return corrupt("its footer counts %d rows, its row groups %d", f.rows, rows)
 	}
 	return nil
 }
 
-// checkFirst reads the first page header of every column, wanted or not: a file that is damaged there
-// is not taken for a sound one.
-func (f *parquetFile) checkFirst() error {
-	if f.options.Lenient {
-		f.first = nil // what is wanted is judged when it is read
+// checkPage reads the first page header of a column of the first row group, wanted or not: a file that
+// is damaged there is not taken for a sound one.
+func (f *parquetFile) checkPage(l *leafReader, ch *chunk, path []byte) error {
+	if ch.values <= 0 || ch.offset < 0 || ch.size < 0 || ch.offset > f.size-ch.size {
+		return nil
 	}
-	for i, ch := range f.first {
-		if ch.values <= 0 || ch.offset < 0 || ch.size < 0 || ch.offset > f.size-ch.size {
-			continue
-		}
-		l := leafReader{f: f, n: f.leaves[i], ch: &ch, pos: ch.offset, end: ch.offset + ch.size}
-		h, err := l.header()
-		if err == nil && (h.kind < pageData || h.kind > pageDataV2) {
-			err = corrupt("a page of an unknown kind")
-		}
-		if err != nil {
-			return fmt.Errorf("row group 1, column %s, its first page: %w", f.leaves[i].path, err)
-		}
+	l.ch, l.pos, l.end = ch, ch.offset, ch.offset+ch.size
+	h, err := l.header()
+	if err == nil && (h.kind < pageData || h.kind > pageDataV2) {
+		err = corrupt("a page of an unknown kind")
 	}
-	f.first = nil
+	if err != nil {
+		return fmt.Errorf("row group 1, column %s, its first page: %w", path, err)
+	}
 	return nil
 }
 
+// maxKeyBytes is how much of a key is looked at.
+const maxKeyBytes = 4 << 10
+
 // keyValue checks an entry that the writer added: Arrow's schema is text in base64.
 func (c *compact) keyValue() {
-	var key string
+	var key []byte
+	var cut bool
 	c.fields(func(id int, kind byte) {
 		switch {
 		case id == 1 && kind == thriftBinary:
-			key = string(c.binary())
-		case id == 2 && kind == thriftBinary:
-			value := c.binary()
-			if key == "ARROW:schema" && bytes.ContainsFunc(value, func(r rune) bool {
-				return !strings.ContainsRune(base64Digits, r)
-			}) {
-				c.fail("its footer has an Arrow schema that is damaged")
-			}
+			key, cut = c.text(key[:0], maxKeyBytes)
+		case id == 2 && kind == thriftBinary && string(key) == "ARROW:schema":
+			c.binary(func(piece []byte) {
+				if bytes.ContainsFunc(piece, func(r rune) bool { return !strings.ContainsRune(base64Digits, r) }) {
+					c.fail("its footer has an Arrow schema that is damaged")
+				}
+			})
 		default:
 			c.skip(kind)
 		}
 	})
-	if c.err == nil && !printable([]byte(key)) {
+	if c.err == nil && !printable(key, cut) {
 		c.fail("its footer has a key that is no text")
 	}
 }
 
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
 
-// printable reports whether text has no control characters and is UTF-8.
-func printable(text []byte) bool {
+// printable reports whether text has no control characters and is UTF-8, as far as it was not cut.
+func printable(text []byte, cut bool) bool {
 	for _, b := range text {
 		if b < ' ' || b == 0x7f {
 			return false
 		}
 	}
-	return utf8.Valid(text)
+	return cut || utf8.Valid(text)
 }
 
-// rowGroup reads a row group. slots has the place of each leaf among the wanted ones, or -1.
-// all, where set, gets every column.
-func (c *compact) rowGroup(slots []int, wanted int, all *[]chunk) (g rowGroup) {
-	g.rows = -1
+const (
+	groupBytes = 64 // of a row group's metadata
+	chunkBytes = 48 // of a chunk's
+)
+
+// rowGroup reads a row group.
+func (f *parquetFile) rowGroup(c *compact) {
+	g := rowGroup{rows: -1}
+	var first *leafReader // of a first group whose pages are checked
+	if f.numGroups == 0 && !f.options.Remote && !f.options.Lenient {
+		first = &leafReader{f: f}
+	}
+	f.numGroups++
+	f.take(groupBytes + int64(f.numWanted)*chunkBytes)
 	c.fields(func(id int, kind byte) {
 		switch {
 		case id == 1 && kind == thriftList:
 			n, _ := c.list()
-			if n != len(slots) {
-				c.fail("a row group has %d columns, the schema %d", n, len(slots))
+			if n != f.leaves {
+				c.fail("a row group has %d columns, the schema %d", n, f.leaves)
 				return
 			}
-			g.chunks = make([]chunk, wanted)
-			for i := range n {
-				if c.err != nil {
-					return
-				}
-				ch := c.columnChunk()
-				if slots[i] >= 0 {
-					g.chunks[slots[i]] = ch
-				}
-				if all != nil {
-					*all = append(*all, ch)
-				}
+			if !f.over() {
+				g.chunks = make([]chunk, f.numWanted)
 			}
+			f.chunks(c, &g, first)
 		case id == 3 && kind == thriftI64:
 			g.rows = c.varint()
 		default:
 			c.skip(kind)
 		}
 	})
-	return g
+	if !f.over() {
+		f.groups.add(g)
+	}
 }
 
-func (c *compact) columnChunk() (ch chunk) {
+// chunks reads the chunks of a row group.
+func (f *parquetFile) chunks(c *compact, g *rowGroup, first *leafReader) {
+	spans := f.spans
+	var path []byte
+	for i := 0; i < f.leaves && c.err == nil; i++ {
+		ch := c.columnChunk(&path, first != nil)
+		if c.err == nil && first != nil {
+			c.setErr(f.checkPage(first, &ch, path))
+		}
+		if len(spans) > 0 && i == spans[0].to {
+			spans = spans[1:]
+		}
+		if len(spans) == 0 || i < spans[0].from {
+			continue
+		}
+		if slot := spans[0].slot + i - spans[0].from; g.chunks != nil {
+			g.chunks[slot] = ch
+		} else {
+			f.measureChunk(slot, &ch)
+		}
+	}
+}
+
+// columnChunk reads a chunk, and the column's path where it is wanted.
+func (c *compact) columnChunk(path *[]byte, wantsPath bool) (ch chunk) {
 	data, dictionary := int64(-1), int64(0)
+	*path = (*path)[:0]
 	c.fields(func(id int, kind byte) {
 		switch {
 		case id == 1 && kind == thriftBinary:
-			if path := c.binary(); len(path) > 0 {
-				c.setErr(unsupported("its columns lie in another file, %.100q", path))
+			if file, _ := c.text(nil, 100); len(file) > 0 {
+				c.setErr(unsupported("its columns lie in another file, %q", file))
 			}
 		case id == 3 && kind == thriftStruct:
 			c.fields(func(id int, kind byte) {
 				switch {
+				case id == 3 && kind == thriftList && wantsPath:
+					c.path(path)
 				case id == 4 && kind == thriftI32:
 					ch.codec = int(c.i32())
 				case id == 5 && kind == thriftI64:
@@ -330,4 +394,19 @@ func (c *compact) columnChunk() (ch chunk) {
 		ch.offset = dictionary
 	}
 	return ch
+}
+
+// path reads the names on the way to a column.
+func (c *compact) path(path *[]byte) {
+	n, kind := c.list()
+	for i := 0; i < n && c.err == nil; i++ {
+		if kind != thriftBinary || len(*path) >= maxPathBytes {
+			c.skipElement(kind)
+			continue
+		}
+		if i > 0 {
+			*path = append(*path, '.')
+		}
+		*path, _ = c.text(*path, maxPathBytes)
+	}
 }

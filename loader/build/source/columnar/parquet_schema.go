@@ -7,8 +7,10 @@ import (
 
 // The limits of a schema.
 const (
-	maxLeaves = 1 << 16
-	maxDepth  = 30
+	maxLeaves    = 1 << 16 // that are wanted
+	maxDepth     = 30      // of a wanted column
+	maxNameBytes = 64 << 10
+	maxPathBytes = 1000 // it is for messages
 )
 
 // physical is the type of a column's values in the file.
@@ -42,7 +44,7 @@ type node struct {
 	def, rep   int // levels at which a value of it is there, and at which it repeats
 	children   []*node
 
-	leaf   int // number among the leaves, -1 for a group
+	leaf   int // number among the wanted leaves, -1 for a group
 	kind   physical
 	width  int // of typeFixed
 	mean   meaning
@@ -84,10 +86,19 @@ const (
 type schemaElement struct {
 	node
 	children int
+	longName bool
 }
 
-func (c *compact) schemaElement() (e schemaElement) {
+func (e *schemaElement) isText() bool {
+	return e.kind == typeByteArray && e.isLeaf() && e.repetition != repeated && e.mean != meansDecimal
+}
+
+func (e *schemaElement) isLeaf() bool { return e.children == 0 && e.kind != typeNone }
+
+// schemaElement reads a line, and its name into name.
+func (c *compact) schemaElement(name *[]byte) (e schemaElement) {
 	e.kind, e.leaf = typeNone, -1
+	*name = (*name)[:0]
 	converted := -1
 	c.fields(func(id int, kind byte) {
 		switch {
@@ -98,7 +109,7 @@ func (c *compact) schemaElement() (e schemaElement) {
 		case id == 3 && kind == thriftI32:
 			e.repetition = repetition(c.i32())
 		case id == 4 && kind == thriftBinary:
-			e.name = strings.ToValidUTF8(string(c.binary()), "\uFFFD")
+			*name, e.longName = c.text((*name)[:0], maxNameBytes)
 		case id == 5 && kind == thriftI32:
 			e.children = int(c.i32())
 		case id == 6 && kind == thriftI32:
@@ -177,62 +188,148 @@ func (e *schemaElement) convert(converted int) {
 	}
 }
 
-// buildSchema builds the tree from a schema's lines.
-func (f *parquetFile) buildSchema(elements []schemaElement) error {
-	if len(elements) < 2 {
-		return corrupt("its schema has no columns")
+// A span is leaves of the schema that follow each other and are wanted: from the one with the number
+// from on, whose number among the wanted ones is slot.
+type span struct{ from, to, slot int }
+
+// A schemaReader builds the tree of the wanted columns from a schema's lines. Of the others it keeps
+// nothing.
+type schemaReader struct {
+	c    *compact
+	f    *parquetFile
+	left int    // lines to come
+	name []byte // of the last line
+}
+
+// nodeBytes bounds what a node takes besides its name and path, with its places in lists.
+const nodeBytes = 256
+
+// schema reads a schema of n lines.
+func (f *parquetFile) schema(c *compact, n int) {
+	if n < 2 {
+		c.fail("its schema has no columns")
 	}
-	next := 0
-	var build func(def, rep, depth int, path string) (*node, error)
-	build = func(def, rep, depth int, path string) (*node, error) {
-		if next >= len(elements) || depth > maxDepth {
-			return nil, corrupt("its schema is no tree")
+	s := schemaReader{c: c, f: f, left: n}
+	root := s.line(0)
+	for range root.children {
+		e := s.line(1)
+		if c.err != nil {
+			return
 		}
-		e := &elements[next]
-		n := &e.node
-		next++
-		if depth > 0 {
-			n.path = strings.TrimPrefix(path+"."+n.name, ".")
-			switch n.repetition {
-			case required:
-			case optional:
-				def++
-			case repeated:
-				def, rep = def+1, rep+1
-			default:
-				return nil, corrupt("column %s has an unknown repetition", n.path)
-			}
+		wanted := f.options.wants(s.name)
+		if !f.over() {
+			f.columns.add(columnInfo{string(s.name[:min(len(s.name), maxNameTold)]), e.isText(), e.isList()}, wanted)
 		}
-		n.def, n.rep = def, rep
-		if e.children == 0 && depth > 0 && n.kind != typeNone {
-			if n.kind < 0 || n.kind > typeFixed || n.kind == typeFixed && (n.width <= 0 || n.width > 1<<20) {
-				return nil, corrupt("column %s has an unknown type", n.path)
-			}
-			n.leaf = len(f.leaves)
-			f.leaves = append(f.leaves, n)
-			return n, nil
+		if !wanted {
+			s.passOver(&e)
+		} else if top := s.node(&e, 0, 0, 1, nil); !f.over() {
+			f.top = append(f.top, top)
 		}
-		if e.children < 0 || e.children > len(elements)-next || len(f.leaves) > maxLeaves {
-			return nil, corrupt("its schema is no tree")
-		}
-		for range e.children {
-			child, err := build(def, rep, depth+1, n.path)
-			if err != nil {
-				return nil, err
-			}
-			n.children = append(n.children, child)
-		}
-		return n, nil
 	}
-	root, err := build(0, 0, 0, "")
-	if err != nil {
-		return err
+	if s.left != 0 {
+		c.fail("its schema is no tree")
 	}
-	if next != len(elements) {
-		return corrupt("its schema is no tree")
+	f.hasSchema = true
+}
+
+// line reads the next line and checks it.
+func (s *schemaReader) line(depth int) (e schemaElement) {
+	if s.left == 0 {
+		s.c.fail("its schema is no tree")
+		return e
 	}
-	f.root = root
-	return nil
+	s.left--
+	e = s.c.schemaElement(&s.name)
+	switch {
+	case s.c.err != nil:
+	case e.children < 0 || e.children > s.left:
+		s.c.fail("its schema is no tree")
+	case depth == 0:
+	case e.repetition < required || e.repetition > repeated:
+		s.c.fail("column %.100s has an unknown repetition", s.name)
+	case e.isLeaf() && (e.kind < 0 || e.kind > typeFixed ||
+		e.kind == typeFixed && (e.width <= 0 || e.width > 1<<20)):
+		s.c.fail("column %.100s has an unknown type", s.name)
+	}
+	if s.c.err != nil {
+		e.children = 0
+	}
+	return e
+}
+
+// passOver reads the lines below a column that nobody wants.
+func (s *schemaReader) passOver(e *schemaElement) {
+	for pending := 1; ; {
+		if pending--; e.isLeaf() {
+			s.f.leaves++
+		}
+		if pending += e.children; pending == 0 || s.c.err != nil {
+			return
+		}
+		below := s.line(1)
+		e = &below
+	}
+}
+
+// node reads the lines below a wanted one. It returns nil where that would take more memory than it may.
+func (s *schemaReader) node(e *schemaElement, def, rep, depth int, parent *node) *node {
+	f := s.f
+	switch {
+	case depth > maxDepth:
+		s.c.setErr(unsupported("its columns are nested deeper than %d levels; leave such columns out of the "+
+			"wanted ones", maxDepth))
+	case e.longName:
+		s.c.setErr(unsupported("the name of a column is longer than %d bytes", maxNameBytes))
+	case f.numWanted > maxLeaves:
+		s.c.setErr(unsupported("more than %d of its columns are wanted; name those that are", maxLeaves))
+	}
+	if s.c.err != nil {
+		return nil
+	}
+	n := &e.node
+	n.name = strings.ToValidUTF8(string(s.name), "\uFFFD")
+	if n.path = n.name; parent != nil {
+		n.path = parent.path + "." + n.name
+	}
+	n.path = n.path[:min(len(n.path), maxPathBytes)]
+	f.take(nodeBytes + int64(2*len(n.name)+len(n.path)))
+	switch n.repetition {
+	case optional:
+		def++
+	case repeated:
+		def, rep = def+1, rep+1
+	}
+	n.def, n.rep = def, rep
+	if e.isLeaf() {
+		f.wantLeaf(n)
+	}
+	var kept *node
+	if !f.over() {
+		c := *n // e has more
+		kept = &c
+		if n.leaf >= 0 {
+			f.wanted = append(f.wanted, kept)
+		}
+	}
+	for range e.children {
+		below := s.line(depth + 1)
+		if child := s.node(&below, def, rep, depth+1, n); child != nil && kept != nil {
+			kept.children = append(kept.children, child)
+		}
+	}
+	return kept
+}
+
+// wantLeaf gives a leaf its number among the wanted ones.
+func (f *parquetFile) wantLeaf(n *node) {
+	n.leaf = f.numWanted
+	if last := len(f.spans) - 1; last >= 0 && f.spans[last].to == f.leaves {
+		f.spans[last].to++
+	} else {
+		f.spans = append(f.spans, span{f.leaves, f.leaves + 1, f.numWanted})
+	}
+	f.numWanted++
+	f.leaves++
 }
 
 func (n *node) String() string { return fmt.Sprintf("column %s", n.path) }

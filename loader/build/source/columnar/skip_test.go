@@ -12,7 +12,7 @@ import (
 // salvage reads damaged data as far as it can be, and checks that reading ends and that no row is
 // counted twice.
 func salvage(name string, data []byte, o Options) error {
-	o.MaxBytes, o.Lenient = 4<<20, true
+	o.MaxBytes, o.MaxMetadata, o.Lenient = 4<<20, 4<<20, true
 	f, err := open(name, data, o)
 	if err != nil {
 		return nil // attempt judges it
@@ -84,7 +84,7 @@ func TestSkipOnePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunk := f.(*parquetFile).groups[0].chunks[0]
+	chunk := f.(*parquetFile).groups.at(0).chunks[0]
 	all, err := readRows(f, Options{Text: "text"}, 0)
 	if err != nil {
 		t.Fatal(err)

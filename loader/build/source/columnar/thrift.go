@@ -1,15 +1,50 @@
 package columnar
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"io"
+)
 
-// A compact reads Thrift's compact protocol, in which parquet writes its metadata. It holds no more
-// than what the caller keeps. The first error ends everything.
+// A compact reads Thrift's compact protocol, in which parquet writes its metadata, from a part of a
+// file. It holds a window of that and what the caller keeps. The first error ends everything.
 type compact struct {
-	b     []byte
-	pos   int
-	err   error
-	short bool // the data ended, and may go on where they were cut off
-	depth int
+	at        io.ReaderAt
+	next, end int64  // what follows the window in the file
+	buf       []byte // of the window
+	b         []byte // the window
+	pos       int    // in b
+	err       error
+	depth     int
+}
+
+// begin makes the bytes from one offset of a file to another the data.
+func (c *compact) begin(at io.ReaderAt, from, end int64) {
+	*c = compact{at: at, next: from, end: end, buf: c.buf}
+}
+
+// offset returns where in the file reading is.
+func (c *compact) offset() int64 { return c.next - int64(len(c.b)-c.pos) }
+
+// left returns how many bytes there are to come.
+func (c *compact) left() int64 { return c.end - c.offset() }
+
+// has reports whether n bytes are in the window, to which it brings them if they are there.
+func (c *compact) has(n int) bool {
+	if len(c.b)-c.pos >= n {
+		return true
+	}
+	if c.err != nil || c.next == c.end || n > len(c.buf) {
+		return false
+	}
+	kept := copy(c.buf, c.b[c.pos:])
+	more := c.buf[kept:][:min(int64(len(c.buf)-kept), c.end-c.next)]
+	c.b, c.pos = c.buf[:kept], 0
+	if err := readAt(c.at, more, c.next); err != nil {
+		c.err = err
+		return false
+	}
+	c.b, c.next = c.buf[:kept+len(more)], c.next+int64(len(more))
+	return len(c.b) >= n
 }
 
 // The types of the protocol.
@@ -36,16 +71,16 @@ func (c *compact) fail(format string, args ...any) {
 	}
 }
 
-func (c *compact) end() {
+// short is the error of data that end early.
+func (c *compact) short() {
 	if c.err == nil {
-		c.short = true
 		c.fail("its metadata ends early")
 	}
 }
 
 func (c *compact) byte() byte {
-	if c.err != nil || c.pos >= len(c.b) {
-		c.end()
+	if c.err != nil || c.pos == len(c.b) && !c.has(1) {
+		c.short()
 		return 0
 	}
 	c.pos++
@@ -56,10 +91,13 @@ func (c *compact) uvarint() uint64 {
 	if c.err != nil {
 		return 0
 	}
+	if len(c.b)-c.pos < binary.MaxVarintLen64 {
+		c.has(binary.MaxVarintLen64) // or what is left
+	}
 	v, n := binary.Uvarint(c.b[c.pos:])
 	switch {
 	case n == 0:
-		c.end()
+		c.short()
 	case n < 0:
 		c.fail("its metadata has a number beyond 64 bits")
 	default:
@@ -81,18 +119,45 @@ func (c *compact) i32() int32 {
 	return int32(v)
 }
 
-// binary returns a string's bytes, which are those of b.
-func (c *compact) binary() []byte {
+// binary calls use with a string's bytes, in pieces where it is longer than the window. It returns the
+// string's length.
+func (c *compact) binary(use func(piece []byte)) int64 {
 	n := c.uvarint()
 	if c.err != nil {
-		return nil
+		return 0
 	}
-	if n > uint64(len(c.b)-c.pos) {
-		c.end()
-		return nil
+	if n > uint64(c.left()) {
+		c.short()
+		return 0
 	}
-	c.pos += int(n)
-	return c.b[c.pos-int(n) : c.pos]
+	for left := int64(n); left > 0 && c.has(1); {
+		piece := c.b[c.pos:][:min(left, int64(len(c.b)-c.pos))]
+		use(piece)
+		c.pos += len(piece)
+		left -= int64(len(piece))
+	}
+	return int64(n)
+}
+
+// text appends the beginning of a string to dst, most bytes at most. cut reports whether it is longer.
+func (c *compact) text(dst []byte, most int) (_ []byte, cut bool) {
+	start := len(dst)
+	n := c.binary(func(piece []byte) { dst = append(dst, piece[:min(len(piece), most-(len(dst)-start))]...) })
+	return dst, n > int64(most)
+}
+
+// skipBytes passes over n bytes without reading those beyond the window.
+func (c *compact) skipBytes(n uint64) {
+	switch {
+	case c.err != nil:
+	case n > uint64(c.left()):
+		c.short()
+	case n <= uint64(len(c.b)-c.pos):
+		c.pos += int(n)
+	default:
+		c.next = c.offset() + int64(n)
+		c.b, c.pos = nil, 0
+	}
 }
 
 // fields calls field for each field of a struct; what it does not read it must skip.
@@ -123,8 +188,8 @@ func (c *compact) list() (n int, kind byte) {
 	if size == 15 {
 		size = c.uvarint()
 	}
-	if c.err == nil && size > uint64(len(c.b)-c.pos) {
-		c.end()
+	if c.err == nil && size > uint64(c.left()) {
+		c.short()
 	}
 	if c.err != nil {
 		return 0, 0
@@ -144,15 +209,12 @@ func (c *compact) skip(kind byte) {
 	case thriftI16, thriftI32, thriftI64:
 		c.uvarint()
 	case thriftDouble:
-		if c.pos += 8; c.pos > len(c.b) {
-			c.pos = len(c.b)
-			c.end()
-		}
+		c.skipBytes(8)
 	case thriftBinary:
-		c.binary()
+		c.skipBytes(c.uvarint())
 	case thriftList, thriftSet:
 		n, element := c.list()
-		for range n {
+		for i := 0; i < n && c.err == nil; i++ {
 			c.skipElement(element)
 		}
 	case thriftMap:

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -38,9 +39,9 @@ func (e *execution) item(of, key any) any {
 				return v
 			}
 		}
-	case *List, *Tuple:
+	case *List, *Tuple, *numberRange:
 		if i, ok := toInt(key); ok {
-			items, _ := sequence(of)
+			items := listed(of)
 			if i < 0 {
 				i += int64(len(items))
 			}
@@ -152,8 +153,8 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 			out = append(out, chars[i]...)
 		}
 		return sameKind(of, string(out))
-	case *List, *Tuple:
-		items, _ := sequence(of)
+	case *List, *Tuple, *numberRange:
+		items := listed(of)
 		from, to := sliceBounds(start, hasStart, stop, hasStop, step, int64(len(items)))
 		var out []any
 		if step == 1 {
@@ -165,8 +166,11 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 				out = append(out, items[i])
 			}
 		}
-		if _, ok := of.(*List); ok {
+		switch of := of.(type) {
+		case *List:
 			return &List{out}
+		case *numberRange:
+			return of.slice(out, from, to, step)
 		}
 		return &Tuple{Items: out}
 	}
@@ -258,6 +262,13 @@ func (e *execution) member(of any, name string) (any, bool) {
 			f = func(e *execution, a *arguments) any { return m(e, v, a) }
 		} else if forbidden(name, "clear", "pop", "popitem", "setdefault", "update") {
 			return unsafe(of, name), true
+		}
+	case *numberRange:
+		if i := slices.Index([]string{"start", "stop", "step"}, name); i >= 0 {
+			return [...]int64{v.start, v.stop, v.step}[i], true
+		}
+		if m := listMethods[name]; m != nil {
+			f = func(e *execution, a *arguments) any { return m(e, v.items, a) }
 		}
 	case *List, *Tuple:
 		items, _ := sequence(v)

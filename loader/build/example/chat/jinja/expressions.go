@@ -194,6 +194,8 @@ func (e *execution) iterate(v any) []any {
 		items = v.Items
 	case *Tuple:
 		items = v.Items
+	case *numberRange:
+		items = v.items
 	case *Dict:
 		e.charge(int64(v.Len()) * valueBytes)
 		for i := range v.entries {

@@ -114,6 +114,8 @@ func (e *execution) length(v any) int64 {
 		return int64(len(v.Items))
 	case *Tuple:
 		return int64(len(v.Items))
+	case *numberRange:
+		return int64(len(v.items))
 	case *Dict:
 		return int64(v.Len())
 	case *view:
@@ -332,16 +334,10 @@ func filterInt(e *execution, v any, a *arguments) any {
 		return absent
 	}
 	s = strings.TrimFunc(s, isSpace)
-	if prefix := map[int64]string{16: "0x", 8: "0o", 2: "0b"}[base]; prefix != "" && len(s) > 2 &&
-		strings.EqualFold(s[:2], prefix) {
-		s = s[2:]
+	if n := wholeNumber(s, int(base)); n != nil {
+		return small(n)
 	}
-	if len(s) <= 4300 && !strings.HasPrefix(s, "_") {
-		if n, ok := new(big.Int).SetString(strings.ReplaceAll(s, "_", ""), int(base)); ok && n.BitLen() <= maxBits {
-			return small(n)
-		}
-	}
-	if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+	if f, ok := decimalNumber(s); ok && !math.IsInf(f, 0) && !math.IsNaN(f) {
 		n, _ := big.NewFloat(f).Int(nil)
 		return small(n)
 	}
@@ -357,7 +353,7 @@ func filterFloat(e *execution, v any, a *arguments) any {
 		return f
 	}
 	if s, ok := text(v); ok {
-		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isSpace), 64); err == nil || math.IsInf(f, 0) {
+		if f, ok := decimalNumber(strings.TrimFunc(s, isSpace)); ok {
 			return f
 		}
 	}

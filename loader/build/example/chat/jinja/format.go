@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -11,153 +12,22 @@ import (
 // fieldFormat says how % or format() lays out a number or a text.
 type fieldFormat struct {
 	left, plus, space, zero, alternate, center, numeric bool
-	comma                                               bool
+	group                                               string // what separates groups of digits
 	fill                                                string
 	width, precision                                    int64 // precision is -1 if none is given
 	verb                                                byte
 }
 
-// printf implements Python's format % values.
-func (e *execution) printf(format string, values any) string {
-	list, isTuple := values.(*Tuple)
-	var rest []any
-	if isTuple {
-		rest = list.Items
-	} else {
-		rest = []any{values}
+// signed puts the sign before a number that a field asks for.
+func (f *fieldFormat) signed(s string) string {
+	switch {
+	case s[0] == '-':
+	case f.plus:
+		s = "+" + s
+	case f.space:
+		s = " " + s
 	}
-	mapped := is[*Dict](values) || is[*List](values) || is[*undefined](values) // unused values are not an error
-	take := func() any {
-		if len(rest) == 0 {
-			e.fail("not enough arguments for format string")
-		}
-		v := rest[0]
-		rest = rest[1:]
-		return v
-	}
-	p := printer{e: e}
-	for {
-		at := strings.IndexByte(format, '%')
-		if at < 0 {
-			p.write(format)
-			break
-		}
-		p.write(format[:at])
-		format = format[at+1:]
-		if strings.HasPrefix(format, "%") {
-			p.write("%")
-			format = format[1:]
-			continue
-		}
-		var value any
-		hasValue := false
-		if strings.HasPrefix(format, "(") {
-			end := strings.IndexByte(format, ')')
-			if end < 0 {
-				e.fail("incomplete format key")
-			}
-			d, ok := values.(*Dict)
-			if !ok {
-				e.fail("format requires a mapping")
-			}
-			if value, ok = d.find(format[1:end]); !ok {
-				e.fail("no key %q for the format", format[1:end])
-			}
-			format, hasValue = format[end+1:], true
-		}
-		var f fieldFormat
-		f, format = e.printfSpec(format, take)
-		if !hasValue {
-			value = take()
-		}
-		p.write(e.layOut(e.printfValue(&f, value), &f))
-	}
-	if len(rest) > 0 && !mapped {
-		e.fail("not all arguments converted during string formatting")
-	}
-	return string(p.out)
-}
-
-// printfSpec reads flags, width, precision and the letter of a % field.
-func (e *execution) printfSpec(s string, take func() any) (fieldFormat, string) {
-	f := fieldFormat{precision: -1, fill: " "}
-	for s != "" && strings.IndexByte("#0- +", s[0]) >= 0 {
-		switch s[0] {
-		case '#':
-			f.alternate = true
-		case '0':
-			f.zero = true
-		case '-':
-			f.left = true
-		case ' ':
-			f.space = true
-		case '+':
-			f.plus = true
-		}
-		s = s[1:]
-	}
-	number := func() int64 {
-		if strings.HasPrefix(s, "*") {
-			s = s[1:]
-			n, ok := toInt(take())
-			if !ok {
-				e.fail("* wants int")
-			}
-			return n
-		}
-		n := 0
-		for n < len(s) && isDigit(s[n]) {
-			n++
-		}
-		v, err := strconv.ParseInt("0"+s[:n], 10, 32)
-		if err != nil {
-			e.fail("width or precision of a format is too large")
-		}
-		s = s[n:]
-		return v
-	}
-	if f.width = number(); f.width < 0 {
-		f.left, f.width = true, -f.width
-	}
-	if strings.HasPrefix(s, ".") {
-		s = s[1:]
-		f.precision = max(0, number())
-	}
-	s = strings.TrimLeft(s, "hlL")
-	if s == "" {
-		e.fail("incomplete format")
-	}
-	f.verb = s[0]
-	return f, s[1:]
-}
-
-func (e *execution) printfValue(f *fieldFormat, v any) string {
-	switch f.verb {
-	case 's':
-		return e.cut(e.str(v), f.precision)
-	case 'r', 'a':
-		p := printer{e: e}
-		p.repr(v)
-		return e.cut(string(p.out), f.precision)
-	case 'c':
-		if s, ok := text(v); ok && utf8.RuneCountInString(s) == 1 {
-			return s
-		}
-		if n, ok := toInt(v); ok && n >= 0 && n <= utf8.MaxRune {
-			return string(rune(n))
-		}
-		e.fail("%%c requires int or char")
-	}
-	f.numeric = true
-	return e.number(f, v)
-}
-
-// cut shortens a string to n characters; a negative n keeps all of it.
-func (e *execution) cut(s string, n int64) string {
-	if n < 0 || int64(len(s)) <= n {
-		return s
-	}
-	return runeSlice(s, 0, n, int64(utf8.RuneCountInString(s)))
+	return s
 }
 
 // number formats a number without padding, its sign first.
@@ -165,16 +35,7 @@ func (e *execution) number(f *fieldFormat, v any) string {
 	if u, ok := v.(*undefined); ok {
 		e.fail("%s", u.hint)
 	}
-	sign := func(s string) string {
-		switch {
-		case s[0] == '-':
-		case f.plus:
-			s = "+" + s
-		case f.space:
-			s = " " + s
-		}
-		return s
-	}
+	sign := f.signed
 	precision := int(f.precision)
 	if precision > 1000 {
 		e.fail("precision of a format is too large")
@@ -198,8 +59,8 @@ func (e *execution) number(f *fieldFormat, v any) string {
 		if missing := precision - len(s); missing > 0 {
 			s = strings.Repeat("0", missing) + s
 		}
-		if f.comma {
-			s = grouped(s)
+		if f.group != "" {
+			s = grouped(s, f.group, 3+btoi(base > 0))
 		}
 		if f.alternate {
 			s = prefix + s
@@ -236,25 +97,53 @@ func floatField(f *fieldFormat, x float64, precision int) string {
 		s = strconv.FormatFloat(x, f.verb|0x20, precision, 64)
 	}
 	s = strings.NewReplacer("+Inf", "inf", "-Inf", "-inf", "NaN", "nan").Replace(s)
-	if f.comma {
-		whole, rest, found := strings.Cut(s, ".")
-		w, negative := strings.CutPrefix(whole, "-")
-		if s = grouped(w); negative {
-			s = "-" + s
-		}
-		if found {
-			s += "." + rest
-		}
-	}
+	s = groupedFloat(s, f.group)
 	if f.verb >= 'A' && f.verb <= 'Z' {
 		s = strings.ToUpper(s)
 	}
 	return s
 }
 
-func grouped(digits string) string {
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
+// plainFloat formats a number without a letter: as it is printed, or with a precision as by g, but
+// with a digit after the point.
+func plainFloat(f *fieldFormat, x float64) string {
+	s := floatText(x)
+	if p := max(1, int(f.precision)); f.precision >= 0 && !math.IsInf(x, 0) && !math.IsNaN(x) {
+		_, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', p-1, 64), "e")
+		n, _ := strconv.Atoi(exponent)
+		s = fmt.Sprintf("%.*g", p, x)
+		if n == p-1 && n >= 0 { // there is no room for a digit after the point
+			digits, e, _ := strings.Cut(strconv.FormatFloat(x, 'e', p-1, 64), "e")
+			if strings.Contains(digits, ".") {
+				digits = strings.TrimRight(strings.TrimRight(digits, "0"), ".")
+			}
+			s = digits + "e" + e
+		} else if !strings.ContainsAny(s, ".e") {
+			s += ".0"
+		}
+	}
+	return groupedFloat(s, f.group)
+}
+
+// groupedFloat separates the groups of digits before the point.
+func groupedFloat(s, separator string) string {
+	if separator == "" {
+		return s
+	}
+	sign := ""
+	if strings.HasPrefix(s, "-") {
+		sign, s = s[:1], s[1:]
+	}
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return sign + grouped(s[:n], separator, 3) + s[n:]
+}
+
+func grouped(digits, separator string, size int) string {
+	for i := len(digits) - size; i > 0; i -= size {
+		digits = digits[:i] + separator + digits[i:]
 	}
 	return digits
 }
@@ -281,10 +170,23 @@ func (e *execution) layOut(s string, f *fieldFormat) string {
 }
 
 // formatMethod implements Python's str.format: {}, {0}, {name}, attributes and items of them, !r,
-// !s, and format specifications.
+// !s, and format specifications, which may hold fields themselves.
 func formatMethod(e *execution, s string, a *arguments) any {
+	return e.formatText(s, a, &fieldNumbers{}, 2)
+}
+
+// fieldNumbers counts the fields of str.format that have no number; all or none of them have one.
+type fieldNumbers struct {
+	next   int
+	manual bool
+}
+
+// formatText writes a text with fields that are nested at most depth deep.
+func (e *execution) formatText(s string, a *arguments, numbers *fieldNumbers, depth int) string {
+	if depth == 0 {
+		e.fail("Max string recursion exceeded")
+	}
 	p := printer{e: e}
-	next := 0
 	for s != "" {
 		e.step(1)
 		at := strings.IndexAny(s, "{}")
@@ -298,31 +200,57 @@ func formatMethod(e *execution, s string, a *arguments) any {
 			s = s[at+2:]
 			continue
 		}
-		end := strings.IndexByte(s[at:], '}')
+		end := closing(s[at:])
 		if s[at] == '}' || end < 0 {
 			e.fail("Single '%c' encountered in format string", s[at])
 		}
 		field, spec, _ := strings.Cut(s[at+1:at+end], ":")
 		s = s[at+end+1:]
 		field, conversion, _ := strings.Cut(field, "!")
-		p.write(e.formatted(e.formatField(field, a, &next), conversion, spec))
+		v := e.formatField(field, a, numbers)
+		if strings.ContainsAny(spec, "{}") {
+			spec = e.formatText(spec, a, numbers, depth-1)
+		}
+		p.write(e.formatted(v, conversion, spec))
 	}
 	return string(p.out)
 }
 
+// closing returns where the brace is that closes the one with which s begins, -1 if there is none.
+func closing(s string) int {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
 // formatField finds the argument that a field of str.format names.
-func (e *execution) formatField(field string, a *arguments, next *int) any {
+func (e *execution) formatField(field string, a *arguments, numbers *fieldNumbers) any {
 	end := strings.IndexAny(field, ".[")
 	if end < 0 {
 		end = len(field)
 	}
 	name, path := field[:end], field[end:]
-	if name == "" {
-		name = strconv.Itoa(*next)
-		*next++
+	n, err := strconv.Atoi(name)
+	if numbered := err == nil; name == "" || numbered {
+		if numbered && numbers.next > 0 || !numbered && numbers.manual {
+			e.fail("a format string has fields with a number and fields without one")
+		}
+		if numbers.manual = numbered; !numbered {
+			n, err = numbers.next, nil
+			numbers.next++
+		}
 	}
 	var v any
-	if n, err := strconv.Atoi(name); err == nil {
+	if err == nil {
 		if n >= len(a.positional) {
 			e.fail("Replacement index %d out of range for positional args tuple", n)
 		}
@@ -383,8 +311,8 @@ func (e *execution) formatSpec(spec string, isText bool) fieldFormat {
 		return v
 	}
 	f.width = digits()
-	if rest, ok := strings.CutPrefix(spec, ","); ok {
-		f.comma, spec = true, rest
+	if spec != "" && (spec[0] == ',' || spec[0] == '_') {
+		f.group, spec = spec[:1], spec[1:]
 	}
 	if rest, ok := strings.CutPrefix(spec, "."); ok {
 		spec = rest
@@ -417,11 +345,10 @@ func (e *execution) formatted(v any, conversion, spec string) string {
 		return e.layOut(e.cut(e.str(v), f.precision), &f)
 	}
 	if f.verb == 0 {
-		if f.verb = 'd'; is[float64](v) {
-			if f.verb = 'g'; f.precision < 0 {
-				return e.layOut(e.str(v), &f)
-			}
+		if x, ok := v.(float64); ok && f.precision <= 1000 {
+			return e.layOut(f.signed(plainFloat(&f, x)), &f)
 		}
+		f.verb = 'd'
 	}
 	return e.layOut(e.number(&f, v), &f)
 }

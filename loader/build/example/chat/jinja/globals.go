@@ -31,39 +31,6 @@ func raiseFunction(e *execution, a *arguments) any {
 	panic(&RunError{0, &RaisedError{e.str(e.required("raise_exception", a, 0))}})
 }
 
-func rangeFunction(e *execution, a *arguments) any {
-	bounds := [3]int64{0, 0, 1}
-	for i, v := range a.positional {
-		n, ok := toInt(v)
-		if !ok || i > 2 {
-			e.fail("range wants up to 3 whole numbers")
-		}
-		bounds[i] = n
-	}
-	switch len(a.positional) {
-	case 0:
-		e.fail("range expected at least 1 argument, got 0")
-	case 1:
-		bounds[0], bounds[1] = 0, bounds[0]
-	}
-	start, stop, step := bounds[0], bounds[1], bounds[2]
-	if step == 0 {
-		e.fail("range() arg 3 must not be zero")
-	}
-	var out []any
-	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
-		if len(out) == maxRange {
-			e.fail("Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).", maxRange)
-		}
-		e.charge(valueBytes)
-		out = append(out, i)
-		if i > 0 && step > 0 && i > (1<<62) || i < 0 && step < 0 && i < -(1<<62) {
-			break
-		}
-	}
-	return &List{out}
-}
-
 // pairs adds the arguments of dict() or namespace() to a dict.
 func (e *execution) pairs(d *Dict, function string, a *arguments) {
 	if len(a.positional) > 1 {

@@ -64,6 +64,8 @@ func (p *printer) repr(v any) {
 		} else {
 			p.items("(", v.Items, ")")
 		}
+	case *numberRange:
+		p.write(v.String())
 	case *Dict:
 		p.dict(v)
 	case *namespace:

@@ -227,6 +227,8 @@ func typeName(v any) string {
 		return [...]string{"dict_keys", "dict_values", "dict_items"}[v.kind]
 	case *iterator:
 		return "generator"
+	case *numberRange:
+		return "range"
 	case *namespace:
 		return "Namespace"
 	case *loop:
@@ -263,6 +265,8 @@ func isTrue(v any) bool {
 		return len(v.Items) > 0
 	case *Tuple:
 		return len(v.Items) > 0
+	case *numberRange:
+		return len(v.items) > 0
 	case *Dict:
 		return v.Len() > 0
 	case *view:
@@ -302,6 +306,9 @@ func (e *execution) equal(a, b any) bool {
 	case *Tuple:
 		b, ok := b.(*Tuple)
 		return ok && e.equalItems(a.Items, b.Items)
+	case *numberRange:
+		b, ok := b.(*numberRange)
+		return ok && e.equalItems(a.items, b.items)
 	case *Dict:
 		b, ok := b.(*Dict)
 		if !ok || a.Len() != b.Len() {
@@ -423,6 +430,15 @@ func (e *execution) compare(a, b any, operator string) int {
 		}
 	}
 	return len(x) - len(y)
+}
+
+// listed returns the items of a list, tuple or range.
+func listed(v any) []any {
+	if r, ok := v.(*numberRange); ok {
+		return r.items
+	}
+	items, _ := sequence(v)
+	return items
 }
 
 // sequence returns the items of a list or tuple.

@@ -1,5 +1,6 @@
 """The live pages in a real browser: what they show, that they update, and that everyone can read them."""
 
+import http.server
 import json
 import pathlib
 import random
@@ -85,6 +86,42 @@ def test_page_of_a_server(browser, serve, start, kitchen):
         page.wait("![...document.querySelectorAll('#clients th')].some(h => h.innerText.includes('7 of 8'))")
         assert "5 of 8" in page.text()
         page.clean()
+
+
+@pytest.mark.parametrize("which", ["build", "serve"])
+def test_pages_before_the_first_event_show_no_empty_cards(browser, port, which):
+    static = pathlib.Path(__file__).resolve().parents[2] / "internal/page/static"
+    over = threading.Event()
+
+    class Page(http.server.SimpleHTTPRequestHandler):
+        """The page's files, and a stream of events that says nothing."""
+
+        def translate_path(self, path):
+            return str(static / (f"{which}.html" if path == "/" else path.removeprefix("/page/")))
+
+        def do_GET(self):
+            if self.path == "/v1/live":
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.end_headers()
+                over.wait()
+            else:
+                super().do_GET()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with browser.open(f"http://127.0.0.1:{port}/") as page:
+            page.wait("typeof past === 'object' && document.querySelectorAll('.plot').length > 2")
+            assert "The first figures are on their way." in page.text()
+            cards = "[...document.querySelectorAll('section, .bar')].filter(s => s.checkVisibility({visibilityProperty: true})).length"
+            assert page.run(cards) == 0 and "Nobody reads" not in page.text()
+    finally:
+        over.set()
+        server.shutdown()
 
 
 def test_page_of_a_server_that_goes_and_comes_back(browser, serve, kitchen):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests_py"))
+sys.path.insert(0, str(ROOT / "tests_clients"))
 
 from reference_data import find_shared  # noqa: E402 (beside this file, for every folder below it)
 

@@ -1,0 +1,157 @@
+"""Reads what `make test` printed, and prints what passed in one line and each failure so that it explains itself.
+
+    .ci/report.py LOG [NEEDLESS]
+
+LOG holds the output of the Go tests (run with -json), of fuzzing and of pytest (run with -rs). For each test that failed this
+prints its name, its last lines, and the command that runs it alone. A test that was skipped for a reason that matches the
+regular expression NEEDLESS fails too: it should have run here. The exit status is 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LAST_LINES = 30
+
+
+@dataclasses.dataclass
+class Failure:
+    name: str
+    output: list[str]
+    command: str
+
+
+class GoTests:
+    """The events of `go test -json`."""
+
+    def __init__(self) -> None:
+        self.output: dict[tuple[str, str], list[str]] = {}
+        self.results: dict[tuple[str, str], str] = {}
+        self.flags = ""
+
+    def add(self, event: dict[str, str]) -> None:
+        key = event.get("Package") or event.get("ImportPath", ""), event.get("Test", "")
+        if event["Action"] in ("output", "build-output"):
+            self.output.setdefault(key, []).append(event["Output"])
+        elif event["Action"] in ("pass", "fail", "skip", "build-fail"):
+            self.results[key] = event["Action"]
+
+    def passed(self) -> int:
+        return sum(result == "pass" and bool(test) for (_, test), result in self.results.items())
+
+    def lines(self, key: tuple[str, str]) -> list[str]:
+        return "".join(self.output.get(key, [])).splitlines()
+
+    def failures(self) -> list[Failure]:
+        """Of a test and its subtests the innermost that failed; a package where none of its tests did: it does not
+        compile, it panicked, or it ran out of time."""
+        failed = [key for key, result in self.results.items() if result in ("fail", "build-fail")]
+        found = []
+        for package, test in failed:
+            if any(p == package and t != test and t.startswith(test and test + "/") for p, t in failed):
+                continue
+            folder = folder_of(package)
+            command = f"go test{self.flags} {folder}"
+            if test:
+                command += " -run '" + "/".join(f"^{re.escape(part)}$" for part in test.split("/")) + "'"
+            found.append(Failure(f"{folder} {test}".strip(), self.lines((package, test)), command))
+        return found
+
+    def skips(self) -> list[str]:
+        """A line for each skipped test, with its reason."""
+        skipped = (key for key, result in self.results.items() if result == "skip" and key[1])
+        return [f"{folder_of(key[0])} {key[1]}: {' '.join(x.strip() for x in self.lines(key) if '.go:' in x)}" for key in skipped]
+
+
+def folder_of(package: str) -> str:
+    """The folder of a package, as go test takes it; a test binary's build is reported as "package [package.test]"."""
+    match = re.search(r"^module\s+(\S+)", (ROOT / "go.mod").read_text(), re.M)
+    module = match[1] if match else ""
+    return "./" + package.split(" ")[0].removesuffix(".test").removesuffix("_test").removeprefix(module).lstrip("/")
+
+
+def pytest_failures(lines: list[str], rootdir: str, python: str) -> list[Failure]:
+    """The failures and errors of one run of pytest, from its short summary and the sections above it."""
+    sections: dict[str, list[str]] = {}
+    section: list[str] | None = None
+    for line in lines:
+        if header := re.match(r"_{3,} (?:ERROR at \w+ of )?(.+?) _{3,}$", line):
+            section = sections.setdefault(header[1], [])
+        elif line.startswith("===="):
+            section = None
+        elif section is not None:
+            section.append(line)
+    found = []
+    for line in lines:
+        if match := re.match(r"(?:FAILED|ERROR) (\S+?\.py)(?:::(.+?))?(?: - .*)?$", line):
+            path, test = match[1], match[2] or ""
+            node = f"{path}::{test}" if test else path
+            output = sections.get(test.replace("::", "."), [line])
+            cd = f"cd {rootdir} && " if rootdir else ""
+            found.append(Failure(f"{rootdir + '/' if rootdir else ''}{node}", output, f"{cd}DSLOAD={ROOT}/bin/dsload {python} -m pytest '{node}'"))
+    return found
+
+
+def read(log: list[str]) -> tuple[GoTests, list[Failure], list[str], list[str]]:
+    """The Go tests, the failures of everything else, the skips of pytest, and the closing lines of its runs."""
+    go, failures, skips, closing = GoTests(), [], [], []
+    plain: list[str] = []  # since the last command of make
+    rootdir, python = "", "python3"
+
+    def flush() -> None:
+        failures.extend(pytest_failures(plain, rootdir, python))
+        plain.clear()
+
+    for line in log:
+        if line.startswith('{"'):
+            try:
+                go.add(json.loads(line))
+                continue
+            except (ValueError, KeyError):
+                pass
+        if command := re.match(r"(?:cd (\S+) && )?.*?(\S+) -m pytest\b", line):
+            flush()
+            rootdir, python = command[1] or "", command[2]
+        elif re.match(r"\S*go test .*-json", line):
+            go.flags = " -race" if " -race" in line else " -short" if " -short" in line else ""
+        elif line.startswith("SKIPPED"):
+            skips.append(line)
+        elif re.match(r"=* ?\d+ (passed|failed|skipped).* in ", line):
+            closing.append(line.strip("= "))
+        elif line.startswith("make: ***"):
+            closing.append(line)
+        plain.append(line)
+    last = plain[:]
+    flush()
+    if not failures and not go.failures() and any(line.startswith("make: ***") for line in closing):
+        failures.append(Failure("make", last, "make test"))
+    return go, failures, skips, closing
+
+
+def main(log: str, needless: str = "") -> int:
+    go, failures, skips, closing = read(pathlib.Path(log).read_text(errors="replace").splitlines())
+    failures = go.failures() + failures
+    skips = go.skips() + skips
+    for line in closing:
+        print(line)
+    for line in skips:
+        if needless and re.search(needless, line, re.I):
+            failures.append(Failure(line, [], "install what it needs, or give it its data"))
+    print(f"go: {go.passed()} passed, {len(failures)} failed, {len(skips)} skipped")
+    for failure in failures:
+        print(f"\nFAILED {failure.name}")
+        for line in [x for x in failure.output if not x.startswith(("=== RUN", "=== CONT", "=== PAUSE"))][-LAST_LINES:]:
+            print("    " + line)
+        print(f"  alone: {failure.command}")
+    if failures:
+        print("\nfailed: " + ", ".join(failure.name for failure in failures))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

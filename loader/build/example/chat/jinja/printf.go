@@ -1,0 +1,150 @@
+package jinja
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// printf implements Python's format % values.
+func (e *execution) printf(format string, values any) string {
+	list, isTuple := values.(*Tuple)
+	var rest []any
+	if isTuple {
+		rest = list.Items
+	} else {
+		rest = []any{values}
+	}
+	mapped := is[*Dict](values) || is[*List](values) || is[*undefined](values) // unused values are not an error
+	take := func() any {
+		if len(rest) == 0 {
+			e.fail("not enough arguments for format string")
+		}
+		v := rest[0]
+		rest = rest[1:]
+		return v
+	}
+	p := printer{e: e}
+	for {
+		at := strings.IndexByte(format, '%')
+		if at < 0 {
+			p.write(format)
+			break
+		}
+		p.write(format[:at])
+		format = format[at+1:]
+		if strings.HasPrefix(format, "%") {
+			p.write("%")
+			format = format[1:]
+			continue
+		}
+		var value any
+		hasValue := false
+		if strings.HasPrefix(format, "(") {
+			end := strings.IndexByte(format, ')')
+			if end < 0 {
+				e.fail("incomplete format key")
+			}
+			d, ok := values.(*Dict)
+			if !ok {
+				e.fail("format requires a mapping")
+			}
+			if value, ok = d.find(format[1:end]); !ok {
+				e.fail("no key %q for the format", format[1:end])
+			}
+			format, hasValue = format[end+1:], true
+		}
+		var f fieldFormat
+		f, format = e.printfSpec(format, take)
+		if !hasValue {
+			value = take()
+		}
+		p.write(e.layOut(e.printfValue(&f, value), &f))
+	}
+	if len(rest) > 0 && !mapped {
+		e.fail("not all arguments converted during string formatting")
+	}
+	return string(p.out)
+}
+
+// printfSpec reads flags, width, precision and the letter of a % field.
+func (e *execution) printfSpec(s string, take func() any) (fieldFormat, string) {
+	f := fieldFormat{precision: -1, fill: " "}
+	for s != "" && strings.IndexByte("#0- +", s[0]) >= 0 {
+		switch s[0] {
+		case '#':
+			f.alternate = true
+		case '0':
+			f.zero = true
+		case '-':
+			f.left = true
+		case ' ':
+			f.space = true
+		case '+':
+			f.plus = true
+		}
+		s = s[1:]
+	}
+	number := func() int64 {
+		if strings.HasPrefix(s, "*") {
+			s = s[1:]
+			n, ok := toInt(take())
+			if !ok {
+				e.fail("* wants int")
+			}
+			return n
+		}
+		n := 0
+		for n < len(s) && isDigit(s[n]) {
+			n++
+		}
+		v, err := strconv.ParseInt("0"+s[:n], 10, 32)
+		if err != nil {
+			e.fail("width or precision of a format is too large")
+		}
+		s = s[n:]
+		return v
+	}
+	if f.width = number(); f.width < 0 {
+		f.left, f.width = true, -f.width
+	}
+	if strings.HasPrefix(s, ".") {
+		s = s[1:]
+		f.precision = max(0, number())
+	}
+	s = strings.TrimLeft(s, "hlL")
+	if s == "" {
+		e.fail("incomplete format")
+	}
+	f.verb = s[0]
+	return f, s[1:]
+}
+
+func (e *execution) printfValue(f *fieldFormat, v any) string {
+	switch f.verb {
+	case 's':
+		return e.cut(e.str(v), f.precision)
+	case 'r', 'a':
+		p := printer{e: e}
+		p.repr(v)
+		return e.cut(string(p.out), f.precision)
+	case 'c':
+		if s, ok := text(v); ok && utf8.RuneCountInString(s) == 1 {
+			return s
+		}
+		if n, ok := toInt(v); ok && n >= 0 && n <= utf8.MaxRune {
+			return string(rune(n))
+		}
+		e.fail("%%c requires int or char")
+	}
+	f.numeric = true
+	return e.number(f, v)
+}
+
+// cut shortens a string to n characters; a negative n keeps all of it.
+func (e *execution) cut(s string, n int64) string {
+	if n < 0 || int64(len(s)) <= n {
+		return s
+	}
+	return runeSlice(s, 0, n, int64(utf8.RuneCountInString(s)))
+}

@@ -1,0 +1,86 @@
+package build
+
+import (
+	"fmt"
+
+	"github.com/dsload/dsload/internal/units"
+	"github.com/dsload/dsload/loader/build/source"
+)
+
+// lineStats is about the documents that are lines of text because no format was given. Readers of the
+// summary learn from it what a document is.
+type lineStats struct {
+	Documents int64 `json:"documents"`
+	Tokens    int64 `json:"tokens"`
+	Bytes     int64 `json:"bytes"`
+	// texts, files or members of archives, whose lines look like parts of documents
+	Wrapped int64  `json:"wrapped,omitempty"`
+	First   string `json:"first,omitempty"` // of them
+}
+
+// noteLine counts a line, or a piece of one.
+func (f *flusher) noteLine(d *document, tokens int, textBytes int64) {
+	if o := f.b.opts.Format; d.Format != source.Text || o != source.Auto && o != source.Tar {
+		return
+	}
+	s := &f.state
+	if s.Lines == nil {
+		s.Lines = &lineStats{}
+	}
+	if d.First {
+		s.Lines.Documents++
+	}
+	s.Lines.Tokens += int64(tokens)
+	s.Lines.Bytes += textBytes
+}
+
+// noteWrapped counts a text that looks wrapped.
+func (f *flusher) noteWrapped(d *document) {
+	s := &f.state
+	if s.Lines == nil {
+		s.Lines = &lineStats{}
+	}
+	if s.Lines.Wrapped++; s.Lines.Wrapped == 1 {
+		if s.Lines.First = sourceName(f.b.phases[s.Phase].set.URI(d.Input)); d.Member != "" {
+			s.Lines.First += ", member " + d.Member
+		}
+	}
+}
+
+// add adds what another part of the build counted.
+func (l *lineStats) add(other *lineStats) *lineStats {
+	if l == nil || other == nil {
+		if l == nil {
+			return other
+		}
+		return l
+	}
+	sum := *l
+	sum.Documents += other.Documents
+	sum.Tokens += other.Tokens
+	sum.Bytes += other.Bytes
+	if sum.Wrapped += other.Wrapped; sum.First == "" {
+		sum.First = other.First
+	}
+	return &sum
+}
+
+// notes returns sentences on how long lines are, and which texts are better taken whole.
+func (l *lineStats) notes() (notes []string) {
+	if l == nil {
+		return nil
+	}
+	if n := float64(l.Documents); n > 0 {
+		notes = append(notes, fmt.Sprintf("a line of text is a document: %.1f tokens, %.0f bytes of text on average",
+			float64(l.Tokens)/n, float64(l.Bytes)/n))
+	}
+	switch {
+	case l.Wrapped == 1:
+		notes = append(notes, l.First+" looks wrapped: its lines are parts of a longer document, "+
+			"and `format` document takes it whole")
+	case l.Wrapped > 1:
+		notes = append(notes, fmt.Sprintf("%s texts look wrapped, the first of them %s: their lines are parts of longer "+
+			"documents, and `format` document takes a file whole", units.Count(l.Wrapped), l.First))
+	}
+	return notes
+}

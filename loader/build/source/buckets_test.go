@@ -1,0 +1,88 @@
+package source
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dsload/dsload/loader/remote/remotetest"
+	"github.com/google/go-cmp/cmp"
+)
+
+// startBucket starts a server that answers as S3 does, with a bucket of these keys. Each holds its
+// own name.
+func startBucket(t *testing.T, keys ...string) {
+	t.Helper()
+	srv := remotetest.New()
+	t.Cleanup(srv.Close)
+	for _, k := range keys {
+		srv.Put("/bucket/"+k, remotetest.File{Data: []byte(k + "\n"), ETag: `"e"`})
+	}
+	srv.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/bucket/" {
+			w.Header().Set("Last-Modified", "Wed, 01 Jan 2020 00:00:00 GMT")
+			return false
+		}
+		type contents struct {
+			Key, LastModified, ETag string
+			Size                    int
+		}
+		page := struct {
+			XMLName  xml.Name `xml:"ListBucketResult"`
+			Contents []contents
+		}{}
+		for _, k := range keys {
+			if strings.HasPrefix(k, r.URL.Query().Get("prefix")) {
+				page.Contents = append(page.Contents, contents{k, "2020-01-01T00:00:00.000Z", `"e"`, len(k) + 1})
+			}
+		}
+		xml.NewEncoder(w).Encode(page)
+		return true
+	}
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL": srv.URL, "AWS_ACCESS_KEY_ID": "id",
+		"AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1", "AWS_PROFILE": "", "AWS_SESSION_TOKEN": ""} {
+		t.Setenv(name, value)
+	}
+}
+
+// Every key of a bucket is read, though no file on a disk could have its name.
+func TestKeysThatAreNoPaths(t *testing.T) {
+	keys := []string{"d/a.txt", "d//b.txt", "d/./c.txt", "d/../e.txt", "d/x//y.txt", "d/x/../z.txt", "d///f.txt"}
+	startBucket(t, append(slices.Clone(keys), "d/folder/", "d/.hidden.txt")...)
+	for arg, want := range map[string][]string{
+		"s3://bucket/d":          keys,
+		"s3://bucket/d/":         keys,
+		"s3://bucket/d/**":       keys,
+		"s3://bucket/d/**/*.txt": keys,
+		"s3://bucket/*/*/*.txt":  {"d//b.txt", "d/./c.txt", "d/../e.txt"},
+		"s3://bucket/d//":        {"d//b.txt", "d///f.txt"},
+		"s3://bucket/d//*.txt":   {"d//b.txt"},
+		"s3://bucket/*//*.txt":   {"d//b.txt"},
+		"s3://bucket/*/../*.txt": {"d/../e.txt"},
+		"s3://bucket/d//b.txt":   {"d//b.txt"},
+	} {
+		set := openSet(t, Options{Args: []string{arg}})
+		records, err := readFrom(t, set, Position{})
+		if err != nil {
+			t.Fatalf("%s: %v", arg, err)
+		}
+		var got []string
+		for _, r := range records {
+			got = append(got, r.data)
+			if uri := set.URI(r.Input); uri != "s3://bucket/"+r.data {
+				t.Errorf("%s: %s is said to be of %s", arg, r.data, uri)
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
+			t.Errorf("%s: %s", arg, diff)
+		}
+		if notes := fmt.Sprint(set.Notes()); strings.HasSuffix(arg, "/d") && (!strings.Contains(notes, "hidden") ||
+			!strings.Contains(notes, "ends with a slash (d/folder/)") && !strings.Contains(notes, "(folder/)")) {
+			t.Errorf("%s: %s", arg, notes)
+		}
+	}
+}
