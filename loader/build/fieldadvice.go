@@ -136,28 +136,10 @@ func adviseColumn(err error) error {
 	return err
 }
 
-// nearest returns the name that a misspelled or longer or shorter one most likely stands for, "" if none
-// is near.
-func nearest(name string, names []string) (best string) {
-	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
-	given, least := plain(name), len(name)
-	for _, n := range names {
-		known := plain(n)
-		d := spelling.Distance(given, known)
-		if min(len(known), len(given)) > 2 && (strings.HasPrefix(given, known) || strings.HasPrefix(known, given)) {
-			d = min(d, 1)
-		}
-		if d < least && 2*d < max(len(known), 2) {
-			best, least = n, d
-		}
-	}
-	return best
-}
-
 // noField is the sentence about a field of a condition that no record has.
 func noField(field, has string, names []string) string {
 	s := fmt.Sprintf("no record has the field %q; %s %s", field, has, listed(names))
-	if near := nearest(field, names); near != "" {
+	if near := spelling.Nearest(field, names); near != "" {
 		s += "; did you mean " + near + "?"
 	}
 	return s

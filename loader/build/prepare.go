@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
@@ -215,12 +217,22 @@ func (b *build) readTemplate(context.Context) error {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return loader.BadOption("template", name, fmt.Sprintf("is no built-in template (%v) and cannot be read: %v",
-			example.Builtins(), err))
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		reason := fmt.Sprintf("is not a built-in template (%s) and cannot be read: %v",
+			strings.Join(example.Builtins(), ", "), err)
+		if near := loader.Nearest(name, example.Builtins()); near != "" {
+			reason += "; did you mean " + near + "?"
+		} else if near := loader.NearestFile(name); near != "" {
+			reason += "; did you mean " + near + "?"
+		}
+		return loader.BadOption("template", name, reason)
 	}
 	switch {
 	case !info.Mode().IsRegular():
-		return loader.BadOption("template", name, "is no file; give a file of text, or the name of a built-in template")
+		return loader.BadOption("template", name, "is not a file; give a text file, or the name of a built-in template")
 	case info.Size() == 0:
 		return loader.BadOption("template", name, "the file is empty; write a template into it")
 	case info.Size() > example.MaxTemplateBytes:
