@@ -107,7 +107,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
-		Built: builtFiles, Conditions: b.conditions(),
+		Built: builtFiles, Marks: marksBuild, Conditions: b.conditions(),
 		Only: o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
 		MetadataBytes: b.metadataBytes(),
 	}}
@@ -140,6 +140,11 @@ func builtFiles(dir string) (owns func(name string) bool) {
 		return shard.OwnName
 	}
 	return nil
+}
+
+// marksBuild is source.Options.Marks.
+func marksBuild(name string, head func() []byte) bool {
+	return name == ownerName || shard.MarksBuild(name, head)
 }
 
 // checkTargets checks that the records of all phases make targets, or that none do.
