@@ -174,12 +174,18 @@ func (b *Builder) finish(p Provenance) (*Manifest, error) {
 	return m, b.removeCheckpoint()
 }
 
-// removeCheckpoint removes what only an unfinished build needs, the checkpoint last.
+// removeCheckpoint removes what only an unfinished build needs. The checkpoint, by which the next
+// OpenBuilder knows that there may be more to remove, goes once the rest is gone for good.
 func (b *Builder) removeCheckpoint() error {
 	for _, name := range b.unfinishedFiles() {
-		if err := b.fs.Remove(b.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := b.fs.Remove(b.path(name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+		b.namesNew = b.namesNew || err == nil
+	}
+	if err := b.syncNames(); err != nil {
+		return err
 	}
 	if err := b.fs.Remove(b.path(b.checkpointName())); err != nil {
 		return err

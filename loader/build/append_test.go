@@ -31,7 +31,7 @@ func halves(t *testing.T) (first, second []shapedDocument, sources [2]string) {
 func appendTo(t *testing.T, o Options, sources [2]string) (fsys *shardtest.FS, old map[string][]byte, s *Summary) {
 	t.Helper()
 	fsys = shardtest.New()
-	o.FS, o.Out, o.LoadedTokenizer = fsys, "data", gpt2()
+	o.FS, o.Out, o.LoadedTokenizer = fsys, "data", small()
 	o.Sources = sources[:1]
 	mustBuild(t, o)
 	old = fsys.Files()
@@ -52,7 +52,7 @@ func TestAppendedRows(t *testing.T) {
 		}
 	}
 	whole := base
-	whole.FS, whole.Out, whole.LoadedTokenizer, whole.Sources = shardtest.New(), "data", gpt2(), sources[:]
+	whole.FS, whole.Out, whole.LoadedTokenizer, whole.Sources = shardtest.New(), "data", small(), sources[:]
 	mustBuild(t, whole)
 	want, wantDocuments := splitRows(t, whole.FS, "data", splitTrain)
 	got, documents := splitRows(t, fsys, "data", splitTrain)
@@ -97,7 +97,7 @@ func TestAppendedCopies(t *testing.T) {
 	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
 		o := Options{MaxLength: 200, Dedup: dedup}
 		fsys, _, _ := appendTo(t, o, sources)
-		o.FS, o.Out, o.LoadedTokenizer, o.Sources = shardtest.New(), "data", gpt2(), sources[:]
+		o.FS, o.Out, o.LoadedTokenizer, o.Sources = shardtest.New(), "data", small(), sources[:]
 		whole := mustBuild(t, o)
 		want, _ := splitRows(t, o.FS, "data", splitTrain)
 		got, _ := splitRows(t, fsys, "data", splitTrain)
@@ -118,7 +118,7 @@ func TestAppendedCopies(t *testing.T) {
 
 func TestAppendBudgetsCountTheAddition(t *testing.T) {
 	_, _, sources := halves(t)
-	o := Options{MaxLength: 40, LoadedTokenizer: gpt2(), Out: "data", FS: shardtest.New(), MaxExamples: 100,
+	o := Options{MaxLength: 40, LoadedTokenizer: small(), Out: "data", FS: shardtest.New(), MaxExamples: 100,
 		Sources: sources[:1]}
 	mustBuild(t, o)
 	o.Append, o.Sources, o.MaxExamples = true, sources[1:], 30
@@ -132,7 +132,7 @@ func TestAppendBudgetsCountTheAddition(t *testing.T) {
 // Until the end the folder is the old dataset; the same addition again ends with the same bytes.
 func TestAppendCrashes(t *testing.T) {
 	_, _, sources := halves(t)
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact,
+	base := Options{Out: "data", LoadedTokenizer: small(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact,
 		MaxValExamples: 10, Workers: 2, CheckpointEvery: 20,
 		checkpointInterval: 1, Sources: sources[:1]}
 	made := shardtest.New()
@@ -191,7 +191,7 @@ func TestAppendCrashes(t *testing.T) {
 
 func TestAppendRefusals(t *testing.T) {
 	_, _, sources := halves(t)
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), MaxLength: 40, FS: shardtest.New(), Sources: sources[:1],
+	o := Options{Out: "data", LoadedTokenizer: small(), MaxLength: 40, FS: shardtest.New(), Sources: sources[:1],
 		MaxValExamples: 10}
 	added := o
 	added.Append, added.Sources = true, sources[1:]
@@ -236,7 +236,7 @@ func TestAppendRefusals(t *testing.T) {
 func TestAnotherAddition(t *testing.T) {
 	_, second, sources := halves(t)
 	fsys := shardtest.New()
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact,
+	o := Options{Out: "data", LoadedTokenizer: small(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact,
 		Sources: sources[:1], FS: fsys}
 	mustBuild(t, o)
 	old := files(fsys)
@@ -287,7 +287,7 @@ func TestAnotherAddition(t *testing.T) {
 func TestAppendNothing(t *testing.T) {
 	first, _, sources := halves(t)
 	fsys := shardtest.New()
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, Sources: sources[:1], FS: fsys,
+	o := Options{Out: "data", LoadedTokenizer: small(), Dedup: shape.Exact, Sources: sources[:1], FS: fsys,
 		CheckpointEvery: 1, checkpointInterval: 1}
 	mustBuild(t, o)
 	old := fsys.Files()
@@ -303,7 +303,7 @@ func TestAppendToDamaged(t *testing.T) {
 	_, _, sources := halves(t)
 	for _, name := range []string{shard.HashesName(0), shard.HeldOutName} {
 		fsys := shardtest.New()
-		o := Options{Out: "data", LoadedTokenizer: gpt2(), Dedup: shape.Exact, MaxValExamples: 20,
+		o := Options{Out: "data", LoadedTokenizer: small(), Dedup: shape.Exact, MaxValExamples: 20,
 			Sources: sources[:1], FS: fsys}
 		mustBuild(t, o)
 		fsys.Flip("data/"+name, 9, 1)
@@ -320,7 +320,7 @@ func TestAppendToDamaged(t *testing.T) {
 
 // TestAppendStandardInput: standard input brings something else on every run.
 func TestAppendStandardInput(t *testing.T) {
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), FS: shardtest.New(), Sources: []string{"-"}, Format: "text"}
+	o := Options{Out: "data", LoadedTokenizer: small(), FS: shardtest.New(), Sources: []string{"-"}, Format: "text"}
 	for i, text := range []string{"one\ntwo\n", "three\n", "three\nfour\n"} {
 		o.Append, o.Stdin = i > 0, strings.NewReader(text)
 		mustBuild(t, o)

@@ -20,6 +20,7 @@ import (
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/builtin"
 )
 
 // writeCorpus makes a text file of some lines: a few longer than a piece, some empty, some equal.
@@ -60,11 +61,15 @@ func writeCorpus(t testing.TB, lines int, seed uint64) string {
 
 // gpt2 is loaded once for all tests.
 var gpt2 = sync.OnceValue(func() *tokenize.Tokenizer {
-	t, err := loader.OpenTokenizer("gpt2", loader.TokenizerOptions{})
-	if err != nil {
-		panic(err)
-	}
-	return t
+	return must(loader.OpenTokenizer("gpt2", loader.TokenizerOptions{}))
+})
+
+// small is a tokenizer with the first tokens of gpt2. Each worker of each build puts the vocabulary
+// into its cache, which takes longer than the small builds of most tests.
+var small = sync.OnceValue(func() *tokenize.Tokenizer {
+	v := must(builtin.Ranks("gpt2"))
+	return must(tokenize.FromRanks(tokenize.Ranks{Name: "small", Pattern: v.Split, Tokens: v.Tokens[:2000],
+		Special: v.Special}))
 })
 
 func mustBuild(t testing.TB, o Options) *Summary {
@@ -102,7 +107,7 @@ func wantSame(t testing.TB, what string, want, got map[string][]byte) {
 }
 
 func TestBytesDependOnOutputOptionsOnly(t *testing.T) {
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 3000, 1),
+	base := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 3000, 1),
 		writeCorpus(t, 500, 2)}, MaxValExamples: 100, ShardBytes: 100 << 10, MaxLength: 100}
 	var want map[string][]byte
 	for _, c := range []struct {
@@ -129,7 +134,7 @@ func TestBytesDependOnOutputOptionsOnly(t *testing.T) {
 }
 
 func TestResumeAfterInterruptsGivesTheSameBytes(t *testing.T) {
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 8000, 3)},
+	base := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 8000, 3)},
 		MaxValExamples: 50, ShardBytes: 100 << 10, MaxLength: 64, Workers: 1, Memory: 48 << 20,
 		CheckpointEvery: 100, checkpointInterval: 1}
 	whole := base
@@ -181,7 +186,7 @@ func (c *cancelling) SyncDir(name string) error {
 // TestCrashAtEveryOperation stops whole builds at operation after operation of the file system,
 // loses what was not synced, and goes on.
 func TestCrashAtEveryOperation(t *testing.T) {
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 700, 5)},
+	base := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 700, 5)},
 		MaxValExamples: 20, ShardBytes: 24 << 10, MaxLength: 64, Workers: 2,
 		CheckpointEvery: 60, checkpointInterval: 1}
 	whole := base
@@ -217,7 +222,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 
 // TestFaultsLoseNothing makes one operation fail after another; the same build afterwards completes to the same bytes.
 func TestFaultsLoseNothing(t *testing.T) {
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 700, 6)},
+	base := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 700, 6)},
 		ShardBytes: 24 << 10, MaxLength: 64, Workers: 2,
 		CheckpointEvery: 60, checkpointInterval: 1}
 	whole := base
@@ -254,7 +259,7 @@ func TestFaultsLoseNothing(t *testing.T) {
 
 func TestBudgetsAreExact(t *testing.T) {
 	corpus := writeCorpus(t, 2000, 7)
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{corpus}, MaxLength: 50}
+	base := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{corpus}, MaxLength: 50}
 	total := func(s *Summary) (examples, tokens int64) {
 		for _, split := range s.Splits {
 			examples += split.Examples
@@ -295,12 +300,12 @@ func TestBudgetsAreExact(t *testing.T) {
 func TestEveryDocumentOnce(t *testing.T) {
 	corpus := writeCorpus(t, 1500, 8)
 	fsys := shardtest.New()
-	mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{corpus}, MaxLength: 77, FS: fsys})
+	mustBuild(t, Options{Out: "data", LoadedTokenizer: small(), Sources: []string{corpus}, MaxLength: 77, FS: fsys})
 	data, err := os.ReadFile(corpus)
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoder := gpt2().NewEncoder(tokenize.EncoderOptions{})
+	encoder := small().NewEncoder(tokenize.EncoderOptions{})
 	d, err := shard.OpenDataset(fsys, "data")
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +349,7 @@ func TestEveryDocumentOnce(t *testing.T) {
 
 func TestSettingsMustMatchToResume(t *testing.T) {
 	fsys := shardtest.New()
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 100, 9)}, FS: fsys}
+	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 100, 9)}, FS: fsys}
 	mustBuild(t, o)
 	if s := mustBuild(t, o); !s.AlreadyBuilt {
 		t.Error("the same build again did not find the dataset finished")
@@ -364,7 +369,7 @@ func TestChangedSourceIsRefused(t *testing.T) {
 	corpus := writeCorpus(t, 8000, 10)
 	fsys := shardtest.New()
 	ctx, cancel := context.WithCancel(context.Background())
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{corpus}, MaxLength: 64, Workers: 1,
+	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{corpus}, MaxLength: 64, Workers: 1,
 		Memory: 48 << 20, CheckpointEvery: 10, checkpointInterval: 1}
 	o.FS = &cancelling{FS: fsys, after: 8, cancel: cancel}
 	if _, err := Run(ctx, o); !errors.Is(err, ErrInterrupted) {
@@ -390,7 +395,7 @@ func TestChangedSourceIsRefused(t *testing.T) {
 
 func TestRunRecordIsTheOnlyFileThatDiffers(t *testing.T) {
 	fsys := shardtest.New()
-	mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 50, 11)}, FS: fsys})
+	mustBuild(t, Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 50, 11)}, FS: fsys})
 	var run map[string]any
 	for name, data := range fsys.Files() {
 		if strings.HasSuffix(name, shard.RunName) {

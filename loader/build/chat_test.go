@@ -55,7 +55,7 @@ func writeChats(t testing.TB, n int) (chats, template string) {
 }
 
 func chatOptions(chats, template string) Options {
-	return Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{chats}, ChatTemplate: template,
+	return Options{Out: "data", LoadedTokenizer: small(), Sources: []string{chats}, ChatTemplate: template,
 		Format:    source.Chat,
 		MaxLength: 100, MaxValExamples: 20, FS: shardtest.New()}
 }

@@ -43,7 +43,7 @@ func TestClockJumpsChangeNothing(t *testing.T) {
 		if err := os.Chtimes(corpus, time.Now(), mtime); err != nil {
 			t.Fatal(err)
 		}
-		base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{corpus}, MaxValExamples: 20,
+		base := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{corpus}, MaxValExamples: 20,
 			ShardBytes: 50 << 10, MaxLength: 64, Workers: 2, CheckpointEvery: 100}
 		whole := base
 		wholeFS := shardtest.New()
@@ -81,7 +81,7 @@ func TestClockSetBackKeepsCheckpoints(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var calls int
 	fsys := &countingCheckpoints{FS: shardtest.New()}
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 4000, 22)}, FS: fsys,
+	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 4000, 22)}, FS: fsys,
 		MaxLength: 64, Workers: 1, CheckpointEvery: 100,
 		checkpointInterval: time.Second}
 	o.clock = func() time.Time {

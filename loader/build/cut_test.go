@@ -74,7 +74,7 @@ func TestCutIsSaid(t *testing.T) {
 func TestEveryExampleIsAccountedFor(t *testing.T) {
 	for _, maxLength := range []int{8, 100} {
 		for seed := range uint64(5) {
-			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 600, seed)},
+			o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 600, seed)},
 				MaxLength: maxLength, FS: shardtest.New()}
 			all := mustBuild(t, o).Splits[0].Examples
 			o.MaxValExamples, o.FS = 20, shardtest.New()
@@ -93,7 +93,7 @@ func TestEveryExampleIsAccountedFor(t *testing.T) {
 
 func TestExamplesBeforeValIsFull(t *testing.T) {
 	// Twenty documents in a hundred go to val; training is full long before.
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3,
+	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3,
 		MaxValExamples: 10_000, FS: shardtest.New()}
 	s := mustBuild(t, o)
 	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(s.Notes,
@@ -118,7 +118,7 @@ func TestValFromTheSourceItself(t *testing.T) {
 		{[]string{path}, []string{dir + "/../" + filepath.Base(dir) + "/a.txt"}, true},
 		{[]string{"synth://wikitext?seed=1&max_examples=3"}, []string{"synth://wikitext?seed=2&max_examples=3"}, false},
 	} {
-		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: c.sources, ValSources: c.val, MaxExamples: 5,
+		o := Options{Out: "data", LoadedTokenizer: small(), Sources: c.sources, ValSources: c.val, MaxExamples: 5,
 			MaxValExamples: 5, FS: shardtest.New()}
 		if strings.HasPrefix(c.sources[0], "synth") {
 			o.Sources, o.ValSources = []string{"synth://wikitext?seed=1"}, []string{"synth://wikitext?seed=2"}
@@ -130,7 +130,7 @@ func TestValFromTheSourceItself(t *testing.T) {
 		}
 	}
 	var option *loader.OptionError
-	if _, err := Run(context.Background(), Options{LoadedTokenizer: gpt2(), Sources: []string{"-"},
+	if _, err := Run(context.Background(), Options{LoadedTokenizer: small(), Sources: []string{"-"},
 		ValSources: []string{"-"}, Stdin: strings.NewReader("a\n"), FS: shardtest.New()}); !errors.As(err, &option) {
 		t.Errorf("standard input twice: %v", err)
 	}
@@ -142,7 +142,7 @@ func TestOutMustBeAFolder(t *testing.T) {
 	put(t, file, []byte("mine"))
 	for _, out := range []string{"s3://bucket", "gs://", "ftp://host/x", "file:///tmp/x", "https://host", file} {
 		var option *loader.OptionError
-		if _, err := Run(context.Background(), Options{LoadedTokenizer: gpt2(),
+		if _, err := Run(context.Background(), Options{LoadedTokenizer: small(),
 			Sources: []string{writeCorpus(t, 5, 1)}, Out: out}); !errors.As(err, &option) || option.Option != "out" {
 			t.Errorf("%s: %v", out, err)
 		}
@@ -164,7 +164,7 @@ func TestEndlessSourcesNeedABudget(t *testing.T) {
 		{Options{Sources: []string{corpus}}, ""},
 	} {
 		o := c.o
-		o.Out, o.LoadedTokenizer, o.FS = "data", gpt2(), shardtest.New()
+		o.Out, o.LoadedTokenizer, o.FS = "data", small(), shardtest.New()
 		_, err := Run(context.Background(), o)
 		var option *loader.OptionError
 		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &option) || option.Option != c.want) {
@@ -178,7 +178,7 @@ func TestEndlessSourcesNeedABudget(t *testing.T) {
 func TestBudgetGivesBackMemory(t *testing.T) {
 	ctx, corpus := context.Background(), writeCorpus(t, 20_000, 1)
 	o := Options{FS: shardtest.New(), Out: "data", Sources: []string{corpus}, ValSources: []string{corpus},
-		LoadedTokenizer: gpt2(), MaxExamples: 1, Workers: 1, Memory: 64 << 20}
+		LoadedTokenizer: small(), MaxExamples: 1, Workers: 1, Memory: 64 << 20}
 	b := must(prepare(ctx, o.withDefaults()))
 	defer b.close()
 	builder, _, err := shard.OpenBuilder(b.opts.FS, b.opts.Out, b.shards)

@@ -66,7 +66,7 @@ func damagedSources(t *testing.T) (paths []string) {
 // Damaged sources end a build with the file and row. With SkipBadRecord what cannot be read is left
 // out, reported and counted, wherever the build stopped in between.
 func TestDamagedSources(t *testing.T) {
-	o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: damagedSources(t), FS: shardtest.New(), Workers: 2,
+	o := Options{Out: "data", LoadedTokenizer: small(), Sources: damagedSources(t), FS: shardtest.New(), Workers: 2,
 		CheckpointEvery: 60, checkpointInterval: 1}
 	fails := o
 	if _, err := Run(context.Background(), fails); !source.IsDamage(err) || !strings.Contains(err.Error(), "e.parquet") ||

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 	"golang.org/x/text/encoding/charmap"
 )
@@ -58,5 +59,29 @@ func TestLinesAreTold(t *testing.T) {
 	}
 	if got := notes(Options{Format: "text"}, "w.txt"); strings.Contains(got, "line of text") || strings.Contains(got, "wrapped") {
 		t.Error(got)
+	}
+}
+
+// A dataset that was built in parts says the same about its lines.
+func TestLinesOfPartsAreTold(t *testing.T) {
+	dir := t.TempDir()
+	text := strings.Repeat("This is a line that was broken at\nsome width and goes on here until\nit ends.\n\n", 300)
+	put(t, filepath.Join(dir, "w.txt"), []byte(text))
+	put(t, filepath.Join(dir, "x.txt"), []byte(text))
+	o := Options{Sources: []string{dir}, LoadedTokenizer: gpt2(), Out: filepath.Join(dir, "whole"), FS: shard.OS()}
+	lines := func(notes []string) (out string) {
+		for _, note := range notes {
+			if strings.Contains(note, "line") {
+				out += note + "\n"
+			}
+		}
+		return out
+	}
+	whole := lines(mustBuild(t, o).Notes)
+	out := t.TempDir()
+	buildParts(t, planned(t, o, 3), out)
+	merged := must(Merge(t.Context(), MergeOptions{Dir: out}))
+	if got := lines(merged.Notes); got != whole || !strings.Contains(got, "2 texts look wrapped") {
+		t.Errorf("%s, whole %s", got, whole)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/shell"
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
-	"github.com/dsload/dsload/loader/internal/spelling"
 )
 
 // A record that lacks the field of the text may have it under another name, or be no text at all: a
@@ -139,7 +139,7 @@ func adviseColumn(err error) error {
 // noField is the sentence about a field of a condition that no record has.
 func noField(field, has string, names []string) string {
 	s := fmt.Sprintf("no record has the field %q; %s %s", field, has, listed(names))
-	if near := spelling.Nearest(field, names); near != "" {
+	if near := loader.Nearest(field, names); near != "" {
 		s += "; did you mean " + near + "?"
 	}
 	return s

@@ -21,7 +21,7 @@ func TestCachedEntryIsItsKeys(t *testing.T) {
 	write("a.jsonl", `{"text":"one text"}`+"\n")
 	write("b.txt", "another text\n")
 	identify := func(length int, sources ...string) *Identity {
-		o := Options{LoadedTokenizer: gpt2(), Sources: sources, MaxLength: length, Memory: 64 << 20, MaxExamples: 9}
+		o := Options{LoadedTokenizer: small(), Sources: sources, MaxLength: length, Memory: 64 << 20, MaxExamples: 9}
 		id, err := Identify(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ func sorted(pieces [][]uint32) [][]uint32 {
 
 // packOptions returns options of a build with several windows, the last of which is not full.
 func packOptions(t testing.TB, policy pack.Policy, lines int, seed uint64) Options {
-	return Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeCorpus(t, lines, seed)}, Pack: policy,
+	return Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, lines, seed)}, Pack: policy,
 		MaxLength: 64, packWindow: 2000, ShardBytes: 64 << 10, FS: shardtest.New()}
 }
 
@@ -305,7 +305,7 @@ func TestPackedMasks(t *testing.T) {
 	put(t, template, []byte(`{{define "prompt"}}{{.p}}{{end}}{{define "target"}}{{.t}}{{end}}`))
 	for _, policy := range pack.Policies[1:] {
 		o := packOptions(t, policy, 1, 1)
-		o.Sources, o.Template, o.CausalPairs = []string{source}, template, true
+		o.Sources, o.Template, o.CausalPairs, o.LoadedTokenizer = []string{source}, template, true, gpt2()
 		s := mustBuild(t, o)
 		for i, row := range readRows(t, o.FS, splitTrain) {
 			ids := row.AppendInputIDs(nil)
@@ -348,7 +348,7 @@ func TestPackRefusals(t *testing.T) {
 		{Options{Pack: pack.BFD, MaxLength: pack.MaxLength + 1}, "max-length"},
 	} {
 		o := c.o
-		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", gpt2(), []string{corpus}, shardtest.New()
+		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
 		var option *loader.OptionError
 		if _, err := Run(context.Background(), o); !errors.As(err, &option) || option.Option != c.option {
 			t.Errorf("%+v: %v", c.o, err)
@@ -356,7 +356,7 @@ func TestPackRefusals(t *testing.T) {
 	}
 	for _, o := range []Options{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"}, {Pack: "concat"},
 		{Pack: pack.None, Overflow: example.Drop}} {
-		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", gpt2(), []string{corpus}, shardtest.New()
+		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
 		mustBuild(t, o)
 	}
 }

@@ -89,7 +89,7 @@ func buildPart(p *Plan, number int, out string) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Out, o.LoadedTokenizer, o.Memory, o.Workers = out, gpt2(), 256<<20, 2
+	o.Out, o.LoadedTokenizer, o.Memory, o.Workers = out, small(), 256<<20, 2
 	return Run(context.Background(), o)
 }
 
@@ -193,7 +193,7 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		if len(o.Sources) == 0 {
 			o.Sources = sources
 		}
-		o.LoadedTokenizer, o.MaxLength, o.ShardBytes, o.Memory, o.Workers = gpt2(), 48, 16<<10, 256<<20, 2
+		o.LoadedTokenizer, o.MaxLength, o.ShardBytes, o.Memory, o.Workers = small(), 48, 16<<10, 256<<20, 2
 		t.Run(c.name, func(t *testing.T) {
 			whole := o
 			whole.Out = filepath.Join(t.TempDir(), "whole")
@@ -222,7 +222,7 @@ func TestPartitionsEqualWhole(t *testing.T) {
 func TestPartitionsAreBalanced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines.txt")
 	put(t, path, []byte(strings.Repeat("some words of a line that is not long\n", 40_000)))
-	o := Options{Sources: []string{path}, LoadedTokenizer: gpt2(), Workers: 2, Memory: 256 << 20}
+	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 2, Memory: 256 << 20}
 	p := planned(t, o, 10)
 	var total int64
 	for i := range p.Parts {
@@ -238,7 +238,7 @@ func TestPartitionsAreBalanced(t *testing.T) {
 // TestMergeRefuses damages the parts of a build, each in one way.
 func TestMergeRefuses(t *testing.T) {
 	source := writeCorpus(t, 400, 8)
-	o := Options{Sources: []string{source}, LoadedTokenizer: gpt2(), MaxLength: 64, ShardBytes: 8 << 10, Workers: 2,
+	o := Options{Sources: []string{source}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10, Workers: 2,
 		Memory: 256 << 20}
 	p := planned(t, o, 3)
 	longer := o
@@ -311,7 +311,7 @@ func TestMergeRefuses(t *testing.T) {
 
 // TestMissingShardIsBuiltAgain follows the advice of the merge.
 func TestMissingShardIsBuiltAgain(t *testing.T) {
-	o := Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: gpt2(), MaxLength: 64, ShardBytes: 8 << 10,
+	o := Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10,
 		Workers: 2, Memory: 256 << 20}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
@@ -339,7 +339,7 @@ func TestMissingShardIsBuiltAgain(t *testing.T) {
 // TestPlanCopyIsWrittenAgain damages and removes the folder's copy of the plan, and follows the advice
 // of the merge.
 func TestPlanCopyIsWrittenAgain(t *testing.T) {
-	o := Options{Sources: []string{writeCorpus(t, 50, 4)}, LoadedTokenizer: gpt2(), Workers: 2, Memory: 256 << 20}
+	o := Options{Sources: []string{writeCorpus(t, 50, 4)}, LoadedTokenizer: small(), Workers: 2, Memory: 256 << 20}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir)
 	path := filepath.Join(dir, shard.PlanName)
@@ -368,7 +368,7 @@ func TestPartRefusesChangedSources(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.txt")
 	text := strings.Repeat("a line of text\n", 2000)
 	put(t, path, []byte(text))
-	o := Options{Sources: []string{path}, LoadedTokenizer: gpt2(), Workers: 2, Memory: 256 << 20}
+	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 2, Memory: 256 << 20}
 	p := planned(t, o, 4)
 	out := filepath.Join(t.TempDir(), "out")
 	var changed *source.SourceChangedError
@@ -387,7 +387,7 @@ func TestPartRefusesChangedSources(t *testing.T) {
 
 // TestTwinsCommitOnce builds a part while another process holds its lock, and lets both finish.
 func TestTwinsCommitOnce(t *testing.T) {
-	o := Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: gpt2(), MaxLength: 64, ShardBytes: 8 << 10,
+	o := Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10,
 		Workers: 2, Memory: 256 << 20}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir, 1)
@@ -395,7 +395,7 @@ func TestTwinsCommitOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, gpt2(), 256<<20, 2
+	slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 256<<20, 2
 	// While the first reads its sources, the twin builds the part from beginning to end.
 	slow.Notice = func(text string) {
 		if !strings.HasPrefix(text, "reading") {
@@ -441,7 +441,7 @@ func TestPlanRefuses(t *testing.T) {
 		{"stdin", Options{Sources: []string{"-"}, Stdin: strings.NewReader("x")}, 2, "read only once"},
 		{"endless", Options{Sources: []string{"synth://wikitext"}, MaxExamples: 5}, 2, "bound it"},
 	} {
-		c.o.LoadedTokenizer = gpt2()
+		c.o.LoadedTokenizer = small()
 		if _, err := MakePlan(context.Background(), c.o, c.n); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}

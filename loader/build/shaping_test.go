@@ -88,7 +88,7 @@ func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32,
 
 // shapedOptions returns options that use every filter at once.
 func shapedOptions(source string, dedup shape.Dedup) Options {
-	return Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{source}, ShardBytes: 24 << 10,
+	return Options{Out: "data", LoadedTokenizer: small(), Sources: []string{source}, ShardBytes: 24 << 10,
 		MaxLength: 100, Dedup: dedup,
 		Filter: shape.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3",
 			"meta.n=0"}, Match: []string{"word[0-9]", "ß"}, NoMatch: []string{"word77 "}, MinChars: 30,
@@ -134,7 +134,7 @@ func TestShapingEqualsAReference(t *testing.T) {
 		t.Errorf("the manifest has %v, %v", m.Dropped, err)
 	}
 	plain := shardtest.New()
-	mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{writeDocuments(t, kept)},
+	mustBuild(t, Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeDocuments(t, kept)},
 		MaxLength: 100, FS: plain})
 	want, _ := splitRows(t, plain, "data", splitTrain)
 	got, of := splitRows(t, fsys, "data", splitTrain)
@@ -161,7 +161,7 @@ func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
 			{"many checkpoints", func(o *Options) { o.CheckpointEvery, o.checkpointInterval = 1, 1 }},
 		} {
 			fsys := shardtest.New()
-			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, MaxLength: 100, Dedup: dedup,
+			o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{path}, MaxLength: 100, Dedup: dedup,
 				MaxValExamples: 60, Filter: shape.Options{Sample: 0.8}}
 			o.FS = fsys
 			c.change(&o)
@@ -229,7 +229,7 @@ func TestCopiesAcrossSplits(t *testing.T) {
 	check := func(o Options) *Summary {
 		t.Helper()
 		fsys := shardtest.New()
-		o.FS, o.Out, o.LoadedTokenizer, o.Dedup = fsys, "data", gpt2(), shape.Exact
+		o.FS, o.Out, o.LoadedTokenizer, o.Dedup = fsys, "data", small(), shape.Exact
 		s := mustBuild(t, o)
 		train, _ := splitRows(t, fsys, "data", splitTrain)
 		val, _ := splitRows(t, fsys, "data", splitVal)
@@ -278,7 +278,7 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 			"`on-bad-record` skip"}},
 	} {
 		fsys := shardtest.New()
-		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{c.source}, Filter: c.filter,
+		o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{c.source}, Filter: c.filter,
 			Dedup: c.dedup, FS: fsys, CheckpointEvery: 1, checkpointInterval: 1}
 		_, err := Run(context.Background(), o)
 		if err == nil {

@@ -28,7 +28,7 @@ func TestBuildFromVeryManyFiles(t *testing.T) {
 	write("99998.txt", "") // read to its end too
 	write("99999.png", "\x89PNG\r\n\x1a\n")
 	out := filepath.Join(t.TempDir(), "new", "data")
-	s, err := Run(context.Background(), Options{Sources: []string{dir}, Out: out, LoadedTokenizer: gpt2()})
+	s, err := Run(context.Background(), Options{Sources: []string{dir}, Out: out, LoadedTokenizer: small()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestInterruptWhileInputIsAwaited(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("some words\n", 200_000))
 		cancel()
 	}()
-	_, err := Run(ctx, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"-"}, Format: "text", Stdin: r,
+	_, err := Run(ctx, Options{Out: "data", LoadedTokenizer: small(), Sources: []string{"-"}, Format: "text", Stdin: r,
 		FS: shardtest.New()})
 	if !errors.Is(err, ErrInterrupted) {
 		t.Errorf("the build ended with %v", err)

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -30,30 +29,15 @@ func TestBucketNames(t *testing.T) {
 	}
 }
 
-// listOf answers a request for a page of a bucket's list with the keys of that page.
-func listOf(w http.ResponseWriter, r *http.Request, next string, keys ...string) bool {
-	type contents struct {
-		Key, LastModified, ETag string
-		Size                    int
-	}
-	page := struct {
-		XMLName               xml.Name `xml:"ListBucketResult"`
-		IsTruncated           bool
-		NextContinuationToken string `xml:",omitempty"`
-		Contents              []contents
-	}{IsTruncated: next != "", NextContinuationToken: next}
-	for _, k := range keys {
-		page.Contents = append(page.Contents, contents{k, "2020-01-01T00:00:00.000Z", `"e"`, len(k)})
-	}
-	w.Header().Set("Content-Type", "application/xml")
-	xml.NewEncoder(w).Encode(page)
+// sendList answers a request for a page of a bucket's list.
+func sendList(w http.ResponseWriter, next string, keys ...string) bool {
+	remotetest.SendS3List(w, next, keys, func(k string) int { return len(k) })
 	return true
 }
 
 func newS3Store(t *testing.T, srv *remotetest.Server) *Store {
 	t.Helper()
-	for name, value := range map[string]string{"AWS_ENDPOINT_URL": srv.URL, "AWS_ACCESS_KEY_ID": "id",
-		"AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1", "AWS_PROFILE": "", "AWS_SESSION_TOKEN": ""} {
+	for name, value := range remotetest.S3Env(srv.URL) {
 		t.Setenv(name, value)
 	}
 	return newStore(t, srv)
@@ -66,7 +50,7 @@ func TestListsThatRepeat(t *testing.T) {
 		n := 0
 		srv.Serve = func(w http.ResponseWriter, r *http.Request) bool {
 			n++
-			return listOf(w, r, fmt.Sprint("token ", 2+n%(period+1)), "a/b")
+			return sendList(w, fmt.Sprint("token ", 2+n%(period+1)), "a/b")
 		}
 		err := newS3Store(t, srv).List(context.Background(), "s3://bucket/a", func(string, Object) error { return nil })
 		if !errors.Is(err, ErrUnreachable) || n > 3*(period+2) {
@@ -80,7 +64,7 @@ func TestListsThatRepeat(t *testing.T) {
 		if n++; n < 40 {
 			next = fmt.Sprint("token ", n)
 		}
-		return listOf(w, r, next, fmt.Sprint("a/", n))
+		return sendList(w, next, fmt.Sprint("a/", n))
 	}
 	err := newS3Store(t, srv).List(context.Background(), "s3://bucket/a", func(string, Object) error {
 		found++
@@ -129,7 +113,7 @@ func TestListedKeys(t *testing.T) {
 	srv := remotetest.New()
 	srv.Serve = func(w http.ResponseWriter, r *http.Request) bool {
 		prefix := r.URL.Query().Get("prefix")
-		return listOf(w, r, "", slices.DeleteFunc(slices.Clone(keys), func(k string) bool {
+		return sendList(w, "", slices.DeleteFunc(slices.Clone(keys), func(k string) bool {
 			return !strings.HasPrefix(k, prefix)
 		})...)
 	}

@@ -11,7 +11,7 @@ import (
 
 // answers collects what a user should know about the answers of web servers. There may be thousands
 // of addresses, so each kind is told once, with the first of them.
-type answers struct{ moved, pages, unframed answered }
+type answers struct{ moved, pages, unframed, copied answered }
 
 // answered is the addresses that one thing is said about.
 type answered struct {
@@ -69,6 +69,8 @@ func (a *answers) tell(s *Set) {
 		"check what the address gives")
 	say(a.unframed, "%s: the server does not say the length, so an answer that ends early cannot be told from a complete one; "+
 		"compare the size of the file")
+	say(a.copied, "%s: the server gives neither an ETag nor a time, or no length, so a file of this format is copied to a temporary "+
+		"file before it is read")
 	if n := a.moved.n; n > 1 {
 		s.note("%d addresses were redirected, the first of them: %s", n, a.moved.first)
 	} else if n == 1 {

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"encoding/xml"
 	"fmt"
 	"net/http"
 	"slices"
@@ -26,24 +25,12 @@ func startBucket(t *testing.T, keys ...string) {
 			w.Header().Set("Last-Modified", "Wed, 01 Jan 2020 00:00:00 GMT")
 			return false
 		}
-		type contents struct {
-			Key, LastModified, ETag string
-			Size                    int
-		}
-		page := struct {
-			XMLName  xml.Name `xml:"ListBucketResult"`
-			Contents []contents
-		}{}
-		for _, k := range keys {
-			if strings.HasPrefix(k, r.URL.Query().Get("prefix")) {
-				page.Contents = append(page.Contents, contents{k, "2020-01-01T00:00:00.000Z", `"e"`, len(k) + 1})
-			}
-		}
-		xml.NewEncoder(w).Encode(page)
+		prefix := r.URL.Query().Get("prefix")
+		found := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return !strings.HasPrefix(k, prefix) })
+		remotetest.SendS3List(w, "", found, func(k string) int { return len(k) + 1 })
 		return true
 	}
-	for name, value := range map[string]string{"AWS_ENDPOINT_URL": srv.URL, "AWS_ACCESS_KEY_ID": "id",
-		"AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1", "AWS_PROFILE": "", "AWS_SESSION_TOKEN": ""} {
+	for name, value := range remotetest.S3Env(srv.URL) {
 		t.Setenv(name, value)
 	}
 }

@@ -192,8 +192,10 @@ func (r *rawFile) openZip() (io.Reader, error) {
 
 // random returns the file for reading at any place, and its size.
 func (r *rawFile) random() (io.ReaderAt, int64, error) {
-	if r.needsCopy() {
-		return r.copied()
+	if r.remote != nil {
+		if o := r.remote.Object(); needsCopy(&o) {
+			return r.copied()
+		}
 	}
 	if at, ok := r.file.(io.ReaderAt); ok && r.size >= 0 {
 		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much

@@ -17,6 +17,9 @@ func (s *Set) has(in Input, look []byte) (bool, error) {
 		if _, _, err := in.detect(&s.opts, look); err != nil {
 			return "", err
 		}
+		if most := s.opts.MetadataBytes; in.Format.isColumnar() && most > 0 && in.window > most {
+			return "", nil // the plan for the memory refuses it
+		}
 		f, err := s.checksum(&in)
 		return "xxh3-128:" + f.Sum.String(), err
 	})

@@ -77,7 +77,7 @@ func (s *Set) checksum(in *Input) (f Finished, err error) {
 	}
 	defer raw.Close()
 	if in.Format.isColumnar() {
-		return tableChecksum(in, &s.opts, raw, s.needs.decompressor)
+		return tableChecksum(in, &s.opts, raw, max(s.needs.decompressor, in.window))
 	}
 	h := xxh3.New()
 	buf := make([]byte, sniffBytes)

@@ -3,17 +3,16 @@ package source
 import (
 	"io"
 	"os"
+
+	"github.com/dsload/dsload/loader/remote"
 )
 
-// needsCopy reports whether a remote file that is read at many places must be copied first: each
+// needsCopy reports whether a remote file must be copied before it can be read at many places: each
 // read is an answer of its own, and nothing shows that all are of one version, or how long it is.
-func (r *rawFile) needsCopy() bool {
-	if r.remote == nil {
-		return false
-	}
-	o := r.remote.Object()
-	return o.Size < 0 || !o.Identified()
-}
+func needsCopy(o *remote.Object) bool { return o.Size < 0 || !o.Identified() }
+
+// readAtPlaces reports whether an input is read at many places rather than from its beginning on.
+func (in *Input) readAtPlaces() bool { return in.Format.isColumnar() || in.Compression == Zipped }
 
 // copied returns a copy of a remote file in a temporary file that has no name, read from its
 // beginning to its end, and its size.

@@ -73,7 +73,13 @@ func (s *Set) addAddress(ctx context.Context, arg string, look []byte) (hasText 
 	}
 	in := remoteInput(object, store)
 	in.head = look[:n]
-	return s.add(in, look)
+	if hasText, err = s.add(in, look); err != nil {
+		return false, err
+	}
+	if in, err = s.list.at(s.list.len() - 1); err == nil && in.readAtPlaces() && needsCopy(&object) {
+		s.answers.copied.add(in.URI)
+	}
+	return hasText, err
 }
 
 // openRemote opens a remote input.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,12 @@ func TestAnswersAreTold(t *testing.T) {
 	srv.Put("/page.txt", remotetest.File{Data: []byte("\n<!DOCTYPE html><html><form>Password</form></html>\n")})
 	srv.Put("/page.html", remotetest.File{Data: []byte("<!doctype html><p>text\n")})
 	srv.Put("/a.txt", remotetest.File{Data: []byte("one\ntwo\n")})
+	table, err := os.ReadFile("columnar/testdata/plain.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Put("/known.parquet", remotetest.File{Data: table})
+	srv.Put("/unknown.parquet", remotetest.File{Data: table, ETag: "-"})
 	srv.Serve = func(w http.ResponseWriter, r *http.Request) bool {
 		switch r.URL.Path {
 		case "/moved.txt", "/moved2.txt":
@@ -129,7 +136,8 @@ func TestAnswersAreTold(t *testing.T) {
 		o    Options
 		want string // "" for no note
 	}{
-		{at("/a.txt"), ""}, {at("/page.html"), ""},
+		{at("/a.txt"), ""}, {at("/page.html"), ""}, {at("/known.parquet"), ""},
+		{at("/unknown.parquet"), "/unknown.parquet: the server gives neither an ETag"},
 		{at("/page.txt"), "/page.txt: the server answered with a web page"},
 		{at("/typed.txt", "/page.txt"), "/typed.txt and 1 more: the server answered with a web page"},
 		{at("/moved.txt"), srv.URL + "/moved.txt was redirected to " + srv.URL + "/a.txt?hidden=~"},

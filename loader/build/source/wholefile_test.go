@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -93,6 +94,34 @@ func TestUnmarkedUTF16(t *testing.T) {
 		}
 		if notes := fmt.Sprint(openSet(t, Options{Args: []string{dir}}).Notes()); !strings.Contains(notes, "UTF-16") {
 			t.Error(notes)
+		}
+	}
+}
+
+// What another version read in another way is not resumed as something else: a file by its format, the
+// files of an archive by the rules that found theirs.
+func TestOtherDetectionIsNotResumed(t *testing.T) {
+	dir := t.TempDir()
+	code := write(t, dir, "a.py", "def f():\n    return 1\n")
+	archive := write(t, dir, "b.tar", tarred(t, file{"c.txt", "one\ntwo\n"}, file{"d.txt", "three\n"}))
+	later := write(t, dir, "e.py", "pass\n")
+	for i, old := range []func(at *Position){
+		func(at *Position) { at.Known[0].Format = Text },
+		func(at *Position) { at.Known[1].Detection = 0 },
+		func(at *Position) { at.Known[2].Format = Text }, // not begun
+	} {
+		set := openSet(t, Options{Args: []string{code, archive, later}})
+		all, err := readFrom(t, set, Position{})
+		if err != nil || len(all) != 5 {
+			t.Fatalf("%d records, %v", len(all), err)
+		}
+		at := all[1].next // within the archive
+		at.Known = slices.Clone(at.Known)
+		old(&at)
+		_, err = readFrom(t, set, at)
+		var changed *SourceChangedError
+		if (i < 2) != errors.As(err, &changed) || i < 2 && !strings.Contains(changed.What, "format") {
+			t.Errorf("case %d: %v", i, err)
 		}
 	}
 }

@@ -145,8 +145,8 @@ func (f *arrowFile) tooLarge() error {
 
 // describe says what is in the metadata.
 func (f *arrowFile) describe() string {
-	return fmt.Sprintf("its metadata (a schema of %d columns and their parts in %d bytes, and %d record batches)", f.count,
-		f.footer, f.number)
+	return fmt.Sprintf("its metadata of %d bytes (columns and their parts: %d, record batches: %d)", f.footer, f.count,
+		f.number)
 }
 
 // arrowBytes is what the metadata of a footer and of messages takes while it is looked at.

@@ -9,6 +9,7 @@ import (
 type arrowRows struct {
 	f     *arrowFile
 	group int
+	rows  int64 // of the group
 	row   int64
 	top   []*arrowReader
 
@@ -91,6 +92,7 @@ func (r *arrowReader) release() { r.data.release() }
 func (r *arrowRows) Seek(group int) error {
 	r.group, r.row = group, 0
 	b := r.f.batches.at(group)
+	r.rows = b.rows
 	if b.broken {
 		return r.f.broken[group]
 	}
@@ -166,7 +168,7 @@ func (r *arrowReader) open(f *arrowFile, b *batch, h *batchHeader) error {
 }
 
 func (r *arrowRows) Next() error {
-	if r.row == r.f.batches.at(r.group).rows {
+	if r.row == r.rows {
 		return io.EOF
 	}
 	r.row++

@@ -55,11 +55,13 @@ func TestMetadataIsBounded(t *testing.T) {
 		o    Options
 		what string
 	}{
-		"row groups":  {columnartest.Parquet{Groups: 20_000}, Options{Text: "text"}, "(a schema of 1 columns, 1 of them wanted, and 20000 row groups)"},
-		"columns":     {columnartest.Parquet{Columns: 5000, Groups: 3}, Options{}, "(a schema of 5001 columns, 5001 of them wanted, and 3 row groups)"},
-		"of a remote": {columnartest.Parquet{Columns: 500, Groups: 30}, Options{Remote: true}, "501 of them wanted"},
-		"some": {columnartest.Parquet{Columns: 900, Groups: 900}, Options{Columns: []string{"column7", "column8", "column20"}},
-			"901 columns, 3 of them wanted"},
+		"row groups": {columnartest.Parquet{Groups: 20_000}, Options{Text: "text"},
+			"(columns: 1, wanted: 1, row groups: 20000)"},
+		"columns": {columnartest.Parquet{Columns: 5000, Groups: 3}, Options{},
+			"(columns: 5001, wanted: 5001, row groups: 3)"},
+		"of a remote": {columnartest.Parquet{Columns: 500, Groups: 30}, Options{Remote: true}, "wanted: 501"},
+		"some": {columnartest.Parquet{Columns: 900, Groups: 900},
+			Options{Columns: []string{"column7", "column8", "column20"}}, "columns: 901, wanted: 3"},
 	} {
 		data := test.p.Bytes()
 		f, err := open("x.parquet", data, test.o)
@@ -156,7 +158,7 @@ func TestManyRecordBatches(t *testing.T) {
 	o.MaxMetadata = times * batchBytes / 2
 	var size *SizeError
 	if _, err := OpenArrow(r, r.size(), o); !errors.As(err, &size) || size.Bytes < n ||
-		!strings.Contains(err.Error(), "20000 record batches") {
+		!strings.Contains(err.Error(), "record batches: 20000") {
 		t.Errorf("%v, want at least %d", err, n)
 	}
 }

@@ -208,6 +208,7 @@ type parquetRows struct {
 	leaves []*leafReader // the wanted ones
 	codec  codec
 	group  int
+	rows   int64 // of the group
 	row    int64 // of the group, that is read
 	began  bool
 	text   *leafReader
@@ -241,6 +242,7 @@ func (r *parquetRows) Close() { r.codec.close() }
 
 func (r *parquetRows) Seek(group int) error {
 	r.group, r.row, r.began, r.ended = group, 0, false, false
+	r.rows = r.f.groups.at(group).rows
 	for slot, l := range r.leaves {
 		l.seek(group, slot)
 	}
@@ -253,7 +255,7 @@ func (r *parquetRows) where(l *leafReader, err error) error {
 }
 
 func (r *parquetRows) Next() error {
-	if r.row == r.f.groups.at(r.group).rows {
+	if r.row == r.rows {
 		if r.ended {
 			return io.EOF
 		}

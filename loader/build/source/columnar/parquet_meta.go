@@ -204,7 +204,7 @@ func (f *parquetFile) tooLarge() error {
 
 // describe says what is in the footer.
 func (f *parquetFile) describe() string {
-	return fmt.Sprintf("its footer of %d bytes (a schema of %d columns, %d of them wanted, and %d row groups)",
+	return fmt.Sprintf("its footer of %d bytes (columns: %d, wanted: %d, row groups: %d)",
 		f.footer, f.leaves, f.numWanted, f.numGroups)
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Skip implements Rows.
 func (r *parquetRows) Skip() (lost int64, err error) {
-	rows := r.f.groups.at(r.group).rows
+	rows := r.rows
 	from := min(r.bad, rows)
 	to := min(from+1, rows)
 	for to < rows {
@@ -42,7 +42,7 @@ func (r *parquetRows) Skip() (lost int64, err error) {
 
 // endGroup gives up the group from a row on.
 func (r *parquetRows) endGroup(from int64) (lost int64) {
-	rows := r.f.groups.at(r.group).rows
+	rows := r.rows
 	r.row, r.ended = rows, true
 	return rows - from
 }
