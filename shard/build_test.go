@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/google/go-cmp/cmp"
 )
 
 // corpus makes rows as a build would: mostly train, some val, with every column that the schema
@@ -194,9 +194,8 @@ func TestCheckpointsChangeNothing(t *testing.T) {
 	}
 }
 
-// stride leaves out operations where the race detector makes each one slow; without it every one is
-// tried.
-var stride = map[bool]int{false: 1, true: 7}[raceEnabled]
+// stride leaves out operations; make soak tries every one.
+func stride() int { return effort.Of(23, 7, 1) }
 
 // A crash at any operation, with any loss, loses and doubles nothing: the resumed build ends with
 // the same bytes.
@@ -213,16 +212,16 @@ func TestCrashAtEveryOperation(t *testing.T) {
 			}
 			total := clean.Ops()
 			crashes := 0
-			for k := 1; k <= total; k += stride {
+			for k := 1; k <= total; k += stride() {
+				fsys := shardtest.New()
+				fsys.CutAt(k)
+				if err := c.run(fsys, "/d", at); !errors.Is(err, shardtest.ErrCut) {
+					t.Fatalf("cut at %d of %d: %v", k, total, err)
+				}
+				if n := fsys.OpenFiles(); n != 0 {
+					t.Fatalf("cut at %d: %d files left open", k, n)
+				}
 				for variant := range 4 {
-					fsys := shardtest.New()
-					fsys.CutAt(k)
-					if err := c.run(fsys, "/d", at); !errors.Is(err, shardtest.ErrCut) {
-						t.Fatalf("cut at %d of %d: %v", k, total, err)
-					}
-					if n := fsys.OpenFiles(); n != 0 {
-						t.Fatalf("cut at %d: %d files left open", k, n)
-					}
 					loss := shardtest.Loss(min(variant, 2))
 					image := fsys.CrashImage(loss, uint64(k*4+variant))
 					what := fmt.Sprintf("cut at %d of %d, loss %d, seed %d", k, total, loss, k*4+variant)
@@ -274,7 +273,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 	total := clean.Ops()
 	eio := errors.New("input/output error")
 	silent := 0
-	for k := 1; k <= total; k += stride {
+	for k := 1; k <= total; k += stride() {
 		for _, short := range []bool{false, true} {
 			fsys := shardtest.New()
 			fsys.FailAt(k, eio, short)

@@ -7,14 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/google/go-cmp/cmp"
 )
 
 // fixtures are corpora that lie in testdata/datasets as folders, by the version of their format.
@@ -25,25 +24,11 @@ func few(c corpus) corpus {
 	return c
 }
 
-// countFromEnv is how often a test tries something: n, or what the environment says for a long run.
-func countFromEnv(t *testing.T, name string, n int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return n
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // No flipped bit of a shard reaches a reader: every row that is read is right, and not all can be
 // read. DSLOAD_FLIPS is how many are tried.
 func TestFlipsAreNotRead(t *testing.T) {
 	names := []string{"plain", "wide", "chat", "packed", "all"}
-	flips, refused, rows := countFromEnv(t, "DSLOAD_FLIPS", 300), 0, 0
+	flips, refused, rows := effort.Count(t, "DSLOAD_FLIPS", 60, 300, 3000), 0, 0
 	images := map[string]*shardtest.FS{}
 	for _, name := range names {
 		c := few(corpora[name])

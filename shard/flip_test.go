@@ -9,10 +9,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/google/go-cmp/cmp"
 )
 
 func sortedFiles(fsys *shardtest.FS) (names []string, files map[string][]byte) {
@@ -27,7 +27,7 @@ func sortedFiles(fsys *shardtest.FS) (names []string, files map[string][]byte) {
 // Any changed byte of any file of a dataset is found and its file named, and a reader returns an
 // error or the right ids, but for values changed in place, which only a checksum can tell.
 func TestFlips(t *testing.T) {
-	flips := 0
+	flips, share := 0, effort.Of(40, 300, 3000)
 	for _, name := range []string{"plain", "all"} {
 		c := corpora[name]
 		c.n = 60
@@ -44,8 +44,8 @@ func TestFlips(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		for _, n := range names {
 			data := files[n]
-			// Each file gets its share, small ones at least 300.
-			for range max(300, 2500*len(data)/total) {
+			// Large files get more, by their size.
+			for range max(share, 8*share*len(data)/total) {
 				if len(data) == 0 {
 					break
 				}
@@ -70,7 +70,7 @@ func TestFlips(t *testing.T) {
 		}
 	}
 	t.Logf("%d flips", flips)
-	if flips < 5000 {
+	if flips < 16*share {
 		t.Errorf("only %d flips", flips)
 	}
 }

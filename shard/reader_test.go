@@ -13,11 +13,11 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // rows gives the corpus' rows of a split in order.
@@ -85,7 +85,7 @@ func TestReadRows(t *testing.T) {
 						if err := r.ReadRow(int64(i), &row); err != nil {
 							t.Fatal(err)
 						}
-						if diff := cmp.Diff(normal(e), toExample(&row)); diff != "" {
+						if diff := differ(normal(e), toExample(&row)); diff != "" {
 							t.Fatalf("row %d: %s", i, diff)
 						}
 					}
@@ -227,7 +227,7 @@ func TestRoundTripProperty(t *testing.T) {
 			Labels: rapid.Bool().Draw(t, "labels"), LossMask: rapid.Bool().Draw(t, "mask"),
 			Segments: rapid.Bool().Draw(t, "segments")}
 		c := corpus{schema: s, n: rapid.IntRange(0, 60).Draw(t, "rows"),
-			maxLen: rapid.SampledFrom([]int{1, 3, 40, 3000 / stride}).Draw(t, "length")}
+			maxLen: rapid.SampledFrom([]int{1, 3, 40, effort.Of(300, 400, 3000)}).Draw(t, "length")}
 		fsys := shardtest.New()
 		if err := c.run(fsys, "/d", every(rapid.IntRange(1, 50).Draw(t, "every"))); err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestRoundTripProperty(t *testing.T) {
 				if err := r.ReadRow(int64(i), &row); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(normal(e), toExample(&row)); diff != "" {
+				if diff := differ(normal(e), toExample(&row)); diff != "" {
 					t.Fatal(diff)
 				}
 			}

@@ -108,7 +108,7 @@ func TestAzureSources(t *testing.T) {
 // A build of a blob that is killed in the middle goes on there, and ends with the same bytes.
 func TestAzureKilled(t *testing.T) {
 	exe, dir := builtProgram(t), t.TempDir()
-	data := remoteLines(120_000)
+	data := remoteLines(40_000)
 	srv := remotetest.NewBlobs()
 	defer srv.Close()
 	srv.Put("/con/corpus.txt", remotetest.File{Data: data})

@@ -5,14 +5,14 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 // injection is a failure that strace injects into a system call of the real program.
@@ -40,9 +40,9 @@ var injections = []injection{
 
 // TestInjectedFaults makes system calls of the program fail, or sends a signal during one. Each
 // time the exit code and the message are right, and the same command run again gives the same
-// bytes. DSLOAD_FAULTS sets the number of faults (12).
+// bytes. DSLOAD_FAULTS sets the number of faults.
 func TestInjectedFaults(t *testing.T) {
-	wanted := countFromEnv(t, "DSLOAD_FAULTS", 12)
+	wanted := effort.Count(t, "DSLOAD_FAULTS", 3, 12, 300)
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("strace, which makes the faults, is not installed")
@@ -51,8 +51,7 @@ func TestInjectedFaults(t *testing.T) {
 		t.Skipf("strace may not trace here: %v: %s", err, out)
 	}
 	exe, dir := builtProgram(t), t.TempDir()
-	seed := uint64(time.Now().UnixNano())
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := effort.Random(t)
 	var text bytes.Buffer
 	for text.Len() < 1<<20 {
 		fmt.Fprintf(&text, "%x %x and a number %d\n", rnd.Uint64(), rnd.Uint32(), rnd.IntN(1000))
@@ -102,13 +101,13 @@ func TestInjectedFaults(t *testing.T) {
 			total++
 			met[in.calls+" "+in.fault]++
 			if code != in.exit || !strings.Contains(messages, in.says) {
-				t.Errorf("%s (seed %d): exit code %d, want %d: %s", inject, seed, code, in.exit, messages)
+				t.Errorf("%s: exit code %d, want %d: %s", inject, code, in.exit, messages)
 			}
 		}
 		if code, messages := build(out); code != exitDone {
-			t.Fatalf("%s (seed %d): the same command afterwards: exit code %d: %s", inject, seed, code, messages)
+			t.Fatalf("%s: the same command afterwards: exit code %d: %s", inject, code, messages)
 		}
-		wantTree(t, fmt.Sprintf("%s (seed %d)", inject, seed), out, want)
+		wantTree(t, inject, out, want)
 		if err := os.RemoveAll(out); err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,15 +9,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 // TestKilledAdditionsEndWithTheSameBytes kills (SIGKILL) builds with filters and copies, and then
 // additions to them, at random moments. After each kill of an addition the dataset is intact.
-// DSLOAD_KILLS_APPEND sets the number of kills (4).
+// DSLOAD_KILLS_APPEND sets the number of kills.
 func TestKilledAdditionsEndWithTheSameBytes(t *testing.T) {
-	wanted := countFromEnv(t, "DSLOAD_KILLS_APPEND", 4)
+	wanted := effort.Count(t, "DSLOAD_KILLS_APPEND", 2, 4, 200)
 	exe, dir := builtProgram(t), t.TempDir()
-	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	rnd := effort.Random(t)
 	var sources [2]string
 	for i := range sources {
 		var b strings.Builder

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,16 +9,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 // TestKilledBuildsEndWithTheSameBytes kills builds (SIGKILL) at random moments, resumes them with
 // other numbers of workers until they are done, and compares every file but run.json with those of
 // an uninterrupted build. The builds have several shards, both splits, and plain and compressed
-// inputs. DSLOAD_KILLS sets the number of kills (20).
+// inputs. DSLOAD_KILLS sets the number of kills.
 func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
-	wanted := countFromEnv(t, "DSLOAD_KILLS", 20)
+	wanted := effort.Count(t, "DSLOAD_KILLS", 3, 12, 1000)
 	exe, dir := builtProgram(t), t.TempDir()
-	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	rnd, paragraphs := effort.Random(t), effort.Of(3000, 10_000, 20_000)
 	text := func(paragraphs int) string {
 		var b strings.Builder
 		for range paragraphs {
@@ -31,7 +32,7 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 		return b.String()
 	}
 	sources := map[string][]byte{
-		"a.txt": []byte(text(20000)), "b.txt.gz": gzipped(t, text(20000)), "c.txt.zst": zstded(t, text(20000)),
+		"a.txt": []byte(text(paragraphs)), "b.txt.gz": gzipped(t, text(paragraphs)), "c.txt.zst": zstded(t, text(paragraphs)),
 	}
 	args := []string{"build"}
 	for _, name := range []string{"a.txt", "b.txt.gz", "c.txt.zst"} {
@@ -41,7 +42,7 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 		}
 		args = append(args, path)
 	}
-	args = append(args, "synth://recipes?seed=3", "--format", "auto", "--max-examples", "90000", "--max-val-examples",
+	args = append(args, "synth://recipes?seed=3", "--format", "auto", "--max-examples", strconv.Itoa(4*paragraphs), "--max-val-examples",
 		"300", "--max-length", "128",
 		"--shard-bytes", "1MiB", "--checkpoint-every", "500", "--memory", "128MiB", "--progress", "none")
 	build := func(out string, workers int) *exec.Cmd {
@@ -88,20 +89,6 @@ func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills over %d builds of %.1f s, %d of them resumed; all equal", kills, builds, alone.Seconds(), resumed)
-}
-
-// countFromEnv returns the number in an environment variable, or def if it is not set.
-func countFromEnv(t *testing.T, name string, def int) int {
-	t.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return def
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // wantTree compares the files of a dataset folder, except run.json, with those of another.

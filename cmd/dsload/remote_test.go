@@ -37,7 +37,7 @@ func runProgram(t *testing.T, exe string, args ...string) (code int, output stri
 // and ends with the same bytes, whatever else goes wrong.
 func TestKilledDownload(t *testing.T) {
 	exe, dir := builtProgram(t), t.TempDir()
-	data := remoteLines(120_000)
+	data := remoteLines(40_000)
 	srv := remotetest.New()
 	defer srv.Close()
 	srv.Put("/corpus.txt", remotetest.File{Data: data})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -151,7 +152,7 @@ func TestAppendCrashes(t *testing.T) {
 	want, ops, crashes, late := files(whole), whole.Ops(), 0, 0
 	losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
 	for k := 1; k <= ops; k++ {
-		if k%3 > 0 && k < ops-12 {
+		if k%effort.Of(16, 4, 1) > 0 && k < ops-12 {
 			continue
 		}
 		fsys := fresh()
@@ -184,7 +185,7 @@ func TestAppendCrashes(t *testing.T) {
 		crashes++
 	}
 	t.Logf("%d crashes in an addition of %d operations", crashes, ops)
-	if crashes < 20 || late == 0 {
+	if crashes < 14 || late == 0 {
 		t.Errorf("hardly any crash, %d after the new manifest was there", late)
 	}
 }

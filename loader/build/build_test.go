@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -196,12 +197,8 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	want, ops := files(wholeFS), wholeFS.Ops()
 
 	losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
-	stride := 1
-	if testing.Short() || raceEnabled {
-		stride = 7
-	}
 	crashes := 0
-	for k := 1; k <= ops; k += stride {
+	for k := 1; k <= ops; k += effort.Of(19, 7, 1) {
 		fsys := shardtest.New()
 		fsys.CutAt(k)
 		o := base
@@ -231,7 +228,7 @@ func TestFaultsLoseNothing(t *testing.T) {
 	mustBuild(t, whole)
 	want, ops := files(wholeFS), wholeFS.Ops()
 	failed := 0
-	for k := 1; k <= ops; k += 5 {
+	for k := 1; k <= ops; k += effort.Of(25, 11, 1) {
 		for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
 			fsys := shardtest.New()
 			fsys.FailAt(k, fault, k%2 == 0)

@@ -12,7 +12,7 @@ import (
 
 // TestMergeSaysWhatWasLeftOut compares what a merge reports with what the single build reports.
 func TestMergeSaysWhatWasLeftOut(t *testing.T) {
-	o := Options{Sources: []string{writeCorpus(t, 400, 1)}, LoadedTokenizer: small(), Workers: 2, Memory: 256 << 20,
+	o := Options{Sources: []string{writeCorpus(t, 400, 1)}, LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20,
 		MaxLength: 48, MaxValExamples: 20, Filter: shape.Options{MinChars: 3, Sample: 0.8}, Overflow: example.Truncate}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/origins"
 	"github.com/dsload/dsload/shard"
@@ -94,7 +95,7 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 	checkOrigins(t, wholeFS, "data", "val")
 
 	rng := rand.New(rand.NewPCG(1, 2))
-	for k := 1 + rng.IntN(20); k <= ops; k += ops/12 + rng.IntN(9) {
+	for k := 1 + rng.IntN(20); k <= ops; k += ops/effort.Of(4, 12, 100) + rng.IntN(9) {
 		fsys := shardtest.New()
 		fsys.CutAt(k)
 		o := base
@@ -109,7 +110,7 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 		wantSame(t, fmt.Sprintf("crash at operation %d of %d", k, ops), want, files(after))
 	}
 	// The last operations are those that finish the dataset.
-	for k := ops - 16; k <= ops; k++ {
+	for k := ops - effort.Of(6, 16, 60); k <= ops; k++ {
 		fsys := shardtest.New()
 		fsys.CutAt(k)
 		o := base

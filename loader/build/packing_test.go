@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/pack"
@@ -210,7 +211,7 @@ func TestPackedCrashes(t *testing.T) {
 		mustBuild(t, base)
 		want, ops := files(base.FS.(*shardtest.FS)), base.FS.(*shardtest.FS).Ops()
 		losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
-		for k := 1 + i; k <= ops; k += 17 {
+		for k := 1 + i; k <= ops; k += effort.Of(37, 17, 1) {
 			fsys := shardtest.New()
 			fsys.CutAt(k)
 			o := base
@@ -229,7 +230,7 @@ func TestPackedCrashes(t *testing.T) {
 // TestPackedBudgets: budgets of rows, tokens and bytes are exact, and rows stay full where one ends the build.
 func TestPackedBudgets(t *testing.T) {
 	for _, policy := range pack.Policies[1:] {
-		for _, n := range []int64{1, 29, 90} {
+		for _, n := range effort.Of([]int64{29}, []int64{1, 29, 90}, []int64{1, 2, 29, 30, 90}) {
 			t.Run(fmt.Sprint(policy, n), func(t *testing.T) {
 				base := packOptions(t, policy, 700, 15)
 				total := func(o Options) (s *Summary, rows, tokens int64) {

@@ -94,11 +94,11 @@ func TestColumnPartitions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := c.o
 			o.Sources, o.LoadedTokenizer, o.MaxLength, o.ShardBytes, o.Memory, o.Workers = sources, small(), 48, 16<<10,
-				256<<20, 2
+				64<<20, 2
 			whole := o
 			whole.Out = filepath.Join(t.TempDir(), "whole")
 			mustBuild(t, whole)
-			for _, n := range c.ns {
+			for _, n := range fewer(c.ns) {
 				out := filepath.Join(t.TempDir(), "parts")
 				p := planned(t, o, n)
 				inside := map[source.Format]int{}
@@ -139,7 +139,7 @@ func (f afterCheckpoints) Rename(oldName, newName string) error {
 func TestColumnPartIsResumed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.arrow")
 	put(t, path, arrowFile(t, 30_000, true))
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), MaxLength: 48, Memory: 256 << 20, Workers: 1}
+	o := Options{Sources: []string{path}, LoadedTokenizer: small(), MaxLength: 48, Memory: 64 << 20, Workers: 1}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, whole)
@@ -149,7 +149,7 @@ func TestColumnPartIsResumed(t *testing.T) {
 	runs := 0
 	for {
 		part := must(p.PartOptions(1))
-		part.Out, part.LoadedTokenizer, part.Memory, part.Workers = out, small(), 256<<20, 1
+		part.Out, part.LoadedTokenizer, part.Memory, part.Workers = out, small(), 64<<20, 1
 		part.CheckpointEvery, part.checkpointInterval = 1, 1
 		ctx, cancel := context.WithCancel(context.Background())
 		n := 0
@@ -185,7 +185,7 @@ func TestColumnPartRefusesChanges(t *testing.T) {
 	path := filepath.Join(dir, "a.parquet")
 	data := must(os.ReadFile(filepath.Join("testdata", "groups.parquet")))
 	put(t, path, data)
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Memory: 256 << 20, Workers: 1}
+	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Memory: 64 << 20, Workers: 1}
 	p := planned(t, o, 3)
 	other := bytes.Replace(data, []byte("parquet-cpp"), []byte("parquet-cPP"), 1)
 	put(t, path, other)

@@ -35,7 +35,7 @@ func (f *watchedFS) ReadDir(dir string) ([]string, error) {
 
 func lateOptions(t *testing.T) (o Options, whole string) {
 	o = Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10,
-		MaxExamples: 150, Workers: 2, Memory: 256 << 20}
+		MaxExamples: 150, Workers: 2, Memory: 64 << 20}
 	single := o
 	single.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, single)
@@ -51,7 +51,7 @@ func TestStragglersEndWell(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		buildParts(t, p, dir, 0)
 		slow := must(p.PartOptions(0))
-		slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 256<<20, 2
+		slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 64<<20, 2
 		var lock shard.Lock
 		if twin {
 			lock = must(shard.OS().Lock(filepath.Join(dir, "part-p00000.lock"), nil))
@@ -93,7 +93,7 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 		t.Errorf("after a merge that was killed: %+v %v", s, err)
 	}
 	again := must(p.PartOptions(0))
-	again.Out, again.LoadedTokenizer, again.Memory, again.Workers = dir, small(), 256<<20, 2
+	again.Out, again.LoadedTokenizer, again.Memory, again.Workers = dir, small(), 64<<20, 2
 	merged := false
 	again.FS = &watchedFS{FS: shard.OS(), list: func(names []string) []string {
 		if merged {
@@ -118,7 +118,7 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 func TestPartWithABadRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	put(t, path, []byte("{\"text\": \"good\"}\n{bad\n{\"text\": \"good too\"}\n"))
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 1, Memory: 256 << 20}
+	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 1, Memory: 64 << 20}
 	_, err := buildPart(planned(t, o, 1), 0, filepath.Join(t.TempDir(), "out"))
 	if err == nil || !strings.Contains(err.Error(), "make the plan again with `on-bad-record` skip") {
 		t.Errorf("a part: %v", err)

@@ -27,7 +27,7 @@ func remoteTexts() map[string][]byte {
 }
 
 func remoteOptions(sources ...string) Options {
-	return Options{Sources: sources, LoadedTokenizer: small(), MaxLength: 48, ShardBytes: 32 << 10, Memory: 256 << 20,
+	return Options{Sources: sources, LoadedTokenizer: small(), MaxLength: 48, ShardBytes: 32 << 10, Memory: 64 << 20,
 		Workers: 2}
 }
 

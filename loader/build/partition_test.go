@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -89,7 +90,7 @@ func buildPart(p *Plan, number int, out string) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Out, o.LoadedTokenizer, o.Memory, o.Workers = out, small(), 256<<20, 2
+	o.Out, o.LoadedTokenizer, o.Memory, o.Workers = out, small(), 64<<20, 2
 	return Run(context.Background(), o)
 }
 
@@ -193,12 +194,12 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		if len(o.Sources) == 0 {
 			o.Sources = sources
 		}
-		o.LoadedTokenizer, o.MaxLength, o.ShardBytes, o.Memory, o.Workers = small(), 48, 16<<10, 256<<20, 2
+		o.LoadedTokenizer, o.MaxLength, o.ShardBytes, o.Memory, o.Workers = small(), 48, 16<<10, 64<<20, 2
 		t.Run(c.name, func(t *testing.T) {
 			whole := o
 			whole.Out = filepath.Join(t.TempDir(), "whole")
 			mustBuild(t, whole)
-			for _, n := range c.ns {
+			for _, n := range fewer(c.ns) {
 				out := filepath.Join(t.TempDir(), "parts")
 				p := planned(t, o, n)
 				buildParts(t, p, out)
@@ -218,11 +219,16 @@ func TestPartitionsEqualWhole(t *testing.T) {
 	}
 }
 
+// fewer returns the numbers of partitions that are tried. The quick tests try one, and not the largest.
+func fewer(ns []int) []int {
+	return effort.Of(ns[len(ns)/2:len(ns)/2+1], ns, ns)
+}
+
 // TestPartitionsAreBalanced compares the sizes of the partitions of one large file.
 func TestPartitionsAreBalanced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines.txt")
 	put(t, path, []byte(strings.Repeat("some words of a line that is not long\n", 40_000)))
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 2, Memory: 256 << 20}
+	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}
 	p := planned(t, o, 10)
 	var total int64
 	for i := range p.Parts {
@@ -239,13 +245,15 @@ func TestPartitionsAreBalanced(t *testing.T) {
 func TestMergeRefuses(t *testing.T) {
 	source := writeCorpus(t, 400, 8)
 	o := Options{Sources: []string{source}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10, Workers: 2,
-		Memory: 256 << 20}
+		Memory: 64 << 20}
 	p := planned(t, o, 3)
 	longer := o
 	longer.MaxLength = 65
 	other := planned(t, longer, 3)
 	foreign := filepath.Join(t.TempDir(), "other")
 	buildParts(t, other, foreign)
+	built := filepath.Join(t.TempDir(), "built")
+	buildParts(t, p, built)
 	first := func(dir string) string { return filepath.Join(dir, "train-p00001-00000.arrow") }
 	part := "part-p00001.json"
 	for _, c := range []struct {
@@ -288,7 +296,9 @@ func TestMergeRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			buildParts(t, p, dir)
+			if err := os.CopyFS(dir, os.DirFS(built)); err != nil {
+				t.Fatal(err)
+			}
 			if err := c.damage(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -312,7 +322,7 @@ func TestMergeRefuses(t *testing.T) {
 // TestMissingShardIsBuiltAgain follows the advice of the merge.
 func TestMissingShardIsBuiltAgain(t *testing.T) {
 	o := Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10,
-		Workers: 2, Memory: 256 << 20}
+		Workers: 2, Memory: 64 << 20}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, whole)
@@ -339,7 +349,7 @@ func TestMissingShardIsBuiltAgain(t *testing.T) {
 // TestPlanCopyIsWrittenAgain damages and removes the folder's copy of the plan, and follows the advice
 // of the merge.
 func TestPlanCopyIsWrittenAgain(t *testing.T) {
-	o := Options{Sources: []string{writeCorpus(t, 50, 4)}, LoadedTokenizer: small(), Workers: 2, Memory: 256 << 20}
+	o := Options{Sources: []string{writeCorpus(t, 50, 4)}, LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir)
 	path := filepath.Join(dir, shard.PlanName)
@@ -368,7 +378,7 @@ func TestPartRefusesChangedSources(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.txt")
 	text := strings.Repeat("a line of text\n", 2000)
 	put(t, path, []byte(text))
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 2, Memory: 256 << 20}
+	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}
 	p := planned(t, o, 4)
 	out := filepath.Join(t.TempDir(), "out")
 	var changed *source.SourceChangedError
@@ -388,14 +398,14 @@ func TestPartRefusesChangedSources(t *testing.T) {
 // TestTwinsCommitOnce builds a part while another process holds its lock, and lets both finish.
 func TestTwinsCommitOnce(t *testing.T) {
 	o := Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10,
-		Workers: 2, Memory: 256 << 20}
+		Workers: 2, Memory: 64 << 20}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir, 1)
 	slow, err := p.PartOptions(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 256<<20, 2
+	slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 64<<20, 2
 	// While the first reads its sources, the twin builds the part from beginning to end.
 	slow.Notice = func(text string) {
 		if !strings.HasPrefix(text, "reading") {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/shard"
@@ -188,7 +189,7 @@ func TestShapedCrashes(t *testing.T) {
 		mustBuild(t, whole)
 		want, ops, crashes := files(wholeFS), wholeFS.Ops(), 0
 		losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
-		for k := 1; k <= ops; k += 5 {
+		for k := 1; k <= ops; k += effort.Of(11, 5, 1) {
 			fsys := shardtest.New()
 			fsys.CutAt(k)
 			o := base
@@ -208,7 +209,7 @@ func TestShapedCrashes(t *testing.T) {
 			crashes++
 		}
 		t.Logf("%d crashes in a build of %d operations", crashes, ops)
-		if crashes < 10 {
+		if crashes < 5 {
 			t.Error("hardly any crash")
 		}
 	}

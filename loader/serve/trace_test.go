@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/shard"
 )
@@ -70,7 +71,7 @@ func TestTraceAgreesWithTheFeed(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(4, 4))
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
-	for range 40 {
+	for range effort.Of(8, 40, 1000) {
 		served := dirs[:1+rng.IntN(2)]
 		world := 1 + rng.IntN(4)
 		v := url.Values{"world": {fmt.Sprint(world)}, "batch_size": {fmt.Sprint(1 + rng.IntN(20))},

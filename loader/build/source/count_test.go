@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 // countTexts are texts whose lines are hard to count.
@@ -24,7 +26,7 @@ func countTexts(rng *rand.Rand) string {
 func TestCountEqualsReading(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	dir := t.TempDir()
-	for i := range 400 {
+	for i := range effort.Of(60, 400, 20_000) {
 		text := countTexts(rng)
 		format := []Format{Text, JSONL, Chat}[i%3]
 		set, err := Open(context.Background(), Options{Args: []string{write(t, dir, fmt.Sprintf("%d.txt", i), "x\n"+text)},

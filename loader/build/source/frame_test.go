@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
@@ -322,7 +323,7 @@ func TestEndOfInputInAnyWindow(t *testing.T) {
 		{Text, "a line\n", "the last"},
 		{CSV, "a,b\n1,2\n", "3,\"4\""},
 	} {
-		for before := range 40 {
+		for before := 0; before < 40; before += effort.Of(7, 3, 1) {
 			text := strings.Repeat(c.begin, before/len(c.begin)) + strings.Repeat(" ", before%len(c.begin)) + c.tail
 			read := func(chunk int) []string {
 				o := Options{Format: c.format, Args: []string{"-"}, Stdin: strings.NewReader(text), PieceBytes: 16,

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/internal/budget"
 )
 
@@ -187,7 +188,7 @@ func TestShutdownLetsStreamsEndAndCutsTheRest(t *testing.T) {
 // 256 clients at once, each reading at its own pace, all get exactly their rows, and never more
 // memory is leased than the cap.
 func TestManyClients(t *testing.T) {
-	const clients = 256
+	clients := effort.Of(32, 256, 256)
 	ledger := budget.New(24 << 20)
 	s, client, _ := start(t, Options{Backend: &fakeBackend{rows: 600}, Ledger: ledger})
 	var held, done sync.WaitGroup
@@ -234,7 +235,7 @@ func TestManyClients(t *testing.T) {
 	if ledger.Peak() > ledger.Cap() {
 		t.Errorf("leased %d of %d", ledger.Peak(), ledger.Cap())
 	}
-	if total := s.metrics.total(); total.Rows != clients*1800-clients*(clients-1)/2 {
+	if total := s.metrics.total(); total.Rows != int64(clients*1800-clients*(clients-1)/2) {
 		t.Errorf("%d rows counted", total.Rows)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
@@ -122,7 +123,7 @@ func TestSplitAgrees(t *testing.T) {
 	for split := GPT2; split < None; split++ {
 		e := tinyModel(t, split).NewEncoder(1)
 		r := rand.New(rand.NewPCG(1, uint64(split)))
-		for i := range 6000 {
+		for i := range effort.Of(600, 6000, 100_000) {
 			n := r.IntN(300)
 			if i%20 == 0 {
 				n = r.IntN(20000)

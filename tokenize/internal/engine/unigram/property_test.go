@@ -2,8 +2,6 @@ package unigram
 
 import (
 	"bytes"
-	"github.com/dsload/dsload/tokenize/internal/charclass"
-	"github.com/dsload/dsload/tokenize/internal/charsmap"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -12,6 +10,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/tokenize/internal/charclass"
+	"github.com/dsload/dsload/tokenize/internal/charsmap"
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 	"github.com/dsload/dsload/tokenize/internal/reference"
@@ -164,7 +165,7 @@ func randomConfig(t testing.TB, rng *rand.Rand, wide bool) (Config, []string) {
 
 func TestAgainstReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for round := range 75 {
+	for round := range effort.Of(10, 75, 2000) {
 		cfg, letters := randomConfig(t, rng, round%25 == 0)
 		m, err := New(cfg)
 		if err != nil {

@@ -1,0 +1,47 @@
+// Package effort decides how much tests try: go test -short is the quick set, go test is the whole,
+// and DSLOAD_SOAK=1, as make soak sets it, is what takes hours. Only tests import it.
+package effort
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Soak reports whether the tests may take hours.
+func Soak() bool { return os.Getenv("DSLOAD_SOAK") != "" }
+
+// Of returns one of three values: for go test -short, for go test, and for make soak.
+func Of[T any](short, full, soak T) T {
+	switch {
+	case Soak():
+		return soak
+	case testing.Short():
+		return short
+	}
+	return full
+}
+
+// Count returns the number in an environment variable, or what Of returns if it is not set.
+func Count(t testing.TB, name string, short, full, soak int) int {
+	t.Helper()
+	n := Of(short, full, soak)
+	if s := os.Getenv(name); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	return n
+}
+
+// Random returns random values by a seed that the test logs: DSLOAD_SEED, or the time in make soak,
+// or always the same one.
+func Random(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := Count(t, "DSLOAD_SEED", 1, 1, int(time.Now().UnixNano()))
+	t.Logf("the same random values again: DSLOAD_SEED=%d", seed)
+	return rand.New(rand.NewPCG(uint64(seed), 0))
+}
