@@ -42,7 +42,7 @@ func TestAppendFolder(t *testing.T) {
 	}
 	first := lineFile(t, dir, "a.jsonl", "first one")
 	lineFile(t, dir, "sub/b.jsonl", "second one")
-	o := Options{LoadedTokenizer: gpt2(), Out: filepath.Join(home, "data"), Sources: []string{dir}}
+	o := Options{LoadedTokenizer: small(), Out: filepath.Join(home, "data"), Sources: []string{dir}}
 	mustBuild(t, o)
 	o.Append = true
 
@@ -102,7 +102,7 @@ func TestAppendFolder(t *testing.T) {
 func TestAppendFolderWithoutTimes(t *testing.T) {
 	home := t.TempDir()
 	first := lineFile(t, home, "a.jsonl", "first one")
-	o := Options{LoadedTokenizer: gpt2(), Out: filepath.Join(t.TempDir(), "data"), Sources: []string{home}}
+	o := Options{LoadedTokenizer: small(), Out: filepath.Join(t.TempDir(), "data"), Sources: []string{home}}
 	mustBuild(t, o)
 	if err := os.Remove(filepath.Join(o.Out, shard.RunName)); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestAppendToUnlistedFolder(t *testing.T) {
 	for i := range 1001 {
 		lineFile(t, dir, fmt.Sprintf("%04d.jsonl", i), "one")
 	}
-	o := Options{LoadedTokenizer: gpt2(), Out: filepath.Join(t.TempDir(), "data"), Sources: []string{dir}}
+	o := Options{LoadedTokenizer: small(), Out: filepath.Join(t.TempDir(), "data"), Sources: []string{dir}}
 	mustBuild(t, o)
 	lineFile(t, dir, "new.jsonl", "new")
 	o.Append = true
@@ -146,7 +146,7 @@ func TestAppendToUnlistedFolder(t *testing.T) {
 func TestDatasetsAmongSources(t *testing.T) {
 	home := t.TempDir()
 	text := lineFile(t, home, "a.jsonl", "first one")
-	o := Options{LoadedTokenizer: gpt2(), Sources: []string{text}}
+	o := Options{LoadedTokenizer: small(), Sources: []string{text}}
 	o.Out = filepath.Join(home, "deep", "down", "old")
 	mustBuild(t, o)
 	lineFile(t, filepath.Join(home, "deep"), "b.jsonl", "second one")

@@ -23,7 +23,7 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *Plan) 
 		lineFile(t, dir, strings.Repeat("long-name-", 10)+string(rune('a'+i%26))+strings.Repeat("x", i/26)+".jsonl",
 			strings.Repeat("word ", 1+i%7))
 	}
-	o := Options{LoadedTokenizer: gpt2(), Sources: []string{dir}, MaxValExamples: 5, Dedup: shape.Exact}
+	o := Options{LoadedTokenizer: small(), Sources: []string{dir}, MaxValExamples: 5, Dedup: shape.Exact}
 	path = filepath.Join(t.TempDir(), "plan.json")
 	p := planned(t, o, partitions)
 	if err := p.Write(path); err != nil {
@@ -60,7 +60,7 @@ func TestPlanPart(t *testing.T) {
 				whole.bytes())
 		}
 		o := must(p.PartOptions(number))
-		o.Out, o.LoadedTokenizer, o.Memory = filepath.Join(t.TempDir(), "parts"), gpt2(), 256<<20
+		o.Out, o.LoadedTokenizer, o.Memory = filepath.Join(t.TempDir(), "parts"), small(), 256<<20
 		m := must(PlanMemory(o))
 		if !slices.ContainsFunc(m.Parts, func(b budget.Part) bool { return b.Name == "plan" && b.Bytes == p.bytes() }) {
 			t.Errorf("partition %d: the memory plan lacks the plan: %v", number, m.Parts)
@@ -91,7 +91,7 @@ func TestPartsOfPlanFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	single := whole.Options
-	single.Out, single.LoadedTokenizer, single.Memory = filepath.Join(t.TempDir(), "single"), gpt2(), 256<<20
+	single.Out, single.LoadedTokenizer, single.Memory = filepath.Join(t.TempDir(), "single"), small(), 256<<20
 	mustBuild(t, single)
 	sameDataset(t, dir, single.Out, true)
 
