@@ -68,7 +68,7 @@ func TestLinesOfPartsAreTold(t *testing.T) {
 	text := strings.Repeat("This is a line that was broken at\nsome width and goes on here until\nit ends.\n\n", 300)
 	put(t, filepath.Join(dir, "w.txt"), []byte(text))
 	put(t, filepath.Join(dir, "x.txt"), []byte(text))
-	o := Options{Sources: []string{dir}, LoadedTokenizer: gpt2(), Out: filepath.Join(dir, "whole"), FS: shard.OS()}
+	o := Options{Sources: []string{dir}, LoadedTokenizer: small(), Out: filepath.Join(dir, "whole"), FS: shard.OS()}
 	lines := func(notes []string) (out string) {
 		for _, note := range notes {
 			if strings.Contains(note, "line") {
