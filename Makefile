@@ -31,7 +31,12 @@ all: build
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
 
-test: test-go $(if $(QUICK),,fuzz) test-python
+# Python's tests wait more than they compute: they run beside Go's, and what they print comes after it.
+test:
+	@mkdir -p bin; $(MAKE) --no-print-directory test-python >bin/test-python.log 2>&1 & python=$$!; \
+	trap 'kill $$python 2>/dev/null' EXIT; \
+	$(MAKE) --no-print-directory test-go $(if $(QUICK),,fuzz); go=$$?; \
+	wait $$python; python=$$?; cat bin/test-python.log; exit $$((go | python))
 
 tools:
 	@.ci/tools

@@ -123,12 +123,12 @@ def read(log: list[str]) -> tuple[GoTests, list[Failure], list[str], list[str]]:
             skips.append(line)
         elif re.match(r"=* ?\d+ (passed|failed|skipped).* in ", line):
             closing.append(line.strip("= "))
-        elif line.startswith("make: ***"):
+        elif re.match(r"make(\[\d+\])?: \*\*\*", line):
             closing.append(line)
         plain.append(line)
     last = plain[:]
     flush()
-    if not failures and not go.failures() and any(line.startswith("make: ***") for line in closing):
+    if not failures and not go.failures() and any("***" in line for line in closing):
         failures.append(Failure("make", last, "make test"))
     return go, failures, skips, closing
 

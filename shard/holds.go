@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// maxHeadBytes is how much of a manifest tells that dsload wrote it.
-const maxHeadBytes = 64
+// MarkBytes is how much of a manifest tells that dsload wrote it.
+const MarkBytes = 64
 
 var errFound = errors.New("found")
 
@@ -16,10 +16,7 @@ var errFound = errors.New("found")
 // build. It looks at names, and into manifest.json alone.
 func HoldsBuild(fsys FS, dir string) bool {
 	err := walkNames(fsys, dir, func(name string) error {
-		_, ofParts := parsePartFile(name)
-		switch {
-		case ofParts, name == checkpointName, name == additionCheckpointName, name == lockName,
-			name == ManifestName && isManifest(fsys, Join(dir, name)):
+		if MarksBuild(name, func() []byte { return headOf(fsys, Join(dir, name)) }) {
 			return errFound
 		}
 		return nil
@@ -27,18 +24,34 @@ func HoldsBuild(fsys FS, dir string) bool {
 	return errors.Is(err, errFound)
 }
 
-// isManifest reports whether a file begins as a manifest of dsload does.
-func isManifest(fsys FS, path string) bool {
+// MarksBuild reports whether a file of this name is in folders that hold a build alone. head returns the
+// beginning of the file, of which MarkBytes are enough.
+func MarksBuild(name string, head func() []byte) bool {
+	switch name {
+	case checkpointName, additionCheckpointName, lockName:
+		return true
+	case ManifestName:
+		return bytes.Contains(head(), []byte(`"format": "dsload"`))
+	}
+	_, ofParts := parsePartFile(name)
+	return ofParts
+}
+
+// headOf returns the beginning of a regular file, nil where there is none.
+func headOf(fsys FS, path string) []byte {
 	if info, err := fsys.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return false
+		return nil
 	}
 	f, err := fsys.OpenFile(path, os.O_RDONLY)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.NewSectionReader(f, 0, maxHeadBytes))
-	return err == nil && bytes.Contains(head, []byte(`"format": "dsload"`))
+	head, err := io.ReadAll(io.NewSectionReader(f, 0, MarkBytes))
+	if err != nil {
+		return nil
+	}
+	return head
 }
 
 // OwnName reports whether a build may have made a file of this name.

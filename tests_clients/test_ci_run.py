@@ -52,11 +52,14 @@ def ci(tmp_path):
             pytest.skip(f"{program} is not installed")
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT / ".ci", checkout / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "go.mod"):
+    for name in ("README.md", "go.mod", "tests_clients/requirements.txt", "python/tests/install_torch.py"):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, checkout / name)
     who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
     for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "a clone"]):
         subprocess.run(["git", *command], cwd=checkout, check=True)
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv/installed").touch()
     (tmp_path / "bin").mkdir()
     for name, script in (("make", MAKE), ("go", GO)):
         (tmp_path / "bin" / name).write_text(script)

@@ -191,7 +191,7 @@ func (f *flusher) notes() (notes []string) {
 		}
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 && o.Partition == nil {
-		add("held out %s of the %s examples asked for: the sources gave no more", units.Count(s.Val),
+		add("held out %s of the %s examples asked for: the sources have no more", units.Count(s.Val),
 			units.Count(o.MaxValExamples))
 	}
 	if s.Ends[0].Stopped == stoppedAtEnd && slices.Contains(s.CutBy, "max-examples") {

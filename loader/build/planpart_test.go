@@ -60,7 +60,7 @@ func TestPlanPart(t *testing.T) {
 				whole.bytes())
 		}
 		o := must(p.PartOptions(number))
-		o.Out, o.LoadedTokenizer, o.Memory = filepath.Join(t.TempDir(), "parts"), small(), 64<<20
+		o.Out, o.LoadedTokenizer, o.Memory = filepath.Join(t.TempDir(), "parts"), small(), 256<<20
 		m := must(PlanMemory(o))
 		if !slices.ContainsFunc(m.Parts, func(b budget.Part) bool { return b.Name == "plan" && b.Bytes == p.bytes() }) {
 			t.Errorf("partition %d: the memory plan lacks the plan: %v", number, m.Parts)
@@ -91,7 +91,7 @@ func TestPartsOfPlanFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	single := whole.Options
-	single.Out, single.LoadedTokenizer, single.Memory = filepath.Join(t.TempDir(), "single"), small(), 64<<20
+	single.Out, single.LoadedTokenizer, single.Memory = filepath.Join(t.TempDir(), "single"), small(), 256<<20
 	mustBuild(t, single)
 	sameDataset(t, dir, single.Out, true)
 

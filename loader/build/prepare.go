@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
@@ -105,7 +107,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
-		Built: builtFiles, Conditions: b.conditions(),
+		Built: builtFiles, Marks: marksBuild, Conditions: b.conditions(),
 		Only: o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
 		MetadataBytes: b.metadataBytes(),
 	}}
@@ -138,6 +140,11 @@ func builtFiles(dir string) (owns func(name string) bool) {
 		return shard.OwnName
 	}
 	return nil
+}
+
+// marksBuild is source.Options.Marks.
+func marksBuild(name string, head func() []byte) bool {
+	return name == ownerName || shard.MarksBuild(name, head)
 }
 
 // checkTargets checks that the records of all phases make targets, or that none do.
@@ -215,12 +222,22 @@ func (b *build) readTemplate(context.Context) error {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return loader.BadOption("template", name, fmt.Sprintf("is no built-in template (%v) and cannot be read: %v",
-			example.Builtins(), err))
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		reason := fmt.Sprintf("is not a built-in template (%s) and cannot be read: %v",
+			strings.Join(example.Builtins(), ", "), err)
+		if near := loader.Nearest(name, example.Builtins()); near != "" {
+			reason += "; did you mean " + near + "?"
+		} else if near := loader.NearestFile(name); near != "" {
+			reason += "; did you mean " + near + "?"
+		}
+		return loader.BadOption("template", name, reason)
 	}
 	switch {
 	case !info.Mode().IsRegular():
-		return loader.BadOption("template", name, "is no file; give a file of text, or the name of a built-in template")
+		return loader.BadOption("template", name, "is not a file; give a text file, or the name of a built-in template")
 	case info.Size() == 0:
 		return loader.BadOption("template", name, "the file is empty; write a template into it")
 	case info.Size() > example.MaxTemplateBytes:

@@ -122,7 +122,7 @@ func TestTokensThatAreNone(t *testing.T) {
 		{Options{BOS: "16"}, []string{"`bos` 16", "no token of that id", "to 15"}},
 		{Options{EOS: "7"}, []string{"`eos` 7", "no token of that id"}},
 		{Options{EOS: "1", BOS: "0", MaxLength: 2}, []string{"`max-length` 2", "take 2"}},
-		{Options{SpecialTokens: "row"}, []string{"`special-tokens` row", "document chunk"}},
+		{Options{SpecialTokens: "row"}, []string{"`special-tokens` row", "document, chunk"}},
 	} {
 		c.o.LoadedTokenizer, c.o.Sources, c.o.FS = word(t, noPost), []string{writeCorpus(t, 5, 1)}, shardtest.New()
 		var option *loader.OptionError

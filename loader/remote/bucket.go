@@ -83,7 +83,8 @@ type pages struct {
 // next is given the token of each further page. It returns an error if the list does not end.
 func (p *pages) next(token, host string) error {
 	if p.turn > 0 && token == p.kept {
-		return &Error{Kind: ErrUnreachable, Text: host + " never ends its list: after a page of it comes an earlier one",
+		return &Error{Kind: ErrUnreachable,
+			Text: host + " never ends its list: after a page of it comes an earlier one",
 			Hint: "the server is at fault; name each file"}
 	}
 	if p.seen++; p.seen > p.turn {

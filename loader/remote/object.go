@@ -64,8 +64,9 @@ func (o *Object) unproven() error {
 	case !o.Modified.IsZero():
 		return &ChangedError{"modification time", o.Modified.Format(time.RFC3339), "missing"}
 	}
-	return &Error{Kind: ErrMismatch, Text: "its server gives neither an ETag nor a time, so what is read of it in parts may " +
-		"be of several versions", Hint: "download the file, and name the copy"}
+	return &Error{Kind: ErrMismatch,
+		Text: "its server gives neither an ETag nor a time, so what is read of it in parts may be of several versions",
+		Hint: "download the file, and name the copy"}
 }
 
 // SameETag reports whether two ETags are equal except for the weakness mark, which a server adds

@@ -29,8 +29,8 @@ var secretParameters = words(`signature sign sig awsaccesskeyid googleaccessid k
 	pass hmac sas otp ticket tempauth hdnea hdnts hdntl q-ak`)
 
 // secretWords are parts of the names of other parameters that grant access.
-var secretWords = []string{"token", "secret", "passw", "credential", "signature", "x-amz-", "x-goog-", "x-ms-", "x-oss-",
-	"q-sign-", "access_key", "accesskey", "apikey", "api_key", "api-key", "auth_key", "auth-key", "authkey"}
+var secretWords = []string{"token", "secret", "passw", "credential", "signature", "x-amz-", "x-goog-", "x-ms-",
+	"x-oss-", "q-sign-", "access_key", "accesskey", "apikey", "api_key", "api-key", "auth_key", "auth-key", "authkey"}
 
 // signingParameters accompany a signature and change with it: those of the stores of Amazon, Google,
 // Azure, Alibaba and Tencent, and of several networks that deliver files.

@@ -195,8 +195,8 @@ func (c *s3) list(ctx context.Context, folder string, add func(string, Object) e
 	after := ""
 	var failed error // of add
 	err = c.try(ctx, func() error {
-		for info := range c.client.Client.ListObjectsIter(withPages(ctx), bucket, minio.ListObjectsOptions{Prefix: prefix,
-			Recursive: true, StartAfter: after}) {
+		options := minio.ListObjectsOptions{Prefix: prefix, Recursive: true, StartAfter: after}
+		for info := range c.client.Client.ListObjectsIter(withPages(ctx), bucket, options) {
 			if info.Err != nil {
 				return info.Err
 			}

@@ -73,3 +73,26 @@ func TestKeysThatAreNoPaths(t *testing.T) {
 		}
 	}
 }
+
+// Folders of a bucket in which Options.Marks recognises a file are skipped, with all below them.
+func TestDatasetsInBuckets(t *testing.T) {
+	startBucket(t, "d/a.txt", "d/old/manifest.json", "d/old/train.txt", "d/old/deep/b.txt", "d/older/c.txt",
+		"d/x/unfinished/mark", "d/x/unfinished/d.txt", "d/x//mark", "d/x//e.txt", "d/x/f.txt", "d/other/manifest.json",
+		"d/other/g.txt", "d/mark")
+	marks := func(name string, head func() []byte) bool {
+		return name == "mark" || name == "manifest.json" && strings.HasPrefix(string(head()), "d/old/")
+	}
+	for _, arg := range []string{"s3://bucket/d", "s3://bucket/d/**/*.txt"} {
+		set := openSet(t, Options{Args: []string{arg}, Marks: marks, Exclude: []string{"mark"}})
+		var got []string
+		for _, in := range inputsOf(t, set) {
+			got = append(got, strings.TrimPrefix(in.URI, "s3://bucket/d/"))
+		}
+		if s := strings.Join(got, " "); s != "a.txt older/c.txt other/g.txt x/f.txt" && s != "a.txt older/c.txt x/f.txt other/g.txt" {
+			t.Errorf("%s: read %s", arg, s)
+		}
+		if notes := strings.Join(set.Notes(), "; "); !strings.Contains(notes, "3 folders of datasets that dsload built (old, …)") {
+			t.Errorf("%s: %s", arg, notes)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 		}
 		e := &InputError{URI: in.URI, Offset: -1, Err: err}
 		if errors.Is(err, ErrBinary) {
-			e.Hint = "name files of text, or their compression"
+			e.Hint = "pass text files, compressed or not"
 		}
 		return false, what, e
 	}

@@ -24,16 +24,19 @@ func (in *Input) IsPlainFile() bool {
 }
 
 // unmarkedUTF16 returns the encoding of text in UTF-16 without a byte order mark, "" for other text: most
-// of its characters are ASCII, so that every other byte is zero.
+// of its characters are ASCII, so that nearly every other byte is zero, and no other is a control character.
 func unmarkedUTF16(text []byte) string {
 	var zeros [2]int
+	controls := 0
 	for i, b := range text {
 		if b == 0 {
 			zeros[i&1]++
+		} else {
+			controls += int(isControl[b])
 		}
 	}
 	switch even, odd := zeros[0], zeros[1]; {
-	case 5*(even+odd) < len(text) || len(text) < 4:
+	case 5*(even+odd) < 2*len(text) || len(text) < 4 || 50*controls > len(text):
 		return ""
 	case odd > 20*even:
 		return "UTF-16LE"

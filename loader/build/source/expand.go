@@ -227,7 +227,7 @@ func (w *walk) nothing(arg string) error {
 	switch {
 	case passed != "":
 		return &InputError{URI: arg, Offset: -1, Err: problemf(errNothingToRead, "no file to read: passed over %s",
-			passed), Hint: "name files of text"}
+			passed), Hint: "pass text files"}
 	case w.globs != nil:
 		return &InputError{URI: arg, Offset: -1, Err: problemf(fs.ErrNotExist, "no file matches the pattern")}
 	}

@@ -125,6 +125,9 @@ type Options struct {
 	// finished or not, and nil if it holds none. Of folders and globs, such files are no sources, nor is
 	// anything in a folder below that holds some. Output.
 	Built func(dir string) (owns func(name string) bool)
+	// Marks, where not nil, reports whether a file of a remote store lies in the folder of such a dataset,
+	// by its name and, where it asks for it, its beginning. Output.
+	Marks func(name string, head func() []byte) bool
 	// Has, where not nil, reports whether an input that a folder or a glob leads to need not be read,
 	// since what is built has it already. checksum reads the input: it is that of PartsAt, or "" for a
 	// remote one. Output.

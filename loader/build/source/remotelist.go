@@ -72,7 +72,18 @@ type remoteListing struct {
 	splits splitChoice // of a dataset of the Hub
 	config string      // what to say if no file matches the patterns of its README.md
 	seen   int
+	marks  []listedObject  // files that may show that their folder holds a dataset of dsload
+	built  map[string]bool // such folders, below the root; true once one of their files was left out
 }
+
+// A listedObject is an object and its name below the root of a listing.
+type listedObject struct {
+	name string
+	remote.Object
+}
+
+// maxMarks bounds the files of a listing that are looked at for what their folders hold.
+const maxMarks = 10_000
 
 // list fills the sorter of the walk.
 func (l *remoteListing) list(ctx context.Context) error {
@@ -85,6 +96,9 @@ func (l *remoteListing) list(ctx context.Context) error {
 		in := remoteInput(o, nil)
 		w.row = in.appendRow(w.row[:0])
 		l.splits.count(name)
+		if l.mayMark(name) && len(l.marks) < maxMarks {
+			l.marks = append(l.marks, listedObject{name, o})
+		}
 		return w.listed(name)
 	})
 	var own *remote.Error
@@ -94,7 +108,63 @@ func (l *remoteListing) list(ctx context.Context) error {
 	case l.seen == 0:
 		return &remote.Error{Kind: fs.ErrNotExist, Text: "there is nothing of this name", Hint: "check the address"}
 	}
+	return l.findBuilt(ctx)
+}
+
+// mayMark reports whether Options.Marks may recognise a folder by a file of this name.
+func (l *remoteListing) mayMark(name string) bool {
+	asked := false
+	marks := l.set.opts.Marks
+	return marks != nil && strings.Contains(name, "/") &&
+		(marks(path.Base(name), func() []byte { asked = true; return nil }) || asked)
+}
+
+// findBuilt finds the folders that hold datasets of dsload.
+func (l *remoteListing) findBuilt(ctx context.Context) error {
+	l.built = map[string]bool{}
+	for _, o := range l.marks {
+		var failed error
+		if l.set.opts.Marks(path.Base(o.name), func() []byte {
+			head := make([]byte, min(o.Size, maxMarkBytes))
+			n, err := l.set.remoteStore().Head(ctx, o.Object, head)
+			failed = err
+			return head[:n]
+		}) {
+			elements := strings.Split(o.name, "/")
+			for i := range elements {
+				elements[i] = listedName(elements[i])
+			}
+			l.built[strings.Join(elements[:len(elements)-1], "/")] = false
+		}
+		if failed != nil {
+			return failed
+		}
+	}
+	l.marks = nil
 	return nil
+}
+
+// maxMarkBytes is how much of a file Options.Marks sees.
+const maxMarkBytes = 64
+
+// isBuilt reports whether a file lies below a folder that holds a dataset of dsload, and counts the folder.
+func (l *remoteListing) isBuilt(key string) bool {
+	if len(l.built) == 0 {
+		return false
+	}
+	name := strings.ReplaceAll(key, "\x00", "/")
+	for i := strings.LastIndexByte(name, '/'); i > 0; i = strings.LastIndexByte(name[:i], '/') {
+		dir := name[:i]
+		told, ok := l.built[dir]
+		if ok && !told {
+			l.walk.passed.add(builtFolder, dir)
+			l.built[dir] = true
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
 }
 
 // listedName returns the name in a walk of an element of a key. To a store, "", "." and ".." are
@@ -168,6 +238,9 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 		}
 		in.store, last = s.store, in.URI
 		name := path.Base(in.URI)
+		if l.isBuilt(string(key)) {
+			return nil
+		}
 		if l.splits.drops(string(key), name) {
 			return nil
 		}

@@ -1,5 +1,0 @@
-//go:build race
-
-package build
-
-const raceEnabled = true
