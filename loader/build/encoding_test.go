@@ -27,7 +27,7 @@ func TestOtherEncodingsAreNamed(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		put(t, path, []byte(c.data))
-		s := mustBuild(t, Options{Out: "data", LoadedTokenizer: small(), Sources: []string{path}, FS: shardtest.New()})
+		s := mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, FS: shardtest.New()})
 		got := strings.ReplaceAll(strings.Join(s.Warnings, "\n"), filepath.Dir(path), "DIR")
 		if !strings.Contains(got, c.want) || c.never != "" && strings.Contains(got, c.never) {
 			t.Errorf("%s: %q; want %q and not %q", c.name, got, c.want, c.never)
@@ -46,7 +46,7 @@ func TestLinesAreTold(t *testing.T) {
 		for _, name := range names {
 			o.Sources = append(o.Sources, filepath.Join(dir, name))
 		}
-		o.Out, o.LoadedTokenizer, o.FS = "data", small(), shardtest.New()
+		o.Out, o.LoadedTokenizer, o.FS = "data", gpt2(), shardtest.New()
 		return strings.ReplaceAll(strings.Join(mustBuild(t, o).Notes, "\n"), dir, "DIR")
 	}
 	if got := notes(Options{}, "w.txt", "p.txt"); !strings.Contains(got, "a line of text is a document: 6.6 tokens, 26 bytes") ||

@@ -87,7 +87,7 @@ func TestAdviceOnFields(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, c.name), []byte(c.data))
-		o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{filepath.Join(dir, c.name)}, FS: shardtest.New()}
+		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{filepath.Join(dir, c.name)}, FS: shardtest.New()}
 		_, err := Run(context.Background(), o)
 		if err == nil {
 			t.Fatalf("%s: built", c.name)
@@ -131,7 +131,7 @@ func TestWhereOfASchema(t *testing.T) {
 		{"t.arrow", []string{"lang=some words"}, ""},
 		{"c.csv j.jsonl", []string{"language=en"}, ""},
 	} {
-		o := Options{Out: "data", LoadedTokenizer: small(), Filter: shape.Options{Where: c.where}, FS: shardtest.New()}
+		o := Options{Out: "data", LoadedTokenizer: gpt2(), Filter: shape.Options{Where: c.where}, FS: shardtest.New()}
 		for _, s := range strings.Fields(c.sources) {
 			o.Sources = append(o.Sources, filepath.Join(dir, s))
 		}
