@@ -16,7 +16,7 @@ COMMIT      := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 LDFLAGS     := -s -w -X main.commit=$(COMMIT)
 
 # Executions, or time, for each fuzz target in make test.
-FUZZ        ?= 3000x
+FUZZ        ?= 1000x
 # Where inputs that reach new code are kept: those of make test are forgotten, those of make soak are not.
 FUZZCACHE   ?= $(CURDIR)/bin/fuzz/found
 
