@@ -33,6 +33,9 @@ var Programs = map[string]string{
 // Buckets starts a server of each kind, and skips the test where one is not installed.
 func Buckets(t *testing.T) map[string]Bucket {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("short: it starts servers of object stores")
+	}
 	return map[string]Bucket{"s3": startS3(t), "gs": startGS(t)}
 }
 
