@@ -10,8 +10,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ._packing import varlen
-
 # Computed from the column segments. transformers takes the last five, which come along with position_ids.
 COMPUTED = ("cu_seqlens", "max_seqlen", "cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "use_cache")
 FOR_MODELS = COMPUTED[2:]
@@ -36,6 +34,8 @@ class PackedBatch(dict):  # type: ignore[type-arg]
 
 def computed(segments: Any, own: Any) -> dict[str, Any]:
     """The columns that are computed from the column segments, an array. own: makes a tensor of an array."""
+    from ._packing import varlen  # here, so that dsload.memory loads without numpy
+
     borders, longest = varlen(segments)
     borders = own(borders)
     return dict(zip(COMPUTED, (borders, longest, borders, borders, longest, longest, False)))

@@ -42,7 +42,7 @@ def named(value: object) -> str:
 def in_python(message: str) -> str:
     """A message of the command with its options as Python names them: max_length='x' for --max-length x. Commands to type stay as they are."""
     message = message.removeprefix("dsload: ")
-    message = re.sub(r"^dsload (build|serve): ", "", message).replace("unknown flag: ", "unknown option: ")
+    message = re.sub(r"^(build|serve): ", "", message).replace("unknown flag: ", "unknown option: ")
     message = _HELP.sub("; see help(dsload.build)", message).replace("?; see", "? See")
     out, at = [], 0
     for command in _COMMAND.finditer(message):

@@ -163,10 +163,11 @@ test_threads_and_forks_read_at_once = pytest.mark.server(test_threads_and_forks_
 
 @pytest.mark.server
 @pytest.mark.torch
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
 def test_a_dataloader_with_workers(dataset: str, method: str) -> None:
     torch = pytest.importorskip("torch")
     access = RandomAccess(dataset)
+    runs.processes_of_their_own()  # whose server has torch already
     feed = torch.utils.data.DataLoader(
         access, batch_size=50, shuffle=True, num_workers=2, multiprocessing_context=method, collate_fn=_numbers
     )

@@ -41,7 +41,9 @@ def read(folder: pathlib.Path, want: dict[str, dict[str, list[Any]]], **query: A
                 ids = want[split]["input_ids"][example]
                 assert batch["input_ids"][i, :n].tolist() == ids
                 if query.get("labels") == "causal" and "loss_mask" in want[split]:
-                    expected = [t if on else -100 for t, on in zip(ids, want[split]["loss_mask"][example])]
+                    begins = np.cumsum([0, *want[split]["segments"][example]]) if query.get("borders") != "keep" else []
+                    masked = set(begins) | {k for k, on in enumerate(want[split]["loss_mask"][example]) if not on}
+                    expected = [-100 if k in masked else t for k, t in enumerate(ids)]
                     assert batch["labels"][i, :n].tolist() == expected
                 if query.get("labels") == "seq2seq":
                     labels = [t for t in batch["labels"][i].tolist() if t != -100]
@@ -55,7 +57,7 @@ def both(folder: pathlib.Path) -> dict[str, dict[str, list[Any]]]:
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-@pytest.mark.parametrize("query", [{}, {"shuffle": "none"}, {"labels": "none"}, {"labels": "causal"}, {"bucket": 64, "dtype": "int32"}])
+@pytest.mark.parametrize("query", [{}, {"shuffle": "none"}, {"labels": "none"}, {"labels": "causal"}, {"bucket": 64, "dtype": "int32"}, {"labels": "causal", "borders": "keep"}])
 def test_every_version_is_read(name: str, query: dict[str, Any]) -> None:
     assert read(TESTDATA / name, both(TESTDATA / name), **query) == 120
 

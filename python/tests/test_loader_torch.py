@@ -35,12 +35,13 @@ def test_tensors_are_those_of_numpy_without_a_copy(dataset: str) -> None:
             assert all(0 < abs(x - places[0]) < 4 * whole[0].nbytes + 4096 for x in places[1:]), "columns lie in one message"
 
 
-# Each spawned process takes seconds to start: of what they add, pickling, two cases show all.
+# Each spawned process takes seconds to start: of what they add, pickling, one case shows all, and one of a server that has torch already.
 @pytest.mark.parametrize(
     ("workers", "context", "in_process"),
-    [*((w, "fork", p) for w in (0, 1, 3) for p in (False, True)), (1, "spawn", True), (2, "spawn", False)],
+    [*((w, "fork", p) for w in (0, 1, 3) for p in (False, True)), (1, "spawn", True), (2, "forkserver", False)],
 )
 def test_workers_yield_what_one_process_yields(dataset: str, workers: int, context: str, in_process: bool) -> None:
+    runs.processes_of_their_own()
     cases: list[dict[str, Any]] = [{"batch_size": 16, "epochs": 2}]
     if context == "fork":
         cases += [

@@ -15,9 +15,9 @@ from dsload._words import did_you_mean, in_python
 @pytest.mark.parametrize(
     ("said", "want"),
     [
-        ("dsload: dsload build: unknown flag: --maxlength; did you mean --max-length? See 'dsload build -h'",
+        ("dsload: build: unknown flag: --maxlength; did you mean --max-length? See 'dsload build -h'",
          "unknown option: maxlength; did you mean max_length? See help(dsload.build)"),
-        ("dsload: dsload build: unknown flag: --foo; see 'dsload build -h'", "unknown option: foo; see help(dsload.build)"),
+        ("dsload: build: unknown flag: --foo; see 'dsload build -h'", "unknown option: foo; see help(dsload.build)"),
         ("dsload: --memory 1MiB is too small: they need 38MiB; raise --memory, or lower --workers",
          "memory 1MiB is too small: they need 38MiB; raise memory, or lower workers"),
         ("take it with --text-field body, or leave such records out with --on-bad-record skip",

@@ -11,6 +11,7 @@ import tempfile
 
 import pytest
 from reference_data import build, find_shared, need
+from waiting import HANGS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -35,7 +36,7 @@ class Server:
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(HANGS)
 
     def fds(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))

@@ -14,7 +14,7 @@ import threading
 import time
 
 import pytest
-from waiting import wait_until
+from waiting import HANGS, wait_until
 from plain import get, lists, stream
 from reference_data import need
 
@@ -110,10 +110,10 @@ def test_a_stream_that_hangs_keeps_no_server(dsload, dataset, folder, ending):
         client.sendall(b"GET /v1/batches?epochs=0 HTTP/1.1\r\nHost: x\r\n\r\n")
         if ending == "owner":
             server.stdin.close()
-            assert server.wait(10) in (0, 1)
+            assert server.wait(HANGS) in (0, 1)
         else:
             server.terminate()
-            assert server.wait(10) in (0, 5)
+            assert server.wait(HANGS) in (0, 5)
         client.close()
         assert not os.path.exists(folder / "s") and not os.path.exists(folder / "s.lock")
     finally:
@@ -150,7 +150,7 @@ def test_pasted_lines_work(dsload, dataset, folder):
         assert scope["batch"].num_rows > 0
     finally:
         server.terminate()
-        assert server.wait(20) == 0
+        assert server.wait(HANGS) == 0
         server.stdout.close()
 
 
@@ -199,7 +199,7 @@ def test_tcp_with_tls_and_token(serve, dataset, certificate, reference):
         context = ssl.create_default_context(cafile=certificate / "c.pem")
         for name, value in limits.items():
             setattr(context, name, value)
-        c = http.client.HTTPSConnection(host, int(port), context=context, timeout=30)
+        c = http.client.HTTPSConnection(host, int(port), context=context, timeout=HANGS)
         c.request("GET", "/v1/batches?batch_size=64", headers={"Authorization": "Bearer " + token})
         return c.getresponse()
 

@@ -6,11 +6,11 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 
 import pytest
 from reference_data import need
+from waiting import HANGS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NODE = pathlib.Path(__file__).parent / "node"
@@ -43,7 +43,7 @@ class Browser:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait(HANGS)
 
 
 class Page:
@@ -123,11 +123,3 @@ def start():
             if pipe:
                 with contextlib.suppress(BrokenPipeError):  # what was still to be written to a process that ended
                     pipe.close()
-
-
-@pytest.fixture()
-def port():
-    """A port of this machine that is free now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]

@@ -13,6 +13,7 @@ import urllib.request
 
 import pytest
 from reference_data import build
+from waiting import HANGS
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 WORDS = "a of the sea tree stone bread light water corner house green kitchen butter seven lemon salt".split()
@@ -43,14 +44,12 @@ def kitchen(dsload, tmp_path_factory):
 
 
 @pytest.fixture()
-def serve(dsload, start, port):
+def serve(dsload, start):
     """Serves datasets over TCP; the address."""
 
-    def run(*args, cwd=None):
-        server = start(dsload, "serve", *args, "--listen", f"127.0.0.1:{port}", "--json", stdout=subprocess.PIPE, text=True, cwd=cwd)
-        assert server.stdout.readline()
-        run.process = server
-        return f"http://127.0.0.1:{port}/"
+    def run(*args, at="127.0.0.1:0", cwd=None):
+        run.process = start(dsload, "serve", *args, "--listen", at, "--json", stdout=subprocess.PIPE, text=True, cwd=cwd)
+        return json.loads(run.process.stdout.readline())["url"] + "/"
 
     return run
 
@@ -89,7 +88,7 @@ def test_page_of_a_server(browser, serve, start, kitchen):
 
 
 @pytest.mark.parametrize("which", ["build", "serve"])
-def test_pages_before_the_first_event_show_no_empty_cards(browser, port, which):
+def test_pages_before_the_first_event_show_no_empty_cards(browser, which):
     static = pathlib.Path(__file__).resolve().parents[2] / "internal/page/static"
     over = threading.Event()
 
@@ -111,10 +110,10 @@ def test_pages_before_the_first_event_show_no_empty_cards(browser, port, which):
         def log_message(self, *_):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Page)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        with browser.open(f"http://127.0.0.1:{port}/") as page:
+        with browser.open(f"http://127.0.0.1:{server.server_port}/") as page:
             page.wait("typeof past === 'object' && document.querySelectorAll('.plot').length > 2")
             assert "The first figures are on their way." in page.text()
             cards = "[...document.querySelectorAll('section, .bar')].filter(s => s.checkVisibility({visibilityProperty: true})).length"
@@ -134,7 +133,7 @@ def test_page_of_a_server_that_goes_and_comes_back(browser, serve, kitchen):
         serve.process.wait()
         page.wait("/No answer since/.test(document.body.innerText)")
         assert "12,345 rows" in page.text()
-        serve(kitchen)
+        serve(kitchen, at=url.split("/")[2])
         page.wait("document.getElementById('gone').hidden")
 
 
@@ -199,15 +198,22 @@ def slowly(process, bad):
     threading.Thread(target=feed, daemon=True).start()
 
 
-def test_page_of_a_build(browser, start, dsload, port, tmp_path):
+def page_of(process):
+    """The address of a build's page, which is the first thing it says."""
+    said, url = process.stderr.readline().decode().rstrip("\n").split(": ", 1)
+    assert said == "live page"
+    return url
+
+
+def test_page_of_a_build(browser, start, dsload, tmp_path):
     process = start(dsload, "build", "-", "--format", "jsonl", "--on-bad-record", "skip", "--out", tmp_path / HOSTILE, "--progress", "none", "--memory", "128MiB",
-                    "--http", f"127.0.0.1:{port}", "--max-examples", "1000000", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stderr.readline() == f"live page: http://127.0.0.1:{port}/\n".encode()
+                    "--http", "127.0.0.1:0", "--max-examples", "1000000", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    url = page_of(process)
     slowly(process, 97)
-    with browser.open(f"http://127.0.0.1:{port}/") as page:
+    with browser.open(url) as page:
         assert "unsafe" not in page.response["headers"]["content-security-policy"]
         page.wait(f"{CHARTS}.filter(c => c.drawn > 300 && c.figures >= 4).length === 3")
-        page.wait("/\\d+ s left/.test(document.querySelector('h1').innerText) && document.querySelectorAll('#rejects-rows tr').length > 5")
+        page.wait("/\\d+ (s|min|h) left/.test(document.querySelector('h1').innerText) && document.querySelectorAll('#rejects-rows tr').length > 5")
         text = page.text()
         for want in ("of 1,000,000", "128 MiB", "gpt2", HOSTILE, "malformed JSON", "goes on at row", "tokens/s", "busy"):
             assert want in text
@@ -218,38 +224,38 @@ def test_page_of_a_build(browser, start, dsload, port, tmp_path):
         page.clean()
         process.terminate()
         page.wait("/Resumable: the same command goes on at row/.test(document.querySelector('h1').innerText)")
-        assert process.wait(30) == 5
+        assert process.wait(HANGS) == 5
         assert page.run("document.getElementById('gone').hidden")
         page.accessible()
 
 
-def test_page_of_a_build_that_ends(browser, start, dsload, port, tmp_path):
-    process = start(dsload, "build", "-", "--format", "text", "--out", tmp_path / "done", "--progress", "none", "--http", f"127.0.0.1:{port}",
+def test_page_of_a_build_that_ends(browser, start, dsload, tmp_path):
+    process = start(dsload, "build", "-", "--format", "text", "--out", tmp_path / "done", "--progress", "none", "--http", "127.0.0.1:0",
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stderr.readline()
+    url = page_of(process)
     process.stdin.write(b"one line\n" * 1000)
-    with browser.open(f"http://127.0.0.1:{port}/", scheme="dark") as page:
+    with browser.open(url, scheme="dark") as page:
         page.wait("/Looking at the sources/.test(document.body.innerText)")
         process.stdin.close()
         process.stdin = None
         page.wait("/^Done in/.test(document.querySelector('h1').innerText)")
         assert "1,000 rows" in page.text() and "stopped: the sources ended" in page.text()
-        assert process.wait(30) == 0
+        assert process.wait(HANGS) == 0
         page.clean(ended=True)
 
 
-def test_page_of_a_build_that_fails(browser, start, dsload, port, tmp_path):
-    process = start(dsload, "build", "-", "--format", "jsonl", "--out", tmp_path / "bad", "--progress", "none", "--http", f"127.0.0.1:{port}",
+def test_page_of_a_build_that_fails(browser, start, dsload, tmp_path):
+    process = start(dsload, "build", "-", "--format", "jsonl", "--out", tmp_path / "bad", "--progress", "none", "--http", "127.0.0.1:0",
                     stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stderr.readline()
+    url = page_of(process)
     process.stdin.write(b'{"text": "fine"}\n')
-    with browser.open(f"http://127.0.0.1:{port}/") as page:
+    with browser.open(url) as page:
         page.wait("/Looking at the sources/.test(document.body.innerText)")
         process.stdin.write(b'{"text": ' + HOSTILE.encode() + b"\n")
         process.stdin.close()
         process.stdin = None
         page.wait("/^Failed: .*row 2/.test(document.querySelector('h1').innerText)")
-        assert process.wait(30) == 3
+        assert process.wait(HANGS) == 3
         page.clean(ended=True)
 
 

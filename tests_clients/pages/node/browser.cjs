@@ -4,6 +4,8 @@ const readline = require("node:readline");
 const { chromium } = require("playwright-core");
 const axe = require("node:fs").readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
+// What takes this many milliseconds hangs: on a busy machine, a second's work may take a minute.
+const hangs = 300000;
 const pages = new Map();
 let browser;
 
@@ -19,7 +21,7 @@ const keepCanvasText = () => {
 const ops = {
   async open({ page: id, url, width = 1280, height = 800, scheme = "light", reducedMotion = "no-preference", headers = {} }) {
     const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion, extraHTTPHeaders: headers });
-    context.setDefaultTimeout(20000);
+    context.setDefaultTimeout(hangs);
     await context.addInitScript(keepCanvasText);
     const page = await context.newPage(), seen = { page, errors: [], requests: [], dialogs: [] };
     page.on("console", (m) => m.type() === "error" && seen.errors.push(`${m.text()} ${m.location().url}`.trim()));
@@ -33,7 +35,7 @@ const ops = {
   seen: ({ page }) => { const { errors, requests, dialogs } = pages.get(page); return { errors, requests, dialogs }; },
   eval: ({ page, script }) => pages.get(page).page.evaluate(script),
   // wait returns once the script is true. playwright's own wait evaluates strings in the page, which its policy forbids.
-  async wait({ page, script, timeout = 20000 }) {
+  async wait({ page, script, timeout = hangs }) {
     for (const end = Date.now() + timeout; ; await new Promise((done) => setTimeout(done, 150))) {
       if (await pages.get(page).page.evaluate(script)) return true;
       if (Date.now() > end) throw new Error(`not so within ${timeout} ms: ${script}`);
