@@ -80,6 +80,9 @@ func (b *bucketTest) run(t *testing.T, machine string, code int, args ...string)
 
 // eachBucket runs a test on each kind of bucket.
 func eachBucket(t *testing.T, test func(t *testing.T, b *bucketTest)) {
+	if testing.Short() {
+		t.Skip("short: the packages below test buckets too")
+	}
 	buckets := remotetest.Buckets(t)
 	exe := builtProgram(t)
 	for _, kind := range []string{"s3", "gs"} {

@@ -40,6 +40,7 @@ type Server struct {
 	files    map[string]File
 	faults   []Fault
 	requests []Request
+	writes   int64 // to buckets
 
 	NoRanges bool // always sends the whole file
 	// Beyond sends all that follows a range, not only what was asked for.

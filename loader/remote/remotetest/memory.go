@@ -1,0 +1,237 @@
+package remotetest
+
+import (
+	"bufio"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MemoryBuckets starts a server with an empty bucket for each kind: what the program uses of S3 and
+// of the JSON API of Google Cloud Storage, in memory, for anyone.
+func MemoryBuckets() (*Server, map[string]Bucket) {
+	s := &Server{files: map[string]File{}}
+	s.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+		if path, ok := strings.CutPrefix(r.URL.EscapedPath(), "/upload"); ok || strings.HasPrefix(path, "/storage/v1/b/") {
+			return s.serveGS(w, r, path)
+		}
+		return s.serveS3(w, r)
+	}
+	s.Server = httptest.NewServer(s)
+	const secret = "s3cretOfThe/Test+0123456789"
+	aws := []string{"AWS_SECRET_ACCESS_KEY=" + secret}
+	for name, value := range S3Env(s.URL) {
+		if name != "AWS_SECRET_ACCESS_KEY" {
+			aws = append(aws, name+"="+value)
+		}
+	}
+	return s, map[string]Bucket{"s3": {URI: "s3://bucket", Env: aws, Secret: secret},
+		"gs": {URI: "gs://bucket", Env: []string{"STORAGE_EMULATOR_HOST=" + s.URL}}}
+}
+
+// store keeps an object. Each one has a time of its own, from which its generation comes.
+func (s *Server) store(path string, data []byte) File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+	f := File{Data: data, Modified: time.Unix(1e9+s.writes, 0)}
+	s.files[path] = f
+	return f
+}
+
+// object returns the object of a path.
+func (s *Server) object(path string) (File, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok := s.files[path]
+	return f, ok
+}
+
+func (s *Server) drop(path string) (found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, found = s.files[path]
+	delete(s.files, path)
+	return found
+}
+
+// pageLength is how many objects a page of a list has.
+const pageLength = 20
+
+// page returns the names of the objects below a folder that follow another, and the last of them if
+// there are more.
+func (s *Server) page(folder, prefix, after string) (names []string, next string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path := range s.files {
+		if name, ok := strings.CutPrefix(path, folder); ok && strings.HasPrefix(name, prefix) && name > after {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) > pageLength {
+		names = names[:pageLength]
+		next = names[pageLength-1]
+	}
+	return names, next
+}
+
+func refuseS3(w http.ResponseWriter, status int, code string) bool {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code)
+	return true
+}
+
+// serveS3 answers requests for /bucket/KEY.
+func (s *Server) serveS3(w http.ResponseWriter, r *http.Request) bool {
+	key, query := strings.TrimPrefix(r.URL.Path, "/bucket/"), r.URL.Query()
+	if !strings.HasPrefix(r.URL.Path+"/", "/bucket/") {
+		return refuseS3(w, http.StatusNotFound, "NoSuchBucket")
+	}
+	if r.Method == http.MethodGet && query.Has("list-type") {
+		return s.listS3(w, query)
+	}
+	switch r.Method {
+	case http.MethodPut:
+		data, err := decodeChunks(r)
+		if err != nil {
+			return refuseS3(w, http.StatusBadRequest, "IncompleteBody")
+		}
+		f := s.store("/bucket/"+key, data)
+		w.Header().Set("ETag", f.tag())
+	case http.MethodDelete:
+		s.drop("/bucket/" + key)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		f, ok := s.object("/bucket/" + key)
+		if !ok {
+			return refuseS3(w, http.StatusNotFound, "NoSuchKey")
+		}
+		if tag := r.Header.Get("If-Match"); tag != "" && strings.Trim(tag, `"`) != strings.Trim(f.tag(), `"`) {
+			return refuseS3(w, http.StatusPreconditionFailed, "PreconditionFailed")
+		}
+		s.Send(w, r, f, nil)
+	}
+	return true
+}
+
+func (s *Server) listS3(w http.ResponseWriter, query url.Values) bool {
+	names, next := s.page("/bucket/", query.Get("prefix"), max(query.Get("start-after"), query.Get("continuation-token")))
+	type contents struct {
+		Key, LastModified, ETag string
+		Size                    int
+	}
+	answer := struct {
+		XMLName               xml.Name `xml:"ListBucketResult"`
+		IsTruncated           bool
+		NextContinuationToken string `xml:",omitempty"`
+		Contents              []contents
+	}{IsTruncated: next != "", NextContinuationToken: next}
+	for _, name := range names {
+		if f, ok := s.object("/bucket/" + name); ok {
+			answer.Contents = append(answer.Contents, contents{name, f.Modified.UTC().Format("2006-01-02T15:04:05.000Z"),
+				f.tag(), len(f.Data)})
+		}
+	}
+	w.Header().Set("Content-Type", "application/xml")
+	_ = xml.NewEncoder(w).Encode(answer) // a client that has gone needs no answer
+	return true
+}
+
+// decodeChunks reads a body whose parts are signed one by one, if it is such a one.
+func decodeChunks(r *http.Request) ([]byte, error) {
+	if !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-") {
+		return io.ReadAll(r.Body)
+	}
+	var data []byte
+	for in := bufio.NewReader(r.Body); ; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		size, _, _ := strings.Cut(strings.TrimSpace(line), ";")
+		n, err := strconv.ParseInt(size, 16, 64)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			break
+		}
+		part := make([]byte, n+2) // with its line break
+		if _, err := io.ReadFull(in, part); err != nil {
+			return nil, err
+		}
+		data = append(data, part[:n]...)
+	}
+	if want := r.Header.Get("X-Amz-Decoded-Content-Length"); want != strconv.Itoa(len(data)) {
+		return nil, errors.New("the body has another length")
+	}
+	return data, nil
+}
+
+// serveGS answers requests for /storage/v1/b/BUCKET/o/NAME, whose name is escaped.
+func (s *Server) serveGS(w http.ResponseWriter, r *http.Request, path string) bool {
+	bucket, name, _ := strings.Cut(strings.TrimPrefix(path, "/storage/v1/b/"), "/o")
+	name, err := url.PathUnescape(strings.TrimPrefix(name, "/"))
+	query := r.URL.Query()
+	if r.Method == http.MethodPost {
+		name = query.Get("name")
+	}
+	f, ok := s.object("/gs/" + name)
+	switch {
+	case err != nil || bucket != "bucket" || name != "" && !ok && r.Method != http.MethodPost:
+		http.Error(w, "no such object", http.StatusNotFound)
+	case r.Method == http.MethodPost:
+		data, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return true
+		}
+		return sendJSON(w, describeGS(name, s.store("/gs/"+name, data)))
+	case r.Method == http.MethodDelete:
+		s.drop("/gs/" + name)
+		w.WriteHeader(http.StatusNoContent)
+	case name == "":
+		names, next := s.page("/gs/", query.Get("prefix"), query.Get("pageToken"))
+		items := []any{}
+		for _, name := range names {
+			if f, ok := s.object("/gs/" + name); ok {
+				items = append(items, describeGS(name, f))
+			}
+		}
+		return sendJSON(w, map[string]any{"items": items, "nextPageToken": next})
+	case query.Get("alt") == "media":
+		if want := query.Get("ifGenerationMatch"); want != "" && want != f.generation() {
+			http.Error(w, "another generation", http.StatusPreconditionFailed)
+			return true
+		}
+		w.Header().Set("X-Goog-Generation", f.generation())
+		s.Send(w, r, f, nil)
+	default:
+		return sendJSON(w, describeGS(name, f))
+	}
+	return true
+}
+
+func (f *File) generation() string { return strconv.FormatInt(f.Modified.Unix(), 10) }
+
+func describeGS(name string, f File) any {
+	return map[string]string{"name": name, "size": strconv.Itoa(len(f.Data)), "generation": f.generation(),
+		"updated": f.Modified.UTC().Format(time.RFC3339)}
+}
+
+func sendJSON(w http.ResponseWriter, answer any) bool {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // a client that has gone needs no answer
+	return true
+}
