@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/remote/remotetest"
 )
 
@@ -130,7 +131,7 @@ func TestAzureKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-stalled
-	waitFor(t, func() bool { // for rows in the checkpoint: an empty one claims the folder
+	effort.Await(t, func() bool { // for rows in the checkpoint: an empty one claims the folder
 		info, err := os.Stat(filepath.Join(dir, "killed", "build.checkpoint"))
 		return err == nil && info.Size() > 4096
 	}, "no checkpoint with rows")

@@ -31,7 +31,7 @@ func (b *bucketTest) versions(t *testing.T, folder string) map[string]string {
 func TestBucketAppend(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
-		data := append(remoteLines(2000), remoteLines(120_000)[500_000:]...)
+		data := append(remoteLines(2000), remoteLines(50_000)[500_000:]...)
 		srv := remotetest.New()
 		defer srv.Close()
 		srv.Put("/old.txt", remotetest.File{Data: remoteLines(12_000)})

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/remote/remotetest"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestBucketParts(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
-		data := remoteLines(90_000)
+		data := remoteLines(45_000)
 		srv := remotetest.New()
 		defer srv.Close()
 		srv.Put("/corpus.txt", remotetest.File{Data: data})
@@ -100,7 +101,7 @@ func TestBucketParts(t *testing.T) {
 func (b *bucketTest) stopPart(t *testing.T, srv *remotetest.Server, signal syscall.Signal, machine string, args []string) {
 	t.Helper()
 	stalled := make(chan struct{})
-	srv.Fail(remotetest.Fault{Stall: 600_000, Then: func() { close(stalled) }})
+	srv.Fail(remotetest.Fault{Stall: 300_000, Then: func() { close(stalled) }})
 	cmd := b.command(machine, args...)
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -114,7 +115,7 @@ func (b *bucketTest) stopPart(t *testing.T, srv *remotetest.Server, signal sysca
 	case err := <-ended:
 		t.Fatalf("it ended before its source stalled: %v\n%s", err, output.String())
 	}
-	waitFor(t, func() bool {
+	effort.Await(t, func() bool {
 		paths, _ := filepath.Glob(filepath.Join(machine, "dsload", "out", "*", "data", "part-p*.checkpoint"))
 		for _, path := range paths {
 			if info, err := os.Stat(path); err == nil && info.Size() > 4096 {

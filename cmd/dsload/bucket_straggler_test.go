@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/remote/remotetest"
 )
 
@@ -36,7 +37,7 @@ func TestBucketStraggler(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-broken
-		waitFor(t, func() bool {
+		effort.Await(t, func() bool {
 			_, err := b.store.Describe(t.Context(), out+"/train-p00001-00003.arrow")
 			return err == nil
 		}, "no shard of what was read before the connection broke")

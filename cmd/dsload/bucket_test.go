@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/loader/remote/remotetest"
 )
@@ -149,7 +150,7 @@ func TestBucketSources(t *testing.T) {
 func TestBucketOut(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b *bucketTest) {
 		dir := t.TempDir()
-		data := remoteLines(120_000)
+		data := remoteLines(40_000)
 		srv := remotetest.New()
 		defer srv.Close()
 		srv.Put("/corpus.txt", remotetest.File{Data: data})
@@ -223,7 +224,7 @@ func (b *bucketTest) stopMidway(t *testing.T, srv *remotetest.Server, at int, si
 		t.Fatal(err)
 	}
 	<-stalled
-	waitFor(t, func() bool {
+	effort.Await(t, func() bool {
 		paths, _ := filepath.Glob(filepath.Join(machine, "dsload", "out", "*", "data", "*.checkpoint"))
 		return slices.ContainsFunc(paths, func(path string) bool {
 			info, err := os.Stat(path)

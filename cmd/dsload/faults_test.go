@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -51,14 +51,10 @@ func (b *faultBuild) run(t *testing.T, out string, fault func(*exec.Cmd)) (int, 
 		t.Fatal(err)
 	}
 	if fault != nil {
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-			if _, err := os.Stat(filepath.Join(out, "train-00001.arrow")); err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("the build wrote no second shard")
-			}
-		}
+		effort.Await(t, func() bool {
+			_, err := os.Stat(filepath.Join(out, "train-00001.arrow"))
+			return err == nil
+		}, "the build wrote no second shard")
 		fault(cmd)
 	}
 	_ = cmd.Wait() // the exit code is checked

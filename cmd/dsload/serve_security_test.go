@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 func TestTokens(t *testing.T) {
@@ -124,14 +126,14 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 		resp.Body.Close()
 		return resp.StatusCode == 200
 	}
-	waitFor(t, healthy, "the server does not answer")
+	effort.Await(t, healthy, "the server does not answer")
 	var conns []net.Conn
 	for i := range 700 {
 		network, to := "unix", socket
 		if i%2 == 0 {
 			network, to = "tcp", address
 		}
-		conn, err := net.DialTimeout(network, to, 50*time.Millisecond)
+		conn, err := net.DialTimeout(network, to, time.Second)
 		if err != nil {
 			continue // the queue is full, which is an answer
 		}
@@ -148,7 +150,7 @@ func TestServerKeepsItsCapInACgroup(t *testing.T) {
 	for _, conn := range conns {
 		conn.Close()
 	}
-	waitFor(t, healthy, "the server does not answer any more: "+said())
+	effort.Await(t, healthy, "the server does not answer any more: "+said())
 	if peak = max(peak, peakOf(t, pid)); peak > capBytes {
 		t.Errorf("peak resident set %d bytes above the cap of %d", peak, capBytes)
 	}
@@ -202,14 +204,4 @@ func peakOf(t *testing.T, pidFile string) int64 {
 	}
 	t.Fatal("no VmHWM")
 	return 0
-}
-
-// waitFor waits for a condition that another process brings about.
-func waitFor(t *testing.T, what func() bool, otherwise string) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !what(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(otherwise)
-		}
-	}
 }

@@ -1,10 +1,14 @@
 // Package archtest holds the imports to the direction in which the data flows
-// (docs/architecture.md).
+// (docs/architecture.md), and the race detector to where there are goroutines.
 package archtest
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,15 +69,18 @@ var allowed = map[string][]string{
 var coreOutside = []string{"golang.org/x/text/"}
 
 type goPackage struct {
-	ImportPath string
-	Imports    []string
-	Standard   bool
-	Module     *struct{ Path string }
+	Dir, ImportPath                    string
+	Imports                            []string
+	GoFiles, TestGoFiles, XTestGoFiles []string
+	Standard                           bool
+	Module                             *struct{ Path string }
 }
+
+const fields = "Dir,ImportPath,Imports,GoFiles,TestGoFiles,XTestGoFiles,Standard,Module"
 
 func list(t *testing.T, args ...string) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Standard,Module"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=" + fields}, args...)...)
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	if err != nil {
@@ -123,6 +130,37 @@ func TestImportsFollowTheData(t *testing.T) {
 	}
 	if checked == 0 {
 		t.Error("no import was checked")
+	}
+}
+
+// starts finds goroutines in code that is not a test's: "go f(...)", and Go of an errgroup or WaitGroup.
+var starts = regexp.MustCompile(`(?m)^\s*(go (func\(|[\w.]+\()|[\w.]+\.Go\(func)`)
+
+// TestPackagesWithGoroutinesAreRaced: make test gives them the race detector.
+func TestPackagesWithGoroutinesAreRaced(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raced := strings.Fields(strings.ReplaceAll(string(makefile), "\\\n", " "))
+	checked := 0
+	for _, p := range list(t, "./...") {
+		for _, file := range p.GoFiles {
+			code, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := "./" + strings.TrimPrefix(p.ImportPath, module+"/")
+			if !starts.Match(code) || len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+				continue
+			}
+			if checked++; !slices.Contains(raced, folder) {
+				t.Errorf("%s of %s starts a goroutine: add %s to RACED in the Makefile", file, p.ImportPath, folder)
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no goroutine was found")
 	}
 }
 

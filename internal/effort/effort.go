@@ -45,3 +45,14 @@ func Random(t testing.TB) *rand.Rand {
 	t.Logf("the same random values again: DSLOAD_SEED=%d", seed)
 	return rand.New(rand.NewPCG(uint64(seed), 0))
 }
+
+// Await waits for what another process or goroutine brings about. It gives up shortly before go
+// test's own time limit: a slow machine is no failure.
+func Await(t *testing.T, what func() bool, otherwise string) {
+	t.Helper()
+	for end, limited := t.Deadline(); !what(); time.Sleep(5 * time.Millisecond) {
+		if limited && time.Until(end) < 10*time.Second {
+			t.Fatal(otherwise)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func serveFixture(t *testing.T, conns int) *fixture {
 		cancel()
 		<-done
 		http.DefaultClient.CloseIdleConnections()
-		ending, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		ending, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
 		f.live.End(ending)
 		if err := f.server.Close(ending); err != nil {
@@ -275,7 +275,7 @@ func TestEndReachesThoseWhoLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	go live.End(ctx)
 	last := ""

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/loader/remote/remotetest"
 	"github.com/dsload/dsload/loader/serve"
@@ -267,17 +268,13 @@ func TestReplacedInTheBucket(t *testing.T) {
 			}
 		}
 		upload(t, other, uri)
-		deadline := time.Now().Add(30 * time.Second)
-		for {
+		effort.Await(t, func() bool {
 			status, body, err := get(watching + "/v1/dataset")
-			if err != nil || time.Now().After(deadline) {
-				t.Fatalf("not noticed: %v, status %d", err, status)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if status == http.StatusConflict && strings.Contains(string(body), "built anew") {
-				break
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+			return status == http.StatusConflict && strings.Contains(string(body), "built anew")
+		}, "not noticed")
 		status, body, err := get(reading + "/v1/batches?shuffle=none")
 		if status == http.StatusOK && err == nil {
 			t.Errorf("rows of another dataset: %d bytes", len(body))
