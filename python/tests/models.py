@@ -80,7 +80,7 @@ def gradients(model: Any) -> dict[str, Optional[torch.Tensor]]:
 DECODERS = ("Llama", "Qwen2", "GPT2", "GPTNeoX", "Gemma", "Mistral")
 
 
-def decoder(kind: str, attention: str = "sdpa", vocab: int = 50257, width: int = 16, **more: Any) -> Any:
+def decoder(kind: str, attention: str = "sdpa", vocab: int = 300, width: int = 16, **more: Any) -> Any:
     """A causal model of one of the DECODERS or another kind with such a config, whose weights are large enough for its attention to matter."""
     torch.manual_seed(1)
     common = {"vocab_size": vocab, "initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 0}

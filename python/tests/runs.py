@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import multiprocessing
 import os
 import signal
 import socket
+import subprocess
+import time
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Optional
+
+# Past this many seconds a process hangs. On a busy machine a second's work may take minutes.
+HANGS = 600
 
 
 def processes_of_their_own() -> Any:
@@ -20,35 +27,80 @@ def processes_of_their_own() -> Any:
     return context
 
 
-def on_gloo(world: int, run: Callable[..., None], *args: Any, killed: bool = False) -> None:
-    """Runs run(rank, world, *args) in `world` processes with the variables of a launcher, for one in this process. killed: they must end by SIGKILL."""
-    if world == 1 and not killed:
-        run(0, 1, *args)
-        return
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    context = processes_of_their_own()
-    processes = [context.Process(target=_child, args=(r, world, port, run, args)) for r in range(world)]
+def apart(run: Callable[..., None], *args: Any) -> Optional[int]:
+    """Runs run(*args) in a process of its own, and returns how it ended."""
+    process = processes_of_their_own().Process(target=run, args=args)
     try:
-        for p in processes:
+        process.start()
+        process.join(HANGS)
+    finally:
+        process.kill()
+    return process.exitcode
+
+
+@contextlib.contextmanager
+def server(command: Callable[[int], list[str]]) -> Iterator[int]:
+    """Runs a program that must be told its port, and yields the port once it answers. Where another has taken the port meanwhile, tries the next."""
+    for _ in range(20):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with subprocess.Popen(command(port), stdout=subprocess.DEVNULL) as process:
+            try:
+                while process.poll() is None:
+                    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                        break
+                    time.sleep(0.02)
+                if process.poll() is None:
+                    yield port
+                    return
+            finally:
+                process.kill()
+    raise AssertionError(f"{command(0)} ends at once")
+
+
+def on_gloo(world: int, run: Callable[..., Any], *args: Any, killed: bool = False) -> list[Any]:
+    """Runs run(rank, world, *args) in `world` processes with the variables of a launcher, for one in this process. Returns what each
+    returned, by rank. killed: they must end by SIGKILL."""
+    if world == 1 and not killed:
+        return [run(0, 1, *args)]
+    from torch.distributed import TCPStore
+
+    # Where the processes meet is kept here, as torchrun keeps it: a port that they were only told could be taken meanwhile.
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    context = processes_of_their_own()
+    pipes = [context.Pipe(duplex=False) for _ in range(world)]
+    processes = [context.Process(target=_child, args=(r, world, store.port, pipes[r][1], run, args)) for r in range(world)]
+    try:
+        for p, (_, theirs) in zip(processes, pipes):
             p.start()
+            theirs.close()  # from now on, reading ends with the process
+        results = [_received(mine) for mine, _ in pipes]
         for p in processes:
-            p.join(300)
+            p.join(HANGS)
         codes = [p.exitcode for p in processes]
         # Once one process is gone, the other may fail for that before its own end.
         assert -signal.SIGKILL in codes if killed else codes == [0] * world, codes
+        return results
     finally:
         for p in processes:
             p.kill()
 
 
-def _child(rank: int, world: int, port: int, run: Callable[..., None], args: Any) -> None:
+def _received(pipe: Any) -> Any:
+    """What a process sent, or None where it ended without."""
+    assert pipe.poll(HANGS), "a process hangs"
+    with contextlib.suppress(EOFError):
+        return pipe.recv()
+
+
+def _child(rank: int, world: int, port: int, pipe: Any, run: Callable[..., Any], args: Any) -> None:
     os.environ.update(
         RANK=str(rank), LOCAL_RANK=str(rank), NODE_RANK="0", WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo", ACCELERATE_USE_CPU="true",
+        TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0",
     )  # fmt: skip
-    run(rank, world, *args)
+    pipe.send(run(rank, world, *args))
 
 
 def die() -> None:

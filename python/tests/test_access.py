@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import runs
 
 import dsload
 from dsload import RandomAccess
@@ -150,7 +151,7 @@ def test_threads_and_forks_read_at_once(dataset: str, monkeypatch: pytest.Monkey
     with access._lock:  # as another thread of the parent may
         child = multiprocessing.get_context("fork").Process(target=_reads, args=(access, want[7]))
         child.start()
-    child.join(60)
+    child.join(runs.HANGS)
     assert child.exitcode == 0
 
 

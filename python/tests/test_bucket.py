@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 import shutil
-import socket
-import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import runs
 
 import dsload
 
@@ -27,29 +24,16 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> Iterator[
     program = shutil.which("fake-gcs-server") or shutil.which("fake-gcs-server", path=str(home))
     if program is None:
         pytest.skip("fake-gcs-server is not installed: go install github.com/fsouza/fake-gcs-server@v1.56.1")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ["-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory", "-log-level", "error"]
-    server = subprocess.Popen([program, *options, "-public-host", f"127.0.0.1:{port}"])
-    try:
-        for _ in range(600):
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            assert server.poll() is None
-            time.sleep(0.02)
+    options = ["-scheme", "http", "-host", "127.0.0.1", "-backend", "memory", "-log-level", "error"]
+    with runs.server(lambda port: [program, *options, "-port", str(port), "-public-host", f"127.0.0.1:{port}"]) as port:
         base = f"http://127.0.0.1:{port}"
         request = urllib.request.Request(
             f"{base}/storage/v1/b?project=p", data=b'{"name": "bucket"}', headers={"Content-Type": "application/json"}
         )
-        urllib.request.urlopen(request, timeout=10).close()
+        urllib.request.urlopen(request, timeout=runs.HANGS).close()
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", base)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         yield "gs://bucket"
-    finally:
-        server.kill()
-        server.wait()
 
 
 def test_a_bucket_is_loaded_as_a_folder_is(bucket: str, tmp_path: pathlib.Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import runs
 
 import dsload
 from dsload import _bar, _build, _items
@@ -153,7 +154,7 @@ dsload.build(source(), out=sys.argv[1], max_examples=0)
     out = tmp_path / "out"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     # The command holds stderr open until it has ended too.
-    done = subprocess.run([sys.executable, "-c", code, str(out)], env=environment, stderr=subprocess.PIPE, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code, str(out)], env=environment, stderr=subprocess.PIPE, timeout=runs.HANGS)
     assert done.returncode == -9
     for _ in range(3000):
         if not holders(out):
@@ -187,7 +188,7 @@ def children(source: str, parent: int = 0) -> list[str]:
 
 
 def wait_until(holds: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + runs.HANGS
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import runs
 
 from dsload import callbacks
 
@@ -45,7 +46,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_webhook_posts_the_last_of_what_waits(hook: Any) -> None:
     webhook = callbacks.Webhook("run 7", every=1000)
     webhook({"step": 1, "loss": 3.25})
-    assert hook.arrived.wait(20)
+    assert hook.arrived.wait(runs.HANGS)
     for step in range(2, 50):
         webhook({"step": step, "loss": 1.0 / 3})
     webhook.close()
@@ -63,7 +64,7 @@ def test_a_webhook_that_fails_warns_once_without_its_secret(hook: Any, monkeypat
         for step in range(3):
             hook.arrived.clear()
             webhook({"step": step})
-            assert hook.arrived.wait(20)
+            assert hook.arrived.wait(runs.HANGS)
         webhook.close()
         monkeypatch.setenv(callbacks.WEBHOOK_VARIABLE, f"http://127.0.0.1:1/{SECRET}")
         dead = callbacks.Webhook(every=0, timeout=2)

@@ -10,6 +10,7 @@ import subprocess
 from typing import Any
 
 import pytest
+import runs
 
 pytest.importorskip("transformers")
 pytest.importorskip("jinja2")
@@ -128,7 +129,7 @@ def folder(path: pathlib.Path, kind: str, template: str) -> pathlib.Path:
 def chat(path: pathlib.Path, records: list[dict[str, Any]], *flags: str) -> list[dict[str, Any]]:
     lines = "".join(json.dumps(r, ensure_ascii=i % 2 == 0) + "\n" for i, r in enumerate(records))
     command = [str(find_binary()), "tokenizer", "chat", "--tokenizer", str(path), *flags]
-    run = subprocess.run(command, input=lines, capture_output=True, text=True, encoding="utf-8", timeout=60)
+    run = subprocess.run(command, input=lines, capture_output=True, text=True, encoding="utf-8", timeout=runs.HANGS)
     assert run.returncode == 0, run.stderr
     return [json.loads(line) for line in run.stdout.splitlines()]
 

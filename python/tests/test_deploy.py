@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 import pytest
+import runs
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
 DEPLOY = REPOSITORY / "deploy"
@@ -74,7 +75,7 @@ def test_slurm_stops_at_a_checkpoint(tmp_path: pathlib.Path) -> None:
         while job.poll() is None and not list(out.glob("train-p00000-*.arrow*")):
             time.sleep(0.01)
         job.terminate()
-        _, said = job.communicate(timeout=60)
+        _, said = job.communicate(timeout=runs.HANGS)
     finally:
         job.kill()
     # It may have been done a moment before.
@@ -117,7 +118,7 @@ def test_health_and_trainer(tmp_path: pathlib.Path) -> None:
         assert str(socket) in server.stdout.readline()
         assert dsload("health", socket).strip()
         env = {**os.environ, "DSLOAD_SOCKET": str(socket), "PYTHONPATH": str(REPOSITORY / "python")}
-        trainer = subprocess.run([sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=120)
+        trainer = subprocess.run([sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=runs.HANGS)
         assert trainer.returncode == 0 and " steps, " in trainer.stdout, trainer.stderr
     assert subprocess.run([binary(), "health", str(socket)], capture_output=True).returncode == 6
 
@@ -162,7 +163,7 @@ def test_compose_services_run(tmp_path: pathlib.Path) -> None:
         assert server.stdout is not None
         assert "feed.sock" in server.stdout.readline()
         env = {**os.environ, "DSLOAD_SOCKET": str(tmp_path / "feed.sock"), "PYTHONPATH": str(REPOSITORY / "python")}
-        trainer = subprocess.run([sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=120)
+        trainer = subprocess.run([sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=runs.HANGS)
         assert trainer.returncode == 0 and " steps, " in trainer.stdout, trainer.stderr
 
 

@@ -6,12 +6,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dsload import callbacks
+from dsload import callbacks, figures
 from dsload.figures import FeedFigures, reported
 
 
@@ -43,27 +44,31 @@ def test_reports_come_while_the_run_goes_on() -> None:
     assert got[0]["step"] >= 1
 
 
-def test_waiting_is_the_share_of_time_without_a_batch() -> None:
+def test_waiting_is_the_share_of_time_without_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(figures, "time", SimpleNamespace(monotonic=lambda: now))
+
     def slow() -> Iterator[dict[str, Any]]:
+        nonlocal now
         for batch in batches(3):
-            time.sleep(0.05)
+            now += 3
             yield batch
 
-    figures = FeedFigures()
-    list(figures.watch(slow()))
-    assert figures.read(3, "")["waiting"] > 0.5
-    assert figures.read(3, "")["rows_per_s"] == 0
+    found = FeedFigures()
+    for _ in found.watch(slow()):
+        now += 1
+    assert found.read(3, "")["waiting"] == 0.75
+    assert found.read(3, "")["rows_per_s"] == 0
 
 
 def test_a_callback_that_hangs_or_fails_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dsload import figures
-
-    monkeypatch.setattr(figures, "_CLOSE_SECONDS", 0.2)
     release = threading.Event()
-    try:
-        assert len(list(reported(batches(100), lambda _: release.wait(60), every=0))) == 100
-    finally:
-        release.set()
+    with monkeypatch.context() as hanging:
+        hanging.setattr(figures, "_CLOSE_SECONDS", 0.2)
+        try:
+            assert len(list(reported(batches(100), lambda _: release.wait(), every=0))) == 100
+        finally:
+            release.set()
 
     def broken(_: Any) -> None:
         raise OSError("no network")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import runs
 
 import dsload
 from dsload import Loader
@@ -334,33 +335,28 @@ def test_a_damaged_shard_is_an_error(dataset: str, tmp_path: Any) -> None:
 def test_servers_die_with_their_process(dataset: str) -> None:
     """Also where the process is killed, and where it has forked children that live on."""
     code = f"""
-import os, sys, time, dsload
+import os, dsload
 loader = dsload.Loader({dataset!r}, output="numpy")
 next(iter(loader))
 child = os.fork()
 if child == 0:
     os.close(1)
-    time.sleep(30)
+    os.read(0, 1)
     os._exit(0)
-print(loader._server.process_id, child, flush=True)
-time.sleep(30)
+print(loader._server.process_id, flush=True)
+os.read(0, 1)
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    )
-    assert process.stdout is not None
-    server, child = map(int, process.stdout.readline().split())
-    os.kill(server, 0)
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    for _ in range(500):
-        if not _alive(server):
-            break
-        time.sleep(0.01)
-    alive = _alive(server)
-    os.kill(child, signal.SIGKILL)
-    assert not alive, "the server outlived its killed parent"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        server = int(process.stdout.readline())
+        os.kill(server, 0)
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + runs.HANGS
+        while _alive(server):
+            assert time.monotonic() < deadline, "the server outlives its killed parent"
+            time.sleep(0.01)
 
 
 def _alive(pid: int) -> bool:
@@ -397,13 +393,12 @@ def test_https_with_a_token(dataset: str, tmp_path: Any) -> None:
     if made.returncode:
         pytest.skip("openssl cannot make a certificate here")
     (tmp_path / "token").write_text("s3cret\n")
-    with __import__("socket").socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    server = serve(dataset, str(tmp_path / "s"), "--listen", f"127.0.0.1:{port}", "--tls-cert", str(cert), "--tls-key", str(key),
-                   "--token-file", str(tmp_path / "token"))  # fmt: skip
+    options = ["--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--token-file", tmp_path / "token", "--json"]
+    command = [os.environ.get("DSLOAD_BINARY", "dsload"), "serve", dataset, "--socket", tmp_path / "s", *options]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
-        url = f"https://localhost:{port}"
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["url"].replace("127.0.0.1", "localhost")
         with Loader(dataset, output="numpy") as own, Loader(url=url, token="s3cret", ca_file=cert, output="numpy") as remote:
             assert_equal(list(remote), list(own))
             assert "s3cret" not in repr(remote._endpoint)

@@ -98,24 +98,17 @@ def test_collate_function(dataset: str) -> None:
         assert examples(DataLoader(loader, batch_size=1, collate_fn=dsload.first)) == want
 
 
-def _rank(rank: int, dataset: str, store: str, out: Any) -> None:
-    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+def _rank(rank: int, world: int, dataset: str) -> tuple[int, int, list[int]]:
+    torch.distributed.init_process_group("gloo")
     with Loader(dataset, batch_size=8, tail="keep") as loader:
-        out.put((loader.rank, loader.world, examples(loader)))
+        found = (loader.rank, loader.world, examples(loader))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
+    return found
 
 
-def test_ranks_of_torch_distributed(dataset: str, tmp_path: Any) -> None:
-    context = runs.processes_of_their_own()
-    out = context.Queue()
-    processes = [context.Process(target=_rank, args=(r, dataset, str(tmp_path / "store"), out)) for r in range(2)]
-    for p in processes:
-        p.start()
-    results = sorted(out.get(timeout=120) for _ in processes)
-    for p in processes:
-        p.join(60)
-        assert p.exitcode == 0
+def test_ranks_of_torch_distributed(dataset: str) -> None:
+    results = runs.on_gloo(2, _rank, dataset)
     assert [r[:2] for r in results] == [(0, 2), (1, 2)]
     with Loader(dataset) as loader:
         assert sorted(results[0][2] + results[1][2]) == list(range(loader.num_examples))

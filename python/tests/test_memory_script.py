@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+import runs
 
 from dsload.memory import analyze
 
@@ -57,10 +59,19 @@ for step in range(5):
 
 
 def record(tmp_path: Any, script: str, *args: str, options: tuple[str, ...] = (), **env: str) -> Any:
+    """python -m dsload.memory.record, in a process that has imported torch already, which takes longer than the scripts."""
     (tmp_path / "train.py").write_text(script)
-    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "dsload.memory.record", *options, "train.py", *args]
-    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path, **env})
+    code = runs.apart(_record, tmp_path, [*options, "train.py", *args], env)
+    return subprocess.CompletedProcess(args, code, (tmp_path / "stdout").read_text(), (tmp_path / "stderr").read_text())
+
+
+def _record(folder: pathlib.Path, arguments: list[str], env: dict[str, str]) -> None:
+    os.chdir(folder)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        os.dup2(os.open(name, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), number)
+    os.environ.update(env)
+    sys.argv[1:] = arguments
+    runpy.run_module("dsload.memory.record", run_name="__main__", alter_sys=True)
 
 
 def lines(path: Any) -> list[dict[str, Any]]:
@@ -68,7 +79,10 @@ def lines(path: Any) -> list[dict[str, Any]]:
 
 
 def test_a_script_that_was_not_written_for_it(tmp_path: Any) -> None:
-    done = record(tmp_path, PLAIN, "--rows", "20", "--token=verysecret")
+    (tmp_path / "train.py").write_text(PLAIN)
+    command = [sys.executable, "-m", "dsload.memory.record", "train.py", "--rows", "20", "--token=verysecret"]
+    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == 7 and done.stdout == "done --rows 20 --token=verysecret\n", done.stderr
     assert "9 steps in memory.jsonl" in done.stderr and "dsload doctor memory.jsonl" in done.stderr
     got = lines(tmp_path / "memory.jsonl")
@@ -96,14 +110,13 @@ def test_each_process_of_a_run_has_its_record(tmp_path: Any) -> None:
 
 
 def test_a_second_run_goes_on_after_one_that_was_cut_off(tmp_path: Any) -> None:
-    script = tmp_path / "train.py"
-    script.write_text("import torch\nm = torch.nn.Linear(2, 2)\nm(torch.ones(1, 2)).sum().backward()\n")
-    record = tmp_path / "memory.jsonl"
-    command = [sys.executable, "-m", "dsload.memory.record", "--out", str(record), "--", str(script)]
-    subprocess.run(command, check=True, capture_output=True)
-    record.write_text(record.read_text()[:-9])  # as a kill leaves it
-    subprocess.run(command, check=True, capture_output=True)
-    assert analyze(record).runs == 2
+    script = "import torch\nm = torch.nn.Linear(2, 2)\nm(torch.ones(1, 2)).sum().backward()\n"
+    path = tmp_path / "m.jsonl"
+    for _ in range(2):
+        if path.exists():
+            path.write_text(path.read_text()[:-9])  # as a kill leaves it
+        assert record(tmp_path, script, options=("--out", str(path), "--")).returncode == 0
+    assert analyze(path).runs == 2
 
 
 def test_modules_and_scripts_without_a_model(tmp_path: Any) -> None:
@@ -114,10 +127,12 @@ def test_modules_and_scripts_without_a_model(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(("args", "why"), [([], "name the script"), (["none.py"], "no script 'none.py'"), (["--every", "0", "x.py"], "--every")])
-def test_wrong_usage(tmp_path: Any, args: list[str], why: str) -> None:
-    env = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-    done = subprocess.run([sys.executable, "-m", "dsload.memory.record", *args], cwd=tmp_path, capture_output=True, text=True, env=env)
-    assert done.returncode == 2 and why in done.stderr
+def test_wrong_usage(args: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from dsload.memory.record import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(args)
+    assert ended.value.code == 2 and why in capsys.readouterr().err
 
 
 @pytest.mark.server

@@ -246,10 +246,10 @@ def test_state_round_trip() -> None:
     assert b.micro_batch_size == 8 and b.accumulation == 4 and b.state_dict() == a.state_dict()
 
 
-def _rank(rank: int, world: int, path: str, rows: list[int], wrap: bool, out: Any) -> None:
+def _rank(rank: int, world: int, rows: list[int], wrap: bool) -> Any:
     import torch.distributed as dist
 
-    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=world)
+    dist.init_process_group("gloo")
     model = models.gpt2()
     wrapped = torch.nn.parallel.DistributedDataParallel(model) if wrap else model
     first = sum(rows[:rank])
@@ -268,24 +268,14 @@ def _rank(rank: int, world: int, path: str, rows: list[int], wrap: bool, out: An
         if sizer.update_due:
             grads.append({n: g.numpy() for n, g in models.gradients(model).items() if g is not None})
             model.zero_grad()
-    out.put((rank, grads, sizer.num_splits, fillers))
-    out.close()
-    out.join_thread()
     dist.barrier()
     dist.destroy_process_group()
+    return grads, sizer.num_splits, fillers
 
 
 @pytest.mark.parametrize(("rows", "wrap"), [([8, 8], True), ([8, 3], False)])
-def test_one_rank_fails_alone_and_the_others_do_not_notice(tmp_path: Any, rows: list[int], wrap: bool) -> None:
-    context = runs.processes_of_their_own()
-    out = context.Queue()
-    processes = [context.Process(target=_rank, args=(r, 2, str(tmp_path / "store"), rows, wrap, out)) for r in range(2)]
-    for p in processes:
-        p.start()
-    results = {r: rest for r, *rest in (out.get(timeout=120) for _ in processes)}
-    for p in processes:
-        p.join(60)
-        assert p.exitcode == 0
+def test_one_rank_fails_alone_and_the_others_do_not_notice(rows: list[int], wrap: bool) -> None:
+    results = runs.on_gloo(2, _rank, rows, wrap)
     assert results[1][1] >= 1 and results[0][1] == 0, "splits"
     full = models.causal_batch(sum(rows), 24)
     model = models.gpt2()

@@ -9,8 +9,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -19,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any, Callable, Optional, Union
 
 import pytest
+import runs
 
 pytestmark = [pytest.mark.server, pytest.mark.ray]
 
@@ -108,7 +107,7 @@ def during(act: Callable[[], Optional[bool]]) -> threading.Thread:
     """Calls act until it reports True, while the build runs."""
 
     def run() -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + runs.HANGS
         while time.monotonic() < deadline and not act():
             time.sleep(0.005)
 
@@ -223,7 +222,7 @@ def test_ctrl_c_ends_the_tasks(
     with pytest.raises(KeyboardInterrupt):
         build(corpus, out)
     interrupter.join()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + runs.HANGS
     while builders(command, named):
         assert time.monotonic() < deadline, "a task outlives the interrupt"
         time.sleep(0.02)
@@ -238,25 +237,15 @@ def bucket(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     server = shutil.which("versitygw", path=os.pathsep.join((os.environ.get("PATH", ""), str(pathlib.Path.home() / "go" / "bin"))))
     if server is None:
         pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
     folder = tmp_path / "s3" / "bucket"
     folder.mkdir(parents=True)
-    args = [server, "--port", f"127.0.0.1:{port}", "--access", "key", "--secret", "a-secret", "--quiet", "posix", str(folder.parent)]
-    for name, value in {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "a-secret"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with subprocess.Popen(args, stdout=subprocess.DEVNULL) as process:
-        try:
-            while process.poll() is None:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                    break
-            assert process.poll() is None
-            yield folder
-        finally:
-            process.kill()
+    options = ["--access", "key", "--secret", "a-secret", "--quiet", "posix", str(folder.parent)]
+    with runs.server(lambda port: [server, "--port", f"127.0.0.1:{port}", *options]) as port:
+        for name, value in {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "a-secret"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        yield folder
 
 
 def test_into_a_bucket(bucket: pathlib.Path, cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import runs
 
 import dsload
 from dsload import Loader
@@ -107,7 +109,7 @@ def test_several_at_once_build_once(tmp_path: Path, cache: Path) -> None:
     readers = [reader(source) for _ in range(3)]
     said = []
     for r in readers:
-        out, err = r.communicate(timeout=120)
+        out, err = r.communicate(timeout=runs.HANGS)
         assert r.returncode == 0, err
         assert int(out) == 20000
         said.append(err)
@@ -115,31 +117,43 @@ def test_several_at_once_build_once(tmp_path: Path, cache: Path) -> None:
     assert sum("waiting for process" in err for err in said) <= 2
 
 
-def test_a_killed_builder_is_succeeded(tmp_path: Path, cache: Path) -> None:
-    """The builder is killed while others wait: one of them goes on."""
-    source = write(tmp_path / "corpus.jsonl", 200_000)
+def stopped_builder(source: Path, cache: Path) -> subprocess.Popen[bytes]:
+    """A build that has a checkpoint and is stopped, so that it cannot be done before others wait."""
     binary = find_binary()
     assert binary is not None
     command = [binary, "build", "--cached", "--progress", "none", "--workers", "1", "--tokenizer", "gpt2", str(source)]
     builder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not list(cache.glob("*/build.checkpoint")) and time.monotonic() < deadline and builder.poll() is None:
+    while not list(cache.glob("*/build.checkpoint")) and builder.poll() is None:
         time.sleep(0.001)
-    os.kill(builder.pid, signal.SIGSTOP)  # so that it cannot be done before others wait
-    unfinished = not built(cache)
+    builder.send_signal(signal.SIGSTOP)
+    if builder.returncode is None:
+        os.waitid(os.P_PID, builder.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    return builder
+
+
+def test_a_killed_builder_is_succeeded(tmp_path: Path, cache: Path) -> None:
+    """The builder is killed while others wait: one of them goes on."""
+    for size in (200_000, 800_000, 3_200_000):
+        source = write(tmp_path / f"corpus-{size}.jsonl", size)
+        builder = stopped_builder(source, cache)
+        if not built(cache):
+            break
+        builder.kill()
+        builder.wait()
+        shutil.rmtree(cache)
+    else:
+        raise AssertionError("every build was over before it could be stopped")
     waiting = [reader(source) for _ in range(2)]
-    if unfinished:
-        for r in waiting:
-            assert r.stderr is not None
-            assert f"waiting for process {builder.pid}" in r.stderr.readline()
+    for r in waiting:
+        assert r.stderr is not None
+        assert f"waiting for process {builder.pid}" in r.stderr.readline()
     builder.kill()
     builder.wait()
     for r in waiting:
-        out, err = r.communicate(timeout=120)
+        out, err = r.communicate(timeout=runs.HANGS)
         assert r.returncode == 0, err
-        assert int(out) == 200_000
+        assert int(out) == size
     assert len(built(cache)) == 1
-    assert unfinished, "the build was over before it could be killed"
 
 
 def test_the_oldest_that_is_not_in_use_is_evicted(

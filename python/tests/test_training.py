@@ -77,11 +77,7 @@ def _main(name: str, arguments: list[str]) -> None:
 
 
 def run_apart(name: str, *arguments: Any) -> Optional[int]:
-    """Runs an example in a process of its own, and returns how it ended."""
-    process = runs.processes_of_their_own().Process(target=_main, args=(name, [str(a) for a in arguments]))
-    process.start()
-    process.join()
-    return process.exitcode
+    return runs.apart(_main, name, [str(a) for a in arguments])
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 import numpy as np
 import pytest
+import runs
 
 from dsload import Loader
 from dsload._binary import find_binary
@@ -199,7 +200,7 @@ def test_killed_trainer_leaves_no_build(tmp_path: Path) -> None:
     left = [server, *children(server)]
     trainer.kill()
     trainer.communicate()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + runs.HANGS
     while any(state_of(pid) not in ("gone", "Z") for pid in left):
         assert time.monotonic() < deadline, f"{left} still run"
         time.sleep(0.05)
@@ -220,7 +221,7 @@ def test_other_orders_wait_and_say_so(tmp_path: Path) -> None:
             "import sys; from dsload import Loader\n"
             "with Loader(socket=sys.argv[1], output='numpy') as l: print(len(l), sum(len(b['row']) for b in l))"
         )
-        run = subprocess.run([sys.executable, "-c", code, str(socket)], capture_output=True, text=True, timeout=300)
+        run = subprocess.run([sys.executable, "-c", code, str(socket)], capture_output=True, text=True, timeout=runs.HANGS)
         assert run.returncode == 0, run.stderr
         batches, rows = map(int, run.stdout.split())
         assert batches == -(-rows // 32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import socket
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,11 @@ def orders(loader: Loader, epochs: int) -> list[list[int]]:
 WRAPPINGS = ["dispatch", "shard", "dispatch workers", "shard spawned workers", "bare", "bare workers", "made early"]
 
 
-def _rank(rank: int, data: str, port: int, out: Any) -> None:
+def _rank(rank: int, world: int, data: str) -> dict[str, tuple[list[int], str]]:
     """Rank `rank` of 2: iterates in each way, and says how many rows it got, or why none."""
-    import os
-
+    launched = {name: os.environ.pop(name) for name in ("RANK", "WORLD_SIZE")}
     early = Loader(data, batch_size=4, tail="keep")  # no variable names a rank yet
-    os.environ.update(RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    os.environ["ACCELERATE_USE_CPU"] = "true"
+    os.environ.update(launched)
     from accelerate import Accelerator
     from accelerate.data_loader import prepare_data_loader
 
@@ -73,24 +71,13 @@ def _rank(rank: int, data: str, port: int, out: Any) -> None:
             except dsload.WrongWrapping as error:
                 said[wrapping] = ([], str(error))
             del feed
-    out.put((rank, said))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
+    return said
 
 
 def test_two_processes_of_accelerate(rows300: str) -> None:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    context = runs.processes_of_their_own()
-    out = context.Queue()
-    processes = [context.Process(target=_rank, args=(r, rows300, port, out)) for r in range(2)]
-    for p in processes:
-        p.start()
-    said = dict(out.get(timeout=300) for _ in processes)
-    for p in processes:
-        p.join(60)
-        assert p.exitcode == 0
+    said = runs.on_gloo(2, _rank, rows300)
     for wrapping in WRAPPINGS:
         (rows0, why0), (rows1, why1) = said[0][wrapping], said[1][wrapping]
         if wrapping.startswith("bare"):
