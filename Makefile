@@ -1,4 +1,4 @@
-# make test   every test: Go with the race detector where there are goroutines, a short fuzzing of every parser, then Python;
+# make test   every test: Go, where there are goroutines with the race detector too, a short fuzzing of every parser, then Python;
 #             QUICK=1 for Go's short tests without the race detector, no fuzzing, and of python/ the fixtures alone
 # make test-alone  README's commands in a fresh clone with an empty home and no reference data, the tests quick
 # make tools  install the programs and servers without which tests are skipped, where this machine lets it
@@ -49,21 +49,15 @@ tools:
 test-alone: $(VENV)/installed
 	@.ci/alone
 
-# Packages that start goroutines have the race detector, which takes several times as long; internal/archtest checks the list. Of the tokenizers, only the
-# quick tests: what is shared between goroutines is in all of them. On a busy machine a package may take longer than Go's default of ten minutes.
+# Packages that start goroutines run once more under the race detector, with the quick tests: it makes everything five to ten times as slow, and what the
+# others try in more places starts no other goroutines. internal/archtest checks the list. On a busy machine a package may take longer than Go's default of
+# ten minutes.
 RACED := ./cmd/dsload ./internal/notify ./internal/page ./loader/build ./loader/build/source ./loader/internal/budget ./loader/memrecord ./loader/remote \
-  ./loader/serve ./loader/serve/bucket ./loader/serve/feed ./loader/textcache ./shard ./stats
-PLAIN  = $(filter-out $(RACED:./%=github.com/dsload/dsload/%),$(shell $(GO) list ./...))
+  ./loader/serve ./loader/serve/bucket ./loader/serve/feed ./loader/textcache ./shard ./stats ./tokenize
 
-ifdef QUICK
 test-go:
-	$(GO) test -short $(GOTESTFLAGS) ./...
-else
-test-go:
-	$(GO) test -race -timeout 40m $(GOTESTFLAGS) $(RACED)
-	$(GO) test -race -short -timeout 40m $(GOTESTFLAGS) ./tokenize
-	$(GO) test -timeout 40m $(GOTESTFLAGS) $(PLAIN)
-endif
+	$(GO) test $(if $(QUICK),-short) -timeout 40m $(GOTESTFLAGS) ./...
+	$(if $(QUICK),,$(GO) test -race -short -timeout 40m $(GOTESTFLAGS) $(RACED))
 
 # Every fuzz target of every package. Each package's are built once, with coverage, and run one after another: go test -fuzz links for every target anew.
 # Only failing inputs are minimized: for large inputs, minimizing would take all the time.

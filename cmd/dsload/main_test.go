@@ -18,34 +18,43 @@ func TestMain(m *testing.M) {
 	testscript.Main(suite{m}, map[string]func(){
 		"dsload": main,
 		"heavy":  heavy,
+		"served": served,
 	})
 }
+
+// racedScripts run under the race detector, under which the program starts ten times as slowly: a
+// build that is watched, and servers.
+var racedScripts = []string{"testdata/script/build_page.txtar", "testdata/script/build_notify.txtar",
+	"testdata/script/serve_basic.txtar", "testdata/script/serve_mix.txtar"}
 
 // TestScripts runs testdata/script: each command as a user calls it, with its exit code and
 // messages. Scripts find the reference data at $SHARED. Those that need it begin with [!shared]
 // skip.
 func TestScripts(t *testing.T) {
 	shared := refdata.Dir()
-	testscript.Run(t, testscript.Params{
+	params := testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
 		RequireExplicitExec: false,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  exits,
-			"same":   sameTree,
-			"pack":   packFiles,
-			"harm":   harmFile,
-			"racing": racing,
+			"exits": exits,
+			"same":  sameTree,
+			"pack":  packFiles,
+			"harm":  harmFile,
 		},
 		Condition: func(cond string) (bool, error) {
 			return cond == "shared" && shared != "" || cond == "race" && raceDetector, nil
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", shared)
-			return plainProgram(env)
+			return nil
 		},
-	})
+	}
+	if raceDetector {
+		params.Dir, params.Files = "", racedScripts
+	}
+	testscript.Run(t, params)
 }
 
 // exits runs a command and checks its exit code: exits 3 dsload verify data.

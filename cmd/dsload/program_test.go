@@ -1,14 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
-
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // A suite runs the package's tests with a folder for the program that they build.
@@ -29,10 +30,13 @@ func (s suite) Run() int {
 	return s.M.Run()
 }
 
-// builtProgram returns the program as users have it, built once for all tests: the race detector
-// would multiply its memory and its time.
+// builtProgram returns the program as users have it, built once for all tests. It has no race
+// detector, so that there is nothing to run again under that.
 func builtProgram(t testing.TB) string {
 	t.Helper()
+	if raceDetector {
+		t.Skip("the program is built without the race detector: go test without -race runs this")
+	}
 	path, err := buildProgram()
 	if err != nil {
 		t.Fatal(err)
@@ -48,24 +52,27 @@ var buildProgram = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// plainProgram makes a script run builtProgram where the tests have the race detector. Scripts that
-// are about goroutines say "racing".
-func plainProgram(env *testscript.Env) error {
-	if !raceDetector {
-		return nil // the test binary is as good, and stands in PATH as dsload
-	}
-	path, err := buildProgram()
+// served is a program that owns a server: dsload serve, whose standard input ends once it has said
+// where it is. Input that is empty from the beginning may end it earlier.
+func served() {
+	cmd := exec.Command("dsload", append(append([]string{"serve"}, os.Args[1:]...), "--exit-with-stdin")...)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	env.Setenv("PATH", filepath.Dir(path)+string(filepath.ListSeparator)+env.Getenv("PATH"))
-	return nil
-}
-
-// racing makes a script run the test binary as dsload, with the race detector if the tests have it.
-func racing(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: racing")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		log.Fatal(err)
 	}
-	ts.Setenv("PATH", os.Getenv("PATH"))
+	if err := cmd.Start(); err != nil {
+		log.Fatal(err)
+	}
+	lines := bufio.NewReader(stdout)
+	line, _ := lines.ReadString('\n') // empty if it ended without a word
+	stdin.Close()
+	fmt.Print(line)
+	_, _ = io.Copy(os.Stdout, lines) // what is missing is noticed by the script
+	_ = cmd.Wait()                   // the exit code is passed on
+	os.Exit(cmd.ProcessState.ExitCode())
 }

@@ -22,6 +22,7 @@ type Bucket struct {
 	URI    string   // s3://… or gs://…, without a slash at its end
 	Env    []string // for the program under test
 	Secret string   // that must not be shown; "" for none
+	Open   bool     // any secret will do
 }
 
 // Programs are the servers that bucket tests start, and how to install them.

@@ -34,8 +34,8 @@ func MemoryBuckets() (*Server, map[string]Bucket) {
 			aws = append(aws, name+"="+value)
 		}
 	}
-	return s, map[string]Bucket{"s3": {URI: "s3://bucket", Env: aws, Secret: secret},
-		"gs": {URI: "gs://bucket", Env: []string{"STORAGE_EMULATOR_HOST=" + s.URL}}}
+	return s, map[string]Bucket{"s3": {URI: "s3://bucket", Env: slices.Clip(aws), Secret: secret, Open: true},
+		"gs": {URI: "gs://bucket", Env: []string{"STORAGE_EMULATOR_HOST=" + s.URL}, Open: true}}
 }
 
 // store keeps an object. Each one has a time of its own, from which its generation comes.
