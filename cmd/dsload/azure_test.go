@@ -108,6 +108,9 @@ func TestAzureSources(t *testing.T) {
 
 // A build of a blob that is killed in the middle goes on there, and ends with the same bytes.
 func TestAzureKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: TestKilledDownload does the same over HTTP")
+	}
 	exe, dir := builtProgram(t), t.TempDir()
 	data := remoteLines(40_000)
 	srv := remotetest.NewBlobs()

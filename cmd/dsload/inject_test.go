@@ -42,6 +42,9 @@ var injections = []injection{
 // time the exit code and the message are right, and the same command run again gives the same
 // bytes. DSLOAD_FAULTS sets the number of faults.
 func TestInjectedFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: it builds under strace")
+	}
 	wanted := effort.Count(t, "DSLOAD_FAULTS", 3, 12, 300)
 	strace, err := exec.LookPath("strace")
 	if err != nil {

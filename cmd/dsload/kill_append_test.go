@@ -17,6 +17,9 @@ import (
 // additions to them, at random moments. After each kill of an addition the dataset is intact.
 // DSLOAD_KILLS_APPEND sets the number of kills.
 func TestKilledAdditionsEndWithTheSameBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: TestKilledBuildsEndWithTheSameBytes kills builds")
+	}
 	wanted := effort.Count(t, "DSLOAD_KILLS_APPEND", 2, 4, 200)
 	exe, dir := builtProgram(t), t.TempDir()
 	rnd := effort.Random(t)

@@ -17,6 +17,9 @@ import (
 // A build whose list of shards outgrows its part of the cap stops with the reason, and goes on
 // under a larger cap to the same bytes.
 func TestListOfShardsIsUnderTheCap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: it builds until memory ends")
+	}
 	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"synth://wikitext?seed=5"},
 		MaxBytes: 4 << 20, ShardBytes: 4 << 10, MaxLength: 4096, Workers: 1,
 		CheckpointEvery: 100}

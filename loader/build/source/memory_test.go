@@ -20,6 +20,9 @@ func live() int64 {
 
 // I3: what a reader holds, decompressor and all, stays below MemoryBytes.
 func TestReadersHoldWhatMemoryBytesSays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: it reads 100 MB")
+	}
 	new(synth.Spec).Append(nil, 0) // its tables are made once a process, whichever test comes first
 	dir := t.TempDir()
 	text := numbered(700_000) // longer than any window
