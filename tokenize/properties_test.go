@@ -38,6 +38,9 @@ func loadGeneral(t testing.TB, path string) *Tokenizer {
 // TestGeneralPipeline checks the general pipeline against the golden cases and one corpus: it is
 // what the engines stand for.
 func TestGeneralPipeline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: TestGoldenCorpora hashes the same corpora")
+	}
 	texts := readCases(t, shared(t, "golden/cases.jsonl"))
 	for _, name := range goldenNames(t) {
 		if strings.HasSuffix(name, ".model") {
@@ -67,6 +70,9 @@ func TestGeneralPipeline(t *testing.T) {
 // TestSafeCutCorpora cuts whole corpora into pieces wherever SafeCut allows near every few hundred
 // bytes.
 func TestSafeCutCorpora(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: TestGoldenCorpora hashes the same corpora")
+	}
 	for _, name := range append(goldenNames(t), "gpt2.tiktoken", "cl100k_base.tiktoken") {
 		t.Run(name, func(t *testing.T) {
 			tok, err := Load(shared(t, "tokenizers/"+name))

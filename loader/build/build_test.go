@@ -228,7 +228,7 @@ func TestFaultsLoseNothing(t *testing.T) {
 	mustBuild(t, whole)
 	want, ops := files(wholeFS), wholeFS.Ops()
 	failed := 0
-	for k := 1; k <= ops; k += effort.Of(25, 11, 1) {
+	for k := 1; k <= ops; k += effort.Of(41, 11, 1) {
 		for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
 			fsys := shardtest.New()
 			fsys.FailAt(k, fault, k%2 == 0)

@@ -91,6 +91,9 @@ func TestColumnPartitions(t *testing.T) {
 		{"max-examples", Options{MaxExamples: 711}, []int{6}, false},
 		{"damage is skipped", Options{OnBadRecord: SkipBadRecord}, []int{6}, true},
 	} {
+		if testing.Short() && c.name != "val" {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			o := c.o
 			o.Sources, o.LoadedTokenizer, o.MaxLength, o.ShardBytes, o.Memory, o.Workers = sources, small(), 48, 16<<10,
@@ -137,6 +140,9 @@ func (f afterCheckpoints) Rename(oldName, newName string) error {
 // TestColumnPartIsResumed interrupts the partition in the middle of a file of columns again and
 // again.
 func TestColumnPartIsResumed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: TestColumnPartitions builds parts of such files")
+	}
 	path := filepath.Join(t.TempDir(), "a.arrow")
 	put(t, path, arrowFile(t, 30_000, true))
 	o := Options{Sources: []string{path}, LoadedTokenizer: small(), MaxLength: 48, Memory: 64 << 20, Workers: 1}

@@ -15,6 +15,9 @@ import (
 // A build from more files than are listed one by one names the folder in its manifest, with a
 // checksum over all of them, and what was passed over.
 func TestBuildFromVeryManyFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: it writes thousands of files")
+	}
 	dir := t.TempDir()
 	write := func(name, data string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {

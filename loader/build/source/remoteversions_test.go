@@ -18,6 +18,9 @@ import (
 // have the records of the same file on disk: they are copied first. What breaks off is read again,
 // and is never continued with another version.
 func TestRemoteFilesWithoutValidators(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: it reads every kind of file")
+	}
 	dir := t.TempDir()
 	for name, data := range farFiles(t) {
 		t.Run(name, func(t *testing.T) {

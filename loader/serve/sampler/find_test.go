@@ -73,6 +73,9 @@ func randomChanges(rng *rand.Rand, sources int) (changes []Change) {
 // one epoch with the same weights every source has its share up to one row for each 1024, and its
 // own rows come one after another.
 func TestChangedMixesAreExact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: it tries many mixes")
+	}
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		o := Options{Seed: seed, Shuffle: None}
