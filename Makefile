@@ -41,7 +41,7 @@ test:
 	@mkdir -p bin; $(MAKE) --no-print-directory test-python >bin/test-python.log 2>&1 & python=$$!; \
 	trap 'kill $$python 2>/dev/null' EXIT; \
 	$(MAKE) --no-print-directory test-go $(if $(QUICK),,fuzz); go=$$?; \
-	wait $$python; python=$$?; cat bin/test-python.log; exit $$((go | python))
+	wait $$python; failed=$$?; trap - EXIT; cat bin/test-python.log; exit $$((go | failed))
 
 tools:
 	@.ci/tools

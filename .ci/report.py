@@ -27,12 +27,12 @@ class Failure:
 
 
 class GoTests:
-    """The events of `go test -json`."""
+    """The events of one `go test -json`; flags are those that a single test needs too."""
 
-    def __init__(self) -> None:
+    def __init__(self, flags: str = "") -> None:
         self.output: dict[tuple[str, str], list[str]] = {}
         self.results: dict[tuple[str, str], str] = {}
-        self.flags = ""
+        self.flags = flags
 
     def add(self, event: dict[str, str]) -> None:
         key = event.get("Package") or event.get("ImportPath", ""), event.get("Test", "")
@@ -97,9 +97,9 @@ def pytest_failures(lines: list[str], rootdir: str, python: str) -> list[Failure
     return found
 
 
-def read(log: list[str]) -> tuple[GoTests, list[Failure], list[str], list[str]]:
-    """The Go tests, the failures of everything else, the skips of pytest, and the closing lines of its runs."""
-    go, failures, skips, closing = GoTests(), [], [], []
+def read(log: list[str]) -> tuple[list[GoTests], list[Failure], list[str], list[str]]:
+    """The runs of Go tests, the failures of everything else, the skips of pytest, and the closing lines of its runs."""
+    go, failures, skips, closing = [GoTests()], [], [], []
     plain: list[str] = []  # since the last command of make
     rootdir, python = "", "python3"
 
@@ -110,7 +110,7 @@ def read(log: list[str]) -> tuple[GoTests, list[Failure], list[str], list[str]]:
     for line in log:
         if line.startswith('{"'):
             try:
-                go.add(json.loads(line))
+                go[-1].add(json.loads(line))
                 continue
             except (ValueError, KeyError):
                 pass
@@ -118,7 +118,7 @@ def read(log: list[str]) -> tuple[GoTests, list[Failure], list[str], list[str]]:
             flush()
             rootdir, python = command[1] or "", command[2]
         elif re.match(r"\S*go test .*-json", line):
-            go.flags = " -race" if " -race" in line else " -short" if " -short" in line else ""
+            go.append(GoTests("".join(f" {flag}" for flag in ("-race", "-short") if f" {flag} " in line)))
         elif line.startswith("SKIPPED"):
             skips.append(line)
         elif re.match(r"=* ?\d+ (passed|failed|skipped).* in ", line):
@@ -128,21 +128,21 @@ def read(log: list[str]) -> tuple[GoTests, list[Failure], list[str], list[str]]:
         plain.append(line)
     last = plain[:]
     flush()
-    if not failures and not go.failures() and any("***" in line for line in closing):
+    if not failures and not any(run.failures() for run in go) and any("***" in line for line in closing):
         failures.append(Failure("make", last, "make test"))
     return go, failures, skips, closing
 
 
 def main(log: str, needless: str = "") -> int:
     go, failures, skips, closing = read(pathlib.Path(log).read_text(errors="replace").splitlines())
-    failures = go.failures() + failures
-    skips = go.skips() + skips
+    failures = [failure for run in go for failure in run.failures()] + failures
+    skips = [skip for run in go for skip in run.skips()] + skips
     for line in closing:
         print(line)
     for line in skips:
         if needless and re.search(needless, line, re.I):
             failures.append(Failure(line, [], "install what it needs, or give it its data"))
-    print(f"go: {go.passed()} passed, {len(failures)} failed, {len(skips)} skipped")
+    print(f"go: {sum(run.passed() for run in go)} passed, {len(failures)} failed, {len(skips)} skipped")
     for failure in failures:
         print(f"\nFAILED {failure.name}")
         for line in [x for x in failure.output if not x.startswith(("=== RUN", "=== CONT", "=== PAUSE"))][-LAST_LINES:]:

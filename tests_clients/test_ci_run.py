@@ -135,11 +135,15 @@ FAILED tests/test_order.py::TestOrder::test_rows[2] - assert 1 == 2
 make: *** [Makefile:60: test-python] Error 1
 """
 GO_FAILED = (
-    "go test -race -timeout 40m -json ./...\n"
+    PASSED
+    + "go test -race -short -timeout 40m -json ./loader/pack ./shard\n"
     + go_test("TestFits/a_b", "fail", "=== RUN   TestFits/a_b", "    fit_test.go:9: seed 7: got 3, want 4", "--- FAIL: TestFits/a_b (0.0s)")
     + go_test("TestFits", "fail", "=== RUN   TestFits", "--- FAIL: TestFits (0.0s)")
     + package("fail", "FAIL")
     + package("fail", "panic: test timed out after 40m0s", package="shard")
+    + "go test -timeout 40m -json ./...\n"
+    + go_test("TestFits", "pass")
+    + package("pass", package="shard")
 )
 FUZZ_FAILED = PASSED + "./shard FuzzManifest\n    manifest_test.go:7: panic\nmake: *** [Makefile:50: fuzz] Error 1\n"
 
@@ -147,8 +151,8 @@ FUZZ_FAILED = PASSED + "./shard FuzzManifest\n    manifest_test.go:7: panic\nmak
 @pytest.mark.parametrize(("printed", "said"), [
     (GO_FAILED, [
         "FAILED ./loader/pack TestFits/a_b\n        fit_test.go:9: seed 7: got 3, want 4\n",
-        "  alone: go test -race ./loader/pack -run '^TestFits$/^a_b$'\n",
-        "FAILED ./shard\n    panic: test timed out after 40m0s\n  alone: go test -race ./shard\n",
+        "  alone: go test -race -short ./loader/pack -run '^TestFits$/^a_b$'\n",
+        "FAILED ./shard\n    panic: test timed out after 40m0s\n  alone: go test -race -short ./shard\n",
         "\nfailed: ./loader/pack TestFits/a_b, ./shard\n",
     ]),
     (PYTEST, [
