@@ -3,7 +3,7 @@
 # make test-alone  README's commands in a fresh clone with an empty home and no reference data, the tests quick
 # make tools  install the programs and servers without which tests are skipped, where this machine lets it
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
-# make soak   what takes hours: every kill, fault and crash, a thousand hostile configurations, ten minutes of fuzzing a target
+# make soak   what takes hours: every kill, fault and crash, all tests under the race detector, a thousand hostile configurations, ten minutes of fuzzing a target
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
 # make bench  the benchmarks of the Go packages
 
@@ -76,8 +76,10 @@ fuzz:
 # What make test has no time for: a kill, a fault or a crash at every place, a thousand hostile configurations, ten minutes of fuzzing for each target.
 # Random values differ in each run; DSLOAD_SEED repeats one. PKG=./loader/... and SOAKFUZZ=1m shorten it.
 soak:
-	@echo "make soak: the tests take about three hours on two cores, fuzzing thirty targets for $(SOAKFUZZ) each five; every part says how long it took"
+	@echo "make soak: the tests take about three and a half hours on two cores, fuzzing thirty targets for $(SOAKFUZZ) each five; every part says how long it took"
 	@start=$$(date +%s); DSLOAD_SOAK=1 $(GO) test -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; echo "tests: $$(( $$(date +%s) - start )) s"
+	@start=$$(date +%s); $(GO) test -race -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; \
+	echo "tests under the race detector: $$(( $$(date +%s) - start )) s"
 	@start=$$(date +%s); $(MAKE) --no-print-directory fuzz FUZZ=$(SOAKFUZZ) FUZZCACHE=$$($(GO) env GOCACHE)/fuzz/dsload || exit 1; \
 	echo "fuzzing: $$(( $$(date +%s) - start )) s"
 
