@@ -117,6 +117,7 @@ def test_what_fails(ci, shared, env):
 @pytest.mark.parametrize("env", [
     {"alone": "SKIPPED [1] python/tests/x.py:3: the reference corpora are not there (DSLOAD_SHARED)\n"},
     {"whole": "SKIPPED [1] python/tests/x.py:3: no CUDA device\n"},
+    {"whole": skipped("the program is built without the race detector").replace("TestInjected", "TestSharedRealData")},
 ])  # fmt: skip
 def test_what_passes(ci, env):
     assert ci(shared=True, **env)[0] == 0
