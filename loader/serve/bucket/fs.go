@@ -359,9 +359,8 @@ func (f *FS) explainRead(v *version, err error) error {
 	}
 	f.lost(err)
 	var change *remote.ChangedError
-	var own *remote.Error
 	gone := errors.Is(err, fs.ErrNotExist)
-	if !gone && !errors.As(err, &change) {
+	if !gone && !errors.Is(err, remote.ErrNoBucket) && !errors.As(err, &change) {
 		return explain("read", v.URI, err)
 	}
 	f.mu.Lock()
@@ -369,7 +368,7 @@ func (f *FS) explainRead(v *version, err error) error {
 		l.stale = true
 	}
 	f.mu.Unlock()
-	if gone && !errors.As(err, &own) {
+	if gone {
 		err = errors.New("the object is gone")
 	}
 	return &shard.FileError{File: v.URI, Offset: -1, Row: -1,
@@ -380,11 +379,6 @@ func (f *FS) explainRead(v *version, err error) error {
 func explain(op, uri string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
-	}
-	var own *remote.Error
-	if errors.As(err, &own) && errors.Is(own.Kind, fs.ErrNotExist) {
-		// The bucket is missing, not a file in it.
-		err = &remote.Error{Kind: remote.ErrUsage, Text: own.Text, Hint: own.Hint, Status: own.Status}
 	}
 	return &fs.PathError{Op: op, Path: uri, Err: err}
 }
