@@ -229,7 +229,7 @@ func (f *FS) find(uri string) (*version, error) {
 		return f.findManifest(uri)
 	}
 	f.mu.Lock()
-	v, list := f.objects[uri], !f.listed[path.Dir(uri)] && strings.HasSuffix(uri, shardSuffix)
+	v, list := f.objects[uri], !f.listed[path.Dir(uri)] && shard.IsShard(path.Base(uri))
 	f.mu.Unlock()
 	if v != nil {
 		return v, nil
@@ -252,12 +252,10 @@ func (f *FS) find(uri string) (*version, error) {
 	return f.pin(o), nil
 }
 
-const shardSuffix = ".arrow"
-
 // list pins the shards of a folder, of which there may be thousands: one request describes many.
 func (f *FS) list(folder string) error {
 	err := f.store.List(f.ctx, folder, func(name string, o remote.Object) error {
-		if !strings.Contains(name, "/") && strings.HasSuffix(name, shardSuffix) {
+		if shard.IsShard(name) {
 			f.pin(o)
 		}
 		return nil
