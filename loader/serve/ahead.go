@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dsload/dsload/loader/serve/bucket"
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
@@ -33,7 +33,7 @@ const (
 // It follows the stream, which reports its position. Its goroutine belongs to the file system, and
 // ends with the stream or the file system.
 type prefetcher struct {
-	ahead *bucket.Ahead
+	ahead *store.Ahead
 	order *sampler.Order // without windows
 	parts []part
 	steps sampler.StepOptions // whose rows of the order it wants, where window is 0
@@ -58,8 +58,7 @@ type prefetcher struct {
 // newPrefetcher returns the prefetcher of a stream, or nil if the datasets are not in a bucket.
 func (r *Reader) newPrefetcher(q feed.Query, parts []part, steps sampler.StepOptions, window int64) (*prefetcher,
 	error) {
-	far, ok := r.fs.(*bucket.FS)
-	if !ok {
+	if r.buckets == nil {
 		return nil, nil
 	}
 	q.Bucket = 0
@@ -70,7 +69,7 @@ func (r *Reader) newPrefetcher(q feed.Query, parts []part, steps sampler.StepOpt
 	p := &prefetcher{order: order, parts: parts, steps: steps, window: window, moved: make(chan struct{}, 1),
 		closed: make(chan struct{})}
 	p.steps.World, p.steps.BatchRows = max(1, steps.World), max(1, steps.BatchRows)
-	p.ahead = far.ReadAhead()
+	p.ahead = r.buckets.ReadAhead()
 	return p, nil
 }
 
