@@ -27,8 +27,7 @@ type bucketTest struct {
 
 func (b *bucketTest) put(t *testing.T, name string, data []byte) {
 	t.Helper()
-	if err := b.store.Put(context.Background(), b.URI+"/"+name, int64(len(data)),
-		func() (io.Reader, error) { return bytes.NewReader(data), nil }); err != nil {
+	if err := b.store.Put(context.Background(), b.URI+"/"+name, bytes.NewReader(data), int64(len(data))); err != nil {
 		t.Fatal(err)
 	}
 }

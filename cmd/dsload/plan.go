@@ -102,7 +102,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	if err != nil {
 		return err
 	}
-	if err := p.Write(out); err != nil {
+	if err := p.Write(cmd.Context(), out); err != nil {
 		return err
 	}
 	return printPlanned(cmd, p, out, f.asJSON)

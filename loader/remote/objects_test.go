@@ -32,8 +32,7 @@ func eachBucket(t *testing.T, test func(t *testing.T, srv *remotetest.Server, s 
 
 func putBytes(t *testing.T, s *Store, uri string, data []byte) {
 	t.Helper()
-	if err := s.Put(context.Background(), uri, int64(len(data)),
-		func() (io.Reader, error) { return bytes.NewReader(data), nil }); err != nil {
+	if err := s.Put(context.Background(), uri, bytes.NewReader(data), int64(len(data))); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"time"
@@ -66,15 +68,10 @@ type sharedFile struct {
 	*remote.File
 	ctx    context.Context // of the run
 	folder *folder
-	name   string
 }
 
-func openShared(ctx context.Context, folder *folder, name string) (*sharedFile, error) {
-	o, err := folder.describe(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return &sharedFile{unwritable{o.URI}, folder.store.Open(ctx, o), ctx, folder, name}, nil
+func openShared(ctx context.Context, folder *folder, o remote.Object) *sharedFile {
+	return &sharedFile{unwritable{o.URI}, folder.store.Open(ctx, o), ctx, folder}
 }
 
 func (f *sharedFile) ReadAt(p []byte, off int64) (n int, err error) {
@@ -91,10 +88,37 @@ func (f *sharedFile) ReadAt(p []byte, off int64) (n int, err error) {
 // reopen replaces the object by what has its name now, unless that is of another size: then reading fails
 // again.
 func (f *sharedFile) reopen() {
-	if o, err := f.folder.describe(f.ctx, f.name); err == nil && o.Size == f.Size() {
+	if o, err := f.folder.describe(f.ctx, path.Base(f.uri)); err == nil && o.Size == f.Size() {
 		f.Close() // it was only read
 		f.File = f.folder.store.Open(f.ctx, o)
 	}
 }
 
 func (f *sharedFile) Stat() (fs.FileInfo, error) { return objectInfo{f.Object()}, nil }
+
+// cachedFile is an object that is read through a Reader's cache. It holds nothing.
+type cachedFile struct {
+	unwritable
+	fs *Reader
+	v  *version
+}
+
+// ReadAt reads from the cache, and fetches what it lacks.
+func (f *cachedFile) ReadAt(p []byte, off int64) (n int, err error) {
+	if off < 0 {
+		return 0, fmt.Errorf("read %s: negative offset", f.v.URI)
+	}
+	for n < len(p) {
+		if off+int64(n) >= f.v.Size {
+			return n, io.EOF
+		}
+		m, err := f.fs.cache.readAt(f.v, p[n:], off+int64(n))
+		if n += m; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (f *cachedFile) Stat() (fs.FileInfo, error) { return f.v.info(), nil }
+func (f *cachedFile) Close() error               { return nil }

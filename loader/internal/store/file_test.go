@@ -29,10 +29,11 @@ func TestSharedFileWrittenAgain(t *testing.T) {
 		}
 	}
 	put(text)
-	f, err := openShared(ctx, at, "part-p00000.json")
+	o, err := at.describe(ctx, "part-p00000.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := openShared(ctx, at, o)
 	defer f.Close()
 	got := make([]byte, len(text))
 	for i, half := range [][]byte{got[:len(got)/2], got[len(got)/2:]} {

@@ -81,9 +81,9 @@ func (d *folder) has(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-func (d *folder) put(ctx context.Context, name string, size int64, again func() (io.Reader, error)) error {
+func (d *folder) put(ctx context.Context, name string, data io.ReaderAt, size int64) error {
 	uri := d.object(name)
-	if err := d.store.Put(ctx, uri, size, again); err != nil {
+	if err := d.store.Put(ctx, uri, data, size); err != nil {
 		return fmt.Errorf("upload %s: %w", uri, err)
 	}
 	if d.known != nil {
@@ -93,7 +93,7 @@ func (d *folder) put(ctx context.Context, name string, size int64, again func() 
 }
 
 func (d *folder) putBytes(ctx context.Context, name string, data []byte) error {
-	return d.put(ctx, name, int64(len(data)), func() (io.Reader, error) { return bytes.NewReader(data), nil })
+	return d.put(ctx, name, bytes.NewReader(data), int64(len(data)))
 }
 
 // upload uploads a file of this machine under its name.
@@ -128,7 +128,7 @@ func (d *folder) putFile(ctx context.Context, name, path string, from, to int64)
 		return err
 	}
 	defer f.Close()
-	return d.put(ctx, name, to-from, func() (io.Reader, error) { return io.NewSectionReader(f, from, to-from), nil })
+	return d.put(ctx, name, io.NewSectionReader(f, from, to-from), to-from)
 }
 
 // download writes an object to a file of this machine.

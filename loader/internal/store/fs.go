@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -197,23 +198,29 @@ func (f *FS) Remove(name string) error {
 	return err
 }
 
-// visible reports whether a name that is missing here may be a file of the bucket.
-func (f *FS) visible(name string) bool {
-	return filepath.Dir(name) == f.dir && (f.home.known != nil || shard.RoleOf(filepath.Base(name)) == shard.RoleWhole)
+// find returns the object that stands for a file which could not be found here, or the error of that.
+func (f *FS) find(name string, err error) (o remote.Object, _ error) {
+	base := filepath.Base(name)
+	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(name) != f.dir ||
+		f.home.known == nil && shard.RoleOf(base) != shard.RoleWhole {
+		return o, err
+	}
+	o, farErr := f.home.describe(f.ctx, base)
+	if errors.Is(farErr, fs.ErrNotExist) {
+		return o, err
+	}
+	return o, farErr
 }
 
 // Stat describes a file here or in the bucket.
 func (f *FS) Stat(name string) (fs.FileInfo, error) {
 	info, err := f.FS.Stat(name)
-	if !errors.Is(err, fs.ErrNotExist) || !f.visible(name) {
-		return info, err
+	if err == nil {
+		return info, nil
 	}
-	o, farErr := f.home.describe(f.ctx, filepath.Base(name))
-	switch {
-	case errors.Is(farErr, fs.ErrNotExist):
+	o, err := f.find(name, err)
+	if err != nil {
 		return nil, err
-	case farErr != nil:
-		return nil, farErr
 	}
 	return objectInfo{o}, nil
 }
@@ -221,21 +228,17 @@ func (f *FS) Stat(name string) (fs.FileInfo, error) {
 // OpenFile opens a file here, or one of the bucket for reading.
 func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
 	file, err := f.FS.OpenFile(name, flag)
-	if !errors.Is(err, fs.ErrNotExist) || flag&os.O_RDWR != 0 || !f.visible(name) {
+	if err == nil || flag&os.O_RDWR != 0 {
 		return file, err
 	}
-	base := filepath.Base(name)
-	if shard.IsHashes(base) {
+	o, err := f.find(name, err)
+	if err != nil {
+		return nil, err
+	}
+	if base := filepath.Base(name); shard.IsHashes(base) {
 		return f.openCopy(base)
 	}
-	far, farErr := openShared(f.ctx, f.home, base)
-	switch {
-	case errors.Is(farErr, fs.ErrNotExist):
-		return nil, err
-	case farErr != nil:
-		return nil, farErr
-	}
-	return far, nil
+	return openShared(f.ctx, f.home, o), nil
 }
 
 // openCopy downloads an object that is read at many places, and opens the copy, which is removed with the

@@ -1,8 +1,11 @@
 package store
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +20,38 @@ import (
 type merge struct {
 	*FS
 	left []string // objects from which unfinished parts resume, which a merged dataset does not need
+}
+
+// Merge calls run with a folder of this machine that stands for a folder of parts in a bucket, and the file
+// system that it is to be used with. Errors of run name the bucket.
+func Merge(ctx context.Context, uri string, run func(fsys shard.FS, dir string) error) (err error) {
+	uri = strings.TrimRight(uri, "/")
+	if err := remote.CheckFolder(uri); err != nil {
+		return fmt.Errorf("merge %s: %w", uri, err)
+	}
+	scratch := scratch{passing: true}
+	if scratch.home, err = os.MkdirTemp("", "dsload-merge-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, scratch.close(true)) }()
+	dir := scratch.dir()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	store := remote.NewStore(remote.Options{})
+	defer store.Close()
+	m := &merge{FS: &FS{FS: shard.OS(), ctx: ctx, dir: dir, home: &folder{store: store, uri: uri}}}
+	m.policy = m
+	if err := m.fetchManifests(); err != nil {
+		return fmt.Errorf("merge %s: %w", uri, err)
+	}
+	if err = run(m.FS, dir); err == nil {
+		err = m.removeLeft()
+	}
+	if err != nil {
+		return &targetError{err, dir, uri}
+	}
+	return nil
 }
 
 // manifestDownloads is how many manifests of parts are downloaded at once.

@@ -199,19 +199,17 @@ func (f *Reader) Rename(oldName, newName string) error {
 }
 
 // Remove implements shard.FS.
-func (f *Reader) Remove(name string) error {
-	if remote.Writable(name) {
-		return readOnly("remove", name)
-	}
-	return f.FS.Remove(name)
-}
+func (f *Reader) Remove(name string) error { return onDisk("remove", name, f.FS.Remove) }
 
 // MkdirAll implements shard.FS.
-func (f *Reader) MkdirAll(name string) error {
+func (f *Reader) MkdirAll(name string) error { return onDisk("mkdir", name, f.FS.MkdirAll) }
+
+// onDisk calls do unless the name is of something in a bucket.
+func onDisk(op, name string, do func(name string) error) error {
 	if remote.Writable(name) {
-		return readOnly("mkdir", name)
+		return readOnly(op, name)
 	}
-	return f.FS.MkdirAll(name)
+	return do(name)
 }
 
 // Lock implements shard.FS.

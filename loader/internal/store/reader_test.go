@@ -65,12 +65,7 @@ func upload(t *testing.T, dir, uri string) {
 	put := func(name string) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
-			err = store.Put(
-				context.Background(),
-				uri+"/"+name,
-				int64(len(data)),
-				func() (io.Reader, error) { return bytes.NewReader(data), nil },
-			)
+			err = store.Put(context.Background(), uri+"/"+name, bytes.NewReader(data), int64(len(data)))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -77,34 +80,74 @@ func (f *FS) open(ctx context.Context, t *Target) (resumed bool, err error) {
 	return openWhole(ctx, f, t)
 }
 
-// Merge calls run with a folder of this machine that stands for a folder of parts in a bucket, and the file
-// system that it is to be used with. Errors of run name the bucket.
-func Merge(ctx context.Context, uri string, run func(fsys shard.FS, dir string) error) (err error) {
-	uri = strings.TrimRight(uri, "/")
-	if err := remote.CheckFolder(uri); err != nil {
-		return fmt.Errorf("merge %s: %w", uri, err)
+// scratch is a folder of this machine that a run works in.
+type scratch struct {
+	home    string     // with all that is in it
+	lock    shard.Lock // nil for none
+	passing bool       // nobody would find it again, so it is removed however the run ends
+}
+
+func (s *scratch) dir() string { return filepath.Join(s.home, "data") }
+
+// close gives the folder back. It is removed if the run is done.
+func (s *scratch) close(done bool) error {
+	var errs []error
+	if done || s.passing {
+		errs = append(errs, os.RemoveAll(s.home))
 	}
-	scratch := scratch{passing: true}
-	if scratch.home, err = os.MkdirTemp("", "dsload-merge-"); err != nil {
-		return err
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
 	}
-	defer func() { err = errors.Join(err, scratch.close(true)) }()
-	dir := scratch.dir()
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
+	return errors.Join(errs...)
+}
+
+// openScratch makes or finds the scratch folder for a build into a folder of a bucket. That of a part is
+// used by one process at a time; another one on this machine gets a folder of its own.
+func openScratch(t *Target) (*scratch, error) {
+	base := cacheFolder("out")
+	if err := makeFolder(base); err != nil {
+		return nil, fmt.Errorf("make a scratch folder: %w", err)
 	}
-	store := remote.NewStore(remote.Options{})
-	defer store.Close()
-	m := &merge{FS: &FS{FS: shard.OS(), ctx: ctx, dir: dir, home: &folder{store: store, uri: uri}}}
-	m.policy = m
-	if err := m.fetchManifests(); err != nil {
-		return fmt.Errorf("merge %s: %w", uri, err)
+	key := t.URI
+	if t.isPart() {
+		key = fmt.Sprintf("%s %d", t.URI, t.Part.Number)
 	}
-	if err = run(m.FS, dir); err == nil {
-		err = m.removeLeft()
+	sum := sha256.Sum256([]byte(key))
+	s := &scratch{home: filepath.Join(base, hex.EncodeToString(sum[:12]))}
+	if t.isPart() {
+		var held *shard.HeldError
+		var err error
+		s.lock, err = shard.OS().Lock(s.home+".lock", nil)
+		if errors.As(err, &held) {
+			t.notice("another process on this machine is at work on the part; building it a second time beside that")
+			s.lock, s.passing = nil, true
+			s.home, err = os.MkdirTemp(base, shard.TwinPrefix)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
+	if err := makeFolder(s.dir()); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a scratch folder: %w", err), s.close(false))
+	}
+	return s, nil
+}
+
+const setCacheHome = "set XDG_CACHE_HOME to a folder that can be written to"
+
+// cacheFolder returns the path of a folder of dsload's in the user's folder for caches, or in that for
+// temporary files.
+func cacheFolder(name string) string {
+	base, err := os.UserCacheDir()
 	if err != nil {
-		return &targetError{err, dir, uri}
+		base = os.TempDir()
+	}
+	return filepath.Join(base, "dsload", name)
+}
+
+func makeFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("%w; %s", err, setCacheHome)
 	}
 	return nil
 }
