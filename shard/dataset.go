@@ -84,7 +84,7 @@ func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset,
 // newDataset returns the dataset of a manifest, whose shards it does not look at.
 func (o ReaderOptions) newDataset(fsys FS, dir string, m *Manifest) (_ *Dataset, err error) {
 	o = o.withDefaults()
-	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema, m.shardVersion()),
+	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema),
 		checks: make(chan []byte, maxChecks)}
 	for range maxChecks {
 		d.checks <- nil
@@ -308,13 +308,6 @@ func (r *SplitReader) adopt(s *readShard, f File, path string, info *ShardInfo) 
 	if err := info.checkSize(path, st.Size()); err != nil {
 		return err
 	}
-	if !r.d.layout.checksummed() {
-		// Nothing in the file says which dataset it belongs to. But a build of another dataset
-		// removes the manifest first.
-		if err := r.d.Unchanged(); err != nil {
-			return err
-		}
-	}
 	id := identityOf(st)
 	same := id != fileID{} && id == s.id
 	if same && s.index != nil {
@@ -325,7 +318,7 @@ func (r *SplitReader) adopt(s *readShard, f File, path string, info *ShardInfo) 
 		return err
 	}
 	s.index, s.values = r.d.layout.indexOf(blocks), newBatchValues(r.d.layout, len(blocks))
-	if !same && r.d.layout.checksummed() {
+	if !same {
 		s.checked.reset(len(blocks))
 	}
 	s.id = id
@@ -383,7 +376,7 @@ func (l *layout) readBlocks(f File, path string, info *ShardInfo) ([]block, erro
 	dataEnd := size - footerTailBytes - footer - int64(len(endOfStream))
 	// A batch has at least one row, and takes more of the file than of the footer. That limits what
 	// a forged length can claim.
-	most := min(info.Rows, size/l.metaLen)*l.footerBytes() + int64(l.noBlocks)
+	most := min(info.Rows, size/l.metaLen)*footerBytes + int64(l.noBlocks)
 	if string(last[4:]) != arrowMagic || footer > most || dataEnd < int64(len(l.head)) {
 		return nil, corrupt(path, size-footerTailBytes, "not the end of a shard")
 	}

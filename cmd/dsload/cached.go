@@ -47,7 +47,7 @@ func cacheDamage(id *build.Identity, dir string, ready bool) error {
 	} else {
 		var u *shard.Unfinished
 		if u, err = shard.ReadUnfinished(shard.OS(), dir); err == nil {
-			return id.CheckSettings(shard.FormatVersion, u.Settings)
+			return id.CheckSettings(u.Settings)
 		}
 	}
 	for _, damage := range []error{shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion, shard.ErrNotFound} {
