@@ -48,17 +48,18 @@ type Dataset struct {
 	building bool // opened by OpenUnfinished
 }
 
-// OpenDataset reads and checks the manifest of a folder, and checks that every shard is present
-// with its size. The content of a shard is checked when a row of it is first read. The error is
-// ErrNotFound if there is no manifest.
+// Open reads and checks the manifest of a folder, and checks that every shard is present with its
+// size. The content of a shard is checked when a row of it is first read. The error is ErrNotFound
+// if there is no manifest.
 //
 // Every row that is read belongs to the dataset that was opened. Once the folder holds another,
 // reading fails with ErrReplaced.
-func OpenDataset(fsys FS, dir string) (*Dataset, error) {
-	return ReaderOptions{}.Open(fsys, dir)
-}
+func Open(dir string) (*Dataset, error) { return OpenFS(OS(), dir) }
 
-// Open is like OpenDataset with these options.
+// OpenFS is like Open for a folder of another file system.
+func OpenFS(fsys FS, dir string) (*Dataset, error) { return ReaderOptions{}.Open(fsys, dir) }
+
+// Open is like OpenFS with these options.
 func (o ReaderOptions) Open(fsys FS, dir string) (*Dataset, error) {
 	m, err := ReadManifest(fsys, dir)
 	if err != nil {
@@ -129,7 +130,7 @@ func (info *ShardInfo) checkSize(path string, size int64) error {
 // Manifest returns the dataset's manifest. All callers share it, and must not change it.
 func (d *Dataset) Manifest() *Manifest { return d.manifest }
 
-// Dir returns the folder as given to OpenDataset.
+// Dir returns the folder as given to Open.
 func (d *Dataset) Dir() string { return d.dir }
 
 // Split returns the reader of a split. The error is ErrNoSplit if the dataset has none of that

@@ -28,17 +28,7 @@ var update = flag.Bool("update", false, "write testdata/datasets anew")
 func TestFixtures(t *testing.T) {
 	for name, c := range fixtures {
 		dir := filepath.Join("..", "testdata", "datasets", name)
-		if *update {
-			if err := errors.Join(os.RemoveAll(dir), c.run(shard.OS(), dir, never)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for path, data := range c.build(t).Files() {
-			have, err := os.ReadFile(filepath.Join(dir, filepath.Base(path)))
-			if err != nil || string(have) != string(data) {
-				t.Errorf("%s: %v, or it differs; -update writes it anew", filepath.Join(dir, filepath.Base(path)), err)
-			}
-		}
+		sameAsFixture(t, c.build(t), dir)
 		if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
 			t.Error(dir, damage, err)
 		}
@@ -59,7 +49,7 @@ func TestOtherVersions(t *testing.T) {
 	for _, version := range []int{-1, 0, 2, 3, 1000} {
 		fsys, what := plain.build(t), fmt.Sprintf("version %d", version)
 		shard.Reseal(fsys, "/d", func(m *shard.Manifest) { m.Version = version })
-		_, err := shard.OpenDataset(fsys, "/d")
+		_, err := shard.OpenFS(fsys, "/d")
 		refused(what, err, "build the dataset again")
 		_, err = shard.Verify(ctx, fsys, "/d", nil)
 		refused(what, err, "build the dataset again")
@@ -238,7 +228,7 @@ func TestForgedDatasets(t *testing.T) {
 			}
 			t.Log(err)
 			if strings.Contains(f.Name, "a vocabulary smaller than the ids") {
-				d, err := shard.ReaderOptions{}.Open(shard.OS(), dir)
+				d, err := shard.Open(dir)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -68,7 +68,7 @@ func FuzzManifest(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := shard.OpenDataset(fsys, "/d")
+			d, err := shard.OpenFS(fsys, "/d")
 			dataError(t, err)
 			if err != nil {
 				return

@@ -1,7 +1,6 @@
 package shard_test
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -158,22 +157,7 @@ func TestListFixture(t *testing.T) {
 	fsys := shardtest.New()
 	c.buildParts(t, fsys, "/d", 3)
 	merge(t, fsys, "/d", 3, 3, c.options().Settings)
-	if *update {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for path, data := range fsys.Files() {
-		name := filepath.Join(dir, filepath.Base(path))
-		if *update {
-			if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(name, data, 0o666)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if have, err := os.ReadFile(name); err != nil || !bytes.Equal(have, data) {
-			t.Errorf("%s: %v, or it differs; -update writes it anew", name, err)
-		}
-	}
+	sameAsFixture(t, fsys, dir)
 	if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
 		t.Error(damage, err)
 	}
@@ -189,7 +173,7 @@ func TestDamagedShardList(t *testing.T) {
 	good := fsys.Files()[path]
 	check := func(what string) {
 		t.Helper()
-		d, err := shard.OpenDataset(fsys, "/d")
+		d, err := shard.OpenFS(fsys, "/d")
 		if err == nil {
 			d.Close()
 		}
@@ -263,7 +247,7 @@ func TestForgedShardList(t *testing.T) {
 			}
 			fsys.Put(path, data)
 			fsys.Put("/d/manifest.json", encoded)
-			d, err := shard.OpenDataset(fsys, "/d")
+			d, err := shard.OpenFS(fsys, "/d")
 			if err == nil {
 				d.Close()
 			}
@@ -330,7 +314,7 @@ func TestVeryManyShards(t *testing.T) {
 		t.Errorf("a manifest of %d bytes, %v", manifest.Size(), err)
 	}
 	before := heap()
-	d, err := shard.OpenDataset(fsys, dir)
+	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func cacheDamage(id *build.Identity, dir string, ready bool) error {
 	var err error
 	if ready {
 		var d *shard.Dataset
-		if d, err = shard.OpenDataset(shard.OS(), dir); err == nil {
+		if d, err = shard.Open(dir); err == nil {
 			return errors.Join(id.CheckFinished(d.Manifest()), d.Close())
 		}
 	} else {
