@@ -29,7 +29,7 @@ func blankRich(lines int, seed uint64) string {
 // checkOrigins compares what a dataset knows of each row's document with the lines of the sources.
 func checkOrigins(t *testing.T, fsys shard.FS, dir, split string) {
 	t.Helper()
-	d, err := shard.OpenDataset(fsys, dir)
+	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ const endOfText = 50256 // of gpt2
 // readRows reads all rows of a split; none where it is missing.
 func readRows(t testing.TB, fsys shard.FS, split string) (rows []shard.Row) {
 	t.Helper()
-	d, err := shard.OpenDataset(fsys, "data")
+	d, err := shard.OpenFS(fsys, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
