@@ -57,10 +57,7 @@ func (b *Builder) Forget() error {
 }
 
 func (b *Builder) checkpointName() string {
-	if b.opts.Append {
-		return additionCheckpointName
-	}
-	return b.opts.Part.checkpointName()
+	return CheckpointName(b.opts.Part, b.opts.Append)
 }
 
 // writeCheckpoint replaces the checkpoint file. begun is false for the first one, which only claims

@@ -201,7 +201,7 @@ func TestForgedDatasets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, f := range table {
-		if testing.Short() && i%4 > 0 {
+		if testing.Short() && i%8 > 0 {
 			continue
 		}
 		t.Run(f.Name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -121,16 +122,10 @@ func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
 // summaryOf returns what a manifest says about a build.
 func summaryOf(dir string, m *shard.Manifest) *Summary {
 	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: "nothing to do, the dataset is there",
-		Documents: m.Counters["documents"], TextBytes: m.Counters["text_bytes"], Replaced: m.Counters["replaced"],
-		Dropped: m.Counters["dropped"], Copies: m.Counters["copies"], Rejected: m.Counters["rejected"],
-		CopiedExamples: m.Counters["copied_examples"], ValRest: m.Counters["val_rest"],
-		WithoutTarget: m.Counters["without_target"], CutBy: CutBy(m), Truncated: m.Counters["truncated"],
-		Empty: m.Counters["empty"],
-	}
+		Counts: counts.Of(m.Counters, m.Dropped)}
 	if cut := DescribeCut(m); cut != "" {
 		s.Notes = append(s.Notes, cut)
 	}
-	s.DroppedBy = m.Dropped
 	s.Notes = append(s.Notes, Losses(m)...)
 	s.addSplits(m)
 	s.Packing = Packed(m)

@@ -118,7 +118,7 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 		if _, err := Run(context.Background(), o); err == nil {
 			break
 		}
-		for seed := range uint64(4) {
+		for seed := range uint64(effort.Of(2, 4, 4)) {
 			after := fsys.CrashImage([]shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome}[min(seed, 1)], seed)
 			o.FS = after
 			mustBuild(t, o)
