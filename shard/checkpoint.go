@@ -11,8 +11,7 @@ import (
 // integers are little-endian. FORMAT.md has the layout. A BLAKE3 checksum ends the file.
 
 const (
-	checkpointMagic       = "DSLCKPT\x02"
-	checkpointMagicV1     = "DSLCKPT\x01"
+	checkpointMagic       = "DSLCKPT\x01"
 	checkpointBufferBytes = 16 << 10
 )
 

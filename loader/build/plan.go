@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
@@ -39,9 +40,9 @@ type Plan struct {
 	// Sources lists the sources of all phases, as the manifest does.
 	Sources []shard.SourceInfo `json:"sources"`
 	Notes   []string           `json:"notes,omitempty"`
-	// Unread are the counters of what `max-bytes` leaves of the sources.
-	Unread map[string]int64 `json:"unread,omitempty"`
-	Parts  []PlanPart       `json:"parts"`
+	// Unread is what `max-bytes` leaves of the sources.
+	Unread counts.Unread `json:"unread,omitzero"`
+	Parts  []PlanPart    `json:"parts"`
 
 	seal string
 	// Of a plan that holds one partition's lists alone.
@@ -186,8 +187,7 @@ func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 	}
 	b.scan.noteHeld(f)
 	p.Sources = f.sources()
-	p.Unread = map[string]int64{}
-	f.unread().count(p.Unread)
+	p.Unread = f.unread().counts()
 	return nil
 }
 
