@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"slices"
-	"strings"
 )
 
 // An addition is a build into a folder that holds a finished dataset. Its shards follow those of
@@ -198,19 +197,4 @@ func (b *Builder) sideFile(name string) bool {
 func HasAddition(fsys FS, dir string) bool {
 	_, err := fsys.Stat(Join(dir, additionCheckpointName))
 	return err == nil
-}
-
-// AdditionName returns the name of a build's file, RejectsName or OriginsName, in the i-th
-// addition, counted from 1: "rejects-00001.jsonl".
-func AdditionName(name string, i int) string {
-	stem, suffix, _ := strings.Cut(name, ".")
-	return fmt.Sprintf("%s-%05d.%s", stem, i, suffix)
-}
-
-// IsAddition reports whether AdditionName made a name of base.
-func IsAddition(name, base string) bool {
-	stem, suffix, _ := strings.Cut(base, ".")
-	digits, isNumbered := strings.CutPrefix(name, stem+"-")
-	digits, hasSuffix := strings.CutSuffix(digits, "."+suffix)
-	return isNumbered && hasSuffix && len(digits) == 5 && strings.Trim(digits, "0123456789") == ""
 }

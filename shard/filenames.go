@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,12 @@ const (
 	// OriginsSuffix is the suffix of these files while the build is unfinished.
 	OriginsSuffix = ".pages"
 
+	// PlanName is the name of the plan's copy in a folder of parts.
+	PlanName = "plan.json"
+	// TwinPrefix begins the name of the folder in which a second process builds a part that another one
+	// is building.
+	TwinPrefix = "twin-"
+
 	lockName       = "build.lock"
 	checkpointName = "build.checkpoint"
 	// additionCheckpointName is the checkpoint of an addition to a finished dataset.
@@ -32,6 +39,13 @@ const (
 
 	shardSuffix = ".arrow"
 	tempSuffix  = ".tmp" // of every unfinished file
+	cutSuffix   = "-cut" // of a shard that ends where a budget of the whole build does
+
+	partPrefix       = "part-"
+	manifestSuffix   = ".json" // of a part, as all below
+	checkpointSuffix = ".checkpoint"
+	lockSuffix       = ".lock"
+	planSuffix       = ".plan" // before it is renamed to PlanName
 )
 
 // maxShardIndex keeps shard names sorted: with six digits they would not be.
@@ -116,9 +130,9 @@ func RoleOf(name string) Role {
 		return RoleGrowing
 	case name == seenLogName:
 		return RoleChanging
-	case strings.HasSuffix(name, partCheckpointSuffix):
+	case strings.HasSuffix(name, checkpointSuffix):
 		return RoleCheckpoint
-	case temp, strings.HasSuffix(name, partLockSuffix):
+	case temp, strings.HasSuffix(name, lockSuffix):
 		return RoleScratch
 	}
 	return RoleWhole
@@ -138,6 +152,30 @@ func HashesName(i int) string { return AdditionName(hashesName, i) }
 
 // IsHashes reports whether HashesName made a name.
 func IsHashes(name string) bool { return IsAddition(name, hashesName) }
+
+// AdditionName returns the name of a build's file, RejectsName or OriginsName, in the i-th
+// addition, counted from 1: "rejects-00001.jsonl".
+func AdditionName(name string, i int) string {
+	stem, suffix, _ := strings.Cut(name, ".")
+	return fmt.Sprintf("%s-%05d.%s", stem, i, suffix)
+}
+
+// IsAddition reports whether AdditionName made a name of base.
+func IsAddition(name, base string) bool {
+	stem, suffix, _ := strings.Cut(base, ".")
+	digits, isNumbered := strings.CutPrefix(name, stem+"-")
+	digits, hasSuffix := strings.CutSuffix(digits, "."+suffix)
+	return isNumbered && hasSuffix && len(digits) == 5 && strings.Trim(digits, "0123456789") == ""
+}
+
+// ListName returns the name of the file that lists the shards of a split with very many.
+func ListName(split string) string { return "shards-" + split + ".bin" }
+
+func isListName(name string) bool {
+	split, found := strings.CutPrefix(name, "shards-")
+	split, ends := strings.CutSuffix(split, ".bin")
+	return found && ends && splitIndex(split) >= 0
+}
 
 // isNumberedName reports whether a name is that of a file of hashes or of an addition.
 func isNumberedName(name string) bool {
@@ -184,3 +222,155 @@ func validExtraName(name string) bool {
 	}
 	return true
 }
+
+// ShardName returns the file name of the part's i-th shard of a split, such as
+// "train-p00001-00000.arrow".
+func (p Part) ShardName(split string, i int) string {
+	if !p.isPart() {
+		return ShardName(split, i)
+	}
+	return fmt.Sprintf("%s-p%05d-%05d%s", split, p.Number, i, shardSuffix)
+}
+
+// CutShardName returns the name of the copy of the part's i-th shard that ends where a budget of
+// the whole build does.
+func (p Part) CutShardName(split string, i int) string {
+	return fmt.Sprintf("%s-p%05d-%05d%s%s", split, p.Number, i, cutSuffix, shardSuffix)
+}
+
+func (p Part) file(suffix string) string {
+	return fmt.Sprintf("%sp%05d%s", partPrefix, p.Number, suffix)
+}
+
+// ManifestName returns the name of the part's own manifest.
+func (p Part) ManifestName() string {
+	if !p.isPart() {
+		return ManifestName
+	}
+	return p.file(manifestSuffix)
+}
+
+func (p Part) checkpointName() string {
+	if !p.isPart() {
+		return checkpointName
+	}
+	return p.file(checkpointSuffix)
+}
+
+func (p Part) lockName() string {
+	if !p.isPart() {
+		return lockName
+	}
+	return p.file(lockSuffix)
+}
+
+// PlanTempName returns the name under which the part writes its copy of the plan before it renames
+// it to PlanName.
+func (p Part) PlanTempName() string { return p.file(planSuffix + tempSuffix) }
+
+// partName is the parsed name of a part's shard.
+type partName struct {
+	split, part, index int
+	cut, temp          bool
+}
+
+// parsePartName is the inverse of Part.ShardName and Part.CutShardName. The name may end in
+// tempSuffix.
+func parsePartName(name string) (n partName, ok bool) {
+	split, rest, found := strings.Cut(name, "-p")
+	const digits = 5
+	if n.split = splitIndex(split); !found || n.split < 0 || len(rest) < 2*digits+1 || rest[digits] != '-' {
+		return partName{}, false
+	}
+	part, partOK := parseDigits(rest[:digits])
+	index, indexOK := parseDigits(rest[digits+1 : 2*digits+1])
+	n.part, n.index, rest = part, index, rest[2*digits+1:]
+	rest, n.temp = strings.CutSuffix(rest, tempSuffix)
+	rest, found = strings.CutSuffix(rest, shardSuffix)
+	n.cut = rest == cutSuffix
+	if !partOK || !indexOK || !found || rest != "" && !n.cut {
+		return partName{}, false
+	}
+	return n, true
+}
+
+// parseDigits returns the number that a few decimal digits are.
+func parseDigits(s string) (n int, ok bool) {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}
+
+// after reports whether a shard of this name may follow one named last in a merged manifest.
+func (n partName) after(last partName) bool {
+	return n.part > last.part || n.part == last.part && n.index > last.index
+}
+
+var partFilePattern = regexp.MustCompile(
+	`^part-p(\d{5})\.(json|checkpoint|lock|plan|origins|origins-val|seen)(\.pages)?(\.tmp)?$`)
+
+// partExtras are the suffixes of the files that a part has beside its shards, by their names in a
+// whole dataset. A merge joins them.
+var partExtras = map[string]string{OriginsName: ".origins", ValOriginsName: ".origins-val", HashesName(0): ".seen"}
+
+// ExtraName returns the name that a file beside the shards, such as OriginsName, has in the part.
+func (p Part) ExtraName(name string) string {
+	suffix, ok := partExtras[name]
+	if !p.isPart() || !ok {
+		return name
+	}
+	return p.file(suffix)
+}
+
+// isPartExtra reports whether ExtraName made a name.
+func isPartExtra(name string) bool {
+	m := partFilePattern.FindStringSubmatch(name)
+	if m == nil || m[3] != "" || m[4] != "" {
+		return false
+	}
+	for _, suffix := range partExtras {
+		if suffix == "."+m[2] {
+			return true
+		}
+	}
+	return false
+}
+
+// parsePartFile returns the part that a file other than a shard belongs to.
+func parsePartFile(name string) (part int, ok bool) {
+	m := partFilePattern.FindStringSubmatch(name)
+	if m == nil {
+		return 0, false
+	}
+	part, _ = strconv.Atoi(m[1])
+	return part, true
+}
+
+// IsPartManifest reports whether a name is that of a part's own manifest.
+func IsPartManifest(name string) bool {
+	part, ok := parsePartFile(name)
+	return ok && name == Part{part, MaxParts}.ManifestName()
+}
+
+// ofPart returns the part whose builder made a file of this name.
+func ofPart(name string) (part int, ok bool) {
+	if n, ok := parsePartName(name); ok {
+		return n.part, true
+	}
+	return parsePartFile(name)
+}
+
+// isMergedFile reports whether a name is of a file that a merge makes, or of its lock.
+func isMergedFile(name string) bool {
+	switch name {
+	case ManifestName, lockName, additionCheckpointName, OriginsName, ValOriginsName, HeldOutName, RunName, RejectsName:
+		return true
+	}
+	return isNumberedName(name) || isListName(name) || slices.Contains(TokenizerNames(), name)
+}
+
+func isTwin(name string) bool { return strings.HasPrefix(name, TwinPrefix) }

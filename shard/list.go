@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"sort"
-	"strings"
 	"sync"
 
 	"github.com/zeebo/blake3"
@@ -36,15 +35,6 @@ const (
 	// maxList is the most shards of a split: a Span counts them in 32 bits.
 	maxList = 1<<31 - 1
 )
-
-// ListName returns the name of the file that lists the shards of a split with very many.
-func ListName(split string) string { return "shards-" + split + ".bin" }
-
-func isListName(name string) bool {
-	split, found := strings.CutPrefix(name, "shards-")
-	split, ends := strings.CutSuffix(split, ".bin")
-	return found && ends && splitIndex(split) >= 0
-}
 
 // ListInfo stands for the shards of a split in the manifest.
 type ListInfo struct {

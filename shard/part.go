@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -24,17 +22,6 @@ type Part struct {
 // MaxParts is the number of names that parts can have.
 const MaxParts = maxShardIndex + 1
 
-// PlanName is the name of the plan's copy in a folder of parts.
-const PlanName = "plan.json"
-
-const (
-	partPrefix           = "part-"
-	partManifestSuffix   = ".json"
-	partCheckpointSuffix = ".checkpoint"
-	partLockSuffix       = ".lock"
-	partPlanSuffix       = ".plan" // of the plan before it is renamed to PlanName
-)
-
 // isPart reports whether p is one partition of several.
 func (p Part) isPart() bool { return p.Of > 0 }
 
@@ -45,53 +32,6 @@ func (p Part) validate() error {
 	}
 	return nil
 }
-
-// ShardName returns the file name of the part's i-th shard of a split, such as
-// "train-p00001-00000.arrow".
-func (p Part) ShardName(split string, i int) string {
-	if !p.isPart() {
-		return ShardName(split, i)
-	}
-	return fmt.Sprintf("%s-p%05d-%05d%s", split, p.Number, i, shardSuffix)
-}
-
-// CutShardName returns the name of the copy of the part's i-th shard that ends where a budget of
-// the whole build does.
-func (p Part) CutShardName(split string, i int) string {
-	return fmt.Sprintf("%s-p%05d-%05d%s%s", split, p.Number, i, cutSuffix, shardSuffix)
-}
-
-const cutSuffix = "-cut"
-
-func (p Part) file(suffix string) string {
-	return fmt.Sprintf("%sp%05d%s", partPrefix, p.Number, suffix)
-}
-
-// ManifestName returns the name of the part's own manifest.
-func (p Part) ManifestName() string {
-	if !p.isPart() {
-		return ManifestName
-	}
-	return p.file(partManifestSuffix)
-}
-
-func (p Part) checkpointName() string {
-	if !p.isPart() {
-		return checkpointName
-	}
-	return p.file(partCheckpointSuffix)
-}
-
-func (p Part) lockName() string {
-	if !p.isPart() {
-		return lockName
-	}
-	return p.file(partLockSuffix)
-}
-
-// PlanTempName returns the name under which the part writes its copy of the plan before it renames
-// it to PlanName.
-func (p Part) PlanTempName() string { return p.file(partPlanSuffix + tempSuffix) }
 
 // PartInfo is what the manifest of a part holds in addition to a dataset's.
 type PartInfo struct {
@@ -106,102 +46,6 @@ type PartInfo struct {
 type MergeInfo struct {
 	Partitions int    `json:"partitions"`
 	Plan       string `json:"plan"` // the seal of the plan
-}
-
-// partName is the parsed name of a part's shard.
-type partName struct {
-	split, part, index int
-	cut, temp          bool
-}
-
-// parsePartName is the inverse of Part.ShardName and Part.CutShardName. The name may end in
-// tempSuffix.
-func parsePartName(name string) (n partName, ok bool) {
-	split, rest, found := strings.Cut(name, "-p")
-	const digits = 5
-	if n.split = splitIndex(split); !found || n.split < 0 || len(rest) < 2*digits+1 || rest[digits] != '-' {
-		return partName{}, false
-	}
-	part, partOK := parseDigits(rest[:digits])
-	index, indexOK := parseDigits(rest[digits+1 : 2*digits+1])
-	n.part, n.index, rest = part, index, rest[2*digits+1:]
-	rest, n.temp = strings.CutSuffix(rest, tempSuffix)
-	rest, found = strings.CutSuffix(rest, shardSuffix)
-	n.cut = rest == cutSuffix
-	if !partOK || !indexOK || !found || rest != "" && !n.cut {
-		return partName{}, false
-	}
-	return n, true
-}
-
-// parseDigits returns the number that a few decimal digits are.
-func parseDigits(s string) (n int, ok bool) {
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n, true
-}
-
-// after reports whether a shard of this name may follow one named last in a merged manifest.
-func (n partName) after(last partName) bool {
-	return n.part > last.part || n.part == last.part && n.index > last.index
-}
-
-var partFilePattern = regexp.MustCompile(
-	`^part-p(\d{5})\.(json|checkpoint|lock|plan|origins|origins-val|seen)(\.pages)?(\.tmp)?$`)
-
-// partExtras are the suffixes of the files that a part has beside its shards, by their names in a
-// whole dataset. A merge joins them.
-var partExtras = map[string]string{OriginsName: ".origins", ValOriginsName: ".origins-val", HashesName(0): ".seen"}
-
-// ExtraName returns the name that a file beside the shards, such as OriginsName, has in the part.
-func (p Part) ExtraName(name string) string {
-	suffix, ok := partExtras[name]
-	if !p.isPart() || !ok {
-		return name
-	}
-	return p.file(suffix)
-}
-
-// isPartExtra reports whether ExtraName made a name.
-func isPartExtra(name string) bool {
-	m := partFilePattern.FindStringSubmatch(name)
-	if m == nil || m[3] != "" || m[4] != "" {
-		return false
-	}
-	for _, suffix := range partExtras {
-		if suffix == "."+m[2] {
-			return true
-		}
-	}
-	return false
-}
-
-// parsePartFile returns the part that a file other than a shard belongs to.
-func parsePartFile(name string) (part int, ok bool) {
-	m := partFilePattern.FindStringSubmatch(name)
-	if m == nil {
-		return 0, false
-	}
-	part, _ = strconv.Atoi(m[1])
-	return part, true
-}
-
-// IsPartManifest reports whether a name is that of a part's own manifest.
-func IsPartManifest(name string) bool {
-	part, ok := parsePartFile(name)
-	return ok && name == Part{part, MaxParts}.ManifestName()
-}
-
-// ofPart returns the part whose builder made a file of this name.
-func ofPart(name string) (part int, ok bool) {
-	if n, ok := parsePartName(name); ok {
-		return n.part, true
-	}
-	return parsePartFile(name)
 }
 
 // restorePart is restore for a part. It leaves the files of other parts alone, and holds none of
@@ -255,15 +99,6 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 		}
 	}
 	return nil, b.writeCheckpoint(false)
-}
-
-// isMergedFile reports whether a name is of a file that a merge makes, or of its lock.
-func isMergedFile(name string) bool {
-	switch name {
-	case ManifestName, lockName, additionCheckpointName, OriginsName, ValOriginsName, HeldOutName, RunName, RejectsName:
-		return true
-	}
-	return isNumberedName(name) || isListName(name) || isTokenizerName(name)
 }
 
 // merged returns the error for a folder with a manifest: ErrFinished if it was merged from this
@@ -339,21 +174,6 @@ func (b *Builder) clearPart(mine []string) error {
 	}
 	return nil
 }
-
-func isTokenizerName(name string) bool {
-	for _, n := range TokenizerNames() {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
-// TwinPrefix begins the name of the folder in which a second process builds a part that another one
-// is building.
-const TwinPrefix = "twin-"
-
-func isTwin(name string) bool { return strings.HasPrefix(name, TwinPrefix) }
 
 // ManifestNameOf returns the name of the manifest that holds the info.
 func (p *PartInfo) ManifestNameOf() string { return Part{p.Number, p.Of}.ManifestName() }
