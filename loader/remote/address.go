@@ -6,13 +6,24 @@ import (
 	"strings"
 )
 
-var schemes = map[string]bool{"http": true, "https": true, "hf": true, "s3": true, "gs": true, "az": true}
-
 // Scheme returns the scheme of an address, and reports whether this package reads it.
 func Scheme(address string) (scheme string, ok bool) {
 	scheme, _, found := strings.Cut(address, "://")
 	scheme = strings.ToLower(scheme)
-	return scheme, found && schemes[scheme]
+	_, ok = drivers[scheme]
+	return scheme, found && ok
+}
+
+// Listable reports whether an address may be that of a folder or a glob.
+func Listable(address string) bool {
+	scheme, ok := Scheme(address)
+	return ok && drivers[scheme].lists
+}
+
+// Writable reports whether objects can be written below an address.
+func Writable(address string) bool {
+	scheme, ok := Scheme(address)
+	return ok && drivers[scheme].writes
 }
 
 // parseHTTP parses an http or https address.

@@ -25,7 +25,7 @@ type azure struct {
 	account azureAccount
 }
 
-func newAzure(s *Store) (*azure, error) {
+func newAzure(s *Store) (backend, error) {
 	account, err := azureFromEnv()
 	if err != nil {
 		return nil, err

@@ -25,6 +25,22 @@ type lister interface {
 	list(ctx context.Context, folder string, add func(path string, o Object) error) error
 }
 
+// A driver makes the backend of one kind of address. What it lists is a lister, and what it writes a writer.
+type driver struct {
+	open          func(*Store) (backend, error)
+	lists, writes bool
+}
+
+// drivers has each kind of address that is read, by its scheme.
+var drivers = map[string]driver{
+	"http":  {open: newWeb},
+	"https": {open: newWeb},
+	"hf":    {open: newHub, lists: true},
+	"az":    {open: newAzure, lists: true},
+	"s3":    {open: newS3, lists: true, writes: true},
+	"gs":    {open: newGS, lists: true, writes: true},
+}
+
 // backend returns the backend for the scheme of an address.
 func (s *Store) backend(uri string) (backend, error) {
 	scheme, _ := Scheme(uri)
@@ -33,33 +49,16 @@ func (s *Store) backend(uri string) (backend, error) {
 	if b, ok := s.backends[scheme]; ok {
 		return b, nil
 	}
-	var b backend
-	var err error
-	switch scheme {
-	case "http", "https":
-		b = web{s}
-	case "hf":
-		b, err = newHub(s)
-	case "s3":
-		b, err = newS3(s)
-	case "gs":
-		b, err = newGS(s)
-	case "az":
-		b, err = newAzure(s)
-	default:
+	d, ok := drivers[scheme]
+	if !ok {
 		return nil, &Error{Kind: ErrUsage, Text: "addresses of kind " + scheme + ":// cannot be read"}
 	}
+	b, err := d.open(s)
 	if err != nil {
 		return nil, err
 	}
 	s.backends[scheme] = b
 	return b, nil
-}
-
-// Listable reports whether an address may be that of a folder or a glob.
-func Listable(address string) bool {
-	scheme, ok := Scheme(address)
-	return ok && scheme != "http" && scheme != "https"
 }
 
 // Describe returns the object of exactly that name. If there is none, the error is fs.ErrNotExist.
@@ -107,18 +106,21 @@ func (s *Store) lister(uri string) (lister, error) {
 func (s *Store) Head(ctx context.Context, o Object, head []byte) (n int, err error) {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
-	f := &stream{store: s, object: &o, end: int64(len(head))}
+	return readHead(ctx, &stream{store: s, object: &o, end: int64(len(head))}, head)
+}
+
+// readHead reads a stream into head, and closes it.
+func readHead(ctx context.Context, f *stream, head []byte) (n int, err error) {
 	defer f.close()
-	for n < len(head) {
-		m, err := f.read(ctx, head[n:])
-		if n += m; err != nil {
-			if isEOF(err) {
-				return n, nil
-			}
-			return n, err
-		}
+	for n < len(head) && err == nil {
+		var m int
+		m, err = f.read(ctx, head[n:])
+		n += m
 	}
-	return n, nil
+	if isEOF(err) {
+		err = nil
+	}
+	return n, err
 }
 
 // ReadRange calls write with the bytes of an object from an offset to end, piece by piece. It

@@ -37,7 +37,7 @@ type gs struct {
 	tokens oauth2.TokenSource // nil for anonymous requests
 }
 
-func newGS(s *Store) (*gs, error) {
+func newGS(s *Store) (backend, error) {
 	text := os.Getenv("STORAGE_EMULATOR_HOST")
 	g := &gs{store: s, local: text != ""}
 	if text = cmp.Or(text, "https://storage.googleapis.com"); !strings.Contains(text, "://") {

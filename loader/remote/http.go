@@ -26,6 +26,8 @@ type body struct {
 // web is the backend of https:// and http:// addresses.
 type web struct{ store *Store }
 
+func newWeb(s *Store) (backend, error) { return web{s}, nil }
+
 func (w web) host(o *Object) string {
 	u, err := w.store.url(o)
 	if err != nil {

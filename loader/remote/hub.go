@@ -36,7 +36,7 @@ type hub struct {
 	signed  map[string]*url.URL
 }
 
-func newHub(s *Store) (*hub, error) {
+func newHub(s *Store) (backend, error) {
 	settings := hubFromEnvironment()
 	u, err := url.Parse(settings.endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

@@ -95,7 +95,7 @@ func Redact(address string) string {
 // splitAddress splits what follows :// into what it names and its query. A key in a bucket and a
 // pattern may hold # and ?; what follows is taken for a query only if it has a parameter.
 func splitAddress(scheme, rest string) (name, query string, hasQuery bool) {
-	if schemes[scheme] && scheme != "http" && scheme != "https" {
+	if drivers[scheme].lists {
 		name, query, hasQuery = strings.Cut(rest, "?")
 		if !strings.Contains(query, "=") {
 			return rest, "", false

@@ -26,7 +26,7 @@ type s3 struct {
 	signed   bool   // with credentials
 }
 
-func newS3(s *Store) (*s3, error) {
+func newS3(s *Store) (backend, error) {
 	endpoint, secure, err := s3Endpoint()
 	if err != nil {
 		return nil, err

@@ -160,18 +160,8 @@ func (s *Store) Stat(ctx context.Context, address string, head []byte) (o Object
 	}
 	ctx, cancel := s.context(ctx)
 	defer cancel()
-	f := &stream{store: s, object: &o, end: int64(len(head)), learn: true}
-	defer f.close()
-	for n < len(head) {
-		m, err := f.read(ctx, head[n:])
-		if n += m; err != nil {
-			if isEOF(err) {
-				return o, n, nil
-			}
-			return o, n, err
-		}
-	}
-	return o, n, nil
+	n, err = readHead(ctx, &stream{store: s, object: &o, end: int64(len(head)), learn: true}, head)
+	return o, n, err
 }
 
 // know remembers the address of a URI. It returns an error if another address of that URI is known,

@@ -18,12 +18,6 @@ type writer interface {
 	remove(ctx context.Context, uri string) error
 }
 
-// Writable reports whether objects can be written below an address.
-func Writable(address string) bool {
-	scheme, ok := Scheme(address)
-	return ok && (scheme == "s3" || scheme == "gs")
-}
-
 func (s *Store) writer(uri string) (writer, error) {
 	b, err := s.backend(uri)
 	if err != nil {
