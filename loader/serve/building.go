@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
@@ -206,7 +207,7 @@ func (b *Building) open() (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{fs: b.opts.FS, seal: b.opts.Seal, pack: feed.PackNone, building: true}
+	r := &Reader{fs: b.opts.FS, seal: b.opts.Seal, pack: pack.None, building: true}
 	r.datasets = []*dataset{{name: name, dir: dir, shards: shards, maxLength: maxLengthOf(shards.Manifest()),
 		checked: map[string]int{}}}
 	return &snapshot{Reader: r}, nil
@@ -253,7 +254,7 @@ func (b *Building) Await(ctx context.Context, q *feed.Query) error {
 // serves reports whether a query can be answered from the rows so far.
 func (b *Building) serves(q feed.Query) bool {
 	d := b.latest.datasets[0]
-	if q.Shuffle != feed.ShuffleNone || q.Bucket > 0 || q.Pack > feed.PackNone || q.Balance != feed.BalanceNone ||
+	if q.Shuffle != sampler.None || q.Bucket > 0 || q.Pack != "" && q.Pack != pack.None || q.Balance != sampler.NoBalance ||
 		q.Mix != nil || d.maxLength == 0 {
 		return false
 	}

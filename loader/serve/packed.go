@@ -16,31 +16,28 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-var policies = [...]pack.Policy{feed.PackNone: pack.None, feed.PackWrapped: pack.Wrapped, feed.PackBFD: pack.BFD,
-	feed.PackBFDSplit: pack.BFDSplit}
-
 // packDefault returns how requests that do not set pack are packed.
-func (o *Options) packDefault() (feed.Pack, error) {
+func (o *Options) packDefault() (pack.Policy, error) {
 	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
 	switch {
 	case !ok:
-		return 0, loader.BadOption("pack", string(o.Pack), loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
+		return "", loader.BadOption("pack", string(o.Pack), loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
 	case policy == pack.None && o.PackLength != 0:
-		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength),
+		return "", loader.BadOption("max-length", fmt.Sprint(o.PackLength),
 			"it is the length of packed rows; say by `pack` how they are packed, or leave it out")
 	case o.PackLength < 0 || o.PackLength > pack.MaxLength:
-		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength),
+		return "", loader.BadOption("max-length", fmt.Sprint(o.PackLength),
 			fmt.Sprintf("must be 1 to %d", pack.MaxLength))
 	}
-	return feed.Pack(slices.Index(policies[:], policy)), nil
+	return policy, nil
 }
 
 // defaults returns the parameters that packing sets, as a query.
 func (r *Reader) defaults() string {
-	if r.pack == feed.PackNone {
+	if r.pack == pack.None {
 		return ""
 	}
-	text := "pack=" + string(policies[r.pack])
+	text := "pack=" + string(r.pack)
 	if r.length > 0 {
 		text += fmt.Sprintf("&max_length=%d", r.length)
 	}
@@ -49,21 +46,21 @@ func (r *Reader) defaults() string {
 
 // packing sets the server's default packing if q does not set pack.
 func (r *Reader) packing(q feed.Query) (feed.Query, error) {
-	if q.Pack == feed.PackUnset {
+	if q.Pack == "" {
 		q.Pack = r.pack
 		if q.PackLength == 0 {
 			q.PackLength = r.length
 		}
 	}
-	if q.Pack == feed.PackNone && q.PackLength > 0 {
+	if q.Pack == pack.None && q.PackLength > 0 {
 		return q, feed.BadParam("max_length", "rows are not packed, and this is the length of packed rows",
 			"ask for pack=bfd, or another policy, too; padding=max_length pads to the build's --max-length")
 	}
-	if q.Pack != feed.PackNone && q.Bucket > 0 {
+	if q.Pack != pack.None && q.Bucket > 0 {
 		return q, feed.BadParam("bucket", "it sorts rows by length, and packed rows have one length",
 			"leave bucket out, or pack")
 	}
-	if q.Pack != feed.PackNone && q.Balance != feed.BalanceNone {
+	if q.Pack != pack.None && q.Balance != sampler.NoBalance {
 		return q, feed.BadParam("balance", "packed rows have one length, so that they cost the same already",
 			"leave balance out, or pack")
 	}
@@ -160,7 +157,7 @@ func (r *Reader) newPackedStream(q feed.Query, parts []part, collation collate.O
 	steps sampler.StepOptions) (s *packedStream, err error) {
 	s = &packedStream{length: packLength(q, parts), base: rowStream{reader: r, parts: parts,
 		needs: neededColumns(parts[0].split.Schema(), collation)}}
-	s.opts = sampler.PackOptions{Policy: policies[q.Pack], Length: s.length}
+	s.opts = sampler.PackOptions{Policy: q.Pack, Length: s.length}
 	for _, p := range parts {
 		s.opts.Tokens += p.split.Info().Tokens
 		s.opts.Longest = max(s.opts.Longest, p.split.Info().MaxLength)

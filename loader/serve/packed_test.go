@@ -392,8 +392,8 @@ func TestPackedByDefault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q, err = r.packing(q); err != nil || fmt.Sprint(policies[q.Pack], " ", q.PackLength) != want {
-			t.Errorf("%q: %v %d, %v; want %s", text, policies[q.Pack], q.PackLength, err, want)
+		if q, err = r.packing(q); err != nil || fmt.Sprint(q.Pack, " ", q.PackLength) != want {
+			t.Errorf("%q: %v %d, %v; want %s", text, q.Pack, q.PackLength, err, want)
 		}
 	}
 }

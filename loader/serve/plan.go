@@ -8,24 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/collate"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
-)
-
-// These tables translate the values of a query to those of the sampler and collate.
-var (
-	shuffles = [...]sampler.Shuffle{feed.ShuffleFull: sampler.Full, feed.ShuffleBlock: sampler.Block,
-		feed.ShuffleNone: sampler.None}
-	tails = [...]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad, feed.TailKeep: sampler.Keep,
-		feed.TailOnce: sampler.Once}
-	balances = [...]sampler.Balance{feed.BalanceNone: sampler.NoBalance, feed.BalanceTokens: sampler.ByTokens,
-		feed.BalanceQuadratic: sampler.Quadratic}
-	labels = [...]collate.Labels{
-		feed.LabelsAuto: collate.Causal, feed.LabelsCausal: collate.Causal, feed.LabelsSeq2Seq: collate.Seq2Seq,
-		feed.LabelsNone: collate.NoLabels,
-	}
 )
 
 // Open plans the stream that q asks for.
@@ -47,7 +34,7 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	}
 	bound := boundOf(parts)
 	steps := stepsOf(q, collation)
-	if q.Pack != feed.PackNone {
+	if q.Pack != pack.None {
 		return r.openPacked(q, parts, collation, steps)
 	}
 	if err := checkLongest(steps, bound.longest); err != nil {
@@ -91,8 +78,8 @@ func metadataOf(q feed.Query, parts []part, collation collate.Options, rows int6
 func stepsOf(q feed.Query, collation collate.Options) sampler.StepOptions {
 	return sampler.StepOptions{
 		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, FixedLength: collation.FixedLength,
-		Rank: q.Rank, World: q.World, Tail: tails[q.Tail], Epochs: q.Epochs, Start: q.Start,
-		Balance: balances[q.Balance],
+		Rank: q.Rank, World: q.World, Tail: q.Tail, Epochs: q.Epochs, Start: q.Start,
+		Balance: q.Balance,
 	}
 }
 
@@ -112,7 +99,7 @@ func bucketOf(q feed.Query, parts []part) int { return int(min(int64(q.Bucket), 
 // newOrder makes the order of the rows of parts.
 func newOrder(q feed.Query, parts []part, lengths sampler.LengthsFunc) (*sampler.Order, error) {
 	return sampler.NewOrder(sampler.Options{
-		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
+		Sources: sources(parts), Shuffle: q.Shuffle, Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
 		Changes: changes(q, parts),
 	}, lengths)
 }
@@ -311,16 +298,18 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	o := collate.Options{
 		PadID: padID(m.Tokenizer.Special, schema.VocabSize), TokenBytes: schema.IDWidth(),
 		Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, Packed: schema.Segments,
-		LossMask: schema.LossMask, Labels: labels[q.Labels], MaskBorders: q.MaskBorders,
+		LossMask: schema.LossMask, Labels: q.Labels, MaskBorders: q.MaskBorders,
 	}
-	if q.Labels == feed.LabelsAuto && schema.Labels {
-		o.Labels = collate.Seq2Seq
+	if o.Labels == collate.Auto {
+		if o.Labels = collate.Causal; schema.Labels {
+			o.Labels = collate.Seq2Seq
+		}
 	}
 	if o.Labels == collate.Seq2Seq && !schema.Labels {
 		return o, feed.BadParam("labels", "the dataset has no targets for seq2seq",
 			"build it from prompts and targets, or omit labels")
 	}
-	if q.Pack != feed.PackNone {
+	if q.Pack != pack.None {
 		return packedCollation(q, parts, o)
 	}
 	if q.MaxLength {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
@@ -57,7 +58,7 @@ func (r *Reader) Trace(q feed.Query) (*Trace, error) {
 	}
 	t := &Trace{query: q, opts: stepsOf(q, collation)}
 	t.opts.Rank = 0
-	if q.Pack != feed.PackNone {
+	if q.Pack != pack.None {
 		return t, r.tracePacked(t, parts, collation)
 	}
 	if err := checkLongest(t.opts, boundOf(parts).longest); err != nil {

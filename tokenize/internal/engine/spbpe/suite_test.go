@@ -10,23 +10,61 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
-func loadJSON(t testing.TB, name string) enginetest.Tokenizer {
+// suite is what this engine shares with the others.
+var suite = enginetest.Suite[Config, *Model, *Encoder]{
+	New: New, Goldens: []string{"phi-3", "llama2.model"},
+	Golden: func(t testing.TB, name string) (Config, []enginetest.Added) {
+		if strings.HasSuffix(name, ".model") {
+			return readSentencePiece(t, name), nil
+		}
+		return readJSON(t, name)
+	},
+	Random: randomTexts, Rounds: [3]int{100, 100, 2000}, Texts: 20, SlowFrom: 2000,
+	Reference: func(cfg Config, _ *Model) func(string) []uint32 { return newOracle(&cfg).encode },
+	Refused: map[string]Config{
+		"empty":      {},
+		"unk":        {Pieces: pieces("a"), UnkID: 1},
+		"merge":      {Pieces: pieces("a", "b"), Merges: [][2]uint32{{0, 5}}},
+		"no result":  {Pieces: pieces("a", "b"), Merges: [][2]uint32{{0, 1}}},
+		"twice":      {Pieces: pieces("a", "a")},
+		"scores":     {Pieces: pieces("a"), Scores: []float32{}},
+		"byte":       {Pieces: pieces("a"), ByteFallback: true, ByteIDs: [256]int32{7}},
+		"no unknown": {Pieces: pieces("a"), UnkID: -1},
+		"user":       {Pieces: pieces("a"), UserDefined: []uint32{3}},
+	},
+}
+
+func pieces(list ...string) (pieces [][]byte) {
+	for _, s := range list {
+		pieces = append(pieces, []byte(s))
+	}
+	return pieces
+}
+
+func TestSuite(t *testing.T) { suite.Run(t) }
+
+func FuzzAppend(f *testing.F) {
+	f.Add(uint64(1), "a b\u2581c")
+	suite.Fuzz(f)
+}
+
+func BenchmarkSpeed(b *testing.B) { suite.Speed(b) }
+
+func BenchmarkHostile(b *testing.B) { suite.Hostile(b) }
+
+func readJSON(t testing.TB, name string) (Config, []enginetest.Added) {
 	var f struct {
-		Added []struct {
-			ID      uint32
-			Content string
-		} `json:"added_tokens"`
+		enginetest.AddedTokens
 		Model struct {
 			Vocab  map[string]int
 			Merges []json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(enginetest.Read(t, "tokenizers/"+name+"/tokenizer.json"), &f); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.ReadJSON(t, name, &f)
 	cfg := Config{ByteFallback: true, FuseUnk: true, Prefix: PrefixAlways, UnkID: f.Model.Vocab["<unk>"],
 		ByteIDs: byteIDs(f.Model.Vocab)}
 	for s, id := range f.Model.Vocab {
@@ -43,17 +81,7 @@ func loadJSON(t testing.TB, name string) enginetest.Tokenizer {
 		l, r, _ := strings.Cut(s, " ")
 		cfg.Merges = append(cfg.Merges, [2]uint32{uint32(f.Model.Vocab[l]), uint32(f.Model.Vocab[r])})
 	}
-	var tok enginetest.Tokenizer
-	for _, a := range f.Added {
-		tok.Added = append(tok.Added, enginetest.Added{ID: a.ID, Text: a.Content})
-	}
-	slices.SortFunc(tok.Added, func(a, b enginetest.Added) int { return len(b.Text) - len(a.Text) })
-	m, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok.New = func(n int) enginetest.Encoder { return m.NewEncoder(n) }
-	return tok
+	return cfg, f.Added
 }
 
 func byteIDs(vocab map[string]int) (ids [256]int32) {
@@ -67,11 +95,11 @@ func byteIDs(vocab map[string]int) (ids [256]int32) {
 	return ids
 }
 
-// loadSentencePiece reads the pieces of a .model file: just enough of its protobuf.
-func loadSentencePiece(t testing.TB, name string) enginetest.Tokenizer {
+// readSentencePiece reads the pieces of a .model file: just enough of its protobuf.
+func readSentencePiece(t testing.TB, name string) Config {
 	cfg := Config{ByteFallback: true, FuseUnk: true, Prefix: PrefixAlways}
 	vocab := map[string]int{}
-	fields(enginetest.Read(t, name), func(num int, val []byte, _ uint64) {
+	fields(refdata.Read(t, "tokenizers/"+name), func(num int, val []byte, _ uint64) {
 		if num != 1 {
 			return
 		}
@@ -97,11 +125,7 @@ func loadSentencePiece(t testing.TB, name string) enginetest.Tokenizer {
 		cfg.NoMerge = append(cfg.NoMerge, kind != 1)
 	})
 	cfg.ByteIDs = byteIDs(vocab)
-	m, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return enginetest.Tokenizer{New: func(n int) enginetest.Encoder { return m.NewEncoder(n) }}
+	return cfg
 }
 
 func fields(b []byte, f func(num int, val []byte, x uint64)) {
@@ -124,35 +148,19 @@ func fields(b []byte, f func(num int, val []byte, x uint64)) {
 	}
 }
 
-var goldenTokenizers = []enginetest.Golden{
-	{Name: "phi-3", Load: func(t testing.TB) enginetest.Tokenizer { return loadJSON(t, "phi-3") }},
-	{Name: "llama2.model", Load: func(t testing.TB) enginetest.Tokenizer {
-		return loadSentencePiece(t,
-			"tokenizers/llama2.model")
-	}},
-}
-
-func TestGoldenCases(t *testing.T) { enginetest.AllCases(t, goldenTokenizers) }
-
-func TestGoldenCorpora(t *testing.T) { enginetest.AllDigests(t, goldenTokenizers) }
-
 // TestHostileChunks: with real models, long chunks merged by windows are what they are merged at
 // once.
 func TestHostileChunks(t *testing.T) {
-	for _, g := range goldenTokenizers {
-		e := g.Load(t).New(1).(*Encoder)
+	for _, name := range suite.Goldens {
+		e := suite.Load(t, name).NewEncoder(1)
 		for _, h := range enginetest.HostileTexts(8 << 10) {
 			text := bytes.ReplaceAll(h.Text, metaspaceBytes, []byte(" "))
 			for _, n := range []int{41, 65, 300, len(text)} {
 				n = min(n, len(text))
 				if got, want := e.appendLong(nil, text[:n]), e.appendWhole(nil, text[:n]); !slices.Equal(got, want) {
-					t.Errorf("%s, %d bytes of %s: windows and whole differ", g.Name, n, h.Name)
+					t.Errorf("%s, %d bytes of %s: windows and whole differ", name, n, h.Name)
 				}
 			}
 		}
 	}
 }
-
-func BenchmarkSpeed(b *testing.B) { enginetest.AllSpeeds(b, goldenTokenizers) }
-
-func BenchmarkHostile(b *testing.B) { enginetest.AllHostile(b, goldenTokenizers) }

@@ -1,8 +1,9 @@
-package chat
+package jinja_test
 
 import (
 	"encoding/json"
 	"errors"
+	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -11,21 +12,62 @@ import (
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
-var testLimits = jinja.Limits{Steps: renderSteps, Bytes: renderBytes, Output: 1 << 20}
+var testLimits = jinja.Limits{Steps: 4 << 20, Bytes: 2 << 20, Output: 1 << 20}
 
-func testVariables(t *testing.T, text string) *jinja.Dict {
+func variables(t *testing.T, object string) *jinja.Dict {
 	t.Helper()
-	d, _, err := decode([]byte(text))
-	if err != nil {
-		t.Fatal(err)
+	d := json.NewDecoder(strings.NewReader(object))
+	d.UseNumber()
+	return readValue(t, d).(*jinja.Dict)
+}
+
+// readValue reads a JSON value as Python does: objects keep their order, and integers may be large.
+func readValue(t *testing.T, d *json.Decoder) any {
+	t.Helper()
+	next := func() json.Token {
+		token, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
 	}
-	return d
+	switch token := next().(type) {
+	case json.Delim:
+		defer next() // the closing one
+		if token == '[' {
+			list := &jinja.List{}
+			for d.More() {
+				list.Items = append(list.Items, readValue(t, d))
+			}
+			return list
+		}
+		dict := &jinja.Dict{}
+		for d.More() {
+			key := next().(string)
+			dict.Set(key, readValue(t, d))
+		}
+		return dict
+	case json.Number:
+		if small, err := token.Int64(); err == nil {
+			return small
+		}
+		if large, ok := new(big.Int).SetString(token.String(), 10); ok {
+			return large
+		}
+		number, err := token.Float64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return number
+	default:
+		return token // a string, a bool or nil
+	}
 }
 
 // Each case of testdata/expressions.json was rendered by Python's jinja2 3.1.6, as transformers
 // configures it; "want" is null where that raises.
 func TestExpressionsAsPython(t *testing.T) {
-	data, err := os.ReadFile("jinja/testdata/expressions.json")
+	data, err := os.ReadFile("testdata/expressions.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +85,10 @@ func TestExpressionsAsPython(t *testing.T) {
 		t.Fatalf("only %d cases", len(golden.Cases))
 	}
 	for _, c := range golden.Cases {
-		variables := testVariables(t, string(golden.Variables))
 		tmpl, err := jinja.Parse(c.Template)
 		var got []byte
 		if err == nil {
-			got, _, _, err = tmpl.Render(nil, variables, jinja.Options{Limits: testLimits,
+			got, _, _, err = tmpl.Render(nil, variables(t, string(golden.Variables)), jinja.Options{Limits: testLimits,
 				Now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)})
 		}
 		switch {
@@ -205,10 +246,7 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		d, _, err := decode([]byte(`{"messages":[{"role":"user","content":"x"}],"a":[1,2.5,null,"é"]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := variables(t, `{"messages":[{"role":"user","content":"x"}],"a":[1,2.5,null,"é"]}`)
 		limits := jinja.Limits{Steps: 1 << 14, Bytes: 1 << 18, Output: 1 << 16}
 		out, spans, _, err := tmpl.Render(nil, d, jinja.Options{Limits: limits})
 		if len(out) > int(limits.Output) || err != nil && len(out) > 0 {

@@ -2,32 +2,8 @@ package enginetest
 
 import (
 	"math/rand/v2"
-	"slices"
 	"strings"
-	"testing"
 )
-
-// Properties checks that an engine encodes text as want, which a slow and obvious computation made:
-// at once, in pieces cut where SafeCut says, and with a cache filled by other texts.
-func Properties(t *testing.T, rng *rand.Rand, e Encoder, safeCut func([]byte) int, want []uint32, text string) {
-	t.Helper()
-	if got := e.Append(nil, []byte(text), true, true); !slices.Equal(got, want) {
-		t.Fatalf("%q:\n got %v\nwant %v", text, got, want)
-	}
-	cut := rng.IntN(len(text) + 1)
-	n := safeCut([]byte(text[:cut]))
-	if n < 0 || n > cut {
-		t.Fatalf("SafeCut(%q) = %d", text[:cut], n)
-	}
-	if n == 0 {
-		return
-	}
-	got := e.Append(nil, []byte(text[:n]), true, false)
-	got = e.Append(got, []byte(text[n:]), false, true)
-	if !slices.Equal(got, want) {
-		t.Fatalf("cut at %d of %q:\n got %v\nwant %v", n, text, got, want)
-	}
-}
 
 // Text returns a random text of words over alphabet, repetitions, marks, spaces and whatever else
 // engines may get wrong.
@@ -65,19 +41,3 @@ var (
 		"\uAC01", "\uFF21", "\uFB01\u0301", "\uFFFD", "\U0001D15E\u0301", "\u0130", "don't", "##", "...", "\x01",
 		"\x7F", "'", "\uF900", "\u037E", "\u1AB0\U0001E4EC"}
 )
-
-// NoAllocs checks that encoding documents a second time allocates nothing.
-func NoAllocs(t *testing.T, k Tokenizer) {
-	docs := Documents(Read(t, "corpora/multilingual/tldr.txt")[:256<<10])
-	e := k.New(0)
-	var ids []uint32
-	run := func() {
-		for _, d := range docs {
-			ids = k.Encode(e, ids[:0], d)
-		}
-	}
-	run()
-	if n := testing.AllocsPerRun(3, run); n != 0 {
-		t.Errorf("%v allocations for %d documents", n, len(docs))
-	}
-}
