@@ -90,7 +90,7 @@ func runInto(ctx context.Context, o Options) (_ *Summary, err error) {
 	}
 	store := remote.NewStore(remote.Options{Notice: func(text string) { notice("%s", text) }}) // uploads outlive ctx
 	defer store.Close()
-	b, err := openBucket(ctx, store, uri, o.Append, o.clock, notice)
+	b, err := openBucket(ctx, store, uri, o.Append, o.Now, notice)
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", uri, err)
 	}

@@ -49,7 +49,7 @@ func runPartInto(ctx context.Context, o Options) (_ *Summary, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release(err == nil)) }()
-	p := newPartBucket(store, uri, dir, part, o.Partition.Plan.Seal(), o.clock, notice)
+	p := newPartBucket(store, uri, dir, part, o.Partition.Plan.Seal(), o.Now, notice)
 	if err := p.open(ctx, o.Overwrite); err != nil {
 		return nil, &bucketError{fmt.Errorf("build %s: %w", uri, err), dir, uri}
 	}
