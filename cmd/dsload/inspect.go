@@ -111,7 +111,7 @@ gs://BUCKET/PATH.`,
 }
 
 func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *inspection, err error) {
-	d, err := shard.OpenDataset(fsys, dir)
+	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -227,7 +227,7 @@ func (b *build) checkNotInBase() error {
 // readFirst finds the first ordinal after those of the dataset.
 func (b *base) readFirst(o *Options) error {
 	b.first = counts.Of(b.manifest.Counters, nil).Documents
-	d, err := shard.OpenDataset(o.FS, o.Out)
+	d, err := shard.OpenFS(o.FS, o.Out)
 	if err != nil {
 		return err
 	}

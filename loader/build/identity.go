@@ -74,19 +74,18 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 	}
 	o.LoadedTokenizer = b.tokenizer
 	content := h.Sum128().Bytes()
-	return &Identity{digestSettings(shard.FormatVersion, b.shards.Settings), hex.EncodeToString(content[:]),
+	return &Identity{digestSettings(b.shards.Settings), hex.EncodeToString(content[:]),
 		b.tokenizerInfo(), o, known}, nil
 }
 
-func digestSettings(version int, settings json.RawMessage) string {
-	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", version, source.DetectionRules, settings)).Bytes()
+func digestSettings(settings json.RawMessage) string {
+	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", shard.FormatVersion, source.DetectionRules, settings)).Bytes()
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckSettings returns an error if a dataset of this format version was made with other settings, which
-// name the sources too.
-func (id *Identity) CheckSettings(version int, settings json.RawMessage) error {
-	if digestSettings(version, settings) != id.Settings {
+// CheckSettings returns an error if a dataset was made with other settings, which name the sources too.
+func (id *Identity) CheckSettings(settings json.RawMessage) error {
+	if digestSettings(settings) != id.Settings {
 		return errors.New("it was made from other sources, or with other settings, than its name says")
 	}
 	return nil
@@ -95,7 +94,7 @@ func (id *Identity) CheckSettings(version int, settings json.RawMessage) error {
 // CheckFinished returns an error if a finished dataset was made with other settings, or from sources of
 // other names, sizes or tags.
 func (id *Identity) CheckFinished(m *shard.Manifest) error {
-	if err := id.CheckSettings(m.Version, m.Settings); err != nil {
+	if err := id.CheckSettings(m.Settings); err != nil {
 		return err
 	}
 	if len(m.Sources) != len(id.known) {

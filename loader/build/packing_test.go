@@ -24,7 +24,7 @@ const endOfText = 50256 // of gpt2
 // readRows reads all rows of a split; none where it is missing.
 func readRows(t testing.TB, fsys shard.FS, split string) (rows []shard.Row) {
 	t.Helper()
-	d, err := shard.OpenDataset(fsys, "data")
+	d, err := shard.OpenFS(fsys, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestPackedRowsAreNamedAfterTheirFirstDocument(t *testing.T) {
 func TestPackedBytes(t *testing.T) {
 	for _, policy := range pack.Policies[1:] {
 		t.Run(string(policy), func(t *testing.T) {
-			base := packOptions(t, policy, 3000, 13)
+			base := packOptions(t, policy, effort.Of(1500, 3000, 3000), 13)
 			base.MaxValExamples, base.CheckpointEvery = 20, 20
 			mustBuild(t, base)
 			want := files(base.FS.(*shardtest.FS))

@@ -280,7 +280,7 @@ func (p *Plan) Seal() string { return p.seal }
 func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !isRemoteError(err):
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNoPlan(path)
 	case errors.Is(err, shard.ErrNotRegular), errors.Is(err, shard.ErrTooLarge):
 		return nil, notAPlan(path)
