@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -211,26 +212,9 @@ func sourceName(uri string) string {
 	return uri
 }
 
-// budgets are the options whose budgets can cut sources, in the order of reports.
-var budgets = []string{"max-examples", "max-val-examples", "max-bytes", "max-tokens"}
-
 func (o *Options) budgetOf(option string) int64 {
 	return map[string]int64{"max-examples": o.MaxExamples, "max-val-examples": o.MaxValExamples,
 		"max-bytes": o.MaxBytes, "max-tokens": o.MaxTokens}[option]
-}
-
-// cutCounter returns the name of the manifest's counter that is 1 if a budget left something of the
-// sources out.
-func cutCounter(option string) string { return "cut_by_" + strings.ReplaceAll(option, "-", "_") }
-
-// CutBy lists the options whose budgets left something of a dataset's sources out.
-func CutBy(m *shard.Manifest) (options []string) {
-	for _, option := range budgets {
-		if m.Counters[cutCounter(option)] > 0 {
-			options = append(options, option)
-		}
-	}
-	return options
 }
 
 // DescribeCut describes what budgets left of a dataset's sources, "" for nothing.
@@ -239,19 +223,20 @@ func DescribeCut(m *shard.Manifest) string {
 	if json.Unmarshal(m.Settings, &settings) != nil {
 		settings = nil // of another program; the counters are enough
 	}
+	c := counts.Of(m.Counters, m.Dropped)
 	var parts []string
-	for _, option := range CutBy(m) {
+	for _, option := range c.CutBy {
 		parts = append(parts, strings.TrimSpace("`"+option+"` "+string(settings[option])))
 	}
 	if parts == nil {
 		return ""
 	}
 	text := "the dataset holds a part of its sources only: cut by " + strings.Join(parts, ", ")
-	if n, ok := m.Counters["unread_bytes"]; ok {
-		text += "; " + units.Count(n) + " bytes were left unread"
+	if n := c.UnreadBytes; n != nil {
+		text += "; " + units.Count(*n) + " bytes were left unread"
 	}
-	if n := m.Counters["unread_inputs"]; n > 0 {
-		text += "; inputs untouched: " + units.Count(n)
+	if n := c.UnreadInputs; n != nil && *n > 0 {
+		text += "; inputs untouched: " + units.Count(*n)
 	}
 	return text
 }

@@ -3,7 +3,6 @@ package serve
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -99,25 +98,15 @@ func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Opt
 }
 
 // openPacked plans a stream of packed rows.
-func (r *Reader) openPacked(q feed.Query, parts []part, collation collate.Options,
-	steps sampler.StepOptions) (*feed.Plan, error) {
-	length, bound := packLength(q, parts), boundOf(parts)
-	bound.longest, bound.longestLabels = int64(length), 0
-	if err := checkLongest(steps, bound.longest); err != nil {
+func (r *Reader) openPacked(p prepared) (*feed.Plan, error) {
+	s, err := r.newPackedStream(p)
+	if err != nil {
 		return nil, err
 	}
-	s, err := r.newPackedStream(q, parts, collation, steps)
-	var oe *sampler.OptionError
-	if errors.As(err, &oe) {
-		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has the row numbers 0 to %d",
-			s.numbers()-1))
-	} else if err != nil {
-		return nil, err
-	}
-	rows, tokens := bound.batch(steps)
+	rows, tokens := p.bound.batch(p.steps)
 	return &feed.Plan{
-		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: s.bytes(), Stream: s, Metadata: metadataOf(q, parts, collation, s.numbers()),
+		Collate: p.collation, Mixed: len(p.parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
+		WindowBytes: s.bytes(), Stream: s, Metadata: p.metadata(s.numbers()),
 		LeftOut: s.steps.LeftOut,
 	}, nil
 }
@@ -153,26 +142,30 @@ type packedPiece struct {
 	lastPart bool       // the piece of the packed row ends with it
 }
 
-func (r *Reader) newPackedStream(q feed.Query, parts []part, collation collate.Options,
-	steps sampler.StepOptions) (s *packedStream, err error) {
-	s = &packedStream{length: packLength(q, parts), base: rowStream{reader: r, parts: parts,
-		needs: neededColumns(parts[0].split.Schema(), collation)}}
-	s.opts = sampler.PackOptions{Policy: q.Pack, Length: s.length}
-	for _, p := range parts {
+// newPackedStream makes the stream that p describes.
+func (r *Reader) newPackedStream(p prepared) (*packedStream, error) {
+	if err := checkLongest(p.steps, p.bound.longest); err != nil {
+		return nil, err
+	}
+	s := &packedStream{length: int(p.bound.longest), base: rowStream{reader: r, parts: p.parts,
+		needs: neededColumns(p.parts[0].split.Schema(), p.collation)}}
+	s.opts = sampler.PackOptions{Policy: p.query.Pack, Length: s.length}
+	for _, p := range p.parts {
 		s.opts.Tokens += p.split.Info().Tokens
 		s.opts.Longest = max(s.opts.Longest, p.split.Info().MaxLength)
 	}
 	s.taking, s.reading, s.reset = s.take, s.read, func() { s.batch.Reset() }
-	if s.base.order, err = newOrder(q, parts, nil); err != nil {
-		return s, err
+	var err error
+	if s.base.order, err = p.newOrder(p.bucket(), nil); err == nil {
+		s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units)
 	}
-	if s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units); err != nil {
-		return s, err
+	if err == nil {
+		s.steps, err = sampler.NewPackedSteps(s.packed, p.steps)
 	}
-	if s.steps, err = sampler.NewPackedSteps(s.packed, steps); err == nil {
-		s.base.ahead, err = r.newPrefetcher(q, parts, steps, sampler.PackWindow(s.base.order.Rows(), s.opts))
+	if err == nil {
+		s.base.ahead, err = r.newPrefetcher(p, p.steps, sampler.PackWindow(s.base.order.Rows(), s.opts))
 	}
-	return s, err
+	return s, refused(err, "an epoch has the row numbers 0 to %d", s.numbers()-1)
 }
 
 // numbers returns how many row numbers an epoch has.

@@ -180,7 +180,7 @@ func TestPackedLosesNothing(t *testing.T) {
 				t.Errorf("%s: row numbers do not rise", order)
 			}
 			// Resumed at any step with another batch size, budget and world.
-			for range 2 {
+			for range effort.Of(1, 2, 2) {
 				at := rng.IntN(len(all))
 				next := all[at].next[0]
 				first := slices.IndexFunc(rowsOf, func(r servedRow) bool { return r.Number >= next })

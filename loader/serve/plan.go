@@ -15,62 +15,96 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
+// prepared is what a query comes to before any row is read.
+type prepared struct {
+	query     feed.Query // with the server's default packing
+	parts     []part
+	collation collate.Options
+	steps     sampler.StepOptions
+	bound     bound
+}
+
+// prepare checks q against the manifests.
+func (r *Reader) prepare(q feed.Query) (p prepared, err error) {
+	if p.query, err = r.packing(q); err != nil {
+		return p, err
+	}
+	if p.parts, err = r.parts(p.query); err != nil {
+		return p, err
+	}
+	p.bound = boundOf(p.parts)
+	if p.packs() {
+		p.bound.longest, p.bound.longestLabels = int64(packLength(p.query, p.parts)), 0
+	}
+	p.collation, err = collationOf(p.query, p.parts)
+	p.steps = stepsOf(p.query, p.collation)
+	return p, err
+}
+
+// packs reports whether rows are packed while they are served.
+func (p *prepared) packs() bool { return p.query.Pack != pack.None }
+
+// bucket returns the window of length bucketing in rows, at most the rows of an epoch.
+func (p *prepared) bucket() int { return int(min(int64(p.query.Bucket), p.bound.rows)) }
+
+// refused turns an error about an option of the sampler into one about the request.
+func refused(err error, format string, args ...any) error {
+	var oe *sampler.OptionError
+	if errors.As(err, &oe) {
+		return feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf(format, args...))
+	}
+	return err
+}
+
 // Open plans the stream that q asks for.
 func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	if err := r.checkCurrent(); err != nil {
 		return nil, err
 	}
-	q, err := r.packing(q)
+	p, err := r.prepare(q)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := r.parts(q)
+	if p.packs() {
+		return r.openPacked(p)
+	}
+	s, step, err := r.newCheckedStream(p)
 	if err != nil {
 		return nil, err
 	}
-	collation, err := collationOf(q, parts)
-	if err != nil {
-		return nil, err
-	}
-	bound := boundOf(parts)
-	steps := stepsOf(q, collation)
-	if q.Pack != pack.None {
-		return r.openPacked(q, parts, collation, steps)
-	}
-	if err := checkLongest(steps, bound.longest); err != nil {
-		return nil, err
-	}
-	s, err := r.newRowStream(q, parts, collation, steps)
-	var oe *sampler.OptionError
-	if errors.As(err, &oe) {
-		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has %d rows", bound.rows))
-	} else if err != nil {
-		return nil, err
-	}
-	rows, tokens := bound.batch(steps)
-	step, err := bound.balanced(steps)
-	if err != nil {
-		return nil, err
-	}
-	if step > 0 && steps.Balance == sampler.ByTokens && steps.MaxTokens == 0 {
+	rows, tokens := p.bound.batch(p.steps)
+	if step > 0 && p.steps.Balance == sampler.ByTokens && p.steps.MaxTokens == 0 {
 		// Many short rows may come in place of long ones.
-		padded := rows * steps.PaddedLength(bound.longest)
-		rows = min(step, padded/max(1, steps.PaddedLength(bound.shortest)))
-		tokens = max(padded, rows*bound.longestLabels)
+		padded := rows * p.steps.PaddedLength(p.bound.longest)
+		rows = min(step, padded/max(1, p.steps.PaddedLength(p.bound.shortest)))
+		tokens = max(padded, rows*p.bound.longestLabels)
 	}
 	return &feed.Plan{
-		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows, step), Stream: s,
-		Metadata: metadataOf(q, parts, collation, s.order.Rows()), LeftOut: s.steps.LeftOut,
+		Collate: p.collation, Mixed: len(p.parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
+		WindowBytes: s.bytes(p.bucket(), p.query.MaxTokens > 0, rows, step), Stream: s,
+		Metadata: p.metadata(s.order.Rows()), LeftOut: s.steps.LeftOut,
 	}, nil
 }
 
-// metadataOf returns the metadata of a stream's schema; rows are those of an epoch.
-func metadataOf(q feed.Query, parts []part, collation collate.Options, rows int64) map[string]string {
+// newCheckedStream makes the stream of rows that are not packed, and returns how many rows a
+// balanced step has at most, 0 if none is balanced.
+func (r *Reader) newCheckedStream(p prepared) (s *rowStream, step int64, err error) {
+	if err := checkLongest(p.steps, p.bound.longest); err != nil {
+		return nil, 0, err
+	}
+	if step, err = p.bound.balanced(p.steps); err != nil {
+		return nil, 0, err
+	}
+	s, err = r.newRowStream(p, p.steps)
+	return s, step, refused(err, "an epoch has %d rows", p.bound.rows)
+}
+
+// metadata returns the metadata of a stream's schema; rows are those of an epoch.
+func (p *prepared) metadata(rows int64) map[string]string {
 	return map[string]string{
-		"dsload.rows": fmt.Sprint(rows), "dsload.split": q.Split,
-		"dsload.pad_token_id": fmt.Sprint(collation.PadID),
-		"dsload.tokenizer":    parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
+		"dsload.rows": fmt.Sprint(rows), "dsload.split": p.query.Split,
+		"dsload.pad_token_id": fmt.Sprint(p.collation.PadID),
+		"dsload.tokenizer":    p.parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
 	}
 }
 
@@ -93,33 +127,29 @@ func checkLongest(o sampler.StepOptions, longest int64) error {
 		fmt.Sprintf("ask for max_tokens=%d at least, or build with a smaller max-length", padded))
 }
 
-// bucketOf returns the window of length bucketing in rows, at most the rows of an epoch.
-func bucketOf(q feed.Query, parts []part) int { return int(min(int64(q.Bucket), boundOf(parts).rows)) }
-
-// newOrder makes the order of the rows of parts.
-func newOrder(q feed.Query, parts []part, lengths sampler.LengthsFunc) (*sampler.Order, error) {
+// newOrder makes the order of the rows, with windows of bucket rows sorted by length.
+func (p *prepared) newOrder(bucket int, lengths sampler.LengthsFunc) (*sampler.Order, error) {
 	return sampler.NewOrder(sampler.Options{
-		Sources: sources(parts), Shuffle: q.Shuffle, Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
-		Changes: changes(q, parts),
+		Sources: sources(p.parts), Shuffle: p.query.Shuffle, Seed: p.query.Seed, Bucket: bucket, Group: p.query.Group,
+		Changes: changes(p.query, p.parts),
 	}, lengths)
 }
 
 // newRowStream connects the order of rows with the splits that hold them. Errors about options come
 // from the sampler.
-func (r *Reader) newRowStream(q feed.Query, parts []part, collation collate.Options,
-	steps sampler.StepOptions) (*rowStream, error) {
-	s := &rowStream{reader: r, parts: parts, needs: neededColumns(parts[0].split.Schema(), collation)}
+func (r *Reader) newRowStream(p prepared, steps sampler.StepOptions) (*rowStream, error) {
+	s := &rowStream{reader: r, parts: p.parts, needs: neededColumns(p.parts[0].split.Schema(), p.collation)}
 	var err error
-	s.order, err = newOrder(q, parts, s.lengths)
+	s.order, err = p.newOrder(p.bucket(), s.lengths)
 	if err == nil {
 		s.steps, err = sampler.NewSteps(s.order, steps)
 	}
 	if err == nil {
-		window := int64(bucketOf(q, parts))
+		window := int64(p.bucket())
 		if window == 0 && (steps.MaxTokens > 0 || steps.Balance != sampler.NoBalance && steps.World > 1) {
 			window = aheadRows
 		}
-		s.ahead, err = r.newPrefetcher(q, parts, steps, window)
+		s.ahead, err = r.newPrefetcher(p, steps, window)
 	}
 	return s, err
 }

@@ -94,7 +94,7 @@ func run(dir, query string, out io.Writer) error {
 
 // load reads a split into memory. targets reports whether its rows have labels.
 func load(dir, split string) (rows []example, pad int64, targets bool, err error) {
-	d, err := shard.OpenDataset(shard.OS(), dir)
+	d, err := shard.Open(dir)
 	if err != nil {
 		return nil, 0, false, err
 	}
