@@ -46,7 +46,7 @@ func (b *bucketTest) tree(t *testing.T, folder string) map[string]string {
 	}
 	for _, o := range objects {
 		if name := filepath.Base(o.URI); name != "run.json" {
-			f := b.store.Open(o)
+			f := b.store.Open(t.Context(), o)
 			data, err := io.ReadAll(f)
 			if err = errors.Join(err, f.Close()); err != nil {
 				t.Fatal(err)

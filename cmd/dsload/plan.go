@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/shell"
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/source"
-	"github.com/dsload/dsload/loader/remote"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -206,7 +206,7 @@ func (f *partFlags) goTo(folder string, o *build.Options) error {
 	if err != nil || folder == "" || folder == here {
 		return err
 	}
-	if !remote.Writable(o.Out) {
+	if !loader.InBucket(o.Out) {
 		if o.Out, err = filepath.Abs(o.Out); err != nil {
 			return err
 		}

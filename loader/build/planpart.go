@@ -50,7 +50,7 @@ func openPlanFile(path string) (*planFile, error) {
 		}
 		return nil, fmt.Errorf("read plan %s: %w", path, err)
 	}
-	file := store.Open(object)
+	file := store.Open(context.Background(), object)
 	return &planFile{file, object.Size, func() error { return errors.Join(file.Close(), store.Close()) }}, nil
 }
 

@@ -88,7 +88,7 @@ func TestObjectFaults(t *testing.T) {
 		}
 		read := func(faults ...remotetest.Fault) ([]byte, error) {
 			srv.Fail(faults...)
-			f := s.Open(o)
+			f := s.Open(context.Background(), o)
 			defer f.Close()
 			return io.ReadAll(f)
 		}

@@ -70,7 +70,7 @@ func (s *Store) ReadAll(ctx context.Context, uri string, limit int64) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	f := s.Open(o)
+	f := s.Open(ctx, o)
 	defer f.Close()
 	return readLimited(f, limit)
 }
