@@ -54,30 +54,30 @@ func Build(ctx context.Context, t Target, run func(fsys shard.FS, dir string) er
 	}()
 	f := &FS{FS: shard.OS(), ctx: context.WithoutCancel(ctx), dir: scratch.dir(), clock: t.Clock, notice: t.notice,
 		home: &folder{store: store, uri: t.URI}}
-	resumed, err := f.open(ctx, &t)
+	resumed := false // a part, from the bucket
+	if t.isPart() {
+		resumed, err = openPart(ctx, f, &t)
+	} else {
+		err = openWhole(ctx, f, &t)
+	}
 	if err != nil {
 		return &targetError{fmt.Errorf("build %s: %w", t.URI, err), f.dir, t.URI}
 	}
 	err = run(f, f.dir)
-	if resumed && t.isPart() && (errors.Is(err, shard.ErrTruncated) || errors.Is(err, shard.ErrCorrupt)) {
+	if resumed && (errors.Is(err, shard.ErrTruncated) || errors.Is(err, shard.ErrCorrupt)) {
 		// A twin that has committed removes the state of both.
 		t.notice("the checkpoint in the bucket is not whole (%v); starting the partition afresh", err)
 		if err = f.empty(); err == nil {
 			err = run(f, f.dir)
 		}
 	}
+	if err != nil && f.newer { // so that any machine can resume it
+		err = errors.Join(err, f.save())
+	}
 	if err != nil {
-		return &targetError{errors.Join(err, f.keep()), f.dir, t.URI}
+		return &targetError{err, f.dir, t.URI}
 	}
 	return nil
-}
-
-// open sets the policy of a build and downloads what the scratch folder lacks.
-func (f *FS) open(ctx context.Context, t *Target) (resumed bool, err error) {
-	if t.isPart() {
-		return openPart(ctx, f, t)
-	}
-	return openWhole(ctx, f, t)
 }
 
 // scratch is a folder of this machine that a run works in.

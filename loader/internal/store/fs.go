@@ -132,14 +132,6 @@ func (f *FS) save() error {
 	return nil
 }
 
-// keep uploads the last checkpoint of a run that has ended early, so that any machine can resume it.
-func (f *FS) keep() error {
-	if !f.newer {
-		return nil
-	}
-	return f.save()
-}
-
 // resume downloads the bucket's checkpoint and the files that it needs.
 func (f *FS) resume(ctx context.Context) error {
 	for name, o := range f.state.known {

@@ -28,40 +28,40 @@ type whole struct {
 }
 
 // openWhole lists the folder, and resumes what another machine left there.
-func openWhole(ctx context.Context, f *FS, t *Target) (resumed bool, err error) {
+func openWhole(ctx context.Context, f *FS, t *Target) error {
 	w := &whole{FS: f}
 	f.policy, f.state = w, f.home
 	if err := f.home.list(ctx); err != nil {
-		return false, err
+		return err
 	}
 	idFile := filepath.Join(filepath.Dir(f.dir), "id")
 	id, _ := os.ReadFile(idFile) // a new folder has none
 	f.owner = &ownership{string(id)}
 	held, err := ownerOf(ctx, f.home)
 	if err != nil {
-		return false, err
+		return err
 	}
 	_, finished := f.home.known[shard.ManifestName]
 	pending := !finished
 	if t.Adds && !finished {
-		return false, nil // there is nothing to add to, and what is unfinished stays as it is
+		return nil // there is nothing to add to, and what is unfinished stays as it is
 	}
 	if t.Adds {
 		// The first checkpoint of an addition is uploaded at once. So without one there is no addition,
 		// and anything in the scratch folder belongs to one that ended elsewhere.
 		_, pending = f.home.known[shard.CheckpointName(t.Part, true)]
 		if w.base, err = f.home.store.ReadAll(ctx, f.home.object(shard.ManifestName), maxManifestBytes); err != nil {
-			return false, fmt.Errorf("read %s: %w", shard.ManifestName, err)
+			return fmt.Errorf("read %s: %w", shard.ManifestName, err)
 		}
 	}
 	if f.owner.id != "" && (held.ID == f.owner.id || !pending && !t.Adds) {
-		return false, nil
+		return nil
 	}
 	// The scratch folder is new, or another machine went on since.
 	if !pending {
 		held = owner{}
 	}
-	return held.ID != "", w.takeOver(ctx, idFile, held)
+	return w.takeOver(ctx, idFile, held)
 }
 
 // takeOver empties the scratch folder, gives it a new id, and resumes from the checkpoint in the bucket
