@@ -96,7 +96,7 @@ func runInto(ctx context.Context, o Options) (_ *Summary, err error) {
 	}
 	inner := o
 	inner.FS, inner.Out, inner.bucket = b, b.dir, true
-	s, err := Run(ctx, inner)
+	s, err := run(ctx, inner)
 	if err != nil {
 		return nil, &bucketError{errors.Join(err, b.keep()), b.dir, uri}
 	}

@@ -38,8 +38,6 @@ type Options struct {
 	Resources
 	Hooks
 
-	// partitions is the number of partitions while a plan is made, else 0.
-	partitions int
 	// bucket is set while Out is the scratch folder of a build into a bucket.
 	bucket bool
 }

@@ -55,7 +55,7 @@ func runPartInto(ctx context.Context, o Options) (_ *Summary, err error) {
 	}
 	inner := o
 	inner.FS, inner.Out, inner.bucket = p, dir, true
-	s, err := Run(ctx, inner)
+	s, err := run(ctx, inner)
 	if p.fetched && (errors.Is(err, shard.ErrTruncated) || errors.Is(err, shard.ErrCorrupt)) {
 		// A twin that has committed removes the state of both.
 		notice("the checkpoint in the bucket is not whole (%v); starting the partition afresh", err)
@@ -63,7 +63,7 @@ func runPartInto(ctx context.Context, o Options) (_ *Summary, err error) {
 			return nil, err
 		}
 		p.fetched = false
-		s, err = Run(ctx, inner)
+		s, err = run(ctx, inner)
 	}
 	if err != nil {
 		return nil, &bucketError{errors.Join(err, p.keep()), dir, uri}
