@@ -39,6 +39,7 @@ var (
 type build struct {
 	opts   Options
 	target target
+	bucket bool // Out is the scratch folder of a build into a bucket
 	meter  meter
 	waits  waits
 	cutter *example.Cutter // the flusher's
@@ -83,26 +84,23 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	switch {
-	case remote.Writable(o.Out) && o.Partition != nil:
-		return runPartInto(ctx, o)
-	case remote.Writable(o.Out):
+	if remote.Writable(o.Out) {
 		return runInto(ctx, o)
 	}
-	return run(ctx, o)
+	return newBuild(o).run(ctx)
 }
 
-// run is Run for checked options and a folder of a file system.
-func run(ctx context.Context, o Options) (_ *Summary, err error) {
+// run makes the target in a folder of a file system.
+func (b *build) run(ctx context.Context) (_ *Summary, err error) {
+	o := &b.opts
 	if o.Stdin != nil {
 		stdin := newInterruptible(ctx, o.Stdin)
 		defer stdin.close()
 		o.Stdin = stdin
 	}
-	b := newBuild(o)
 	err = b.prepare(ctx)
 	if isNothingNew(err) {
-		return nothingNew(&o)
+		return nothingNew(o)
 	}
 	if err != nil {
 		return nil, err
@@ -119,7 +117,7 @@ func run(ctx context.Context, o Options) (_ *Summary, err error) {
 	if err == nil {
 		b.notice("reading %s", b.describeInputs())
 		var s *Summary
-		s, err = b.run(ctx, f)
+		s, err = b.stream(ctx, f)
 		if err = errors.Join(err, f.closeSeen()); err == nil {
 			return s, nil
 		}
@@ -188,8 +186,8 @@ func (b *build) notice(format string, args ...any) {
 	}
 }
 
-// run drives the phases that are left, then finishes the target.
-func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
+// stream drives the phases that are left, then finishes the target.
+func (b *build) stream(ctx context.Context, f *flusher) (_ *Summary, err error) {
 	defer func() { err = errors.Join(err, f.origins.close()) }()
 	for i := range f.state.Phase { // what an earlier run read to its end must not have changed
 		r, err := b.phases[i].set.Reader(f.state.Ends[i].Position)

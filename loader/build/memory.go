@@ -192,7 +192,7 @@ func (b *build) fixedParts() []budget.Part {
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),
 			Why: whyScratch(workers, f)},
 	}
-	if o.bucket {
+	if b.bucket {
 		parts = append(parts, budget.Part{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
 	}
 	if n := packingBytes(o, builder.Schema); n > 0 {

@@ -37,9 +37,6 @@ type Options struct {
 	Partition *Partition
 	Resources
 	Hooks
-
-	// bucket is set while Out is the scratch folder of a build into a bucket.
-	bucket bool
 }
 
 // Resources are what a build works with. They do not change the bytes of the dataset.

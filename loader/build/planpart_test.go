@@ -27,7 +27,7 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *Plan) 
 		Settings: Settings{Sources: []string{dir}, MaxValExamples: 5, Dedup: shape.Exact}}
 	path = filepath.Join(t.TempDir(), "plan.json")
 	p := planned(t, o, partitions)
-	if err := p.Write(path); err != nil {
+	if err := p.Write(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	return path, must(ReadPlan(shard.OS(), path))

@@ -12,7 +12,9 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -45,7 +47,9 @@ func PlanMemory(o Options) (*MemoryPlan, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	return newBuild(o).memoryPlan()
+	b := newBuild(o)
+	b.bucket = remote.Writable(o.Out)
+	return b.memoryPlan()
 }
 
 // memoryPlan prepares a build for its memory plan alone.
@@ -150,7 +154,7 @@ func builtFiles(dir string) (owns func(name string) bool) {
 
 // marksBuild is source.Options.Marks.
 func marksBuild(name string, head func() []byte) bool {
-	return name == ownerName || shard.MarksBuild(name, head)
+	return store.MarksBuild(name) || shard.MarksBuild(name, head)
 }
 
 // checkTargets checks that the records of all phases make targets, or that none do.

@@ -74,7 +74,7 @@ func (s *scan) fill(ctx context.Context, p *Plan) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = s.b.run(ctx, f)
+	_, err = s.b.stream(ctx, f)
 	return errors.Join(err, f.closeSeen())
 }
 

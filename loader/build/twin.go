@@ -25,7 +25,9 @@ func (p *part) runTwin(ctx context.Context, held *shard.LockedError) (_ *Summary
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(twin.Out)) }()
 	p.b.notice("process %d on %s is at work on the part; building it a second time beside that", held.PID, held.Host)
-	s, err := run(ctx, twin)
+	b := newBuild(twin)
+	b.bucket = p.b.bucket
+	s, err := b.run(ctx)
 	lost := false
 	if err == nil {
 		lost, err = p.publish(twin.Out)
