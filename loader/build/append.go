@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -14,9 +15,11 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/blake3"
 )
@@ -25,10 +28,11 @@ import (
 // sources, budgets, cursor and shards, that begins where the dataset ends: its documents have the
 // ordinals after those of the dataset, and what the dataset holds out or has seen counts for it.
 
-// base is the dataset that an addition extends.
-type base struct {
+// addition is the target of a build that extends a dataset.
+type addition struct {
+	whole
 	manifest *shard.Manifest
-	first    int64    // ordinal of the addition's first document
+	base     int64    // ordinal of the addition's first document
 	number   int      // of the addition, from 1 on
 	heldOut  []uint64 // hashes of the documents held out for val
 	added    bool     // the dataset's last addition is this one
@@ -37,7 +41,7 @@ type base struct {
 	places  map[string]int // by name, and by the whole path of a file
 	folders []int          // those that stand for many files without naming them
 	times   []string       // modification times; nil if they were not noted
-	skipped bool           // files of a folder or a glob were passed over
+	passed  bool           // files of a folder or a glob were passed over
 	changed []string       // files that the dataset has and that are others now
 }
 
@@ -51,12 +55,9 @@ var ofAddition = []string{"sources", "include", "exclude", "format", "text-field
 var notCompared = []string{"tokenizer", "tokenizer-pattern", "max-val-examples", "val", "on-bad-record",
 	"additions"}
 
-// readBase reads the manifest of the dataset that is added to.
-func (b *build) readBase(context.Context) error {
-	o := &b.opts
-	if !o.Append {
-		return nil
-	}
+// open reads the manifest of the dataset that is added to.
+func (a *addition) open() error {
+	o := &a.b.opts
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if errors.Is(err, shard.ErrNotFound) {
 		reason := o.Out + " holds no finished dataset to add to; build it first, without `append`"
@@ -68,39 +69,42 @@ func (b *build) readBase(context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.base = newBase(m)
-	b.base.readTimes(o)
+	a.read(m)
+	a.readTimes(o)
 	return nil
 }
 
-// openBase compares the settings of the dataset that is added to, and reads what it keeps for additions.
-func (b *build) openBase(context.Context) error {
-	o := &b.opts
-	if b.base == nil {
-		return nil
-	}
-	rendered, err := b.additionSettings(b.base.manifest.Settings)
+func (a *addition) choose(_ int, o *source.Options) { o.Has = a.has }
+
+func (a *addition) opened(err error) error { return cmp.Or(a.changedSources(), err) }
+
+// settings compares the settings with those of the dataset that is added to, and reads what it keeps for
+// additions.
+func (a *addition) settings() error {
+	o := &a.b.opts
+	rendered, err := a.merged(a.manifest.Settings)
 	if err != nil {
 		return err
 	}
-	if err := b.base.readFirst(o); err != nil {
+	if err := a.readFirst(o); err != nil {
 		return err
 	}
-	if !b.base.added {
-		if err := b.checkNotInBase(); err != nil {
+	if !a.added {
+		if err := a.checkNew(); err != nil {
 			return err
 		}
 	}
-	if err := b.base.readHeldOut(o); err != nil {
+	if err := a.readHeldOut(o); err != nil {
 		return err
 	}
-	if o.Dedup != shape.None && !b.base.keeps(shard.HashesName(0)) {
+	if o.Dedup != shape.None && !a.keeps(shard.HashesName(0)) {
 		return loader.BadOption("append", "", fmt.Sprintf(
 			"%s does not keep the hashes that `dedup` compares: another version built it; "+
 				"build it again to add to it", o.Out))
 	}
 	o.MaxValExamples = 0
-	b.shards.Settings = rendered
+	s := &a.b.shards
+	s.Settings, s.Append, s.FirstDocument = rendered, true, a.base
 	return nil
 }
 
@@ -118,9 +122,10 @@ func (o *Options) checkAppend() error {
 	return nil
 }
 
-// additionSettings compares the dataset's settings with those of the addition, and returns the
-// dataset's with the addition's appended.
-func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) {
+// merged compares the dataset's settings with those of the addition, and returns the dataset's with the
+// addition's appended.
+func (a *addition) merged(have json.RawMessage) (json.RawMessage, error) {
+	b := a.b
 	rendered, err := b.resolved()
 	if err != nil {
 		return nil, err
@@ -154,7 +159,7 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 		}
 	}
 	// Standard input brings something new on every run.
-	additions, err := b.base.add(old["additions"], own, b.bringsNew())
+	additions, err := a.add(old["additions"], own, a.bringsNew())
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
@@ -165,7 +170,7 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 
 // add appends the settings of an addition to those of the ones before, unless the last is equal and
 // fresh is not set.
-func (b *base) add(before json.RawMessage, own map[string]json.RawMessage, fresh bool) (json.RawMessage, error) {
+func (a *addition) add(before json.RawMessage, own map[string]json.RawMessage, fresh bool) (json.RawMessage, error) {
 	var additions []json.RawMessage
 	if before != nil {
 		if err := json.Unmarshal(before, &additions); err != nil {
@@ -177,10 +182,10 @@ func (b *base) add(before json.RawMessage, own map[string]json.RawMessage, fresh
 		return nil, err
 	}
 	if n := len(additions); n > 0 && bytes.Equal(additions[n-1], entry) && !fresh {
-		b.added = true
+		a.added = true
 		return before, nil
 	}
-	b.number = len(additions) + 1
+	a.number = len(additions) + 1
 	return json.Marshal(append(additions, entry))
 }
 
@@ -211,27 +216,27 @@ func settingText(value json.RawMessage) string {
 	return string(value)
 }
 
-// checkNotInBase refuses sources that the dataset was made from.
-func (b *build) checkNotInBase() error {
-	for _, s := range b.known() {
-		if b.base.named(s.URI) && s.URI != "-" {
+// checkNew refuses sources that the dataset was made from.
+func (a *addition) checkNew() error {
+	for _, s := range a.b.known() {
+		if a.named(s.URI) && s.URI != "-" {
 			return loader.BadOption("append", "", fmt.Sprintf(
 				"%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
 					"of which new files are added; to add it once more, write its path differently, as in ./%s",
-				s.URI, b.opts.Out, filepath.Base(s.URI)))
+				s.URI, a.b.opts.Out, filepath.Base(s.URI)))
 		}
 	}
 	return nil
 }
 
 // readFirst finds the first ordinal after those of the dataset.
-func (b *base) readFirst(o *Options) error {
-	b.first = counts.Of(b.manifest.Counters, nil).Documents
+func (a *addition) readFirst(o *Options) error {
+	a.base = counts.Of(a.manifest.Counters, nil).Documents
 	d, err := shard.OpenFS(o.FS, o.Out)
 	if err != nil {
 		return err
 	}
-	for _, split := range b.manifest.Splits {
+	for _, split := range a.manifest.Splits {
 		r, err := d.Split(split.Name)
 		if err != nil {
 			return errors.Join(err, d.Close())
@@ -240,35 +245,35 @@ func (b *base) readFirst(o *Options) error {
 		if err := r.Documents(last[:], r.NumRows()-1); err != nil {
 			return errors.Join(err, d.Close())
 		}
-		b.first = max(b.first, last[0]+1)
+		a.base = max(a.base, last[0]+1)
 	}
 	return d.Close()
 }
 
 // keeps reports whether the dataset has a file.
-func (b *base) keeps(name string) bool {
-	return slices.ContainsFunc(b.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
+func (a *addition) keeps(name string) bool {
+	return slices.ContainsFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
 }
 
 // heldOutBytes is the length of a hash in the file of held-out documents.
 const heldOutBytes = 8
 
 // readHeldOut reads the hashes of the documents that the dataset holds out.
-func (b *base) readHeldOut(o *Options) error {
-	i := slices.IndexFunc(b.manifest.Files, func(f shard.FileInfo) bool { return f.Name == shard.HeldOutName })
+func (a *addition) readHeldOut(o *Options) error {
+	i := slices.IndexFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == shard.HeldOutName })
 	if i < 0 {
 		var s Settings
-		if err := json.Unmarshal(b.manifest.Settings, &s); err != nil {
+		if err := json.Unmarshal(a.manifest.Settings, &s); err != nil {
 			return err
 		}
-		if b.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
+		if a.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
 			return loader.BadOption("append", "", fmt.Sprintf(
 				"%s holds documents out and does not keep which: another version built it; "+
 					"build it again to add to it", o.Out))
 		}
 		return nil
 	}
-	info := b.manifest.Files[i]
+	info := a.manifest.Files[i]
 	path := filepath.Join(o.Out, info.Name)
 	f, err := o.FS.OpenFile(path, 0)
 	if err != nil {
@@ -277,8 +282,8 @@ func (b *base) readHeldOut(o *Options) error {
 	defer f.Close()
 	h := blake3.New()
 	r := io.TeeReader(io.NewSectionReader(f, 0, info.Bytes), h)
-	b.heldOut = make([]uint64, info.Bytes/heldOutBytes)
-	err = binary.Read(r, binary.LittleEndian, b.heldOut)
+	a.heldOut = make([]uint64, info.Bytes/heldOutBytes)
+	err = binary.Read(r, binary.LittleEndian, a.heldOut)
 	if err != nil || hex.EncodeToString(h.Sum(nil)) != info.BLAKE3 {
 		return &shard.FileError{File: path, Offset: -1, Row: -1,
 			Cause: fmt.Errorf("%w: it is not the file that the manifest lists", shard.ErrCorrupt)}
@@ -286,89 +291,89 @@ func (b *base) readHeldOut(o *Options) error {
 	return nil
 }
 
-// writeHeldOut keeps the hashes of held-out documents, for additions.
-func (f *flusher) writeHeldOut() error {
-	if f.b.base != nil || len(f.hold.documents) == 0 {
-		return nil
-	}
-	return f.builder.WriteFile(shard.HeldOutName, bytes.NewReader(heldOutFile(f.hold.hashes())))
+func (a *addition) memory() (heldOut int64, why string, more []budget.Part) {
+	n := int64(len(a.heldOut))
+	return n, fmt.Sprintf("hashes of the %d documents that the dataset holds out", n), nil
 }
 
-// addTo makes the provenance of an addition that of the whole dataset.
-func (b *base) addTo(p *shard.Provenance, added counts.Counts) {
-	m := b.manifest
-	p.Tokenizer = m.Tokenizer
-	p.Sources = append(slices.Clone(m.Sources), p.Sources...)
-	all := counts.Of(m.Counters, m.Dropped)
-	all.Add(added)
-	p.Counters, p.Dropped = all.Map(), all.DroppedBy
+// checkpoint keeps no held-out documents: the dataset has them.
+func (a *addition) checkpoint(f *flusher) error { return f.save() }
+
+// finish makes the manifest of the whole dataset from that of the dataset and what was added.
+func (a *addition) finish(f *flusher) (*Summary, error) {
+	if err := f.checkRows(); err != nil {
+		return nil, err
+	}
+	s, m := &f.state, a.manifest
+	sum, err := f.commit(func(p *shard.Provenance, run map[string]any) {
+		p.Tokenizer = m.Tokenizer
+		p.Sources = append(slices.Clone(m.Sources), p.Sources...)
+		all := counts.Of(m.Counters, m.Dropped)
+		all.Add(s.Counts)
+		p.Counters, p.Dropped = all.Map(), all.DroppedBy
+		run["sources"] = a.sourceTimes()
+	})
+	if err != nil {
+		return nil, err
+	}
+	sum.Added = s.Examples
+	notes := []string{fmt.Sprintf("added: %s examples, %s tokens; existing shards are unchanged",
+		units.Count(s.Examples), units.Count(s.Tokens))}
+	if s.Rejected > 0 {
+		notes = append(notes, "bad records are listed in "+a.extraName(shard.RejectsName))
+	}
+	sum.Notes = append(notes, sum.Notes...)
+	return sum, nil
 }
 
-// loadBase tells a new flusher what the dataset holds out and has seen.
-func (f *flusher) loadBase() error {
-	base := f.b.base
-	if base == nil {
-		return nil
-	}
-	f.hold.close(base.heldOut)
-	if f.seen == nil {
-		return nil
+// begin tells a new flusher what the dataset holds out and has seen.
+func (a *addition) begin(f *flusher) error {
+	f.first = a.base
+	f.hold.close(a.heldOut)
+	if err := a.whole.begin(f); err != nil || f.seen == nil {
+		return err
 	}
 	for i := 0; ; i++ {
 		name := shard.HashesName(i)
-		at := slices.IndexFunc(base.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
+		at := slices.IndexFunc(a.manifest.Files, func(f shard.FileInfo) bool { return f.Name == name })
 		if at < 0 {
 			return nil
 		}
-		if err := f.seen.Load(filepath.Join(f.b.opts.Out, name), base.manifest.Files[at]); err != nil {
+		if err := f.seen.Load(filepath.Join(f.b.opts.Out, name), a.manifest.Files[at]); err != nil {
 			return err
 		}
 	}
 }
 
-// appended returns the summary of an addition that the dataset already holds, if its sources have
+// notOpened returns the summary of an addition that the dataset already holds, if its sources have
 // not changed since.
-func (b *build) appended() (*Summary, error) {
-	m := *b.base.manifest
+func (a *addition) notOpened(ctx context.Context, err error) (*Summary, error) {
+	if !errors.Is(err, shard.ErrFinished) {
+		return a.whole.notOpened(ctx, err)
+	}
+	b, m := a.b, *a.manifest
 	whole := m.Sources
 	n := len(b.known())
 	if len(whole) < n {
-		return nil, b.checkNotInBase()
+		return nil, a.checkNew()
 	}
 	m.Sources = whole[len(whole)-n:]
 	var stale *StaleError
 	if err := b.unchangedSince(&m); errors.As(err, &stale) {
-		if err := b.checkNotInBase(); err != nil {
+		if err := a.checkNew(); err != nil {
 			return nil, fmt.Errorf("%w (%s %s)", err, stale.URI, stale.Reason)
 		}
 		return nil, stale
 	} else if err != nil {
 		return nil, err
 	}
-	return b.finishedSummary(b.base.manifest), nil
+	return b.finishedSummary(a.manifest), nil
 }
 
-// nameIn returns the name that a dataset's extra file has in this build.
-func (b *build) nameIn(name string) string {
-	if b.base == nil {
-		return b.shards.Part.ExtraName(name)
+// extraName numbers the names by the addition.
+func (a *addition) extraName(name string) string {
+	if name == shard.HashesName(0) {
+		return shard.HashesName(a.number)
 	}
-	return shard.AdditionName(name, b.base.number)
-}
-
-// hashesName returns the name of the file of the documents that this build has seen.
-func (b *build) hashesName() string {
-	if b.base == nil {
-		return b.shards.Part.ExtraName(shard.HashesName(0))
-	}
-	return shard.HashesName(b.base.number)
-}
-
-// heldOutPart returns the part of the memory cap for hashes of held-out documents.
-func heldOutPart(o *Options, b *base) (documents int64, why string) {
-	if b == nil {
-		return o.MaxValExamples, fmt.Sprintf("hashes of `max-val-examples` %d", o.MaxValExamples)
-	}
-	n := int64(len(b.heldOut))
-	return n, fmt.Sprintf("hashes of the %d documents that the dataset holds out", n)
+	return shard.AdditionName(name, a.number)
 }

@@ -15,19 +15,19 @@ import (
 
 // An addition reads of a folder or a glob what the dataset does not have yet.
 
-func newBase(m *shard.Manifest) *base {
-	b := &base{manifest: m, number: 1, places: map[string]int{}}
+// read takes the manifest of the dataset.
+func (a *addition) read(m *shard.Manifest) {
+	a.manifest, a.number, a.places = m, 1, map[string]int{}
 	for i, s := range m.Sources {
 		if s.Files > 0 {
-			b.folders = append(b.folders, i)
+			a.folders = append(a.folders, i)
 			continue
 		}
 		if whole, ok := wholePath(s.URI); ok {
-			b.places[whole] = i
+			a.places[whole] = i
 		}
-		b.places[s.URI] = i
+		a.places[s.URI] = i
 	}
-	return b
 }
 
 // wholePath returns the absolute path of a file of this machine.
@@ -40,38 +40,38 @@ func wholePath(uri string) (string, bool) {
 }
 
 // named reports whether the dataset was made from a source of exactly this name.
-func (b *base) named(uri string) bool {
-	return slices.ContainsFunc(b.manifest.Sources, func(s shard.SourceInfo) bool { return s.URI == uri })
+func (a *addition) named(uri string) bool {
+	return slices.ContainsFunc(a.manifest.Sources, func(s shard.SourceInfo) bool { return s.URI == uri })
 }
 
 // has is source.Options.Has: whether the dataset was made from a file. One that it was made from, and that
 // is another now, is noted in changed.
-func (b *base) has(in source.Stat, checksum func() (string, error)) (bool, error) {
-	at, ok := b.places[in.URI]
+func (a *addition) has(in source.Stat, checksum func() (string, error)) (bool, error) {
+	at, ok := a.places[in.URI]
 	if whole, local := wholePath(in.URI); !ok && local {
-		at, ok = b.places[whole]
+		at, ok = a.places[whole]
 	}
 	if !ok {
-		return false, b.unlisted(in.URI)
+		return false, a.unlisted(in.URI)
 	}
-	b.skipped = true
-	same, err := b.unchanged(at, in, checksum)
+	a.passed = true
+	same, err := a.unchanged(at, in, checksum)
 	if err == nil && !same {
-		b.changed = append(b.changed, in.URI)
+		a.changed = append(a.changed, in.URI)
 	}
 	return true, err
 }
 
 // unchanged compares a file with what the manifest says about it.
-func (b *base) unchanged(at int, in source.Stat, checksum func() (string, error)) (bool, error) {
-	was := b.manifest.Sources[at]
+func (a *addition) unchanged(at int, in source.Stat, checksum func() (string, error)) (bool, error) {
+	was := a.manifest.Sources[at]
 	switch {
 	case was.Bytes != in.Size, was.ETag != "" && in.ETag != "" && was.ETag != in.ETag:
 		return false, nil
-	case source.IsRemote(in.URI), len(b.times) > 0 && b.times[at] != "" && b.times[at] == formatTime(in.ModTime):
+	case source.IsRemote(in.URI), len(a.times) > 0 && a.times[at] != "" && a.times[at] == formatTime(in.ModTime):
 		return true, nil
 	case was.Checksum == "": // a budget ended the build within it or before it
-		return len(b.times) == 0, nil
+		return len(a.times) == 0, nil
 	}
 	now, err := checksum()
 	return now == was.Checksum, err
@@ -79,10 +79,10 @@ func (b *base) unchanged(at int, in source.Stat, checksum func() (string, error)
 
 // unlisted refuses a file of a folder that the dataset was made from, if the manifest does not name the
 // files of that folder.
-func (b *base) unlisted(uri string) error {
+func (a *addition) unlisted(uri string) error {
 	whole, local := wholePath(uri)
-	for _, i := range b.folders {
-		s := b.manifest.Sources[i]
+	for _, i := range a.folders {
+		s := a.manifest.Sources[i]
 		root, ok := wholePath(strings.TrimRight(s.URI[:prefixBytes(s.URI)], "/"))
 		if local && ok && strings.HasPrefix(whole, root+string(filepath.Separator)) ||
 			!local && strings.HasPrefix(uri, s.URI[:prefixBytes(s.URI)]) {
@@ -106,12 +106,12 @@ func prefixBytes(arg string) int {
 const maxChangedListed = 5
 
 // changedSources returns the error for files that the dataset was made from and that are others now.
-func (b *base) changedSources() error {
-	if b == nil || len(b.changed) == 0 {
+func (a *addition) changedSources() error {
+	if len(a.changed) == 0 {
 		return nil
 	}
-	names := strings.Join(b.changed[:min(len(b.changed), maxChangedListed)], ", ")
-	if more := len(b.changed) - maxChangedListed; more > 0 {
+	names := strings.Join(a.changed[:min(len(a.changed), maxChangedListed)], ", ")
+	if more := len(a.changed) - maxChangedListed; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	return loader.BadOption("append", "", fmt.Sprintf("changed since the dataset was made from it: %s; nothing was added; "+
@@ -121,11 +121,11 @@ func (b *base) changedSources() error {
 
 // bringsNew reports whether the addition is another than the dataset's last one, even under equal settings:
 // standard input brings something new on every run, and a folder may have more files than before.
-func (b *build) bringsNew() bool {
-	if slices.Contains(b.opts.Sources, "-") {
+func (a *addition) bringsNew() bool {
+	if slices.Contains(a.b.opts.Sources, "-") {
 		return true
 	}
-	return b.base.skipped && slices.ContainsFunc(b.known(), func(s source.Stat) bool { return !b.base.named(s.URI) })
+	return a.passed && slices.ContainsFunc(a.b.known(), func(s source.Stat) bool { return !a.named(s.URI) })
 }
 
 // nothingNew returns the summary of an addition whose files the dataset has already.
@@ -142,7 +142,7 @@ func nothingNew(o *Options) (*Summary, error) {
 }
 
 // readTimes reads when the sources of the dataset were modified, as far as run.json says.
-func (b *base) readTimes(o *Options) {
+func (a *addition) readTimes(o *Options) {
 	var run struct {
 		Sources sourceTimes `json:"sources"`
 	}
@@ -150,16 +150,16 @@ func (b *base) readTimes(o *Options) {
 	if data, err := shard.ReadRun(o.FS, o.Out); err != nil || json.Unmarshal(data, &run) != nil {
 		return
 	}
-	if times := slices.Concat(run.Sources.Earlier, run.Sources.Times); len(times) == len(b.manifest.Sources) {
-		b.times = times
+	if times := slices.Concat(run.Sources.Earlier, run.Sources.Times); len(times) == len(a.manifest.Sources) {
+		a.times = times
 	}
 }
 
 // sourceTimes returns the times of the sources for run.json.
-func (b *build) sourceTimes() sourceTimes {
-	t := timesOf(b.known())
-	if b.base != nil && len(b.base.times)+len(t.Times) <= maxTimesListed {
-		t.Earlier = b.base.times
+func (a *addition) sourceTimes() sourceTimes {
+	t := timesOf(a.b.known())
+	if len(a.times)+len(t.Times) <= maxTimesListed {
+		t.Earlier = a.times
 	}
 	return t
 }

@@ -17,8 +17,10 @@ func runInto(ctx context.Context, o Options) (s *Summary, err error) {
 	}
 	err = store.Build(ctx, t, func(fsys shard.FS, dir string) (err error) {
 		inner := o
-		inner.FS, inner.Out, inner.bucket = fsys, dir, true
-		s, err = Run(ctx, inner)
+		inner.FS, inner.Out = fsys, dir
+		b := newBuild(inner)
+		b.bucket = true
+		s, err = b.run(ctx)
 		return err
 	})
 	if err != nil {

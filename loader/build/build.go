@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,8 @@ var (
 // build is one call of Run.
 type build struct {
 	opts   Options
+	target target
+	bucket bool // Out is the scratch folder of a build into a bucket
 	meter  meter
 	waits  waits
 	cutter *example.Cutter // the flusher's
@@ -45,7 +48,6 @@ type build struct {
 	tokenizer *tokenize.Tokenizer
 	ends      documentEnds
 	filter    *shape.Filter
-	base      *base  // of an addition, else nil
 	template  string // the name of a built-in one, or the text
 	phases    []phase
 	chat      *chats            // nil if no input holds conversations
@@ -60,7 +62,6 @@ type build struct {
 	idle          chan *job
 	readErr       error // of the sources; set before ordered is closed
 	ended         bool  // the sources were read to their end; likewise
-	scan          *scan // where a plan is made instead of a dataset
 	workers       []*worker
 }
 
@@ -86,73 +87,48 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	if remote.Writable(o.Out) {
 		return runInto(ctx, o)
 	}
+	return newBuild(o).run(ctx)
+}
+
+// run makes the target in a folder of a file system.
+func (b *build) run(ctx context.Context) (_ *Summary, err error) {
+	o := &b.opts
 	if o.Stdin != nil {
 		stdin := newInterruptible(ctx, o.Stdin)
 		defer stdin.close()
 		o.Stdin = stdin
 	}
-	b, err := prepare(ctx, o)
+	err = b.prepare(ctx)
 	if isNothingNew(err) {
-		return nothingNew(&o)
+		return nothingNew(o)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.checkEnds(); err != nil {
+	if err := cmp.Or(b.checkEnds(), b.target.check()); err != nil {
 		return nil, err
-	}
-	if o.Partition != nil {
-		if err := b.checkPlan(); err != nil {
-			return nil, err
-		}
 	}
 	builder, checkpoint, err := shard.OpenBuilder(o.FS, o.Out, b.shards)
 	if err != nil {
-		return b.notOpened(ctx, o, err)
+		return b.target.notOpened(ctx, err)
 	}
 	f, err := b.newFlusher(builder, checkpoint)
 	if err == nil {
+		b.notice("reading %s", b.describeInputs())
 		var s *Summary
-		s, err = b.run(ctx, f)
+		s, err = b.stream(ctx, f)
 		if err = errors.Join(err, f.closeSeen()); err == nil {
 			return s, nil
 		}
 	}
-	if o.Partition != nil && committed(o) { // a merge removes what a part has not committed
-		if err := builder.Discard(); err != nil {
-			return nil, err
-		}
-		return b.committedPart()
-	}
-	return nil, errors.Join(advise(err), builder.Close())
-}
-
-// notOpened ends a build whose folder gave an error: it may be finished already, or another process
-// may be building the same part.
-func (b *build) notOpened(ctx context.Context, o Options, err error) (*Summary, error) {
-	finished := errors.Is(err, shard.ErrFinished)
-	var locked *shard.LockedError
-	switch {
-	case finished && o.Partition != nil:
-		return b.finishedPart()
-	case finished && b.base != nil:
-		return b.appended()
-	case finished:
-		return b.finished()
-	case o.Partition != nil && errors.As(err, &locked):
-		if err := b.close(); err != nil {
-			return nil, err
-		}
-		return runTwin(ctx, o, locked)
-	}
-	return nil, advise(b.explainSettings(err))
+	return b.target.failed(builder, err)
 }
 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}}
+	f := &flusher{b: b, builder: builder, cutter: b.cutter, cut: b.cut(), origins: originFiles{b: b}}
 	f.cutter.Counts, f.pack = &f.state.Counts, b.newPacking(&f.state)
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
@@ -160,45 +136,47 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	}
 	textBytes, _ := b.phases[0].set.EstimateBytes()
 	f.hold = newHoldout(held, expectedExamples(o, textBytes))
-	f.beginPart()
-	f.openSeen()
-	if err := f.loadBase(); err != nil {
+	err := b.target.begin(f)
+	if err == nil && checkpoint != nil {
+		err = f.restore(checkpoint)
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.closeSeen())
 	}
-	if checkpoint == nil {
-		return f, nil
-	}
+	return f, nil
+}
+
+// restore sets the flusher to the state that a checkpoint holds.
+func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
+	b := f.b
 	state, windows, err := decodeCursor(checkpoint.Cursor)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f.state = *state
 	f.hold.restore(state.Val, state.Held)
 	if err := f.cutter.Restore(state.Cutter); err != nil {
-		return nil, err
+		return err
 	}
 	if f.pack != nil {
 		if err := f.pack.restore(windows); err != nil {
-			return nil, err
+			return err
 		}
 		f.heldOut()
 	}
-	if o.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.share {
-		return nil, &source.SourceChangedError{URI: b.phases[0].set.URI(0),
+	if b.opts.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.share {
+		return &source.SourceChangedError{URI: b.phases[0].set.URI(0),
 			What: "size, by which documents are chosen for val,"}
 	}
-	if err := f.origins.restore(&f.state); err != nil {
-		return nil, err
-	}
-	if err := f.restoreSeen(); err != nil {
-		return nil, errors.Join(err, f.closeSeen())
+	if err := errors.Join(f.origins.restore(&f.state), f.restoreSeen()); err != nil {
+		return err
 	}
 	b.meter.resumed = state.Totals
 	b.notice("resuming at example %d", state.Examples)
 	if b.opts.Resuming != nil {
 		b.opts.Resuming(state.Totals)
 	}
-	return f, nil
+	return nil
 }
 
 // notice reports something to the user while the build runs.
@@ -208,10 +186,9 @@ func (b *build) notice(format string, args ...any) {
 	}
 }
 
-// run drives the phases that are left, then finishes the dataset.
-func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
+// stream drives the phases that are left, then finishes the target.
+func (b *build) stream(ctx context.Context, f *flusher) (_ *Summary, err error) {
 	defer func() { err = errors.Join(err, f.origins.close()) }()
-	b.notice("reading %s", b.describeInputs())
 	for i := range f.state.Phase { // what an earlier run read to its end must not have changed
 		r, err := b.phases[i].set.Reader(f.state.Ends[i].Position)
 		if err != nil {
@@ -236,11 +213,11 @@ func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
 	}
 	// The manifest is written in the memory that the jobs had.
 	b.ordered, b.work, b.idle, b.workers = nil, nil, nil, nil
-	return f.finish()
+	return b.target.finish(f)
 }
 
 // runPhase streams one phase's sources, from the cursor to their end or to a budget. An ended
-// context ends it at a checkpoint.
+// context ends it at the end of a job.
 func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	p := &b.phases[f.state.Phase]
 	b.current = p
@@ -251,6 +228,9 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	defer reader.Close()
 	_, total := reader.Progress()
 	b.meter.totalBytes.Store(max(0, total))
+	if err := b.target.beginPhase(f.state.Phase, p, reader); err != nil {
+		return err
+	}
 
 	inFlight := int(b.plan.jobs)
 	b.ordered, b.work, b.idle = make(chan *job, inFlight), make(chan *job, inFlight), make(chan *job, inFlight)
@@ -267,7 +247,9 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		}
 		w := b.workers[i]
 		w.formatter = p.formatter.NewWorker().StopAt(ctx.Done())
-		w.chat = b.chat.newWorker(b, w, ctx.Done())
+		if b.chat != nil {
+			w.chat = b.chat.newWorker(b, w, ctx.Done())
+		}
 		group.Go(func() error { return b.tokenize(pipeline, w) })
 	}
 	group.Go(func() error { return f.run(pipeline) })
@@ -275,30 +257,15 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.releaseUnfinished()
 	switch {
 	case errors.Is(err, errStopped):
-		return nil
-	case errors.Is(err, errUnfinished): // the jobs before it are kept
-	case err != nil:
+	case err != nil && !errors.Is(err, errUnfinished): // of an unfinished job the jobs before it are kept
 		return err
-	case b.readErr == nil && b.ended:
+	case err == nil && b.readErr == nil && b.ended:
 		f.state.Position = reader.Position() // includes trailing input that gave no record
-		return nil
+	default:
+		return b.target.interrupted(ctx, f)
 	}
-	// Stopped before the end, at the end of a job: everything up to there is kept. A folder that
-	// holds no rows yet stays open to other settings.
-	if f.begun() {
-		if saveErr := f.checkpoint(); saveErr != nil {
-			return errors.Join(b.readErr, saveErr)
-		}
-	}
-	if b.readErr != nil && ctx.Err() == nil {
-		return b.adviseSkip(b.readErr)
-	}
-	if !f.begun() {
-		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
-			ErrInterrupted)
-	}
-	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to go on",
-		b.opts.Out, ErrInterrupted, f.state.Examples)
+	b.target.endPhase(f.state.Phase, reader, f.stopped == "")
+	return nil
 }
 
 // begun reports whether there is anything to keep.
@@ -308,7 +275,7 @@ func (f *flusher) begun() bool {
 
 func (b *build) newWorker(cacheBytes int) *worker {
 	return &worker{causal: b.opts.CausalPairs, encoder: b.tokenizer.NewEncoder(encoderOptions(cacheBytes)),
-		filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup)}
+		skip: b.target.skip, filter: b.filter, sketcher: shape.NewSketcher(b.opts.Dedup)}
 }
 
 // leaseError names the record that is too large for the cap.

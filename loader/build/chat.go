@@ -164,7 +164,7 @@ func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.Train
 }
 
 // masked reports whether rows have a loss mask.
-func (c *chats) masked() bool { return c != nil && c.TrainOn() != chat.TrainAll }
+func (c *chats) masked() bool { return c.TrainOn() != chat.TrainAll }
 
 // leaseBytes is like the function leaseBytes, with a place in the mask for each id of a
 // conversation.
@@ -177,16 +177,13 @@ func (c *chats) leaseBytes(raw, records int64) int64 {
 	return n
 }
 
-// memoryParts returns the parts of the cap that conversations need.
-func (c *chats) memoryParts(workers int64) []budget.Part {
-	if c == nil {
-		return nil
-	}
+// memoryPart returns the part of the cap that conversations need.
+func (c *chats) memoryPart(workers int64) budget.Part {
 	n := c.ScratchBytes(pieceBytes)
 	traced := chat.TracedBytes(c.tokenizer, chat.TextFactor*pieceBytes)
-	return []budget.Part{{Name: "chat template", Bytes: c.ResidentBytes() + workers*n + traced,
+	return budget.Part{Name: "chat template", Bytes: c.ResidentBytes() + workers*n + traced,
 		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers,
-			n>>10)}}
+			n>>10)}
 }
 
 // chatWorker is the part of a worker that handles conversations.
@@ -195,21 +192,17 @@ type chatWorker struct {
 	render  *chat.Worker
 	rows    *example.Worker // reads the rows of CSV
 	encoder *chat.Encoder
-	masked  bool
 	text    chat.Text
 	clean   []byte
 }
 
 func (c *chats) newWorker(b *build, w *worker, done <-chan struct{}) *chatWorker {
-	if c == nil {
-		return nil
-	}
 	return &chatWorker{all: b.opts.Format == source.Chat, render: c.NewWorker(done), rows: w.formatter,
-		encoder: c.NewEncoder(b.tokenizer, w.encoder), masked: c.masked()}
+		encoder: c.NewEncoder(b.tokenizer, w.encoder)}
 }
 
 // takes reports whether a document is a conversation.
-func (w *chatWorker) takes(d *document) bool { return w != nil && (w.all || d.Format == source.Chat) }
+func (w *chatWorker) takes(d *document) bool { return w.all || d.Format == source.Chat }
 
 // format makes the text of a conversation.
 func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) error {
@@ -247,7 +240,7 @@ func (w *chatWorker) encode(j *job, d *document) {
 		d.err = fmt.Errorf("%w: the tokenizer makes %d ids of a text of %d bytes", tokenize.ErrExpansion, n,
 			len(w.text.Text))
 	}
-	d.ids, d.mask, d.hasMask = ids, mask, w.masked
+	d.ids, d.mask = ids, mask
 	w.text.Text = nil // it is the worker's
 }
 
@@ -276,12 +269,12 @@ func (f *flusher) countChat(d *document) {
 	if d.unfound == 0 {
 		return
 	}
-	if s.Unfound == nil {
+	if s.Unfound.Conversations == 0 {
 		uri := f.b.phases[s.Phase].set.URI(d.Input)
 		if d.Member != "" {
 			uri += ", member " + d.Member
 		}
-		s.Unfound = &unfound{First: fmt.Sprintf("message %d of %s, row %d", d.firstUnfound, uri, d.Row)}
+		s.Unfound.First = fmt.Sprintf("message %d of %s, row %d", d.firstUnfound, uri, d.Row)
 	}
 	s.UnfoundTurns += int64(d.unfound)
 	s.Unfound.Conversations++
@@ -289,7 +282,7 @@ func (f *flusher) countChat(d *document) {
 
 // String says where the turns are, "" if there are none.
 func (u *unfound) String() string {
-	if u == nil {
+	if u.Conversations == 0 {
 		return ""
 	}
 	return fmt.Sprintf("the turns that were not found are in %d conversations; the first is %s; "+

@@ -3,7 +3,6 @@ package build
 import (
 	"encoding/binary"
 	"fmt"
-	"path/filepath"
 
 	"github.com/dsload/dsload/shard"
 )
@@ -45,11 +44,6 @@ func (s *scan) endCopies() {
 		}
 	}
 	s.copies = copyWriter{}
-}
-
-// seenPaths returns the files in which a plan keeps the hashes of the documents.
-func (s *scan) seenPaths() (log, scratch string) {
-	return filepath.Join(s.temp, "seen"), filepath.Join(s.temp, "seen.tmp")
 }
 
 // copyReader goes through a partition's list of copies as its documents come.

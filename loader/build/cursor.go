@@ -42,12 +42,12 @@ type cursor struct {
 	Share     float64  `json:"share,omitempty"` // holdout.share
 
 	Totals
-	IllFormed *illFormed `json:"ill_formed,omitempty"` // nil while there are none
+	IllFormed illFormed `json:"ill_formed,omitzero"`
 	shaped
-	Lines   *lineStats `json:"lines,omitempty"` // nil where none were read
-	Unfound *unfound   `json:"unfound,omitempty"`
-	Rejects []reject   `json:"rejects,omitempty"`
-	Damaged *damaged   `json:"damaged,omitempty"`
+	Lines   lineStats `json:"lines,omitzero"`
+	Unfound unfound   `json:"unfound,omitzero"`
+	Rejects []reject  `json:"rejects,omitempty"`
+	Damaged damaged   `json:"damaged,omitzero"`
 
 	// PackRest is how many tokens of the current document came after the first MaxLength, under pack.BFD.
 	PackRest int64 `json:"pack_rest,omitempty"`

@@ -190,7 +190,10 @@ func TestBudgetGivesBackMemory(t *testing.T) {
 	o := Options{Resources: Resources{FS: shardtest.New(), LoadedTokenizer: small(), Workers: 1, Memory: 64 << 20},
 		Out:      "data",
 		Settings: Settings{Sources: []string{corpus}, ValSources: []string{corpus}, MaxExamples: 1}}
-	b := must(prepare(ctx, o.withDefaults()))
+	b := newBuild(o.withDefaults())
+	if err := b.prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
 	defer b.close()
 	builder, _, err := shard.OpenBuilder(b.opts.FS, b.opts.Out, b.shards)
 	if err != nil {

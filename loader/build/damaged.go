@@ -20,10 +20,10 @@ func (f *flusher) noteDamage(input int, bad *source.RecordError) {
 	if !errors.As(bad, &lost) {
 		return
 	}
-	if f.state.Damaged == nil {
-		f.state.Damaged = &damaged{First: bad.Error()}
+	d := &f.state.Damaged
+	if d.First == "" {
+		d.First = bad.Error()
 	}
-	d := f.state.Damaged
 	if d.Last != input+1 {
 		d.Last = input + 1
 		f.state.DamagedInputs++
@@ -34,16 +34,9 @@ func (f *flusher) noteDamage(input int, bad *source.RecordError) {
 	f.b.notice("damaged, left out: %v", bad)
 }
 
-// endPhase keeps the inputs of the next phase apart from those of this one.
-func (d *damaged) endPhase() {
-	if d != nil {
-		d.Last = 0
-	}
-}
-
 // warnings returns what the summary must say about damage to a number of inputs.
 func (d *damaged) warnings(inputs int64) []string {
-	if d == nil {
+	if inputs == 0 {
 		return nil
 	}
 	return []string{fmt.Sprintf("damaged inputs: %d; what could not be read of them is not in the dataset; "+

@@ -4,11 +4,12 @@
 //
 // Run runs one reader, some workers and one flusher. The reader frames records into jobs; a job
 // goes to the workers in any order and to the flusher in the order of reading; the flusher waits
-// for each in turn and decides everything that depends on order.
+// for each in turn and decides everything that depends on order. What becomes of the rows is up to
+// the target: a dataset, an addition to one, a partition of a plan, or the plan itself.
 //
 // Invariants of a build:
 //
-//	I1  The bytes of a dataset depend on the sources and on the options marked "Output", never on
+//	I1  The bytes of a dataset depend on the sources and on Options.Settings, never on
 //	    workers, memory, checkpoints, interruptions or the clock.
 //	I2  Every example that the budgets allow is written exactly once, whatever happens in between.
 //	I3  The bytes that the process holds never exceed Options.Memory:

@@ -69,9 +69,9 @@ func (f *illFormed) encoding() string {
 // noteReplaced keeps what the ill-formed parts of a record look like.
 func (f *flusher) noteReplaced(j *job, d *document) {
 	s := &f.state
-	if s.IllFormed == nil {
+	if s.IllFormed.First == "" {
 		set := f.b.phases[s.Phase].set
-		s.IllFormed = &illFormed{First: sourceName(set.URI(d.Input)), Row: d.Row}
+		s.IllFormed = illFormed{First: sourceName(set.URI(d.Input)), Row: d.Row}
 		if in, err := set.Input(d.Input); err == nil && d.Member == "" && in.IsPlainFile() {
 			s.IllFormed.Iconv = in.URI
 		}
@@ -81,7 +81,7 @@ func (f *flusher) noteReplaced(j *job, d *document) {
 
 // warnings returns the sentence about replaced bytes.
 func (f *illFormed) warnings(replaced int64) []string {
-	if f == nil {
+	if replaced == 0 {
 		return nil
 	}
 	where := fmt.Sprintf("ill-formed UTF-8 sequences that became U+FFFD: %s, the first in %s, row %s",

@@ -33,26 +33,24 @@ func (f *flusher) endPhase() {
 	}
 	s.Ends = append(s.Ends, end)
 	s.Phase++
-	s.Damaged.endPhase()
+	s.Damaged.Last = 0 // the next phase counts inputs from the first
 	s.Position, s.SourceBytes, s.Input, s.Offset = source.Position{}, 0, 0, 0
 	f.cutter.Reset()
 }
 
-// finish commits the dataset and returns its summary.
-func (f *flusher) finish() (*Summary, error) {
+// checkRows is an error if the sources gave no rows.
+func (f *flusher) checkRows() error {
+	if f.state.Examples == 0 {
+		return errors.Join(f.noExamples(), f.builder.Forget())
+	}
+	return nil
+}
+
+// commit writes the dataset's last files and its manifest, and returns its summary. amend may change what the
+// manifest and run.json say.
+func (f *flusher) commit(amend func(*shard.Provenance, map[string]any)) (*Summary, error) {
 	s, b := &f.state, f.b
-	if b.opts.Partition != nil {
-		return f.finishPart()
-	}
-	if s.Examples == 0 {
-		return nil, errors.Join(f.noExamples(), f.builder.Forget())
-	}
-	if b.base == nil {
-		if err := f.writeTokenizer(); err != nil {
-			return nil, err
-		}
-	}
-	if err := errors.Join(f.writeSeen(), f.writeHeldOut()); err != nil {
+	if err := f.writeSeen(); err != nil {
 		return nil, err
 	}
 	if s.Rejected > 0 {
@@ -60,7 +58,7 @@ func (f *flusher) finish() (*Summary, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.builder.WriteFile(b.nameIn(shard.RejectsName), bytes.NewReader(lines)); err != nil {
+		if err := f.builder.WriteFile(b.target.extraName(shard.RejectsName), bytes.NewReader(lines)); err != nil {
 			return nil, err
 		}
 	}
@@ -68,13 +66,10 @@ func (f *flusher) finish() (*Summary, error) {
 		return nil, err
 	}
 	sum := f.summary()
-	provenance := shard.Provenance{
-		Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: s.Map(), Dropped: s.DroppedBy,
-		Run: f.runRecord(sum),
-	}
-	if b.base != nil {
-		b.base.addTo(&provenance, s.Counts)
-	}
+	run := f.runRecord(sum)
+	provenance := shard.Provenance{Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: s.Map(),
+		Dropped: s.DroppedBy, Run: run}
+	amend(&provenance, run)
 	manifest, err := f.builder.Finish(provenance)
 	if err != nil {
 		return nil, err
@@ -84,11 +79,8 @@ func (f *flusher) finish() (*Summary, error) {
 	return sum, nil
 }
 
-// writeTokenizer puts the tokenizer's file beside the shards. In a plan only the first part does.
+// writeTokenizer puts the tokenizer's file beside the shards.
 func (f *flusher) writeTokenizer() error {
-	if p := f.b.opts.Partition; p != nil && p.Number > 0 {
-		return nil
-	}
 	name, data := f.b.tokenizer.Details().File()
 	if data == nil {
 		return nil
@@ -133,9 +125,6 @@ func (f *flusher) summary() *Summary {
 		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
 	}
 	sum.Formats = f.b.formats()
-	if b.base != nil {
-		sum.Added = s.Examples
-	}
 	sum.Stopped = s.Ends[0].Stopped + unread.String()
 	sum.Notes = f.notes()
 	return sum
@@ -146,13 +135,6 @@ func (f *flusher) notes() (notes []string) {
 	s, b := &f.state, f.b
 	o := &b.opts
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	if b.base != nil {
-		add("added: %s examples, %s tokens; existing shards are unchanged",
-			units.Count(s.Examples), units.Count(s.Tokens))
-		if s.Rejected > 0 {
-			add("bad records are listed in %s", b.nameIn(shard.RejectsName))
-		}
-	}
 	for i, end := range s.Ends {
 		notes = append(notes, b.phases[i].set.Notes()...)
 		if t := end.Position.Trailing; t != nil {
@@ -306,7 +288,7 @@ func (u unread) String() string {
 }
 
 // runRecord is run.json: what differs between equal builds.
-func (f *flusher) runRecord(sum *Summary) any {
+func (f *flusher) runRecord(sum *Summary) map[string]any {
 	host, _ := os.Hostname() // a record for people; its absence is no error
 	return map[string]any{
 		"finished": f.b.opts.Now().UTC().Format(time.RFC3339), "host": host,
@@ -315,7 +297,7 @@ func (f *flusher) runRecord(sum *Summary) any {
 		"peak_rss_bytes":   sum.PeakRSSBytes,
 		"memory_cap_bytes": sum.CapBytes, "workers": f.b.opts.Workers, "checkpoint_every": f.b.opts.CheckpointEvery,
 		"resumed": sum.Resumed,
-		"sources": f.b.sourceTimes(),
+		"sources": timesOf(f.b.known()),
 	}
 }
 

@@ -4,16 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
-	"github.com/dsload/dsload/tokenize"
 )
 
 // A flusher is the last stage: it takes the jobs in the order in which they were read and does
@@ -23,12 +20,13 @@ type flusher struct {
 	b       *build
 	builder *shard.Builder
 	cutter  *example.Cutter
+	cut     cut   // what makes examples of documents, with the cutter
+	first   int64 // ordinal of the first document
 	hold    *holdout
 	seen    *shape.Seen
 	pack    *packing // nil where rows are not packed
 	state   cursor   // what a checkpoint saves besides the open shards
 	origins originFiles
-	copies  copyReader // of a partition
 
 	// sourcesEnded is set where the sources of the phase were read to their end, though a budget was
 	// reached when the last rows were packed.
@@ -79,11 +77,11 @@ func (f *flusher) run(ctx context.Context) error {
 			return errStopped
 		}
 		if mark != nil {
-			f.b.scan.border(f, mark)
+			f.b.target.border(f, mark)
 		}
 		f.show()
 		if f.due() {
-			if err := f.checkpoint(); err != nil {
+			if err := f.b.target.checkpoint(f); err != nil {
 				return err
 			}
 		}
@@ -94,9 +92,7 @@ func (f *flusher) flush(j *job) error {
 	for i := range j.documents {
 		d := &j.documents[i]
 		f.state.Input, f.state.Offset = d.Input, d.Offset+int64(d.raw.end-d.raw.start)
-		if f.b.base != nil {
-			d.Ordinal += f.b.base.first
-		}
+		d.Ordinal += f.first
 		if err := f.origins.note(&f.state, &d.Record); err != nil {
 			return err
 		}
@@ -130,7 +126,7 @@ func (f *flusher) keepBefore(j *job) error {
 	}
 	for i := range j.documents {
 		if j.documents[i].Err != nil || j.documents[i].err != nil {
-			return f.checkpoint()
+			return f.b.target.checkpoint(f)
 		}
 	}
 	return nil
@@ -141,71 +137,6 @@ func (f *flusher) cutBy(option string) {
 	if s := &f.state; !slices.Contains(s.CutBy, option) {
 		s.CutBy = append(s.CutBy, option)
 	}
-}
-
-// document takes one document, or one piece of one, in order.
-func (f *flusher) document(j *job, d *document) error {
-	o, s := &f.b.opts, &f.state
-	ids, last := j.ids[d.ids.start:d.ids.end], d.Last
-	textBytes := d.textBytes
-	if dropped, err := f.shape(j, d); dropped || err != nil {
-		return err
-	}
-	if o.MaxBytes > 0 && s.TextBytes+textBytes >= o.MaxBytes {
-		f.stopped = "max-bytes"
-		if s.TextBytes+textBytes > o.MaxBytes {
-			f.cutBy(f.stopped)
-			var err error
-			if ids, textBytes, err = f.cutText(j, d, o.MaxBytes-s.TextBytes); err != nil {
-				return err
-			}
-			if textBytes == 0 && d.First {
-				return nil
-			}
-			last = true
-		}
-	}
-	if d.First {
-		s.Verdict = f.route(d.hash)
-		s.Documents++
-		f.countChat(d)
-		if f.pack != nil {
-			f.pack.beginDocument()
-		}
-		f.cutter.Begin(d.Ordinal)
-	}
-	s.TextBytes += textBytes
-	f.noteLine(d, len(ids), textBytes)
-	if s.Replaced += d.replaced; d.replaced > 0 {
-		f.noteReplaced(j, d)
-	}
-	if d.Forced {
-		s.ForcedCuts++
-	}
-	if f.b.scan != nil && f.b.scan.skips(s) {
-		return nil
-	}
-	if s.Verdict == toTrain && s.TrainFull {
-		f.cutBy("max-examples")
-		return nil
-	}
-	if d.hasTarget {
-		pair := f.cutter.Pair
-		if o.CausalPairs {
-			pair = f.cutter.CausalPair
-		}
-		return pair(ids, j.ids[d.target.start:d.target.end], f.emit)
-	}
-	if d.hasMask {
-		return f.cutter.Masked(ids, j.mask[d.mask.start:d.mask.end], f.emit)
-	}
-	if err := f.cutter.Add(ids, f.emit); err != nil {
-		return err
-	}
-	if !last {
-		return nil
-	}
-	return f.cutter.End(f.emit)
 }
 
 // route chooses the split of a document at its first piece.
@@ -259,10 +190,8 @@ func (f *flusher) write(split string, row *shard.Example) error {
 	case o.MaxTokens > 0 && f.cutTokens(row):
 		return nil
 	}
-	if f.b.scan == nil {
-		if err := f.builder.Append(split, row); err != nil {
-			return err
-		}
+	if err := f.b.target.write(f, split, row); err != nil {
+		return err
 	}
 	f.since++
 	s.Tokens += int64(len(row.InputIDs) + len(row.Labels))
@@ -312,27 +241,6 @@ func (f *flusher) valFull() bool {
 	return f.hold.full()
 }
 
-// cutText re-tokenizes the first maxBytes of a document's text, cut at a character, for the byte
-// budget that ends inside it. It happens once per build. A pair of prompt and target, or a
-// conversation, is left out instead.
-func (f *flusher) cutText(j *job, d *document, maxBytes int64) (ids []uint32, textBytes int64, err error) {
-	if d.hasTarget || d.shape != "" {
-		return nil, 0, nil
-	}
-	w := f.b.newWorker(tailCacheBytes)
-	w.formatter = f.b.phases[f.state.Phase].formatter.NewWorker()
-	if err := w.formatter.Format(&w.scratch, d.record(), j.raw[d.raw.start:d.raw.end]); err != nil {
-		return nil, 0, err
-	}
-	text := w.scratch.Prompt[:maxBytes]
-	for len(text) > 0 && !utf8.Valid(text[max(0, len(text)-utf8.UTFMax):]) &&
-		!utf8.RuneStart(w.scratch.Prompt[len(text)]) {
-		text = text[:len(text)-1]
-	}
-	ids = w.encoder.AppendPiece(nil, text, tokenize.Piece{First: d.First, Last: true})
-	return ids, int64(len(text)), w.encoder.Err()
-}
-
 // reject counts a bad record and lists the first of them, or ends the build with it.
 func (f *flusher) reject(d *document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
@@ -341,24 +249,8 @@ func (f *flusher) reject(d *document, cause error) error {
 		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,
 			Cause: cause}
 	}
-	if f.b.opts.OnBadRecord != SkipBadRecord && f.b.opts.Partition != nil {
-		return fmt.Errorf("%w; make the plan again with `on-bad-record` skip, or without the record, "+
-			"and build its partitions into another `out`", located)
-	}
 	if f.b.opts.OnBadRecord != SkipBadRecord {
-		var field *example.FieldError
-		if errors.As(cause, &field) && f.b.template == "" {
-			return adviseField(located, field, d.Row)
-		}
-		if f.tooLongToJudge(cause) {
-			return fmt.Errorf("%w; filters and `dedup` judge whole documents: "+
-				"leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
-		}
-		if f.b.scan != nil {
-			return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip", located)
-		}
-		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: "+
-			"it goes on from its last checkpoint", located)
+		return f.b.target.badRecord(f, located)
 	}
 	s := &f.state
 	s.Rejected += max(1, d.Rows)
@@ -394,17 +286,11 @@ func (f *flusher) due() bool {
 	return elapsed < 0 || elapsed >= least
 }
 
-// checkpoint makes everything up to the end of the last job durable.
-func (f *flusher) checkpoint() error {
-	if f.b.scan != nil {
-		return nil
-	}
+// save makes everything up to the end of the last job durable.
+func (f *flusher) save() error {
 	f.state.Cutter = f.cutter.State()
 	if err := f.saveSeen(); err != nil {
 		return err
-	}
-	if f.b.base == nil {
-		f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
 	}
 	if err := f.origins.sync(); err != nil {
 		return err

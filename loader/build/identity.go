@@ -56,8 +56,8 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	b, err := prepare(ctx, o)
-	if err != nil {
+	b := newBuild(o)
+	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()

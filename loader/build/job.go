@@ -69,10 +69,8 @@ type document struct {
 	raw span // its bytes, in job.raw
 
 	// Set by the worker.
-	ids, target span // in job.ids; target only where hasTarget
-	hasTarget   bool
-	mask        span // in job.mask; only where hasMask
-	hasMask     bool
+	ids, target span       // in job.ids; target only of pairs
+	mask        span       // in job.mask; only of conversations
 	shape       chat.Shape // of the conversation that its text was made of, "" of other texts
 	// turns of the assistant that are not in its text, and the number of their first message
 	unfound, firstUnfound int

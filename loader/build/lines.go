@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/dsload/dsload/internal/units"
@@ -23,23 +24,17 @@ func (f *flusher) noteLine(d *document, tokens int, textBytes int64) {
 	if o := f.b.opts.Format; d.Format != source.Text || o != source.Auto && o != source.Tar {
 		return
 	}
-	s := &f.state
-	if s.Lines == nil {
-		s.Lines = &lineStats{}
-	}
+	l := &f.state.Lines
 	if d.First {
-		s.Lines.Documents++
+		l.Documents++
 	}
-	s.Lines.Tokens += int64(tokens)
-	s.Lines.Bytes += textBytes
+	l.Tokens += int64(tokens)
+	l.Bytes += textBytes
 }
 
 // noteWrapped counts a text that looks wrapped.
 func (f *flusher) noteWrapped(d *document) {
 	s := &f.state
-	if s.Lines == nil {
-		s.Lines = &lineStats{}
-	}
 	if s.Lines.Wrapped++; s.Lines.Wrapped == 1 {
 		if s.Lines.First = sourceName(f.b.phases[s.Phase].set.URI(d.Input)); d.Member != "" {
 			s.Lines.First += ", member " + d.Member
@@ -48,28 +43,16 @@ func (f *flusher) noteWrapped(d *document) {
 }
 
 // add adds what another part of the build counted.
-func (l *lineStats) add(other *lineStats) *lineStats {
-	if l == nil || other == nil {
-		if l == nil {
-			return other
-		}
-		return l
-	}
-	sum := *l
-	sum.Documents += other.Documents
-	sum.Tokens += other.Tokens
-	sum.Bytes += other.Bytes
-	if sum.Wrapped += other.Wrapped; sum.First == "" {
-		sum.First = other.First
-	}
-	return &sum
+func (l *lineStats) add(other lineStats) {
+	l.Documents += other.Documents
+	l.Tokens += other.Tokens
+	l.Bytes += other.Bytes
+	l.Wrapped += other.Wrapped
+	l.First = cmp.Or(l.First, other.First)
 }
 
 // notes returns sentences on how long lines are, and which texts are better taken whole.
 func (l *lineStats) notes() (notes []string) {
-	if l == nil {
-		return nil
-	}
 	if n := float64(l.Documents); n > 0 {
 		notes = append(notes, fmt.Sprintf("a line of text is a document: %.1f tokens, %.0f bytes of text on average",
 			float64(l.Tokens)/n, float64(l.Bytes)/n))

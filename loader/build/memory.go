@@ -66,22 +66,25 @@ const (
 	sourcePart = "source"
 )
 
-// planMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
+// divideMemory divides the cap. Caches shrink before anything else does: they are speed, the rest is
 // need.
-func planMemory(o *Options, t *tokenize.Tokenizer, phases []phase, filter *shape.Filter, base *base, c *chats,
-	builder shard.BuilderOptions) (*MemoryPlan, error) {
+func (b *build) divideMemory() (*MemoryPlan, error) {
+	o, t, phases := &b.opts, b.tokenizer, b.phases
 	p := &MemoryPlan{Cap: o.Memory}
-	p.sizeJobs(o, phases[0].formatter, c)
+	p.sizeJobs(o, phases[0].formatter, b.chat)
 	workers := int64(o.Workers)
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
-	builder.MaxShards = leastShards
 
-	fixed := slices.Concat(fixedParts(o, t, phases, base, builder), filterParts(o, filter), c.memoryParts(workers))
+	fixed := append(b.fixedParts(), filterParts(o, b.filter)...)
+	if b.chat != nil {
+		fixed = append(fixed, b.chat.memoryPart(workers))
+	}
 	if o.Beside > 0 {
 		fixed = append(fixed, budget.Part{Name: "beside", Bytes: o.Beside,
 			Why: "a live page, messages: what the process holds besides the build"})
 	}
-	fixed = append(fixed, planParts(o, phases)...)
+	_, _, more := b.target.memory()
+	fixed = append(fixed, more...)
 	var need int64
 	if o.Dedup != shape.None {
 		need += seenPart(shape.PoolBytes(o.Memory)).Bytes
@@ -172,10 +175,11 @@ func encodersBytes(o *Options, t *tokenize.Tokenizer, cacheBytes int) int64 {
 }
 
 // fixedParts returns the parts of the cap that depend on the settings alone.
-func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
-	builder shard.BuilderOptions) []budget.Part {
+func (b *build) fixedParts() []budget.Part {
+	o, t, phases, builder := &b.opts, b.tokenizer, b.phases, b.shards
+	builder.MaxShards = leastShards
 	f, workers := phases[0].formatter, int64(o.Workers)
-	heldOut, whyHeldOut := heldOutPart(o, base)
+	heldOut, whyHeldOut, _ := b.target.memory()
 	parts := []budget.Part{
 		{Name: "process", Bytes: processBytes + o.Memory/gcShare,
 			Why: "runtime, program, stacks, garbage between collections"},
@@ -188,7 +192,7 @@ func fixedParts(o *Options, t *tokenize.Tokenizer, phases []phase, base *base,
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),
 			Why: whyScratch(workers, f)},
 	}
-	if o.bucket {
+	if b.bucket {
 		parts = append(parts, budget.Part{Name: "bucket", Bytes: remote.StoreBytes, Why: "connections, uploads"})
 	}
 	if n := packingBytes(o, builder.Schema); n > 0 {

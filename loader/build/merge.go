@@ -53,7 +53,7 @@ type merged struct {
 	counts  counts.Counts
 	rejects []reject
 	notes   []string
-	lines   *lineStats
+	lines   lineStats
 	seconds float64
 	columns columnChain
 	extras  map[string][]partFile // by their names in the dataset
@@ -175,7 +175,7 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 	g.rejects = append(g.rejects, p.Rejects...)
 	g.rejects = g.rejects[:min(len(g.rejects), maxRejectsListed)]
 	g.notes = append(g.notes, p.Notes...)
-	g.lines = g.lines.add(p.Lines)
+	g.lines.add(p.Lines)
 	g.addColumnSums(p.Columns)
 	g.noteFiles(part, m)
 	g.seconds += p.Seconds

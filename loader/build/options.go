@@ -37,11 +37,6 @@ type Options struct {
 	Partition *Partition
 	Resources
 	Hooks
-
-	// partitions is the number of partitions while a plan is made, else 0.
-	partitions int
-	// bucket is set while Out is the scratch folder of a build into a bucket.
-	bucket bool
 }
 
 // Resources are what a build works with. They do not change the bytes of the dataset.

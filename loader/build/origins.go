@@ -21,6 +21,8 @@ type originFiles struct {
 	phase int        // that file and dirty are about
 	file  shard.File // nil before the first full page of the phase in this run
 	dirty bool       // pages were written since the last sync
+
+	unwanted bool // nothing is noted
 }
 
 // originNames are the files of the phases.
@@ -32,7 +34,7 @@ func (o *originFiles) path(phase int) string {
 
 // note takes a record, in the order of reading. Only the first piece of a document counts.
 func (o *originFiles) note(s *cursor, r *source.Record) error {
-	if o.b.scan != nil {
+	if o.unwanted {
 		return nil
 	}
 	for len(s.Origins) <= s.Phase {
@@ -148,6 +150,6 @@ func (o *originFiles) finishPhase(w *origins.Writer, phase int, builder *shard.B
 	}
 	rest := *w // the state may go on after an error
 	rest.Page = bytes.Clone(w.Page)
-	return builder.WriteFile(o.b.nameIn(originNames[phase]),
+	return builder.WriteFile(o.b.target.extraName(originNames[phase]),
 		io.MultiReader(append(parts, bytes.NewReader(rest.Rest()))...))
 }

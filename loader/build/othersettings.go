@@ -26,13 +26,13 @@ func (b *build) explainSettings(err error) error {
 	}
 	text := ""
 	switch {
-	case other.Name == "additions" && b.base == nil:
+	case other.Name == "additions" && !b.opts.Append:
 		text = fmt.Sprintf("%s has additions since it was built: %s; to add more, give `append`; to build it without "+
 			"them, give `overwrite` or choose another `out`", other.Dir, additionNames(other.Have))
 	case other.Name == "additions":
 		text = fmt.Sprintf("%s holds unfinished additions: %s; finish them with the same command as before, or give "+
 			"them up with `append` and `overwrite`", other.Dir, additionNames(other.Have))
-	case other.Name == "sources" && b.base == nil:
+	case other.Name == "sources" && !b.opts.Append:
 		text = fmt.Sprintf("%s holds a build of %s, not of %s; use the same sources, another `out`, or `overwrite` to "+
 			"start afresh", other.Dir, namedSources(other.Have), namedSources(other.Want))
 		if _, err := shard.ReadManifest(b.opts.FS, b.opts.Out); err == nil {

@@ -87,3 +87,28 @@ func Fill(m *shard.Manifest, s *shard.SplitInfo) float64 {
 	}
 	return 0
 }
+
+// cutRow shortens a row to its first n tokens.
+func cutRow(row *shard.Example, n int64) {
+	row.InputIDs = row.InputIDs[:n]
+	if row.LossMask != nil {
+		row.LossMask = row.LossMask[:n]
+	}
+	for i, length := range row.Segments {
+		if n <= int64(length) {
+			row.Segments[i] = int32(n)
+			row.Segments = row.Segments[:i+1]
+			return
+		}
+		n -= int64(length)
+	}
+}
+
+// whyPacking describes the memory of packing.
+func whyPacking(o *Options) string {
+	if o.Pack == pack.Wrapped {
+		return "the row that is being filled"
+	}
+	return fmt.Sprintf("windows of %d documents or %d tokens, `pack` %s", maxPieces(o.MaxLength),
+		o.window(), o.Pack)
+}

@@ -2,7 +2,6 @@ package build
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/dsload/dsload/loader/build/example"
@@ -405,29 +404,4 @@ func (f *flusher) packRest() error {
 		f.stopped = stopped // what ended the phase
 	}
 	return nil
-}
-
-// cutRow shortens a row to its first n tokens.
-func cutRow(row *shard.Example, n int64) {
-	row.InputIDs = row.InputIDs[:n]
-	if row.LossMask != nil {
-		row.LossMask = row.LossMask[:n]
-	}
-	for i, length := range row.Segments {
-		if n <= int64(length) {
-			row.Segments[i] = int32(n)
-			row.Segments = row.Segments[:i+1]
-			return
-		}
-		n -= int64(length)
-	}
-}
-
-// whyPacking describes the memory of packing.
-func whyPacking(o *Options) string {
-	if o.Pack == pack.Wrapped {
-		return "the row that is being filled"
-	}
-	return fmt.Sprintf("windows of %d documents or %d tokens, `pack` %s", maxPieces(o.MaxLength),
-		o.window(), o.Pack)
 }

@@ -423,7 +423,7 @@ func TestPackedWindowsFillRows(t *testing.T) {
 		f := &flusher{b: &build{opts: Options{Settings: Settings{MaxLength: length}}}, hold: newHoldout(0, 0),
 			pack: &packing{policy: pack.BFD,
 				length: length, window: 256 * length, width: 2, packer: pack.New(pack.BFD, length)}}
-		f.pack.state = &f.state
+		f.pack.state, f.b.target = &f.state, newTarget(f.b)
 		var err error
 		f.b.shards = shard.BuilderOptions{Schema: shard.Schema{VocabSize: 100, Segments: true}, Settings: []byte("{}")}
 		if f.builder, _, err = shard.OpenBuilder(shardtest.New(), "data", f.b.shards); err != nil {

@@ -1,18 +1,19 @@
 package build
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"time"
 
 	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -27,18 +28,28 @@ func (p *Plan) PartOptions(number int) (Options, error) {
 		Resources: Resources{CheckpointEvery: p.CheckpointEvery}}, nil
 }
 
-// rangeOf returns what the partition reads of a phase, nil for a whole build.
-func (p *Partition) rangeOf(phase int) *source.Range {
-	if p == nil {
-		return nil
-	}
-	return p.Plan.ranges(p.Number)[phase]
+// part is the target of a build of one partition of a plan.
+type part struct {
+	whole
+	*Partition
+	copies copyReader
 }
 
-// renderPart makes the builder that of a part. It checks that the plan's options give the same
+func (p *part) choose(phase int, o *source.Options) { o.Only = p.Plan.ranges(p.Number)[phase] }
+
+func (p *part) memory() (heldOut int64, why string, more []budget.Part) {
+	heldOut, why, _ = p.whole.memory()
+	return heldOut, why, []budget.Part{{Name: "plan", Bytes: p.Plan.bytes(),
+		Why: fmt.Sprintf("what the plan says about partition %d", p.Number)}}
+}
+
+// settings makes the builder that of a part. It checks that the plan's options give the same
 // settings here as where the plan was made.
-func (b *build) renderPart() error {
-	p := b.opts.Partition
+func (p *part) settings() error {
+	b := p.b
+	if err := p.whole.settings(); err != nil {
+		return err
+	}
 	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.shards.Settings); differ {
 		return &PlanError{fmt.Sprintf("build partition %d/%d: the plan was made with %s = %s, and here it is %s; "+
 			"give this machine what the plan was made with, or make the plan again",
@@ -51,16 +62,27 @@ func (b *build) renderPart() error {
 	return err
 }
 
-// beginPart gives the flusher of a partition what the documents before it decided.
-func (f *flusher) beginPart() {
-	p := f.b.opts.Partition
-	if p == nil {
-		return
-	}
+// begin gives the flusher of a partition what the documents before it decided.
+func (p *part) begin(f *flusher) error {
 	before := &p.Plan.part(p.Number).Before
 	f.hold.share = p.Plan.Share
 	f.hold.restore(before.Val, p.Plan.Held[:before.Held])
 	f.state.Val, f.state.TextBytes = before.Val, before.TextBytes
+	return p.whole.begin(f)
+}
+
+// isCopy looks a document up in the plan's list of copies.
+func (p *part) isCopy(f *flusher, ordinal int64, key []byte) (bool, error) {
+	isCopy, err := p.copies.has(p.Plan, p.Number, f.state.Phase, ordinal)
+	if err != nil || isCopy {
+		return isCopy, err
+	}
+	return false, f.seen.Keep(key)
+}
+
+func (p *part) badRecord(_ *flusher, located *source.RecordError) error {
+	return fmt.Errorf("%w; make the plan again with `on-bad-record` skip, or without the record, "+
+		"and build its partitions into another `out`", located)
 }
 
 // partState is what a part leaves to the merge.
@@ -68,7 +90,7 @@ type partState struct {
 	Counts  counts.Counts `json:"counts"` // of this part alone
 	Rejects []reject      `json:"rejects,omitempty"`
 	Notes   []string      `json:"notes,omitempty"`
-	Lines   *lineStats    `json:"lines,omitempty"`
+	Lines   lineStats     `json:"lines,omitzero"`
 	// Ordinals are those of the next document of each phase.
 	Ordinals []int64   `json:"ordinals"`
 	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part
@@ -89,8 +111,7 @@ type columnSum struct {
 }
 
 // columnSums returns the checksums of the files of columns that were read.
-func (f *flusher) columnSums() (sums []columnSum) {
-	p := f.b.opts.Partition
+func (p *part) columnSums(f *flusher) (sums []columnSum) {
 	for phase, end := range f.state.Ends {
 		r := p.Plan.ranges(p.Number)[phase]
 		if len(end.Position.Done) != len(r.Inputs) { // a budget ended it, or its inputs are not listed one by one
@@ -113,101 +134,132 @@ func (f *flusher) columnSums() (sums []columnSum) {
 	return sums
 }
 
-// partState renders the state of a finished part.
-func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
+// state renders the state of a finished part.
+func (p *part) state(f *flusher, sum *Summary) (json.RawMessage, error) {
 	s := &f.state
-	before := &f.b.opts.Partition.Plan.part(f.b.opts.Partition.Number).Before
-	p := partState{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
+	before := &p.Plan.part(p.Number).Before
+	left := partState{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
 		Finished: f.b.opts.Now().UTC().Truncate(time.Second)}
-	p.Host, _ = os.Hostname()
-	p.Counts.TextBytes -= before.TextBytes
-	p.Counts.Unread = counts.Unread{} // of the part's range, not of the sources
+	left.Host, _ = os.Hostname()
+	left.Counts.TextBytes -= before.TextBytes
+	left.Counts.Unread = counts.Unread{} // of the part's range, not of the sources
 	for _, end := range s.Ends {
 		if end.Stopped != stoppedAtEnd {
-			p.Stopped = end.Stopped
+			left.Stopped = end.Stopped
 		}
-		p.Ordinals = append(p.Ordinals, end.Position.Ordinal)
+		left.Ordinals = append(left.Ordinals, end.Position.Ordinal)
 		if t := end.Position.Trailing; t != nil {
-			p.Notes = append(p.Notes, trailingNote(t))
+			left.Notes = append(left.Notes, trailingNote(t))
 		}
 		if m := end.Position.Members; m != nil {
-			p.Notes = append(p.Notes, membersNote(m))
+			left.Notes = append(left.Notes, membersNote(m))
 		}
 	}
-	p.Columns = f.columnSums()
-	return json.Marshal(p)
+	left.Columns = p.columnSums(f)
+	return json.Marshal(left)
 }
 
-// finishPart commits the part and returns its summary.
-func (f *flusher) finishPart() (*Summary, error) {
-	b := f.b
-	if committed(b.opts) {
-		return f.yield()
+// finish commits the part and returns its summary.
+func (p *part) finish(f *flusher) (*Summary, error) {
+	if p.committed() {
+		return p.yield(f.builder)
 	}
-	if err := b.writePlan(); err != nil {
+	if err := p.writePlan(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.writeTokenizer(), f.writeSeen(), f.origins.finish(&f.state, f.builder)); err != nil {
+	if p.Number == 0 { // of a plan's parts only the first has it
+		if err := f.writeTokenizer(); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(f.writeSeen(), f.origins.finish(&f.state, f.builder)); err != nil {
 		return nil, err
 	}
 	sum := f.summary()
-	state, err := f.partState(sum)
+	state, err := p.state(f, sum)
 	if err != nil {
 		return nil, err
 	}
-	m, err := f.builder.Finish(shard.Provenance{Tokenizer: b.tokenizerInfo(), Counters: map[string]int64{},
+	m, err := f.builder.Finish(shard.Provenance{Tokenizer: p.b.tokenizerInfo(), Counters: map[string]int64{},
 		State: state})
 	if err != nil {
 		return nil, err
 	}
 	sum.addSplits(m)
-	sum.Partition = fmt.Sprintf("%d/%d", b.opts.Partition.Number, b.opts.Partition.Plan.Partitions)
+	sum.Partition = p.String()
 	return sum, nil
 }
 
+// String returns the partition's number and how many there are.
+func (p *Partition) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Plan.Partitions) }
+
+// failed leaves a part to another process that has committed it, or merged it: a merge removes what a part
+// has not committed.
+func (p *part) failed(builder *shard.Builder, err error) (*Summary, error) {
+	if p.committed() {
+		return p.yield(builder)
+	}
+	return p.whole.failed(builder, err)
+}
+
 // writePlan puts a copy of the plan into the folder, for the merge, unless it is there.
-func (b *build) writePlan() error {
-	p := b.opts.Partition.Plan
-	path := filepath.Join(b.opts.Out, shard.PlanName)
-	if have, err := readPlanHead(b.opts.FS, b.opts.Out); err == nil && have.Seal() == p.Seal() {
+func (p *part) writePlan() error {
+	o := &p.b.opts
+	path := filepath.Join(o.Out, shard.PlanName)
+	if have, err := readPlanHead(o.FS, o.Out); err == nil && have.Seal() == p.Plan.Seal() {
 		return nil
 	}
-	part := shard.Part{Number: b.opts.Partition.Number, Of: p.Partitions}
-	if err := p.copyTo(b.opts.FS, filepath.Join(b.opts.Out, part.PlanTempName()), path); err != nil {
+	part := shard.Part{Number: p.Number, Of: p.Plan.Partitions}
+	if err := p.Plan.copyTo(o.FS, filepath.Join(o.Out, part.PlanTempName()), path); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }
 
-// checkPlan refuses a folder whose parts are of another plan.
-func (b *build) checkPlan() error {
-	p := b.opts.Partition.Plan
-	have, err := readPlanHead(b.opts.FS, b.opts.Out)
+// check refuses a folder whose parts are of another plan.
+func (p *part) check() error {
+	o := &p.b.opts
+	have, err := readPlanHead(o.FS, o.Out)
 	var option *loader.OptionError
 	switch {
 	case errors.As(err, &option):
 		return nil // none is there yet
 	case err != nil:
 		return err
-	case have.Seal() == p.Seal():
+	case have.Seal() == p.Plan.Seal():
 		return nil
 	}
-	name, a, w, differ := shard.DiffSettings(have.Settings, p.Settings)
+	name, a, w, differ := shard.DiffSettings(have.Settings, p.Plan.Settings)
 	if !differ {
-		name, a, w = "partitions", fmt.Sprint(have.Partitions), fmt.Sprint(p.Partitions)
-		if reflect.DeepEqual(have.Partitions, p.Partitions) {
-			name, a, w = "plan", have.Seal()[:16], p.Seal()[:16]
+		name, a, w = "partitions", fmt.Sprint(have.Partitions), fmt.Sprint(p.Plan.Partitions)
+		if have.Partitions == p.Plan.Partitions {
+			name, a, w = "plan", have.Seal()[:16], p.Plan.Seal()[:16]
 		}
 	}
-	return &shard.SettingsError{Dir: b.opts.Out, Name: name, Have: a, Want: w}
+	return &shard.SettingsError{Dir: o.Out, Name: name, Have: a, Want: w}
 }
 
-// finishedPart returns the summary of a part that another run built.
-func (b *build) finishedPart() (*Summary, error) {
-	o := &b.opts
+// notOpened returns the summary of a part that is built, and builds one beside a process that has its lock.
+func (p *part) notOpened(ctx context.Context, err error) (*Summary, error) {
+	var locked *shard.LockedError
+	switch {
+	case errors.Is(err, shard.ErrFinished):
+		return p.finished()
+	case errors.As(err, &locked):
+		if err := p.b.close(); err != nil {
+			return nil, err
+		}
+		return p.runTwin(ctx, locked)
+	}
+	return p.whole.notOpened(ctx, err)
+}
+
+// finished returns the summary of a part that another run built.
+func (p *part) finished() (*Summary, error) {
+	o := &p.b.opts
 	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Stopped: "nothing to do, the part is there",
-		Partition: fmt.Sprintf("%d/%d", o.Partition.Number, o.Partition.Plan.Partitions)}
-	m, err := shard.ReadPartManifest(o.FS, o.Out, o.Partition.Number)
+		Partition: p.String()}
+	m, err := shard.ReadPartManifest(o.FS, o.Out, p.Number)
 	if errors.Is(err, shard.ErrNotFound) { // merged, and tidied up
 		s.Stopped = "nothing to do, the parts are merged"
 		return s, nil
@@ -221,5 +273,5 @@ func (b *build) finishedPart() (*Summary, error) {
 			return s, err
 		}
 	}
-	return s, b.writePlan()
+	return s, p.writePlan()
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
-	"golang.org/x/sync/errgroup"
 )
 
 // A Plan cuts a build into partitions that can be built anywhere, in any order, and give together
@@ -115,9 +114,8 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	if err := planable(&o, partitions); err != nil {
 		return nil, err
 	}
-	o.partitions = partitions
-	b, err := prepare(ctx, o)
-	if err != nil {
+	b, scan := newScan(o, partitions)
+	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
@@ -136,7 +134,7 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	if p.Folder, err = relativeTo(&o); err != nil {
 		return nil, err
 	}
-	if err := b.fillPlan(ctx, p); err != nil {
+	if err := scan.fill(ctx, p); err != nil {
 		return nil, err
 	}
 	for i := range b.phases {
@@ -146,51 +144,18 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	if note := b.endNote(); note != "" {
 		p.Notes = append(p.Notes, note)
 	}
-	b.scan.finish()
+	scan.complete()
 	return p, nil
 }
 
 // PlanningMemory returns the memory cap as a sum for making a plan; nothing is read.
 func PlanningMemory(o Options, partitions int) (*MemoryPlan, error) {
-	o.partitions = max(1, partitions)
-	return PlanMemory(o)
-}
-
-// fillPlan finds where the partitions begin and what the documents before them decide.
-func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
-	b.scan = &scan{}
-	if !needsText(&b.opts) {
-		b.scan.init(b, p, newHoldout(0, 0))
-		stopReport := b.report(b.opts.Progress)
-		defer stopReport()
-		f := &flusher{b: b}
-		if f.state.Ends, err = b.scan.countPhases(ctx, b.plan.readers); err != nil {
-			return err
-		}
-		p.Sources = f.sources()
-		for _, i := range b.scan.unread {
-			p.Sources[i].Checksum = ""
-		}
-		return nil
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
 	}
-	if b.scan.temp, err = os.MkdirTemp("", "dsload-plan-"); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.scan.temp)) }()
-	f, err := b.newFlusher(nil, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.closeSeen()) }()
-	p.Share = f.hold.share
-	b.scan.init(b, p, f.hold)
-	if err := b.scanAll(ctx, f); err != nil {
-		return err
-	}
-	b.scan.noteHeld(f)
-	p.Sources = f.sources()
-	p.Unread = f.unread().counts()
-	return nil
+	b, _ := newScan(o, max(1, partitions))
+	return b.memoryPlan()
 }
 
 // planable refuses options for which partitions cannot be built.
@@ -407,65 +372,4 @@ func (p *Plan) ranges(i int) []*source.Range {
 		}
 	}
 	return out
-}
-
-// scanAll drives the phases of a plan: a build that writes nothing and tokenizes only what decides
-// about later documents.
-func (b *build) scanAll(ctx context.Context, f *flusher) error {
-	stopReport := b.report(b.opts.Progress)
-	defer stopReport()
-	for f.state.Phase < len(b.phases) {
-		if err := b.scanPhase(ctx, f); err != nil {
-			return err
-		}
-		f.endPhase()
-	}
-	return nil
-}
-
-func (b *build) scanPhase(ctx context.Context, f *flusher) error {
-	p := &b.phases[f.state.Phase]
-	b.current = p
-	reader, err := p.set.Reader(source.Position{})
-	if err != nil {
-		return err
-	}
-	defer reader.Close()
-	reader.NoteSpans()
-	_, total := reader.Progress()
-	b.meter.totalBytes.Store(max(0, total))
-	if err := b.scan.begin(f.state.Phase, p.set, reader); err != nil {
-		return err
-	}
-	inFlight := int(b.plan.jobs)
-	b.ordered, b.work, b.idle = make(chan *job, inFlight), make(chan *job, inFlight), make(chan *job, inFlight)
-	b.readErr, b.ended = nil, false
-	f.stopped = ""
-	group, pipeline := errgroup.WithContext(ctx)
-	group.Go(func() error { return b.read(pipeline, ctx, reader) })
-	for i := range b.opts.Workers {
-		if i == len(b.workers) {
-			b.workers = append(b.workers, b.newWorker(b.plan.cacheBytes))
-		}
-		w := b.workers[i]
-		w.formatter, w.skip = p.formatter.NewWorker().StopAt(ctx.Done()), b.scan.skip
-		w.chat = b.chat.newWorker(b, w, ctx.Done())
-		group.Go(func() error { return b.tokenize(pipeline, w) })
-	}
-	group.Go(func() error { return f.run(pipeline) })
-	err = group.Wait()
-	b.releaseUnfinished()
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)
-	case errors.Is(err, errStopped):
-	case err != nil:
-		return err
-	case b.readErr != nil:
-		return b.readErr
-	default:
-		f.state.Position = reader.Position()
-	}
-	b.scan.end(f.state.Phase, reader, f.stopped == "")
-	return nil
 }

@@ -2,7 +2,6 @@ package build
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/dsload/dsload/loader/build/source"
@@ -42,21 +41,26 @@ func (c *partCutter) cuts(l *source.Listed) (cuts []wantedCut) {
 	return cuts
 }
 
-// countPhases fills the phases and parts of a plan by counting.
-func (s *scan) countPhases(ctx context.Context, readers int) ([]phaseEnd, error) {
-	var ends []phaseEnd
+// count fills the phases and parts of a plan by counting.
+func (s *scan) count(ctx context.Context) error {
+	defer s.b.report(s.b.opts.Progress)()
+	f := &flusher{b: s.b}
 	cutter := partCutter{partitions: s.plan.Partitions, total: s.total, target: s.target}
 	for phase := range s.b.phases {
-		end, err := s.countPhase(ctx, phase, readers, &cutter)
+		end, err := s.countPhase(ctx, phase, s.b.plan.readers, &cutter)
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)
+			return errNoPlanMade
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		ends = append(ends, end)
+		f.state.Ends = append(f.state.Ends, end)
 	}
-	return ends, nil
+	s.plan.Sources = f.sources()
+	for _, i := range s.unread {
+		s.plan.Sources[i].Checksum = ""
+	}
+	return nil
 }
 
 // countPhase counts the inputs of a phase, several at once, and takes the results in order.

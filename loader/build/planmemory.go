@@ -16,26 +16,19 @@ const (
 	copiesShare = 16
 )
 
-// planParts returns the parts of the memory cap that the plan itself takes, none for a build without one.
-func planParts(o *Options, phases []phase) (parts []budget.Part) {
-	if o.Partition != nil {
-		return []budget.Part{{Name: "plan", Bytes: o.Partition.Plan.bytes(),
-			Why: fmt.Sprintf("what the plan says about partition %d", o.Partition.Number)}}
-	}
-	if o.partitions == 0 {
-		return nil
-	}
-	inputs := 0
-	for _, p := range phases {
+func (s *scan) memory() (heldOut int64, why string, more []budget.Part) {
+	o, inputs := &s.b.opts, 0
+	for _, p := range s.b.phases {
 		inputs += p.set.Len()
 	}
-	parts = append(parts, budget.Part{Name: "plan", Bytes: int64(inputs+o.partitions) * planLineBytes,
-		Why: fmt.Sprintf("a line for each of %d inputs and %d partitions", inputs, o.partitions)})
+	more = append(more, budget.Part{Name: "plan", Bytes: int64(inputs+s.partitions) * planLineBytes,
+		Why: fmt.Sprintf("a line for each of %d inputs and %d partitions", inputs, s.partitions)})
 	if o.Dedup != shape.None {
-		parts = append(parts, budget.Part{Name: "copies", Bytes: o.Memory / copiesShare,
+		more = append(more, budget.Part{Name: "copies", Bytes: o.Memory / copiesShare,
 			Why: "lists of the documents that `dedup` leaves out"})
 	}
-	return parts
+	heldOut, why, _ = s.whole.memory()
+	return heldOut, why, more
 }
 
 // countReaders returns how many inputs can be counted at once in the free bytes.

@@ -14,26 +14,31 @@ import (
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
 
-// prepare opens and checks everything that can be wrong before the first byte is written.
-func prepare(ctx context.Context, o Options) (*build, error) {
+func newBuild(o Options) *build {
 	b := &build{opts: o}
 	b.meter.start = o.Now()
+	b.target = newTarget(b)
+	return b
+}
+
+// prepare opens and checks everything that can be wrong before the first byte is written.
+func (b *build) prepare(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.readBase, b.openSources, b.openChat,
-		b.checkFields, b.checkTargets, b.openBase, b.renderSettings,
-		b.planMemory,
+		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.openChat,
+		b.checkFields, b.checkTargets, b.renderSettings, b.planMemory,
 	} {
 		if err := step(ctx); err != nil {
 			if closeErr := b.close(); closeErr != nil {
-				return nil, errors.Join(err, closeErr)
+				return errors.Join(err, closeErr)
 			}
-			return nil, err
+			return err
 		}
 	}
-	return b, nil
+	return nil
 }
 
 // PlanMemory returns the memory cap as a sum for these options; nothing is built.
@@ -42,8 +47,14 @@ func PlanMemory(o Options) (*MemoryPlan, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	b, err := prepare(context.Background(), o)
-	if err != nil {
+	b := newBuild(o)
+	b.bucket = remote.Writable(o.Out)
+	return b.memoryPlan()
+}
+
+// memoryPlan prepares a build for its memory plan alone.
+func (b *build) memoryPlan() (*MemoryPlan, error) {
+	if err := b.prepare(context.Background()); err != nil {
 		return nil, err
 	}
 	return b.plan, b.close()
@@ -83,6 +94,9 @@ func (b *build) checkOut(context.Context) error {
 
 // openSources opens the sources of each phase.
 func (b *build) openSources(ctx context.Context) error {
+	if err := b.target.open(); err != nil {
+		return err
+	}
 	for _, args := range [][]string{b.opts.Sources, b.opts.ValSources} {
 		if len(args) == 0 {
 			continue
@@ -109,12 +123,10 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 		Built: builtFiles, Marks: marksBuild, Conditions: b.conditions(),
-		Only: o.Partition.rangeOf(len(b.phases)), SkipDamaged: o.OnBadRecord == SkipBadRecord,
+		SkipDamaged:   o.OnBadRecord == SkipBadRecord,
 		MetadataBytes: b.metadataBytes(),
 	}}
-	if b.base != nil {
-		p.options.Has = b.base.has
-	}
+	b.target.choose(len(b.phases), &p.options)
 	var err error
 	p.formatter, err = example.NewFormatter(example.FormatOptions{TextField: o.TextField, Template: b.template,
 		TemplateName: o.Template})
@@ -126,10 +138,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		p.options.TextField, p.options.Fields = "", nil
 	}
 	p.set, err = source.Open(ctx, p.options)
-	if changed := b.base.changedSources(); changed != nil {
-		err = changed
-	}
-	if err != nil {
+	if err = b.target.opened(err); err != nil {
 		return p, b.adviseSkip(advise(adviseColumn(suggestFile(err))))
 	}
 	return p, nil
@@ -171,27 +180,17 @@ func (b *build) hasTarget() bool { return b.phases[0].formatter.HasTarget() }
 // renderSettings sets the options of the shards, with the settings that they keep.
 func (b *build) renderSettings(context.Context) error {
 	o := &b.opts
-	rendered, err := b.shards.Settings, error(nil) // of an addition
-	if b.base == nil {
-		rendered, err = b.resolved()
-	}
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,
-			LossMask: o.CausalPairs || b.chat.masked(), Segments: o.Pack != pack.None},
-		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite, Settings: rendered,
+			LossMask: o.CausalPairs || b.chat != nil && b.chat.masked(), Segments: o.Pack != pack.None},
+		ShardBytes: o.ShardBytes, MaxRowTokens: o.MaxLength, Overwrite: o.Overwrite,
 		MayChange: mayChange,
 	}
-	if b.base != nil {
-		b.shards.Append, b.shards.FirstDocument = true, b.base.first
-	}
-	if err != nil || o.Partition == nil {
-		return err
-	}
-	return b.renderPart()
+	return b.target.settings()
 }
 
 func (b *build) planMemory(context.Context) (err error) {
-	if b.plan, err = planMemory(&b.opts, b.tokenizer, b.phases, b.filter, b.base, b.chat, b.shards); err != nil {
+	if b.plan, err = b.divideMemory(); err != nil {
 		return err
 	}
 	b.shards.MaxShards = b.plan.maxShards

@@ -40,10 +40,10 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 			j.raw = append(j.raw, staged...)
 			j.documents = append(j.documents, document{Record: record, raw: span{start, len(j.raw)}})
 			j.next = reader.Position()
-			j.mark = b.scan.inside(&j.next)
+			j.mark = b.target.inside(&j.next)
 			next()
 			if err == nil && j.mark == nil {
-				j.mark = b.scan.between(&record)
+				j.mark = b.target.between(&record)
 			}
 			if err != nil || j.mark != nil || len(j.raw) >= jobTextBytes || len(j.documents) == b.plan.maxRecords ||
 				len(staged) > pieceBytes {

@@ -1,23 +1,30 @@
 package build
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/shard"
 )
 
-// A scan reads the sources for a plan. The reader finds the borders of partitions, by bytes; the
-// flusher notes at each border what the documents before it decided.
+// A scan is the target of a plan: it reads the sources and writes nothing. The reader finds the borders of
+// partitions, by bytes; the flusher notes at each border what the documents before it decided.
 type scan struct {
-	b    *build
-	plan *Plan
+	whole
+	partitions int
+	plan       *Plan
 
 	// Of the reader.
 	reader *source.Reader
 	phase  int
-	open   int           // the input that base is the beginning of
+	at     int           // the input that base is the beginning of
 	listed source.Listed // the same
 	base   float64       // estimated text before it
 	target float64       // estimated text at which the next partition begins
@@ -45,23 +52,92 @@ type mark struct {
 	text  int64 // estimate of the text before it
 }
 
+// newScan returns a build whose target is a plan.
+func newScan(o Options, partitions int) (*build, *scan) {
+	b := newBuild(o)
+	s := &scan{whole: whole{b: b}, partitions: partitions}
+	b.target = s
+	return b, s
+}
+
+// fill finds where the partitions begin and what the documents before them decide.
+func (s *scan) fill(ctx context.Context, p *Plan) (err error) {
+	s.init(p)
+	if !needsText(&s.b.opts) {
+		return s.count(ctx)
+	}
+	if s.temp, err = os.MkdirTemp("", "dsload-plan-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(s.temp)) }()
+	f, err := s.b.newFlusher(nil, nil)
+	if err != nil {
+		return err
+	}
+	_, err = s.b.stream(ctx, f)
+	return errors.Join(err, f.closeSeen())
+}
+
 // init prepares the scan for a plan.
-func (s *scan) init(b *build, p *Plan, h *holdout) {
-	s.b, s.plan, s.held, s.open = b, p, map[uint64]struct{}{}, -1
-	for i := range b.phases {
-		n, _ := b.phases[i].set.EstimateBytes()
+func (s *scan) init(p *Plan) {
+	s.plan, s.held, s.at = p, map[uint64]struct{}{}, -1
+	for i := range s.b.phases {
+		n, _ := s.b.phases[i].set.EstimateBytes()
 		s.total += float64(n)
 	}
-	if m := float64(b.opts.MaxBytes); m > 0 {
+	if m := float64(s.b.opts.MaxBytes); m > 0 {
 		s.total = min(s.total, m)
 	}
 	s.target = s.total / float64(p.Partitions)
-	if h.want > 0 {
-		s.threshold = h.threshold()
+	p.Parts = append(p.Parts, PlanPart{})
+}
+
+func (s *scan) begin(f *flusher) error {
+	s.plan.Share = f.hold.share
+	f.origins.unwanted = true
+	f.openSeen(filepath.Join(s.temp, "seen"), filepath.Join(s.temp, "seen.tmp"))
+	if f.hold.want > 0 {
+		s.threshold = f.hold.threshold()
 	} else {
 		s.decided.Store(true)
 	}
-	p.Parts = append(p.Parts, PlanPart{})
+	return nil
+}
+
+func (s *scan) isCopy(f *flusher, ordinal int64, key []byte) (bool, error) {
+	isCopy, err := f.seen.Add(key)
+	if isCopy {
+		err = errors.Join(err, s.copy(f.state.Phase, ordinal))
+	}
+	return isCopy, err
+}
+
+func (*scan) write(*flusher, string, *shard.Example) error { return nil }
+func (*scan) checkpoint(*flusher) error                    { return nil }
+
+func (s *scan) badRecord(_ *flusher, located *source.RecordError) error {
+	if err := s.explained(located); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip", located)
+}
+
+func (s *scan) interrupted(ctx context.Context, _ *flusher) error {
+	if ctx.Err() != nil {
+		return errNoPlanMade
+	}
+	return s.b.readErr
+}
+
+// errNoPlanMade ends a plan that was interrupted.
+var errNoPlanMade = fmt.Errorf("plan: %w; nothing was written", ErrInterrupted)
+
+// finish takes what the flusher knows at the end.
+func (s *scan) finish(f *flusher) (*Summary, error) {
+	s.noteHeld(f)
+	s.plan.Sources = f.sources()
+	s.plan.Unread = f.unread().counts()
+	return nil, nil
 }
 
 // needsText reports whether what a document holds decides about later ones, or their numbers.
@@ -70,10 +146,11 @@ func needsText(o *Options) bool {
 	return heldOut || o.MaxBytes > 0 || o.Dedup != shape.None
 }
 
-// begin begins the reading of a phase.
-func (s *scan) begin(phase int, set *source.Set, reader *source.Reader) error {
-	s.reader, s.phase, s.open = reader, phase, -1
-	if err := s.list(phase, set); err != nil {
+// beginPhase begins the reading of a phase.
+func (s *scan) beginPhase(number int, p *phase, reader *source.Reader) error {
+	reader.NoteSpans()
+	s.reader, s.phase, s.at = reader, number, -1
+	if err := s.list(number, p.set); err != nil {
 		return err
 	}
 	s.goTo(0)
@@ -96,9 +173,9 @@ func (s *scan) list(phase int, set *source.Set) error {
 // goTo makes input i the open one.
 func (s *scan) goTo(i int) {
 	inputs := s.plan.Phases[s.phase].Inputs
-	for ; s.open < i; s.open++ {
-		if s.open >= 0 {
-			s.base += float64(inputs[s.open].TextBytes)
+	for ; s.at < i; s.at++ {
+		if s.at >= 0 {
+			s.base += float64(inputs[s.at].TextBytes)
 		}
 	}
 	if i < len(inputs) {
@@ -120,7 +197,7 @@ func (s *scan) due(text float64) bool {
 // inside returns the border at a position after a record, nil if there is none. It is called
 // before the next record is read.
 func (s *scan) inside(p *source.Position) *mark {
-	if s == nil || p.Inside || p.Input != s.open || !s.listed.Cuttable() {
+	if p.Inside || p.Input != s.at || !s.listed.Cuttable() {
 		return nil
 	}
 	offset, ok := s.reader.Border()
@@ -137,10 +214,10 @@ func (s *scan) inside(p *source.Position) *mark {
 // between returns the border between the input of the last record and that of the next, nil where
 // there is none.
 func (s *scan) between(next *source.Record) *mark {
-	if s == nil || next.Input == s.open {
+	if next.Input == s.at {
 		return nil
 	}
-	last := s.open
+	last := s.at
 	s.goTo(next.Input)
 	if !s.due(s.base) {
 		return nil
@@ -153,8 +230,8 @@ func (s *scan) skip(d *document) bool {
 	return s.decided.Load() || s.phase == phaseVal || d.First && d.hash >= s.threshold
 }
 
-// skips reports whether a document that was routed is not needed any more.
-func (s *scan) skips(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != toVal }
+// skipped reports whether a document that was routed is not needed any more.
+func (s *scan) skipped(c *cursor) bool { return c.Phase == phaseVal || c.Verdict != toVal }
 
 // border notes the beginning of a partition, after the documents before it.
 func (s *scan) border(f *flusher, m *mark) {
@@ -185,8 +262,8 @@ func (s *scan) noteHeld(f *flusher) {
 	slices.Sort(s.plan.Held[noted:])
 }
 
-// end notes the checksums of a phase's inputs. whole is false if a budget ended it.
-func (s *scan) end(phase int, reader *source.Reader, whole bool) {
+// endPhase notes the checksums of a phase's inputs. whole is false if a budget ended it.
+func (s *scan) endPhase(phase int, reader *source.Reader, whole bool) {
 	if !whole {
 		s.marks = s.plan.Partitions // no later phase is cut
 	}
@@ -227,8 +304,8 @@ func (s *scan) noteSums(phase int, documents int64, spans []source.Span) {
 	}
 }
 
-// finish fills the partitions for which nothing was left, and turns positions into sizes.
-func (s *scan) finish() {
+// complete fills the partitions for which nothing was left, and turns positions into sizes.
+func (s *scan) complete() {
 	p := s.plan
 	s.endCopies()
 	phase, end := len(p.Phases)-1, source.Mark{}

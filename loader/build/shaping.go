@@ -14,6 +14,7 @@ import (
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/shard"
 )
 
 // Filters judge whole documents, in the workers. Dedup compares them in the flusher, in the order of
@@ -169,65 +170,41 @@ type shaped struct {
 	Seen  *shape.Mark `json:"seen,omitempty"`
 }
 
-// shape counts a document that is left out.
-func (f *flusher) shape(j *job, d *document) (dropped bool, err error) {
-	s := &f.state
+// drop leaves out a document that a filter or Dedup drops, and counts it.
+func (f *flusher) drop(t *taken) (keep bool, err error) {
+	s, d := &f.state, t.document
 	s.Has |= d.has
 	if d.names != nil && s.Phase == phaseTrain {
 		s.Names = d.names
 	}
 	reason := d.dropped
 	if reason == shape.Kept && f.b.opts.Dedup != shape.None {
-		isCopy, err := f.isCopy(j, d)
+		isCopy, err := f.b.target.isCopy(f, d.Ordinal, t.keys[d.key.start:d.key.end])
 		switch {
 		case err != nil || !isCopy:
-			return false, err
+			return true, err
 		case s.Phase == phaseVal:
 			reason = shape.ValCopy
 		case f.hold.full() && f.hold.has(d.hash):
-			return false, nil // counts as a copy of a held-out document
+			return true, nil // counts as a copy of a held-out document
 		default:
 			reason = shape.Copied
 		}
 	}
 	if reason == shape.Kept {
-		return false, nil
+		return true, nil
 	}
 	s.Drop(string(reason))
 	s.Documents++
 	f.since++
-	return true, nil
-}
-
-// isCopy reports whether a document is a copy of one before it.
-func (f *flusher) isCopy(j *job, d *document) (bool, error) {
-	if p := f.b.opts.Partition; p != nil {
-		isCopy, err := f.copies.has(p.Plan, p.Number, f.state.Phase, d.Ordinal)
-		if err != nil || isCopy {
-			return isCopy, err
-		}
-		return false, f.seen.Keep(j.keys[d.key.start:d.key.end])
-	}
-	isCopy, err := f.seen.Add(j.keys[d.key.start:d.key.end])
-	if isCopy && f.b.scan != nil {
-		err = errors.Join(err, f.b.scan.copy(f.state.Phase, d.Ordinal))
-	}
-	return isCopy, err
+	return false, nil
 }
 
 // openSeen makes an empty record of the documents that were seen.
-func (f *flusher) openSeen() {
-	o := &f.b.opts
-	if o.Dedup == shape.None {
-		return
+func (f *flusher) openSeen(log, scratch string) {
+	if o := &f.b.opts; o.Dedup != shape.None {
+		f.seen = shape.NewSeen(o.Dedup, o.FS, log, scratch, f.b.plan.seenPool)
 	}
-	var log, scratch string
-	if f.b.scan != nil {
-		log, scratch = f.b.scan.seenPaths()
-	} else {
-		log, scratch = f.builder.SeenPaths()
-	}
-	f.seen = shape.NewSeen(o.Dedup, o.FS, log, scratch, f.b.plan.seenPool)
 }
 
 func (f *flusher) restoreSeen() error {
@@ -254,7 +231,7 @@ func (f *flusher) writeSeen() error {
 	}
 	keys, err := f.seen.Keys()
 	if err == nil {
-		err = f.builder.WriteFile(f.b.hashesName(), keys)
+		err = f.builder.WriteFile(f.b.target.extraName(shard.HashesName(0)), keys)
 	}
 	return errors.Join(err, f.closeSeen())
 }
@@ -270,8 +247,8 @@ func (f *flusher) closeSeen() error {
 }
 
 // tooLongToJudge reports whether a record is bad only because it was wanted whole.
-func (f *flusher) tooLongToJudge(cause error) bool {
-	return f.b.opts.shapes() && f.b.template == "" && errors.Is(cause, source.ErrTooLarge)
+func (b *build) tooLongToJudge(cause error) bool {
+	return b.opts.shapes() && b.template == "" && errors.Is(cause, source.ErrTooLarge)
 }
 
 // droppedNotes returns sentences about what filters and Dedup left out.

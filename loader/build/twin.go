@@ -16,25 +16,24 @@ import (
 // manifest and stops.
 
 // runTwin builds a part beside the process that holds its lock.
-func runTwin(ctx context.Context, o Options, held *shard.LockedError) (_ *Summary, err error) {
-	number := o.Partition.Number
+func (p *part) runTwin(ctx context.Context, held *shard.LockedError) (_ *Summary, err error) {
+	o := p.b.opts
 	twin := o
-	twin.Out, err = os.MkdirTemp(o.Out, fmt.Sprintf("%sp%05d-", shard.TwinPrefix, number))
+	twin.Out, err = os.MkdirTemp(o.Out, fmt.Sprintf("%sp%05d-", shard.TwinPrefix, p.Number))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(twin.Out)) }()
-	if o.Notice != nil {
-		o.Notice(fmt.Sprintf("process %d on %s is at work on the part; building it a second time beside that",
-			held.PID, held.Host))
-	}
-	s, err := Run(ctx, twin)
+	p.b.notice("process %d on %s is at work on the part; building it a second time beside that", held.PID, held.Host)
+	b := newBuild(twin)
+	b.bucket = p.b.bucket
+	s, err := b.run(ctx)
 	lost := false
 	if err == nil {
-		lost, err = publishTwin(o, twin.Out)
+		lost, err = p.publish(twin.Out)
 	}
-	if lost || err != nil && committed(o) { // a merge removes the folders of twins
-		return (&build{opts: o}).committedPart()
+	if lost || err != nil && p.committed() { // a merge removes the folders of twins
+		return p.overtaken()
 	}
 	if err != nil {
 		return nil, err
@@ -43,14 +42,14 @@ func runTwin(ctx context.Context, o Options, held *shard.LockedError) (_ *Summar
 	return s, nil
 }
 
-// publishTwin moves a whole part into the folder, its manifest last. It reports whether the part was
+// publish moves a whole part into the folder, its manifest last. It reports whether the part was
 // there before.
-func publishTwin(o Options, from string) (lost bool, err error) {
-	number := o.Partition.Number
-	if committed(o) {
+func (p *part) publish(from string) (lost bool, err error) {
+	o := &p.b.opts
+	if p.committed() {
 		return true, nil
 	}
-	m, err := shard.ReadPartManifest(o.FS, from, number)
+	m, err := shard.ReadPartManifest(o.FS, from, p.Number)
 	if err != nil {
 		return false, err
 	}
@@ -78,26 +77,27 @@ func publishTwin(o Options, from string) (lost bool, err error) {
 }
 
 // committed reports whether the part has a manifest, or was merged.
-func committed(o Options) bool {
-	m, err := shard.ReadPartManifest(o.FS, o.Out, o.Partition.Number)
+func (p *part) committed() bool {
+	o := &p.b.opts
+	m, err := shard.ReadPartManifest(o.FS, o.Out, p.Number)
 	if err == nil {
-		return m.Part.Plan == o.Partition.Plan.Seal()
+		return m.Part.Plan == p.Plan.Seal()
 	}
 	have, err := shard.ReadManifest(o.FS, o.Out)
-	return err == nil && have.Merged != nil && have.Merged.Plan == o.Partition.Plan.Seal()
+	return err == nil && have.Merged != nil && have.Merged.Plan == p.Plan.Seal()
 }
 
 // yield ends the build of a part that another process has committed meanwhile.
-func (f *flusher) yield() (*Summary, error) {
-	if err := f.builder.Discard(); err != nil {
+func (p *part) yield(builder *shard.Builder) (*Summary, error) {
+	if err := builder.Discard(); err != nil {
 		return nil, err
 	}
-	return f.b.committedPart()
+	return p.overtaken()
 }
 
-// committedPart returns the summary of a part that another process has committed meanwhile.
-func (b *build) committedPart() (*Summary, error) {
-	s, err := b.finishedPart()
+// overtaken returns the summary of a part that another process has committed meanwhile.
+func (p *part) overtaken() (*Summary, error) {
+	s, err := p.finished()
 	if err == nil {
 		s.Stopped = "another process committed the part first"
 	}

@@ -21,8 +21,7 @@ type worker struct {
 	chat      *chatWorker // nil if no input holds conversations
 	filter    *shape.Filter
 	sketcher  *shape.Sketcher
-	// of a plan: reports whether the ids of a document are not needed
-	skip func(*document) bool
+	skip      func(*document) bool // reports whether the ids of a document are not needed
 }
 
 // tokenize is the second stage: it takes jobs in any order and signals each when it is done. What
@@ -60,7 +59,7 @@ func (w *worker) run(j *job) bool {
 		if d.Err != nil || !w.judgeFields(j, d) {
 			continue
 		}
-		isChat := w.chat.takes(d)
+		isChat := w.chat != nil && w.chat.takes(d)
 		if isChat {
 			d.err = w.chat.format(&w.scratch, d, j.raw[d.raw.start:d.raw.end])
 		} else {
@@ -79,7 +78,7 @@ func (w *worker) run(j *job) bool {
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
 		d.replaced = int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)
-		if w.skip != nil && w.skip(d) {
+		if w.skip(d) {
 			continue
 		}
 		if isChat {
@@ -88,7 +87,6 @@ func (w *worker) run(j *job) bool {
 		}
 		d.ids, d.err = w.encode(j, f.Prompt, d.First, d.Last)
 		if f.HasTarget && d.err == nil {
-			d.hasTarget = true
 			// A target in one row with its prompt does not begin a text: the tokenizer puts no
 			// leading space before it.
 			d.target, d.err = w.encode(j, f.Target, !w.causal, true)
