@@ -52,12 +52,12 @@ func splitIndex(name string) int {
 	return -1
 }
 
-// ShardName returns the file name of the i-th shard of a split, such as "train-00000.arrow".
-func ShardName(split string, i int) string {
+// shardName returns the file name of the i-th shard of a split, such as "train-00000.arrow".
+func shardName(split string, i int) string {
 	return fmt.Sprintf("%s-%05d%s", split, i, shardSuffix)
 }
 
-// parseShardName is the inverse of ShardName. The name may end in tempSuffix. ok is false for any
+// parseShardName is the inverse of shardName. The name may end in tempSuffix. ok is false for any
 // other name.
 func parseShardName(name string) (split, index int, temp, ok bool) {
 	name, temp = strings.CutSuffix(name, tempSuffix)
@@ -70,7 +70,7 @@ func parseShardName(name string) (split, index int, temp, ok bool) {
 		return 0, 0, false, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil || ShardName(s, int(n)) != name {
+	if err != nil || shardName(s, int(n)) != name {
 		return 0, 0, false, false
 	}
 	return split, int(n), temp, true

@@ -50,14 +50,14 @@ func (p Part) validate() error {
 // "train-p00001-00000.arrow".
 func (p Part) ShardName(split string, i int) string {
 	if !p.isPart() {
-		return ShardName(split, i)
+		return shardName(split, i)
 	}
 	return fmt.Sprintf("%s-p%05d-%05d%s", split, p.Number, i, shardSuffix)
 }
 
-// CutShardName returns the name of the copy of the part's i-th shard that ends where a budget of
+// cutShardName returns the name of the copy of the part's i-th shard that ends where a budget of
 // the whole build does.
-func (p Part) CutShardName(split string, i int) string {
+func (p Part) cutShardName(split string, i int) string {
 	return fmt.Sprintf("%s-p%05d-%05d%s%s", split, p.Number, i, cutSuffix, shardSuffix)
 }
 

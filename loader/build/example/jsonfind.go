@@ -19,7 +19,7 @@ func (s *jsonScanner) find(data []byte, p *FieldPath) (foundValue, error) {
 	if err := s.openObject(); err != nil {
 		return literal, err
 	}
-	plain := p.IsPlain()
+	plain := p.isPlain()
 	for first := true; ; first = false {
 		key, more, err := s.nextMember(first)
 		if err != nil {

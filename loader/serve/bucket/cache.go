@@ -82,7 +82,7 @@ func newCache(o Options, fetch func(*version, int64, int64, func([]byte) error) 
 	if err != nil {
 		return nil, fmt.Errorf("make the cache: %w; set XDG_CACHE_HOME to a folder that can be written to", err)
 	}
-	size := cmp.Or(o.CacheBytes, DefaultCacheBytes)
+	size := cmp.Or(o.CacheBytes, defaultCacheBytes)
 	if left := diskLeft(f); o.CacheBytes == 0 && left >= 0 {
 		size = min(size, left/2)
 	}
