@@ -229,7 +229,7 @@ func (w *chatWorker) takes(d *document) bool { return w != nil && (w.all || d.Fo
 func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) error {
 	replaced := 0
 	if !utf8.Valid(data) {
-		w.clean, replaced = example.AppendValid(w.clean[:0], data)
+		w.clean, replaced = tokenize.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}
 	w.text.Text = dst.Prompt

@@ -76,7 +76,7 @@ func planned(t *testing.T, o Options, n int) *Plan {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "plan.json")
-	if err := p.Write(path); err != nil {
+	if err := p.Write(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	if p, err = readPlan(shard.OS(), path); err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -239,12 +238,12 @@ func relativeTo(o *Options) (string, error) {
 }
 
 // Write writes the plan to a file, or to an address of s3:// or gs://, atomically.
-func (p *Plan) Write(path string) error {
+func (p *Plan) Write(ctx context.Context, path string) error {
 	data, err := p.encode()
 	switch {
 	case err != nil:
 	case remote.Writable(path):
-		err = putPlan(path, data)
+		err = putPlan(ctx, path, data)
 	default:
 		err = shard.WriteFile(shard.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, data)
 	}
@@ -303,12 +302,10 @@ func errNoPlan(path string) error {
 }
 
 // putPlan writes a plan into a bucket.
-func putPlan(uri string, data []byte) error {
+func putPlan(ctx context.Context, uri string, data []byte) error {
 	store := remote.NewStore(remote.Options{})
 	defer store.Close()
-	return store.Put(context.Background(), uri, int64(len(data)), func() (io.Reader, error) {
-		return bytes.NewReader(data), nil
-	})
+	return store.Put(ctx, uri, bytes.NewReader(data), int64(len(data)))
 }
 
 // parsePlan checks the bytes of a plan. The advice says what to do if they are damaged.

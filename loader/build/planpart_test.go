@@ -26,7 +26,7 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *Plan) 
 	o := Options{LoadedTokenizer: small(), Sources: []string{dir}, MaxValExamples: 5, Dedup: shape.Exact}
 	path = filepath.Join(t.TempDir(), "plan.json")
 	p := planned(t, o, partitions)
-	if err := p.Write(path); err != nil {
+	if err := p.Write(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	return path, must(readPlan(shard.OS(), path))

@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 )
@@ -144,7 +145,7 @@ func builtFiles(dir string) (owns func(name string) bool) {
 
 // marksBuild is source.Options.Marks.
 func marksBuild(name string, head func() []byte) bool {
-	return name == ownerName || shard.MarksBuild(name, head)
+	return store.MarksBuild(name) || shard.MarksBuild(name, head)
 }
 
 // checkTargets checks that the records of all phases make targets, or that none do.

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/tokenize"
 )
 
 const defaultTextField = "text"
@@ -184,13 +186,13 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	f := w.f
 	plain, isCSV := rec.Decoded || rec.isText(), rec.Format == "csv" || rec.Format == "recipes"
 	if plain && f.template == nil {
-		dst.Prompt, dst.Replaced = AppendValid(dst.Prompt, data)
+		dst.Prompt, dst.Replaced = tokenize.AppendValid(dst.Prompt, data)
 		return nil
 	}
 	size := len(data)
 	limit := 3*size + int(f.OverheadBytes())
 	if !utf8.Valid(data) {
-		w.clean, dst.Replaced = AppendValid(w.clean[:0], data)
+		w.clean, dst.Replaced = tokenize.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}
 	switch {
