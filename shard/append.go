@@ -17,9 +17,6 @@ import (
 // errNotOfBase reports a checkpoint of an addition to another dataset than the folder holds.
 var errNotOfBase = fmt.Errorf("%w: it belongs to an addition to another dataset", ErrCorrupt)
 
-// Base returns the manifest of the dataset that is added to, or nil.
-func (b *Builder) Base() *Manifest { return b.base }
-
 // openBase makes the Builder add to the dataset in the folder.
 func (b *Builder) openBase(names []string, has map[string]bool) (*Checkpoint, error) {
 	m, err := ReadManifest(b.fs, b.dir)

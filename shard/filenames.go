@@ -66,12 +66,12 @@ func splitIndex(name string) int {
 	return -1
 }
 
-// ShardName returns the file name of the i-th shard of a split, such as "train-00000.arrow".
-func ShardName(split string, i int) string {
+// shardName returns the file name of the i-th shard of a split, such as "train-00000.arrow".
+func shardName(split string, i int) string {
 	return fmt.Sprintf("%s-%05d%s", split, i, shardSuffix)
 }
 
-// parseShardName is the inverse of ShardName. The name may end in tempSuffix. ok is false for any
+// parseShardName is the inverse of shardName. The name may end in tempSuffix. ok is false for any
 // other name.
 func parseShardName(name string) (split, index int, temp, ok bool) {
 	name, temp = strings.CutSuffix(name, tempSuffix)
@@ -84,7 +84,7 @@ func parseShardName(name string) (split, index int, temp, ok bool) {
 		return 0, 0, false, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil || ShardName(s, int(n)) != name {
+	if err != nil || shardName(s, int(n)) != name {
 		return 0, 0, false, false
 	}
 	return split, int(n), temp, true
@@ -227,14 +227,14 @@ func validExtraName(name string) bool {
 // "train-p00001-00000.arrow".
 func (p Part) ShardName(split string, i int) string {
 	if !p.isPart() {
-		return ShardName(split, i)
+		return shardName(split, i)
 	}
 	return fmt.Sprintf("%s-p%05d-%05d%s", split, p.Number, i, shardSuffix)
 }
 
-// CutShardName returns the name of the copy of the part's i-th shard that ends where a budget of
+// cutShardName returns the name of the copy of the part's i-th shard that ends where a budget of
 // the whole build does.
-func (p Part) CutShardName(split string, i int) string {
+func (p Part) cutShardName(split string, i int) string {
 	return fmt.Sprintf("%s-p%05d-%05d%s%s", split, p.Number, i, cutSuffix, shardSuffix)
 }
 
@@ -274,7 +274,7 @@ type partName struct {
 	cut, temp          bool
 }
 
-// parsePartName is the inverse of Part.ShardName and Part.CutShardName. The name may end in
+// parsePartName is the inverse of Part.ShardName and Part.cutShardName. The name may end in
 // tempSuffix.
 func parsePartName(name string) (n partName, ok bool) {
 	split, rest, found := strings.Cut(name, "-p")

@@ -8,8 +8,8 @@ func TestRoles(t *testing.T) {
 	for name, want := range map[string]Role{
 		ManifestName: RoleWhole, RunName: RoleWhole, PlanName: RoleWhole, OriginsName: RoleWhole, HashesName(1): RoleWhole,
 		part.ManifestName(): RoleWhole, part.ExtraName(HashesName(0)): RoleWhole,
-		ShardName("train", 3): RoleWhole, part.CutShardName("val", 3): RoleWhole,
-		TempName(ShardName("train", 3)): RoleGrowing, TempName(part.ShardName("val", 3)): RoleGrowing,
+		shardName("train", 3): RoleWhole, part.cutShardName("val", 3): RoleWhole,
+		TempName(shardName("train", 3)): RoleGrowing, TempName(part.ShardName("val", 3)): RoleGrowing,
 		OriginsName + OriginsSuffix: RoleGrowing, part.ExtraName(ValOriginsName) + OriginsSuffix: RoleGrowing,
 		seenLogName:                  RoleChanging,
 		CheckpointName(Part{}, true): RoleCheckpoint, CheckpointName(Part{}, false): RoleCheckpoint,
@@ -24,8 +24,8 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s: no build makes it", name)
 		}
 	}
-	for name, want := range map[string]bool{ShardName("train", 3): true, part.CutShardName("val", 3): true,
-		TempName(ShardName("train", 3)): false, ManifestName: false, "other.arrow": false} {
+	for name, want := range map[string]bool{shardName("train", 3): true, part.cutShardName("val", 3): true,
+		TempName(shardName("train", 3)): false, ManifestName: false, "other.arrow": false} {
 		if IsShard(name) != want {
 			t.Errorf("%s: a shard is %v", name, !want)
 		}

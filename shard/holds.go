@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// MarkBytes is how much of a manifest tells that dsload wrote it.
-const MarkBytes = 64
+// markBytes is how much of a manifest tells that dsload wrote it.
+const markBytes = 64
 
 var errFound = errors.New("found")
 
@@ -41,7 +41,7 @@ func IsDataset(dir string) bool {
 }
 
 // MarksBuild reports whether a file of this name is in folders that hold a build alone. head returns the
-// beginning of the file, of which MarkBytes are enough.
+// beginning of the file, of which markBytes are enough.
 func MarksBuild(name string, head func() []byte) bool {
 	switch name {
 	case checkpointName, additionCheckpointName, lockName:
@@ -63,7 +63,7 @@ func headOf(fsys FS, path string) []byte {
 		return nil
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.NewSectionReader(f, 0, MarkBytes))
+	head, err := io.ReadAll(io.NewSectionReader(f, 0, markBytes))
 	if err != nil {
 		return nil
 	}

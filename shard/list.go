@@ -319,7 +319,7 @@ func (l *shardList) info(page []byte, i int) ShardInfo {
 	s := ShardInfo{Name: part.ShardName(l.split, name.index), Rows: e.end() - first, Tokens: e.tokens(),
 		Bytes: e.bytes(), BLAKE3: hex.EncodeToString(e[:32]), Footer: hex.EncodeToString(e[32:64])}
 	if name.cut {
-		s.Name = part.CutShardName(l.split, name.index)
+		s.Name = part.cutShardName(l.split, name.index)
 	}
 	return s
 }

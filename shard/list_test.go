@@ -107,13 +107,13 @@ func TestShardList(t *testing.T) {
 			}
 		}
 		for row := range w.NumRows() {
-			a, ia, errA := w.Find(row)
-			b, ib, errB := h.Find(row)
-			if a != b || ia != ib || errA != nil || errB != nil {
-				t.Errorf("row %d: %s %d %v, want %s %d %v", row, b.Name, ib, errB, a.Name, ia, errA)
+			a, errA := w.ShardOf(row)
+			b, errB := h.ShardOf(row)
+			if a != b || errA != nil || errB != nil {
+				t.Errorf("row %d: shard %d %v, want %d %v", row, b, errB, a, errA)
 			}
 		}
-		if _, _, err := h.Find(h.NumRows()); !errors.Is(err, shard.ErrRange) {
+		if _, err := h.ShardOf(h.NumRows()); !errors.Is(err, shard.ErrRange) {
 			t.Error(err)
 		}
 		var group sync.WaitGroup

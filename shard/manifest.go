@@ -71,7 +71,7 @@ type SplitInfo struct {
 	List *ListInfo `json:"shard_list,omitempty"`
 }
 
-// ShardInfo describes a shard. The i-th of a split is the file ShardName(split, i); those of a part
+// ShardInfo describes a shard. The i-th of a split is the file Part{}.ShardName(split, i); those of a part
 // or of a merged dataset are named by Part.ShardName, ascending.
 type ShardInfo struct {
 	Name   string `json:"name"`
@@ -278,7 +278,7 @@ func (s *SplitInfo) validate(partitions int) error {
 	for i, sh := range s.Shards {
 		switch {
 		case partitions > 0 && !validPartName(s.Name, sh.Name, partitions, &last),
-			partitions == 0 && sh.Name != ShardName(s.Name, i):
+			partitions == 0 && sh.Name != shardName(s.Name, i):
 			return fmt.Errorf("shard %d is named %q", i, sh.Name)
 		case sh.Rows < 1 || sh.Rows > sh.Bytes || sh.Tokens < sh.Rows ||
 			sh.Tokens > sh.Bytes, sh.Bytes > 2*maxShardBytes:

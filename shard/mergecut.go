@@ -295,7 +295,7 @@ func (m *Merger) copyRows(i, n int, r *SplitReader, index int, first, end int64,
 	s := &buildSplit{name: splitNames[n]}
 	s.prepare(l)
 	part := Part{i, m.o.Partitions}
-	open := newShard(m.fs, filepath.Join(m.dir, part.CutShardName(s.name, index)), s.stage, s.hash)
+	open := newShard(m.fs, filepath.Join(m.dir, part.cutShardName(s.name, index)), s.stage, s.hash)
 	if err := open.create(l); err != nil {
 		return nil, err
 	}
@@ -335,7 +335,7 @@ func (m *Merger) copyRows(i, n int, r *SplitReader, index int, first, end int64,
 		return nil, err
 	}
 	info := c.info(s.name, part, index)
-	info.Name = part.CutShardName(s.name, index)
+	info.Name = part.cutShardName(s.name, index)
 	return &info, nil
 }
 

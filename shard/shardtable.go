@@ -2,7 +2,6 @@ package shard
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -60,7 +59,7 @@ func (h *heldShards) has(n partName) (bool, error) {
 	part := Part{n.part, MaxParts}
 	name := part.ShardName(h.split, n.index)
 	if n.cut {
-		name = part.CutShardName(h.split, n.index)
+		name = part.cutShardName(h.split, n.index)
 	}
 	_, found := slices.BinarySearchFunc(h.shards, name, func(sh ShardInfo, name string) int {
 		return strings.Compare(sh.Name, name)
@@ -74,21 +73,8 @@ func (r *SplitReader) NumShards() int { return r.table.len() }
 // Shard returns the entry of the i-th shard.
 func (r *SplitReader) Shard(i int) (ShardInfo, error) { return r.table.at(i) }
 
-// Find returns the shard that holds a row, and the row's number in it.
-func (r *SplitReader) Find(row int64) (info ShardInfo, inShard int64, err error) {
-	if row < 0 || row >= r.info.Examples {
-		return info, 0, fmt.Errorf("row %d of %d: %w", row, r.info.Examples, ErrRange)
-	}
-	i, first, err := r.table.find(row)
-	if err != nil {
-		return info, 0, err
-	}
-	info, err = r.table.at(i)
-	return info, row - first, err
-}
-
-// CheckPresent checks that shards first to end of the split are files of the manifest's sizes.
-func (r *SplitReader) CheckPresent(first, end int) error {
+// checkPresent checks that shards first to end of the split are files of the manifest's sizes.
+func (r *SplitReader) checkPresent(first, end int) error {
 	for i := first; i < end; i++ {
 		info, err := r.table.at(i)
 		if err != nil {
@@ -109,12 +95,12 @@ const presenceChecks = 32
 func (r *SplitReader) checkAllPresent() error {
 	n := r.table.len()
 	if r.info.List == nil {
-		return r.CheckPresent(0, n)
+		return r.checkPresent(0, n)
 	}
 	var group errgroup.Group
 	group.SetLimit(presenceChecks)
 	for at := 0; at < n; at += listPageEntries {
-		group.Go(func() error { return r.CheckPresent(at, min(n, at+listPageEntries)) })
+		group.Go(func() error { return r.checkPresent(at, min(n, at+listPageEntries)) })
 	}
 	return group.Wait()
 }

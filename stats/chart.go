@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/units"
 )
 
 // The size of a chart in its own units, and the position of its plot.
@@ -137,7 +139,7 @@ func (c *chart) drawMarks(all []mark, x func(float64) float64) {
 	slices.SortStableFunc(marks, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
 	var words []string
 	for i, m := range marks {
-		text := fmt.Sprintf("%s %s", m.name, Count(int64(m.at)))
+		text := fmt.Sprintf("%s %s", m.name, units.Count(int64(m.at)))
 		c.Marks = append(c.Marks, drawnMark{X: fixed(x(m.at)), Text: text, Dashes: i})
 		words = append(words, text)
 	}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/units"
 )
 
 // The page is a template with its style. It has no script: charts are SVG, and data are text nodes.
@@ -27,10 +29,10 @@ var pageStyle string
 // page parses the template when the first report is written, since other commands do not need it.
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
-		"visible": visible, "short": short, "percent": Percent, "count": Count,
+		"visible": visible, "short": short, "percent": Percent, "count": units.Count[int64],
 		"even":    func(i int) bool { return i%2 == 0 },
 		"decimal": func(x *float64) string { return fmt.Sprintf("%.3f", *x) },
-		"count64": func(n int) string { return Count(int64(n)) },
+		"count64": units.Count[int],
 		"heat":    func(t *heatTable, corner, label string) labelledHeat { return labelledHeat{t, corner, label} },
 	}).Parse(pageSource))
 })
@@ -291,7 +293,7 @@ func heatLevel(waste float64) int {
 func paddingHeat(s *Split) *heatTable {
 	t := &heatTable{}
 	for _, size := range batchSizes {
-		row := heatRow{Name: Count(int64(size))}
+		row := heatRow{Name: units.Count(size)}
 		least := -1
 		for _, p := range s.Padding {
 			if p.BatchSize != size {
@@ -331,13 +333,13 @@ func bucketName(bucket int) string {
 	if bucket == 0 {
 		return "none"
 	}
-	return Count(int64(bucket))
+	return units.Count(bucket)
 }
 
 func packingHeat(s *Split) *heatTable {
 	t := &heatTable{}
 	for _, p := range s.Packing {
-		name := Count(int64(p.Length))
+		name := units.Count(p.Length)
 		if len(t.Rows) == 0 || t.Rows[len(t.Rows)-1].Name != name {
 			t.Rows = append(t.Rows, heatRow{Name: name})
 		}

@@ -90,18 +90,15 @@ func Percent(x float64) string {
 // Rate formats n of total: the count and, unless it is 0, a share that is never rounded to 0.
 func Rate(n, total int64) string {
 	if n == 0 || total == 0 {
-		return Count(n)
+		return units.Count(n)
 	}
 	x := 100 * float64(n) / float64(total)
 	digits := 1
 	for y := x; y < 1 && digits < 6; y *= 10 {
 		digits++
 	}
-	return fmt.Sprintf("%s (%.*f %%)", Count(n), digits, x)
+	return fmt.Sprintf("%s (%.*f %%)", units.Count(n), digits, x)
 }
-
-// Count formats an integer with thousands separators.
-func Count(n int64) string { return units.Count(n) }
 
 // compact formats a number in about three digits: 14.2 M.
 func compact(n int64) string {
@@ -123,7 +120,7 @@ func plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return Count(n) + " " + noun + "s"
+	return units.Count(n) + " " + noun + "s"
 }
 
 // Figure is a row of a table that compares splits: what is counted, and its value for each.
@@ -156,15 +153,15 @@ func Figures(splits []*Split) []Figure {
 	lengths := func(what string, of func(s *Split) Summary) []line {
 		return []line{
 			{what + ", mean", func(s *Split) string { return fmt.Sprintf("%.1f", of(s).Mean) }},
-			{what + ", median", func(s *Split) string { return Count(of(s).P50) }},
-			{what + ", 95 % up to", func(s *Split) string { return Count(of(s).P95) }},
-			{what + ", longest", func(s *Split) string { return Count(of(s).Max) }},
+			{what + ", median", func(s *Split) string { return units.Count(of(s).P50) }},
+			{what + ", 95 % up to", func(s *Split) string { return units.Count(of(s).P95) }},
+			{what + ", longest", func(s *Split) string { return units.Count(of(s).Max) }},
 		}
 	}
 	rows := slices.Concat([]line{
-		{"rows", func(s *Split) string { return Count(s.Examples) }},
-		{"tokens", func(s *Split) string { return Count(s.Tokens) }},
-		{"documents", func(s *Split) string { return Count(s.Documents) }},
+		{"rows", func(s *Split) string { return units.Count(s.Examples) }},
+		{"tokens", func(s *Split) string { return units.Count(s.Tokens) }},
+		{"documents", func(s *Split) string { return units.Count(s.Documents) }},
 	}, lengths("tokens a row", func(s *Split) Summary { return s.Length }),
 		lengths("tokens a document", func(s *Split) Summary { return s.DocLength }), []line{
 			{"bytes of text a token", func(s *Split) string {

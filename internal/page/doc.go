@@ -1,7 +1,7 @@
 // Package page holds what the live pages share: their files, access control, and the stream of
 // figures.
 //
-// A Live samples figures once a second into a History of fixed size and sends them to viewers as
+// A Live samples figures once a second into a history of fixed size and sends them to viewers as
 // server-sent events. One goroutine samples for any number of viewers; a viewer that is too slow
 // misses samples, and nothing waits for it.
 //

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// The tiers of a History: the newest samples unchanged, older ones as means of coarse samples.
+// The tiers of a history: the newest samples unchanged, older ones as means of coarse samples.
 const (
 	finePoints   = 600
 	coarsePoints = 600
 	coarse       = 10
 )
 
-// History keeps the latest samples of a fixed set of figures: finePoints unchanged, and before them
+// history keeps the latest samples of a fixed set of figures: finePoints unchanged, and before them
 // coarsePoints means of coarse samples each. It belongs to one goroutine.
-type History struct {
+type history struct {
 	columns     int
 	fine, older ring
 	sum         []float64 // of the samples for the next coarse point
@@ -52,9 +52,9 @@ func (r *ring) each(f func(t float64, values []float32)) {
 	}
 }
 
-// NewHistory returns a History of the given number of figures.
-func NewHistory(columns int) *History {
-	return &History{
+// newHistory returns a history of the given number of figures.
+func newHistory(columns int) *history {
+	return &history{
 		columns: columns, fine: newRing(finePoints, columns),
 		// Coarse points are made at once, so some of them cover the same time as fine ones.
 		older: newRing(coarsePoints+finePoints/coarse, columns),
@@ -62,14 +62,14 @@ func NewHistory(columns int) *History {
 	}
 }
 
-// HistoryBytes returns the memory of a History of the given number of figures.
+// HistoryBytes returns the memory of a history of the given number of figures.
 func HistoryBytes(columns int) int64 {
 	points := int64(finePoints + coarsePoints + finePoints/coarse)
 	return points*(8+4*int64(columns)) + 16*int64(columns)
 }
 
 // Add appends a sample. NaN is an unknown figure.
-func (h *History) Add(now time.Time, values []float32) {
+func (h *history) Add(now time.Time, values []float32) {
 	t := seconds(now)
 	copy(h.fine.add(t), values)
 	for i, v := range values {
@@ -94,8 +94,8 @@ func (h *History) Add(now time.Time, values []float32) {
 	h.sumTime, h.pending = 0, 0
 }
 
-// Forget makes a figure unknown at all times.
-func (h *History) Forget(column int) {
+// forget makes a figure unknown at all times.
+func (h *history) forget(column int) {
 	for _, r := range []*ring{&h.fine, &h.older} {
 		for i := range r.times {
 			r.values[i*r.columns+column] = float32(math.NaN())
@@ -104,8 +104,8 @@ func (h *History) Forget(column int) {
 	h.sum[column], h.counted[column] = 0, 0
 }
 
-// Each calls f with all points, oldest first: the coarse ones, then the fine ones.
-func (h *History) Each(f func(t float64, values []float32)) {
+// each calls f with all points, oldest first: the coarse ones, then the fine ones.
+func (h *history) each(f func(t float64, values []float32)) {
 	first := math.Inf(1)
 	if h.fine.n > 0 {
 		first = h.fine.times[max(0, h.fine.n-finePoints)%finePoints]
@@ -118,8 +118,8 @@ func (h *History) Each(f func(t float64, values []float32)) {
 	h.fine.each(f)
 }
 
-// AppendPoint appends a point as a JSON array: the time, then the values, null where unknown.
-func AppendPoint(dst []byte, t float64, values []float32) []byte {
+// appendPoint appends a point as a JSON array: the time, then the values, null where unknown.
+func appendPoint(dst []byte, t float64, values []float32) []byte {
 	dst = strconv.AppendFloat(append(dst, '['), t, 'f', 1, 64)
 	for _, v := range values {
 		dst = append(dst, ',')

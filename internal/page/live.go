@@ -47,7 +47,7 @@ type Live struct {
 	over    chan struct{} // closed by Stop
 
 	mu      sync.Mutex
-	history *History
+	history *history
 	viewers map[*viewer]struct{}
 	last    []byte // the event for all later viewers, once the work is done
 	stopped bool
@@ -58,7 +58,7 @@ type viewer struct{ events chan []byte }
 
 // NewLive returns a Live without viewers. Run samples for it.
 func NewLive(f Figures) *Live {
-	return &Live{figures: f, wake: make(chan struct{}, 1), over: make(chan struct{}), history: NewHistory(f.Columns),
+	return &Live{figures: f, wake: make(chan struct{}, 1), over: make(chan struct{}), history: newHistory(f.Columns),
 		viewers: map[*viewer]struct{}{}}
 }
 
@@ -88,7 +88,7 @@ func (l *Live) sample(now time.Time, values []float32) {
 	}
 	l.figures.Sample(now, values, func(column int) {
 		l.mu.Lock()
-		l.history.Forget(column)
+		l.history.forget(column)
 		l.mu.Unlock()
 	})
 	l.mu.Lock()
@@ -96,7 +96,7 @@ func (l *Live) sample(now time.Time, values []float32) {
 	watched := len(l.viewers) > 0
 	l.mu.Unlock()
 	if watched {
-		l.broadcast(event("now", l.state(now, AppendPoint(nil, seconds(now), values))))
+		l.broadcast(event("now", l.state(now, appendPoint(nil, seconds(now), values))))
 	}
 }
 
@@ -229,14 +229,14 @@ func (l *Live) sendPast(ctx context.Context, out *sender) error {
 		var points []byte
 		n := 0
 		l.mu.Lock()
-		l.history.Each(func(t float64, values []float32) {
+		l.history.each(func(t float64, values []float32) {
 			if t <= sent || n == pastPoints {
 				return
 			}
 			if n++; n > 1 {
 				points = append(points, ',')
 			}
-			points = AppendPoint(points, t, values)
+			points = appendPoint(points, t, values)
 			sent = t
 		})
 		l.mu.Unlock()

@@ -28,13 +28,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestHistoryKeepsTwoTiers(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	for _, n := range []int{0, 1, 9, 10, 599, 600, 601, 615, 5000, 20_000} {
-		h := NewHistory(2)
+		h := newHistory(2)
 		for i := range n {
 			h.Add(start.Add(time.Duration(i)*time.Second), []float32{float32(i), float32(math.NaN())})
 		}
 		var times []float64
 		var firsts []float32
-		h.Each(func(at float64, v []float32) {
+		h.each(func(at float64, v []float32) {
 			times, firsts = append(times, at-float64(start.Unix())), append(firsts, v[0])
 			if v[1] == v[1] {
 				t.Fatalf("%d samples: an unknown value became %v", n, v[1])
@@ -57,12 +57,12 @@ func TestHistoryKeepsTwoTiers(t *testing.T) {
 }
 
 func TestForgetMakesAFigureUnknown(t *testing.T) {
-	h := NewHistory(2)
+	h := newHistory(2)
 	for i := range 1000 {
 		h.Add(time.Unix(int64(i), 0), []float32{1, 2})
 	}
-	h.Forget(1)
-	h.Each(func(_ float64, v []float32) {
+	h.forget(1)
+	h.each(func(_ float64, v []float32) {
 		if v[0] != 1 || v[1] == v[1] {
 			t.Fatalf("point %v", v)
 		}
@@ -71,7 +71,7 @@ func TestForgetMakesAFigureUnknown(t *testing.T) {
 
 func TestPointsAreJSON(t *testing.T) {
 	nan := float32(math.NaN())
-	got := string(AppendPoint(nil, 12.34, []float32{0, 1.5, nan, float32(math.Inf(1)), 1e9, 123456}))
+	got := string(appendPoint(nil, 12.34, []float32{0, 1.5, nan, float32(math.Inf(1)), 1e9, 123456}))
 	if want := `[12.3,0,1.5,null,null,1e+09,1.2346e+05]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

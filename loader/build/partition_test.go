@@ -79,7 +79,7 @@ func planned(t *testing.T, o Options, n int) *Plan {
 	if err := p.Write(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = ReadPlan(shard.OS(), path); err != nil {
+	if p, err = readPlan(shard.OS(), path); err != nil {
 		t.Fatal(err)
 	}
 	return p

@@ -90,7 +90,7 @@ type PlanState struct {
 const (
 	planFormat  = "dsload-plan"
 	planVersion = 1
-	// maxPlanBytes bounds what ReadPlan reads.
+	// maxPlanBytes bounds what readPlan reads.
 	maxPlanBytes = 1 << 30
 )
 
@@ -240,8 +240,8 @@ func (p *Plan) encode() ([]byte, error) {
 // Seal returns the checksum of the plan's file, by which parts know that they are of one plan.
 func (p *Plan) Seal() string { return p.seal }
 
-// ReadPlan reads a plan and checks it.
-func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
+// readPlan reads a plan and checks it.
+func readPlan(fsys shard.FS, path string) (*Plan, error) {
 	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -259,7 +259,7 @@ func folderPlan(fsys shard.FS, dir string) (*Plan, error) {
 	path := filepath.Join(dir, shard.PlanName)
 	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
 	if err != nil {
-		return ReadPlan(fsys, path) // for its error
+		return readPlan(fsys, path) // for its error
 	}
 	return parsePlan(path, data, "replace it with the plan that the parts were built from")
 }

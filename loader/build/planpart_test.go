@@ -30,7 +30,7 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *Plan) 
 	if err := p.Write(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
-	return path, must(ReadPlan(shard.OS(), path))
+	return path, must(readPlan(shard.OS(), path))
 }
 
 // TestPlanPart: what is read of a plan for a partition gives what the whole plan gives, and holds no other

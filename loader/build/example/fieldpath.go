@@ -92,35 +92,8 @@ func (p FieldPath) Root() string {
 	return p.steps[0].field
 }
 
-// IsPlain reports whether the path is just the name of a field.
-func (p FieldPath) IsPlain() bool { return len(p.steps) == 1 && p.steps[0].index < 0 }
-
-// Lookup returns the value that a path leads to in a decoded record of maps and lists. ok is false
-// if there is none; a null is a nil value with ok set.
-func (p FieldPath) Lookup(record map[string]any) (value any, ok bool) {
-	if value, ok = record[p.name]; ok || p.IsPlain() {
-		return value, ok
-	}
-	value = record
-	for _, step := range p.steps {
-		if step.index >= 0 {
-			list, isList := value.([]any)
-			if !isList || step.index >= len(list) {
-				return nil, false
-			}
-			value = list[step.index]
-			continue
-		}
-		object, isObject := value.(map[string]any)
-		if !isObject {
-			return nil, false
-		}
-		if value, ok = object[step.field]; !ok {
-			return nil, false
-		}
-	}
-	return value, true
-}
+// isPlain reports whether the path is just the name of a field.
+func (p FieldPath) isPlain() bool { return len(p.steps) == 1 && p.steps[0].index < 0 }
 
 // Find returns the JSON text of the value that a path leads to in a JSON object, nil if there is
 // none. Of several fields with one name the last counts. The whole record is checked: an error

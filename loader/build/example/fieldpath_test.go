@@ -51,21 +51,6 @@ func TestFieldPathFind(t *testing.T) {
 	}
 }
 
-func TestFieldPathLookup(t *testing.T) {
-	record := map[string]any{"a": map[string]any{"b": []any{"x", nil}}, "c.d": "literal", "c": map[string]any{"d": 1}}
-	for _, c := range []struct {
-		path string
-		want any
-		ok   bool
-	}{{"a.b[0]", "x", true}, {"a.b[1]", nil, true}, {"a.b[2]", nil, false}, {"c.d", "literal", true},
-		{"a.b.c", nil, false}, {"q", nil, false}, {"a[0]", nil, false}} {
-		p, _ := ParseFieldPath(c.path)
-		if got, ok := p.Lookup(record); got != c.want || ok != c.ok {
-			t.Errorf("%s: %v, %v", c.path, got, ok)
-		}
-	}
-}
-
 func TestTextFieldPaths(t *testing.T) {
 	const record = `{"title": "T\u00e9", "text": "body", "empty": "", "none": null, "m": {"l": ["x", 5]}}`
 	for _, c := range []struct{ field, want, fails string }{

@@ -82,7 +82,7 @@ func NewFormatter(o FormatOptions) (*Formatter, error) {
 // StreamedField returns the field whose string is all that is needed of a record, "" if more is
 // needed.
 func (f *Formatter) StreamedField() string {
-	if f.template != nil || len(f.fields) != 1 || !f.fields[0].IsPlain() {
+	if f.template != nil || len(f.fields) != 1 || !f.fields[0].isPlain() {
 		return ""
 	}
 	return f.fields[0].name
@@ -100,7 +100,7 @@ func (f *Formatter) Fields() []string {
 	var names []string
 	for _, p := range f.fields {
 		names = append(names, p.name)
-		if !p.IsPlain() {
+		if !p.isPlain() {
 			names = append(names, p.Root())
 		}
 	}
@@ -133,7 +133,7 @@ func (f *Formatter) ScratchBytes(recordBytes int64) int64 {
 	if f.template == nil {
 		return 0
 	}
-	return f.template.allowance(recordBytes).bytes + f.DecodedBytes(recordBytes) + 2*recordBytes
+	return f.template.allowance(recordBytes).bytes + f.decodedBytes(recordBytes) + 2*recordBytes
 }
 
 // ResidentBytes returns the memory of the parsed template.
@@ -275,7 +275,7 @@ func (w *Worker) locate(columns []string) {
 // one is missing, it adds the names of some others, as jsonDecoder.fields does, with the same bound
 // on memory.
 func (w *Worker) csvMap(rec Record, size int) (map[string]any, error) {
-	room := w.f.DecodedBytes(int64(size))
+	room := w.f.decodedBytes(int64(size))
 	fields := make(map[string]any, min(len(rec.Columns), maxFieldsTold))
 	var others []string
 	for i, name := range rec.Columns {
@@ -294,7 +294,7 @@ func (w *Worker) csvMap(rec Record, size int) (map[string]any, error) {
 		if room < 0 {
 			return nil, problemf(ErrTooLarge, "the columns that the template uses take more than %d bytes of memory, "+
 				"%d times the record; it is made of very small values",
-				w.f.DecodedBytes(int64(size)), decodedPerByte)
+				w.f.decodedBytes(int64(size)), decodedPerByte)
 		}
 		fields[name] = string(value)
 		if list {

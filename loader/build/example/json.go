@@ -124,7 +124,7 @@ func (s *jsonFinder) find(data []byte, p *FieldPath) (found foundValue, err erro
 
 func (s *jsonFinder) findInside(p *FieldPath) (literal foundValue, err error) {
 	var nested foundValue
-	plain := p.IsPlain()
+	plain := p.isPlain()
 	for first := true; ; first = false {
 		key, more, err := s.Member(first)
 		switch {

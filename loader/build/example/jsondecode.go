@@ -8,7 +8,7 @@ import (
 )
 
 // Only the fields of a JSON record that a template names are decoded, and never to more than
-// DecodedBytes allows: four megabytes of empty objects would otherwise become hundreds.
+// decodedBytes allows: four megabytes of empty objects would otherwise become hundreds.
 
 const (
 	decodedPerByte = 8         // text takes one or two, fields of ordinary records three or four
@@ -25,9 +25,9 @@ const (
 	memberCost = 64  // a field
 )
 
-// DecodedBytes bounds the memory of the decoded fields of a JSON record of recordBytes bytes. It is
+// decodedBytes bounds the memory of the decoded fields of a JSON record of recordBytes bytes. It is
 // 0 without a template.
-func (f *Formatter) DecodedBytes(recordBytes int64) int64 {
+func (f *Formatter) decodedBytes(recordBytes int64) int64 {
 	if f.template == nil {
 		return 0
 	}

@@ -79,8 +79,8 @@ func TestDecodedBytesAreBounded(t *testing.T) {
 		if !errors.Is(err, want) || want == nil && string(dst.Prompt) != "a" {
 			t.Errorf("%s: %q, %v; want %v", body, dst.Prompt, err, want)
 		}
-		if took := int64(after.TotalAlloc - before.TotalAlloc); took > 2*f.DecodedBytes(int64(len(data))) {
-			t.Errorf("%s: %d bytes allocated, DecodedBytes says %d", body, took, f.DecodedBytes(int64(len(data))))
+		if took := int64(after.TotalAlloc - before.TotalAlloc); took > 2*f.decodedBytes(int64(len(data))) {
+			t.Errorf("%s: %d bytes allocated, decodedBytes says %d", body, took, f.decodedBytes(int64(len(data))))
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestCSVFieldsAreBounded(t *testing.T) {
 		}
 		most := int64(4 << 20)
 		if want == ErrTooLarge {
-			most = 2 * f.DecodedBytes(int64(len(row)))
+			most = 2 * f.decodedBytes(int64(len(row)))
 		}
 		if took := int64(after.TotalAlloc - before.TotalAlloc); took > most {
 			t.Errorf("%s: %d bytes allocated for a record of %d", body, took, len(row))

@@ -231,7 +231,7 @@ func TestBadArguments(t *testing.T) {
 		Stdin: strings.NewReader("a")}); !errors.Is(err, ErrUsage) {
 		t.Errorf("stdin twice: %v", err)
 	}
-	if _, err := ParseFormat("parkett"); !errors.Is(err, ErrUsage) {
+	if _, err := parseFormat("parkett"); !errors.Is(err, ErrUsage) {
 		t.Error(err)
 	}
 	canceled, cancel := context.WithCancel(context.Background())

@@ -36,8 +36,8 @@ const (
 // Formats are all values that Options.Format takes.
 var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, Chat, CSV, Parquet, Arrow, Dataset, Tar, Recipes}
 
-// ParseFormat returns the format of that name; "" is Auto.
-func ParseFormat(name string) (Format, error) {
+// parseFormat returns the format of that name; "" is Auto.
+func parseFormat(name string) (Format, error) {
 	if name == "" {
 		return Auto, nil
 	}
@@ -183,7 +183,7 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	if _, err := ParseFormat(string(o.Format)); err != nil {
+	if _, err := parseFormat(string(o.Format)); err != nil {
 		return err
 	}
 	switch {

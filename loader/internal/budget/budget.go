@@ -19,7 +19,6 @@ import (
 	"container/list"
 	"context"
 	"fmt"
-	"sort"
 	"sync"
 )
 
@@ -50,10 +49,9 @@ type Ledger struct {
 	capBytes int64
 
 	mu       sync.Mutex
-	reserved int64 // fixed parts, never released
-	leased   int64 // leases in flight
-	peak     int64 // largest reserved + leased
-	parts    []Part
+	reserved int64     // fixed parts, never released
+	leased   int64     // leases in flight
+	peak     int64     // largest reserved + leased
 	waiters  list.List // of *waiter, in order of asking
 }
 
@@ -97,7 +95,6 @@ func (l *Ledger) Reserve(p Part) error {
 		return &TooLargeError{Name: p.Name, Wanted: p.Bytes, Limit: left}
 	}
 	l.reserved += p.Bytes
-	l.parts = append(l.parts, p)
 	l.notePeak()
 	return nil
 }
@@ -197,13 +194,4 @@ func (l *Ledger) Free() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.capBytes - l.reserved
-}
-
-// Parts lists the fixed reservations, largest first.
-func (l *Ledger) Parts() []Part {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	parts := append([]Part(nil), l.parts...)
-	sort.SliceStable(parts, func(i, j int) bool { return parts[i].Bytes > parts[j].Bytes })
-	return parts
 }

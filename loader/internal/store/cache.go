@@ -72,7 +72,7 @@ func newCache(o ReaderOptions, fetch func(*version, int64, int64, func([]byte) e
 	if err != nil {
 		return nil, fmt.Errorf("make the cache: %w; %s", err, setCacheHome)
 	}
-	size := cmp.Or(o.CacheBytes, DefaultCacheBytes)
+	size := cmp.Or(o.CacheBytes, defaultCacheBytes)
 	if left := diskLeft(f); o.CacheBytes == 0 && left >= 0 {
 		size = min(size, left/2)
 	}

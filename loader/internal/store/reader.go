@@ -19,7 +19,7 @@ import (
 
 // ReaderOptions configures a Reader. The zero value of a field is its default. None changes what is read.
 type ReaderOptions struct {
-	// CacheBytes limits the cache. Default DefaultCacheBytes, or half of what the disk has left if
+	// CacheBytes limits the cache. Default 4 GiB, or half of what the disk has left if
 	// that is less; at least MinCacheBytes.
 	CacheBytes int64
 	// Dir is the folder of the cache. Default: dsload/serve in the user's cache folder, or the folder
@@ -39,8 +39,8 @@ type ReaderOptions struct {
 }
 
 const (
-	// DefaultCacheBytes is the default size of the cache.
-	DefaultCacheBytes = 4 << 30
+	// defaultCacheBytes is the default size of the cache.
+	defaultCacheBytes = 4 << 30
 	// MinCacheBytes is the smallest size of the cache.
 	MinCacheBytes = minBlocks * blockBytes
 

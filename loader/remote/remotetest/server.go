@@ -45,8 +45,7 @@ type Server struct {
 	NoRanges bool // always sends the whole file
 	// Beyond sends all that follows a range, not only what was asked for.
 	Beyond  bool
-	Chunked bool // does not say how long it is
-	NoHead  bool
+	Chunked bool   // does not say how long it is
 	User    string // name:password that every request must have; "" for any
 	// Serve, if set, is called first, and reports whether it has answered.
 	Serve func(w http.ResponseWriter, r *http.Request) bool

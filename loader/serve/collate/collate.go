@@ -137,12 +137,12 @@ const rowOverhead = 56
 // New returns an empty batch.
 func New(o Options) *Batch {
 	b := &Batch{}
-	b.Configure(o)
+	b.configure(o)
 	return b
 }
 
-// Configure empties the batch and sets its options.
-func (b *Batch) Configure(o Options) {
+// configure empties the batch and sets its options.
+func (b *Batch) configure(o Options) {
 	o.Multiple, o.TokenBytes, o.Labels = max(o.Multiple, 1), cmp.Or(o.TokenBytes, 4), cmp.Or(o.Labels, Causal)
 	b.opts, b.width = o, 8
 	if o.Narrow {

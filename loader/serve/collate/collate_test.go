@@ -186,7 +186,7 @@ func TestBatchEqualsSlowCollation(t *testing.T) {
 	b := New(Options{})
 	rapid.Check(t, func(t *rapid.T) {
 		o, rows := drawBatch(t)
-		b.Configure(o) // reused: nothing of earlier batches may show
+		b.configure(o) // reused: nothing of earlier batches may show
 		addAll(t, b, o, rows, rapid.Bool().Draw(t, "at once"))
 		want := slowCollate(o, rows)
 		for c := InputIDs; c <= SegmentIDs; c++ {
@@ -218,7 +218,7 @@ func TestContradictoryRowsAreRefused(t *testing.T) {
 			t.Errorf("segments %v: %v", segments, err)
 		}
 	}
-	b.Configure(Options{FixedLength: 1 << 30})
+	b.configure(Options{FixedLength: 1 << 30})
 	for range 3 {
 		if err := add(b, testRow{}); err != nil {
 			t.Fatal(err)

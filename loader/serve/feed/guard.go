@@ -13,8 +13,8 @@ import (
 // SealHeader is the header with Backend.Seal that every response carries.
 const SealHeader = "Dsload-Seal"
 
-// DefaultsHeader is the header that responses carry if Options.Defaults is set.
-const DefaultsHeader = "Dsload-Defaults"
+// defaultsHeader is the header that responses carry if Options.Defaults is set.
+const defaultsHeader = "Dsload-Defaults"
 
 // guard makes the checks that apply to every request: the client, the host name, the token, and
 // that nothing is uploaded.
@@ -25,7 +25,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set(SealHeader, s.opts.Backend.Seal())
 		if s.opts.Defaults != "" {
-			w.Header().Set(DefaultsHeader, s.opts.Defaults)
+			w.Header().Set(defaultsHeader, s.opts.Defaults)
 		}
 		err := s.checkRequest(w, r)
 		r.Body = http.MaxBytesReader(w, r.Body, 0)

@@ -71,12 +71,12 @@ func newEncoder(p *Plan) (*encoder, error) {
 	}
 	e.layout()
 	var err error
-	e.schema, err = schemaMessage(Schema(p))
+	e.schema, err = schemaMessage(batchSchema(p))
 	return e, err
 }
 
-// Schema returns the Arrow schema of a plan's batches.
-func Schema(p *Plan) *arrow.Schema {
+// batchSchema returns the Arrow schema of a plan's batches.
+func batchSchema(p *Plan) *arrow.Schema {
 	element := arrow.DataType(arrow.PrimitiveTypes.Int64)
 	if p.Collate.Narrow {
 		element = arrow.PrimitiveTypes.Int32

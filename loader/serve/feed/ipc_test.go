@@ -91,7 +91,7 @@ func dechunk(t interface{ Fatal(...any) }, body []byte) (messages [][]byte) {
 
 // slowRecord makes with arrow-go's builders the record that a batch should be.
 func slowRecord(p *Plan, b *collate.Batch) arrow.RecordBatch {
-	rb := array.NewRecordBuilder(memory.DefaultAllocator, Schema(p))
+	rb := array.NewRecordBuilder(memory.DefaultAllocator, batchSchema(p))
 	defer rb.Release()
 	f := 0
 	for c := collate.InputIDs; c <= collate.SegmentIDs; c++ {
@@ -141,7 +141,7 @@ func TestMessagesAreWhatArrowMakes(t *testing.T) {
 			}
 		}
 		var theirs bytes.Buffer
-		writer := ipc.NewWriter(&theirs, ipc.WithSchema(Schema(p)))
+		writer := ipc.NewWriter(&theirs, ipc.WithSchema(batchSchema(p)))
 		for _, b := range batches {
 			rec := slowRecord(p, b)
 			if err := writer.Write(rec); err != nil {
@@ -254,7 +254,7 @@ func BenchmarkWriter(b *testing.B) {
 func TestSchemaIsAsDocumented(t *testing.T) {
 	p := &Plan{Collate: collate.Options{Packed: true, Narrow: true}, Mixed: true}
 	var got []string
-	for _, f := range Schema(p).Fields() {
+	for _, f := range batchSchema(p).Fields() {
 		got = append(got, f.Name+" "+f.Type.String())
 	}
 	want := []string{

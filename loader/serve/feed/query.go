@@ -18,12 +18,12 @@ import (
 // Limits of a query. They bound what one request can make the server hold or compute; none of them
 // changes a batch.
 const (
-	MaxBatchRows  = 1 << 16
-	MaxMaxTokens  = 1 << 28
-	MaxMultiple   = 1 << 16
-	MaxWorld      = 1 << 20
-	MaxBucketRows = 1 << 20
-	MaxPackLength = 1 << 20
+	maxBatchRows  = 1 << 16
+	maxMaxTokens  = 1 << 28
+	maxMultiple   = 1 << 16
+	maxWorld      = 1 << 20
+	maxBucketRows = 1 << 20
+	maxPackLength = 1 << 20
 	maxMixParts   = 64
 
 	maxMixSegments = 64
@@ -107,11 +107,11 @@ var params = []param{
 	{Parameter{"split", "NAME", trainSplit, "which split: train, or val if the build held one out"},
 		func(q *Query, v string) error { q.Split = v; return nil }},
 	{Parameter{"batch_size", "N", "32", "rows per batch; with max_tokens the most"},
-		number(func(q *Query) *int { return &q.BatchSize }, 1, MaxBatchRows)},
+		number(func(q *Query) *int { return &q.BatchSize }, 1, maxBatchRows)},
 	{Parameter{"max_tokens", "N", "", "bounds rows × longest of a batch"},
-		number(func(q *Query) *int64 { return &q.MaxTokens }, 1, MaxMaxTokens)},
+		number(func(q *Query) *int64 { return &q.MaxTokens }, 1, maxMaxTokens)},
 	{Parameter{"pad_to_multiple_of", "N", "1", "rounds the length of a batch up to a multiple"},
-		number(func(q *Query) *int { return &q.PadToMultipleOf }, 1, MaxMultiple)},
+		number(func(q *Query) *int { return &q.PadToMultipleOf }, 1, maxMultiple)},
 	flag("padding", "longest", "max_length", "longest", "to the longest row, or to the build's --max-length",
 		func(q *Query) *bool { return &q.MaxLength }),
 	flag("padding_side", "right", "left", "right", "", func(q *Query) *bool { return &q.Left }),
@@ -122,13 +122,13 @@ var params = []param{
 	{Parameter{"epochs", "N", "1", "0 is endless; each epoch has its own order"},
 		number(func(q *Query) *int64 { return &q.Epochs }, 0, math.MaxInt64)},
 	{Parameter{"bucket", "N", "0", "rows of the shuffled order to sort by length, for less padding; 0 is off"},
-		number(func(q *Query) *int { return &q.Bucket }, 0, MaxBucketRows)},
+		number(func(q *Query) *int { return &q.Bucket }, 0, maxBucketRows)},
 	{Parameter{"group", "N", "256", "rows of such a window that stay together when it is shuffled again"},
-		number(func(q *Query) *int { return &q.Group }, 1, MaxBucketRows)},
+		number(func(q *Query) *int { return &q.Group }, 1, maxBucketRows)},
 	{Parameter{"rank", "N", "0", "which part of each step, from 0"},
-		number(func(q *Query) *int { return &q.Rank }, 0, MaxWorld-1)},
+		number(func(q *Query) *int { return &q.Rank }, 0, maxWorld-1)},
 	{Parameter{"world", "N", "1", "parts of each step: the number of trainers"},
-		number(func(q *Query) *int { return &q.World }, 1, MaxWorld)},
+		number(func(q *Query) *int { return &q.World }, 1, maxWorld)},
 	choice("tail", sampler.Tails, "", "the uneven end of an epoch (keep where world is 1; else drop for a "+
 		"shuffled split train, once for other splits and shuffle=none)",
 		func(q *Query) *sampler.Tail { return &q.Tail }),
@@ -144,7 +144,7 @@ var params = []param{
 		"the same with longer ones split first (none, or what serve --pack says)",
 		func(q *Query) *pack.Policy { return &q.Pack }, pack.Parse),
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
-		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
+		number(func(q *Query) *int { return &q.PackLength }, 1, maxPackLength)},
 	flag("borders", "keep", "mask", "mask",
 		"labels at the first token of each document in packed rows: −100, so that no document predicts the next one's "+
 			"beginning; or the ids", func(q *Query) *bool { return &q.MaskBorders }),
@@ -296,7 +296,7 @@ func ParseQuery(raw string) (Query, error) {
 			"write name=value&name=value, percent-encoded"}
 	}
 	if values.Has("max_tokens") {
-		q.BatchSize = MaxBatchRows // the budget is the limit, unless batch_size sets another
+		q.BatchSize = maxBatchRows // the budget is the limit, unless batch_size sets another
 	}
 	// In a fixed order, so that the same mistake gives the same answer.
 	for _, name := range slices.Sorted(maps.Keys(values)) {

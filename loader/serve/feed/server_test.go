@@ -509,7 +509,7 @@ func FuzzParseQuery(f *testing.F) {
 			}
 			return
 		}
-		if q.BatchSize < 1 || q.BatchSize > MaxBatchRows || q.World < 1 || q.Rank < 0 || q.Rank >= q.World ||
+		if q.BatchSize < 1 || q.BatchSize > maxBatchRows || q.World < 1 || q.Rank < 0 || q.Rank >= q.World ||
 			q.Start < 0 || q.Group < 1 {
 			t.Fatalf("%q: %+v", raw, q)
 		}

@@ -66,7 +66,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 			t.Errorf("%s=%s: %+v, without it %+v", p.Name, p.Default, got, want)
 		}
 	}
-	if q, err := ParseQuery("max_tokens=100000"); err != nil || q.BatchSize != MaxBatchRows {
+	if q, err := ParseQuery("max_tokens=100000"); err != nil || q.BatchSize != maxBatchRows {
 		t.Errorf("rows under a budget of tokens: %d, %v", q.BatchSize, err)
 	}
 	if q, err := ParseQuery("max_tokens=100000&batch_size=7"); err != nil || q.BatchSize != 7 {

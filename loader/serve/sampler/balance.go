@@ -50,7 +50,7 @@ func (s *Steps) nextBalanced(b *Batch, epochEnd int64) error {
 	if len(s.whole) == 0 {
 		return nil
 	}
-	if !s.order.Bucketed() && s.opts.MaxTokens == 0 {
+	if !s.order.bucketed() && s.opts.MaxTokens == 0 {
 		s.lengths = slices.Grow(s.lengths[:0], len(s.whole))[:len(s.whole)]
 		if err := s.order.lengths(s.whole, s.lengths); err != nil {
 			return err

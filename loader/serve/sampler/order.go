@@ -130,8 +130,8 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 // Rows returns the number of positions in an epoch.
 func (o *Order) Rows() int64 { return o.rows }
 
-// Bucketed reports whether items come with their lengths.
-func (o *Order) Bucketed() bool { return o.opts.Bucket > 0 }
+// bucketed reports whether items come with their lengths.
+func (o *Order) bucketed() bool { return o.opts.Bucket > 0 }
 
 // Append appends the n items from position on, which may span epochs. Errors are those of the
 // LengthsFunc.

@@ -13,8 +13,8 @@ type PackedRow struct {
 	Units    []Unit
 }
 
-// Length returns the number of tokens.
-func (r PackedRow) Length() (n int64) {
+// length returns the number of tokens.
+func (r PackedRow) length() (n int64) {
 	for _, p := range r.Pieces {
 		n += int64(p.Len)
 	}
@@ -250,7 +250,7 @@ func (s *PackedSteps) batch(take func(PackedRow) error, at *int64, epochEnd int6
 		}
 		row := PackedRow{Position: *at, Pieces: w.row(i), Units: w.units}
 		if s.opts.MaxTokens > 0 {
-			longest = max(longest, row.Length())
+			longest = max(longest, row.length())
 			if s.opts.PaddedLength(longest)*int64(n+1) > s.opts.MaxTokens {
 				if n == 0 {
 					return 0, false, s.tooLong(row)
@@ -293,5 +293,5 @@ func (s *PackedSteps) skipGap(at *int64, epochEnd int64) error {
 
 func (s *PackedSteps) tooLong(row PackedRow) error {
 	first := row.Units[row.Pieces[0].Item]
-	return &TooLongError{Item{Ref: first.Ref, Position: row.Position, Length: int32(row.Length())}, s.opts.MaxTokens}
+	return &TooLongError{Item{Ref: first.Ref, Position: row.Position, Length: int32(row.length())}, s.opts.MaxTokens}
 }

@@ -394,7 +394,7 @@ func (s *Steps) learn(keep, next, n int64) (err error) {
 		s.ahead = s.ahead[:have]
 		return err
 	}
-	if s.order.Bucketed() {
+	if s.order.bucketed() {
 		return nil
 	}
 	fresh := s.ahead[have:]

@@ -8,9 +8,6 @@ import (
 	"math/bits"
 )
 
-// MaxID is the largest id that a Table takes.
-const MaxID = 1<<24 - 1
-
 // Merge joins two neighbouring tokens into Result.
 type Merge struct{ Left, Right, Result uint32 }
 

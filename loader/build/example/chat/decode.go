@@ -15,7 +15,7 @@ import (
 )
 
 // A record is decoded in the order in which it is written, since a template's tojson writes keys in
-// that order. Decoding never takes more than DecodedBytes allows.
+// that order. Decoding never takes more than decodedBytes allows.
 const (
 	decodedPerByte = 8
 	decodedFloor   = 256 << 10
@@ -42,7 +42,7 @@ type decoder struct {
 
 // decode decodes a whole record. lone is the number of lone surrogates that became U+FFFD.
 func decode(data []byte) (record *jinja.Dict, lone int, err error) {
-	d := decoder{data: data, room: DecodedBytes(int64(len(data)))}
+	d := decoder{data: data, room: decodedBytes(int64(len(data)))}
 	err = d.try(func() {
 		if d.token() != '{' {
 			d.malformed("no object")
@@ -59,7 +59,7 @@ func decode(data []byte) (record *jinja.Dict, lone int, err error) {
 // decodeRow makes a record of a row of CSV of size bytes: its fields are strings, and an empty one
 // has no value.
 func decodeRow(columns []string, at func(column int) []byte, size int) (record *jinja.Dict, lone int, err error) {
-	d := decoder{room: DecodedBytes(int64(size))}
+	d := decoder{room: decodedBytes(int64(size))}
 	err = d.try(func() {
 		d.spend(objectCost + size) // the row's fields, decoded, lie beside the record
 		record = &jinja.Dict{}
@@ -125,8 +125,8 @@ func (d *decoder) listIn(field, s string) (list *jinja.List) {
 	panic(problemf(ErrShape, "%q is a string that is no JSON list: %v", field, err))
 }
 
-// DecodedBytes bounds the memory of a decoded record of recordBytes bytes.
-func DecodedBytes(recordBytes int64) int64 { return decodedPerByte*recordBytes + decodedFloor }
+// decodedBytes bounds the memory of a decoded record of recordBytes bytes.
+func decodedBytes(recordBytes int64) int64 { return decodedPerByte*recordBytes + decodedFloor }
 
 func (d *decoder) malformed(format string, args ...any) {
 	panic(problemf(ErrMalformed, "malformed JSON at byte %d: %s", d.pos, fmt.Sprintf(format, args...)))
@@ -136,7 +136,7 @@ func (d *decoder) spend(n int) {
 	if d.room -= int64(n); d.room < 0 {
 		panic(problemf(ErrTooLarge,
 			"its values take more than %d bytes of memory, %d times the record; it is made of very small values",
-			DecodedBytes(int64(len(d.data))), decodedPerByte))
+			decodedBytes(int64(len(d.data))), decodedPerByte))
 	}
 }
 

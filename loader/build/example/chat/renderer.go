@@ -146,7 +146,7 @@ func (r *Renderer) textBytes(recordBytes int64) int64 {
 // decoded values, for what the template computes, and for the texts and anchors that are compared
 // with it.
 func (r *Renderer) ScratchBytes(recordBytes int64) int64 {
-	return DecodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + comparedTexts*r.textBytes(recordBytes) +
+	return decodedBytes(recordBytes) + renderBytes + renderPerByte*recordBytes + comparedTexts*r.textBytes(recordBytes) +
 		(16+recordBytes/placeBytes)*placeMemory + stackBytes
 }
 

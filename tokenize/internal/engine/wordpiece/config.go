@@ -1,11 +1,5 @@
 package wordpiece
 
-import "errors"
-
-// ErrUnsupported reports that a Config is well formed but that this engine does not compute it
-// exactly.
-var ErrUnsupported = errors.New("wordpiece: unsupported model")
-
 // Config describes a model and the BertNormalizer before it. It may come from an untrusted file;
 // New checks all of it.
 type Config struct {

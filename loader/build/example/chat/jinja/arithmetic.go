@@ -168,7 +168,7 @@ func (e *execution) joined(operator string, a, b any) (any, bool) {
 			if _, ok := a.(*List); ok {
 				return &List{all}, true
 			}
-			return &Tuple{Items: all}, true
+			return &tuple{Items: all}, true
 		}
 	case "*":
 		if n, ok := toInt(a); ok {
@@ -218,7 +218,7 @@ func (e *execution) repeated(v any, n int64) (any, bool) {
 	if _, ok := v.(*List); ok {
 		return &List{all}, true
 	}
-	return &Tuple{Items: all}, true
+	return &tuple{Items: all}, true
 }
 
 func (e *execution) unary(n *unaryExpr, v any) any {

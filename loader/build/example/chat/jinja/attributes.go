@@ -39,7 +39,7 @@ func (e *execution) item(of, key any) any {
 				return v
 			}
 		}
-	case *List, *Tuple, *numberRange:
+	case *List, *tuple, *numberRange:
 		if i, ok := toInt(key); ok {
 			items := listed(of)
 			if i < 0 {
@@ -153,7 +153,7 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 			out = append(out, chars[i]...)
 		}
 		return sameKind(of, string(out))
-	case *List, *Tuple, *numberRange:
+	case *List, *tuple, *numberRange:
 		items := listed(of)
 		from, to := sliceBounds(start, hasStart, stop, hasStop, step, int64(len(items)))
 		var out []any
@@ -172,7 +172,7 @@ func (e *execution) slice(of any, n *sliceExpr, s *scope) any {
 		case *numberRange:
 			return of.slice(out, from, to, step)
 		}
-		return &Tuple{Items: out}
+		return &tuple{Items: out}
 	}
 	e.fail("'%s' object cannot be sliced", typeName(of))
 	return nil
@@ -270,9 +270,9 @@ func (e *execution) member(of any, name string) (any, bool) {
 		if m := listMethods[name]; m != nil {
 			f = func(e *execution, a *arguments) any { return m(e, v.items, a) }
 		}
-	case *List, *Tuple:
+	case *List, *tuple:
 		items, _ := sequence(v)
-		if t, ok := v.(*Tuple); ok && t.group && (name == "grouper" || name == "list") {
+		if t, ok := v.(*tuple); ok && t.group && (name == "grouper" || name == "list") {
 			return t.Items[btoi(name == "list")], true
 		}
 		if m := listMethods[name]; m != nil {
@@ -356,7 +356,7 @@ func (l *loop) field(name string) (any, bool) {
 		}}, true
 	case "changed":
 		return &function{name, func(e *execution, a *arguments) any {
-			now := &Tuple{Items: a.positional}
+			now := &tuple{Items: a.positional}
 			if l.changed != nil && e.equal(l.changed, now) {
 				return false
 			}

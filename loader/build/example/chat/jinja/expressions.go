@@ -88,7 +88,7 @@ func (e *execution) eval(n node, s *scope) any {
 	case *listExpr:
 		return &List{e.evalAll(n.items, s)}
 	case *tupleExpr:
-		return &Tuple{Items: e.evalAll(n.items, s)}
+		return &tuple{Items: e.evalAll(n.items, s)}
 	case *dictExpr:
 		d := &Dict{}
 		for i := range n.keys {
@@ -192,7 +192,7 @@ func (e *execution) iterate(v any) []any {
 	switch v := v.(type) {
 	case *List:
 		items = v.Items
-	case *Tuple:
+	case *tuple:
 		items = v.Items
 	case *numberRange:
 		items = v.items
@@ -215,7 +215,7 @@ func (e *execution) iterate(v any) []any {
 	case *loop:
 		e.charge(int64(len(v.items)-v.at) * valueBytes)
 		for i := v.at; i < len(v.items); i++ {
-			items = append(items, &Tuple{Items: []any{v.items[i], v}})
+			items = append(items, &tuple{Items: []any{v.items[i], v}})
 		}
 	default:
 		e.fail("'%s' object is not iterable", typeName(v))
@@ -236,7 +236,7 @@ func (v *view) items(e *execution) []any {
 			items = append(items, entry.value)
 		default:
 			e.charge(2 * valueBytes)
-			items = append(items, &Tuple{Items: []any{entry.key, entry.value}})
+			items = append(items, &tuple{Items: []any{entry.key, entry.value}})
 		}
 	}
 	return items

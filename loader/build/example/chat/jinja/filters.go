@@ -112,7 +112,7 @@ func (e *execution) length(v any) int64 {
 		return int64(len([]rune(s)))
 	case *List:
 		return int64(len(v.Items))
-	case *Tuple:
+	case *tuple:
 		return int64(len(v.Items))
 	case *numberRange:
 		return int64(len(v.items))
@@ -305,7 +305,7 @@ func filterFormat(e *execution, v any, a *arguments) any {
 		}
 		return e.printf(e.str(v), &a.named)
 	}
-	return e.printf(e.str(v), &Tuple{Items: a.positional})
+	return e.printf(e.str(v), &tuple{Items: a.positional})
 }
 
 func filterInt(e *execution, v any, a *arguments) any {

@@ -71,7 +71,7 @@ var predicates = map[string]func(any) bool{
 	"string":    func(v any) bool { return is[string](v) || is[markup](v) },
 	"mapping":   is[*Dict],
 	"sequence": func(v any) bool {
-		return is[string](v) || is[markup](v) || is[*List](v) || is[*Tuple](v) || is[*Dict](v) || is[*undefined](v) ||
+		return is[string](v) || is[markup](v) || is[*List](v) || is[*tuple](v) || is[*Dict](v) || is[*undefined](v) ||
 			is[*numberRange](v)
 	},
 	"iterable": func(v any) bool {

@@ -58,7 +58,7 @@ func (p *printer) repr(v any) {
 		p.write("Undefined")
 	case *List:
 		p.items("[", v.Items, "]")
-	case *Tuple:
+	case *tuple:
 		if len(v.Items) == 1 {
 			p.items("(", v.Items, ",)")
 		} else {
@@ -214,7 +214,7 @@ func (p *printer) json(v any, o *jsonOptions) {
 		p.jsonString(string(v), o)
 	case *List:
 		p.jsonList(v.Items, o)
-	case *Tuple:
+	case *tuple:
 		p.jsonList(v.Items, o)
 	case *Dict:
 		p.jsonDict(v, o)

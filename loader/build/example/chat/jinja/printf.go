@@ -8,7 +8,7 @@ import (
 
 // printf implements Python's format % values.
 func (e *execution) printf(format string, values any) string {
-	list, isTuple := values.(*Tuple)
+	list, isTuple := values.(*tuple)
 	var rest []any
 	if isTuple {
 		rest = list.Items

@@ -133,10 +133,10 @@ func filterGroupby(e *execution, v any, a *arguments) any {
 		k := key(item)
 		if i == 0 || !e.equal(k, last) {
 			e.charge(4 * valueBytes)
-			out = append(out, &Tuple{Items: []any{get(item), &List{}}, group: true})
+			out = append(out, &tuple{Items: []any{get(item), &List{}}, group: true})
 			last = k
 		}
-		list := out[len(out)-1].(*Tuple).Items[1].(*List)
+		list := out[len(out)-1].(*tuple).Items[1].(*List)
 		list.Items = append(list.Items, item)
 	}
 	return &List{out}

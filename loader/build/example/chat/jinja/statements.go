@@ -223,7 +223,7 @@ func (e *execution) bind(n *macroNode, a *arguments, s *scope) {
 		more = a.positional[len(n.params):]
 	}
 	if n.varargs {
-		s.set("varargs", &Tuple{Items: more})
+		s.set("varargs", &tuple{Items: more})
 	} else if len(more) > 0 {
 		e.fail("macro '%s' takes not more than %d argument(s)", n.name, len(n.params))
 	}

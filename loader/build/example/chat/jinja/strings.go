@@ -154,11 +154,11 @@ func partition(name string, index func(s, sep string) int) stringMethod {
 		at := index(s, sep)
 		switch {
 		case at >= 0:
-			return &Tuple{Items: []any{s[:at], sep, s[at+len(sep):]}}
+			return &tuple{Items: []any{s[:at], sep, s[at+len(sep):]}}
 		case name == "partition":
-			return &Tuple{Items: []any{s, "", ""}}
+			return &tuple{Items: []any{s, "", ""}}
 		}
-		return &Tuple{Items: []any{"", "", s}}
+		return &tuple{Items: []any{"", "", s}}
 	}
 }
 
@@ -192,7 +192,7 @@ func affix(name string, has func(s, part string) bool) stringMethod {
 		if from < 0 {
 			return false
 		}
-		if t, ok := want.(*Tuple); ok {
+		if t, ok := want.(*tuple); ok {
 			for _, item := range t.Items {
 				if one, ok := text(item); ok && has(part, one) {
 					return true

@@ -7,12 +7,12 @@ import (
 )
 
 // The values of a template are these Go values: nil for None, bool, int64, *big.Int for larger
-// integers, float64, string, *List, *Tuple, *Dict, and the types below.
+// integers, float64, string, *List, *tuple, *Dict, and the types below.
 type (
 	// A List is a Python list.
 	List struct{ Items []any }
-	// A Tuple is a Python tuple.
-	Tuple struct {
+	// tuple is a Python tuple.
+	tuple struct {
 		Items []any
 		group bool // made by groupby: its items are also called grouper and list
 	}
@@ -42,7 +42,7 @@ type (
 		items   []any
 		at      int
 		depth   int
-		changed *Tuple
+		changed *tuple
 		again   func(*execution, any) any // of a recursive loop
 	}
 	cycler struct {
@@ -177,7 +177,7 @@ func hashOf(v any) (hash any, ok bool) {
 		return v, true
 	case *big.Int:
 		return tupleHash(v.String()), true
-	case *Tuple:
+	case *tuple:
 		s := ""
 		for _, item := range v.Items {
 			h, ok := hashOf(item)
@@ -217,7 +217,7 @@ func typeName(v any) string {
 		return "Markup"
 	case *List:
 		return "list"
-	case *Tuple:
+	case *tuple:
 		return "tuple"
 	case *Dict:
 		return "dict"
@@ -263,7 +263,7 @@ func isTrue(v any) bool {
 		return v != ""
 	case *List:
 		return len(v.Items) > 0
-	case *Tuple:
+	case *tuple:
 		return len(v.Items) > 0
 	case *numberRange:
 		return len(v.items) > 0
@@ -303,8 +303,8 @@ func (e *execution) equal(a, b any) bool {
 	case *List:
 		b, ok := b.(*List)
 		return ok && e.equalItems(a.Items, b.Items)
-	case *Tuple:
-		b, ok := b.(*Tuple)
+	case *tuple:
+		b, ok := b.(*tuple)
 		return ok && e.equalItems(a.Items, b.Items)
 	case *numberRange:
 		b, ok := b.(*numberRange)
@@ -446,7 +446,7 @@ func sequence(v any) ([]any, bool) {
 	switch v := v.(type) {
 	case *List:
 		return v.Items, true
-	case *Tuple:
+	case *tuple:
 		return v.Items, true
 	}
 	return nil, false
