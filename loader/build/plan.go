@@ -32,9 +32,11 @@ type Plan struct {
 	// Folder is where the relative names among the options begin; "" where all are absolute.
 	Folder   string          `json:"folder,omitempty"`
 	Settings json.RawMessage `json:"settings"`
-	Options  Options         `json:"options"`
-	Share    float64         `json:"share,omitempty"` // holdout.share
-	Phases   []PlanPhase     `json:"phases"`
+	// Given are the settings before they were resolved on the machine that made the plan.
+	Given           Settings    `json:"given"`
+	CheckpointEvery int64       `json:"checkpoint-every"`
+	Share           float64     `json:"share,omitempty"` // holdout.share
+	Phases          []PlanPhase `json:"phases"`
 	// Held are the hashes of the documents held out, in the order of their choice.
 	Held []uint64 `json:"held,omitempty"`
 	// Sources lists the sources of all phases, as the manifest does.
@@ -130,7 +132,7 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 		}
 	}
 	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings,
-		Options: o}
+		Given: o.Settings, CheckpointEvery: o.CheckpointEvery}
 	if p.Folder, err = relativeTo(&o); err != nil {
 		return nil, err
 	}

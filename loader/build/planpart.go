@@ -137,8 +137,9 @@ type planReader struct {
 func (r *planReader) read() error {
 	p := r.p
 	err := r.members(func(name string) error {
-		scalars := map[string]any{"folder": &p.Folder, "format": &p.Format, "held": &p.Held, "options": &p.Options,
-			"partitions": &p.Partitions, "settings": &p.Settings, "share": &p.Share, "version": &p.Version}
+		scalars := map[string]any{"folder": &p.Folder, "format": &p.Format, "held": &p.Held, "given": &p.Given,
+			"checkpoint-every": &p.CheckpointEvery,
+			"partitions":       &p.Partitions, "settings": &p.Settings, "share": &p.Share, "version": &p.Version}
 		switch into := scalars[name]; {
 		case into != nil:
 			return r.d.Decode(into)

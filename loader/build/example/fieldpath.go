@@ -99,7 +99,7 @@ func (p FieldPath) isPlain() bool { return len(p.steps) == 1 && p.steps[0].index
 // none. Of several fields with one name the last counts. The whole record is checked: an error
 // matches ErrMalformed.
 func (p FieldPath) Find(record []byte) (value []byte, err error) {
-	var s jsonScanner
+	var s jsonFinder
 	found, err := s.find(record, &p)
 	if err != nil || found.kind == 0 {
 		return nil, err
