@@ -29,45 +29,50 @@ const (
 
 // Skip returns how much of data belongs to the record, with its line end, or stands before what is
 // bad.
-func (s *Bounds) Skip(data []byte) int {
+func (s *Bounds) Skip(data []byte) (n int) {
+	state := s.state
+	defer func() { s.state = state }()
 	for p := 0; p < len(data); p++ {
-		b := data[p]
-		switch s.state {
+		switch b := data[p]; state {
 		case quoted:
 			i := bytes.IndexByte(data[p:], '"')
 			if i < 0 {
 				return len(data)
 			}
 			p += i
-			s.state = afterQuote
-			continue
+			state = afterQuote
 		case afterQuote:
 			switch {
 			case b == '"':
-				s.state = quoted
-				continue
-			case b != '\n' && b != '\r' && !s.isComma(b):
-				s.Bad, s.state = true, unquoted
+				state = quoted
+			case isComma(b, s.Comma):
+				state = fieldStart
+			case b == '\n' || b == '\r':
+				state = unquoted
+				p--
+			default:
+				s.Bad, state = true, unquoted
 				return p
 			}
-		}
-		switch {
-		case b == '\n':
-			s.Ended = true
-			return p + 1
-		case s.isComma(b):
-			s.state = fieldStart
-		case b == '"' && s.state == fieldStart:
-			s.state = quoted
-		default:
-			s.state = unquoted
+		case fieldStart, unquoted:
+			switch {
+			case b == '\n':
+				s.Ended = true
+				return p + 1
+			case isComma(b, s.Comma):
+				state = fieldStart
+			case b == '"' && state == fieldStart:
+				state = quoted
+			default:
+				state = unquoted
+			}
 		}
 	}
 	return len(data)
 }
 
-func (s *Bounds) isComma(b byte) bool {
-	return b == s.Comma || s.Comma == 0 && (b == ',' || b == ';' || b == '\t' || b == '|')
+func isComma(b, comma byte) bool {
+	return b == comma || comma == 0 && (b == ',' || b == ';' || b == '\t' || b == '|')
 }
 
 // Open reports whether a quoted field was not closed yet.
