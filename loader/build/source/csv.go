@@ -25,7 +25,7 @@ type csvFramer struct {
 
 // newCSV reads the header, with which every CSV input begins unless Options.Columns names the
 // columns.
-func newCSV(f framing) (*csvFramer, error) {
+func newCSV(f framing) (framer, error) {
 	c := &csvFramer{framing: f, comma: f.o.Delimiter}
 	for {
 		n, total, err := c.record(c.comma)
