@@ -15,6 +15,7 @@ import (
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/build/source"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -129,7 +130,7 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
 	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
 	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
-		"auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes")
+		orList(words(source.Formats())))
 	flags.StringVar(&o.TextField, "text-field", "",
 		"field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)")
 	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/example"
@@ -23,7 +25,7 @@ func choices() map[string]struct {
 		files bool
 	}
 	return map[string]choice{
-		"format":         {words(source.Formats), false},
+		"format":         {words(source.Formats()), false},
 		"overflow":       {words(example.Overflows), false},
 		"pack":           {words(pack.Policies), false},
 		"special-tokens": {words([]build.SpecialTokens{build.SpecialOfDocument, build.SpecialOfChunk}), false},
@@ -45,6 +47,12 @@ func words[T ~string](values []T) (out []string) {
 		out = append(out, string(v))
 	}
 	return out
+}
+
+// orList joins words as help lists them.
+func orList(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // completes makes a flag of cmd complete to words.

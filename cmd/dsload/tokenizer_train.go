@@ -171,8 +171,8 @@ func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train
 		if err != nil {
 			return err
 		}
-		rec := example.Record{Format: string(record.Format), Columns: record.Columns, Comma: record.Comma,
-			Decoded: record.Decoded}
+		rec := example.Record{Columns: record.Columns, Comma: record.Comma, Decoded: record.Decoded,
+			Template: record.Format.Template()}
 		if err := worker.Format(&text, rec, data); err != nil {
 			return withCode(exitCorrupt, fmt.Errorf("%s record %d: %w", set.URI(record.Input), record.Row, err))
 		}

@@ -118,5 +118,5 @@ func (j *job) reset() {
 
 // record describes the document's bytes to package example, which does not know package source.
 func (d *document) record() example.Record {
-	return example.Record{Format: string(d.Format), Columns: d.Columns, Comma: d.Comma, Decoded: d.Decoded}
+	return example.Record{Columns: d.Columns, Comma: d.Comma, Decoded: d.Decoded, Template: d.Format.Template()}
 }

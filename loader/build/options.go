@@ -151,7 +151,7 @@ func (o Options) validate() error {
 	for _, err := range []error{
 		oneOf("overflow", o.Overflow, example.Overflows),
 		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies),
-		oneOf("format", o.Format, source.Formats),
+		oneOf("format", o.Format, source.Formats()),
 		oneOf("train-on", o.TrainOn, chat.TrainOns),
 		o.checkChat(),
 		oneOf("dedup", o.Dedup, shape.Dedups),

@@ -48,9 +48,6 @@ func (b *build) withFilterFields(fields []string) []string {
 	return fields
 }
 
-// withoutFields are the formats whose records are text alone.
-var withoutFields = []source.Format{source.Text, source.Document, source.WikiText}
-
 // conditions returns the names that columns of the fields of conditions may have.
 func (b *build) conditions() (names [][]string) {
 	for _, p := range b.filter.Fields() {
@@ -71,8 +68,8 @@ func (b *build) checkFields(context.Context) error {
 		return loader.BadOption("where", where[max(at, 0)], noField(fields[i].Root(), "the columns are", has))
 	}
 	for _, p := range b.phases {
-		for _, format := range withoutFields {
-			if n := p.set.Formats()[format]; n > 0 {
+		for _, format := range source.Formats() {
+			if format.Kind() == source.Texts && p.set.Formats()[format] > 0 {
 				return loader.BadOption("where", b.opts.Filter.Where[0], fmt.Sprintf(
 					"records of the format %s have no fields (%s); "+
 						"choose by their text with `match`, or leave files out with `exclude`",
@@ -133,7 +130,7 @@ func (w *worker) judgeFields(j *job, d *document) bool {
 		if at, d.err = w.formatter.Row(d.record(), data); d.err == nil {
 			holds, d.has = w.filter.Row(d.Columns, at)
 		}
-	case d.Decoded || slices.Contains(withoutFields, d.Format):
+	case d.Decoded:
 		d.err = fmt.Errorf("%w: the record is text without fields, and `where` asks for %s", example.ErrUnknownField,
 			fields[0])
 	default:

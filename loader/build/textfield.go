@@ -21,9 +21,6 @@ func (o Options) checkTextField() error {
 	return nil
 }
 
-// fieldlessFormats are the formats whose records have no fields.
-var fieldlessFormats = []source.Format{source.Text, source.Document, source.WikiText}
-
 // unusedTextField returns a sentence where the option TextField has no effect, else "".
 func (b *build) unusedTextField() string {
 	field := b.opts.TextField
@@ -34,11 +31,11 @@ func (b *build) unusedTextField() string {
 		return fmt.Sprintf("`text-field` %s has no effect beside `template`, which names the fields itself", field)
 	}
 	formats, inputs, fieldless := b.formats(), 0, 0
-	for _, n := range formats {
+	for f, n := range formats {
 		inputs += n
-	}
-	for _, f := range fieldlessFormats {
-		fieldless += formats[string(f)]
+		if source.Format(f).Kind() == source.Texts {
+			fieldless += n
+		}
 	}
 	switch {
 	case fieldless == inputs:
@@ -69,12 +66,13 @@ func (o Options) checkCSV() error {
 		d[0] == '"') {
 		return loader.BadOption("delimiter", d, `must be one ASCII character, such as ; or |, or \t for a tab`)
 	}
-	csv := []source.Format{source.Auto, source.CSV, source.Recipes, source.Tar, source.Chat}
+	kind := o.Format.Kind()
+	csv := kind == source.Rows || kind == source.Various || o.Format == source.Chat
 	for _, option := range []struct {
 		name, value string
 		set         bool
 	}{{"columns", strings.Join(o.Columns, ","), len(o.Columns) > 0}, {"delimiter", o.Delimiter, o.Delimiter != ""}} {
-		if option.set && !slices.Contains(csv, o.Format) {
+		if option.set && !csv {
 			return loader.BadOption(option.name, option.value,
 				fmt.Sprintf("`format` %s has no columns; it is for CSV", o.Format))
 		}
@@ -96,9 +94,8 @@ func (b *build) unusedCSV() string {
 	if len(o.Columns) == 0 && o.Delimiter == "" {
 		return ""
 	}
-	formats := b.formats()
-	for _, f := range []source.Format{source.CSV, source.Recipes, source.Tar, source.Zip} {
-		if formats[string(f)] > 0 {
+	for f := range b.formats() {
+		if kind := source.Format(f).Kind(); kind == source.Rows || kind == source.Various {
 			return ""
 		}
 	}

@@ -1,9 +1,9 @@
 package example
 
 import (
-	"bytes"
 	"errors"
 
+	"github.com/dsload/dsload/internal/csvscan"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -28,19 +28,9 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 		if len(c.ends) == columns {
 			return problemf(ErrMalformed, "more fields than the %d columns of the header", columns)
 		}
-		if len(data) > 0 && data[0] == '"' {
-			rest, err := c.quoted(data[1:])
-			if err != nil {
-				return err
-			}
-			data = rest
-		} else {
-			n := bytes.IndexByte(data, comma)
-			if n < 0 {
-				n = len(data)
-			}
-			c.text = append(c.text, data[:n]...)
-			data = data[n:]
+		var ok bool
+		if c.text, data, ok = csvscan.AppendField(c.text, data, comma); !ok {
+			return problemf(ErrMalformed, "field %d is not closed by a quote", len(c.ends)+1)
 		}
 		c.ends = append(c.ends, len(c.text))
 		if len(data) == 0 {
@@ -55,23 +45,6 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 		return problemf(ErrMalformed, "%d fields where the header has %d columns", len(c.ends), columns)
 	}
 	return nil
-}
-
-// quoted decodes a field after its opening quote and returns what follows its closing one.
-func (c *csvFields) quoted(data []byte) (rest []byte, err error) {
-	for {
-		n := bytes.IndexByte(data, '"')
-		if n < 0 {
-			return nil, problemf(ErrMalformed, "field %d is not closed by a quote", len(c.ends)+1)
-		}
-		c.text = append(c.text, data[:n]...)
-		data = data[n+1:]
-		if len(data) == 0 || data[0] != '"' {
-			return data, nil
-		}
-		c.text = append(c.text, '"')
-		data = data[1:]
-	}
 }
 
 var errNoList = errors.New("not a JSON list of strings")

@@ -71,7 +71,7 @@ func TestTextFieldPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out Formatted
-		err = f.NewWorker().Format(&out, Record{Format: "jsonl"}, []byte(record))
+		err = f.NewWorker().Format(&out, Record{}, []byte(record))
 		switch {
 		case c.fails == "" && (err != nil || string(out.Prompt) != c.want):
 			t.Errorf("%s: %q, %v", c.field, out.Prompt, err)
@@ -81,7 +81,7 @@ func TestTextFieldPaths(t *testing.T) {
 	}
 	f, _ := NewFormatter(FormatOptions{TextField: "a,b"})
 	var out Formatted
-	if err := f.NewWorker().Format(&out, Record{Format: "jsonl"}, []byte(`{"a": null, "b": null}`)); !errors.Is(err,
+	if err := f.NewWorker().Format(&out, Record{}, []byte(`{"a": null, "b": null}`)); !errors.Is(err,
 		ErrUnknownField) {
 		t.Errorf("all null: %v", err)
 	}
@@ -93,14 +93,14 @@ func TestTextColumnsJoined(t *testing.T) {
 		{"title,id,text", "T\n\nbody"}} {
 		f, _ := NewFormatter(FormatOptions{TextField: c.field})
 		var out Formatted
-		err := f.NewWorker().Format(&out, Record{Format: "csv", Columns: columns, Comma: ','}, []byte(",T,dotted,body"))
+		err := f.NewWorker().Format(&out, Record{Columns: columns, Comma: ','}, []byte(",T,dotted,body"))
 		if err != nil || string(out.Prompt) != c.want {
 			t.Errorf("%s: %q, %v", c.field, out.Prompt, err)
 		}
 	}
 	f, _ := NewFormatter(FormatOptions{TextField: "title,body"})
 	var out Formatted
-	if err := f.NewWorker().Format(&out, Record{Format: "csv", Columns: columns, Comma: ','},
+	if err := f.NewWorker().Format(&out, Record{Columns: columns, Comma: ','},
 		[]byte(",T,dotted,body")); !errors.Is(err, ErrUnknownField) {
 		t.Errorf("a missing column: %v", err)
 	}

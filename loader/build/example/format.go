@@ -17,23 +17,21 @@ type FormatOptions struct {
 	// it; several are joined with a blank line. Default "text".
 	TextField string
 	// Template is the name of a built-in template or the text of a Go text/template. The default is
-	// "recipe" for recipes, and none for other formats.
+	// Record.Template.
 	Template string
 	// TemplateName is the file of Template, for errors. Default "template".
 	TemplateName string
 }
 
-// Record describes the bytes passed to Format, as package source delimits them.
+// Record describes the bytes passed to Format: text where Decoded is set, a row of CSV where there
+// are columns, else a JSON object.
 type Record struct {
-	Format  string   // as package source names it; all formats except text, CSV and recipes hold JSON objects
-	Columns []string // of CSV
-	Comma   byte     // of CSV
 	Decoded bool     // the bytes are the text already
-}
-
-// isText reports whether the record is text without fields.
-func (r *Record) isText() bool {
-	return r.Format == "text" || r.Format == "document" || r.Format == "wikitext"
+	Columns []string // of a row
+	Comma   byte     // between its fields
+	// Template is the built-in template that makes the text of a row where neither a template nor a
+	// field is given, "" for none. The columns that it takes for lists are lists for any template.
+	Template string
 }
 
 // Formatted is the text of a record. Reuse it: its buffers grow to the longest record.
@@ -184,8 +182,7 @@ func (w *Worker) StopAt(done <-chan struct{}) *Worker {
 func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	dst.Prompt, dst.Target, dst.HasTarget, dst.Replaced = dst.Prompt[:0], dst.Target[:0], false, 0
 	f := w.f
-	plain, isCSV := rec.Decoded || rec.isText(), rec.Format == "csv" || rec.Format == "recipes"
-	if plain && f.template == nil {
+	if rec.Decoded && f.template == nil {
 		dst.Prompt, dst.Replaced = tokenize.AppendValid(dst.Prompt, data)
 		return nil
 	}
@@ -196,11 +193,11 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 		data = w.clean
 	}
 	switch {
-	case plain:
+	case rec.Decoded:
 		return w.execute(dst, map[string]any{"text": string(data)}, size, limit)
-	case !isCSV && f.template == nil:
+	case rec.Columns == nil && f.template == nil:
 		return w.jsonText(dst, data)
-	case !isCSV:
+	case rec.Columns == nil:
 		fields, lone, err := w.decode.fields(data, f.wanted)
 		if err != nil {
 			return err
@@ -213,7 +210,7 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	}
 	w.locate(rec.Columns)
 	switch {
-	case rec.Format == "recipes" && (f.builtin != nil || f.template == nil && f.opts.TextField == ""):
+	case f.builtin != nil || rec.Template != "" && f.template == nil && f.opts.TextField == "":
 		return w.recipe(dst)
 	case f.template != nil:
 		fields, err := w.csvMap(rec, size)
@@ -271,13 +268,15 @@ func (w *Worker) locate(columns []string) {
 	}
 }
 
-// csvMap returns the fields that a template names by column, and the lists of recipes as lists. If
-// one is missing, it adds the names of some others, as jsonDecoder.fields does, with the same bound
+// csvMap returns the fields that a template names by column. If one is missing, it adds the names of some others, as jsonDecoder.fields does, with the same bound
 // on memory.
 func (w *Worker) csvMap(rec Record, size int) (map[string]any, error) {
 	room := w.f.decodedBytes(int64(size))
 	fields := make(map[string]any, min(len(rec.Columns), maxFieldsTold))
-	var others []string
+	var others, lists []string
+	if b := findBuiltin(rec.Template); b != nil {
+		lists = b.lists
+	}
 	for i, name := range rec.Columns {
 		if !w.f.wanted.has(name) {
 			if len(others) < maxFieldsTold {
@@ -286,7 +285,7 @@ func (w *Worker) csvMap(rec Record, size int) (map[string]any, error) {
 			continue
 		}
 		value := w.fields.at(i)
-		list := rec.Format == "recipes" && (name == "ingredients" || name == "directions" || name == "NER")
+		list := slices.Contains(lists, name)
 		room -= int64(memberCost + stringCost + len(value))
 		if list {
 			room -= valueCost * int64(bytes.Count(value, []byte(`"`))/2)

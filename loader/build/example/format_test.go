@@ -34,9 +34,9 @@ func format(w *Worker, rec Record, data string) (string, int, error) {
 }
 
 func TestFormat(t *testing.T) {
-	jsonl, text := Record{Format: "jsonl"}, Record{Format: "text"}
-	table := Record{Format: "csv", Columns: []string{"id", "text"}, Comma: ','}
-	tabs := Record{Format: "csv", Columns: []string{"id", "text"}, Comma: '\t'}
+	jsonl, text := Record{}, Record{Decoded: true}
+	table := Record{Columns: []string{"id", "text"}, Comma: ','}
+	tabs := Record{Columns: []string{"id", "text"}, Comma: '\t'}
 	for _, c := range []struct {
 		name     string
 		o        FormatOptions
@@ -57,7 +57,7 @@ func TestFormat(t *testing.T) {
 		{"surrogates", FormatOptions{}, jsonl, `{"text":"\ud83d\ude00 \ud83d \ude00\ud83dx \ud83d\ud83d\ude00"}`,
 			"😀 \uFFFD \uFFFD\uFFFDx \uFFFD😀", 4, nil},
 		{"ill-formed in JSON", FormatOptions{}, jsonl, "{\"text\":\"a\xe2\x82\"}", "a\uFFFD", 1, nil},
-		{"decoded", FormatOptions{}, Record{Format: "jsonl", Decoded: true}, `{"text":`, `{"text":`, 0, nil},
+		{"decoded", FormatOptions{}, Record{Decoded: true}, `{"text":`, `{"text":`, 0, nil},
 		{"missing field", FormatOptions{}, jsonl, `{"body":"a","id":2}`, "", 0, ErrUnknownField},
 		{"no string", FormatOptions{}, jsonl, `{"text":null}`, "", 0, ErrUnknownField},
 		{"no string at last", FormatOptions{}, jsonl, `{"text":"a","text":2}`, "", 0, ErrUnknownField},
@@ -96,17 +96,17 @@ func TestFormat(t *testing.T) {
 }
 
 func TestErrorsNameWhatThereIs(t *testing.T) {
-	_, _, err := format(newWorker(t, FormatOptions{}), Record{Format: "jsonl"}, `{"body":"a","id":2}`)
+	_, _, err := format(newWorker(t, FormatOptions{}), Record{}, `{"body":"a","id":2}`)
 	if err == nil || !strings.Contains(err.Error(), "body, id") {
 		t.Error(err)
 	}
-	_, _, err = format(newWorker(t, FormatOptions{}), Record{Format: "csv", Columns: []string{"x", "y"}, Comma: ','},
+	_, _, err = format(newWorker(t, FormatOptions{}), Record{Columns: []string{"x", "y"}, Comma: ','},
 		`1,2`)
 	if err == nil || !strings.Contains(err.Error(), "x, y") {
 		t.Error(err)
 	}
 	_, _, err = format(newWorker(t, FormatOptions{Template: "{{.z}}", TemplateName: "qa.tmpl"}),
-		Record{Format: "jsonl"}, `{"x":1}`)
+		Record{}, `{"x":1}`)
 	if err == nil || !strings.Contains(err.Error(), "qa.tmpl:1") || !strings.Contains(err.Error(), "the fields are x") {
 		t.Error(err)
 	}
@@ -119,7 +119,7 @@ func TestErrorsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-var recipeRecord = Record{Format: "recipes", Columns: []string{"", "title", "ingredients", "directions", "link",
+var recipeRecord = Record{Template: "recipe", Columns: []string{"", "title", "ingredients", "directions", "link",
 	"source", "NER"}, Comma: ','}
 
 const recipeLine = `0, Tea ,"[""1 c. water"", ""1 bag \""tea\""""]","[""Boil at 100\u00b0."", ""Steep.""]",www,Gathered,"[""tea""]"`
@@ -150,7 +150,7 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if _, _, err := format(newWorker(t, FormatOptions{}), Record{Format: "recipes",
+	if _, _, err := format(newWorker(t, FormatOptions{}), Record{Template: "recipe",
 		Columns: []string{"title", "steps"}, Comma: ','}, "a,b"); !errors.Is(err, ErrUnknownField) {
 		t.Error(err)
 	}
@@ -202,7 +202,7 @@ func TestFieldEqualsEncodingJSON(t *testing.T) {
 	check := func(data string) {
 		var fields map[string]any
 		err := json.Unmarshal([]byte(data), &fields)
-		got, _, gotErr := format(w, Record{Format: "jsonl"}, data)
+		got, _, gotErr := format(w, Record{}, data)
 		text, isString := fields["text"].(string)
 		switch {
 		case (err != nil || fields == nil) != errors.Is(gotErr, ErrMalformed):
@@ -229,9 +229,9 @@ func TestFormatAllocatesNothing(t *testing.T) {
 		rec  Record
 		data string
 	}{
-		{FormatOptions{}, Record{Format: "text"}, "a line\xff"},
-		{FormatOptions{}, Record{Format: "jsonl"}, `{"a":[1,{}],"text":"a\n"}`},
-		{FormatOptions{}, Record{Format: "csv", Columns: []string{"text"}, Comma: ','}, `"a"`},
+		{FormatOptions{}, Record{Decoded: true}, "a line\xff"},
+		{FormatOptions{}, Record{}, `{"a":[1,{}],"text":"a\n"}`},
+		{FormatOptions{}, Record{Columns: []string{"text"}, Comma: ','}, `"a"`},
 		{FormatOptions{Template: "recipe-seq2seq"}, recipeRecord, recipeLine},
 	} {
 		w, data := newWorker(t, c.o), []byte(c.data)
@@ -243,7 +243,7 @@ func TestFormatAllocatesNothing(t *testing.T) {
 		}
 		run()
 		if n := testing.AllocsPerRun(100, run); n > 0 {
-			t.Errorf("%s: %v allocations", c.rec.Format, n)
+			t.Errorf("%.20q: %v allocations", data, n)
 		}
 	}
 }
@@ -274,7 +274,7 @@ func FuzzJSONRecord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w := newWorker(t, FormatOptions{})
-		rec := Record{Format: "jsonl"}
+		rec := Record{}
 		checkFormat(t, w, rec, data)
 		var out Formatted
 		err := w.Format(&out, rec, data)
@@ -293,7 +293,7 @@ func FuzzCSVRecord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which byte) {
 		comma := ",;\t"[which%3] // the separators that framing knows
-		checkFormat(t, newWorker(t, FormatOptions{TextField: "b"}), Record{Format: "csv", Columns: []string{"a", "b"},
+		checkFormat(t, newWorker(t, FormatOptions{TextField: "b"}), Record{Columns: []string{"a", "b"},
 			Comma: comma}, data)
 		checkFormat(t, newWorker(t, FormatOptions{}), recipeRecord, data)
 		checkFormat(t, newWorker(t, FormatOptions{Template: "recipe-seq2seq"}), recipeRecord, data)
@@ -349,8 +349,8 @@ func BenchmarkFormat(b *testing.B) {
 		rec  Record
 		data [][]byte
 	}{
-		{"text", FormatOptions{}, Record{Format: "text"}, [][]byte{bytes.Repeat([]byte("plain text, élan "), 60)}},
-		{"jsonl", FormatOptions{}, Record{Format: "jsonl"}, [][]byte{[]byte(line)}},
+		{"text", FormatOptions{}, Record{Decoded: true}, [][]byte{bytes.Repeat([]byte("plain text, élan "), 60)}},
+		{"jsonl", FormatOptions{}, Record{}, [][]byte{[]byte(line)}},
 		{"recipe", FormatOptions{}, recipeRecord, recipes},
 		{"recipe-template", FormatOptions{Template: builtins[0].body}, recipeRecord, recipes},
 	} {

@@ -74,7 +74,7 @@ func TestDecodedBytesAreBounded(t *testing.T) {
 		var before, after runtime.MemStats
 		w := f.NewWorker()
 		runtime.ReadMemStats(&before)
-		err = w.Format(&dst, Record{Format: "jsonl"}, data)
+		err = w.Format(&dst, Record{}, data)
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, want) || want == nil && string(dst.Prompt) != "a" {
 			t.Errorf("%s: %q, %v; want %v", body, dst.Prompt, err, want)
@@ -100,7 +100,7 @@ func TestNaN(t *testing.T) {
 				t.Fatal(err)
 			}
 			var dst Formatted
-			err = f.NewWorker().Format(&dst, Record{Format: "jsonl"}, []byte(data))
+			err = f.NewWorker().Format(&dst, Record{}, []byte(data))
 			if o.Template != "" && errors.Is(want, ErrUnknownField) {
 				continue // a template prints numbers
 			}
@@ -123,7 +123,7 @@ func TestMissingFieldNamesTheLikelyOne(t *testing.T) {
 	} {
 		f, _ := NewFormatter(FormatOptions{})
 		var dst Formatted
-		err := f.NewWorker().Format(&dst, Record{Format: "jsonl"}, []byte(data))
+		err := f.NewWorker().Format(&dst, Record{}, []byte(data))
 		var missing *FieldError
 		if !errors.As(err, &missing) || !errors.Is(err, ErrUnknownField) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", data, err, want)
@@ -131,7 +131,7 @@ func TestMissingFieldNamesTheLikelyOne(t *testing.T) {
 	}
 	f, _ := NewFormatter(FormatOptions{})
 	var dst Formatted
-	err := f.NewWorker().Format(&dst, Record{Format: "csv", Columns: []string{"id", "body"}, Comma: ','},
+	err := f.NewWorker().Format(&dst, Record{Columns: []string{"id", "body"}, Comma: ','},
 		[]byte(`1,"some words"`))
 	if err == nil || !strings.Contains(err.Error(),
 		`no column "text"; the columns are id, body; "body" looks like the text`) {
@@ -158,7 +158,7 @@ func TestCSVFieldsAreBounded(t *testing.T) {
 		w := f.NewWorker()
 		w.fields.text, w.fields.ends = make([]byte, 0, len(row)), make([]int, 0, len(columns))
 		runtime.ReadMemStats(&before)
-		err = w.Format(&dst, Record{Format: "recipes", Columns: columns, Comma: ','}, []byte(row))
+		err = w.Format(&dst, Record{Template: "recipe", Columns: columns, Comma: ','}, []byte(row))
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, want) || want == nil && string(dst.Prompt) != "a" {
 			t.Errorf("%s: %q, %v; want %v", body, dst.Prompt, err, want)
@@ -186,7 +186,7 @@ func TestHugeNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 		var dst Formatted
-		if err = f.NewWorker().Format(&dst, Record{Format: "jsonl"}, data); !errors.Is(err, want) {
+		if err = f.NewWorker().Format(&dst, Record{}, data); !errors.Is(err, want) {
 			t.Errorf("%s: %.200v", body, err)
 		}
 		if err != nil && len(err.Error()) > 4<<10 {

@@ -7,9 +7,15 @@ import (
 	"strings"
 )
 
-// A builtin is a built-in template. body defines it; for recipes, hand-written code produces the
-// same text faster.
-type builtin struct{ name, body string }
+// A builtin is a built-in template over rows of CSV. body defines it; hand-written code produces the
+// same text faster. Of the columns, lists hold a JSON list of strings.
+type builtin struct {
+	name, body string
+	lists      []string
+}
+
+// recipeLists are the lists of RecipeNLG.
+var recipeLists = []string{"ingredients", "directions", "NER"}
 
 var builtins = []builtin{
 	{"recipe", `{{trim .title}}
@@ -19,14 +25,14 @@ Ingredients:
 {{end}}
 Directions:
 {{range $i, $step := .directions}}{{inc $i}}. {{$step}}
-{{end}}`},
+{{end}}`, recipeLists},
 	{"recipe-seq2seq", `{{define "prompt"}}Ingredients:
 {{range .ingredients}}- {{.}}
 {{end}}{{end}}{{define "target"}}{{trim .title}}
 
 Directions:
 {{range $i, $step := .directions}}{{inc $i}}. {{$step}}
-{{end}}{{end}}`},
+{{end}}{{end}}`, recipeLists},
 }
 
 // recipeColumns lists the columns of RecipeNLG that make a recipe, in the order of

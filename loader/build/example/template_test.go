@@ -64,7 +64,7 @@ func TestHostileTemplatesEnd(t *testing.T) {
 				record = `{"text":"a"}` // a shorter record allows fewer steps
 			}
 			var out Formatted
-			err := w.Format(&out, Record{Format: "jsonl"}, []byte(record))
+			err := w.Format(&out, Record{}, []byte(record))
 			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%d bytes, %v; want an error with %q", len(out.Prompt), err, c.says)
 			}
@@ -108,10 +108,10 @@ func TestTemplateStringsAreWithinScratch(t *testing.T) {
 	} {
 		w := newWorker(t, FormatOptions{Template: body})
 		var out Formatted
-		_ = w.Format(&out, Record{Format: "document"}, []byte("warm up"))
+		_ = w.Format(&out, Record{Decoded: true}, []byte("warm up"))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := w.Format(&out, Record{Format: "document"}, []byte(big))
+		err := w.Format(&out, Record{Decoded: true}, []byte(big))
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: no error", body)
@@ -133,7 +133,7 @@ func TestStoppedTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out Formatted
-	if err := f.NewWorker().StopAt(done).Format(&out, Record{Format: "text"}, []byte("a")); !errors.Is(err,
+	if err := f.NewWorker().StopAt(done).Format(&out, Record{Decoded: true}, []byte("a")); !errors.Is(err,
 		ErrStopped) {
 		t.Error(err)
 	}
@@ -156,7 +156,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}
 	long := strings.Repeat("Words of an instruction (with parentheses), as long as they come. ", 10000) +
 		`{{/* a comment's quote */}}{{.text}}`
-	if out, _, err := format(newWorker(t, FormatOptions{Template: long}), Record{Format: "text"}, "x"); err != nil ||
+	if out, _, err := format(newWorker(t, FormatOptions{Template: long}), Record{Decoded: true}, "x"); err != nil ||
 		!strings.HasSuffix(out, "x") {
 		t.Errorf("a long template of few actions: %v", err)
 	}

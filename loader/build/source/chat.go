@@ -9,7 +9,7 @@ import (
 )
 
 // newChat frames conversations: JSON lines that always come whole.
-func newChat(f framing) framer {
+func newChat(f framing) (framer, error) {
 	o := *f.o
 	o.TextField = ""
 	f.o = &o
@@ -24,7 +24,7 @@ func chatFormat(name string, text []byte, whole bool) (Format, error) {
 		return "", err
 	case format == JSON:
 		return JSON, nil
-	case format == CSV, format == Recipes:
+	case format.Kind() == Rows:
 		return CSV, nil
 	}
 	return Chat, nil

@@ -51,5 +51,5 @@ func header(o *Options, text []byte, whole bool) []string {
 	if err != nil {
 		return nil
 	}
-	return c.columns
+	return c.(*csvFramer).columns
 }

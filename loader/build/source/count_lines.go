@@ -11,10 +11,7 @@ import (
 
 // countsLines reports whether the documents of an input are its lines that are not blank.
 func countsLines(in *Input) bool {
-	if in.Compression != Plain || in.archive != "" || in.synth != nil || in.once != nil {
-		return false
-	}
-	return in.Format == Text || in.Format == JSONL || in.Format == Chat
+	return in.Format.layout().lines && in.Compression == Plain && in.archive == "" && in.synth == nil && in.once == nil
 }
 
 // errLongLine means that a line is so long that its framer does not read it as one.

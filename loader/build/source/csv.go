@@ -6,20 +6,17 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/dsload/dsload/internal/csvscan"
 )
 
-// CSV is framed as RFC 4180 says: a field in quotes may hold separators, line ends and doubled
-// quotes. A quote inside an unquoted field is an ordinary character, as spreadsheets and Python
-// write it; anything but a separator or a line end after a closing quote is an error. Blank lines
-// are skipped.
+// CSV is framed by the rules of package csvscan. Blank lines are skipped.
 //
-// After an error, framing goes on at the line after the one in which the record began: most often a
+// After an error, framing resumes at the line after the one in which the record began: most often a
 // quote was not closed, and the rest of the input would otherwise be read inside out.
 
-// Framing finds where records end, in a window that slides over the input, and decodes the header
-// alone. Splitting and decoding the fields of the other records is package example's work, in the
-// workers; it may rely on what was checked here.
-
+// A csvFramer finds where records end, in a window that slides over the input, and decodes the header
+// alone. Decoding the fields of the other records is the work of package example, in the workers.
 type csvFramer struct {
 	framing
 	columns []string
@@ -28,7 +25,7 @@ type csvFramer struct {
 
 // newCSV reads the header, with which every CSV input begins unless Options.Columns names the
 // columns.
-func newCSV(f framing) (*csvFramer, error) {
+func newCSV(f framing) (framer, error) {
 	c := &csvFramer{framing: f, comma: f.o.Delimiter}
 	for {
 		n, total, err := c.record(c.comma)
@@ -80,33 +77,14 @@ func (c *csvFramer) setHeader(line []byte) error {
 			c.columns = append(c.columns, strings.ToValidUTF8(string(field), "\uFFFD"))
 		}
 	}
+	var field []byte
 	for len(line) > 0 {
-		var field []byte
-		if line[0] == '"' {
-			end := 1
-			for end < len(line) && (line[end] != '"' || end+1 < len(line) && line[end+1] == '"') {
-				if line[end] == '"' {
-					end++
-				}
-				end++
-			}
-			field = bytes.ReplaceAll(line[1:min(end, len(line))], []byte(`""`), []byte(`"`))
-			line = line[min(end+1, len(line)):]
-		} else {
-			end := bytes.IndexByte(line, c.comma)
-			if end < 0 {
-				end = len(line)
-			}
-			field, line = line[:end], line[end:]
-		}
+		field, line, _ = csvscan.AppendField(field[:0], line, c.comma) // record checked it
 		add(field)
-		if len(line) == 0 {
-			break
-		}
-		line = line[1:] // the separator: record checked that nothing else stands there
-		if len(line) == 0 {
+		if len(line) == 1 {
 			add(nil)
 		}
+		line = line[min(1, len(line)):] // the separator
 	}
 	if n > maxColumns {
 		return problemf(ErrTooLarge, "the header has %d columns, more than %d", n, maxColumns)
@@ -214,92 +192,39 @@ func (c *csvFramer) resume(cause error) error {
 	return c.skipLine()
 }
 
-type csvState uint8
-
-const (
-	fieldStart csvState = iota
-	unquoted
-	quoted
-	afterQuote // after a quote in a quoted field: doubled, or the field's end
-)
-
 // record finds the end of the record that the window begins with: n bytes, total with the line end.
 // io.EOF is returned with the last record where no line end follows it. Nothing is consumed. A
 // comma of 0 takes any separator.
 func (c *csvFramer) record(comma byte) (n, total int, err error) {
-	state, p := fieldStart, 0
+	scan, p := csvscan.Bounds{Comma: comma}, 0
 	for {
 		data := c.w.unread()
-		limit := min(len(data), c.o.MaxRecordBytes+2)
-		for p < limit {
-			switch b := data[p]; state {
-			case quoted:
-				i := bytes.IndexByte(data[p:limit], '"')
-				if i < 0 {
-					p = limit
-					continue
-				}
-				p += i
-				state = afterQuote
-			case afterQuote:
-				switch {
-				case b == '"':
-					state = quoted
-				case isComma(b, comma):
-					state = fieldStart
-				case b == '\n' || b == '\r':
-					state = unquoted
-					continue
-				default:
-					return 0, 0, problemf(ErrMalformed,
-						"%q after a closing quote, %d bytes into the record; a quote inside quotes is written twice",
-						printable(b), p)
-				}
-			case fieldStart, unquoted:
-				switch {
-				case b == '\n':
-					n = p
-					if n > 0 && data[n-1] == '\r' {
-						n--
-					}
-					return c.checked(n, p+1)
-				case isComma(b, comma):
-					state = fieldStart
-				case b == '"' && state == fieldStart:
-					state = quoted
-				default:
-					state = unquoted
-				}
+		p += scan.Skip(data[p:min(len(data), c.o.MaxRecordBytes+2)])
+		switch {
+		case scan.Ended:
+			n = p - 1
+			if n > 0 && data[n-1] == '\r' {
+				n--
 			}
-			p++
-		}
-		if p >= c.o.MaxRecordBytes+2 {
+			return c.checked(n, p)
+		case scan.Bad:
+			return 0, 0, problemf(ErrMalformed,
+				"%q after a closing quote, %d bytes into the record; a quote inside quotes is written twice",
+				printable(data[p]), p)
+		case p >= c.o.MaxRecordBytes+2:
 			return 0, 0, tooLarge(c.o.MaxRecordBytes)
+		case c.w.fill():
+			continue
+		case c.w.failed() != nil:
+			return 0, 0, c.w.failed()
+		case scan.Open():
+			return 0, 0, problemf(ErrMalformed, "a quoted field is not closed before the end of the file")
 		}
-		if !c.w.fill() {
-			return c.lastRecord(state, p)
+		if n, total, err = c.checked(p, p); err == nil {
+			err = io.EOF
 		}
+		return n, total, err
 	}
-}
-
-// lastRecord ends the record at the end of the input, p bytes on, with io.EOF.
-func (c *csvFramer) lastRecord(state csvState, p int) (n, total int, err error) {
-	if err := c.w.failed(); err != nil {
-		return 0, 0, err
-	}
-	if state == quoted {
-		return 0, 0, problemf(ErrMalformed, "a quoted field is not closed before the end of the file")
-	}
-	if n, total, err = c.checked(p, p); err == nil {
-		err = io.EOF
-	}
-	return n, total, err
-}
-
-// isComma reports whether b separates fields; comma 0 stands for any separator, before the header
-// tells which.
-func isComma(b, comma byte) bool {
-	return b == comma || comma == 0 && (b == ',' || b == ';' || b == '\t' || b == '|')
 }
 
 func (c *csvFramer) checked(n, total int) (int, int, error) {
@@ -311,36 +236,15 @@ func (c *csvFramer) checked(n, total int) (int, int, error) {
 
 // skipRecord consumes a record that is too large, by the same rules but without holding it.
 func (c *csvFramer) skipRecord() error {
-	state := fieldStart
+	scan := csvscan.Bounds{Comma: c.comma}
 	for {
-		data := c.w.unread()
-		for p, b := range data {
-			switch state {
-			case quoted:
-				if b == '"' {
-					state = afterQuote
-				}
-				continue
-			case afterQuote:
-				if b == '"' {
-					state = quoted
-					continue
-				}
-			}
-			switch {
-			case b == '\n':
-				c.w.consume(p + 1)
-				return nil
-			case b == c.comma:
-				state = fieldStart
-			case b == '"' && state == fieldStart:
-				state = quoted
-			default:
-				state = unquoted
-			}
-		}
-		c.w.consume(len(data))
-		if !c.w.fill() {
+		c.w.consume(scan.Skip(c.w.unread()))
+		switch {
+		case scan.Ended:
+			return nil
+		case scan.Bad:
+			scan.Bad = false
+		case !c.w.fill():
 			return c.w.failed()
 		}
 	}

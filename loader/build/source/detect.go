@@ -149,13 +149,13 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		if in.Format, err = detectFormat(in.URI, text, whole, o.Fields); err != nil {
 			return refuse(readable, err)
 		}
-		if o.Columns != nil && (in.Format == Text || in.Format == Recipes) {
+		if l := in.Format.layout(); o.Columns != nil && (in.Format == Text || l.columns != nil) {
 			in.Format = CSV
 		} else if in.Format == JSONL && o.FindChat && isChat(text, o.TextField) {
 			in.Format = Chat
 		}
 	}
-	if o.Conditions != nil && (in.Format == CSV || in.Format == Recipes) {
+	if o.Conditions != nil && in.Format.Kind() == Rows {
 		in.columns = header(o, text, whole)
 	}
 	return len(text) > 0 || !whole, readable, nil
@@ -192,33 +192,29 @@ const DetectionRules = 1
 // detectFormat chooses among the formats that are recognised without being asked for. whole reports
 // that text is all there is; fields are those that are wanted of a record.
 func detectFormat(name string, text []byte, whole bool, fields []string) (Format, error) {
-	switch extension(name) {
-	case ".jsonl", ".ndjson", ".ldjson":
-		return JSONL, nil
+	switch ext := extension(name); ext {
 	case ".jl": // JSON lines, or Julia
 		if t := bytes.TrimSpace(text); len(t) > 0 && t[0] != '{' {
 			return Document, nil
 		}
 		return JSONL, nil
-	case ".csv", ".tsv":
-		if isRecipes(text) {
-			return Recipes, nil
-		}
-		return CSV, nil
 	case ".json":
 		if t := bytes.TrimSpace(text); len(t) > 0 && !isJSONLines(t, whole) {
 			return JSON, nil
 		}
 		return JSONL, nil
-	case ".tokens":
-		return WikiText, nil
+	default:
+		if f := byExtension(ext, text); f != "" {
+			return f, nil
+		}
 	}
 	if isWholeFile(name, text) {
 		return Document, nil
 	}
+	if f := byHeader(text); f != "" {
+		return f, nil
+	}
 	switch {
-	case isRecipes(text):
-		return Recipes, nil
 	case isJSONLines(text, whole):
 		return JSONL, nil
 	case isJSONDocument(text, whole):
@@ -354,20 +350,4 @@ func isWikiText(text []byte) bool {
 		text = rest
 	}
 	return false
-}
-
-// recipeColumns are the columns of RecipeNLG that a recipe is made of.
-var recipeColumns = []string{"title", "ingredients", "directions"}
-
-func isRecipes(text []byte) bool {
-	header, _, found := bytes.Cut(text, []byte("\n"))
-	if !found || len(header) > maxHeadingBytes {
-		return false
-	}
-	var columns []string
-	for c := range strings.SplitSeq(strings.TrimSpace(string(header)), string(rune(sniffComma(header)))) {
-		columns = append(columns, strings.Trim(c, `"`))
-	}
-	return len(columns) >= len(recipeColumns) && !slices.ContainsFunc(recipeColumns,
-		func(c string) bool { return !slices.Contains(columns, c) })
 }

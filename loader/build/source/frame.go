@@ -107,7 +107,7 @@ func (f *cuttable) next(dst []byte, rec *Record) ([]byte, error) {
 				continue
 			}
 		}
-		rec.Offset, rec.First = f.w.offset(), !f.inside
+		rec.Offset, rec.First, rec.Decoded = f.w.offset(), !f.inside, true
 		rec.Wrapped, f.wrapped = f.wrapped, false
 		if !end && f.o.Whole {
 			return dst, f.reject(rec)
@@ -225,7 +225,7 @@ func (d files) span(n int) (text, total int, end bool, err error) {
 	return left, left, true, d.w.failed()
 }
 
-func newText(f framing) framer {
+func newText(f framing) (framer, error) {
 	c := &cuttable{framing: f, blankRows: true}
 	c.spanner = lines{&c.framing}
 	if f.o.Format == Auto || f.o.Format == Tar {
@@ -233,13 +233,13 @@ func newText(f framing) framer {
 		text := f.w.unread()
 		c.wrapped = looksWrapped(text[:min(len(text), sniffBytes)], whole)
 	}
-	return c
+	return c, nil
 }
 
-func newDocument(f framing) framer {
+func newDocument(f framing) (framer, error) {
 	c := &cuttable{framing: f}
 	c.spanner = files{&c.framing}
-	return c
+	return c, nil
 }
 
 // isBlank reports whether text is white space only, as Python's str.isspace sees it, or empty.

@@ -27,7 +27,7 @@ func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
 		return dst, io.EOF
 	}
 	rec.Offset, rec.First, rec.Last = g.offset, true, true
-	if g.spec.Kind == synth.Recipe {
+	if rec.Decoded = g.spec.Kind != synth.Recipe; !rec.Decoded {
 		rec.Columns, rec.Comma = synth.RecipeColumns, ','
 	}
 	out := g.spec.Append(dst, g.row)

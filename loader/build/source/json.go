@@ -27,7 +27,7 @@ const (
 	jsonEnded                      // nothing more: the input was cut off
 )
 
-func newJSON(f framing) framer { return &valueFramer{framing: f} }
+func newJSON(f framing) (framer, error) { return &valueFramer{framing: f}, nil }
 
 func (f *valueFramer) state() uint32    { return uint32(f.place) }
 func (f *valueFramer) restore(s uint32) { f.place = jsonPlace(s) }

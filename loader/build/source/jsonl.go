@@ -16,7 +16,9 @@ type jsonFramer struct {
 	scan lineScanner
 }
 
-func newJSONL(f framing) framer { return &jsonFramer{framing: f, scan: lineScanner{w: f.w}} }
+func newJSONL(f framing) (framer, error) {
+	return &jsonFramer{framing: f, scan: lineScanner{w: f.w}}, nil
+}
 
 func (f *jsonFramer) state() uint32  { return 0 }
 func (f *jsonFramer) restore(uint32) {}

@@ -2,54 +2,11 @@ package source
 
 import (
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/loader/build/source/synth"
 	"github.com/dsload/dsload/loader/remote"
 )
-
-// Format is how the records of an input are framed.
-type Format string
-
-// The formats. Auto chooses by the content and name of each input.
-const (
-	Auto     Format = "auto"
-	Text     Format = "text"     // a document a line; lines of white space only are skipped
-	Document Format = "document" // a document a file
-	WikiText Format = "wikitext" // an article a document, see wikitext.go for the rule
-	JSONL    Format = "jsonl"    // a JSON object a line
-	JSON     Format = "json"     // an array of JSON objects, or objects one after another
-	Chat     Format = "chat"     // a JSON object a line that holds a conversation
-	CSV      Format = "csv"      // RFC 4180; comma, semicolon, tab, bar or Options.Delimiter
-	Parquet  Format = "parquet"  // a row of a parquet file
-	Arrow    Format = "arrow"    // a row of an Arrow IPC file or stream
-	Dataset  Format = "dataset"  // a row of a folder that datasets' save_to_disk wrote
-	Tar      Format = "tar"      // the files of a tar archive, each by its own format
-	Recipes  Format = "recipes"  // CSV with RecipeNLG's columns
-
-	// Zip is the format of a zip archive of several files, each by its own format. It is found, not
-	// asked for.
-	Zip Format = "zip"
-)
-
-// Formats are all values that Options.Format takes.
-var Formats = []Format{Auto, Text, Document, WikiText, JSONL, JSON, Chat, CSV, Parquet, Arrow, Dataset, Tar, Recipes}
-
-// parseFormat returns the format of that name; "" is Auto.
-func parseFormat(name string) (Format, error) {
-	if name == "" {
-		return Auto, nil
-	}
-	names := make([]string, len(Formats))
-	for i, f := range Formats {
-		if string(f) == name {
-			return f, nil
-		}
-		names[i] = string(f)
-	}
-	return "", problemf(ErrUsage, "unknown format %q; one of %s", name, strings.Join(names, ", "))
-}
 
 const (
 	defaultPieceBytes     = 256 << 10
@@ -248,24 +205,3 @@ func (s *Set) LargestWindow() int64 { return s.needs.window }
 
 // WhyWindow returns what in a file of columns takes more memory than usual, "" if nothing does.
 func (s *Set) WhyWindow() string { return s.needs.why }
-
-// windowBytes returns the most that the window grows to for a format.
-func (o *Options) windowBytes(f Format) int {
-	need := o.MaxRecordBytes
-	switch {
-	case f == Text || f == Document:
-		need = o.MaxPieceBytes
-	case f == WikiText:
-		need = o.MaxPieceBytes + 2*maxHeadingBytes
-	case f == JSONL && o.TextField != "":
-		need = o.MaxPieceBytes
-	case f.isColumnar():
-		return 0
-	case f == Tar || f == Zip: // members of any format, headers with long names
-		need = max(need, o.MaxPieceBytes+2*maxHeadingBytes, memberSniff, maxTarText+tarBlock)
-	}
-	return need + windowSlack
-}
-
-// windowSlack is room after a record of the largest size for its line end.
-const windowSlack = 64

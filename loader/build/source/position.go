@@ -109,7 +109,7 @@ type Record struct {
 	Rows int64
 
 	First, Last bool // first and last piece of its document
-	Decoded     bool // the bytes are already the text of the field Options.TextField, not a JSON object
+	Decoded     bool // the bytes are the text already: of a format without fields, or of the field Options.TextField
 	Forced      bool // the piece was cut where Options.Cut had found no safe cut
 	// The input, or member of an archive, is read by lines though they look like parts of documents:
 	// wrapped prose, or code. It is set on one record of it, where Options.Format chose lines.

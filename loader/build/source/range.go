@@ -71,11 +71,7 @@ func (l *Listed) Cuttable() bool {
 	if strings.HasPrefix(l.URI, "synth://") {
 		return true
 	}
-	switch l.Format {
-	case Text, JSONL, Chat, WikiText, CSV, Recipes, Parquet, Arrow:
-		return l.Compression == Plain && l.Archive == ""
-	}
-	return false
+	return l.Format.layout().cuts && l.Compression == Plain && l.Archive == ""
 }
 
 // TextAt estimates how much of the input's text lies before an offset of a Mark.

@@ -249,11 +249,11 @@ func (r *Reader) openInput() error {
 	s := &stream{raw: raw}
 	r.open = s
 	inPlace := r.resumesInPlace()
-	if origin := r.set.origin(r.at.Input); origin > 0 && !inPlace && !hasHeader(in.Format) {
+	if origin := r.set.origin(r.at.Input); origin > 0 && !inPlace && !in.Format.layout().header {
 		if err := r.seekRange(origin); err != nil {
 			return r.inputError(err)
 		}
-	} else if inPlace && !hasHeader(in.Format) {
+	} else if inPlace && !in.Format.layout().header {
 		raw.binary = true // what is in the middle of a text cannot begin with a mark of its encoding
 		if err := r.jump(); err != nil {
 			return r.inputError(err)
@@ -266,7 +266,7 @@ func (r *Reader) openInput() error {
 		return r.inputError(err)
 	}
 	s.framer, s.framing = f, f.common()
-	if inPlace && hasHeader(in.Format) {
+	if inPlace && in.Format.layout().header {
 		if err := r.jump(); err != nil {
 			return r.inputError(err)
 		}
@@ -317,26 +317,6 @@ func (r *Reader) newFramer(raw *rawFile) (framer, error) {
 		return newArchive(&r.in, f, raw, &r.set.filter)
 	}
 	return newFramer(r.in.Format, f)
-}
-
-func newFramer(format Format, f framing) (framer, error) {
-	switch format {
-	case Text:
-		return newText(f), nil
-	case Document:
-		return newDocument(f), nil
-	case WikiText:
-		return newWikiText(f), nil
-	case JSONL:
-		return newJSONL(f), nil
-	case JSON:
-		return newJSON(f), nil
-	case Chat:
-		return newChat(f), nil
-	case CSV, Recipes:
-		return newCSV(f)
-	}
-	return nil, problemf(ErrUnsupported, "format %s", format)
 }
 
 // goOn moves an input that was just opened to the position.

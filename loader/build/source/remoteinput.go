@@ -125,18 +125,9 @@ func (r *Reader) resumesInPlace() bool {
 		return false
 	}
 	was := remote.Object{ETag: at.Sums.ETag, Modified: at.Sums.Modified, Revision: at.Sums.Revision}
-	if is := in.object(); !was.SameVersion(&is) {
-		return false
-	}
-	switch in.Format {
-	case Text, Document, WikiText, JSONL, JSON, CSV, Recipes:
-		return true
-	}
-	return false
+	is := in.object()
+	return was.SameVersion(&is) && in.Format.layout().frames != nil
 }
-
-// hasHeader reports whether the framer of a format begins by reading at the input's beginning.
-func hasHeader(f Format) bool { return f == CSV || f == Recipes }
 
 // jump makes the window go on at an offset of the input, whose checksum up to there is in the
 // position.

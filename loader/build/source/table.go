@@ -19,9 +19,6 @@ import (
 // a group of rows, and reads the rows of the group before its position again to compare their
 // checksum.
 
-// isColumnar reports whether inputs of a format are files of columns.
-func (f Format) isColumnar() bool { return f == Parquet || f == Arrow }
-
 // A tableFramer gives the rows of a file of columns.
 type tableFramer struct {
 	framing
@@ -58,12 +55,7 @@ func openTable(in *Input, o *Options, raw *rawFile, limit int64) (columnar.File,
 	}
 	c := columnOptions(o, in)
 	c.Remote, c.Lenient, c.MaxMetadata = raw.remote != nil, o.SkipDamaged, limit
-	var f columnar.File
-	if in.Format == Parquet {
-		f, err = columnar.OpenParquet(at, size, c)
-	} else {
-		f, err = columnar.OpenArrow(at, size, c)
-	}
+	f, err := in.Format.layout().opens(at, size, c)
 	if err != nil {
 		return nil, tableError(err)
 	}

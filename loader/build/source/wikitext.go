@@ -34,11 +34,11 @@ type articles struct {
 	decided, needPrev, needNext bool
 }
 
-func newWikiText(f framing) framer {
+func newWikiText(f framing) (framer, error) {
 	c := &wikiFramer{cuttable: cuttable{framing: f}}
 	c.articles = articles{framing: &c.framing, lineBlank: true, prevBlank: true}
 	c.spanner = &c.articles
-	return c
+	return c, nil
 }
 
 type wikiFramer struct {

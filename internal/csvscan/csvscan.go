@@ -1,0 +1,102 @@
+// Package csvscan has the grammar of CSV, as RFC 4180 has it: a field in quotes may hold separators,
+// line ends and doubled quotes. A quote inside an unquoted field is an ordinary character, as
+// spreadsheets and Python write it; anything but a separator or a line end after a closing quote is
+// an error.
+//
+// Bounds finds where records end, which is enough to deliver them. Decoding their fields, by
+// AppendField, can then be the work of others.
+package csvscan
+
+import "bytes"
+
+// A Bounds finds the end of a record, piece by piece. Comma separates its fields; 0 stands for any
+// separator, where the header is to tell which.
+type Bounds struct {
+	Comma byte
+	Ended bool // the end was found
+	Bad   bool // something follows a closing quote; to go on all the same, set it to false
+	state state
+}
+
+type state uint8
+
+const (
+	fieldStart state = iota
+	unquoted
+	quoted
+	afterQuote // after a quote in a quoted field: doubled, or the field's end
+)
+
+// Skip returns how much of data belongs to the record, with its line end, or stands before what is
+// bad.
+func (s *Bounds) Skip(data []byte) (n int) {
+	state := s.state
+	defer func() { s.state = state }()
+	for p := 0; p < len(data); p++ {
+		switch b := data[p]; state {
+		case quoted:
+			i := bytes.IndexByte(data[p:], '"')
+			if i < 0 {
+				return len(data)
+			}
+			p += i
+			state = afterQuote
+		case afterQuote:
+			switch {
+			case b == '"':
+				state = quoted
+			case isComma(b, s.Comma):
+				state = fieldStart
+			case b == '\n' || b == '\r':
+				state = unquoted
+				p--
+			default:
+				s.Bad, state = true, unquoted
+				return p
+			}
+		case fieldStart, unquoted:
+			switch {
+			case b == '\n':
+				s.Ended = true
+				return p + 1
+			case isComma(b, s.Comma):
+				state = fieldStart
+			case b == '"' && state == fieldStart:
+				state = quoted
+			default:
+				state = unquoted
+			}
+		}
+	}
+	return len(data)
+}
+
+func isComma(b, comma byte) bool {
+	return b == comma || comma == 0 && (b == ',' || b == ';' || b == '\t' || b == '|')
+}
+
+// Open reports whether a quoted field was not closed yet.
+func (s *Bounds) Open() bool { return s.state == quoted }
+
+// AppendField appends the first field of a record, decoded. rest is what follows it: nothing, or a
+// separator and the next field. It is not ok if a quote is not closed.
+func AppendField(dst, record []byte, comma byte) (text, rest []byte, ok bool) {
+	if len(record) == 0 || record[0] != '"' {
+		n := bytes.IndexByte(record, comma)
+		if n < 0 {
+			n = len(record)
+		}
+		return append(dst, record[:n]...), record[n:], true
+	}
+	for rest = record[1:]; ; rest = rest[1:] {
+		n := bytes.IndexByte(rest, '"')
+		if n < 0 {
+			return dst, rest, false
+		}
+		dst = append(dst, rest[:n]...)
+		if rest = rest[n+1:]; len(rest) == 0 || rest[0] != '"' {
+			return dst, rest, true
+		}
+		dst = append(dst, '"')
+	}
+}
