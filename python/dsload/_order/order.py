@@ -1,7 +1,7 @@
 """The order of rows, as loader/serve/sampler defines it: pure arithmetic on numpy arrays.
 
 The in-process reader promises the same rows in the same batches as the server for the same parameters. The package comment of the Go package
-sampler is normative; tests compare both through testdata/order.json and through a running server.
+sampler is normative; tests compare both through testdata/order.json and steps.json and through a running server.
 
 All arithmetic is on unsigned 64-bit integers that wrap.
 """
