@@ -97,30 +97,32 @@ class Source:
         if why is None and binary is None:
             why = "there is no dsload program for this platform"
         remote = next((folder for _, folder in datasets if is_address(folder)), None)
+        local: Optional[InProcess] = None
         if why is None and binary is not None:
-            if remote is None:
-                InProcess(datasets)  # checks the manifests before a process is started
             names = [folder if len(datasets) == 1 else f"{name}={folder}" for name, folder in datasets]
             try:
                 server = Server(binary, names, memory=memory, timeout=timeout)
                 self._use(server.endpoint, server)
                 return
             except (OSError, ServerFailed) as error:
-                if isinstance(error, ServerFailed) and (remote is not None or error.returncode in _FINAL):
-                    raise
-                why = f"no server could be started: {error}"
+                failed = error
+            if remote is None:
+                local = InProcess(datasets)  # a folder at fault is an error of its own
+            if isinstance(failed, ServerFailed) and (remote is not None or failed.returncode in _FINAL):
+                raise failed
+            why = f"no server could be started: {failed}"
         if remote is not None:
             raise ServerFailed(f"{remote}: only a dsload server reads datasets in buckets, but {why}; copy the dataset to a folder")
         if in_process is False:
             raise ServerFailed(f"in_process=False, but {why}")
         if not in_process:
             warnings.warn(f"dsload reads the dataset inside this process, which is slower: {why}", RuntimeWarning, stacklevel=4)
-        self.local = InProcess(datasets)
+        self.local = local or InProcess(datasets)
 
     def _build(self, sources: list[str], flags: list[str], memory: Optional[str], timeout: float) -> None:
         """Starts a server that builds text and serves it meanwhile."""
         binary = find_binary()
-        assert binary is not None  # _text.served has found it
+        assert binary is not None  # text.served has found it
         try:
             server = Server(binary, sources, flags, memory=memory, timeout=timeout)
         except ServerFailed as error:
