@@ -83,9 +83,6 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if remote.Writable(o.Out) && o.Partition != nil {
-		return runPartInto(ctx, o)
-	}
 	if remote.Writable(o.Out) {
 		return runInto(ctx, o)
 	}
