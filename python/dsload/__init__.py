@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import integrations as integrations
     from . import memory as memory
-    from ._access import RandomAccess as RandomAccess
-    from ._build import build as build
-    from ._loader import Loader as Loader
-    from ._loader import first as first
+    from ._building.build import build as build
+    from ._loader.loader import Loader as Loader
+    from ._loader.loader import first as first
+    from ._read.access import RandomAccess as RandomAccess
     from .errors import (
         BuildError,
         Corrupt,
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
-    "build": "_build",
-    "Loader": "_loader",
-    "first": "_loader",
-    "RandomAccess": "_access",
+    "build": "_building.build",
+    "Loader": "_loader.loader",
+    "first": "_loader.loader",
+    "RandomAccess": "_read.access",
     "BuildError": "errors",
     "Corrupt": "errors",
     "DatasetChanged": "errors",

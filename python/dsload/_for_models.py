@@ -34,7 +34,7 @@ class PackedBatch(dict):  # type: ignore[type-arg]
 
 def computed(segments: Any, own: Any) -> dict[str, Any]:
     """The columns that are computed from the column segments, an array. own: makes a tensor of an array."""
-    from ._packing import varlen  # here, so that dsload.memory loads without numpy
+    from ._order.packing import varlen  # here, so that dsload.memory loads without numpy
 
     borders, longest = varlen(segments)
     borders = own(borders)

@@ -30,9 +30,9 @@ from typing import Any, Callable, Optional, Union
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ._bar import Bar, is_shown
 from ._binary import find_binary
-from ._build import _flag
+from ._building.bar import Bar, is_shown
+from ._building.build import _flag
 from ._words import in_python
 from .errors import BuildError, DsloadError
 

@@ -128,8 +128,8 @@ def test_its_repr_is_that_of_the_data(tmp_path: pathlib.Path) -> None:
 
 
 def test_threads_and_forks_read_at_once(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dsload._inprocess._MAX_OPEN_SHARDS", 1)
-    monkeypatch.setattr("dsload._inprocess._MAX_BATCHES", 1)
+    monkeypatch.setattr("dsload._read.inprocess._MAX_OPEN_SHARDS", 1)
+    monkeypatch.setattr("dsload._read.inprocess._MAX_BATCHES", 1)
     want = [plain(e) for e in RandomAccess(dataset)]
     access = RandomAccess(dataset)
     wrong: list[Any] = []

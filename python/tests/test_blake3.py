@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsload._blake3 import _digest
+from dsload._read.blake3 import _digest
 
 # Of bytes that count to 250 again and again, as the test vectors of BLAKE3 do: bytes, digest.
 DIGESTS = [

@@ -18,8 +18,8 @@ import pytest
 import runs
 
 import dsload
-from dsload import _bar, _build, _items
 from dsload._binary import find_binary
+from dsload._building import bar, build, items
 
 pytestmark = pytest.mark.server
 
@@ -235,7 +235,7 @@ def test_memory_does_not_grow_with_the_source() -> None:
             taken += 1
             yield "x" * 1000
 
-    for sent, piece in enumerate(_items.encoded(source(), None)):
+    for sent, piece in enumerate(items.encoded(source(), None)):
         assert taken <= sent + 1 and len(piece) < 200_000
 
 
@@ -245,7 +245,7 @@ def test_the_docstring_lists_every_flag() -> None:
     text = subprocess.run([binary, "build", "--help"], capture_output=True, text=True, check=True).stdout
     flags = {f.replace("-", "_") for f in re.findall(r"^ +(?:-\w, )?--([a-z-]+)", text, re.M)}
     assert len(flags) >= 20
-    documented = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"^ {8}([a-z_, ]+): ", _build.build.__doc__ or "", re.M))))
+    documented = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"^ {8}([a-z_, ]+): ", build.build.__doc__ or "", re.M))))
     assert flags - {"help", "json", "explain_memory"} <= documented
 
 
@@ -254,11 +254,11 @@ PROGRESS = {"examples": 12345, "tokens": 6789012, "fraction": 0.5, "mb_per_s": 3
 
 @pytest.mark.parametrize("columns", [1, 10, 20, 40, 60, 79, 80, 200])
 def test_the_bar_fits(columns: int) -> None:
-    line = _bar.line(PROGRESS, columns)
+    line = bar.line(PROGRESS, columns)
     assert 0 < len(line) <= columns
     assert ("12,345 examples" in line) == (columns >= 21)
     assert ("[============ " in line) == (columns >= 90)
-    assert _bar.line({}, columns), "a progress object of a later version"
+    assert bar.line({}, columns), "a progress object of a later version"
 
 
 def test_a_bar_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch, text_lines: Path, tmp_path: Path) -> None:

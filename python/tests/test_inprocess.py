@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dsload._blake3 import hexdigest
-from dsload._inprocess import InProcess
 from dsload._query import Query
+from dsload._read.blake3 import hexdigest
+from dsload._read.inprocess import InProcess
 from dsload.errors import Corrupt, DsloadError
 
 TESTDATA = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets"
@@ -146,7 +146,7 @@ def test_flipped_bits_are_never_read(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_replaced_dataset_is_not_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dsload._inprocess._MAX_OPEN_SHARDS", 1)
+    monkeypatch.setattr("dsload._read.inprocess._MAX_OPEN_SHARDS", 1)
     folder = tmp_path / "d"
     shutil.copytree(TESTDATA / "all", folder)
     want = truth(folder, "train")["input_ids"]
@@ -173,8 +173,8 @@ def test_other_versions_are_refused(version: int, tmp_path: pathlib.Path) -> Non
 
 
 def test_a_long_list_with_few_shards_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dsload._inprocess._MAX_OPEN_SHARDS", 2)
-    monkeypatch.setattr("dsload._inprocess._MAX_CLOSED_SHARDS", 3)
+    monkeypatch.setattr("dsload._read.inprocess._MAX_OPEN_SHARDS", 2)
+    monkeypatch.setattr("dsload._read.inprocess._MAX_CLOSED_SHARDS", 3)
     assert read(TESTDATA / "listed", both(TESTDATA / "listed"), labels="seq2seq") == 120
 
 

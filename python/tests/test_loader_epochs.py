@@ -14,7 +14,7 @@ import runs
 
 import dsload
 from dsload import Loader
-from dsload._shared_start import SharedStart
+from dsload._torch.shared_start import SharedStart
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
 

@@ -25,7 +25,7 @@ import runs
 
 import dsload
 from dsload import Loader, _transport
-from dsload._transport import Endpoint
+from dsload._feed.transport import Endpoint
 
 SEAL, OTHER = "a" * 64, "b" * 64
 MANIFEST = {"splits": [{"name": "train", "examples": 100, "shards": [{"blake3": "c" * 64}]}], "blake3": SEAL}

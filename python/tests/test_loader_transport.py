@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dsload._decode import Decoder
-from dsload._transport import Endpoint, StreamCut, _wait_in_kernel
+from dsload._feed.decode import Decoder
+from dsload._feed.transport import Endpoint, StreamCut, _wait_in_kernel
 
 _HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 

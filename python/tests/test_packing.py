@@ -14,7 +14,7 @@ import pytest
 
 import dsload
 from dsload import Loader
-from dsload._packing import POLICIES, cut_segments, pack, varlen
+from dsload._order.packing import POLICIES, cut_segments, pack, varlen
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "pack.json"
 PACKED = POLICIES[1:]

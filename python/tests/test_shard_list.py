@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dsload
-from dsload._blake3 import hexdigest
+from dsload._read.blake3 import hexdigest
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets" / "listed"
 

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader  # noqa: E402
 
 import dsload  # noqa: E402
 from dsload import Loader  # noqa: E402
-from dsload._epochs import Epochs  # noqa: E402
+from dsload._loader.epochs import Epochs  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
 

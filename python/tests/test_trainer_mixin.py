@@ -17,7 +17,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E4
 
 import dsload  # noqa: E402
 from dsload import Loader  # noqa: E402
-from dsload._epochs import Epochs  # noqa: E402
+from dsload._loader.epochs import Epochs  # noqa: E402
 from dsload.integrations import TrainerMixin  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.trainers, pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._loader import Loader
+from .._loader.loader import Loader
 
 _IGNORED = -100
 

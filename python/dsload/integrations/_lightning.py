@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from .._loader import Loader
+from .._loader.loader import Loader
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 

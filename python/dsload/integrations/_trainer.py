@@ -13,9 +13,9 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from .. import _wrapped
 from .._for_models import PackedBatch
-from .._loader import Loader
+from .._loader.loader import Loader
+from .._torch import wrapped
 from ..errors import DsloadError
 from . import _documents
 from ._counted_once import CountedOnce, refuse_uneven
@@ -273,7 +273,7 @@ def _batches(loader: Loader, resumed: Optional[_Resumed]) -> Any:
 
         def __iter__(self) -> Iterator[Any]:
             # The state is the one after the batches that were trained on.
-            return _after_empty(_wrapped.batches_dropped(), loader._begin(0)) if resumed is not None else iter(loader)
+            return _after_empty(wrapped.batches_dropped(), loader._begin(0)) if resumed is not None else iter(loader)
 
         def __len__(self) -> int:
             """Examples, which Trainer counts when it evaluates."""

@@ -1,0 +1,261 @@
+"""build: `dsload build` as a function."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Optional, Union
+
+from .._binary import required_binary
+from .._words import in_python
+from ..errors import BuildError
+from .bar import Bar, is_shown
+from .items import encoded, sources_or_items
+
+PathLike = Union[str, "os.PathLike[str]"]
+Source = Union[PathLike, Sequence[PathLike], Iterable[str], Iterable[Mapping[str, Any]], None]
+
+_ITEM_FORMATS = (None, "auto", "jsonl", "chat")
+_END_SECONDS = 30.0
+
+
+def build(
+    source: Source = None,
+    *,
+    out: PathLike = "./dsload-data",
+    on_progress: Optional[Callable[[dict[str, Any]], None]] = None,
+    progress: Optional[bool] = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Streams sources through a tokenizer into the dataset folder `out`; the same call again resumes an unfinished build.
+
+    Example::
+
+        dsload.build("corpus/*.jsonl.gz", out="data", text_field="content")
+        dsload.build(["a.txt", "b.txt"], out="data", max_length=1024)
+        dsload.build((row["body"] for row in rows), out="data")         # texts, a document each
+
+    Args:
+        source: a path, glob, folder or URI; a list of them; or any other iterable of strings, each a document, or of dicts, from which
+            `text_field` (or `template`) makes a document. An iterator is read once, one item at a time. None means generated text.
+        out: the dataset folder.
+        on_progress: called with each progress object that the command reports.
+        progress: show a bar on stderr; None shows it on a terminal and in notebooks.
+        options: the flags of `dsload build` with underscores, as listed below. True means a flag without a value, a list means a repeated
+            flag; None and False are ignored.
+
+    Options:
+        tokenizer: built-in name, folder, tokenizer.json, .tiktoken, .model or hf://OWNER/NAME.
+        tokenizer_pattern: how a .tiktoken or tiktoken.model file splits text.
+        format: the format of the sources; "auto" detects it.
+        include, exclude: which files of folders and globs to read.
+        text_field: the field of a record that holds the text; "a.b[0]" reaches inside, and "a,b" joins two.
+        columns, delimiter: names for the columns of CSV without a header, and the character between fields.
+        chat_template, train_on, date: for format="chat": a template instead of the tokenizer's own; whose turns carry loss: "assistant",
+            "last" or "all"; the date that a template writes as today's.
+        template: a built-in or a Go text/template file that makes the prompt, and the target.
+        causal_pairs: prompt and target in one row, with the loss on the target only.
+        where: conditions on fields, as in "lang=en"; a list for several.
+        match, no_match: regular expressions (RE2) that must, or must not, match a document.
+        min_chars, max_chars: bounds of a document's length in characters.
+        sample: the share of documents to keep, chosen by content hash.
+        dedup: "none", "exact" or "near": which copies of earlier documents are dropped.
+        append: add the sources to the finished dataset in `out`.
+        eos, bos: a token after or before each document: True for the tokenizer's own, or a name or id.
+        special_tokens: "document" or "chunk": where the tokenizer's special tokens go when a document is cut.
+        max_examples: maximum number of training examples.
+        max_val_examples: examples to hold out for the split val.
+        val: sources of the split val, instead of holding examples out.
+        max_bytes, max_tokens: budgets of text and of tokens.
+        max_length: tokens of the longest example.
+        pack: "wrapped", "bfd" or "bfd_split" fills rows to max_length with several documents (docs/packing.md).
+        overflow: "chunk", "truncate" or "drop": what happens to the rest of a longer document.
+        shard_bytes: size of a shard, as in "64MiB".
+        memory: hard cap on the whole process.
+        workers: tokenizing workers.
+        checkpoint_every: maximum number of examples that a build repeats after a kill.
+        on_bad_record: "fail" or "skip".
+        overwrite: start afresh in a folder that holds another build.
+        cached: build into the text cache that `serve` and Loader share, instead of `out`.
+        plan, partition: build one part of a plan, as in partition="0/64" (dsload.ray.build does it for all).
+        http: serve a live page at this address of the machine.
+        notify: URLs that get a message when the build is done, has failed or was resumed.
+
+    Returns:
+        The command's result: examples and tokens of each split, why the build stopped, and so on.
+
+    Raises:
+        BuildError: with the command's own message and exit code; 2 for an unknown option.
+        TypeError, ValueError: for an unusable source, and for an item that is neither text nor JSON, with its number from 0.
+        DsloadError: if there is no dsload program for this platform.
+
+    Exceptions of an iterator pass through. The build then stops without a dataset, and the same call resumes it.
+    """
+    for name in ("json", "help", "explain_memory"):
+        if name in options:
+            raise TypeError(f"build() has no option {name!r}: the command's result is returned as a dict")
+    paths, items = sources_or_items(source)
+    if items is not None:
+        if options.get("format") not in _ITEM_FORMATS:
+            raise ValueError(f"format: {options['format']!r} is for files; an iterable of strings or dicts is read as jsonl, or as chat")
+        if options.get("format") != "chat":
+            options["format"] = "jsonl"
+        paths = ["-"]
+    bar = Bar() if (is_shown() if progress is None else progress) else None
+    # Without a reader of its progress, the command does not outlive this process if that is killed.
+    command = [required_binary("build"), "build", "--json", "--out", os.fspath(out), "--progress", "json"]
+    for name, value in options.items():
+        command += _flag(name, value)
+    command += ["--", *(paths or ())]
+
+    def report(line: dict[str, Any]) -> None:
+        if bar is not None:
+            bar(line)
+        if on_progress is not None:
+            on_progress(line)
+
+    try:
+        pieces = encoded(items, options.get("text_field")) if items is not None else None
+        code, stdout, messages = _Run(command, report).to_end(pieces)
+    finally:
+        if bar is not None:
+            bar.close()
+    if code != 0:
+        message = in_python(messages[-1]) if messages else f"dsload build ended with exit code {code}"
+        raise BuildError(message + _hint(paths if items is None else None), code)
+    for line in messages:  # what the build says about dropped and replaced text
+        print(line, file=sys.stderr)
+    result: dict[str, Any] = json.loads(stdout)
+    for note in result.get("notes", ()):
+        print(f"note: {note}", file=sys.stderr)
+    if result.get("cut_by"):
+        print(f"stopped: {result.get('stopped')}", file=sys.stderr)
+    return result
+
+
+def _hint(paths: Optional[Sequence[str]]) -> str:
+    """What to do where strings that were to be texts were taken for names of files."""
+    if any(" " in p and "://" not in p and not os.path.exists(p) for p in paths or ()):
+        return "; strings name files: to build texts themselves, pass an iterator of them, as in build(iter(texts))"
+    return ""
+
+
+class _Run:
+    """One run of the command. A thread reads its stderr; callbacks and the iterator run in the caller's thread."""
+
+    def __init__(
+        self, command: list[str], report: Callable[[dict[str, Any]], None], say: Optional[Callable[[str], None]] = None
+    ) -> None:
+        self._command, self._report, self._say = command, report, say
+        self._lines: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
+        self._messages: list[str] = []
+        self._stdout = ""
+        self._ended = False  # stderr has been read to its end
+
+    def to_end(self, pieces: Optional[Iterator[bytes]]) -> tuple[int, str, list[str]]:
+        """(exit code, stdout, the last lines of stderr). pieces: the command's standard input."""
+        stdin = subprocess.PIPE if pieces is not None else subprocess.DEVNULL
+        process = subprocess.Popen(self._command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        threads = [threading.Thread(target=f, args=(process,), daemon=True) for f in (self._read_stderr, self._read_stdout)]
+        for thread in threads:
+            thread.start()
+        try:
+            if pieces is not None:
+                self._feed(process, pieces)
+            self._follow(wait=True)
+            code = process.wait()
+        except BaseException:
+            # Ctrl-C or an exception of the iterator. Keep standard input open until the command has ended, so that it does not mistake its end
+            # for the end of the source.
+            _stop(process)
+            raise
+        finally:
+            _close(process.stdin)
+            for thread in threads:
+                thread.join()
+            _close(process.stdout)
+            _close(process.stderr)
+        return code, self._stdout, self._messages
+
+    def _feed(self, process: subprocess.Popen[bytes], pieces: Iterator[bytes]) -> None:
+        assert process.stdin is not None
+        try:
+            for piece in pieces:
+                if piece:
+                    process.stdin.write(piece)
+                self._follow(wait=False)
+                if self._ended:
+                    return
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # the command has read enough, or has ended with an error that its exit code shows
+
+    def _read_stderr(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            self._lines.put(line.decode(errors="replace").strip())
+        self._lines.put(None)
+
+    def _read_stdout(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        self._stdout = process.stdout.read().decode(errors="replace")
+
+    def _follow(self, wait: bool) -> None:
+        """Reports progress that has arrived, and keeps the last of the other lines. wait: until the end of stderr."""
+        while not self._ended and (wait or not self._lines.empty()):
+            text = self._lines.get()
+            if text is None:
+                self._ended = True
+                return
+            if text.startswith("{"):
+                try:
+                    progress = json.loads(text)
+                except ValueError:
+                    progress = None
+                if isinstance(progress, dict) and "notice" not in progress:
+                    self._report(progress)
+                    continue
+                if isinstance(progress, dict):
+                    text = str(progress["notice"])
+            if text and self._say is not None and not text.startswith("dsload: "):
+                self._say(text)
+            elif text:
+                self._messages = [*self._messages[-200:], text]
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ends the command in an orderly way, so that it can be resumed, or by force if it does not end."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _close(stream: Any) -> None:
+    if stream is not None:
+        with contextlib.suppress(BrokenPipeError):  # the command has ended and does not need the rest of the buffer
+            stream.close()
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    flag = "--" + name.replace("_", "-")
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [flag]
+    if isinstance(value, (list, tuple)):
+        return [f"{flag}={_text(v)}" for v in value]
+    return [f"{flag}={_text(value)}"]
+
+
+def _text(value: Any) -> str:
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)

@@ -1,0 +1,51 @@
+"""A note on stderr where tail="drop" leaves rows out: how many of how many, once a loader, from rank 0 alone."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Optional
+
+from .._feed.tensors import NumpyOutput
+from .._query import Query
+from .._torch import wrapped
+from .source import Source
+
+
+class LeftOut:
+    """What a loader's epochs leave out. said: whether it was told, or nothing is left out."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def describe(self, query: Query, rows: int) -> None:
+        """Takes the loader's query once the rows of an epoch are known: without a token budget and packing, the rest follows from them."""
+        self.said = self.said or query.rank > 0 or query.tail_or_default != "drop"
+        if not query.uneven:
+            self._say(query.left_out(0, rows), rows, query)
+            self.said = True
+
+    def step(self, source: Source, query: Query, rows: int, position: int, row: Optional[int] = None) -> None:
+        """Takes the row where a step was requested, and a row of that step; None if there was no step. Rows of other epochs are left out."""
+        end = -(-position // rows) * rows
+        info = wrapped.worker_info()
+        if self.said or position == end or (row is not None and row < end) or (info is not None and info.id > 0):
+            return
+        if not query.packed:
+            self._say(end - position, rows, query)
+            return
+        # Not every number has a packed row: count those that have.
+        rest = replace(query, start=position, epochs=end // rows, rank=0, world=1, tail="keep")
+        self._say(sum(len(b["row"]) for b in source.stream(rest, {"row", "next"}, NumpyOutput, end)), 0, query)
+
+    def _say(self, rows: int, of: int, query: Query) -> None:
+        if self.said or not rows:
+            return
+        self.said = True
+        part = f"{rows} of {of} rows of an epoch" if of else f"the last {rows} rows that were packed"
+        ranks = f" of {query.world} ranks" if query.world > 1 else ""
+        print(
+            f'note: {part} are left out, which make no whole step{ranks} (tail="drop"); tail="once" yields every row once',
+            file=sys.stderr,
+            flush=True,
+        )

@@ -1,0 +1,65 @@
+"""What a Loader's arguments name: a dataset, a running server, or text, which is built first."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Optional
+
+from .._words import nearest
+from .text import Held, cached, is_text, of_text, parameters, served, unexpected
+
+
+class Recognised(NamedTuple):
+    """Exactly one of dataset, socket, url and unbuilt is set.
+
+    dataset: a folder, or {name: folder}. unbuilt: (sources, flags) of text that a server builds and serves meanwhile. held: keeps the dataset in the
+    cache. from_text: whether the arguments name text, whose build takes the options pack and max_length.
+    """
+
+    dataset: Any
+    socket: Any
+    url: Any
+    unbuilt: Optional[tuple[list[str], list[str]]] = None
+    held: Optional[Held] = None
+    from_text: bool = False
+
+
+def recognise(
+    dataset: Any, socket: Any, url: Any, text: Mapping[str, Any], *, pack: Any, max_length: Any, in_build_order: bool
+) -> Recognised:
+    """What a Loader is to read. Text is built into the cache, except where its rows are wanted as they are built.
+
+    text: a Loader's further arguments: options of a build.
+    """
+    for name in text:
+        if nearest(name, parameters(), share=1.0):  # batchsize is no option of a build
+            raise TypeError(unexpected(name))
+    built = {**text, **of_text(dataset, pack=pack, max_length=max_length)}
+    if socket is None and url is None and is_text(dataset, built):
+        unbuilt = served(dataset, built) if in_build_order else None
+        if unbuilt is not None:
+            return Recognised(None, None, None, unbuilt, from_text=True)
+        folder = cached(dataset, built)
+        return Recognised(folder, None, None, held=Held(folder), from_text=True)
+    if text:
+        raise TypeError(unexpected(next(iter(text))))
+    return _dataset_or_server(dataset, socket, url)
+
+
+def _dataset_or_server(dataset: Any, socket: Any, url: Any) -> Recognised:
+    """A dataset that is the path of a socket or a URL becomes that."""
+    if sum(x is not None for x in (dataset, socket, url)) != 1:
+        raise ValueError("name exactly one of a dataset folder, socket= and url=")
+    if isinstance(dataset, Mapping) and not dataset:
+        raise ValueError("name exactly one of a dataset folder, socket= and url=: the mapping names no dataset")
+    if isinstance(dataset, str) and dataset.startswith(("http://", "https://")):
+        return Recognised(None, None, dataset)
+    if isinstance(dataset, (str, os.PathLike)):
+        try:
+            if stat.S_ISSOCK(os.stat(dataset).st_mode):
+                return Recognised(None, dataset, None)
+        except (OSError, ValueError):
+            pass  # opening the folder reports what is wrong with it
+    return Recognised(dataset, socket, url)

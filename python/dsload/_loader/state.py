@@ -1,0 +1,66 @@
+"""The state of a Loader's iteration: a few integers that JSON can hold, the same on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from .._query import Query
+
+_VERSION = 1
+_MAX_ROW = 1 << 60  # as on the server
+_ORDER = ("split", "shuffle", "seed", "bucket", "group", "pack", "max_length", "mix")
+
+
+def _order(query: Query) -> dict[str, Any]:
+    return {name: getattr(query, name) for name in _ORDER}
+
+
+def state_at(start: int, rows: int, fingerprint: str, query: Query) -> dict[str, Any]:
+    """The state of an iteration whose next step begins at the row `start`."""
+    return {"version": _VERSION, "start": start, "rows": rows, "dataset": fingerprint, "order": _order(query)}
+
+
+def state_of_text(start: int, seal: Optional[str], query: Query) -> dict[str, Any]:
+    """The state of an iteration over text that is still being built; seal: the server's."""
+    return {"version": _VERSION, "start": start, "text": seal, "order": _order(query)}
+
+
+def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query) -> int:
+    """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or order."""
+    if state.get("dataset") != fingerprint or state.get("rows") != rows:
+        raise ValueError("the state was taken on another dataset")
+    return _start(state, query)
+
+
+def start_in_text(state: Mapping[str, Any], seal: Optional[str], query: Query) -> int:
+    """The row at which a state of state_of_text continues. Raises ValueError as start_of does."""
+    if seal is None or state["text"] != seal:
+        raise ValueError("the state was taken while text was being built: load it by a Loader of the same text and options, with shuffle='none'")
+    return _start(state, query)
+
+
+def end_of(state: Mapping[str, Any], start: int, rows: int) -> Optional[int]:
+    """The row where the iteration of a state ends; None if the state does not say so."""
+    end = state.get("end")
+    if end is not None and (isinstance(end, bool) or not isinstance(end, int) or not start < end <= _MAX_ROW or end % rows):
+        raise ValueError(f"not a state of this loader: its iteration ends at {str(end)[:40]}")
+    return end
+
+
+def check(state: Any) -> None:
+    """Raises ValueError for what is not a state at all."""
+    if not isinstance(state, Mapping):
+        raise ValueError(f"not a state of this loader: it is of type {type(state).__name__}")
+    if state.get("version") != _VERSION:
+        raise ValueError(f"not a state of this loader: version {state.get('version')!r}")
+
+
+def _start(state: Mapping[str, Any], query: Query) -> int:
+    order, start = state.get("order"), state.get("start")
+    if not isinstance(order, Mapping) or isinstance(start, bool) or not isinstance(start, int) or not 0 <= start <= _MAX_ROW:
+        raise ValueError("not a state of this loader: its order or its start is missing")
+    for name in _ORDER:
+        if order.get(name) != getattr(query, name):
+            raise ValueError(f"the state was taken with {name}={order.get(name)!r}, this loader has {getattr(query, name)!r}")
+    return start

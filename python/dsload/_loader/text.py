@@ -1,0 +1,138 @@
+"""Text as a dataset: `dsload build --cached` builds it once into the user's cache, where later loaders find it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, Union
+
+from .._binary import find_binary, required_binary
+from .._building.bar import Bar, is_shown
+from .._building.build import _flag, _Run
+from .._words import in_python, nearest
+from ..errors import BuildError
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+_MANIFEST = "manifest.json"
+_BUILD_ALONE = frozenset(
+    ("workers", "checkpoint_every", "memory", "http", "notify")
+)  # options that a server has not, or with another meaning
+_NOT_HERE = ("json", "help", "explain_memory", "cached", "out", "overwrite", "progress")
+
+
+def is_text(dataset: Any, options: Mapping[str, Any]) -> bool:
+    """Reports whether a Loader's argument is text to build rather than a dataset: a list of sources, an existing file, or anything with build
+    options."""
+    if isinstance(dataset, Mapping) or dataset is None:
+        return False
+    if isinstance(dataset, (list, tuple)) or options:
+        return True
+    path: str = os.fspath(dataset)
+    if os.path.isfile(path):
+        return not os.path.exists(os.path.join(os.path.dirname(path), _MANIFEST))  # otherwise it belongs to a dataset
+    return path.startswith("synth://")
+
+
+def parameters() -> list[str]:
+    """The names of Loader's own parameters."""
+    from .loader import Loader  # it imports this module
+
+    return [p.name for p in inspect.signature(Loader.__init__).parameters.values() if p.kind != p.VAR_KEYWORD and p.name != "self"]
+
+
+def unexpected(name: str) -> str:
+    """The message for an argument that Loader does not have."""
+    hint = nearest(name, parameters())
+    return f"Loader() got an unexpected keyword argument {name!r}{f' (did you mean {hint!r}?)' if hint else ''}"
+
+
+def refusal(message: str) -> str:
+    """The command's message about the options of a Loader of text, some of which may have been meant for the Loader."""
+    message = in_python(message)
+    unknown = re.match(r"unknown option: (\w+)", message)
+    near = nearest(unknown[1], parameters()) if unknown and "did you mean" not in message else None
+    return f"{message}; did you mean {near!r}, which is the Loader's?" if near else message
+
+
+def of_text(dataset: Any, **options: Any) -> dict[str, Any]:
+    """The given options that belong to a build for text and to the feed for a dataset; none for a dataset or a server."""
+    if dataset is None or isinstance(dataset, Mapping):
+        return {}
+    if isinstance(dataset, (str, os.PathLike)):
+        path: str = os.fspath(dataset)
+        folder = os.path.isdir(path) and not os.path.exists(os.path.join(path, _MANIFEST))
+        if not folder and not is_text(path, {}):
+            return {}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _sources(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> list[str]:
+    """The sources as arguments, checked."""
+    for name in options:
+        if name in _NOT_HERE:
+            raise TypeError(f"Loader() of text has no option {name!r}")
+    paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    if not paths:
+        raise ValueError("the list of sources is empty")
+    if len(paths) == 1 and os.path.exists(os.path.join(os.fspath(paths[0]), _MANIFEST)):
+        raise TypeError(f"{unexpected(next(iter(options), 'a list'))}: {os.fspath(paths[0])} is a dataset, not text to build")
+    return [os.fspath(p) for p in paths]
+
+
+def served(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> Optional[tuple[list[str], list[str]]]:
+    """(sources, flags) of a server that builds the text and serves it meanwhile; None where there can be no such server."""
+    paths = _sources(sources, options)
+    if find_binary() is None or not _BUILD_ALONE.isdisjoint(options) or any("=" in path for path in paths):
+        return None
+    return paths, [flag for name, value in options.items() for flag in _flag(name, value)]
+
+
+def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
+    """The folder of the dataset that `options` make of the sources. Builds it if it is not in the cache. Raises BuildError."""
+    paths = _sources(sources, options)
+    binary = required_binary("building text")
+    bar = Bar() if is_shown() else None
+    command = [binary, "build", "--cached", "--json", "--progress", "json"]
+    for name, value in options.items():
+        command += _flag(name, value)
+    command += ["--", *paths]
+
+    def report(line: dict[str, Any]) -> None:
+        if bar is not None:
+            bar(line)
+
+    try:
+        code, stdout, messages = _Run(command, report, lambda text: print(text, file=sys.stderr, flush=True)).to_end(None)
+    finally:
+        if bar is not None:
+            bar.close()
+    if code != 0:
+        raise BuildError(refusal(messages[-1]) if messages else f"dsload build ended with exit code {code}", code)
+    result: dict[str, Any] = json.loads(stdout)
+    for note in result.get("notes") or ():
+        print(f"note: {note}", file=sys.stderr)
+    return str(result["out"])
+
+
+class Held:
+    """Keeps a folder of the cache from being evicted, until it is closed or the process ends."""
+
+    def __init__(self, folder: str) -> None:
+        self._fd: Optional[int] = None
+        try:
+            import fcntl
+
+            self._fd = os.open(folder + ".lock", os.O_RDWR)
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (ImportError, OSError):
+            self.close()
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
