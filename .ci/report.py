@@ -3,7 +3,7 @@
     .ci/report.py LOG [NEEDLESS]
 
 LOG holds the output of the Go tests (run with -json), of fuzzing and of pytest (run with -rs). For each test that failed this
-prints its name, its last lines, and the command that runs it alone. A test that was skipped for a reason that matches the
+prints its name, its first and last lines, and the command that runs it alone. A test that was skipped for a reason that matches the
 regular expression NEEDLESS fails too: it should have run here. The exit status is 1 if anything failed.
 """
 
@@ -16,6 +16,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+FIRST_LINES = 10
 LAST_LINES = 30
 
 
@@ -48,8 +49,8 @@ class GoTests:
         return "".join(self.output.get(key, [])).splitlines()
 
     def failures(self) -> list[Failure]:
-        """Of a test and its subtests the innermost that failed; a package where none of its tests did: it does not
-        compile, it panicked, or it ran out of time."""
+        """Of a test and its subtests the innermost that failed, after what the tests around it said themselves; a package
+        where none of its tests did: it does not compile, it panicked, or it ran out of time."""
         failed = [key for key, result in self.results.items() if result in ("fail", "build-fail")]
         found = []
         for package, test in failed:
@@ -57,9 +58,12 @@ class GoTests:
                 continue
             folder = folder_of(package)
             command = f"go test{self.flags} {folder}"
+            parts = test.split("/") if test else []
             if test:
-                command += " -run '" + "/".join(f"^{re.escape(part)}$" for part in test.split("/")) + "'"
-            found.append(Failure(f"{folder} {test}".strip(), self.lines((package, test)), command))
+                command += " -run '" + "/".join(f"^{re.escape(part)}$" for part in parts) + "'"
+            around = ["/".join(parts[:n]) for n in range(1, len(parts))]
+            output = [line for outer in around for line in self.lines((package, outer)) if not line.lstrip().startswith("---")]
+            found.append(Failure(f"{folder} {test}".strip(), output + self.lines((package, test)), command))
         return found
 
     def skips(self) -> list[str]:
@@ -133,6 +137,13 @@ def read(log: list[str]) -> tuple[list[GoTests], list[Failure], list[str], list[
     return go, failures, skips, closing
 
 
+def shortened(output: list[str]) -> list[str]:
+    """The first and last lines of what a test printed: the first error says more than those that follow from it."""
+    lines = [line for line in output if not line.startswith(("=== RUN", "=== CONT", "=== PAUSE", "=== NAME"))]
+    left_out = len(lines) - FIRST_LINES - LAST_LINES
+    return lines if left_out <= 0 else [*lines[:FIRST_LINES], f"... {left_out} lines ...", *lines[-LAST_LINES:]]
+
+
 def main(log: str, needless: str = "") -> int:
     go, failures, skips, closing = read(pathlib.Path(log).read_text(errors="replace").splitlines())
     failures = [failure for run in go for failure in run.failures()] + failures
@@ -145,7 +156,7 @@ def main(log: str, needless: str = "") -> int:
     print(f"go: {sum(run.passed() for run in go)} passed, {len(failures)} failed, {len(skips)} skipped")
     for failure in failures:
         print(f"\nFAILED {failure.name}")
-        for line in [x for x in failure.output if not x.startswith(("=== RUN", "=== CONT", "=== PAUSE"))][-LAST_LINES:]:
+        for line in shortened(failure.output):
             print("    " + line)
         print(f"  alone: {failure.command}")
     if failures:

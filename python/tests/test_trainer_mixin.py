@@ -236,7 +236,7 @@ class Evaluating(Noting):
         return super().prediction_step(model, inputs, *rest, **more)
 
 
-def _evaluate(rank: int, world: int, data: str, out: str, shape: dict[str, Any]) -> None:
+def _evaluate(rank: int, world: int, data: str, out: str, shapes: list[dict[str, Any]]) -> None:
     predicted: list[Any] = []
 
     def metrics(got: Any) -> dict[str, float]:
@@ -247,15 +247,16 @@ def _evaluate(rank: int, world: int, data: str, out: str, shape: dict[str, Any])
         output_dir=out, report_to=[], use_cpu=True, disable_tqdm=True, learning_rate=1e-3, max_steps=12, save_strategy="no",
         remove_unused_columns=True, per_device_eval_batch_size=8, logging_steps=1,
     )  # fmt: skip
-    with Loader(data, shuffle="none", padding="max_length", **shape) as loader:
-        trainer = Evaluating(Predicting(), arguments, train_dataset=loader, eval_dataset=loader, compute_metrics=metrics)
-        trainer.notes = runs.Notes(Path(out) / f"seen-{rank}")
-        got = trainer.evaluate()
-        labels = sorted(tuple(row) for row in predicted[0].label_ids.tolist())
-        trainer.notes = None
-        trainer.train()
-        losses = [h["loss"] for h in trainer.state.log_history if "loss" in h]
-        (Path(out) / f"got-{rank}").write_text(json.dumps({"loss": got["eval_loss"], "labels": labels, "losses": losses}))
+    for i, shape in enumerate(shapes):
+        with Loader(data, shuffle="none", padding="max_length", **shape) as loader:
+            trainer = Evaluating(Predicting(), arguments, train_dataset=loader, eval_dataset=loader, compute_metrics=metrics)
+            trainer.notes = runs.Notes(Path(out) / f"seen{i}-{rank}")
+            got = trainer.evaluate()
+            labels = sorted(tuple(row) for row in predicted.pop().label_ids.tolist())
+            trainer.notes = None
+            trainer.train()
+            losses = [h["loss"] for h in trainer.state.log_history if "loss" in h]
+            (Path(out) / f"got{i}-{rank}").write_text(json.dumps({"loss": got["eval_loss"], "labels": labels, "losses": losses}))
 
 
 class Predicting(Small):
@@ -265,25 +266,26 @@ class Predicting(Small):
         return {**super().forward(input_ids, labels), "logits": self.weight[input_ids % 101]}
 
 
-@pytest.mark.parametrize("shape", [{"batch_size": 8}, {"max_tokens": 900}, {"batch_size": 8, "balance": "quadratic"}], ids=str)
-def test_an_evaluation_of_several_ranks_counts_every_row_once(tmp_path: Path, shape: dict[str, Any]) -> None:
+def test_an_evaluation_of_several_ranks_counts_every_row_once(tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(241)))
     data = str(tmp_path / "rows")
     dsload.build(tmp_path / "lines.txt", out=data, format="text", max_examples=0, max_length=40)
-    runs.on_gloo(3, _evaluate, data, str(tmp_path), shape)
-    per_rank = [[json.loads(line) for line in (tmp_path / f"seen-{r}").read_text().splitlines()] for r in range(3)]
-    assert len({len(steps) for steps in per_rank}) == 1
-    batches = [[e for e in step if e >= 0] for steps in per_rank for step in steps]
-    assert sorted(e for batch in batches for e in batch) == list(range(241))
     with Loader(data, shuffle="none", padding="max_length", batch_size=241) as loader:
         (whole,) = list(loader)
     model = Small()
-    want = [model(whole["input_ids"][b], whole["labels"][b])["loss"].item() for b in batches if b]
-    for rank in range(3):
-        got = json.loads((tmp_path / f"got-{rank}").read_text())
-        assert got["loss"] == pytest.approx(sum(want) / len(want), rel=1e-5), "the mean over the batches that have rows"
-        assert got["labels"] == sorted(whole["labels"].tolist())
-        assert got["losses"] and all(loss == loss and loss < 1e3 for loss in got["losses"]), "a batch of a filler alone spoils no step"
+    shapes: list[dict[str, Any]] = [{"batch_size": 8}, {"max_tokens": 900}, {"batch_size": 8, "balance": "quadratic"}]
+    runs.on_gloo(3, _evaluate, data, str(tmp_path), shapes)
+    for i, shape in enumerate(shapes):
+        per_rank = [[json.loads(line) for line in (tmp_path / f"seen{i}-{r}").read_text().splitlines()] for r in range(3)]
+        assert len({len(steps) for steps in per_rank}) == 1, shape
+        batches = [[e for e in step if e >= 0] for steps in per_rank for step in steps]
+        assert sorted(e for batch in batches for e in batch) == list(range(241)), shape
+        want = [model(whole["input_ids"][b], whole["labels"][b])["loss"].item() for b in batches if b]
+        for rank in range(3):
+            got = json.loads((tmp_path / f"got{i}-{rank}").read_text())
+            assert got["loss"] == pytest.approx(sum(want) / len(want), rel=1e-5), f"{shape}: the mean over the batches that have rows"
+            assert got["labels"] == sorted(whole["labels"].tolist()), shape
+            assert got["losses"] and all(loss == loss and loss < 1e3 for loss in got["losses"]), f"{shape}: a batch of a filler alone spoils no step"
 
 
 def test_ranks_that_would_wait_for_each_other_are_refused(rows240: str, tmp_path: Path) -> None:
