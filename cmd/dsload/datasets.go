@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/serve/bucket"
@@ -77,7 +78,7 @@ func onDatasets(o bucket.Options, run func(cmd *cobra.Command, args []string, at
 		defer context.AfterFunc(ctx, func() { _ = at.close() })() // a request may wait for minutes
 		cmd.SetContext(ctx)
 		err = run(cmd, args, at)
-		if cause := context.Cause(ctx); err != nil && isUnreachable(cause) && !isUnreachable(err) {
+		if cause := context.Cause(ctx); err != nil && fault.KindOf(cause) == fault.Unreachable && fault.KindOf(err) != fault.Unreachable {
 			err = fmt.Errorf("%s %s: %w", cmd.Name(), strings.Join(args, " "), cause)
 		}
 		if errors.Is(err, shard.ErrNotFound) && at.buckets != nil {

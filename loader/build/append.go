@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -59,11 +60,12 @@ func (b *build) readBase(context.Context) error {
 	}
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if errors.Is(err, shard.ErrNotFound) {
-		reason := o.Out + " holds no finished dataset to add to; build it first, without `append`"
-		if near := loader.NearestFile(o.Out); near != "" && near != filepath.Clean(o.Out) {
-			reason += fmt.Sprintf("; did you mean %s?", near)
+		near := loader.NearestFile(o.Out)
+		if near != "" && near != filepath.Clean(o.Out) {
+			near = "; did you mean " + near + "?"
 		}
-		return loader.BadOption("append", "", reason)
+		return fault.BadOption("append", nil, "%s holds no finished dataset to add to; build it first, without {append}%s",
+			o.Out, near)
 	}
 	if err != nil {
 		return err
@@ -95,9 +97,8 @@ func (b *build) openBase(context.Context) error {
 		return err
 	}
 	if o.Dedup != shape.None && !b.base.keeps(shard.HashesName(0)) {
-		return loader.BadOption("append", "", fmt.Sprintf(
-			"%s does not keep the hashes that `dedup` compares: another version built it; "+
-				"build it again to add to it", o.Out))
+		return fault.BadOption("append", nil, "%s does not keep the hashes that {dedup} compares: another version built it; "+
+			"build it again to add to it", o.Out)
 	}
 	o.MaxValExamples = 0
 	b.shards.Settings = rendered
@@ -110,10 +111,10 @@ func (o *Options) checkAppend() error {
 	case !o.Append:
 		return nil
 	case len(o.ValSources) > 0:
-		return loader.BadOption("val", source.Redact(o.ValSources[0]),
-			"an addition with `append` adds to train alone; the split val stays as it is")
+		return fault.BadOption("val", source.Redact(o.ValSources[0]),
+			"an addition with {append} adds to train alone; the split val stays as it is")
 	case len(o.Sources) == 0:
-		return loader.BadOption("append", "", "name the sources to add")
+		return fault.BadOption("append", nil, "name the sources to add")
 	}
 	return nil
 }
@@ -130,8 +131,8 @@ func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) 
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
 	if n := b.opts.MaxValExamples; n != 0 && string(old["max-val-examples"]) != fmt.Sprint(n) {
-		return nil, loader.BadOption("max-val-examples", fmt.Sprint(n),
-			"an addition with `append` adds to train alone; leave the option out")
+		return nil, fault.BadOption("max-val-examples", n,
+			"an addition with {append} adds to train alone; leave the option out")
 	}
 	if print := "tokenizer-fingerprint"; !bytes.Equal(old[print], now[print]) { // which decides about eos and others
 		return nil, &AppendError{Dir: b.opts.Out, Name: "tokenizer", Have: tokenizerText(old), Want: tokenizerText(now)}
@@ -195,6 +196,9 @@ func (e *AppendError) Error() string {
 		e.Dir, e.Name, e.Have, e.Want)
 }
 
+// Kind returns fault.Usage.
+func (e *AppendError) Kind() string { return fault.Usage }
+
 // tokenizerText describes the tokenizer of settings: its name, and what tells it from another of that name.
 func tokenizerText(settings map[string]json.RawMessage) string {
 	var print string
@@ -215,10 +219,9 @@ func settingText(value json.RawMessage) string {
 func (b *build) checkNotInBase() error {
 	for _, s := range b.known() {
 		if b.base.named(s.URI) && s.URI != "-" {
-			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
-					"of which new files are added; to add it once more, write its path differently, as in ./%s",
-				s.URI, b.opts.Out, filepath.Base(s.URI)))
+			return fault.BadOption("append", nil, "%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
+				"of which new files are added; to add it once more, write its path differently, as in ./%s",
+				s.URI, b.opts.Out, filepath.Base(s.URI))
 		}
 	}
 	return nil
@@ -262,9 +265,8 @@ func (b *base) readHeldOut(o *Options) error {
 			return err
 		}
 		if b.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
-			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s holds documents out and does not keep which: another version built it; "+
-					"build it again to add to it", o.Out))
+			return fault.BadOption("append", nil, "%s holds documents out and does not keep which: another version built it; "+
+				"build it again to add to it", o.Out)
 		}
 		return nil
 	}
@@ -383,7 +385,7 @@ func (b *build) hashesName() string {
 // heldOutPart returns the part of the memory cap for hashes of held-out documents.
 func heldOutPart(o *Options, b *base) (documents int64, why string) {
 	if b == nil {
-		return o.MaxValExamples, fmt.Sprintf("hashes of `max-val-examples` %d", o.MaxValExamples)
+		return o.MaxValExamples, fmt.Sprintf("hashes of up to %d held-out documents", o.MaxValExamples)
 	}
 	n := int64(len(b.heldOut))
 	return n, fmt.Sprintf("hashes of the %d documents that the dataset holds out", n)

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
@@ -85,7 +86,7 @@ func runInto(ctx context.Context, o Options) (_ *Summary, err error) {
 	uri := strings.TrimRight(o.Out, "/")
 	notice := func(format string, args ...any) {
 		if o.Notice != nil {
-			o.Notice(fmt.Sprintf(format, args...))
+			o.Notice(fault.Textf(format, args...))
 		}
 	}
 	store := remote.NewStore(remote.Options{Notice: func(text string) { notice("%s", text) }}) // uploads outlive ctx

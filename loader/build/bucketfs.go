@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
@@ -95,7 +96,7 @@ func (b *bucketFS) onlyManifest(path string) error {
 			b.object(shard.ManifestName))
 	}
 	if err == nil && !bytes.Equal(here, there) {
-		err = fmt.Errorf("write %s: another build has finished there; choose another `out`, or `overwrite` it",
+		err = fault.Errorf("write %s: another build has finished there; choose another {out}, or {overwrite} it",
 			b.object(shard.ManifestName))
 	}
 	return err

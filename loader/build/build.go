@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -24,10 +25,10 @@ const (
 var (
 	// ErrInterrupted is returned when the context ended. The work done is in a checkpoint, and the
 	// same build goes on from there.
-	ErrInterrupted = errors.New("interrupted")
+	ErrInterrupted = fault.New(fault.Interrupted, "interrupted")
 
 	// ErrMemory is the cause where a record needs more memory than the cap leaves.
-	ErrMemory = errors.New("memory cap reached")
+	ErrMemory = fault.New(fault.Limit, "memory cap reached")
 
 	errStopped = errors.New("a budget was reached")
 	// errUnfinished ends the pipeline at a job that a worker gave up because the build must stop.
@@ -76,7 +77,7 @@ type phase struct {
 // Run streams sources through a tokenizer into a dataset folder. It goes on where an interrupted
 // build with equal options stopped.
 //
-// Errors: *loader.OptionError, *CapError, *shard.SettingsError, *shard.LockedError and source's
+// Errors: of fault.BadOption, *CapError, *shard.SettingsError, *shard.LockedError and source's
 // errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.
@@ -211,7 +212,7 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 // notice reports something to the user while the build runs.
 func (b *build) notice(format string, args ...any) {
 	if b.opts.Notice != nil {
-		b.opts.Notice(fmt.Sprintf(format, args...))
+		b.opts.Notice(fault.Textf(format, args...))
 	}
 }
 
@@ -326,8 +327,8 @@ func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
 		return err
 	}
 	uri := b.current.set.URI(r.Input)
-	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where `memory` leaves "+
-		"%d; raise `memory`: %w",
+	return fault.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where {memory} leaves "+
+		"%d; raise {memory}: %w",
 		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, ErrMemory)
 }
 

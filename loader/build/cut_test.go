@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -41,8 +41,8 @@ func TestCutIsSaid(t *testing.T) {
 			"`max-examples` 39 reached; ", 3},
 		{"tokens", Options{MaxTokens: 98}, []string{"max-tokens"}, "`max-tokens` 98 reached; ", 3},
 		{"all tokens", Options{MaxTokens: 100}, nil, "`max-tokens` 100 reached, where the sources ended", -1},
-		{"bytes", Options{MaxBytes: 399}, []string{"max-bytes"}, "`max-bytes` 399 reached; ", 3},
-		{"all bytes", Options{MaxBytes: 400}, nil, "`max-bytes` 400 reached, where the sources ended", -1},
+		{"bytes", Options{MaxBytes: 399}, []string{"max-bytes"}, "`max-bytes` 399B reached; ", 3},
+		{"all bytes", Options{MaxBytes: 400}, nil, "`max-bytes` 400B reached, where the sources ended", -1},
 	} {
 		for _, jobs := range []int64{1, 64} { // checkpoints end jobs elsewhere
 			t.Run(fmt.Sprint(c.name, jobs), func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestCutIsSaid(t *testing.T) {
 				o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.CheckpointEvery = "data", gpt2(), []string{one, two},
 					shardtest.New(), jobs
 				s := mustBuild(t, o)
-				if !slices.Equal(s.CutBy, c.cutBy) || !strings.HasPrefix(s.Stopped, c.stopped) {
+				if !slices.Equal(s.CutBy, c.cutBy) || !strings.HasPrefix(s.Stopped.String(), c.stopped) {
 					t.Errorf("cut by %q, stopped: %s", s.CutBy, s.Stopped)
 				}
 				m, err := shard.ReadManifest(o.FS, "data")
@@ -61,7 +61,7 @@ func TestCutIsSaid(t *testing.T) {
 				if !slices.Equal(CutBy(m), c.cutBy) || told != (c.left >= 0) || told && left != c.left {
 					t.Errorf("the manifest: cut by %q, %d bytes left unread (%v)", CutBy(m), left, told)
 				}
-				if text := DescribeCut(m); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
+				if text := DescribeCut(m).String(); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
 					!strings.Contains(text, "`"+c.cutBy[0]+"`") {
 					t.Errorf("described as %q", text)
 				}
@@ -83,8 +83,7 @@ func TestEveryExampleIsAccountedFor(t *testing.T) {
 			if got != all || s.Splits[1].Examples != 20 {
 				t.Errorf("max length %d: %d examples of %d are accounted for: %+v", maxLength, got, all, s)
 			}
-			if note := slices.ContainsFunc(s.Notes,
-				func(n string) bool { return strings.Contains(n, "in neither split") }); note != (s.ValRest > 0) {
+			if note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "in neither split") }); note != (s.ValRest > 0) {
 				t.Errorf("notes %q", s.Notes)
 			}
 		}
@@ -96,8 +95,7 @@ func TestExamplesBeforeValIsFull(t *testing.T) {
 	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3,
 		MaxValExamples: 10_000, FS: shardtest.New()}
 	s := mustBuild(t, o)
-	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(s.Notes,
-		func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
+	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
 		t.Errorf("cut by %q, notes %q", s.CutBy, s.Notes)
 	}
 }
@@ -124,12 +122,11 @@ func TestValFromTheSourceItself(t *testing.T) {
 			o.Sources, o.ValSources = []string{"synth://wikitext?seed=1"}, []string{"synth://wikitext?seed=2"}
 		}
 		s := mustBuild(t, o)
-		if warned := slices.ContainsFunc(s.Warnings,
-			func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
+		if warned := slices.ContainsFunc(fault.All(s.Warnings, nil), func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
 			t.Errorf("%q and %q: warnings %q", c.sources, c.val, s.Warnings)
 		}
 	}
-	var option *loader.OptionError
+	var option *fault.Error
 	if _, err := Run(context.Background(), Options{LoadedTokenizer: small(), Sources: []string{"-"},
 		ValSources: []string{"-"}, Stdin: strings.NewReader("a\n"), FS: shardtest.New()}); !errors.As(err, &option) {
 		t.Errorf("standard input twice: %v", err)
@@ -141,7 +138,7 @@ func TestOutMustBeAFolder(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	put(t, file, []byte("mine"))
 	for _, out := range []string{"s3://bucket", "gs://", "ftp://host/x", "file:///tmp/x", "https://host", file} {
-		var option *loader.OptionError
+		var option *fault.Error
 		if _, err := Run(context.Background(), Options{LoadedTokenizer: small(),
 			Sources: []string{writeCorpus(t, 5, 1)}, Out: out}); !errors.As(err, &option) || option.Option != "out" {
 			t.Errorf("%s: %v", out, err)
@@ -166,8 +163,8 @@ func TestEndlessSourcesNeedABudget(t *testing.T) {
 		o := c.o
 		o.Out, o.LoadedTokenizer, o.FS = "data", small(), shardtest.New()
 		_, err := Run(context.Background(), o)
-		var option *loader.OptionError
-		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &option) || option.Option != c.want) {
+		var option *fault.Error
+		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &option) || string(option.Option) != c.want) {
 			t.Errorf("%q, val %q: %v; want one about %q", o.Sources, o.ValSources, err, c.want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 )
 
@@ -57,11 +58,11 @@ func (d *damaged) count(counters map[string]int64) {
 }
 
 // warnings returns what the summary must say about damage.
-func (d *damaged) warnings() []string {
+func (d *damaged) warnings() []fault.Text {
 	if d == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("damaged inputs: %d; what could not be read of them is not in the dataset; "+
+	return []fault.Text{fault.Textf("damaged inputs: %d; what could not be read of them is not in the dataset; "+
 		"the first: %s",
 		d.Inputs, d.First)}
 }
@@ -75,9 +76,9 @@ func damageText(inputs, lost int64) string {
 }
 
 // damageLosses returns the sentence about damaged inputs, from the counters of a manifest.
-func damageLosses(counters map[string]int64) []string {
+func damageLosses(counters map[string]int64) []fault.Text {
 	if n := counters[counterDamaged]; n > 0 {
-		return []string{damageText(n, counters[counterDamagedLost])}
+		return []fault.Text{fault.Plain(damageText(n, counters[counterDamagedLost]))}
 	}
 	return nil
 }
@@ -89,5 +90,5 @@ func (b *build) adviseSkip(err error) error {
 	if b.opts.OnBadRecord == SkipBadRecord || !errors.As(err, &input) || !input.Damaged {
 		return err
 	}
-	return fmt.Errorf("%w; or leave out what cannot be read with `on-bad-record` skip", err)
+	return fault.Advise(err, "or leave out what cannot be read with {on-bad-record} skip")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 	"golang.org/x/text/encoding/charmap"
@@ -28,7 +29,7 @@ func TestOtherEncodingsAreNamed(t *testing.T) {
 		path := filepath.Join(t.TempDir(), c.name)
 		put(t, path, []byte(c.data))
 		s := mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, FS: shardtest.New()})
-		got := strings.ReplaceAll(strings.Join(s.Warnings, "\n"), filepath.Dir(path), "DIR")
+		got := strings.ReplaceAll(fault.Join(s.Warnings, "\n").String(), filepath.Dir(path), "DIR")
 		if !strings.Contains(got, c.want) || c.never != "" && strings.Contains(got, c.never) {
 			t.Errorf("%s: %q; want %q and not %q", c.name, got, c.want, c.never)
 		}
@@ -47,7 +48,7 @@ func TestLinesAreTold(t *testing.T) {
 			o.Sources = append(o.Sources, filepath.Join(dir, name))
 		}
 		o.Out, o.LoadedTokenizer, o.FS = "data", gpt2(), shardtest.New()
-		return strings.ReplaceAll(strings.Join(mustBuild(t, o).Notes, "\n"), dir, "DIR")
+		return strings.ReplaceAll(fault.Join(mustBuild(t, o).Notes, "\n").String(), dir, "DIR")
 	}
 	if got := notes(Options{}, "w.txt", "p.txt"); !strings.Contains(got, "a line of text is a document: 6.6 tokens, 26 bytes") ||
 		!strings.Contains(got, "DIR/w.txt looks wrapped") || !strings.Contains(got, "`format` document") {
@@ -69,8 +70,8 @@ func TestLinesOfPartsAreTold(t *testing.T) {
 	put(t, filepath.Join(dir, "w.txt"), []byte(text))
 	put(t, filepath.Join(dir, "x.txt"), []byte(text))
 	o := Options{Sources: []string{dir}, LoadedTokenizer: small(), Out: filepath.Join(dir, "whole"), FS: shard.OS()}
-	lines := func(notes []string) (out string) {
-		for _, note := range notes {
+	lines := func(notes []fault.Text) (out string) {
+		for _, note := range fault.All(notes, nil) {
 			if strings.Contains(note, "line") {
 				out += note + "\n"
 			}

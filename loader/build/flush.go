@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -344,8 +344,8 @@ func (f *flusher) reject(d *document, cause error) error {
 			Cause: cause}
 	}
 	if f.b.opts.OnBadRecord != SkipBadRecord && f.b.opts.Partition != nil {
-		return fmt.Errorf("%w; make the plan again with `on-bad-record` skip, or without the record, "+
-			"and build its partitions into another `out`", located)
+		return fault.Errorf("%w; make the plan again with {on-bad-record} skip, or without the record, "+
+			"and build its partitions into another {out}", located)
 	}
 	if f.b.opts.OnBadRecord != SkipBadRecord {
 		var field *example.FieldError
@@ -353,13 +353,13 @@ func (f *flusher) reject(d *document, cause error) error {
 			return adviseField(located, field, d.Row)
 		}
 		if f.tooLongToJudge(cause) {
-			return fmt.Errorf("%w; filters and `dedup` judge whole documents: "+
-				"leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
+			return fault.Errorf("%w; filters and {dedup} judge whole documents: "+
+				"leave longer ones out with {on-bad-record} skip, or build without filters and {dedup}", located)
 		}
 		if f.b.scan != nil {
-			return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip", located)
+			return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip", located)
 		}
-		return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: "+
+		return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip, and run the command again: "+
 			"it goes on from its last checkpoint", located)
 	}
 	s := &f.state

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
@@ -39,7 +39,7 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 		whole := make([]string, len(*list))
 		for i, s := range *list {
 			if s == "-" {
-				return nil, loader.BadOption("source", s,
+				return nil, fault.BadOption("source", s,
 					"standard input cannot be read again, so it cannot be cached; build it into a folder")
 			}
 			if whole[i] = s; !strings.Contains(s, "://") {
@@ -63,7 +63,7 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 	known := b.known()
 	for i := range known {
 		if !rereadable(&known[i]) && known[i].ETag == "" {
-			return nil, loader.BadOption("source", known[i].URI,
+			return nil, fault.BadOption("source", known[i].URI,
 				"it has neither a time nor a tag, so a change of it would not be seen; build it into a folder")
 		}
 	}
@@ -121,14 +121,14 @@ func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
 
 // summaryOf returns what a manifest says about a build.
 func summaryOf(dir string, m *shard.Manifest) *Summary {
-	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: "nothing to do, the dataset is there",
+	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: fault.Plain("nothing to do: the dataset is already built"),
 		Documents: m.Counters["documents"], TextBytes: m.Counters["text_bytes"], Replaced: m.Counters["replaced"],
 		Dropped: m.Counters["dropped"], Copies: m.Counters["copies"], Rejected: m.Counters["rejected"],
 		CopiedExamples: m.Counters["copied_examples"], ValRest: m.Counters["val_rest"],
 		WithoutTarget: m.Counters["without_target"], CutBy: CutBy(m), Truncated: m.Counters["truncated"],
 		Empty: m.Counters["empty"],
 	}
-	if cut := DescribeCut(m); cut != "" {
+	if cut := DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}
 	s.DroppedBy = m.Dropped

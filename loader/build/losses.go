@@ -2,11 +2,10 @@ package build
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -14,7 +13,7 @@ import (
 
 // Losses returns sentences about what a build cut off or left out of the documents that it read,
 // besides bad records and what a budget cut.
-func Losses(m *shard.Manifest) []string {
+func Losses(m *shard.Manifest) []fault.Text {
 	kind := texts
 	var s struct {
 		ChatTemplate string `json:"chat-template"`
@@ -49,15 +48,15 @@ func (b *build) kind() documentKind {
 }
 
 // losses makes sentences of the counters.
-func losses(counters map[string]int64, kind documentKind) (sentences []string) {
+func losses(counters map[string]int64, kind documentKind) (sentences []fault.Text) {
 	add := func(counter, format string) {
 		if n := counters[counter]; n > 0 {
-			sentences = append(sentences, fmt.Sprintf(format, units.Count(n)))
+			sentences = append(sentences, fault.Textf(format, units.Count(n)))
 		}
 	}
 	if n, packed := counters[counterDroppedTokens]; packed && counters[counterTruncated] > 0 {
-		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: "+
-			"%s, %s tokens of text dropped; `pack` bfd_split keeps them",
+		sentences = append(sentences, fault.Textf("documents cut to {max-length} by {pack} bfd: "+
+			"%s, %s tokens of text dropped; {pack} bfd_split keeps them",
 			units.Count(counters[counterTruncated]), units.Count(n)))
 		counters = maps.Clone(counters)
 		delete(counters, counterTruncated) // reported above
@@ -67,34 +66,25 @@ func losses(counters map[string]int64, kind documentKind) (sentences []string) {
 		add(counterUnfound, "turns of the assistant that are not trained on, since they were not found in the text "+
 			"that the chat template writes: %s")
 		add("without_target",
-			"conversations left out because no token within `max-length` is trained on: %s; raise `max-length`")
+			"conversations left out because no token within {max-length} is trained on: %s; raise {max-length}")
 		add("untrained_rows",
 			"rows without a token that is trained on: %s; they are kept as parts of their conversations")
-		add("truncated", "conversations cut to `max-length`: %s; the rest of each was left out")
+		add("truncated", "conversations cut to {max-length}: %s; the rest of each was left out")
 		add("empty", "conversations left out because they hold no text: %s")
 		return sentences
 	}
 	add("without_target", "examples left out because no token of the target was in them: %s; "+
-		"raise `max-length` to keep prompt and target together")
+		"raise {max-length} to keep prompt and target together")
 	if kind == pairs {
 		add("truncated",
-			"pairs cut to `max-length`, prompt or target: %s; raise it, or leave them out with `overflow` drop")
+			"pairs cut to {max-length}, prompt or target: %s; raise it, or leave them out with {overflow} drop")
 		add("empty", "pairs left out because the prompt or the target is empty: %s")
 		return sentences
 	}
-	add("truncated", "documents cut to `max-length`: %s; the rest of each was left out")
+	add("truncated", "documents cut to {max-length}: %s; the rest of each was left out")
 	add("empty", "documents left out because they hold no text: %s")
 	return sentences
 }
-
-// noExamplesError is the error of a build that read its sources to the end and made no examples.
-type noExamplesError struct{ out, reason string }
-
-func (e *noExamplesError) Error() string {
-	return fmt.Sprintf("build %s: the sources gave no examples: %s", e.out, e.reason)
-}
-
-func (e *noExamplesError) Unwrap() error { return source.ErrNoDocuments }
 
 // noExamples says what became of the documents.
 func (f *flusher) noExamples() error {
@@ -102,24 +92,25 @@ func (f *flusher) noExamples() error {
 	if f.allDropped() {
 		return f.noneLeft()
 	}
-	var reasons []string
+	var reasons []fault.Text
 	if n := s.Rejected; n > 0 {
-		reason := fmt.Sprintf("bad records skipped: %d", n)
+		reason := fault.Textf("bad records skipped: %d", n)
 		if len(s.Rejects) > 0 {
 			first := s.Rejects[0]
-			reason += fmt.Sprintf(", the first of them %s, row %d: %s", first.Source, first.Row, first.Reason)
+			reason = fault.Textf("%v, the first of them %s, row %d: %s", reason, first.Source, first.Row, first.Reason)
 		}
 		reasons = append(reasons, reason)
 	}
 	if n := f.cutter.Dropped(); n > 0 {
-		reasons = append(reasons, fmt.Sprintf("documents longer than `max-length` dropped: %d", n))
+		reasons = append(reasons, fault.Textf("documents longer than {max-length} dropped: %d", n))
 	}
 	if f.cutter.Untrained() > 0 {
 		reasons = append(reasons, f.b.chat.whyUntrained())
 	}
 	reasons = append(reasons, losses(f.counters(), f.b.kind())...)
 	if len(reasons) == 0 {
-		reasons = []string{source.ErrNoDocuments.Error()}
+		reasons = []fault.Text{fault.Textf("%v", source.ErrNoDocuments)}
 	}
-	return &noExamplesError{f.b.opts.Out, strings.Join(reasons, "; ")}
+	return fault.Of(source.ErrNoDocuments, "build %s: the sources gave no examples: %v", f.b.opts.Out,
+		fault.Join(reasons, "; "))
 }

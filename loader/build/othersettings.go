@@ -6,17 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
-
-// A settingsExplained is a *shard.SettingsError about lists of sources, in words rather than as JSON.
-type settingsExplained struct {
-	cause *shard.SettingsError
-	text  string
-}
-
-func (e *settingsExplained) Error() string { return e.text }
-func (e *settingsExplained) Unwrap() error { return e.cause }
 
 // explainSettings puts in words that a folder holds a build with other sources or additions.
 func (b *build) explainSettings(err error) error {
@@ -24,24 +16,22 @@ func (b *build) explainSettings(err error) error {
 	if !errors.As(err, &other) {
 		return err
 	}
-	text := ""
 	switch {
 	case other.Name == "additions" && b.base == nil:
-		text = fmt.Sprintf("%s has additions since it was built: %s; to add more, give `append`; to build it without "+
-			"them, give `overwrite` or choose another `out`", other.Dir, additionNames(other.Have))
+		return fault.Of(other, "%s has additions since it was built: %s; to add more, give {append}; to build it without "+
+			"them, give {overwrite} or choose another {out}", other.Dir, additionNames(other.Have))
 	case other.Name == "additions":
-		text = fmt.Sprintf("%s holds unfinished additions: %s; finish them with the same command as before, or give "+
-			"them up with `append` and `overwrite`", other.Dir, additionNames(other.Have))
+		return fault.Of(other, "%s holds unfinished additions: %s; finish them with the same command as before, or give "+
+			"them up with {append} and {overwrite}", other.Dir, additionNames(other.Have))
 	case other.Name == "sources" && b.base == nil:
-		text = fmt.Sprintf("%s holds a build of %s, not of %s; use the same sources, another `out`, or `overwrite` to "+
+		err := fault.Of(other, "%s holds a build of %s, not of %s; use the same sources, another {out}, or {overwrite} to "+
 			"start afresh", other.Dir, namedSources(other.Have), namedSources(other.Want))
-		if _, err := shard.ReadManifest(b.opts.FS, b.opts.Out); err == nil {
-			text += "; `append` adds new sources"
+		if _, unfinished := shard.ReadManifest(b.opts.FS, b.opts.Out); unfinished == nil {
+			err = fault.Advise(err, "{append} adds new sources")
 		}
-	default:
 		return err
 	}
-	return &settingsExplained{other, text}
+	return err
 }
 
 // maxSourcesNamed is how many sources an error names.

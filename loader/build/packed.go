@@ -2,9 +2,8 @@ package build
 
 import (
 	"encoding/json"
-	"fmt"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
@@ -31,18 +30,18 @@ func (o Options) checkPack() error {
 		return err
 	}
 	if o.Overflow != overflowOf(o.Pack) {
-		does := map[pack.Policy]string{
-			pack.Wrapped:  "cuts documents wherever a row ends",
-			pack.BFD:      "truncates longer documents; `pack` bfd_split splits them",
-			pack.BFDSplit: "splits longer documents; `pack` bfd truncates them",
+		does := map[pack.Policy]fault.Text{
+			pack.Wrapped:  fault.Textf("cuts documents wherever a row ends"),
+			pack.BFD:      fault.Textf("truncates longer documents; {pack} bfd_split splits them"),
+			pack.BFDSplit: fault.Textf("splits longer documents; {pack} bfd truncates them"),
 		}[o.Pack]
-		return loader.BadOption("overflow", string(o.Overflow), fmt.Sprintf("`pack` %s %s; leave `overflow` out",
-			o.Pack, does))
+		return fault.BadOption("overflow", string(o.Overflow), "{pack} %s %v; leave {overflow} out",
+			o.Pack, does)
 	}
 	if o.Pack == pack.Wrapped && o.SpecialTokens == SpecialOfChunk {
-		return loader.BadOption("special-tokens", string(o.SpecialTokens),
-			"`pack` wrapped cuts documents wherever a row ends, so that they have no chunks; "+
-				"leave `special-tokens` out")
+		return fault.BadOption("special-tokens", string(o.SpecialTokens),
+			"{pack} wrapped cuts documents wherever a row ends, so that they have no chunks; "+
+				"leave {special-tokens} out")
 	}
 	return atMost("max-length", o.MaxLength, pack.MaxLength)
 }
@@ -52,9 +51,9 @@ func (b *build) checkPackable() error {
 	if b.opts.Pack == pack.None || !b.hasTarget() || b.opts.CausalPairs {
 		return nil
 	}
-	return loader.BadOption("pack", string(b.opts.Pack),
+	return fault.BadOption("pack", string(b.opts.Pack),
 		"prompts with targets in a column of their own cannot share rows; "+
-			"put both into one row with `causal-pairs`, or leave `pack` out")
+			"put both into one row with {causal-pairs}, or leave {pack} out")
 }
 
 // count adds what packing left out to the counters of a manifest.

@@ -434,6 +434,6 @@ func whyPacking(o *Options) string {
 	if o.Pack == pack.Wrapped {
 		return "the row that is being filled"
 	}
-	return fmt.Sprintf("windows of %d documents or %d tokens, `pack` %s", maxPieces(o.MaxLength),
+	return fmt.Sprintf("windows of %d documents or %d tokens, packed by %s", maxPieces(o.MaxLength),
 		windowTokens(o.MaxLength), o.Pack)
 }

@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -19,8 +19,8 @@ import (
 // change only Out, Memory, Workers, CheckpointEvery and what observes the build.
 func (p *Plan) PartOptions(number int) (Options, error) {
 	if number < 0 || number >= p.Partitions {
-		return Options{}, loader.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
-			fmt.Sprintf("partitions are numbered from 0 to %d", p.Partitions-1))
+		return Options{}, fault.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
+			"partitions are numbered from 0 to %d", p.Partitions-1)
 	}
 	o := p.Options
 	o.Partition = &Partition{Plan: p, Number: number}
@@ -40,9 +40,9 @@ func (p *Partition) rangeOf(phase int) *source.Range {
 func (b *build) renderPart() error {
 	p := b.opts.Partition
 	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.shards.Settings); differ {
-		return &PlanError{fmt.Sprintf("build partition %d/%d: the plan was made with %s = %s, and here it is %s; "+
+		return fault.Kindf(fault.Usage, "build partition %d/%d: the plan was made with %s = %s, and here it is %s; "+
 			"give this machine what the plan was made with, or make the plan again",
-			p.Number, p.Plan.Partitions, name, have, want)}
+			p.Number, p.Plan.Partitions, name, have, want)
 	}
 	b.shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
 	b.shards.Plan = p.Plan.Seal()
@@ -69,7 +69,7 @@ type partState struct {
 	Dropped  map[string]int64 `json:"dropped,omitempty"`
 	CutBy    []string         `json:"cut_by,omitempty"`
 	Rejects  []reject         `json:"rejects,omitempty"`
-	Notes    []string         `json:"notes,omitempty"`
+	Notes    []fault.Text     `json:"notes,omitempty"`
 	Lines    *lineStats       `json:"lines,omitempty"`
 	// Ordinals are those of the next document of each phase.
 	Ordinals []int64   `json:"ordinals"`
@@ -128,15 +128,15 @@ func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 		delete(p.Counters, name) // they count the part's range, not the sources
 	}
 	for _, end := range s.Ends {
-		if end.Stopped != stoppedAtEnd {
+		if end.Stopped != "" {
 			p.Stopped = end.Stopped
 		}
 		p.Ordinals = append(p.Ordinals, end.Position.Ordinal)
 		if t := end.Position.Trailing; t != nil {
-			p.Notes = append(p.Notes, trailingNote(t))
+			p.Notes = append(p.Notes, fault.Plain(trailingNote(t)))
 		}
 		if m := end.Position.Members; m != nil {
-			p.Notes = append(p.Notes, membersNote(m))
+			p.Notes = append(p.Notes, fault.Plain(membersNote(m)))
 		}
 	}
 	p.Columns = f.columnSums()
@@ -188,9 +188,8 @@ func (b *build) writePlan() error {
 func (b *build) checkPlan() error {
 	p := b.opts.Partition.Plan
 	have, err := readPlanHead(b.opts.FS, b.opts.Out)
-	var option *loader.OptionError
 	switch {
-	case errors.As(err, &option):
+	case fault.OptionOf(err) != "":
 		return nil // none is there yet
 	case err != nil:
 		return err
@@ -210,11 +209,11 @@ func (b *build) checkPlan() error {
 // finishedPart returns the summary of a part that another run built.
 func (b *build) finishedPart() (*Summary, error) {
 	o := &b.opts
-	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Stopped: "nothing to do, the part is there",
+	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Stopped: fault.Plain("nothing to do: the partition is already built"),
 		Partition: fmt.Sprintf("%d/%d", o.Partition.Number, o.Partition.Plan.Partitions)}
 	m, err := shard.ReadPartManifest(o.FS, o.Out, o.Partition.Number)
 	if errors.Is(err, shard.ErrNotFound) { // merged, and tidied up
-		s.Stopped = "nothing to do, the parts are merged"
+		s.Stopped = fault.Plain("nothing to do: the partitions are already merged")
 		return s, nil
 	}
 	if err != nil {

@@ -143,5 +143,5 @@ func (s *scan) joinPhase(phase int, set *source.Set, wanted [][]wantedCut, count
 	}
 	s.known = append(s.known, set.Known()...)
 	s.b.meter.documents.Add(at.Ordinal)
-	return phaseEnd{Stopped: stoppedAtEnd, Position: at, Input: set.Len()}, nil
+	return phaseEnd{Position: at, Input: set.Len()}, nil
 }

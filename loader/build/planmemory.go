@@ -33,7 +33,7 @@ func planParts(o *Options, phases []phase) (parts []budget.Part) {
 		Why: fmt.Sprintf("a line for each of %d inputs and %d partitions", inputs, o.partitions)})
 	if o.Dedup != shape.None {
 		parts = append(parts, budget.Part{Name: "copies", Bytes: o.Memory / copiesShare,
-			Why: "lists of the documents that `dedup` leaves out"})
+			Why: "lists of the documents that are left out as copies"})
 	}
 	return parts
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -25,7 +26,7 @@ func runTwin(ctx context.Context, o Options, held *shard.LockedError) (_ *Summar
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(twin.Out)) }()
 	if o.Notice != nil {
-		o.Notice(fmt.Sprintf("process %d on %s is at work on the part; building it a second time beside that",
+		o.Notice(fault.Textf("process %d on %s is at work on the part; building it a second time beside that",
 			held.PID, held.Host))
 	}
 	s, err := Run(ctx, twin)
@@ -99,7 +100,7 @@ func (f *flusher) yield() (*Summary, error) {
 func (b *build) committedPart() (*Summary, error) {
 	s, err := b.finishedPart()
 	if err == nil {
-		s.Stopped = "another process committed the part first"
+		s.Stopped = fault.Plain("another process committed the partition first")
 	}
 	return s, err
 }

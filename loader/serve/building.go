@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
@@ -310,9 +311,8 @@ func (b *Building) Open(q feed.Query) (*feed.Plan, error) {
 	steps := stepsOf(q, collation)
 	rows, tokens := bound.batch(steps)
 	rowStream, err := s.newRowStream(q, parts, collation, dealt(steps, q.Start, math.MaxInt64))
-	var oe *sampler.OptionError
-	if errors.As(err, &oe) && oe.Option != "start" {
-		return nil, feed.BadParam(oe.Option, oe.Reason, "the dataset is still being built")
+	if err != nil && fault.OptionOf(err) != "start" {
+		return nil, badParam(err, "the dataset is still being built")
 	}
 	stream := &growingStream{building: b, query: q, collation: collation, steps: steps, position: q.Start}
 	metadata := metadataOf(q, parts, collation, 0)

@@ -3,11 +3,11 @@ package serve
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/collate"
@@ -24,13 +24,13 @@ func (o *Options) packDefault() (feed.Pack, error) {
 	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
 	switch {
 	case !ok:
-		return 0, loader.BadOption("pack", string(o.Pack), loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
+		return 0, fault.BadOption("pack", string(o.Pack), "%v", loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
 	case policy == pack.None && o.PackLength != 0:
-		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength),
-			"it is the length of packed rows; say by `pack` how they are packed, or leave it out")
+		return 0, fault.BadOption("max-length", o.PackLength,
+			"it is the length of packed rows; say by {pack} how they are packed, or leave it out")
 	case o.PackLength < 0 || o.PackLength > pack.MaxLength:
-		return 0, loader.BadOption("max-length", fmt.Sprint(o.PackLength),
-			fmt.Sprintf("must be 1 to %d", pack.MaxLength))
+		return 0, fault.BadOption("max-length", o.PackLength,
+			"must be 1 to %d", pack.MaxLength)
 	}
 	return feed.Pack(slices.Index(policies[:], policy)), nil
 }
@@ -110,12 +110,8 @@ func (r *Reader) openPacked(q feed.Query, parts []part, collation collate.Option
 		return nil, err
 	}
 	s, err := r.newPackedStream(q, parts, collation, steps)
-	var oe *sampler.OptionError
-	if errors.As(err, &oe) {
-		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has the row numbers 0 to %d",
-			s.numbers()-1))
-	} else if err != nil {
-		return nil, err
+	if err != nil {
+		return nil, badParam(err, "an epoch has the row numbers 0 to %d", s.numbers()-1)
 	}
 	rows, tokens := bound.batch(steps)
 	return &feed.Plan{

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/serve/collate"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
@@ -54,11 +55,8 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 		return nil, err
 	}
 	s, err := r.newRowStream(q, parts, collation, steps)
-	var oe *sampler.OptionError
-	if errors.As(err, &oe) {
-		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has %d rows", bound.rows))
-	} else if err != nil {
-		return nil, err
+	if err != nil {
+		return nil, badParam(err, "an epoch has %d rows", bound.rows)
 	}
 	rows, tokens := bound.batch(steps)
 	step, err := bound.balanced(steps)
@@ -76,6 +74,16 @@ func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows, step), Stream: s,
 		Metadata: metadataOf(q, parts, collation, s.order.Rows()), LeftOut: s.steps.LeftOut,
 	}, nil
+}
+
+// badParam turns the sampler's error about an option into one about the feed's parameter of the same name.
+// The hint does not matter for other errors.
+func badParam(err error, hint string, args ...any) error {
+	var bad *fault.Error
+	if errors.As(err, &bad) && bad.Option != "" {
+		return feed.BadParam(string(bad.Option), bad.What.String(), fmt.Sprintf(hint, args...))
+	}
+	return err
 }
 
 // metadataOf returns the metadata of a stream's schema; rows are those of an epoch.

@@ -67,11 +67,8 @@ func (r *Reader) Trace(q feed.Query) (*Trace, error) {
 		return nil, err
 	}
 	t.stream, err = r.newRowStream(q, parts, collation, t.opts)
-	var oe *sampler.OptionError
-	if errors.As(err, &oe) {
-		return nil, feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has %d rows", boundOf(parts).rows))
-	} else if err != nil {
-		return nil, err
+	if err != nil {
+		return nil, badParam(err, "an epoch has %d rows", boundOf(parts).rows)
 	}
 	t.stream.stopped = func() error { return nil }
 	return t, nil
@@ -99,7 +96,7 @@ func (t *Trace) Split(part int) *shard.SplitReader { return t.stream.parts[part]
 
 // notThere returns the error for something that the query does not have.
 func notThere(param, format string, args ...any) error {
-	return &feed.RequestError{Status: http.StatusNotFound, Reason: param + ": " + fmt.Sprintf(format, args...)}
+	return &feed.ParamError{Status: http.StatusNotFound, Param: param, Reason: fmt.Sprintf(format, args...)}
 }
 
 // noStep returns the error for a step after the last one.

@@ -2,12 +2,10 @@ package serve
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
 	"github.com/dsload/dsload/loader/serve/collate"
-	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 )
 
@@ -17,13 +15,12 @@ func (r *Reader) tracePacked(t *Trace, parts []part, collation collate.Options) 
 		return err
 	}
 	s, err := r.newPackedStream(t.query, parts, collation, t.opts)
-	var oe *sampler.OptionError
-	if errors.As(err, &oe) {
-		return feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf("an epoch has the row numbers 0 to %d", s.numbers()-1))
+	if err != nil {
+		return badParam(err, "an epoch has the row numbers 0 to %d", s.numbers()-1)
 	}
 	s.base.stopped = func() error { return nil }
 	t.packed, t.stream = s, &s.base
-	return err
+	return nil
 }
 
 // traced describes a packed row by its first piece.

@@ -3,6 +3,8 @@ package example
 import (
 	"bytes"
 	"errors"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // csvFields holds the decoded fields of a CSV record, concatenated.
@@ -24,7 +26,7 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 	c.text, c.ends = c.text[:0], c.ends[:0]
 	for {
 		if len(c.ends) == columns {
-			return problemf(ErrMalformed, "more fields than the %d columns of the header", columns)
+			return fault.Of(ErrMalformed, "more fields than the %d columns of the header", columns)
 		}
 		if len(data) > 0 && data[0] == '"' {
 			rest, err := c.quoted(data[1:])
@@ -45,12 +47,12 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 			break
 		}
 		if data[0] != comma {
-			return problemf(ErrMalformed, "field %d goes on after its closing quote", len(c.ends))
+			return fault.Of(ErrMalformed, "field %d goes on after its closing quote", len(c.ends))
 		}
 		data = data[1:]
 	}
 	if len(c.ends) < columns {
-		return problemf(ErrMalformed, "%d fields where the header has %d columns", len(c.ends), columns)
+		return fault.Of(ErrMalformed, "%d fields where the header has %d columns", len(c.ends), columns)
 	}
 	return nil
 }
@@ -60,7 +62,7 @@ func (c *csvFields) quoted(data []byte) (rest []byte, err error) {
 	for {
 		n := bytes.IndexByte(data, '"')
 		if n < 0 {
-			return nil, problemf(ErrMalformed, "field %d is not closed by a quote", len(c.ends)+1)
+			return nil, fault.Of(ErrMalformed, "field %d is not closed by a quote", len(c.ends)+1)
 		}
 		c.text = append(c.text, data[:n]...)
 		data = data[n+1:]

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A jsonScanner finds one field of a JSON object and checks the grammar of all of it (RFC 8259),
@@ -43,7 +45,7 @@ func (s *jsonScanner) appendField(dst, data []byte, path *FieldPath) (text []byt
 	case 0:
 		return dst, 0, missingField(path.name, data)
 	}
-	return dst, 0, problemf(ErrUnknownField, "field %q is %s, not a string", path.name, kindName(found.kind))
+	return dst, 0, fault.Of(ErrUnknownField, "field %q is %s, not a string", path.name, kindName(found.kind))
 }
 
 // appendJoined appends the strings of several fields with a blank line between them. It skips
@@ -61,7 +63,7 @@ func (s *jsonScanner) appendJoined(dst, data []byte, paths []FieldPath) (text []
 		case found.kind == 0:
 			return dst[:start], 0, missingPart(missingField(paths[i].name, data))
 		case found.kind != '"':
-			return dst[:start], 0, problemf(ErrUnknownField, "field %q is %s, not a string", paths[i].name,
+			return dst[:start], 0, fault.Of(ErrUnknownField, "field %q is %s, not a string", paths[i].name,
 				kindName(found.kind))
 		}
 		in := found.inside()
@@ -76,7 +78,7 @@ func (s *jsonScanner) appendJoined(dst, data []byte, paths []FieldPath) (text []
 		lone += n
 	}
 	if nulls == len(paths) {
-		return dst[:start], 0, problemf(ErrUnknownField, "all of the fields that are joined are null")
+		return dst[:start], 0, fault.Of(ErrUnknownField, "all of the fields that are joined are null")
 	}
 	return dst, lone, nil
 }
@@ -130,7 +132,7 @@ func kindName(first byte) string {
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (s *jsonScanner) malformed(format string, args ...any) error {
-	return problemf(ErrMalformed, "malformed JSON at byte %d: %s", s.pos, fmt.Sprintf(format, args...))
+	return fault.Of(ErrMalformed, "malformed JSON at byte %d: %s", s.pos, fmt.Sprintf(format, args...))
 }
 
 // token skips white space and returns the byte after it, 0 at the end.

@@ -3,6 +3,8 @@ package example
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // Only the fields of a JSON record that a template names are decoded, and never to more than
@@ -103,7 +105,7 @@ func (d *jsonDecoder) members(value func(key string) error) error {
 // spend counts n bytes for a value.
 func (d *jsonDecoder) spend(n int) error {
 	if d.room -= int64(n); d.room < 0 {
-		return problemf(ErrTooLarge, "the fields that the template uses take more than %d bytes of memory, "+
+		return fault.Of(ErrTooLarge, "the fields that the template uses take more than %d bytes of memory, "+
 			"%d times the record; it is made of very small values",
 			decodedPerByte*int64(len(d.data))+decodedFloor, decodedPerByte)
 	}

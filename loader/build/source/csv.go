@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // CSV is framed as RFC 4180 says: a field in quotes may hold separators, line ends and doubled
@@ -50,11 +52,11 @@ func newCSV(f framing) (*csvFramer, error) {
 			n, total, err = c.record(c.comma)
 		}
 		if err != nil && endsLinesInCR(c.w.unread()) {
-			return nil, problemf(ErrUnsupported,
+			return nil, fault.Of(ErrUnsupported,
 				"its lines end in a carriage return alone; convert it with `tr '\\r' '\\n'`")
 		}
 		if err != nil && err != io.EOF {
-			return nil, problemf(ErrMalformed, "the header cannot be read: %v", err)
+			return nil, fault.Of(ErrMalformed, "the header cannot be read: %v", err)
 		}
 		if err := c.setHeader(c.w.unread()[:n]); err != nil {
 			return nil, err
@@ -109,7 +111,7 @@ func (c *csvFramer) setHeader(line []byte) error {
 		}
 	}
 	if n > maxColumns {
-		return problemf(ErrTooLarge, "the header has %d columns, more than %d", n, maxColumns)
+		return fault.Of(ErrTooLarge, "the header has %d columns, more than %d", n, maxColumns)
 	}
 	trimColumns(c.columns)
 	return nil
@@ -251,7 +253,7 @@ func (c *csvFramer) record(comma byte) (n, total int, err error) {
 					state = unquoted
 					continue
 				default:
-					return 0, 0, problemf(ErrMalformed,
+					return 0, 0, fault.Of(ErrMalformed,
 						"%q after a closing quote, %d bytes into the record; a quote inside quotes is written twice",
 						printable(b), p)
 				}
@@ -288,7 +290,7 @@ func (c *csvFramer) lastRecord(state csvState, p int) (n, total int, err error) 
 		return 0, 0, err
 	}
 	if state == quoted {
-		return 0, 0, problemf(ErrMalformed, "a quoted field is not closed before the end of the file")
+		return 0, 0, fault.Of(ErrMalformed, "a quoted field is not closed before the end of the file")
 	}
 	if n, total, err = c.checked(p, p); err == nil {
 		err = io.EOF

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 )
 
@@ -90,7 +91,7 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 	}
 	if in.once != nil {
 		if in.once.taken.Swap(true) {
-			return nil, problemf(ErrUsage, "it can be read only once")
+			return nil, fault.Of(ErrUsage, "it can be read only once")
 		}
 		if in.once.raw != nil {
 			return in.once.raw, nil
@@ -201,7 +202,7 @@ func (r *rawFile) random() (io.ReaderAt, int64, error) {
 		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much
 		return &countedAt{at, &r.counted}, r.size, nil
 	}
-	return nil, 0, problemf(ErrUnsupported,
+	return nil, 0, fault.Of(ErrUnsupported,
 		"this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A framer finds the records of one input. It sets the fields of Record that depend on the format,
@@ -173,7 +175,7 @@ func (f *cuttable) reject(rec *Record) error {
 }
 
 func tooLarge(limit int) error {
-	return problemf(ErrTooLarge, "record is longer than the %s that a record of this kind may have",
+	return fault.Of(ErrTooLarge, "record is longer than the %s that a record of this kind may have",
 		mebibytes(int64(limit)))
 }
 

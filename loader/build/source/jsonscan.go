@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // JSON has two scanners in dsload. This one follows a record through a window that slides over it,
@@ -35,7 +37,7 @@ func (s *jsonScanner) begin() {
 
 func (s *jsonScanner) fail(format string, args ...any) bool {
 	if s.cause == nil {
-		s.cause = problemf(ErrMalformed, "malformed JSON: %s, at byte %d of the file", fmt.Sprintf(format, args...),
+		s.cause = fault.Of(ErrMalformed, "malformed JSON: %s, at byte %d of the file", fmt.Sprintf(format, args...),
 			s.w.offset())
 	}
 	return false
@@ -98,7 +100,7 @@ func (s *jsonScanner) findField(name string) bool {
 }
 
 func (s *jsonScanner) unknown(name string) bool {
-	s.cause = problemf(ErrUnknownField, "no field %q; the record has %s", name, strings.Join(s.keys, ", "))
+	s.cause = fault.Of(ErrUnknownField, "no field %q; the record has %s", name, strings.Join(s.keys, ", "))
 	return false
 }
 

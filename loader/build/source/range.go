@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A Mark is a place between two documents of a set: where one partition of a build ends and the
@@ -54,7 +56,7 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 		return Listed{}, err
 	}
 	if in.once != nil {
-		return Listed{}, problemf(ErrUsage, "source %s: it can be read only once, and the partitions of a build read "+
+		return Listed{}, fault.Of(ErrUsage, "source %s: it can be read only once, and the partitions of a build read "+
 			"for themselves; write it to a file first", in.URI)
 	}
 	l := Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
@@ -218,7 +220,7 @@ func (r *Reader) checkTail(raw *rawFile) error {
 func (r *Reader) seekRange(origin int64) error {
 	raw := r.open.raw
 	if raw.c != Plain {
-		return problemf(ErrUnsupported, "compressed data cannot be read from the middle")
+		return fault.Of(ErrUnsupported, "compressed data cannot be read from the middle")
 	}
 	if raw.remote != nil {
 		raw.remote.SeekTo(origin)
@@ -228,7 +230,7 @@ func (r *Reader) seekRange(origin int64) error {
 		}
 		raw.counted.src = io.LimitReader(file, r.in.Size-origin)
 	} else {
-		return problemf(ErrUnsupported, "it cannot be read from the middle")
+		return fault.Of(ErrUnsupported, "it cannot be read from the middle")
 	}
 	raw.counted.n, raw.counted.err = origin, nil
 	// What was read of the beginning goes, and what is in the middle has no mark of its encoding.
