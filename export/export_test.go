@@ -58,7 +58,7 @@ func makeDataset(t *testing.T, vocab, maxRow int, docs corpus, schema shard.Sche
 	if _, err := b.Finish(shard.Provenance{Tokenizer: info}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := shard.OpenDataset(shard.OS(), dir)
+	d, err := shard.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

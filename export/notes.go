@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -27,7 +28,7 @@ func notes(m *shard.Manifest, o *Options) []string {
 		notes = append(notes, "the build put special tokens around each chunk of a document, "+
 			"so joined chunks have them in their middle")
 	}
-	if n := m.Counters["without_target"]; n > 0 {
+	if n := counts.Of(m.Counters, m.Dropped).WithoutTarget; n > 0 {
 		notes = append(notes, fmt.Sprintf("examples that the build left out because no token of the target "+
 			"was in them: %d; documents that were cut lack these parts", n))
 	}

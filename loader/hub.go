@@ -40,12 +40,11 @@ func hubTokenizer(address string, o TokenizerOptions) (path string, err error) {
 		}
 		return only == "" && tokenizerExtension(name) != "" && !strings.HasSuffix(name, ".json")
 	})
-	var own *remote.Error
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !errors.As(err, &own):
+	case errors.Is(err, fs.ErrNotExist):
 		return "", fault.BadOption("tokenizer", address,
 			"the repository holds no tokenizer.json, .tiktoken or .model file; name another one")
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, remote.ErrUsage):
+	case errors.Is(err, remote.ErrNoBucket), errors.Is(err, remote.ErrUsage):
 		return "", fault.BadOption("tokenizer", address, "%v", err)
 	case err != nil:
 		return "", fault.Errorf("download {tokenizer} %s: %w", address, err)

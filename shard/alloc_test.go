@@ -44,7 +44,7 @@ func sample(b testing.TB, rows, length int) *shard.SplitReader {
 	if _, err := bd.Finish(shard.Provenance{}); err != nil {
 		b.Fatal(err)
 	}
-	d, err := shard.OpenDataset(shard.OS(), dir)
+	d, err := shard.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (b *Builder) checkBase(m *Manifest) error {
 	switch {
 	case m.Merged != nil && m.Merged.Partitions >= MaxParts:
 		return fmt.Errorf("%s: %w: an addition is one part more, and there are %d", b.dir, ErrTooLarge, MaxParts)
-	case m.Version != FormatVersion:
+	case slices.ContainsFunc(m.Splits, func(s SplitInfo) bool { return s.List != nil }):
 		return fmt.Errorf("%s: %w: a split has more than %d shards, and nothing can be added to it; "+
 			"build the new sources into a dataset of their own, or build all again with a larger `shard-bytes`",
 			b.dir, ErrTooLarge, maxListed)

@@ -29,6 +29,7 @@ const (
 	batchRowsDigits = 4 // hexadecimal, a batch
 	batchCRCKey     = "dsload.batch_crc32"
 	batchCRCDigits  = 8
+	footerBytes     = blockBytes + batchRowsDigits + batchCRCDigits // a record batch adds to a footer
 	headCRCKey      = "dsload.head_crc32"
 	contentKey      = "dsload.blake3"
 	contentDigits   = 64
@@ -38,13 +39,12 @@ const (
 type block struct {
 	body int64  // bytes
 	rows uint32 // at most maxBatchRows
-	crc  uint32 // CRC-32 of message and body; 0 in version 1, which has none
+	crc  uint32 // CRC-32 of message and body
 }
 
-// layout is the part of a shard's metadata that follows from its schema and the format's version.
+// layout is the part of a shard's metadata that follows from its schema.
 type layout struct {
 	schema     Schema
-	version    int
 	cols       []column
 	colIndex   [numColumns]int
 	head       []byte // from the file's first byte to the first record batch
@@ -59,8 +59,8 @@ type layout struct {
 	noBlocksAt footerOffsets // in them
 }
 
-func newLayout(s Schema, version int) *layout {
-	l := &layout{schema: s, version: version, cols: s.columns(), colIndex: s.columnIndexes()}
+func newLayout(s Schema) *layout {
+	l := &layout{schema: s, cols: s.columns(), colIndex: s.columnIndexes()}
 
 	var w fbWriter
 	w.b = append(w.b, 0, 0, 0, 0)
@@ -132,7 +132,7 @@ func (l *layout) schemaTable(w *fbWriter) int {
 		w.point(inner[2], children)
 		w.point(child[0], fieldTable(w, "item", c.value))
 	}
-	pairs, _ := w.keyValues([2]string{formatKey, strconv.Itoa(l.version)})
+	pairs, _ := w.keyValues([2]string{formatKey, strconv.Itoa(FormatVersion)})
 	w.point(slots[1], pairs)
 	return schema
 }
@@ -214,9 +214,6 @@ func (l *layout) appendBatchMeta(dst []byte, rows int64, values []int64, plans [
 	return dst
 }
 
-// checksummed reports whether the format's version has checksums of record batches and footers.
-func (l *layout) checksummed() bool { return l.version >= 2 }
-
 // footer returns everything after the last record batch: end of stream, footer, its length, magic.
 // content is the BLAKE3 of everything before.
 func (l *layout) footer(blocks []block, content [32]byte) []byte {
@@ -224,24 +221,15 @@ func (l *layout) footer(blocks []block, content [32]byte) []byte {
 	return out
 }
 
-// footerBytes returns how much a record batch adds to a footer.
-func (l *layout) footerBytes() int64 {
-	if l.checksummed() {
-		return blockBytes + batchRowsDigits + batchCRCDigits
-	}
-	return blockBytes + batchRowsDigits
-}
-
 // footerOffsets are the offsets of the parts of a footer that differ between shards: the first
 // Block, and the digits of the content's checksum, the batches' checksums and their row counts.
-// content and crcs are 0 in version 1.
 type footerOffsets struct{ blocks, content, crcs, rows int }
 
 // footerParts returns a footer and the offsets of its parts. The parts whose length does not depend
 // on the number of blocks come first and those that grow by 4 bytes a block last, so the offsets
 // move with that number as readFooter computes.
 func (l *layout) footerParts(blocks []block, content [32]byte) (out []byte, at footerOffsets) {
-	w := fbWriter{b: make([]byte, 4, 1024+int64(len(blocks))*l.footerBytes())}
+	w := fbWriter{b: make([]byte, 4, 1024+int64(len(blocks))*footerBytes)}
 	foot, slots := w.table(5, fbField{1, 4, 0}, fbField{2, 4, 0}, fbField{3, 4, 0}, fbField{4, 4, 0},
 		fbField{0, 2, metadataV5})
 	w.point(0, foot)
@@ -256,25 +244,16 @@ func (l *layout) footerParts(blocks []block, content [32]byte) (out []byte, at f
 	}
 	var rows, crcs strings.Builder
 	rows.Grow(batchRowsDigits * len(blocks))
+	crcs.Grow(batchCRCDigits * len(blocks))
 	for _, b := range blocks {
 		fmt.Fprintf(&rows, "%0*x", batchRowsDigits, b.rows)
+		fmt.Fprintf(&crcs, "%0*x", batchCRCDigits, b.crc)
 	}
-	pairs := [][2]string{{batchRowsKey, rows.String()}}
-	if l.checksummed() {
-		crcs.Grow(batchCRCDigits * len(blocks))
-		for _, b := range blocks {
-			fmt.Fprintf(&crcs, "%0*x", batchCRCDigits, b.crc)
-		}
-		head := fmt.Sprintf("%08x", crc32.ChecksumIEEE(l.head))
-		pairs = [][2]string{{contentKey, hex.EncodeToString(content[:])}, {headCRCKey, head},
-			{batchCRCKey, crcs.String()}, pairs[0]}
-	}
-	v, values := w.keyValues(pairs...)
+	v, values := w.keyValues([2]string{contentKey, hex.EncodeToString(content[:])},
+		[2]string{headCRCKey, fmt.Sprintf("%08x", crc32.ChecksumIEEE(l.head))},
+		[2]string{batchCRCKey, crcs.String()}, [2]string{batchRowsKey, rows.String()})
 	w.point(slots[3], v)
-	if l.checksummed() {
-		at.content, at.crcs = len(endOfStream)+values[0], len(endOfStream)+values[2]
-	}
-	at.rows = len(endOfStream) + values[len(values)-1]
+	at.content, at.crcs, at.rows = len(endOfStream)+values[0], len(endOfStream)+values[2], len(endOfStream)+values[3]
 	w.align(8)
 	out = append([]byte(endOfStream), w.b...)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(w.b)))
@@ -290,15 +269,12 @@ func (l *layout) readFooter(tail []byte, dataEnd int64) (blocks []block, content
 	}
 	// Blocks are 24 bytes, so what follows them moves by a multiple of its alignment.
 	n := int64(binary.LittleEndian.Uint32(tail[at.blocks-4:]))
-	if n < 1 || n*l.footerBytes() > int64(len(tail)-l.noBlocks+8) {
+	if n < 1 || n*footerBytes > int64(len(tail)-l.noBlocks+8) {
 		return nil, content, false
 	}
-	at.rows += int(n) * blockBytes
-	if l.checksummed() {
-		at.content += int(n) * blockBytes
-		at.crcs += int(n) * blockBytes
-		at.rows += int(n) * batchCRCDigits
-	}
+	at.content += int(n) * blockBytes
+	at.crcs += int(n) * blockBytes
+	at.rows += int(n) * (blockBytes + batchCRCDigits)
 	if at.rows+int(n)*batchRowsDigits > len(tail) {
 		return nil, content, false
 	}
@@ -311,10 +287,8 @@ func (l *layout) readFooter(tail []byte, dataEnd int64) (blocks []block, content
 	end := int64(len(l.head))
 	for i := range blocks {
 		k := block{body: int64(binary.LittleEndian.Uint64(tail[at.blocks+blockBytes*i+16:])),
-			rows: digits(at.rows+batchRowsDigits*i, batchRowsDigits)}
-		if l.checksummed() {
-			k.crc = digits(at.crcs+batchCRCDigits*i, batchCRCDigits)
-		}
+			rows: digits(at.rows+batchRowsDigits*i, batchRowsDigits),
+			crc:  digits(at.crcs+batchCRCDigits*i, batchCRCDigits)}
 		if !ok || k.rows < 1 || k.rows > maxBatchRows || k.body < 0 || k.body > dataEnd {
 			return nil, content, false
 		}
@@ -324,10 +298,8 @@ func (l *layout) readFooter(tail []byte, dataEnd int64) (blocks []block, content
 			return nil, content, false
 		}
 	}
-	if l.checksummed() {
-		if _, err := hex.Decode(content[:], tail[at.content:at.content+contentDigits]); err != nil {
-			return nil, content, false
-		}
+	if _, err := hex.Decode(content[:], tail[at.content:at.content+contentDigits]); err != nil {
+		return nil, content, false
 	}
 	if end != dataEnd || string(l.footer(blocks, content)) != string(tail) {
 		return nil, content, false

@@ -17,8 +17,7 @@ import (
 // How a reader checks a shard. When it opens the file, it compares the footer's BLAKE3 with the
 // manifest. When it first touches a record batch, it compares the batch's CRC-32 with the footer.
 // So the manifest vouches for every row that a reader returns, and a shard of another dataset is
-// noticed even if it has the same shape. Version 1 has neither checksum: there the manifest's own
-// seal is compared after each open, and ids are compared with the vocabulary.
+// noticed even if it has the same shape.
 
 const (
 	// checkBytes is how much of a record batch is read at once for its checksum.
@@ -164,9 +163,6 @@ func readSeal(fsys FS, path string) (string, error) {
 
 // checkFooter compares a footer with its checksum in the manifest.
 func (l *layout) checkFooter(path string, tail []byte, dataEnd int64, info *ShardInfo) error {
-	if !l.checksummed() {
-		return nil
-	}
 	sum := blake3.Sum256(tail)
 	if hex.EncodeToString(sum[:]) != info.Footer {
 		return corrupt(path, dataEnd, "its footer is not the one that the manifest vouches for")

@@ -11,8 +11,7 @@ import (
 // integers are little-endian. FORMAT.md has the layout. A BLAKE3 checksum ends the file.
 
 const (
-	checkpointMagic       = "DSLCKPT\x02"
-	checkpointMagicV1     = "DSLCKPT\x01"
+	checkpointMagic       = "DSLCKPT\x01"
 	checkpointBufferBytes = 16 << 10
 )
 
@@ -58,10 +57,7 @@ func (b *Builder) Forget() error {
 }
 
 func (b *Builder) checkpointName() string {
-	if b.opts.Append {
-		return additionCheckpointName
-	}
-	return b.opts.Part.checkpointName()
+	return CheckpointName(b.opts.Part, b.opts.Append)
 }
 
 // writeCheckpoint replaces the checkpoint file. begun is false for the first one, which only claims

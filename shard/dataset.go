@@ -48,17 +48,18 @@ type Dataset struct {
 	building bool // opened by OpenUnfinished
 }
 
-// OpenDataset reads and checks the manifest of a folder, and checks that every shard is present
-// with its size. The content of a shard is checked when a row of it is first read. The error is
-// ErrNotFound if there is no manifest.
+// Open reads and checks the manifest of a folder, and checks that every shard is present with its
+// size. The content of a shard is checked when a row of it is first read. The error is ErrNotFound
+// if there is no manifest.
 //
 // Every row that is read belongs to the dataset that was opened. Once the folder holds another,
 // reading fails with ErrReplaced.
-func OpenDataset(fsys FS, dir string) (*Dataset, error) {
-	return ReaderOptions{}.Open(fsys, dir)
-}
+func Open(dir string) (*Dataset, error) { return OpenFS(OS(), dir) }
 
-// Open is like OpenDataset with these options.
+// OpenFS is like Open for a folder of another file system.
+func OpenFS(fsys FS, dir string) (*Dataset, error) { return ReaderOptions{}.Open(fsys, dir) }
+
+// Open is like OpenFS with these options.
 func (o ReaderOptions) Open(fsys FS, dir string) (*Dataset, error) {
 	m, err := ReadManifest(fsys, dir)
 	if err != nil {
@@ -84,7 +85,7 @@ func (o ReaderOptions) openManifest(fsys FS, dir string, m *Manifest) (*Dataset,
 // newDataset returns the dataset of a manifest, whose shards it does not look at.
 func (o ReaderOptions) newDataset(fsys FS, dir string, m *Manifest) (_ *Dataset, err error) {
 	o = o.withDefaults()
-	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema, m.shardVersion()),
+	d := &Dataset{fs: fsys, dir: dir, manifest: m, layout: newLayout(m.Schema),
 		checks: make(chan []byte, maxChecks)}
 	for range maxChecks {
 		d.checks <- nil
@@ -129,7 +130,7 @@ func (info *ShardInfo) checkSize(path string, size int64) error {
 // Manifest returns the dataset's manifest. All callers share it, and must not change it.
 func (d *Dataset) Manifest() *Manifest { return d.manifest }
 
-// Dir returns the folder as given to OpenDataset.
+// Dir returns the folder as given to Open.
 func (d *Dataset) Dir() string { return d.dir }
 
 // Split returns the reader of a split. The error is ErrNoSplit if the dataset has none of that
@@ -308,13 +309,6 @@ func (r *SplitReader) adopt(s *readShard, f File, path string, info *ShardInfo) 
 	if err := info.checkSize(path, st.Size()); err != nil {
 		return err
 	}
-	if !r.d.layout.checksummed() {
-		// Nothing in the file says which dataset it belongs to. But a build of another dataset
-		// removes the manifest first.
-		if err := r.d.Unchanged(); err != nil {
-			return err
-		}
-	}
 	id := identityOf(st)
 	same := id != fileID{} && id == s.id
 	if same && s.index != nil {
@@ -325,7 +319,7 @@ func (r *SplitReader) adopt(s *readShard, f File, path string, info *ShardInfo) 
 		return err
 	}
 	s.index, s.values = r.d.layout.indexOf(blocks), newBatchValues(r.d.layout, len(blocks))
-	if !same && r.d.layout.checksummed() {
+	if !same {
 		s.checked.reset(len(blocks))
 	}
 	s.id = id
@@ -383,7 +377,7 @@ func (l *layout) readBlocks(f File, path string, info *ShardInfo) ([]block, erro
 	dataEnd := size - footerTailBytes - footer - int64(len(endOfStream))
 	// A batch has at least one row, and takes more of the file than of the footer. That limits what
 	// a forged length can claim.
-	most := min(info.Rows, size/l.metaLen)*l.footerBytes() + int64(l.noBlocks)
+	most := min(info.Rows, size/l.metaLen)*footerBytes + int64(l.noBlocks)
 	if string(last[4:]) != arrowMagic || footer > most || dataEnd < int64(len(l.head)) {
 		return nil, corrupt(path, size-footerTailBytes, "not the end of a shard")
 	}

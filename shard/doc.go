@@ -5,6 +5,12 @@
 //	Builder: Append(row) -> record batch -> open shard -> committed shard -> manifest.json
 //	Dataset: manifest.json -> Split -> row by position
 //
+// Reading a row takes a dataset, a split and a number:
+//
+//	d, err := shard.Open("data")
+//	train, err := d.Split("train")
+//	err = train.ReadRow(0, &row)
+//
 // A Builder owns its folder from OpenBuilder to Close or Finish, by a lock that ends with its
 // process. It belongs to one goroutine. A Dataset and its SplitReaders are safe for concurrent use.
 // All access goes through an FS, so that tests can stop a build at every operation (package

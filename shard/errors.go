@@ -16,7 +16,7 @@ var (
 	ErrTruncated = &sentinel{"corrupt", "truncated"}               // a file is shorter than it must be
 	ErrTooLarge  = errors.New("too large")                         // a row, file or number beyond the limits of FORMAT.md
 	ErrShardList = errors.New("the list of shards is full")        // Builder: Options.MaxShards reached
-	ErrVersion   = &sentinel{"corrupt", "unknown format version"}  // written by a later dsload
+	ErrVersion   = &sentinel{"corrupt", "unknown format version"}  // written by another dsload
 	ErrNotFound  = &sentinel{"usage", "no dataset here"}           // a folder without manifest.json
 	ErrReplaced  = errors.New("the dataset was replaced")          // Dataset: the folder no longer holds what was opened
 	ErrLockLost  = errors.New("its lock file is gone")             // Builder: the folder may be another build's by now

@@ -35,14 +35,12 @@ func Reseal(fsys putter, dir string, change func(m *Manifest)) {
 			data := make([]byte, size)
 			f.ReadAt(data, 0)
 			f.Close()
-			data = newLayout(m.Schema, m.Version).resum(data)
+			data = newLayout(m.Schema).resum(data)
 			fsys.Put(filepath.Join(dir, sh.Name), data)
 			sum := blake3.Sum256(data)
 			sh.Bytes, sh.BLAKE3 = size, hex.EncodeToString(sum[:])
-			if m.Version >= 2 {
-				sum = blake3.Sum256(data[dataEnd(data):])
-				sh.Footer = hex.EncodeToString(sum[:])
-			}
+			sum = blake3.Sum256(data[dataEnd(data):])
+			sh.Footer = hex.EncodeToString(sum[:])
 		}
 	}
 	change(m)
@@ -67,7 +65,7 @@ func dataEnd(data []byte) int64 {
 func (l *layout) resum(data []byte) []byte {
 	end := dataEnd(data)
 	blocks, _, ok := l.readFooter(data[end:], end)
-	if !ok || !l.checksummed() {
+	if !ok {
 		return data
 	}
 	pos := int64(len(l.head))

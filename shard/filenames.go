@@ -76,6 +76,54 @@ func parseShardName(name string) (split, index int, temp, ok bool) {
 	return split, int(n), temp, true
 }
 
+// SplitNames returns the names of the splits that a dataset may have.
+func SplitNames() []string { return splitNames[:] }
+
+// IsShard reports whether a name is that of a finished shard.
+func IsShard(name string) bool {
+	_, _, temp, whole := parseShardName(name)
+	n, ofPart := parsePartName(name)
+	return whole && !temp || ofPart && !n.temp
+}
+
+// TempName returns the name of a shard while it is unfinished.
+func TempName(shard string) string { return shard + tempSuffix }
+
+// CheckpointName returns the name of the checkpoint of a build, or of an addition to a dataset.
+func CheckpointName(part Part, adds bool) string {
+	if adds {
+		return additionCheckpointName
+	}
+	return part.checkpointName()
+}
+
+// A Role is what a file is to the build that writes it.
+type Role int
+
+const (
+	RoleWhole      Role = iota // a finished file
+	RoleGrowing                // an unfinished file that is written only at its end: a shard, or origins
+	RoleChanging               // an unfinished file that a checkpoint needs as it is: the log of hashes
+	RoleCheckpoint             // a checkpoint
+	RoleScratch                // a file that no other run needs: a lock, or one that will get another name
+)
+
+// RoleOf returns the role of a file in the folder of a build.
+func RoleOf(name string) Role {
+	base, temp := strings.CutSuffix(name, tempSuffix)
+	switch {
+	case temp && strings.HasSuffix(base, shardSuffix), strings.HasSuffix(name, OriginsSuffix):
+		return RoleGrowing
+	case name == seenLogName:
+		return RoleChanging
+	case strings.HasSuffix(name, partCheckpointSuffix):
+		return RoleCheckpoint
+	case temp, strings.HasSuffix(name, partLockSuffix):
+		return RoleScratch
+	}
+	return RoleWhole
+}
+
 // TokenizerNames returns the names that a dataset's copy of its tokenizer may have: of a
 // tokenizer.json, a SentencePiece model, or tiktoken ranks.
 func TokenizerNames() []string {

@@ -77,7 +77,7 @@ func TestFlips(t *testing.T) {
 
 // readAll reads what can be read.
 func readAll(fsys shard.FS) (rows int, err error) {
-	d, err := shard.OpenDataset(fsys, "/d")
+	d, err := shard.OpenFS(fsys, "/d")
 	if err != nil {
 		return 0, err
 	}

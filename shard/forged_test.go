@@ -14,45 +14,59 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/dsload/dsload/shard"
 	"github.com/google/go-cmp/cmp"
+	"github.com/zeebo/blake3"
+
+	"github.com/dsload/dsload/shard"
+	"github.com/dsload/dsload/shard/shardtest"
 )
 
-var update = flag.Bool("update", false, "write testdata/datasets/v2 anew")
+var update = flag.Bool("update", false, "write testdata/datasets anew")
 
-// The folders in testdata/datasets are those that this package writes, and each version of them is read, by
-// all ways of reading, and verified.
+// The folders in testdata/datasets are those that this package writes. They are read, by all ways of reading,
+// and verified.
 func TestFixtures(t *testing.T) {
 	for name, c := range fixtures {
-		dir := filepath.Join("..", "testdata", "datasets", "v2", name)
-		if *update {
-			if err := errors.Join(os.RemoveAll(dir), c.run(shard.OS(), dir, never)); err != nil {
-				t.Fatal(err)
-			}
+		dir := filepath.Join("..", "testdata", "datasets", name)
+		sameAsFixture(t, c.build(t), dir)
+		if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
+			t.Error(dir, damage, err)
 		}
-		for path, data := range c.build(t).Files() {
-			have, err := os.ReadFile(filepath.Join(dir, filepath.Base(path)))
-			if err != nil || string(have) != string(data) {
-				t.Errorf("%s: %v, or it differs; -update writes it anew", filepath.Join(dir, filepath.Base(path)), err)
-			}
-		}
-		for version := 1; version <= shard.FormatVersion; version++ {
-			dir := filepath.Join("..", "testdata", "datasets", fmt.Sprintf("v%d", version), name)
-			t.Run(dir, func(t *testing.T) {
-				if damage, err := shard.Verify(ctx, shard.OS(), dir, nil); err != nil || len(damage) > 0 {
-					t.Error(damage, err)
-				}
-				rows, err := readEverything(dir, c)
-				if err != nil || rows != c.n {
-					t.Errorf("%d rows, %v", rows, err)
-				}
-				m, err := shard.ReadManifest(shard.OS(), dir)
-				if err != nil || m.Version != version {
-					t.Errorf("version %d, %v", m.Version, err)
-				}
-			})
+		if rows, err := readEverything(dir, c); err != nil || rows != c.n {
+			t.Errorf("%s: %d rows, %v", dir, rows, err)
 		}
 	}
+}
+
+// One version of the format is read. A folder or an unfinished build of any other is refused with what to do.
+func TestOtherVersions(t *testing.T) {
+	refused := func(what string, err error, advice string) {
+		t.Helper()
+		if !errors.Is(err, shard.ErrVersion) || !strings.Contains(err.Error(), advice) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, version := range []int{-1, 0, 2, 3, 1000} {
+		fsys, what := plain.build(t), fmt.Sprintf("version %d", version)
+		shard.Reseal(fsys, "/d", func(m *shard.Manifest) { m.Version = version })
+		_, err := shard.OpenFS(fsys, "/d")
+		refused(what, err, "build the dataset again")
+		_, err = shard.Verify(ctx, fsys, "/d", nil)
+		refused(what, err, "build the dataset again")
+	}
+	c := plain
+	c.stop = true
+	fsys := shardtest.New()
+	if err := c.run(fsys, "/d", every(70)); err != nil {
+		t.Fatal(err)
+	}
+	path := shard.CheckpointPath("/d")
+	data := fsys.Files()[path]
+	data[len("DSLCKPT")]++
+	sum := blake3.Sum256(data[:len(data)-32])
+	fsys.Put(path, append(data[:len(data)-32], sum[:]...))
+	_, _, err := shard.OpenBuilder(fsys, "/d", c.options())
+	refused("a checkpoint", err, "`overwrite`")
 }
 
 // errWrong is what readEverything returns for rows that are not the corpus'.
@@ -187,7 +201,7 @@ func TestForgedDatasets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, f := range table {
-		if testing.Short() && i%4 > 0 {
+		if testing.Short() && i%8 > 0 {
 			continue
 		}
 		t.Run(f.Name, func(t *testing.T) {
@@ -214,7 +228,7 @@ func TestForgedDatasets(t *testing.T) {
 			}
 			t.Log(err)
 			if strings.Contains(f.Name, "a vocabulary smaller than the ids") {
-				d, err := shard.ReaderOptions{}.Open(shard.OS(), dir)
+				d, err := shard.Open(dir)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +19,7 @@ func TestOpenUnfinished(t *testing.T) {
 		{VocabSize: 70_000, Labels: true},
 		{VocabSize: 300, LossMask: true, Segments: true},
 	} {
-		c := corpus{schema: schema, n: 900, maxLen: 30}
+		c := corpus{schema: schema, n: effort.Of(500, 900, 900), maxLen: 30}
 		fsys, rnd := shardtest.New(), rand.New(rand.NewPCG(1, 2))
 		if _, err := (shard.ReaderOptions{}).OpenUnfinished(fsys, "data", provenance.Tokenizer, 9); !errors.Is(err, shard.ErrNotFound) {
 			t.Fatalf("without a build: %v", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 // MarkBytes is how much of a manifest tells that dsload wrote it.
@@ -17,6 +18,21 @@ var errFound = errors.New("found")
 func HoldsBuild(fsys FS, dir string) bool {
 	err := walkNames(fsys, dir, func(name string) error {
 		if MarksBuild(name, func() []byte { return headOf(fsys, Join(dir, name)) }) {
+			return errFound
+		}
+		return nil
+	})
+	return errors.Is(err, errFound)
+}
+
+// IsDataset reports whether a folder of this machine has the names of a finished dataset.
+func IsDataset(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, ManifestName))
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	err = walkNames(OS(), dir, func(name string) error {
+		if IsShard(name) {
 			return errFound
 		}
 		return nil

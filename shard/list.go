@@ -77,7 +77,7 @@ func (m *Manifest) validateList(s *SplitInfo) error {
 	l := s.List
 	i := slices.IndexFunc(m.Files, func(f FileInfo) bool { return f.Name == l.File })
 	switch {
-	case m.Version < listVersion || m.Merged == nil || len(s.Shards) > 0:
+	case m.Merged == nil || len(s.Shards) > 0:
 		return errors.New("a list of shards where there may be none")
 	case l.File != ListName(s.Name) || l.Shards < 1 || l.Shards > maxList || l.Bytes < l.Shards:
 		return fmt.Errorf("a list of %d shards, %d bytes, in %q", l.Shards, l.Bytes, l.File)

@@ -10,16 +10,8 @@ import (
 	"strings"
 )
 
-// FormatVersion is the format version of what a build writes. This package reads this and earlier
-// versions, and the version after it of manifests.
-const FormatVersion = 2
-
-// listVersion is the version of a manifest that has the list of a split's shards in another file.
-// The shards are of version 2.
-const listVersion = 3
-
-// shardVersion returns the version of the dataset's shards.
-func (m *Manifest) shardVersion() int { return min(m.Version, FormatVersion) }
+// FormatVersion is the version of the format, the only one that is written and read.
+const FormatVersion = 1
 
 // maxManifestBytes limits the manifest, which is read into memory: it has room for some 300,000
 // shards.
@@ -88,9 +80,8 @@ type ShardInfo struct {
 	Bytes  int64  `json:"bytes"`
 	BLAKE3 string `json:"blake3"` // hex
 	// Footer is the BLAKE3 of everything after the last record batch, in hex. The footer holds the
-	// checksum of every record batch, so it ties each of them to the manifest. It is empty in
-	// version 1.
-	Footer string `json:"footer,omitempty"`
+	// checksum of every record batch, so it ties each of them to the manifest.
+	Footer string `json:"footer"`
 }
 
 // FileInfo is a file that is not a shard.
@@ -194,14 +185,15 @@ func readManifestFile(fsys FS, dir, name string) (*Manifest, error) {
 // parseManifest parses a manifest and checks everything that can be checked without the other
 // files. file is for messages.
 func parseManifest(file string, data []byte) (*Manifest, error) {
-	// Check the version first: a later format may seal its manifest in another way.
+	// Check the version first: another format may seal its manifest in another way.
 	var head struct {
 		Format  string `json:"format"`
 		Version int    `json:"version"`
 	}
-	if err := json.Unmarshal(data, &head); err == nil && head.Format == "dsload" && head.Version > listVersion {
+	if err := json.Unmarshal(data, &head); err == nil && head.Format == "dsload" && head.Version != FormatVersion {
 		return nil, &FileError{File: file, Offset: -1, Row: -1,
-			Cause: fmt.Errorf("%w %d, this dsload reads %d; use a later one", ErrVersion, head.Version, listVersion)}
+			Cause: fmt.Errorf("%w %d: this dsload reads version %d; build the dataset again, or read it with the "+
+				"dsload that wrote it", ErrVersion, head.Version, FormatVersion)}
 	}
 	if err := checkSeal(file, data); err != nil {
 		return nil, err
@@ -223,7 +215,7 @@ func parseManifest(file string, data []byte) (*Manifest, error) {
 func (m *Manifest) Seal() string { return m.seal }
 
 func (m *Manifest) validate() error {
-	if m.Format != "dsload" || m.Version < 1 || m.Version > listVersion {
+	if m.Format != "dsload" || m.Version != FormatVersion {
 		return fmt.Errorf("format %q version %d", m.Format, m.Version)
 	}
 	if err := m.Schema.validate(); err != nil {
@@ -237,7 +229,7 @@ func (m *Manifest) validate() error {
 	if m.Splits == nil {
 		return errors.New("no splits")
 	}
-	last, lists := -1, 0
+	last := -1
 	for i := range m.Splits {
 		s := &m.Splits[i]
 		n := splitIndex(s.Name)
@@ -245,17 +237,13 @@ func (m *Manifest) validate() error {
 			return fmt.Errorf("split %q unknown or out of order", s.Name)
 		}
 		last = n
-		err := s.validate(m.shardVersion(), m.partitions())
+		err := s.validate(m.partitions())
 		if s.List != nil && err == nil {
-			lists++
 			err = m.validateList(s)
 		}
 		if err != nil {
 			return fmt.Errorf("split %s: %w", s.Name, err)
 		}
-	}
-	if m.Version == listVersion && lists == 0 {
-		return fmt.Errorf("version %d without a list of shards", m.Version)
 	}
 	seen := map[string]bool{}
 	for _, f := range m.Files {
@@ -278,7 +266,7 @@ func (m *Manifest) partitions() int {
 	return 0
 }
 
-func (s *SplitInfo) validate(version, partitions int) error {
+func (s *SplitInfo) validate(partitions int) error {
 	if s.List != nil {
 		return s.validateLengths()
 	}
@@ -297,7 +285,7 @@ func (s *SplitInfo) validate(version, partitions int) error {
 			return fmt.Errorf("shard %s: %d rows, %d tokens, %d bytes", sh.Name, sh.Rows, sh.Tokens, sh.Bytes)
 		case !validHash(sh.BLAKE3):
 			return fmt.Errorf("shard %s: checksum %q", sh.Name, sh.BLAKE3)
-		case version >= 2 && !validHash(sh.Footer):
+		case !validHash(sh.Footer):
 			return fmt.Errorf("shard %s: checksum %q of its footer", sh.Name, sh.Footer)
 		}
 		rows += sh.Rows // no overflow: 100,000 shards of less than 2^37 bytes

@@ -167,12 +167,9 @@ func (m *Merger) part(i int) (*Manifest, error) {
 			Cause: fmt.Errorf("%w: it is part %d of %d of another plan; %s", ErrOtherPart, p.Part.Number, p.Part.Of,
 				again)}
 	}
-	if m.first != nil {
-		if p.Tokenizer.Fingerprint != m.first.Tokenizer.Fingerprint || p.Schema != m.first.Schema ||
-			p.Version != m.first.Version {
-			return nil, &FileError{File: path, Offset: -1, Row: -1,
-				Cause: fmt.Errorf("%w: its tokenizer or columns are not those of part 0; %s", ErrOtherPart, again)}
-		}
+	if m.first != nil && (p.Tokenizer.Fingerprint != m.first.Tokenizer.Fingerprint || p.Schema != m.first.Schema) {
+		return nil, &FileError{File: path, Offset: -1, Row: -1,
+			Cause: fmt.Errorf("%w: its tokenizer or columns are not those of part 0; %s", ErrOtherPart, again)}
 	}
 	for _, s := range p.Splits {
 		for j := range s.Shards {

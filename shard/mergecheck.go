@@ -20,7 +20,7 @@ func (m *Merger) compareShards() error {
 	todo := make(chan work)
 	var mu sync.Mutex
 	var done, total int64
-	l := newLayout(m.first.Schema, m.first.Version)
+	l := newLayout(m.first.Schema)
 	group.Go(func() error {
 		defer close(todo)
 		for i := range m.parts {

@@ -291,7 +291,7 @@ func (m *Merger) cutSplit(i, n int, r *SplitReader, shorten int) error {
 // copyRows writes rows first to end of a shard into a new one.
 func (m *Merger) copyRows(i, n int, r *SplitReader, index int, first, end int64, shorten int) (*ShardInfo, error) {
 	o := BuilderOptions{Schema: r.Schema(), ShardBytes: maxShardBytes}.withDefaults()
-	l := newLayout(o.Schema, FormatVersion)
+	l := newLayout(o.Schema)
 	s := &buildSplit{name: splitNames[n]}
 	s.prepare(l)
 	part := Part{i, m.o.Partitions}

@@ -146,13 +146,7 @@ func (m *Merger) write(to io.Writer, p Provenance, files []FileInfo, res *MergeR
 		left: maxManifestBytes}
 	head := *m.first
 	w.member("format", head.Format)
-	version := head.Version
-	for i := range res.Splits {
-		if res.Splits[i].List != nil {
-			version = listVersion
-		}
-	}
-	w.member("version", version)
+	w.member("version", head.Version)
 	w.member("schema", head.Schema)
 	w.member("settings", m.o.Settings)
 	w.member("tokenizer", head.Tokenizer)

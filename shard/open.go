@@ -38,7 +38,7 @@ func OpenBuilder(fsys FS, dir string, o BuilderOptions) (_ *Builder, _ *Checkpoi
 	if err != nil {
 		return nil, nil, err
 	}
-	b := &Builder{fs: fsys, dir: dir, opts: o, layout: newLayout(o.Schema, FormatVersion), lock: lock}
+	b := &Builder{fs: fsys, dir: dir, opts: o, layout: newLayout(o.Schema), lock: lock}
 	for i := range b.splits {
 		b.splits[i].name, b.splits[i].document = splitNames[i], -1
 	}

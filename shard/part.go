@@ -190,6 +190,12 @@ func parsePartFile(name string) (part int, ok bool) {
 	return part, true
 }
 
+// IsPartManifest reports whether a name is that of a part's own manifest.
+func IsPartManifest(name string) bool {
+	part, ok := parsePartFile(name)
+	return ok && name == Part{part, MaxParts}.ManifestName()
+}
+
 // ofPart returns the part whose builder made a file of this name.
 func ofPart(name string) (part int, ok bool) {
 	if n, ok := parsePartName(name); ok {

@@ -70,12 +70,9 @@ func openCheckpoint(fsys FS, path string) (_ *checkpointReader, err error) {
 	switch magic := string(r.raw(int64(len(checkpointMagic)))); {
 	case r.err != nil:
 		return nil, r.err
-	case magic == checkpointMagicV1:
-		return nil, &FileError{File: path, Offset: 0, Row: -1, Cause: fmt.Errorf(
-			"%w: an unfinished build of version 1, which this dsload reads but does not write; "+
-				"finish it with the dsload that began it", ErrVersion)}
 	case magic != checkpointMagic:
-		return nil, &FileError{File: path, Offset: 0, Row: -1, Cause: ErrVersion}
+		return nil, &FileError{File: path, Offset: 0, Row: -1, Cause: fmt.Errorf("%w of an unfinished build; "+
+			"`overwrite` builds again, or the dsload that began the build finishes it", ErrVersion)}
 	}
 	return r, nil
 }
@@ -111,7 +108,7 @@ func (r *checkpointReader) state(dir string, want BuilderOptions) (*savedState, 
 // splits decodes the part after the head. Without pending, the rows that no shard has yet are left
 // out.
 func (r *checkpointReader) splits(st *savedState, dir string, want BuilderOptions, pending bool) error {
-	l, shards := newLayout(st.opts.Schema, FormatVersion), 0
+	l, shards := newLayout(st.opts.Schema), 0
 	for i := range st.splits {
 		st.splits[i].name = splitNames[i]
 		if err := st.splits[i].decode(r, l, pending); err != nil {

@@ -184,7 +184,7 @@ func TestReadErrors(t *testing.T) {
 	if err := r.ReadRow(0, &row); !errors.Is(err, shard.ErrClosed) {
 		t.Error(err)
 	}
-	if _, err := shard.OpenDataset(shardtest.New(), "/d"); !errors.Is(err, shard.ErrNotFound) {
+	if _, err := shard.OpenFS(shardtest.New(), "/d"); !errors.Is(err, shard.ErrNotFound) {
 		t.Error(err)
 	}
 	// A shard that is gone or has another size is noticed when the dataset is opened, and when that
@@ -214,7 +214,7 @@ func TestReadErrors(t *testing.T) {
 			t.Errorf("%s: the shard before: %v", what, err)
 		}
 		if len(data) != len(whole) {
-			_, err := shard.OpenDataset(fsys, "/d")
+			_, err := shard.OpenFS(fsys, "/d")
 			bad(err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestRoundTripProperty(t *testing.T) {
 		if damage, err := shard.Verify(ctx, fsys, "/d", nil); err != nil || len(damage) > 0 {
 			t.Fatal(damage, err)
 		}
-		d, err := shard.OpenDataset(fsys, "/d")
+		d, err := shard.OpenFS(fsys, "/d")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func VerifyFirst(ctx context.Context, fsys FS, dir string, limit int, progress f
 	if err != nil {
 		return []Damage{{ManifestName, err}}, 1, nil
 	}
-	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: newLayout(m.Schema, m.shardVersion()), progress: progress,
+	v := &verifier{ctx: ctx, fs: fsys, dir: dir, layout: newLayout(m.Schema), progress: progress,
 		limit: limit, buf: make([]byte, 256<<10)}
 	for _, s := range m.Splits {
 		v.total += s.ShardBytes()

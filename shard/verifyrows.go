@@ -76,12 +76,9 @@ func (c *splitChecker) content(f File, path string, end int64) error {
 	if err := readFull(f, path, tail, end); err != nil {
 		return err
 	}
-	if c.layout.checksummed() {
-		_, want, ok := c.layout.readFooter(tail, end)
-		if have := [32]byte(c.whole.Sum(nil)); !ok || have != want {
-			return corrupt(path, end, "the BLAKE3 of what comes before the footer is %x, the footer says %x", have,
-				want)
-		}
+	_, want, ok := c.layout.readFooter(tail, end)
+	if have := [32]byte(c.whole.Sum(nil)); !ok || have != want {
+		return corrupt(path, end, "the BLAKE3 of what comes before the footer is %x, the footer says %x", have, want)
 	}
 	c.whole.Write(tail)
 	c.count(len(tail))
@@ -137,9 +134,6 @@ func (c *splitChecker) blame(info *ShardInfo, sum string) error {
 	blocks, err := c.layout.readBlocks(f, path, info)
 	if err != nil {
 		return err
-	}
-	if !c.layout.checksummed() {
-		return corrupt(path, -1, "%s", whole)
 	}
 	at, row, first, wrong := int64(len(c.layout.head)), int64(0), int64(-1), 0
 	var named []string
@@ -222,7 +216,7 @@ func (b *batchChecker) batch(k block) error {
 	if err != nil {
 		return err
 	}
-	if l.checksummed() && crc != k.crc {
+	if crc != k.crc {
 		return batchDamage(b.path, b.number, b.pos, b.firstRow, b.firstRow+rows, crc, k.crc)
 	}
 	body := b.pos + l.metaLen

@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
 )
@@ -111,15 +110,9 @@ func decodeFigures(ctx context.Context, s *Split, split *shard.SplitReader, coun
 // useTextBytes takes the bytes of text from the build's own count if that covers exactly the rows.
 // Otherwise decoded text is used, which lacks what a tokenizer does not keep.
 func (r *Report) useTextBytes(m *shard.Manifest) {
-	if len(r.Splits) != 1 || m.Schema.Labels || m.Counters["text_bytes"] == 0 {
+	c := counts.Of(m.Counters, m.Dropped)
+	if len(r.Splits) != 1 || m.Schema.Labels || c.TextBytes == 0 || c.LacksText() {
 		return
-	}
-	for name, n := range m.Counters {
-		left := []string{"dropped", "dropped_tokens", "copies", "copied_examples", "val_rest",
-			"without_target"} // these have text but no rows
-		if n > 0 && (strings.HasPrefix(name, "cut_by_") || slices.Contains(left, name)) {
-			return
-		}
 	}
 	var settings struct {
 		Overflow string `json:"overflow"`
@@ -127,7 +120,7 @@ func (r *Report) useTextBytes(m *shard.Manifest) {
 	if json.Unmarshal(m.Settings, &settings) != nil || settings.Overflow != "chunk" {
 		return // text may have been truncated
 	}
-	x := float64(m.Counters["text_bytes"]) / float64(r.Splits[0].Tokens)
+	x := float64(c.TextBytes) / float64(r.Splits[0].Tokens)
 	r.Splits[0].BytesPerToken = &x
 }
 

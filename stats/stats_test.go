@@ -32,7 +32,7 @@ func dataset(t *testing.T, schema shard.Schema, rows []shard.Example) *shard.Dat
 	if _, err := b.Finish(shard.Provenance{Tokenizer: info}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := shard.OpenDataset(shard.OS(), dir)
+	d, err := shard.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
@@ -13,7 +14,7 @@ import (
 // text per CPU-second, the best of the rounds, and how many times longer than the prose corpus a
 // byte takes, which is to stay below 5.
 func BenchmarkHostile(b *testing.B) {
-	prose, err := os.ReadFile(shared(b, "corpora/prose/peps.txt"))
+	prose, err := os.ReadFile(refdata.Path(b, "corpora/prose/peps.txt"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func BenchmarkHostile(b *testing.B) {
 	}
 	for _, name := range append(goldenNames(b), "gpt2.tiktoken", "cl100k_base.tiktoken") {
 		run(name, func(b testing.TB) *Tokenizer {
-			tok, err := Load(shared(b, "tokenizers/"+name))
+			tok, err := Load(refdata.Path(b, "tokenizers/"+name))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -51,7 +52,7 @@ func BenchmarkHostile(b *testing.B) {
 		if !strings.Contains(name, ".") {
 			run(name+"-general", func(b testing.TB) *Tokenizer {
 				return loadGeneral(b,
-					shared(b, "tokenizers/"+name+"/tokenizer.json"))
+					refdata.Path(b, "tokenizers/"+name+"/tokenizer.json"))
 			})
 		}
 	}

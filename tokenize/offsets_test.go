@@ -85,7 +85,7 @@ func TestOffsets(t *testing.T) {
 func offsetTokenizer(t *testing.T, name, file string, seed int) (tok *Tokenizer, misplaced bool) {
 	t.Helper()
 	if file == "" {
-		tok, err := Load(shared(t, "tokenizers/"+name))
+		tok, err := Load(refdata.Path(t, "tokenizers/"+name))
 		if err != nil {
 			t.Fatal(err)
 		}

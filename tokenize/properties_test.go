@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/enginetest"
 	"github.com/dsload/dsload/tokenize/internal/pipeline"
 )
 
@@ -41,26 +43,21 @@ func TestGeneralPipeline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: TestGoldenCorpora hashes the same corpora")
 	}
-	texts := readCases(t, shared(t, "golden/cases.jsonl"))
 	for _, name := range goldenNames(t) {
 		if strings.HasSuffix(name, ".model") {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			tok := loadGeneral(t, shared(t, "tokenizers/"+name+"/tokenizer.json"))
+			tok := loadGeneral(t, refdata.Path(t, "tokenizers/"+name+"/tokenizer.json"))
 			enc := tok.NewEncoder(EncoderOptions{})
-			for i, w := range readCases(t, shared(t, "golden/"+name+".cases.jsonl")) {
-				if got := enc.AppendTokens(nil, []byte(texts[i].Text)); !slices.Equal(got, w.IDs) {
-					t.Errorf("case %d %.60q: %v, want %v", w.ID, texts[i].Text, got, w.IDs)
-				}
-			}
-			fast, err := Load(shared(t, "tokenizers/"+name))
+			enginetest.CheckCases(t, name, enc.AppendTokens)
+			fast, err := Load(refdata.Path(t, "tokenizers/"+name))
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := shared(t, "corpora/wikitext-2/test.txt")
-			_, a := digest(t, enc, path)
-			if _, b := digest(t, fast.NewEncoder(EncoderOptions{}), path); a != b {
+			text := refdata.Read(t, "corpora/wikitext-2/test.txt")
+			_, a := enginetest.Digest(text, enc.AppendTokens)
+			if _, b := enginetest.Digest(text, fast.NewEncoder(EncoderOptions{}).AppendTokens); a != b {
 				t.Error("the general pipeline and the engine differ on a corpus")
 			}
 		})
@@ -75,16 +72,13 @@ func TestSafeCutCorpora(t *testing.T) {
 	}
 	for _, name := range append(goldenNames(t), "gpt2.tiktoken", "cl100k_base.tiktoken") {
 		t.Run(name, func(t *testing.T) {
-			tok, err := Load(shared(t, "tokenizers/"+name))
+			tok, err := Load(refdata.Path(t, "tokenizers/"+name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			enc := tok.NewEncoder(EncoderOptions{})
 			for _, file := range []string{"corpora/wikitext-2/test.txt", "corpora/multilingual/tldr.txt"} {
-				data, err := os.ReadFile(shared(t, file))
-				if err != nil {
-					t.Fatal(err)
-				}
+				data := refdata.Read(t, file)
 				data = data[:min(len(data), 1<<20)]
 				want := enc.AppendTokens(nil, data)
 				var got []uint32

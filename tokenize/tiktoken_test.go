@@ -1,31 +1,31 @@
 package tokenize
 
 import (
-	"os"
 	"slices"
 	"testing"
 
+	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/charclass"
+	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
 // TestTiktokenFiles checks .tiktoken ranks against the golden ids of tokenizer.json files with the
 // same vocabulary.
 func TestTiktokenFiles(t *testing.T) {
-	texts := readCases(t, shared(t, "golden/cases.jsonl"))
 	for _, c := range []struct{ file, twin string }{{"gpt2.tiktoken", "gpt2"}, {"cl100k_base.tiktoken", "cl100k-hf"}} {
 		t.Run(c.file, func(t *testing.T) {
-			tok, err := Load(shared(t, "tokenizers/"+c.file))
+			tok, err := Load(refdata.Path(t, "tokenizers/"+c.file))
 			if err != nil {
 				t.Fatal(err)
 			}
 			enc := tok.NewEncoder(EncoderOptions{})
-			twin, err := Load(shared(t, "tokenizers/"+c.twin))
+			twin, err := Load(refdata.Path(t, "tokenizers/"+c.twin))
 			if err != nil {
 				t.Fatal(err)
 			}
 			differ := 0
-			for i, w := range readCases(t, shared(t, "golden/"+c.twin+".cases.jsonl")) {
-				got := enc.AppendTokens(nil, []byte(texts[i].Text))
+			for _, w := range enginetest.Cases(t, c.twin) {
+				got := enc.AppendTokens(nil, []byte(w.Text))
 				same := len(got) == len(w.IDs)
 				for k := 0; same && k < len(got); k++ {
 					a, _ := tok.Token(got[k])
@@ -39,11 +39,11 @@ func TestTiktokenFiles(t *testing.T) {
 				if !same {
 					differ++
 					if differ < 4 {
-						t.Logf("case %d %.60q: %v, twin %v", w.ID, texts[i].Text, got, w.IDs)
+						t.Logf("case %d %.60q: %v, twin %v", w.ID, w.Text, got, w.IDs)
 					}
 				}
-				if d := tok.Decode(got); d != texts[i].Text {
-					t.Errorf("case %d: decoded %.60q, want %.60q", w.ID, d, texts[i].Text)
+				if d := tok.Decode(got); d != w.Text {
+					t.Errorf("case %d: decoded %.60q, want %.60q", w.ID, d, w.Text)
 				}
 			}
 			// The files know other special tokens than their twins.
@@ -77,19 +77,12 @@ func TestTiktokenBad(t *testing.T) {
 // TestTiktokenDigest checks the speed path over a whole corpus against the same vocabulary's
 // tokenizer.json.
 func TestTiktokenDigest(t *testing.T) {
-	path := shared(t, "corpora/wikitext-2/test.txt")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip(err)
-	}
-	a, err := Load(shared(t, "tokenizers/gpt2.tiktoken"))
+	data := refdata.Read(t, "corpora/wikitext-2/test.txt")
+	a, err := Load(refdata.Path(t, "tokenizers/gpt2.tiktoken"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Load(shared(t, "tokenizers/gpt2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
+	b, err := Load(refdata.Path(t, "tokenizers/gpt2"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -223,7 +223,7 @@ func readCommand(args []string, out io.Writer) error {
 		return err
 	}
 	opened := time.Since(start)
-	d, err := shard.OpenDataset(fsys, *dir)
+	d, err := shard.OpenFS(fsys, *dir)
 	if err != nil {
 		return err
 	}

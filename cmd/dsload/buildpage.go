@@ -331,8 +331,9 @@ func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 	}
 	s.Counts = append(s.Counts, countState{"checkpoints", d.Checkpoints},
 		countState{"ill-formed UTF-8, replaced", d.Replaced})
-	for _, name := range slices.Sorted(maps.Keys(d.LeftOut)) {
-		s.Counts = append(s.Counts, countState{"left out: " + name, d.LeftOut[name]})
+	leftOut := build.LeftOut(d.Counts)
+	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
+		s.Counts = append(s.Counts, countState{"left out: " + name, leftOut[name]})
 	}
 	s.Rejected = d.Rejected
 	for _, r := range d.Rejects {

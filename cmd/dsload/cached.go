@@ -42,13 +42,13 @@ func cacheDamage(id *build.Identity, dir string, ready bool) error {
 	var err error
 	if ready {
 		var d *shard.Dataset
-		if d, err = shard.OpenDataset(shard.OS(), dir); err == nil {
+		if d, err = shard.Open(dir); err == nil {
 			return errors.Join(id.CheckFinished(d.Manifest()), d.Close())
 		}
 	} else {
 		var u *shard.Unfinished
 		if u, err = shard.ReadUnfinished(shard.OS(), dir); err == nil {
-			return id.CheckSettings(shard.FormatVersion, u.Settings)
+			return id.CheckSettings(u.Settings)
 		}
 	}
 	for _, damage := range []error{shard.ErrCorrupt, shard.ErrTruncated, shard.ErrVersion, shard.ErrNotFound} {

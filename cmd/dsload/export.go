@@ -65,7 +65,7 @@ Running the same command again, also after a kill, gives the same bytes.`,
 
 func runExport(cmd *cobra.Command, dir string, at *places, f *exportFlags) (err error) {
 	setRuntimeLimit(exportMemory + at.bytes())
-	d, err := shard.OpenDataset(at, dir)
+	d, err := shard.OpenFS(at, dir)
 	if err != nil {
 		return err
 	}

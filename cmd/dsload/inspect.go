@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
@@ -111,14 +112,14 @@ gs://BUCKET/PATH.`,
 }
 
 func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *inspection, err error) {
-	d, err := shard.OpenDataset(fsys, dir)
+	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
-		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: build.CutBy(m),
+		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: counts.Of(m.Counters, nil).CutBy,
 		cut: build.DescribeCut(m).In(flagName), losses: fault.All(build.Losses(m), flagName), Packing: build.Packed(m),
 		Adding: shard.HasAddition(fsys, dir)}
 	decode := func([]uint32) string { return "" }
@@ -201,15 +202,16 @@ func (in *inspection) text(width int) string {
 	if in.cut != "" {
 		fmt.Fprintf(&b, "%s\n", in.cut)
 	}
-	if n := in.Counters["val_rest"] + in.Counters["copied_examples"]; n > 0 {
+	c := counts.Of(in.Counters, in.Dropped)
+	if n := c.ValRest + c.CopiedExamples; n > 0 {
 		fmt.Fprintf(&b,
 			"%s in neither split: %s of held-out documents that val had no room for, %s of copies of them\n",
-			plural(n, "example"), formatCount(in.Counters["val_rest"]), formatCount(in.Counters["copied_examples"]))
+			plural(n, "example"), formatCount(c.ValRest), formatCount(c.CopiedExamples))
 	}
-	if n := in.Counters["rejected"]; n > 0 {
+	if n := c.Rejected; n > 0 {
 		fmt.Fprintf(&b, "%s skipped (see rejects.jsonl)\n", plural(n, "bad record"))
 	}
-	if n := in.Counters["dropped"]; n > 0 {
+	if n := c.Dropped; n > 0 {
 		fmt.Fprintf(&b, "%s longer than --max-length dropped\n", plural(n, "document"))
 	}
 	if in.Adding {

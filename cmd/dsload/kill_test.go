@@ -20,7 +20,7 @@ import (
 func TestKilledBuildsEndWithTheSameBytes(t *testing.T) {
 	wanted := effort.Count(t, "DSLOAD_KILLS", 3, 12, 1000)
 	exe, dir := builtProgram(t), t.TempDir()
-	rnd, paragraphs := effort.Random(t), effort.Of(3000, 10_000, 20_000)
+	rnd, paragraphs := effort.Random(t), effort.Of(1500, 10_000, 20_000)
 	text := func(paragraphs int) string {
 		var b strings.Builder
 		for range paragraphs {

@@ -88,7 +88,7 @@ func ratesOf(p build.Progress) rates {
 		mbPerSecond:     float64(p.TextBytes-p.Resumed.TextBytes) / 1e6 / s,
 		tokensPerSecond: float64(p.Tokens-p.Resumed.Tokens) / s,
 	}
-	if p.Fraction > 0 && p.Fraction < 1 && s > 0.5 && p.Resumed == (build.Counters{}) {
+	if p.Fraction > 0 && p.Fraction < 1 && s > 0.5 && p.Resumed.Documents == 0 {
 		r.left = time.Duration(float64(p.Elapsed) * (1 - p.Fraction) / p.Fraction)
 	}
 	return r

@@ -86,7 +86,7 @@ func runStats(cmd *cobra.Command, dirs []string, at *places, html string, asJSON
 }
 
 func statsOf(cmd *cobra.Command, fsys shard.FS, dir string) (_ *stats.Report, err error) {
-	d, err := shard.OpenDataset(fsys, dir)
+	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -112,8 +112,9 @@ func TestTerminalWriter(t *testing.T) {
 // TestBarLine checks that the line is always shorter than the terminal is wide, and says more if
 // there is room.
 func TestBarLine(t *testing.T) {
-	known := build.Progress{Examples: 12_345_678, Tokens: 3e9, TextBytes: 12e9, Fraction: 0.4321,
+	known := build.Progress{Totals: build.Totals{Examples: 12_345_678, Tokens: 3e9}, Fraction: 0.4321,
 		Elapsed: 100 * time.Second, Memory: 123456789, CapBytes: 256 << 20}
+	known.TextBytes = 12e9
 	unknown := known
 	unknown.Fraction = -1
 	for _, p := range []build.Progress{known, unknown, {}, {Fraction: 1}} {
@@ -145,7 +146,7 @@ func TestBarFollowsTheWidth(t *testing.T) {
 	var out bytes.Buffer
 	width := 80
 	b := newBar(&out, func() int { return width })
-	p := build.Progress{Examples: 1000, Fraction: 0.5, Elapsed: time.Second}
+	p := build.Progress{Totals: build.Totals{Examples: 1000}, Fraction: 0.5, Elapsed: time.Second}
 	b.update(p)
 	width = 30
 	out.Reset()

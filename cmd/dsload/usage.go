@@ -117,7 +117,7 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 	switch info, err := os.Stat(typed); {
 	case meant != "":
 		return usagef("%sthere is no command %q; did you mean '%s %s'? See '%s -h'", label(cmd), typed, path, meant, path)
-	case err == nil && !cmd.HasParent() && isDataset(typed):
+	case err == nil && !cmd.HasParent() && shard.IsDataset(typed):
 		return usagef("%s is a dataset, not a command; look into it with '%s inspect %s'", typed, path,
 			shell.Quote(typed))
 	case err == nil && !cmd.HasParent() && (info.Mode().IsRegular() || info.IsDir()):
@@ -178,7 +178,7 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 	for _, arg := range args {
 		switch cmd.Name() {
 		case "build":
-			if isDataset(arg) && !cmd.Flags().Changed("format") {
+			if shard.IsDataset(arg) && !cmd.Flags().Changed("format") {
 				q := shell.Quote(arg)
 				return usagef("build %s: this is a dataset already; "+
 					"look into it with 'dsload inspect %s', or serve it with 'dsload serve %s'", arg, q, q)
@@ -198,7 +198,7 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 			if err != nil || !info.Mode().IsRegular() {
 				continue
 			}
-			if parent := filepath.Dir(dir); isDataset(parent) {
+			if parent := filepath.Dir(dir); shard.IsDataset(parent) {
 				return usagef("%s %s: this is a file of a dataset; give its folder: 'dsload %s %s'", cmd.Name(), arg,
 					cmd.Name(), shell.Quote(parent))
 			}
@@ -220,25 +220,4 @@ func missing(command, arg string) error {
 		return nil
 	}
 	return usagef("%s %s: %s", command, arg, loader.MissingFile(dir))
-}
-
-// globEscaper turns a name into a pattern that matches only that name.
-var globEscaper = strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "\\", "\\\\")
-
-// isDataset reports whether dir looks like a finished dataset.
-func isDataset(dir string) bool {
-	info, err := os.Lstat(filepath.Join(dir, shard.ManifestName))
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	for _, split := range []string{"train", "val"} {
-		if _, err := os.Lstat(filepath.Join(dir, split+"-00000.arrow")); err == nil {
-			return true
-		}
-		if parts, err := filepath.Glob(filepath.Join(globEscaper.Replace(dir), split+"-p*.arrow")); err == nil &&
-			len(parts) > 0 {
-			return true
-		}
-	}
-	return false
 }

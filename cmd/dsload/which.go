@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/serve"
@@ -409,7 +410,7 @@ func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 	}
 	_, dir, d := w.trace.Dataset(0)
 	m := d.Manifest()
-	if n := m.Counters["documents"]; f.document >= n && len(m.Sources) > 0 && w.trace.Parts() == 1 && n > 0 {
+	if n := counts.Of(m.Counters, nil).Documents; f.document >= n && len(m.Sources) > 0 && w.trace.Parts() == 1 && n > 0 {
 		return usagef("which %s: --document %d: the build read %s, which count from 0", dir, f.document,
 			plural(n, "document"))
 	}

@@ -22,7 +22,7 @@ func TestMayImport(t *testing.T) {
 		{"loader/build/example", "tokenize", true},
 		{"loader/build/example", "loader/build/source", false},
 		{"loader/serve/feed", "loader/serve/collate", true},
-		{"loader/serve/feed", "loader/serve/sampler", false},
+		{"loader/serve/feed", "loader/serve/sampler", true},
 		{"loader/serve/feed", "shard", false},
 		{"loader/serve/sampler", "loader/serve/collate", false},
 		{"loader", "loader/build", false},

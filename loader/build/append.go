@@ -12,8 +12,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -229,8 +229,8 @@ func (b *build) checkNotInBase() error {
 
 // readFirst finds the first ordinal after those of the dataset.
 func (b *base) readFirst(o *Options) error {
-	b.first = b.manifest.Counters["documents"]
-	d, err := shard.OpenDataset(o.FS, o.Out)
+	b.first = counts.Of(b.manifest.Counters, nil).Documents
+	d, err := shard.OpenFS(o.FS, o.Out)
 	if err != nil {
 		return err
 	}
@@ -297,29 +297,13 @@ func (f *flusher) writeHeldOut() error {
 }
 
 // addTo makes the provenance of an addition that of the whole dataset.
-func (b *base) addTo(p *shard.Provenance) {
+func (b *base) addTo(p *shard.Provenance, added counts.Counts) {
 	m := b.manifest
 	p.Tokenizer = m.Tokenizer
 	p.Sources = append(slices.Clone(m.Sources), p.Sources...)
-	p.Counters = sumCounters(m.Counters, p.Counters)
-	if len(m.Dropped) > 0 || len(p.Dropped) > 0 {
-		p.Dropped = sumCounters(m.Dropped, p.Dropped)
-	}
-}
-
-// sumCounters adds counters. A flag, which is 1 or missing, stays 1.
-func sumCounters(a, b map[string]int64) map[string]int64 {
-	sum := map[string]int64{}
-	for _, m := range []map[string]int64{a, b} {
-		for name, n := range m {
-			if strings.HasPrefix(name, cutCounter("")) {
-				sum[name] = max(sum[name], n)
-			} else {
-				sum[name] += n
-			}
-		}
-	}
-	return sum
+	all := counts.Of(m.Counters, m.Dropped)
+	all.Add(added)
+	p.Counters, p.Dropped = all.Map(), all.DroppedBy
 }
 
 // loadBase tells a new flusher what the dataset holds out and has seen.

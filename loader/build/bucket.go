@@ -214,15 +214,10 @@ func (b *bucketFS) list(ctx context.Context) error {
 			}
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nothing is there yet
 	}
 	return err
-}
-
-func isRemoteError(err error) bool {
-	var e *remote.Error
-	return errors.As(err, &e)
 }
 
 // owner returns which scratch folder writes to the bucket, the zero owner if none does.
@@ -231,7 +226,7 @@ func (b *bucketFS) owner(ctx context.Context) (held owner, err error) {
 		return held, nil
 	}
 	data, err := b.store.ReadAll(ctx, b.object(ownerName), maxOwnerBytes)
-	if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return held, nil
 	}
 	if err == nil {

@@ -80,7 +80,7 @@ func (b *bucketFS) commit(path string) error {
 // onlyManifest makes sure that no other build has finished there with another manifest.
 func (b *bucketFS) onlyManifest(path string) error {
 	there, err := b.store.ReadAll(context.Background(), b.object(shard.ManifestName), maxManifestBytes)
-	if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {

@@ -37,12 +37,10 @@ var (
 
 // build is one call of Run.
 type build struct {
-	opts  Options
-	meter meter
-	// What a Monitor shows besides the meter.
-	watched watched
-	waits   waits
-	cutter  *example.Cutter // the flusher's
+	opts   Options
+	meter  meter
+	waits  waits
+	cutter *example.Cutter // the flusher's
 
 	// Set by prepare, in this order.
 	tokenizer *tokenize.Tokenizer
@@ -158,7 +156,8 @@ func (b *build) notOpened(ctx context.Context, o Options, err error) (*Summary, 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
-	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}, pack: b.newPacking()}
+	f := &flusher{b: b, builder: builder, cutter: b.cutter, origins: originFiles{b: b}}
+	f.cutter.Counts, f.pack = &f.state.Counts, b.newPacking(&f.state)
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {
 		held = 0
@@ -186,9 +185,6 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 		if err := f.pack.restore(windows); err != nil {
 			return nil, err
 		}
-		if state.Pack != nil {
-			f.pack.state = *state.Pack
-		}
 		f.heldOut()
 	}
 	if o.MaxValExamples > 0 && state.Share != 0 && state.Share != f.hold.share {
@@ -201,10 +197,10 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 	if err := f.restoreSeen(); err != nil {
 		return nil, errors.Join(err, f.closeSeen())
 	}
-	b.meter.resumed = state.Counters
+	b.meter.resumed = state.Totals
 	b.notice("resuming at example %d", state.Examples)
 	if b.opts.Resuming != nil {
-		b.opts.Resuming(state.Counters)
+		b.opts.Resuming(state.Totals)
 	}
 	return f, nil
 }
@@ -229,7 +225,6 @@ func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {
 			return nil, err
 		}
 	}
-	b.meter.publish(&f.state)
 	f.show()
 	b.watch()
 	stopReport := b.report(b.opts.Progress)
@@ -266,7 +261,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.readErr, b.ended = nil, false
 	f.stopped = ""
 
-	b.watched.since.CompareAndSwap(0, time.Now().UnixNano())
+	b.meter.began.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
 	group.Go(func() error { return b.read(pipeline, ctx, reader) })

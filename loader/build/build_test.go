@@ -303,7 +303,7 @@ func TestEveryDocumentOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	encoder := small().NewEncoder(tokenize.EncoderOptions{})
-	d, err := shard.OpenDataset(fsys, "data")
+	d, err := shard.OpenFS(fsys, "data")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -277,32 +277,21 @@ func (c *chats) whyUntrained() fault.Text {
 		"give another {chat-template}, or {train-on} all")
 }
 
-// countShape counts a conversation by its shape.
-func (c *cursor) countShape(s chat.Shape) {
-	if s == "" {
-		return
-	}
-	if c.Shapes == nil {
-		c.Shapes = map[chat.Shape]int64{}
-	}
-	c.Shapes[s]++
-}
-
-// unfound counts turns of the assistant that were not found in the texts of their conversations.
+// unfound is about turns of the assistant that were not found in the texts of their conversations.
 type unfound struct {
-	Turns         int64  `json:"turns"`
 	Conversations int64  `json:"conversations"`
 	First         string `json:"first"` // of these turns, where it is
 }
 
-const counterUnfound = "unfound_turns"
-
-// countUnfound counts the turns of a conversation that were not found.
-func (f *flusher) countUnfound(d *document) {
+// countChat counts a conversation by its shape, and its turns that were not found.
+func (f *flusher) countChat(d *document) {
+	s := &f.state
+	if d.shape != "" {
+		s.CountShape(string(d.shape))
+	}
 	if d.unfound == 0 {
 		return
 	}
-	s := &f.state
 	if s.Unfound == nil {
 		uri := f.b.phases[s.Phase].set.URI(d.Input)
 		if d.Member != "" {
@@ -310,14 +299,8 @@ func (f *flusher) countUnfound(d *document) {
 		}
 		s.Unfound = &unfound{First: fmt.Sprintf("message %d of %s, row %d", d.firstUnfound, uri, d.Row)}
 	}
-	s.Unfound.Turns += int64(d.unfound)
+	s.UnfoundTurns += int64(d.unfound)
 	s.Unfound.Conversations++
-}
-
-func (u *unfound) count(counters map[string]int64) {
-	if u != nil {
-		counters[counterUnfound] = u.Turns
-	}
 }
 
 // String says where the turns are, "" if there are none.
@@ -329,13 +312,8 @@ func (u *unfound) String() string {
 		"'dsload tokenizer chat' shows what a chat template writes", u.Conversations, u.First)
 }
 
-// shapeCounter returns the name under which a manifest counts the conversations of a shape.
-func shapeCounter(s chat.Shape) string {
-	return "shape_" + strings.ReplaceAll(strings.ToLower(string(s)), "-", "_")
-}
-
 // shapesNote returns a sentence on how the records held their conversations, "" if there are none.
-func shapesNote(shapes map[chat.Shape]int64) string {
+func shapesNote(shapes map[string]int64) string {
 	var parts []string
 	for _, s := range slices.Sorted(maps.Keys(shapes)) {
 		parts = append(parts, fmt.Sprintf("%s as %s", units.Count(shapes[s]), s))

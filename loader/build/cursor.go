@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/loader/build/example"
-	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/origins"
 )
@@ -39,30 +38,19 @@ type cursor struct {
 
 	Verdict   verdict  `json:"verdict"` // of the document that goes on
 	TrainFull bool     `json:"train_full"`
-	Train     int64    `json:"train"` // examples
-	Val       int64    `json:"val"`
 	Held      []uint64 `json:"held,omitempty"`
 	Share     float64  `json:"share,omitempty"` // holdout.share
 
-	Counters
-	Replaced  int64      `json:"replaced"`             // ill-formed UTF-8 sequences
+	Totals
 	IllFormed *illFormed `json:"ill_formed,omitempty"` // nil while there are none
-	Forced    int64      `json:"forced"`               // cuts of a document where the tokenizer knew no safe one
-	Copies    int64      `json:"copies"`               // documents left out as copies of held-out ones
-	Copied    int64      `json:"copied,omitempty"`     // examples that these would have made
-	ValRest   int64      `json:"val_rest,omitempty"`   // examples of held-out documents left out because the split val was full
 	shaped
-	// the budgets that left something of the sources out, by the names of their options
-	CutBy []string   `json:"cut_by,omitempty"`
-	Lines *lineStats `json:"lines,omitempty"` // nil where none were read
-	// conversations by their shape
-	Shapes   map[chat.Shape]int64 `json:"shapes,omitempty"`
-	Unfound  *unfound             `json:"unfound,omitempty"`
-	Rejected int64                `json:"rejected"`
-	Rejects  []reject             `json:"rejects,omitempty"`
-	Damaged  *damaged             `json:"damaged,omitempty"`
+	Lines   *lineStats `json:"lines,omitempty"` // nil where none were read
+	Unfound *unfound   `json:"unfound,omitempty"`
+	Rejects []reject   `json:"rejects,omitempty"`
+	Damaged *damaged   `json:"damaged,omitempty"`
 
-	Pack *packState `json:"pack,omitempty"`
+	// PackRest is how many tokens of the current document came after the first MaxLength, under pack.BFD.
+	PackRest int64 `json:"pack_rest,omitempty"`
 
 	Input int `json:"input"` // index of the input that the last document came from
 	// bytes of that input, after decompression, up to the end of the document's record

@@ -119,8 +119,8 @@ func checkDamageTold(t *testing.T, s *Summary, files map[string][]byte) {
 	if err := json.Unmarshal(files["data/manifest.json"], &m); err != nil {
 		t.Fatal(err)
 	}
-	if s.Rejected != 5 || m.Counters["rejected"] != 5 || m.Counters[counterDamaged] != 5 ||
-		m.Counters[counterDamagedLost] != 4 {
+	if s.Rejected != 5 || m.Counters["rejected"] != 5 || m.Counters["damaged_inputs"] != 5 ||
+		m.Counters["damaged_inputs_cut_off"] != 4 {
 		t.Errorf("%d rejected, counters %v", s.Rejected, m.Counters)
 	}
 	for _, text := range []string{fault.Join(s.Notes, "\n").String(), fault.Join(s.Warnings, "\n").String(), fault.Join(Losses(&m), "\n").String()} {

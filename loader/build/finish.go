@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
@@ -66,11 +67,11 @@ func (f *flusher) finish() (*Summary, error) {
 	}
 	sum := f.summary()
 	provenance := shard.Provenance{
-		Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: f.counters(), Dropped: s.DroppedBy,
+		Tokenizer: b.tokenizerInfo(), Sources: f.sources(), Counters: s.Map(), Dropped: s.DroppedBy,
 		Run: f.runRecord(sum),
 	}
 	if b.base != nil {
-		b.base.addTo(&provenance)
+		b.base.addTo(&provenance, s.Counts)
 	}
 	manifest, err := f.builder.Finish(provenance)
 	if err != nil {
@@ -115,54 +116,25 @@ func (f *flusher) sources() []shard.SourceInfo {
 	return out
 }
 
-func (f *flusher) counters() map[string]int64 {
-	s := &f.state
-	counters := map[string]int64{
-		"documents": s.Documents, "text_bytes": s.TextBytes, "replaced": s.Replaced, "dropped": f.cutter.Dropped(),
-		"copies": s.Copies, "forced_cuts": s.Forced, "rejected": s.Rejected,
-	}
-	for name, n := range map[string]int64{"copied_examples": s.Copied, "val_rest": s.ValRest,
-		"without_target": f.cutter.WithoutTarget(), "truncated": f.cutter.Cut(), "empty": f.cutter.Empty(),
-		"untrained": f.cutter.Untrained(), "untrained_rows": f.cutter.UntrainedRows()} {
-		if n > 0 {
-			counters[name] = n
-		}
-	}
-	for shape, n := range s.Shapes {
-		counters[shapeCounter(shape)] = n
-	}
-	for _, option := range s.CutBy {
-		counters[cutCounter(option)] = 1
-	}
-	s.Damaged.count(counters)
-	s.Unfound.count(counters)
-	f.unread().count(counters)
-	f.pack.count(counters)
-	return counters
-}
-
 // summary returns everything except the splits, which are in the manifest.
 func (f *flusher) summary() *Summary {
 	s, b := &f.state, f.b
+	unread := f.unread()
+	s.Unread = unread.counts()
 	seconds := b.elapsed().Seconds()
 	sum := &Summary{
-		Out: b.opts.Out, Documents: s.Documents, TextBytes: s.TextBytes, Replaced: s.Replaced,
-		Dropped: f.cutter.Dropped(), Copies: s.Copies, Rejected: s.Rejected,
-		Warnings:  slices.Concat(b.warnings(), s.Damaged.warnings(), s.IllFormed.warnings(s.Replaced)),
-		Resumed:   b.meter.resumed != Counters{},
+		Out: b.opts.Out, Counts: s.Counts,
+		Warnings:  slices.Concat(b.warnings(), s.Damaged.warnings(s.DamagedInputs), s.IllFormed.warnings(s.Replaced)),
+		Resumed:   b.meter.resumed.Documents > 0,
 		ResumedAt: b.meter.resumed.Examples, Seconds: seconds, PeakRSSBytes: resident.Peak(), CapBytes: b.opts.Memory,
 		MBPerSecond:     rate(s.TextBytes-b.meter.resumed.TextBytes, seconds) / 1e6,
 		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
 	}
 	sum.Formats = f.b.formats()
-	sum.ValRest, sum.CopiedExamples, sum.WithoutTarget, sum.CutBy = s.ValRest, s.Copied, f.cutter.WithoutTarget(),
-		s.CutBy
 	if b.base != nil {
 		sum.Added = s.Examples
 	}
-	sum.DroppedBy = s.DroppedBy
-	sum.Truncated, sum.Empty = f.cutter.Cut(), f.cutter.Empty()
-	sum.Stopped = fault.Textf("%v%v", b.stopped(s.Ends[0]), f.unread())
+	sum.Stopped = fault.Textf("%v%v", b.stopped(s.Ends[0]), unread)
 	sum.Notes = f.notes()
 	return sum
 }
@@ -210,10 +182,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 	if s.ValRest > 0 {
 		notes = append(notes, fault.Plain(valRestNote(s.ValRest)))
 	}
-	notes = append(notes, damageLosses(f.counters())...)
-	notes = append(notes, droppedNotes(s.DroppedBy, s.Documents)...)
-	notes = append(notes, losses(f.counters(), b.kind())...)
-	notes = append(notes, s.Lines.notes()...)
+	notes = slices.Concat(notes, losses(s.Counts, b.kind()), s.Lines.notes())
 	for _, note := range []string{s.Unfound.String(), shapesNote(s.Shapes)} {
 		if note != "" {
 			notes = append(notes, fault.Plain(note))
@@ -222,14 +191,14 @@ func (f *flusher) notes() (notes []fault.Text) {
 	if note := b.endNote(); !note.IsZero() {
 		notes = append(notes, note)
 	}
-	if s.Forced > 0 {
+	if s.ForcedCuts > 0 {
 		add("%d stretches of more than %d bytes without a place where the tokenizer can be cut were cut at a "+
 			"character; ids beside those cuts can differ from those of the whole text",
-			s.Forced, pieceBytes)
+			s.ForcedCuts, pieceBytes)
 	}
 	if s.Copies > 0 {
 		add("%s documents equal to held-out ones were left out of training, %s examples", units.Count(s.Copies),
-			units.Count(s.Copied))
+			units.Count(s.CopiedExamples))
 	}
 	return notes
 }
@@ -276,15 +245,15 @@ func valRestNote(n int64) string {
 		units.Count(n))
 }
 
-// count adds the counters of what a budget left.
-func (u unread) count(counters map[string]int64) {
-	if !u.cut {
-		return
+// counts returns what a manifest says of what a budget left.
+func (u unread) counts() (c counts.Unread) {
+	if u.cut {
+		c.UnreadInputs = new(int64(u.inputs))
 	}
-	counters["unread_inputs"] = int64(u.inputs)
-	if u.exact {
-		counters["unread_bytes"] = u.bytes
+	if u.cut && u.exact {
+		c.UnreadBytes = &u.bytes
 	}
+	return c
 }
 
 func (f *flusher) unread() unread {

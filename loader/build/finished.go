@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
@@ -220,9 +221,6 @@ func sourceName(uri string) string {
 	return uri
 }
 
-// budgets are the options whose budgets can cut sources, in the order of reports.
-var budgets = []string{"max-examples", "max-val-examples", "max-bytes", "max-tokens"}
-
 // reached names a budget by its option and its value.
 func reached(option string, value int64) fault.Text {
 	if option == "max-bytes" {
@@ -236,28 +234,15 @@ func (o *Options) budgetOf(option string) int64 {
 		"max-bytes": o.MaxBytes, "max-tokens": o.MaxTokens}[option]
 }
 
-// cutCounter returns the name of the manifest's counter that is 1 if a budget left something of the
-// sources out.
-func cutCounter(option string) string { return "cut_by_" + strings.ReplaceAll(option, "-", "_") }
-
-// CutBy lists the options whose budgets left something of a dataset's sources out.
-func CutBy(m *shard.Manifest) (options []string) {
-	for _, option := range budgets {
-		if m.Counters[cutCounter(option)] > 0 {
-			options = append(options, option)
-		}
-	}
-	return options
-}
-
 // DescribeCut describes what budgets left of a dataset's sources, nothing if no budget ended the build.
 func DescribeCut(m *shard.Manifest) (text fault.Text) {
 	var settings map[string]json.RawMessage
 	if json.Unmarshal(m.Settings, &settings) != nil {
 		settings = nil // of another program; the counters are enough
 	}
+	c := counts.Of(m.Counters, m.Dropped)
 	var cuts []fault.Text
-	for _, option := range CutBy(m) {
+	for _, option := range c.CutBy {
 		cut := fault.Textf("%v", fault.Option(option))
 		if value, err := strconv.ParseInt(string(settings[option]), 10, 64); err == nil {
 			cut = reached(option, value)
@@ -268,11 +253,11 @@ func DescribeCut(m *shard.Manifest) (text fault.Text) {
 		return text
 	}
 	text = fault.Textf("the dataset holds only part of its sources: cut by %v", fault.Join(cuts, ", "))
-	if n, ok := m.Counters["unread_bytes"]; ok {
-		text = fault.Textf("%v; %s bytes were left unread", text, units.Count(n))
+	if n := c.UnreadBytes; n != nil {
+		text = fault.Textf("%v; %s bytes were left unread", text, units.Count(*n))
 	}
-	if n := m.Counters["unread_inputs"]; n > 0 {
-		text = fault.Textf("%v; inputs untouched: %s", text, units.Count(n))
+	if n := c.UnreadInputs; n != nil && *n > 0 {
+		text = fault.Textf("%v; inputs untouched: %s", text, units.Count(*n))
 	}
 	return text
 }

@@ -35,9 +35,9 @@ type flusher struct {
 	sourcesEnded bool
 
 	stopped string // the option whose budget ended the phase, "" while it goes on
-	// of the last checkpoint of this run; zero before the first, so that it comes early and runs
-	// that are soon killed make progress too
-	last  time.Time
+	// saved is zero before the first checkpoint of this run, so that it comes early and runs that are soon
+	// killed make progress too.
+	saved saved
 	since int64 // examples, and documents left out, since then
 }
 
@@ -78,7 +78,6 @@ func (f *flusher) run(ctx context.Context) error {
 		case f.stopped != "":
 			return errStopped
 		}
-		f.b.meter.publish(&f.state)
 		if mark != nil {
 			f.b.scan.border(f, mark)
 		}
@@ -169,8 +168,7 @@ func (f *flusher) document(j *job, d *document) error {
 	if d.First {
 		s.Verdict = f.route(d.hash)
 		s.Documents++
-		s.countShape(d.shape)
-		f.countUnfound(d)
+		f.countChat(d)
 		if f.pack != nil {
 			f.pack.beginDocument()
 		}
@@ -182,7 +180,7 @@ func (f *flusher) document(j *job, d *document) error {
 		f.noteReplaced(j, d)
 	}
 	if d.Forced {
-		s.Forced++
+		s.ForcedCuts++
 	}
 	if f.b.scan != nil && f.b.scan.skips(s) {
 		return nil
@@ -225,7 +223,7 @@ func (f *flusher) route(hash uint64) verdict {
 // emit takes one example from the cutter and writes it, or packs it into a row.
 func (f *flusher) emit(ex *example.Example) error {
 	if f.state.Verdict == toNeither {
-		f.state.Copied++
+		f.state.CopiedExamples++
 		return nil
 	}
 	split, window := splitTrain, trainWindow
@@ -388,7 +386,7 @@ func (f *flusher) due() bool {
 	if f.since < f.b.opts.CheckpointEvery {
 		return false
 	}
-	elapsed := f.b.opts.clock().Sub(f.last)
+	elapsed := f.b.opts.clock().Sub(f.saved.at)
 	least := f.b.opts.checkpointInterval
 	if f.pack != nil && f.pack.heldTokens() > f.pack.window/2 {
 		least *= 2 // the window may close before: then there is less to save
@@ -408,9 +406,6 @@ func (f *flusher) checkpoint() error {
 	if f.b.base == nil {
 		f.state.Held, f.state.Share = f.hold.hashes(), f.hold.share
 	}
-	if f.pack != nil {
-		f.state.Pack = &f.pack.state
-	}
 	if err := f.origins.sync(); err != nil {
 		return err
 	}
@@ -425,7 +420,7 @@ func (f *flusher) checkpoint() error {
 	if err := f.builder.Checkpoint(parts...); err != nil {
 		return err
 	}
-	f.last, f.since = f.b.opts.clock(), 0
-	f.b.watched.note(f.state.Examples)
+	f.saved, f.since = saved{f.saved.count + 1, f.state.Examples, f.b.opts.clock()}, 0
+	f.show()
 	return nil
 }

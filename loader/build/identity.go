@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -73,19 +74,18 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 	}
 	o.LoadedTokenizer = b.tokenizer
 	content := h.Sum128().Bytes()
-	return &Identity{digestSettings(shard.FormatVersion, b.shards.Settings), hex.EncodeToString(content[:]),
+	return &Identity{digestSettings(b.shards.Settings), hex.EncodeToString(content[:]),
 		b.tokenizerInfo(), o, known}, nil
 }
 
-func digestSettings(version int, settings json.RawMessage) string {
-	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", version, source.DetectionRules, settings)).Bytes()
+func digestSettings(settings json.RawMessage) string {
+	sum := xxh3.Hash128(fmt.Appendf(nil, "%d %d %s", shard.FormatVersion, source.DetectionRules, settings)).Bytes()
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckSettings returns an error if a dataset of this format version was made with other settings, which
-// name the sources too.
-func (id *Identity) CheckSettings(version int, settings json.RawMessage) error {
-	if digestSettings(version, settings) != id.Settings {
+// CheckSettings returns an error if a dataset was made with other settings, which name the sources too.
+func (id *Identity) CheckSettings(settings json.RawMessage) error {
+	if digestSettings(settings) != id.Settings {
 		return errors.New("it was made from other sources, or with other settings, than its name says")
 	}
 	return nil
@@ -94,7 +94,7 @@ func (id *Identity) CheckSettings(version int, settings json.RawMessage) error {
 // CheckFinished returns an error if a finished dataset was made with other settings, or from sources of
 // other names, sizes or tags.
 func (id *Identity) CheckFinished(m *shard.Manifest) error {
-	if err := id.CheckSettings(m.Version, m.Settings); err != nil {
+	if err := id.CheckSettings(m.Settings); err != nil {
 		return err
 	}
 	if len(m.Sources) != len(id.known) {
@@ -122,16 +122,10 @@ func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
 // summaryOf returns what a manifest says about a build.
 func summaryOf(dir string, m *shard.Manifest) *Summary {
 	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: fault.Plain("nothing to do: the dataset is already built"),
-		Documents: m.Counters["documents"], TextBytes: m.Counters["text_bytes"], Replaced: m.Counters["replaced"],
-		Dropped: m.Counters["dropped"], Copies: m.Counters["copies"], Rejected: m.Counters["rejected"],
-		CopiedExamples: m.Counters["copied_examples"], ValRest: m.Counters["val_rest"],
-		WithoutTarget: m.Counters["without_target"], CutBy: CutBy(m), Truncated: m.Counters["truncated"],
-		Empty: m.Counters["empty"],
-	}
+		Counts: counts.Of(m.Counters, m.Dropped)}
 	if cut := DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}
-	s.DroppedBy = m.Dropped
 	s.Notes = append(s.Notes, Losses(m)...)
 	s.addSplits(m)
 	s.Packing = Packed(m)

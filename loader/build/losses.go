@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
@@ -24,8 +25,7 @@ func Losses(m *shard.Manifest) []fault.Text {
 	if json.Unmarshal(m.Settings, &s) == nil && s.ChatTemplate != "" { // else another program's settings
 		kind = conversations
 	}
-	return slices.Concat(damageLosses(m.Counters), droppedNotes(m.Dropped, m.Counters["documents"]),
-		losses(m.Counters, kind))
+	return losses(counts.Of(m.Counters, m.Dropped), kind)
 }
 
 // documentKind is what the documents of a build are.
@@ -48,41 +48,54 @@ func (b *build) kind() documentKind {
 }
 
 // losses makes sentences of the counters.
-func losses(counters map[string]int64, kind documentKind) (sentences []fault.Text) {
-	add := func(counter, format string) {
-		if n := counters[counter]; n > 0 {
+func losses(c counts.Counts, kind documentKind) []fault.Text {
+	return slices.Concat(damageLosses(c), droppedNotes(c), cutLosses(c, kind))
+}
+
+// LeftOut returns how many documents a build left out so far, by the reason.
+func LeftOut(c counts.Counts) map[string]int64 {
+	out := map[string]int64{"copies of held-out documents": c.Copies, "longer than the longest row": c.Dropped,
+		"empty": c.Empty}
+	maps.Copy(out, c.DroppedBy)
+	maps.DeleteFunc(out, func(_ string, n int64) bool { return n == 0 })
+	return out
+}
+
+// cutLosses makes sentences of what was cut, or left out because nothing of it can be trained on.
+func cutLosses(c counts.Counts, kind documentKind) (sentences []fault.Text) {
+	add := func(n int64, format string) {
+		if n > 0 {
 			sentences = append(sentences, fault.Textf(format, units.Count(n)))
 		}
 	}
-	if n, packed := counters[counterDroppedTokens]; packed && counters[counterTruncated] > 0 {
+	if c.DroppedTokens != nil && c.Truncated > 0 {
 		sentences = append(sentences, fault.Textf("documents cut to {max-length} by {pack} bfd: "+
 			"%s, %s tokens of text dropped; {pack} bfd_split keeps them",
-			units.Count(counters[counterTruncated]), units.Count(n)))
-		counters = maps.Clone(counters)
-		delete(counters, counterTruncated) // reported above
+			units.Count(c.Truncated), units.Count(*c.DroppedTokens)))
+		c.Truncated = 0 // reported above
 	}
 	if kind == conversations {
-		add("untrained", "conversations left out because no token of them is trained on: %s")
-		add(counterUnfound, "turns of the assistant that are not trained on, since they were not found in the text "+
+		add(c.Untrained, "conversations left out because no token of them is trained on: %s")
+		add(c.UnfoundTurns, "turns of the assistant that are not trained on, since they were not found in the text "+
 			"that the chat template writes: %s")
-		add("without_target",
+		add(c.WithoutTarget,
 			"conversations left out because no token within {max-length} is trained on: %s; raise {max-length}")
-		add("untrained_rows",
+		add(c.UntrainedRows,
 			"rows without a token that is trained on: %s; they are kept as parts of their conversations")
-		add("truncated", "conversations cut to {max-length}: %s; the rest of each was left out")
-		add("empty", "conversations left out because they hold no text: %s")
+		add(c.Truncated, "conversations cut to {max-length}: %s; the rest of each was left out")
+		add(c.Empty, "conversations left out because they hold no text: %s")
 		return sentences
 	}
-	add("without_target", "examples left out because no token of the target was in them: %s; "+
+	add(c.WithoutTarget, "examples left out because no token of the target was in them: %s; "+
 		"raise {max-length} to keep prompt and target together")
 	if kind == pairs {
-		add("truncated",
+		add(c.Truncated,
 			"pairs cut to {max-length}, prompt or target: %s; raise it, or leave them out with {overflow} drop")
-		add("empty", "pairs left out because the prompt or the target is empty: %s")
+		add(c.Empty, "pairs left out because the prompt or the target is empty: %s")
 		return sentences
 	}
-	add("truncated", "documents cut to {max-length}: %s; the rest of each was left out")
-	add("empty", "documents left out because they hold no text: %s")
+	add(c.Truncated, "documents cut to {max-length}: %s; the rest of each was left out")
+	add(c.Empty, "documents left out because they hold no text: %s")
 	return sentences
 }
 
@@ -101,13 +114,13 @@ func (f *flusher) noExamples() error {
 		}
 		reasons = append(reasons, reason)
 	}
-	if n := f.cutter.Dropped(); n > 0 {
+	if n := s.Dropped; n > 0 {
 		reasons = append(reasons, fault.Textf("documents longer than {max-length} dropped: %d", n))
 	}
-	if f.cutter.Untrained() > 0 {
+	if s.Untrained > 0 {
 		reasons = append(reasons, f.b.chat.whyUntrained())
 	}
-	reasons = append(reasons, losses(f.counters(), f.b.kind())...)
+	reasons = append(reasons, cutLosses(s.Counts, f.b.kind())...)
 	if len(reasons) == 0 {
 		reasons = []fault.Text{fault.Textf("%v", source.ErrNoDocuments)}
 	}

@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/resident"
@@ -50,16 +49,14 @@ type MergeSummary struct {
 
 // merged gathers what the parts left.
 type merged struct {
-	plan     *Plan
-	counters map[string]int64
-	dropped  map[string]int64
-	cutBy    []string
-	rejects  []reject
-	notes    []fault.Text
-	lines    *lineStats
-	seconds  float64
-	columns  columnChain
-	extras   map[string][]partFile // by their names in the dataset
+	plan    *Plan
+	counts  counts.Counts
+	rejects []reject
+	notes   []fault.Text
+	lines   *lineStats
+	seconds float64
+	columns columnChain
+	extras  map[string][]partFile // by their names in the dataset
 }
 
 // Merge checks the parts of a plan in a folder and writes the folder's manifest. No row is moved,
@@ -95,8 +92,8 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 		for i := range res.Splits {
 			res.Splits[i].Shards = nil
 		}
-		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counters,
-			Dropped: g.dropped, Splits: res.Splits})
+		s.add(&shard.Manifest{Schema: m.First().Schema, Settings: g.plan.Settings, Counters: g.counts.Map(),
+			Dropped: g.counts.DroppedBy, Splits: res.Splits})
 		for i := range s.Splits {
 			s.Splits[i].Shards = int(res.Shards[i])
 		}
@@ -114,9 +111,10 @@ func Merge(ctx context.Context, o MergeOptions) (_ *MergeSummary, err error) {
 func (s *MergeSummary) add(m *shard.Manifest) {
 	full := &Summary{}
 	full.addSplits(m)
-	s.Splits, s.Documents = full.Splits, m.Counters["documents"]
-	if n := m.Counters["val_rest"]; n > 0 {
-		s.Notes = append(s.Notes, fault.Plain(valRestNote(n)))
+	c := counts.Of(m.Counters, m.Dropped)
+	s.Splits, s.Documents = full.Splits, c.Documents
+	if c.ValRest > 0 {
+		s.Notes = append(s.Notes, fault.Plain(valRestNote(c.ValRest)))
 	}
 	s.Notes = append(s.Notes, Losses(m)...)
 	if cut := DescribeCut(m); !cut.IsZero() {
@@ -127,7 +125,7 @@ func (s *MergeSummary) add(m *shard.Manifest) {
 // openParts reads the plan of a folder of parts. In a merged folder, the manifest stands for the
 // plan.
 func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
-	g := &merged{counters: map[string]int64{}, dropped: map[string]int64{}}
+	g := &merged{}
 	so := shard.MergeOptions{Quick: o.Quick, Workers: o.Workers, Progress: o.Progress, Visit: g.visit}
 	if have, err := shard.ReadManifest(o.FS, o.Dir); err == nil && have.Merged != nil {
 		g.plan = &Plan{}
@@ -172,21 +170,7 @@ func (g *merged) visit(part int, m *shard.Manifest) error {
 	if err := g.checkOrdinals(part, &p); err != nil {
 		return err
 	}
-	for name, n := range p.Counters {
-		if strings.HasPrefix(name, "cut_by_") {
-			g.counters[name] = max(g.counters[name], n)
-		} else {
-			g.counters[name] += n
-		}
-	}
-	for name, n := range p.Dropped {
-		g.dropped[name] += n
-	}
-	for _, option := range p.CutBy {
-		if !slices.Contains(g.cutBy, option) {
-			g.cutBy = append(g.cutBy, option)
-		}
-	}
+	g.counts.Add(p.Counts)
 	g.rejects = append(g.rejects, p.Rejects...)
 	g.rejects = g.rejects[:min(len(g.rejects), maxRejectsListed)]
 	g.notes = append(g.notes, p.Notes...)
@@ -236,7 +220,7 @@ type columnChain struct {
 // budget stopped it, a part ends with the number that the next begins with.
 func (g *merged) checkOrdinals(part int, p *partState) error {
 	phase, to := g.plan.start(part + 1)
-	if len(p.CutBy) > 0 || phase >= len(p.Ordinals) {
+	if len(p.Counts.CutBy) > 0 || phase >= len(p.Ordinals) {
 		return nil
 	}
 	first, from := g.plan.start(part)
@@ -251,15 +235,13 @@ func (g *merged) checkOrdinals(part int, p *partState) error {
 }
 
 func (g *merged) provenance(m *shard.Merger, cutBy []string, start time.Time) (shard.Provenance, error) {
-	for _, option := range cutBy {
-		g.counters[cutCounter(option)] = 1
-	}
+	g.counts.Add(counts.Counts{CutBy: cutBy})
 	if len(cutBy) == 0 { // otherwise the budgets that the merge applies leave more
-		maps.Copy(g.counters, g.plan.Unread)
+		g.counts.Unread = g.plan.Unread
 	}
 	host, _ := os.Hostname() // a record for people; its absence is no error
-	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counters,
-		Dropped: g.dropped,
+	return shard.Provenance{Tokenizer: m.First().Tokenizer, Sources: g.plan.Sources, Counters: g.counts.Map(),
+		Dropped: g.counts.DroppedBy,
 		Run: map[string]any{
 			"finished": time.Now().UTC().Format(time.RFC3339), "host": host, "partitions": g.plan.Partitions,
 			"seconds": g.seconds, "merge_seconds": time.Since(start).Seconds(), "peak_rss_bytes": resident.Peak(),

@@ -84,7 +84,7 @@ func (b *mergeBucket) fetchManifests(ctx context.Context) error {
 	if failed := group.Wait(); failed != nil {
 		return failed
 	}
-	if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nothing is there
 	}
 	return err
@@ -120,7 +120,7 @@ func (b *mergeBucket) WalkNames(_ string, visit func(name string) error) error {
 		}
 		return visit(name)
 	})
-	if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err

@@ -1,7 +1,6 @@
 package build
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 // zero Monitor shows nothing until a build that has it in its Options begins.
 type Monitor struct{ build atomic.Pointer[build] }
 
-// Details is a build as a Monitor shows it. Counters are totals over all runs.
+// Details is a build as a Monitor shows it.
 type Details struct {
 	Progress
 	Tokenizer string
@@ -30,11 +29,8 @@ type Details struct {
 
 	Checkpoints int64 // of this run
 	Checkpoint  time.Time
-	Durable     int64 // examples in the last checkpoint
-	Rejected    int64
-	Rejects     []Reject // the first of them
-	Replaced    int64
-	LeftOut     map[string]int64 // documents by the reason why they were left out
+	Durable     int64    // examples in the last checkpoint
+	Rejects     []Reject // the first of those counted
 }
 
 // Reject is a record that was left out.
@@ -77,72 +73,25 @@ type waits struct{ reader, workers, flusher atomic.Int64 }
 // waited adds the time since start to a stage's waiting.
 func waited(w *atomic.Int64, start time.Time) { w.Add(int64(time.Since(start))) }
 
-// watched is what the flusher shows to a Monitor.
-type watched struct {
-	phase, input, train, val, rejected, replaced, durable atomic.Int64
-
-	checkpoints, checkpointAt atomic.Int64
-	since                     atomic.Int64 // when the pipeline began, Unix nanoseconds
-	shards                    [2]atomic.Int64
-	formats                   map[string]int
-
-	mu      sync.Mutex
-	rejects []reject // shared with the cursor, which only appends
-	leftOut map[string]int64
-}
-
-// leaveOut sets how many documents were left out for a reason. The caller holds mu.
-func (w *watched) leaveOut(reason string, n int64) {
-	if n == 0 {
-		return
-	}
-	if w.leftOut == nil {
-		w.leftOut = map[string]int64{}
-	}
-	w.leftOut[reason] = n
-}
-
-// note publishes that a checkpoint was taken.
-func (w *watched) note(examples int64) {
-	w.durable.Store(examples)
-	w.checkpoints.Add(1)
-	w.checkpointAt.Store(time.Now().UnixNano())
-}
-
 // watch attaches the build to its monitor.
 func (b *build) watch() {
 	if b.opts.Monitor != nil {
-		b.watched.formats = b.formats()
+		b.meter.formats = b.formats()
 		b.opts.Monitor.build.Store(b)
 	}
 }
 
-// show publishes the flusher's state to the monitor.
+// show shows the flusher's state to reports.
 func (f *flusher) show() {
-	w, s := &f.b.watched, &f.state
-	w.phase.Store(int64(s.Phase))
-	w.input.Store(int64(s.Input))
-	w.train.Store(s.Train)
-	w.val.Store(s.Val)
-	w.rejected.Store(s.Rejected)
-	w.replaced.Store(s.Replaced)
-	if f.b.opts.Monitor == nil {
-		return
+	s := &f.state
+	now := shown{Totals: s.Totals, phase: s.Phase, input: s.Input, rejects: s.Rejects, saved: f.saved}
+	for i, name := range splits {
+		if f.builder != nil {
+			now.shards[i] = f.builder.NumShards(name)
+		}
 	}
-	for i, name := range []string{splitTrain, splitVal} {
-		w.shards[i].Store(int64(f.builder.NumShards(name)))
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rejects = s.Rejects
-	for name, n := range map[string]int64{"copies of held-out documents": s.Copies,
-		"longer than the longest row": f.cutter.Dropped(),
-		"empty":                       f.cutter.Empty()} {
-		w.leaveOut(name, n)
-	}
-	for reason, n := range s.DroppedBy {
-		w.leaveOut(string(reason), n)
-	}
+	f.b.meter.sourceBytes.Store(s.SourceBytes)
+	f.b.meter.show(now)
 }
 
 // Details returns the state of the build; ok is false before it has one. Safe for concurrent use.
@@ -151,39 +100,26 @@ func (m *Monitor) Details() (d Details, ok bool) {
 	if b == nil {
 		return d, false
 	}
-	w := &b.watched
+	now := b.meter.read()
 	d.Progress = b.progress(false)
 	d.Tokenizer = b.tokenizer.Name()
 	d.Toward = b.toward(d.Progress)
 	d.Ledger, d.Leased = b.plan.Parts, max(0, b.ledger.Used()-b.ledger.Cap()+b.ledger.Free())
-	d.Formats = w.formats
-	for i, name := range []string{splitTrain, splitVal} {
-		split := SplitSummary{Name: name, Examples: [2]int64{w.train.Load(), w.val.Load()}[i],
-			Shards: int(w.shards[i].Load())}
-		if i == 0 || split.Examples > 0 {
-			d.Splits = append(d.Splits, split)
+	d.Formats = b.meter.formats
+	for i, n := range [...]int64{now.Train, now.Val} {
+		if i == 0 || n > 0 {
+			d.Splits = append(d.Splits, SplitSummary{Name: splits[i], Examples: n, Shards: now.shards[i]})
 		}
 	}
-	d.Checkpoints, d.Durable, d.Rejected, d.Replaced = w.checkpoints.Load(), w.durable.Load(), w.rejected.Load(),
-		w.replaced.Load()
-	if at := w.checkpointAt.Load(); at != 0 {
-		d.Checkpoint = time.Unix(0, at)
-	}
-	w.mu.Lock()
-	d.Rejects = w.rejects
-	d.LeftOut = make(map[string]int64, len(w.leftOut))
-	for name, n := range w.leftOut {
-		d.LeftOut[name] = n
-	}
-	w.mu.Unlock()
+	d.Checkpoints, d.Durable, d.Checkpoint, d.Rejects = now.saved.count, now.saved.examples, now.saved.at, now.rejects
 	d.Stages = b.stages()
-	b.addSources(&d)
+	b.addSources(&d, now.phase, now.input)
 	return d, true
 }
 
 func (b *build) stages() Stages {
 	s := Stages{Workers: b.opts.Workers}
-	since := b.watched.since.Load()
+	since := b.meter.began.Load()
 	if since == 0 {
 		return s
 	}
@@ -215,8 +151,7 @@ func (b *build) toward(p Progress) (name fault.Text) {
 }
 
 // addSources lists the sources around the current one.
-func (b *build) addSources(d *Details) {
-	phase, current := int(b.watched.phase.Load()), int(b.watched.input.Load())
+func (b *build) addSources(d *Details, phase, current int) {
 	if phase >= len(b.phases) {
 		phase, current = len(b.phases)-1, b.phases[len(b.phases)-1].set.Len()
 	}

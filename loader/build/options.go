@@ -136,7 +136,7 @@ type Options struct {
 	Notice func(fault.Text) `json:"-"`
 	// Resuming, where set, is called once where an earlier run of the same build is resumed, with what
 	// it had done.
-	Resuming func(Counters) `json:"-"`
+	Resuming func(Totals) `json:"-"`
 	// Monitor, where set, shows the build while it runs.
 	Monitor *Monitor `json:"-"`
 	// Beside is what the process holds besides the build, such as a page that shows it, in bytes. It

@@ -29,7 +29,7 @@ func blankRich(lines int, seed uint64) string {
 // checkOrigins compares what a dataset knows of each row's document with the lines of the sources.
 func checkOrigins(t *testing.T, fsys shard.FS, dir, split string) {
 	t.Helper()
-	d, err := shard.OpenDataset(fsys, dir)
+	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 		if _, err := Run(context.Background(), o); err == nil {
 			break
 		}
-		for seed := range uint64(4) {
+		for seed := range uint64(effort.Of(2, 4, 4)) {
 			after := fsys.CrashImage([]shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome}[min(seed, 1)], seed)
 			o.FS = after
 			mustBuild(t, o)

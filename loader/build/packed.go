@@ -1,19 +1,14 @@
 package build
 
 import (
+	"cmp"
 	"encoding/json"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
-)
-
-// Counters of packing in the manifest.
-const (
-	counterDroppedTokens = "dropped_tokens" // of text, under pack.BFD
-	counterTruncated     = "truncated"
-	counterWithoutTarget = "without_target"
 )
 
 // overflowOf returns what a policy does with longer documents.
@@ -56,19 +51,6 @@ func (b *build) checkPackable() error {
 			"put both into one row with {causal-pairs}, or leave {pack} out")
 }
 
-// count adds what packing left out to the counters of a manifest.
-func (p *packing) count(counters map[string]int64) {
-	if p == nil {
-		return
-	}
-	counters[counterDroppedTokens] = p.state.Dropped
-	for name, n := range map[string]int64{counterTruncated: p.state.Truncated, counterWithoutTarget: p.state.Prompts} {
-		if n > 0 {
-			counters[name] += n
-		}
-	}
-}
-
 // PackSummary is what packing made of the documents.
 type PackSummary struct {
 	Policy        pack.Policy `json:"policy"`
@@ -91,8 +73,9 @@ func Packed(m *shard.Manifest) *PackSummary {
 	if !m.Schema.Segments || json.Unmarshal(m.Settings, &settings) != nil || settings.MaxLength < 1 {
 		return nil
 	}
+	c := counts.Of(m.Counters, m.Dropped)
 	return &PackSummary{Policy: settings.Pack, Length: settings.MaxLength,
-		DroppedTokens: m.Counters[counterDroppedTokens], Truncated: m.Counters[counterTruncated]}
+		DroppedTokens: *cmp.Or(c.DroppedTokens, new(int64)), Truncated: c.Truncated}
 }
 
 // Fill returns the part of a packed split's rows that tokens take; 0 for a split that is not

@@ -40,7 +40,7 @@ const (
 	valWindow
 )
 
-var windowSplits = [...]string{trainWindow: splitTrain, valWindow: splitVal}
+var splits = [...]string{trainWindow: splitTrain, valWindow: splitVal}
 
 // packing fills rows with documents, between the cutter and the shards. Each split has an open
 // window of documents; when it is full, or when what it holds reaches a budget, it is packed and
@@ -52,23 +52,13 @@ type packing struct {
 	width   int   // bytes an id takes in a window
 	masked  bool  // examples have a loss mask
 	suffix  int   // special tokens at the end of a document
-	state   packState
-	windows [len(windowSplits)]window
+	state   *cursor
+	windows [len(splits)]window
 
 	packer  *pack.Packer // nil for pack.Wrapped
 	lengths []int32      // scratch, of a window's pieces
 	carried []bool       // likewise: those that stay in the window
 	row     shard.Example
-}
-
-// packState is what a checkpoint keeps of packing besides the windows.
-type packState struct {
-	// Rest is how many tokens of the current document came after the first MaxLength, under
-	// pack.BFD.
-	Rest      int64 `json:"rest,omitempty"`
-	Dropped   int64 `json:"dropped,omitempty"`   // tokens of text left out under pack.BFD
-	Truncated int64 `json:"truncated,omitempty"` // documents that lost them, or the token at their end
-	Prompts   int64 `json:"prompts,omitempty"`   // rows left out because no token of a target was in them
 }
 
 // window holds the pieces of documents that wait to be packed.
@@ -87,14 +77,15 @@ type windowPiece struct {
 
 const windowPieceBytes = 24
 
-// newPacking returns nil where rows are not packed.
-func (b *build) newPacking() *packing {
+// newPacking returns what fills rows and counts into state. It returns nil where rows are not packed.
+func (b *build) newPacking(state *cursor) *packing {
 	o := &b.opts
 	if o.Pack == pack.None {
 		return nil
 	}
 	c := b.cutterOptions()
-	p := &packing{policy: o.Pack, length: o.MaxLength, window: cmp.Or(o.packWindow, windowTokens(o.MaxLength)),
+	state.DroppedTokens = new(int64)
+	p := &packing{state: state, policy: o.Pack, length: o.MaxLength, window: cmp.Or(o.packWindow, windowTokens(o.MaxLength)),
 		width:  b.shards.Schema.IDWidth(),
 		masked: b.shards.Schema.LossMask, suffix: len(c.Suffix)}
 	if p.policy != pack.Wrapped {
@@ -131,7 +122,7 @@ func (f *flusher) packExample(number int, ex *example.Example) error {
 	f.since++ // a checkpoint keeps it
 	switch {
 	case p.policy == pack.BFD && ex.Part > 0:
-		p.state.Rest += int64(len(ex.InputIDs))
+		p.state.PackRest += int64(len(ex.InputIDs))
 		return nil
 	case p.policy == pack.Wrapped:
 		if err := f.wrap(number, ex); err != nil {
@@ -248,7 +239,7 @@ func (f *flusher) packWindow(number int, carry int64) error {
 	if w.tokens == 0 {
 		return nil
 	}
-	split := windowSplits[number]
+	split := splits[number]
 	w.tokens = 0 // from here on the rows count
 	f.heldOut()
 	if p.policy == pack.Wrapped {
@@ -361,7 +352,7 @@ func (f *flusher) writePacked(split string) error {
 	case !p.masked:
 		row.LossMask = nil
 	case !slices.Contains(row.LossMask, true):
-		p.state.Prompts++
+		p.state.WithoutTarget++
 		return nil
 	}
 	return f.write(split, &row)
@@ -369,11 +360,11 @@ func (f *flusher) writePacked(split string) error {
 
 // beginDocument finishes the counts of the document before.
 func (p *packing) beginDocument() {
-	s := &p.state
-	if s.Rest > 0 {
-		s.Truncated++
-		s.Dropped += max(0, s.Rest-int64(p.suffix))
-		s.Rest = 0
+	s := p.state
+	if s.PackRest > 0 {
+		s.Truncated++ // it lost text, or the token at its end
+		*s.DroppedTokens += max(0, s.PackRest-int64(p.suffix))
+		s.PackRest = 0
 	}
 }
 

@@ -24,7 +24,7 @@ const endOfText = 50256 // of gpt2
 // readRows reads all rows of a split; none where it is missing.
 func readRows(t testing.TB, fsys shard.FS, split string) (rows []shard.Row) {
 	t.Helper()
-	d, err := shard.OpenDataset(fsys, "data")
+	d, err := shard.OpenFS(fsys, "data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestPackedRowsAreNamedAfterTheirFirstDocument(t *testing.T) {
 func TestPackedBytes(t *testing.T) {
 	for _, policy := range pack.Policies[1:] {
 		t.Run(string(policy), func(t *testing.T) {
-			base := packOptions(t, policy, 3000, 13)
+			base := packOptions(t, policy, effort.Of(1500, 3000, 3000), 13)
 			base.MaxValExamples, base.CheckpointEvery = 20, 20
 			mustBuild(t, base)
 			want := files(base.FS.(*shardtest.FS))
@@ -419,6 +419,7 @@ func TestPackedWindowsFillRows(t *testing.T) {
 		f := &flusher{b: &build{opts: Options{MaxLength: length}}, hold: newHoldout(0, 0),
 			pack: &packing{policy: pack.BFD,
 				length: length, window: 256 * length, width: 2, packer: pack.New(pack.BFD, length)}}
+		f.pack.state = &f.state
 		var err error
 		f.b.shards = shard.BuilderOptions{Schema: shard.Schema{VocabSize: 100, Segments: true}, Settings: []byte("{}")}
 		if f.builder, _, err = shard.OpenBuilder(shardtest.New(), "data", f.b.shards); err != nil {

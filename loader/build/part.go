@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -65,12 +66,10 @@ func (f *flusher) beginPart() {
 
 // partState is what a part leaves to the merge.
 type partState struct {
-	Counters map[string]int64 `json:"counters"` // of this part alone
-	Dropped  map[string]int64 `json:"dropped,omitempty"`
-	CutBy    []string         `json:"cut_by,omitempty"`
-	Rejects  []reject         `json:"rejects,omitempty"`
-	Notes    []fault.Text     `json:"notes,omitempty"`
-	Lines    *lineStats       `json:"lines,omitempty"`
+	Counts  counts.Counts `json:"counts"` // of this part alone
+	Rejects []reject      `json:"rejects,omitempty"`
+	Notes   []fault.Text  `json:"notes,omitempty"`
+	Lines   *lineStats    `json:"lines,omitempty"`
 	// Ordinals are those of the next document of each phase.
 	Ordinals []int64   `json:"ordinals"`
 	Stopped  string    `json:"stopped,omitempty"` // the budget that ended the part
@@ -119,14 +118,11 @@ func (f *flusher) columnSums() (sums []columnSum) {
 func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 	s := &f.state
 	before := &f.b.opts.Partition.Plan.part(f.b.opts.Partition.Number).Before
-	p := partState{Counters: f.counters(), Dropped: s.DroppedBy, CutBy: s.CutBy, Rejects: s.Rejects, Lines: s.Lines,
-		Seconds:  sum.Seconds,
+	p := partState{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
 		Finished: f.b.opts.clock().UTC().Truncate(time.Second)}
 	p.Host, _ = os.Hostname()
-	p.Counters["text_bytes"] -= before.TextBytes
-	for _, name := range []string{"unread_inputs", "unread_bytes"} {
-		delete(p.Counters, name) // they count the part's range, not the sources
-	}
+	p.Counts.TextBytes -= before.TextBytes
+	p.Counts.Unread = counts.Unread{} // of the part's range, not of the sources
 	for _, end := range s.Ends {
 		if end.Stopped != "" {
 			p.Stopped = end.Stopped

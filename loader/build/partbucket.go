@@ -182,7 +182,7 @@ func (p *partBucket) describe(name string) (remote.Object, error) {
 
 func (p *partBucket) exists(name string) (bool, error) {
 	_, err := p.describe(name)
-	if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return err == nil, err

@@ -191,7 +191,7 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		{"conversations, max-bytes", chatBytes, []int{3}, true},
 		{"two columns", Options{Sources: sources[1:2], Template: pair, MaxTokens: 5003}, []int{4}, false},
 	} {
-		if testing.Short() && i%3 > 0 {
+		if testing.Short() && i%6 > 0 {
 			continue
 		}
 		o := c.o
@@ -248,7 +248,7 @@ func TestPartitionsAreBalanced(t *testing.T) {
 // TestMergeRefuses damages the parts of a build, each in one way.
 func TestMergeRefuses(t *testing.T) {
 	source := writeCorpus(t, 400, 8)
-	o := Options{Sources: []string{source}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10, Workers: 2,
+	o := Options{Sources: []string{source}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 64 << 10, Workers: 2,
 		Memory: 64 << 20}
 	p := planned(t, o, 3)
 	longer := o

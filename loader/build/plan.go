@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
@@ -40,9 +41,9 @@ type Plan struct {
 	// Sources lists the sources of all phases, as the manifest does.
 	Sources []shard.SourceInfo `json:"sources"`
 	Notes   []fault.Text       `json:"notes,omitempty"`
-	// Unread are the counters of what `max-bytes` leaves of the sources.
-	Unread map[string]int64 `json:"unread,omitempty"`
-	Parts  []PlanPart       `json:"parts"`
+	// Unread is what `max-bytes` leaves of the sources.
+	Unread counts.Unread `json:"unread,omitzero"`
+	Parts  []PlanPart    `json:"parts"`
 
 	seal string
 	// Of a plan that holds one partition's lists alone.
@@ -182,8 +183,7 @@ func (b *build) fillPlan(ctx context.Context, p *Plan) (err error) {
 	}
 	b.scan.noteHeld(f)
 	p.Sources = f.sources()
-	p.Unread = map[string]int64{}
-	f.unread().count(p.Unread)
+	p.Unread = f.unread().counts()
 	return nil
 }
 
@@ -272,7 +272,7 @@ func (p *Plan) Seal() string { return p.seal }
 func ReadPlan(fsys shard.FS, path string) (*Plan, error) {
 	data, err := shard.ReadFile(fsys, path, maxPlanBytes)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !isRemoteError(err):
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNoPlan(path)
 	case errors.Is(err, shard.ErrNotRegular), errors.Is(err, shard.ErrTooLarge):
 		return nil, notAPlan(path)

@@ -142,6 +142,8 @@ func (s *scan) joinPhase(phase int, set *source.Set, wanted [][]wantedCut, count
 		}
 	}
 	s.known = append(s.known, set.Known()...)
-	s.b.meter.documents.Add(at.Ordinal)
+	shown := s.b.meter.read()
+	shown.Documents += at.Ordinal
+	s.b.meter.show(shown)
 	return phaseEnd{Position: at, Input: set.Len()}, nil
 }

@@ -45,7 +45,7 @@ func openPlanFile(path string) (*planFile, error) {
 	object, err := store.Describe(context.Background(), path)
 	if err != nil {
 		err = errors.Join(err, store.Close())
-		if errors.Is(err, fs.ErrNotExist) && !isRemoteError(err) {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil, errNoPlan(path)
 		}
 		return nil, fmt.Errorf("read plan %s: %w", path, err)
@@ -57,7 +57,7 @@ func openPlanFile(path string) (*planFile, error) {
 func openLocalPlan(fsys shard.FS, path string) (*planFile, error) {
 	info, err := fsys.Stat(path) // before it is opened: a pipe would wait
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !isRemoteError(err):
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNoPlan(path)
 	case err != nil:
 		return nil, err

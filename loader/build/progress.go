@@ -5,15 +5,22 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/loader/internal/resident"
 )
 
+// Totals are what a build has counted and written, over all its runs.
+type Totals struct {
+	counts.Counts
+	Examples int64 `json:"examples"` // written, all splits
+	Tokens   int64 `json:"tokens"`   // written, labels included
+	Train    int64 `json:"train"`    // examples
+	Val      int64 `json:"val"`
+}
+
 // Progress is where a build stands.
 type Progress struct {
-	Documents int64 // documents read
-	Examples  int64 // examples written, all splits
-	Tokens    int64 // tokens written, labels included
-	TextBytes int64 // UTF-8 text tokenized
+	Totals
 
 	SourceBytes int64 // bytes of the sources read, as stored
 	TotalBytes  int64 // bytes of all sources, 0 if unknown
@@ -22,25 +29,50 @@ type Progress struct {
 	Fraction float64
 
 	Elapsed  time.Duration // of this run
-	Resumed  Counters      // what earlier runs of the same build had done
+	Resumed  Totals        // what earlier runs of the same build had done
 	Memory   int64         // resident bytes of the process now, 0 if the system has no figure
 	CapBytes int64         // the memory cap
 	Done     bool          // the last report of a run
 }
 
-// Counters are totals over all runs of a build.
-type Counters struct {
-	Documents int64 `json:"documents"`
-	Examples  int64 `json:"examples"`
-	Tokens    int64 `json:"tokens"`
-	TextBytes int64 `json:"text_bytes"`
+// meter is what reports read while the pipeline runs.
+type meter struct {
+	sourceBytes, totalBytes atomic.Int64
+	began                   atomic.Int64 // when the pipeline began, Unix nanoseconds
+	resumed                 Totals
+	start                   time.Time
+	formats                 map[string]int // of the inputs
+
+	mu    sync.Mutex
+	shown shown
 }
 
-// meter holds the counters that the pipeline writes and the reporter reads.
-type meter struct {
-	documents, examples, tokens, textBytes, sourceBytes, totalBytes atomic.Int64
-	resumed                                                         Counters
-	start                                                           time.Time
+// shown is what the flusher shows of itself, copied at the end of each job.
+type shown struct {
+	Totals
+	phase, input int
+	shards       [2]int
+	rejects      []reject // shared with the cursor, which only appends
+	saved        saved
+}
+
+// saved is about the checkpoints of this run.
+type saved struct {
+	count, examples int64
+	at              time.Time // of the last
+}
+
+func (m *meter) show(s shown) {
+	s.Totals.Counts = s.Totals.Counts.Clone()
+	m.mu.Lock()
+	m.shown = s
+	m.mu.Unlock()
+}
+
+func (m *meter) read() shown {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shown
 }
 
 const reportInterval = 200 * time.Millisecond
@@ -75,8 +107,7 @@ func (b *build) report(progress func(Progress)) (stop func()) {
 func (b *build) progress(done bool) Progress {
 	m := &b.meter
 	p := Progress{
-		Documents: m.documents.Load(), Examples: m.examples.Load(), Tokens: m.tokens.Load(),
-		TextBytes:   m.textBytes.Load(),
+		Totals:      m.read().Totals,
 		SourceBytes: m.sourceBytes.Load(), TotalBytes: m.totalBytes.Load(),
 		Elapsed: b.elapsed(), Resumed: m.resumed, Memory: resident.Bytes(), CapBytes: b.opts.Memory, Done: done,
 	}
@@ -103,13 +134,4 @@ func budgetSum(train, val int64) int64 {
 		return 0
 	}
 	return train + val
-}
-
-// publish shows the flusher's state to the reporter.
-func (m *meter) publish(s *cursor) {
-	m.documents.Store(s.Documents)
-	m.examples.Store(s.Examples)
-	m.tokens.Store(s.Tokens)
-	m.textBytes.Store(s.TextBytes)
-	m.sourceBytes.Store(s.SourceBytes)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/example"
@@ -167,12 +168,11 @@ func (w *worker) judgeText(j *job, d *document) bool {
 	return true
 }
 
-// shaped is the part of the cursor about what was left out.
+// shaped is the part of the cursor about fields and copies.
 type shaped struct {
-	DroppedBy map[string]int64 `json:"dropped_by,omitempty"` // documents, by shape.Reason
-	Has       uint64           `json:"where_fields,omitempty"`
-	Names     []string         `json:"first_fields,omitempty"`
-	Seen      *shape.Mark      `json:"seen,omitempty"`
+	Has   uint64      `json:"where_fields,omitempty"`
+	Names []string    `json:"first_fields,omitempty"`
+	Seen  *shape.Mark `json:"seen,omitempty"`
 }
 
 // shape counts a document that is left out.
@@ -199,10 +199,7 @@ func (f *flusher) shape(j *job, d *document) (dropped bool, err error) {
 	if reason == shape.Kept {
 		return false, nil
 	}
-	if s.DroppedBy == nil {
-		s.DroppedBy = map[string]int64{}
-	}
-	s.DroppedBy[string(reason)]++
+	s.Drop(string(reason))
 	s.Documents++
 	f.since++
 	return true, nil
@@ -284,9 +281,9 @@ func (f *flusher) tooLongToJudge(cause error) bool {
 }
 
 // droppedNotes returns sentences about what filters and Dedup left out.
-func droppedNotes(dropped map[string]int64, documents int64) (notes []fault.Text) {
+func droppedNotes(c counts.Counts) (notes []fault.Text) {
 	for _, reason := range shape.Reasons {
-		n := dropped[string(reason)]
+		n := c.DroppedBy[string(reason)]
 		if n == 0 {
 			continue
 		}
@@ -297,7 +294,7 @@ func droppedNotes(dropped map[string]int64, documents int64) (notes []fault.Text
 		case shape.ValCopy:
 			what = fault.Textf("documents of the sources of val left out by {dedup}, as copies of earlier ones in either split")
 		}
-		notes = append(notes, fault.Textf("%v: %s of %s read", what, units.Count(n), units.Count(documents)))
+		notes = append(notes, fault.Textf("%v: %s of %s read", what, units.Count(n), units.Count(c.Documents)))
 	}
 	return notes
 }
@@ -314,7 +311,7 @@ func (f *flusher) allDropped() bool {
 // noneLeft describes which filters left out how many, and fields that no record has.
 func (f *flusher) noneLeft() error {
 	s := &f.state
-	reasons := droppedNotes(s.DroppedBy, s.Documents)
+	reasons := droppedNotes(s.Counts)
 	for i, p := range f.b.filter.Fields() {
 		if s.Has&(1<<i) == 0 {
 			reasons = append(reasons, fault.Plain(noField(p.String(), "the first has", s.Names)))

@@ -65,7 +65,7 @@ func writeDocuments(t testing.TB, documents []shapedDocument) string {
 // splitRows returns the ids of all rows of a split.
 func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32, documents []int64) {
 	t.Helper()
-	d, err := shard.OpenDataset(fsys, dir)
+	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ const (
 // rowsOf renders a split: ids, "*" after those that are trained on, "=> labels".
 func rowsOf(t *testing.T, fsys shard.FS, dir string) (out []string) {
 	t.Helper()
-	d, err := shard.OpenDataset(fsys, dir)
+	d, err := shard.OpenFS(fsys, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "What is it?\n", "a": "A fox."}`))
 	mustBuild(t, o)
-	d, err := shard.OpenDataset(o.FS, o.Out)
+	d, err := shard.OpenFS(o.FS, o.Out)
 	if err != nil {
 		t.Fatal(err)
 	}

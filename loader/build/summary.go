@@ -1,36 +1,18 @@
 package build
 
 import (
+	"github.com/dsload/dsload/internal/counts"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
 // Summary is what a build made.
 type Summary struct {
-	Out       string         `json:"out"`
-	Splits    []SplitSummary `json:"splits"`
-	Documents int64          `json:"documents"`  // read
-	TextBytes int64          `json:"text_bytes"` // UTF-8 text tokenized
-	Replaced  int64          `json:"replaced"`   // ill-formed UTF-8 sequences replaced by U+FFFD
-	// documents longer than MaxLength under Overflow "drop"
-	Dropped int64 `json:"dropped"`
-	// documents left out by filters and Dedup, by the names of the options
-	DroppedBy      map[string]int64 `json:"dropped_by,omitempty"`
-	Copies         int64            `json:"copies"`                    // documents left out as copies of held-out ones
-	Rejected       int64            `json:"rejected"`                  // bad records skipped
-	CopiedExamples int64            `json:"copied_examples,omitempty"` // of these documents
-	// examples of held-out documents left out because val was full
-	ValRest int64 `json:"val_rest,omitempty"`
-	// examples of CausalPairs left out because no token of the target was in them
-	WithoutTarget int64 `json:"without_target,omitempty"`
-	// documents, and pairs, that were cut to MaxLength
-	Truncated int64 `json:"truncated,omitempty"`
-	// documents without text, pairs without a prompt or a target: left out
-	Empty   int64          `json:"empty,omitempty"`
+	Out    string         `json:"out"`
+	Splits []SplitSummary `json:"splits"`
+	counts.Counts
 	Packing *PackSummary   `json:"packing,omitempty"` // nil where rows are not packed
 	Formats map[string]int `json:"formats,omitempty"` // inputs by their format
-	// options whose budgets left something of the sources out
-	CutBy []string `json:"cut_by,omitempty"`
 	// the budget that ended the build, or "the sources ended"
 	Stopped         fault.Text   `json:"stopped"`
 	Notes           []fault.Text `json:"notes,omitempty"`

@@ -11,16 +11,11 @@ import (
 // Unfinished is how far the build of a folder had come at its last checkpoint. It may be running.
 type Unfinished struct {
 	Settings json.RawMessage `json:"settings"`
-	Counters
-	Train    int64 `json:"train"` // examples
-	Val      int64 `json:"val"`
-	Rejected int64 `json:"rejected"`
-	// documents left out by filters, by the names of the options
-	DroppedBy   map[string]int64 `json:"dropped_by,omitempty"`
-	Source      string           `json:"source,omitempty"` // the input that is read next; "" where all were read
-	Row         int64            `json:"row"`              // rows of it that are done
-	SourceBytes int64            `json:"source_bytes"`     // read of the sources, as stored
-	TotalBytes  int64            `json:"total_bytes"`      // of all sources; -1 if unknown
+	Totals
+	Source      string `json:"source,omitempty"` // the input that is read next; "" where all were read
+	Row         int64  `json:"row"`              // rows of it that are done
+	SourceBytes int64  `json:"source_bytes"`     // read of the sources, as stored
+	TotalBytes  int64  `json:"total_bytes"`      // of all sources; -1 if unknown
 }
 
 // ReadUnfinished reads the checkpoint of a folder. It returns shard.ErrNotFound if there is none.
@@ -37,9 +32,7 @@ func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", dir, err)
 	}
-	u.Counters, u.Train, u.Val, u.Rejected, u.SourceBytes, u.Row = c.Counters, c.Train, c.Val, c.Rejected,
-		c.SourceBytes, c.Position.Row
-	u.DroppedBy = c.DroppedBy
+	u.Totals, u.SourceBytes, u.Row = c.Totals, c.SourceBytes, c.Position.Row
 	if known := c.Position.Known; len(known) > 0 {
 		u.TotalBytes = 0
 		for _, in := range known {
@@ -57,4 +50,4 @@ func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
 }
 
 // Losses are sentences about what filters left out so far.
-func (u *Unfinished) Losses() []fault.Text { return droppedNotes(u.DroppedBy, u.Documents) }
+func (u *Unfinished) Losses() []fault.Text { return droppedNotes(u.Counts) }

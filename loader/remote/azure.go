@@ -208,8 +208,7 @@ func (a *azure) list(ctx context.Context, folder string, add func(string, Object
 			page, err = c.NewListBlobsFlatPager(&opts).NextPage(ctx)
 			return err
 		})
-		var own *Error
-		if errors.Is(err, fs.ErrNotExist) && !errors.As(err, &own) {
+		if errors.Is(err, fs.ErrNotExist) {
 			return a.noContainer() // of one that may not be seen Azure says the same
 		}
 		if err != nil {
@@ -261,7 +260,7 @@ func (a *azure) try(ctx context.Context, do func() error) error {
 }
 
 func (a *azure) noContainer() error {
-	e := &Error{Kind: fs.ErrNotExist, Status: http.StatusNotFound, Text: a.host(nil) + " has no such container",
+	e := &Error{Kind: ErrNoBucket, Status: http.StatusNotFound, Text: a.host(nil) + " has no such container",
 		Hint: "check the container's name and the account's"}
 	if a.account.anonymous() {
 		e.Text += " that all may read"

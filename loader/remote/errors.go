@@ -22,6 +22,10 @@ var (
 	ErrUnreachable = fault.New(fault.Unreachable, "unreachable")
 	// ErrDenied means that the server wants credentials, or other ones.
 	ErrDenied = errors.New("access denied")
+	// ErrNoBucket means that what the objects of an address would be in does not exist: the bucket,
+	// the container, or the repository and its revision or folder. Of an object that does not exist
+	// in a bucket the error is fs.ErrNotExist.
+	ErrNoBucket = errors.New("no such bucket")
 	// ErrUsage means that an address cannot be right.
 	ErrUsage = fault.New(fault.Usage, "wrong usage")
 	// ErrMismatch means that the bytes of a file are not those that its server announced.

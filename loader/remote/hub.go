@@ -258,14 +258,17 @@ func (h *hub) refusal(resp *http.Response, p *hubPath) error {
 			strings.TrimSuffix(h.settings.endpoint, "/"), map[string]string{"datasets": "datasets/"}[p.kind], p.repo,
 			login)
 	case "RepoNotFound":
-		e.Kind, e.Hint = fs.ErrNotExist, "check the name; a private repository needs a token in HF_TOKEN"
+		e.Kind, e.Hint = ErrNoBucket, "check the name; a private repository needs a token in HF_TOKEN"
 	case "RevisionNotFound":
-		e.Kind, e.Hint = fs.ErrNotExist, "check the revision after the @; a slash in it is written %2F"
+		e.Kind, e.Hint = ErrNoBucket, "check the revision after the @; a slash in it is written %2F"
 	case "EntryNotFound":
-		e.Kind, e.Hint = fs.ErrNotExist, "check the path"
+		e.Kind, e.Hint = ErrNoBucket, "check the path"
 	default:
-		if e.Kind == ErrDenied {
+		switch e.Kind {
+		case ErrDenied:
 			e.Hint = login
+		case fs.ErrNotExist:
+			e.Kind = ErrNoBucket
 		}
 	}
 	return e

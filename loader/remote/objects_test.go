@@ -114,5 +114,9 @@ func TestNoSuchBucket(t *testing.T) {
 		if _, err := s.Describe(context.Background(), uri[:5]+"nothing-here/x"); !errors.Is(err, fs.ErrNotExist) {
 			t.Error(err)
 		}
+		want := map[string]error{"s3": ErrNoBucket, "gs": fs.ErrNotExist}[uri[:2]] // gs does not tell them apart
+		if err := s.List(context.Background(), uri[:5]+"nothing-here", nil); !errors.Is(err, want) {
+			t.Errorf("a list: %v, want %v", err, want)
+		}
 	})
 }

@@ -251,7 +251,7 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 		e.Kind, e.Text, e.Hint = ErrUsage, "the bucket or the path is none that S3 can have ("+answer.Code+")",
 			"write s3://BUCKET/PATH"
 	case answer.Code == "NoSuchBucket":
-		e.Kind, e.Hint = fs.ErrNotExist, "check the bucket's name"
+		e.Kind, e.Hint = ErrNoBucket, "check the bucket's name"
 	case code == http.StatusNotFound:
 		return fs.ErrNotExist
 	case code == http.StatusPreconditionFailed && o != nil:

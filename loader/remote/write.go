@@ -58,8 +58,7 @@ func (s *Store) Remove(ctx context.Context, uri string) error {
 	if err != nil {
 		return err
 	}
-	var own *Error
-	if err = w.remove(ctx, uri); errors.Is(err, fs.ErrNotExist) && !errors.As(err, &own) {
+	if err = w.remove(ctx, uri); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/dsload/dsload/loader/serve/bucket"
-	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
 	"golang.org/x/sync/errgroup"
@@ -56,22 +55,20 @@ type prefetcher struct {
 }
 
 // newPrefetcher returns the prefetcher of a stream, or nil if the datasets are not in a bucket.
-func (r *Reader) newPrefetcher(q feed.Query, parts []part, steps sampler.StepOptions, window int64) (*prefetcher,
-	error) {
+func (r *Reader) newPrefetcher(p prepared, steps sampler.StepOptions, window int64) (*prefetcher, error) {
 	far, ok := r.fs.(*bucket.FS)
 	if !ok {
 		return nil, nil
 	}
-	q.Bucket = 0
-	order, err := newOrder(q, parts, nil)
+	order, err := p.newOrder(0, nil)
 	if err != nil {
 		return nil, err
 	}
-	p := &prefetcher{order: order, parts: parts, steps: steps, window: window, moved: make(chan struct{}, 1),
+	f := &prefetcher{order: order, parts: p.parts, steps: steps, window: window, moved: make(chan struct{}, 1),
 		closed: make(chan struct{})}
-	p.steps.World, p.steps.BatchRows = max(1, steps.World), max(1, steps.BatchRows)
-	p.ahead = far.ReadAhead()
-	return p, nil
+	f.steps.World, f.steps.BatchRows = max(1, steps.World), max(1, steps.BatchRows)
+	f.ahead = far.ReadAhead()
+	return f, nil
 }
 
 // bytes returns the memory of the prefetcher.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
@@ -207,7 +208,7 @@ func (b *Building) open() (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{fs: b.opts.FS, seal: b.opts.Seal, pack: feed.PackNone, building: true}
+	r := &Reader{fs: b.opts.FS, seal: b.opts.Seal, pack: pack.None, building: true}
 	r.datasets = []*dataset{{name: name, dir: dir, shards: shards, maxLength: maxLengthOf(shards.Manifest()),
 		checked: map[string]int{}}}
 	return &snapshot{Reader: r}, nil
@@ -254,7 +255,7 @@ func (b *Building) Await(ctx context.Context, q *feed.Query) error {
 // serves reports whether a query can be answered from the rows so far.
 func (b *Building) serves(q feed.Query) bool {
 	d := b.latest.datasets[0]
-	if q.Shuffle != feed.ShuffleNone || q.Bucket > 0 || q.Pack > feed.PackNone || q.Balance != feed.BalanceNone ||
+	if q.Shuffle != sampler.None || q.Bucket > 0 || q.Pack != "" && q.Pack != pack.None || q.Balance != sampler.NoBalance ||
 		q.Mix != nil || d.maxLength == 0 {
 		return false
 	}
@@ -292,33 +293,25 @@ func (b *Building) Open(q feed.Query) (*feed.Plan, error) {
 		return nil, errNoRows
 	}
 	defer b.giveBack(s)
-	if q, err = s.packing(q); err != nil {
-		return nil, err
-	}
-	parts, err := s.parts(q)
+	p, err := s.prepare(q)
 	if err != nil {
 		return nil, err
 	}
-	collation, err := collationOf(q, parts)
-	if err != nil {
-		return nil, err
+	longest := int64(p.parts[0].dataset.maxLength)
+	p.bound = bound{rows: math.MaxInt64, shortest: 1, longest: longest} // of rows that are still to come
+	if p.parts[0].split.Schema().Labels {
+		p.bound.longestLabels = longest
 	}
-	longest := int64(parts[0].dataset.maxLength)
-	bound := bound{rows: math.MaxInt64, shortest: 1, longest: longest}
-	if parts[0].split.Schema().Labels {
-		bound.longestLabels = longest
-	}
-	steps := stepsOf(q, collation)
-	rows, tokens := bound.batch(steps)
-	rowStream, err := s.newRowStream(q, parts, collation, dealt(steps, q.Start, math.MaxInt64))
+	rowStream, err := s.newRowStream(p, dealt(p.steps, q.Start, math.MaxInt64))
 	if err != nil && fault.OptionOf(err) != "start" {
-		return nil, badParam(err, "the dataset is still being built")
+		return nil, refused(err, "the dataset is still being built")
 	}
-	stream := &growingStream{building: b, query: q, collation: collation, steps: steps, position: q.Start}
-	metadata := metadataOf(q, parts, collation, 0)
+	rows, tokens := p.bound.batch(p.steps)
+	stream := &growingStream{building: b, prepared: p, position: q.Start}
+	metadata := p.metadata(0)
 	delete(metadata, "dsload.rows") // not yet known
 	return &feed.Plan{
-		Collate: collation, BatchRows: int(rows), BatchTokens: tokens,
+		Collate: p.collation, BatchRows: int(rows), BatchTokens: tokens,
 		WindowBytes: rowStream.bytes(0, q.MaxTokens > 0, rows, 0), Stream: stream, Metadata: metadata,
 		Waits: func() bool { return !stream.ended.Load() }, LeftOut: stream.rowsLeftOut,
 	}, nil

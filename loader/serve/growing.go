@@ -13,11 +13,9 @@ import (
 
 // A growingStream deals steps of the order none while the dataset grows. It belongs to one goroutine.
 type growingStream struct {
-	building  *Building
-	query     feed.Query
-	collation collate.Options
-	steps     sampler.StepOptions
-	position  int64 // of the next step
+	building *Building
+	prepared prepared // of the snapshot at the beginning
+	position int64    // of the next step
 
 	used  *snapshot  // the last one, which may be closed
 	rows  *rowStream // of used
@@ -69,7 +67,7 @@ func (s *growingStream) Next(ctx context.Context, b *collate.Batch) error {
 
 // goOn makes the stream one of the whole dataset.
 func (s *growingStream) goOn(whole *Reader) error {
-	q := s.query
+	q := s.prepared.query
 	q.Start = s.position
 	plan, err := whole.Open(q)
 	if err != nil {
@@ -91,12 +89,13 @@ func (s *growingStream) rowsLeftOut() (rows, of int64) {
 // deal fills b with the next step, and reports whether the snapshot has all its rows.
 func (s *growingStream) deal(ctx context.Context, now *snapshot, b *collate.Batch) (bool, error) {
 	if now != s.used {
-		parts, err := now.parts(s.query)
-		if err != nil {
+		p := s.prepared
+		var err error
+		if p.parts, err = now.parts(p.query); err != nil {
 			return false, err
 		}
-		rows := parts[0].split.NumRows()
-		if s.rows, err = now.newRowStream(s.query, parts, s.collation, dealt(s.steps, s.position, rows)); err != nil {
+		rows := p.parts[0].split.NumRows()
+		if s.rows, err = now.newRowStream(p, dealt(p.steps, s.position, rows)); err != nil {
 			return false, err
 		}
 		s.used = now

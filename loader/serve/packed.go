@@ -16,31 +16,28 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-var policies = [...]pack.Policy{feed.PackNone: pack.None, feed.PackWrapped: pack.Wrapped, feed.PackBFD: pack.BFD,
-	feed.PackBFDSplit: pack.BFDSplit}
-
 // packDefault returns how requests that do not set pack are packed.
-func (o *Options) packDefault() (feed.Pack, error) {
+func (o *Options) packDefault() (pack.Policy, error) {
 	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
 	switch {
 	case !ok:
-		return 0, fault.BadOption("pack", string(o.Pack), "%v", loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
+		return "", fault.BadOption("pack", string(o.Pack), "%v", loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
 	case policy == pack.None && o.PackLength != 0:
-		return 0, fault.BadOption("max-length", o.PackLength,
+		return "", fault.BadOption("max-length", o.PackLength,
 			"it is the length of packed rows; say by {pack} how they are packed, or leave it out")
 	case o.PackLength < 0 || o.PackLength > pack.MaxLength:
-		return 0, fault.BadOption("max-length", o.PackLength,
+		return "", fault.BadOption("max-length", o.PackLength,
 			"must be 1 to %d", pack.MaxLength)
 	}
-	return feed.Pack(slices.Index(policies[:], policy)), nil
+	return policy, nil
 }
 
 // defaults returns the parameters that packing sets, as a query.
 func (r *Reader) defaults() string {
-	if r.pack == feed.PackNone {
+	if r.pack == pack.None {
 		return ""
 	}
-	text := "pack=" + string(policies[r.pack])
+	text := "pack=" + string(r.pack)
 	if r.length > 0 {
 		text += fmt.Sprintf("&max_length=%d", r.length)
 	}
@@ -49,21 +46,21 @@ func (r *Reader) defaults() string {
 
 // packing sets the server's default packing if q does not set pack.
 func (r *Reader) packing(q feed.Query) (feed.Query, error) {
-	if q.Pack == feed.PackUnset {
+	if q.Pack == "" {
 		q.Pack = r.pack
 		if q.PackLength == 0 {
 			q.PackLength = r.length
 		}
 	}
-	if q.Pack == feed.PackNone && q.PackLength > 0 {
+	if q.Pack == pack.None && q.PackLength > 0 {
 		return q, feed.BadParam("max_length", "rows are not packed, and this is the length of packed rows",
 			"ask for pack=bfd, or another policy, too; padding=max_length pads to the build's --max-length")
 	}
-	if q.Pack != feed.PackNone && q.Bucket > 0 {
+	if q.Pack != pack.None && q.Bucket > 0 {
 		return q, feed.BadParam("bucket", "it sorts rows by length, and packed rows have one length",
 			"leave bucket out, or pack")
 	}
-	if q.Pack != feed.PackNone && q.Balance != feed.BalanceNone {
+	if q.Pack != pack.None && q.Balance != sampler.NoBalance {
 		return q, feed.BadParam("balance", "packed rows have one length, so that they cost the same already",
 			"leave balance out, or pack")
 	}
@@ -102,21 +99,15 @@ func packedCollation(q feed.Query, parts []part, o collate.Options) (collate.Opt
 }
 
 // openPacked plans a stream of packed rows.
-func (r *Reader) openPacked(q feed.Query, parts []part, collation collate.Options,
-	steps sampler.StepOptions) (*feed.Plan, error) {
-	length, bound := packLength(q, parts), boundOf(parts)
-	bound.longest, bound.longestLabels = int64(length), 0
-	if err := checkLongest(steps, bound.longest); err != nil {
+func (r *Reader) openPacked(p prepared) (*feed.Plan, error) {
+	s, err := r.newPackedStream(p)
+	if err != nil {
 		return nil, err
 	}
-	s, err := r.newPackedStream(q, parts, collation, steps)
-	if err != nil {
-		return nil, badParam(err, "an epoch has the row numbers 0 to %d", s.numbers()-1)
-	}
-	rows, tokens := bound.batch(steps)
+	rows, tokens := p.bound.batch(p.steps)
 	return &feed.Plan{
-		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: s.bytes(), Stream: s, Metadata: metadataOf(q, parts, collation, s.numbers()),
+		Collate: p.collation, Mixed: len(p.parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
+		WindowBytes: s.bytes(), Stream: s, Metadata: p.metadata(s.numbers()),
 		LeftOut: s.steps.LeftOut,
 	}, nil
 }
@@ -152,26 +143,30 @@ type packedPiece struct {
 	lastPart bool       // the piece of the packed row ends with it
 }
 
-func (r *Reader) newPackedStream(q feed.Query, parts []part, collation collate.Options,
-	steps sampler.StepOptions) (s *packedStream, err error) {
-	s = &packedStream{length: packLength(q, parts), base: rowStream{reader: r, parts: parts,
-		needs: neededColumns(parts[0].split.Schema(), collation)}}
-	s.opts = sampler.PackOptions{Policy: policies[q.Pack], Length: s.length}
-	for _, p := range parts {
+// newPackedStream makes the stream that p describes.
+func (r *Reader) newPackedStream(p prepared) (*packedStream, error) {
+	if err := checkLongest(p.steps, p.bound.longest); err != nil {
+		return nil, err
+	}
+	s := &packedStream{length: int(p.bound.longest), base: rowStream{reader: r, parts: p.parts,
+		needs: neededColumns(p.parts[0].split.Schema(), p.collation)}}
+	s.opts = sampler.PackOptions{Policy: p.query.Pack, Length: s.length}
+	for _, p := range p.parts {
 		s.opts.Tokens += p.split.Info().Tokens
 		s.opts.Longest = max(s.opts.Longest, p.split.Info().MaxLength)
 	}
 	s.taking, s.reading, s.reset = s.take, s.read, func() { s.batch.Reset() }
-	if s.base.order, err = newOrder(q, parts, nil); err != nil {
-		return s, err
+	var err error
+	if s.base.order, err = p.newOrder(p.bucket(), nil); err == nil {
+		s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units)
 	}
-	if s.packed, err = sampler.NewPacked(s.base.order, s.opts, s.units); err != nil {
-		return s, err
+	if err == nil {
+		s.steps, err = sampler.NewPackedSteps(s.packed, p.steps)
 	}
-	if s.steps, err = sampler.NewPackedSteps(s.packed, steps); err == nil {
-		s.base.ahead, err = r.newPrefetcher(q, parts, steps, sampler.PackWindow(s.base.order.Rows(), s.opts))
+	if err == nil {
+		s.base.ahead, err = r.newPrefetcher(p, p.steps, sampler.PackWindow(s.base.order.Rows(), s.opts))
 	}
-	return s, err
+	return s, refused(err, "an epoch has the row numbers 0 to %d", s.numbers()-1)
 }
 
 // numbers returns how many row numbers an epoch has.

@@ -9,89 +9,103 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/collate"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
 )
 
-// These tables translate the values of a query to those of the sampler and collate.
-var (
-	shuffles = [...]sampler.Shuffle{feed.ShuffleFull: sampler.Full, feed.ShuffleBlock: sampler.Block,
-		feed.ShuffleNone: sampler.None}
-	tails = [...]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad, feed.TailKeep: sampler.Keep,
-		feed.TailOnce: sampler.Once}
-	balances = [...]sampler.Balance{feed.BalanceNone: sampler.NoBalance, feed.BalanceTokens: sampler.ByTokens,
-		feed.BalanceQuadratic: sampler.Quadratic}
-	labels = [...]collate.Labels{
-		feed.LabelsAuto: collate.Causal, feed.LabelsCausal: collate.Causal, feed.LabelsSeq2Seq: collate.Seq2Seq,
-		feed.LabelsNone: collate.NoLabels,
+// prepared is what a query comes to before any row is read.
+type prepared struct {
+	query     feed.Query // with the server's default packing
+	parts     []part
+	collation collate.Options
+	steps     sampler.StepOptions
+	bound     bound
+}
+
+// prepare checks q against the manifests.
+func (r *Reader) prepare(q feed.Query) (p prepared, err error) {
+	if p.query, err = r.packing(q); err != nil {
+		return p, err
 	}
-)
+	if p.parts, err = r.parts(p.query); err != nil {
+		return p, err
+	}
+	p.bound = boundOf(p.parts)
+	if p.packs() {
+		p.bound.longest, p.bound.longestLabels = int64(packLength(p.query, p.parts)), 0
+	}
+	p.collation, err = collationOf(p.query, p.parts)
+	p.steps = stepsOf(p.query, p.collation)
+	return p, err
+}
+
+// packs reports whether rows are packed while they are served.
+func (p *prepared) packs() bool { return p.query.Pack != pack.None }
+
+// bucket returns the window of length bucketing in rows, at most the rows of an epoch.
+func (p *prepared) bucket() int { return int(min(int64(p.query.Bucket), p.bound.rows)) }
+
+// refused turns an error about an option of the sampler into one about the request.
+func refused(err error, format string, args ...any) error {
+	var bad *fault.Error
+	if errors.As(err, &bad) && bad.Option != "" {
+		return feed.BadParam(string(bad.Option), bad.What.String(), fmt.Sprintf(format, args...))
+	}
+	return err
+}
 
 // Open plans the stream that q asks for.
 func (r *Reader) Open(q feed.Query) (*feed.Plan, error) {
 	if err := r.checkCurrent(); err != nil {
 		return nil, err
 	}
-	q, err := r.packing(q)
+	p, err := r.prepare(q)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := r.parts(q)
+	if p.packs() {
+		return r.openPacked(p)
+	}
+	s, step, err := r.newCheckedStream(p)
 	if err != nil {
 		return nil, err
 	}
-	collation, err := collationOf(q, parts)
-	if err != nil {
-		return nil, err
-	}
-	bound := boundOf(parts)
-	steps := stepsOf(q, collation)
-	if q.Pack != feed.PackNone {
-		return r.openPacked(q, parts, collation, steps)
-	}
-	if err := checkLongest(steps, bound.longest); err != nil {
-		return nil, err
-	}
-	s, err := r.newRowStream(q, parts, collation, steps)
-	if err != nil {
-		return nil, badParam(err, "an epoch has %d rows", bound.rows)
-	}
-	rows, tokens := bound.batch(steps)
-	step, err := bound.balanced(steps)
-	if err != nil {
-		return nil, err
-	}
-	if step > 0 && steps.Balance == sampler.ByTokens && steps.MaxTokens == 0 {
+	rows, tokens := p.bound.batch(p.steps)
+	if step > 0 && p.steps.Balance == sampler.ByTokens && p.steps.MaxTokens == 0 {
 		// Many short rows may come in place of long ones.
-		padded := rows * steps.PaddedLength(bound.longest)
-		rows = min(step, padded/max(1, steps.PaddedLength(bound.shortest)))
-		tokens = max(padded, rows*bound.longestLabels)
+		padded := rows * p.steps.PaddedLength(p.bound.longest)
+		rows = min(step, padded/max(1, p.steps.PaddedLength(p.bound.shortest)))
+		tokens = max(padded, rows*p.bound.longestLabels)
 	}
 	return &feed.Plan{
-		Collate: collation, Mixed: len(parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
-		WindowBytes: s.bytes(bucketOf(q, parts), q.MaxTokens > 0, rows, step), Stream: s,
-		Metadata: metadataOf(q, parts, collation, s.order.Rows()), LeftOut: s.steps.LeftOut,
+		Collate: p.collation, Mixed: len(p.parts) > 1, BatchRows: int(rows), BatchTokens: tokens,
+		WindowBytes: s.bytes(p.bucket(), p.query.MaxTokens > 0, rows, step), Stream: s,
+		Metadata: p.metadata(s.order.Rows()), LeftOut: s.steps.LeftOut,
 	}, nil
 }
 
-// badParam turns the sampler's error about an option into one about the feed's parameter of the same name.
-// The hint does not matter for other errors.
-func badParam(err error, hint string, args ...any) error {
-	var bad *fault.Error
-	if errors.As(err, &bad) && bad.Option != "" {
-		return feed.BadParam(string(bad.Option), bad.What.String(), fmt.Sprintf(hint, args...))
+// newCheckedStream makes the stream of rows that are not packed, and returns how many rows a
+// balanced step has at most, 0 if none is balanced.
+func (r *Reader) newCheckedStream(p prepared) (s *rowStream, step int64, err error) {
+	if err := checkLongest(p.steps, p.bound.longest); err != nil {
+		return nil, 0, err
 	}
-	return err
+	if step, err = p.bound.balanced(p.steps); err != nil {
+		return nil, 0, err
+	}
+	s, err = r.newRowStream(p, p.steps)
+	return s, step, refused(err, "an epoch has %d rows", p.bound.rows)
 }
 
-// metadataOf returns the metadata of a stream's schema; rows are those of an epoch.
-func metadataOf(q feed.Query, parts []part, collation collate.Options, rows int64) map[string]string {
+// metadata returns the metadata of a stream's schema; rows are those of an epoch.
+func (p *prepared) metadata(rows int64) map[string]string {
 	return map[string]string{
-		"dsload.rows": fmt.Sprint(rows), "dsload.split": q.Split,
-		"dsload.pad_token_id": fmt.Sprint(collation.PadID),
-		"dsload.tokenizer":    parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
+		"dsload.rows": fmt.Sprint(rows), "dsload.split": p.query.Split,
+		"dsload.pad_token_id": fmt.Sprint(p.collation.PadID),
+		"dsload.tokenizer":    p.parts[0].dataset.shards.Manifest().Tokenizer.Fingerprint,
 	}
 }
 
@@ -99,8 +113,8 @@ func metadataOf(q feed.Query, parts []part, collation collate.Options, rows int6
 func stepsOf(q feed.Query, collation collate.Options) sampler.StepOptions {
 	return sampler.StepOptions{
 		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, FixedLength: collation.FixedLength,
-		Rank: q.Rank, World: q.World, Tail: tails[q.Tail], Epochs: q.Epochs, Start: q.Start,
-		Balance: balances[q.Balance],
+		Rank: q.Rank, World: q.World, Tail: q.Tail, Epochs: q.Epochs, Start: q.Start,
+		Balance: q.Balance,
 	}
 }
 
@@ -114,33 +128,29 @@ func checkLongest(o sampler.StepOptions, longest int64) error {
 		fmt.Sprintf("ask for max_tokens=%d at least, or build with a smaller max-length", padded))
 }
 
-// bucketOf returns the window of length bucketing in rows, at most the rows of an epoch.
-func bucketOf(q feed.Query, parts []part) int { return int(min(int64(q.Bucket), boundOf(parts).rows)) }
-
-// newOrder makes the order of the rows of parts.
-func newOrder(q feed.Query, parts []part, lengths sampler.LengthsFunc) (*sampler.Order, error) {
+// newOrder makes the order of the rows, with windows of bucket rows sorted by length.
+func (p *prepared) newOrder(bucket int, lengths sampler.LengthsFunc) (*sampler.Order, error) {
 	return sampler.NewOrder(sampler.Options{
-		Sources: sources(parts), Shuffle: shuffles[q.Shuffle], Seed: q.Seed, Bucket: bucketOf(q, parts), Group: q.Group,
-		Changes: changes(q, parts),
+		Sources: sources(p.parts), Shuffle: p.query.Shuffle, Seed: p.query.Seed, Bucket: bucket, Group: p.query.Group,
+		Changes: changes(p.query, p.parts),
 	}, lengths)
 }
 
 // newRowStream connects the order of rows with the splits that hold them. Errors about options come
 // from the sampler.
-func (r *Reader) newRowStream(q feed.Query, parts []part, collation collate.Options,
-	steps sampler.StepOptions) (*rowStream, error) {
-	s := &rowStream{reader: r, parts: parts, needs: neededColumns(parts[0].split.Schema(), collation)}
+func (r *Reader) newRowStream(p prepared, steps sampler.StepOptions) (*rowStream, error) {
+	s := &rowStream{reader: r, parts: p.parts, needs: neededColumns(p.parts[0].split.Schema(), p.collation)}
 	var err error
-	s.order, err = newOrder(q, parts, s.lengths)
+	s.order, err = p.newOrder(p.bucket(), s.lengths)
 	if err == nil {
 		s.steps, err = sampler.NewSteps(s.order, steps)
 	}
 	if err == nil {
-		window := int64(bucketOf(q, parts))
+		window := int64(p.bucket())
 		if window == 0 && (steps.MaxTokens > 0 || steps.Balance != sampler.NoBalance && steps.World > 1) {
 			window = aheadRows
 		}
-		s.ahead, err = r.newPrefetcher(q, parts, steps, window)
+		s.ahead, err = r.newPrefetcher(p, steps, window)
 	}
 	return s, err
 }
@@ -319,16 +329,18 @@ func collationOf(q feed.Query, parts []part) (collate.Options, error) {
 	o := collate.Options{
 		PadID: padID(m.Tokenizer.Special, schema.VocabSize), TokenBytes: schema.IDWidth(),
 		Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32, Packed: schema.Segments,
-		LossMask: schema.LossMask, Labels: labels[q.Labels], MaskBorders: q.MaskBorders,
+		LossMask: schema.LossMask, Labels: q.Labels, MaskBorders: q.MaskBorders,
 	}
-	if q.Labels == feed.LabelsAuto && schema.Labels {
-		o.Labels = collate.Seq2Seq
+	if o.Labels == collate.Auto {
+		if o.Labels = collate.Causal; schema.Labels {
+			o.Labels = collate.Seq2Seq
+		}
 	}
 	if o.Labels == collate.Seq2Seq && !schema.Labels {
 		return o, feed.BadParam("labels", "the dataset has no targets for seq2seq",
 			"build it from prompts and targets, or omit labels")
 	}
-	if q.Pack != feed.PackNone {
+	if q.Pack != pack.None {
 		return packedCollation(q, parts, o)
 	}
 	if q.MaxLength {

@@ -76,8 +76,8 @@ type Reader struct {
 	fs       shard.FS
 	datasets []*dataset
 	seal     string
-	pack     feed.Pack // of requests that set none
-	length   int       // likewise
+	pack     pack.Policy // of requests that set none
+	length   int         // likewise
 
 	building bool // the rows are those of a build that goes on: there is no manifest to compare
 

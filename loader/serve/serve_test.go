@@ -21,6 +21,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/dsload/dsload/loader/serve/collate"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/shard"
 	"github.com/google/go-cmp/cmp"
@@ -221,27 +222,27 @@ func (rows memoryRows) slow(q feed.Query, examples []int64, schema shard.Schema)
 	const pad, ignored = 5, -100
 	out := map[string][][]int64{}
 	add := func(name string, row []int64) { out[name] = append(out[name], row) }
-	if q.Labels == feed.LabelsAuto {
-		q.Labels = map[bool]feed.Labels{true: feed.LabelsSeq2Seq, false: feed.LabelsCausal}[schema.Labels]
+	if q.Labels == collate.Auto {
+		q.Labels = map[bool]collate.Labels{true: collate.Seq2Seq, false: collate.Causal}[schema.Labels]
 	}
 	for _, e := range examples {
 		ex := rows[e]
 		var ids, mask, labels, position, segment []int64
 		for i, id := range ex.InputIDs {
 			ids, mask = append(ids, int64(id)), append(mask, 1)
-			if q.Labels == feed.LabelsCausal && schema.LossMask && !ex.LossMask[i] {
+			if q.Labels == collate.Causal && schema.LossMask && !ex.LossMask[i] {
 				labels = append(labels, ignored)
-			} else if q.Labels == feed.LabelsCausal {
+			} else if q.Labels == collate.Causal {
 				labels = append(labels, int64(id))
 			}
 		}
-		if q.Labels == feed.LabelsSeq2Seq {
+		if q.Labels == collate.Seq2Seq {
 			for _, id := range ex.Labels {
 				labels = append(labels, int64(id))
 			}
 		}
 		for n, l := range ex.Segments {
-			if q.Labels == feed.LabelsCausal && q.MaskBorders {
+			if q.Labels == collate.Causal && q.MaskBorders {
 				labels[len(position)] = ignored
 			}
 			for i := range l {
@@ -250,7 +251,7 @@ func (rows memoryRows) slow(q feed.Query, examples []int64, schema shard.Schema)
 		}
 		add("input_ids", ids)
 		add("attention_mask", mask)
-		if q.Labels != feed.LabelsNone {
+		if q.Labels != collate.NoLabels {
 			add("labels", labels)
 		}
 		if schema.Segments {
@@ -365,7 +366,7 @@ func TestMixOfDatasets(t *testing.T) {
 	for _, batch := range all {
 		for i, d := range batch.dataset {
 			counts[d]++
-			want := memoryRows{[]memoryRows{a, b}[d][batch.example[i]]}.slow(feed.Query{Labels: feed.LabelsCausal,
+			want := memoryRows{[]memoryRows{a, b}[d][batch.example[i]]}.slow(feed.Query{Labels: collate.Causal,
 				PadToMultipleOf: 1}, []int64{0}, schema)
 			if diff := cmp.Diff(want["input_ids"][0], batch.columns["input_ids"][i][:batch.length[i]]); diff != "" {
 				t.Fatal(diff)

@@ -43,32 +43,19 @@ type TracedPiece struct {
 
 // Trace returns a trace of the batches that q asks for. The rank of q is not used: calls name one.
 func (r *Reader) Trace(q feed.Query) (*Trace, error) {
-	q, err := r.packing(q)
+	p, err := r.prepare(q)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := r.parts(q)
-	if err != nil {
+	p.steps.Rank = 0
+	t := &Trace{query: p.query, opts: p.steps}
+	if p.packs() {
+		if t.packed, err = r.newPackedStream(p); err != nil {
+			return nil, err
+		}
+		t.stream = &t.packed.base
+	} else if t.stream, _, err = r.newCheckedStream(p); err != nil {
 		return nil, err
-	}
-	collation, err := collationOf(q, parts)
-	if err != nil {
-		return nil, err
-	}
-	t := &Trace{query: q, opts: stepsOf(q, collation)}
-	t.opts.Rank = 0
-	if q.Pack != feed.PackNone {
-		return t, r.tracePacked(t, parts, collation)
-	}
-	if err := checkLongest(t.opts, boundOf(parts).longest); err != nil {
-		return nil, err
-	}
-	if _, err := boundOf(parts).balanced(t.opts); err != nil {
-		return nil, err
-	}
-	t.stream, err = r.newRowStream(q, parts, collation, t.opts)
-	if err != nil {
-		return nil, badParam(err, "an epoch has %d rows", boundOf(parts).rows)
 	}
 	t.stream.stopped = func() error { return nil }
 	return t, nil

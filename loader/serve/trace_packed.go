@@ -5,23 +5,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/dsload/dsload/loader/serve/collate"
 	"github.com/dsload/dsload/loader/serve/sampler"
 )
-
-// tracePacked makes t a trace of rows that are packed while they are served.
-func (r *Reader) tracePacked(t *Trace, parts []part, collation collate.Options) error {
-	if err := checkLongest(t.opts, int64(packLength(t.query, parts))); err != nil {
-		return err
-	}
-	s, err := r.newPackedStream(t.query, parts, collation, t.opts)
-	if err != nil {
-		return badParam(err, "an epoch has the row numbers 0 to %d", s.numbers()-1)
-	}
-	s.base.stopped = func() error { return nil }
-	t.packed, t.stream = s, &s.base
-	return nil
-}
 
 // traced describes a packed row by its first piece.
 func traced(row sampler.PackedRow, step int64, rank int) TracedRow {

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from ._blake3 import hexdigest
 from .errors import Corrupt
 
-NEWEST = 3  # format version
+FORMAT_VERSION = 1
 MAX_ROW_TOKENS = 1 << 28
 _MAX_BYTES = 64 << 20
 MAX_SHARDS = 100_000
@@ -108,9 +108,12 @@ def parse_manifest(path: str, data: bytes) -> dict[str, Any]:
         isinstance(manifest, dict)
         and manifest.get("format") == "dsload"
         and _is_int(manifest.get("version"))
-        and manifest["version"] > NEWEST
+        and manifest["version"] != FORMAT_VERSION
     ):
-        raise Corrupt(f"{path}: format version {manifest['version']}, this package reads 1 to {NEWEST}; use a later one")
+        raise Corrupt(
+            f"{path}: unknown format version {manifest['version']}: this package reads version {FORMAT_VERSION}; "
+            "build the dataset again, or read it with the dsload that wrote it"
+        )
     seal = _SEAL.search(data[-_SEAL_BYTES:])
     if seal is None or hexdigest(memoryview(data)[:-_SEAL_BYTES]) != seal[1].decode():
         raise Corrupt(f"{path}: its own checksum differs; build the dataset again")
@@ -152,7 +155,7 @@ class _Rules:
     def manifest(self, m: dict[str, Any]) -> None:
         if m.get("format") != "dsload":
             self._bad(f"format {_short(m.get('format'))}")
-        version = self._int(m, "version", 1, NEWEST, "manifest")
+        self._int(m, "version", FORMAT_VERSION, FORMAT_VERSION, "manifest")
         schema = self._object(m.get("schema"), "schema")
         vocabulary = self._int(schema, "vocab_size", 1, 1 << 31, "schema")
         for column in ("labels", "loss_mask", "segments"):
@@ -173,7 +176,7 @@ class _Rules:
             if number <= last:
                 self._bad(f"split {_short(split)} unknown or out of order")
             last = number
-            self._split(split, version, merged)
+            self._split(split, merged)
         seen = set()
         for file in self._list(m.get("files") or [], "files"):
             name = self._object(file, "file").get("name")
@@ -181,11 +184,9 @@ class _Rules:
                 self._bad(f"file {_short(name)}")
             self._int(file, "bytes", 0, (1 << 63) - 1, f"file {name}")
             seen.add(name)
-        lists = [s for s in m["splits"] if s.get("shard_list") is not None]
-        for split in lists:
-            self._shard_list(split, m)
-        if version > 2 and not lists:
-            self._bad(f"version {version} without a list of shards")
+        for split in m["splits"]:
+            if split.get("shard_list") is not None:
+                self._shard_list(split, m)
 
     def _part_name(self, name: object, split: str, merged: int, last: tuple[int, int]) -> tuple[str, tuple[int, int]]:
         """The name of a shard of a merged dataset and its position; "" if it cannot follow the last one."""
@@ -194,10 +195,10 @@ class _Rules:
             return "", last
         return found[0], (int(found[2]), int(found[3]))
 
-    def _split(self, s: dict[str, Any], version: int, merged: int) -> None:
+    def _split(self, s: dict[str, Any], merged: int) -> None:
         where = f"split {s['name']}"
         if s.get("shard_list") is None:
-            self._shards(s, version, merged, where)
+            self._shards(s, merged, where)
         low = self._int(s, "min_length", 1, MAX_ROW_TOKENS, where)
         self._int(s, "max_length", low, MAX_ROW_TOKENS, where)
         self._int(s, "max_labels", 0, MAX_ROW_TOKENS, where)
@@ -213,12 +214,12 @@ class _Rules:
         shards = self._int(listed, "shards", 1, (1 << 31) - 1, where)
         self._int(listed, "bytes", shards, (1 << 63) - 1, where)
         sizes = [f["bytes"] for f in m.get("files") or [] if f["name"] == listed.get("file")]
-        if m["version"] < 3 or m.get("merged") is None or s.get("shards"):
+        if m.get("merged") is None or s.get("shards"):
             self._bad(f"{where} where there may be none")
         if listed.get("file") != f"shards-{s['name']}.bin" or sizes != [_LIST_HEAD + _LIST_ENTRY * shards]:
             self._bad(f"{where} of {shards} shards in {_short(listed.get('file'))}, which is not among the files")
 
-    def _shards(self, s: dict[str, Any], version: int, merged: int, where: str) -> None:
+    def _shards(self, s: dict[str, Any], merged: int, where: str) -> None:
         shards = self._list(s.get("shards"), f"{where}: shards")
         if not 1 <= len(shards) <= (MAX_SHARDS if not merged else 1 << 31):
             self._bad(f"{where}: {len(shards)} shards")
@@ -233,7 +234,7 @@ class _Rules:
             size = self._int(shard, "bytes", 1, MAX_SHARD_BYTES, name)
             n = self._int(shard, "rows", 1, size, name)
             rows, tokens = rows + n, tokens + self._int(shard, "tokens", n, size, name)
-            if not _is_hash(shard.get("blake3")) or (version >= 2 and not _is_hash(shard.get("footer"))):
+            if not _is_hash(shard.get("blake3")) or not _is_hash(shard.get("footer")):
                 self._bad(f"{name}: checksums {_short(shard.get('blake3'))}, {_short(shard.get('footer'))}")
         self._int(s, "examples", rows, rows, where)
         self._int(s, "tokens", tokens, tokens, where)

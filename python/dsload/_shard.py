@@ -1,8 +1,7 @@
 """One shard, read without a server and checked as a server checks it.
 
 The file must have the manifest's size, and its footer the manifest's checksum; both are checked whenever the file is opened. When a record
-batch is first touched, it is compared with its CRC-32 in the footer, and its ids, offsets and lengths with what the manifest allows. Version 1
-lacks these checksums; there the manifest's seal is checked instead.
+batch is first touched, it is compared with its CRC-32 in the footer, and its ids, offsets and lengths with what the manifest allows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ._blake3 import hexdigest
-from ._manifest import open_regular, read_seal
+from ._manifest import FORMAT_VERSION, open_regular, read_seal
 from ._order import I64
 from .errors import Corrupt
 
@@ -40,7 +39,6 @@ class Shard:
     def __init__(self, folder: str, manifest: dict[str, Any], split: dict[str, Any], entry: dict[str, Any]) -> None:
         self.path = os.path.join(folder, entry["name"])
         self._folder, self._manifest, self._split, self._entry = folder, manifest, split, entry
-        self._checksummed = manifest["version"] >= 2
         self._identity: Optional[tuple[int, ...]] = None  # of the file whose footer was compared
         self._checked = bytearray()  # a byte per record batch: whether it has been checked
         self._blocks: list[tuple[int, int, int]] = []  # first byte, end and CRC-32 of each record batch
@@ -78,15 +76,11 @@ class Shard:
             data = mmap.mmap(fd, info.st_size, access=mmap.ACCESS_READ)
         finally:
             os.close(fd)
-        if not self._checksummed and read_seal(self._folder) != self._manifest["blake3"]:
-            self.bad("opened under another manifest")
         identity = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         same, self._identity = identity == self._identity, None
         try:
-            counts = self._read_footer(data, same) if self._checksummed else None
+            counts = self._read_footer(data, same)
             file = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(data)))
-            if counts is None:
-                counts = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
         except (OSError, pa.ArrowException, struct.error, IndexError, ValueError) as error:
             self.bad(str(error))
         self._check_schema(file.schema)
@@ -113,7 +107,7 @@ class Shard:
             names = [f.name for f in schema]
         except UnicodeDecodeError:
             self.bad("the name of a column is not UTF-8")
-        if list(zip(names, schema.types)) != want or (schema.metadata or {}).get(b"dsload.format") != b"%d" % min(self._manifest["version"], 2):
+        if list(zip(names, schema.types)) != want or (schema.metadata or {}).get(b"dsload.format") != b"%d" % FORMAT_VERSION:
             self.bad("its schema is not the manifest's")
 
     def _read_footer(self, data: mmap.mmap, same: bool) -> list[int]:
@@ -145,7 +139,7 @@ class Shard:
     def columns(self, batch: int) -> dict[str, Column]:
         """The columns of a record batch, as views of the mapped file."""
         self.open()
-        if not self._checked[batch] and self._checksummed:
+        if not self._checked[batch]:
             assert self._map is not None
             start, end, crc = self._blocks[batch]
             have = zlib.crc32(memoryview(self._map)[start:end])

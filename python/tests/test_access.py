@@ -22,7 +22,7 @@ import dsload
 from dsload import RandomAccess
 
 TESTDATA = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets"
-FOLDERS = ["v1/all", "v1/plain", "v2/all", "v2/plain"]
+FOLDERS = ["all", "plain"]
 LISTS = ("input_ids", "labels", "loss_mask", "segments")
 
 
@@ -51,7 +51,7 @@ def test_every_example(name: str, split: str) -> None:
 
 
 def test_numbers_are_a_lists() -> None:
-    folder = TESTDATA / "v2/all"
+    folder = TESTDATA / "all"
     want, access = truth(folder), RandomAccess(folder)
     n = len(want)
     for index in (-1, -n, np.int64(3), np.uint8(2), True, np.array(4)):
@@ -70,7 +70,7 @@ def test_numbers_are_a_lists() -> None:
 
 
 def test_arrays_are_the_callers() -> None:
-    access = RandomAccess(TESTDATA / "v2/all")
+    access = RandomAccess(TESTDATA / "all")
     before = plain(access[3])
     for values in access[3].values():
         values[...] = 1
@@ -86,12 +86,12 @@ def test_what_cannot_be_opened(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"elsewhere: no such file or directory$"):
         dsload.Loader(str(tmp_path / "elsewhere"))
     with pytest.raises(dsload.FeedError, match="'test'"):
-        RandomAccess(TESTDATA / "v2/all", "test")
+        RandomAccess(TESTDATA / "all", "test")
     with pytest.raises(ValueError, match="dtype"):
-        RandomAccess(TESTDATA / "v2/all", dtype="uint16")
+        RandomAccess(TESTDATA / "all", dtype="uint16")
 
 
-@pytest.mark.parametrize("name", ["v2/all", "v2/plain"])
+@pytest.mark.parametrize("name", ["all", "plain"])
 def test_a_damaged_byte_is_an_error_on_its_first_touch(tmp_path: pathlib.Path, name: str) -> None:
     folder = tmp_path / "d"
     shutil.copytree(TESTDATA / name, folder)
@@ -105,7 +105,7 @@ def test_a_damaged_byte_is_an_error_on_its_first_touch(tmp_path: pathlib.Path, n
 
 def test_pickled(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "d"
-    shutil.copytree(TESTDATA / "v2/all", folder)
+    shutil.copytree(TESTDATA / "all", folder)
     access = RandomAccess(folder, "val", dtype="int32")
     access[0]
     stored = pickle.dumps(access)
@@ -113,18 +113,18 @@ def test_pickled(tmp_path: pathlib.Path) -> None:
     again = pickle.loads(stored)
     assert [plain(e) for e in again] == [plain(e) for e in access] and again[0]["input_ids"].dtype == np.int32
     shutil.rmtree(folder)
-    shutil.copytree(TESTDATA / "v2/plain", folder)
+    shutil.copytree(TESTDATA / "plain", folder)
     with pytest.raises(dsload.DatasetChanged, match="replaced"):
         pickle.loads(stored)
 
 
 def test_its_repr_is_that_of_the_data(tmp_path: pathlib.Path) -> None:
     """Grain compares it with the one in a checkpoint."""
-    shutil.copytree(TESTDATA / "v2/all", tmp_path / "moved")
-    here, moved = RandomAccess(TESTDATA / "v2/all"), RandomAccess(tmp_path / "moved")
+    shutil.copytree(TESTDATA / "all", tmp_path / "moved")
+    here, moved = RandomAccess(TESTDATA / "all"), RandomAccess(tmp_path / "moved")
     moved[1]
-    assert repr(here) == repr(moved) != repr(RandomAccess(TESTDATA / "v2/all", "val"))
-    assert repr(here) != repr(RandomAccess(TESTDATA / "v2/plain"))
+    assert repr(here) == repr(moved) != repr(RandomAccess(TESTDATA / "all", "val"))
+    assert repr(here) != repr(RandomAccess(TESTDATA / "plain"))
 
 
 def test_threads_and_forks_read_at_once(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from dsload.errors import Corrupt, DsloadError
 
 TESTDATA = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets"
 FORGED = json.loads((TESTDATA / "forged.json").read_text())
-FOLDERS = ["v1/all", "v1/plain", "v2/all", "v2/plain", "v3/all"]  # v3 has the lists of its shards in files
+FOLDERS = ["all", "plain", "listed"]  # the shards of listed are in files of their own
 
 
 def truth(folder: pathlib.Path, split: str) -> dict[str, list[Any]]:
@@ -58,11 +58,11 @@ def both(folder: pathlib.Path) -> dict[str, dict[str, list[Any]]]:
 
 @pytest.mark.parametrize("name", FOLDERS)
 @pytest.mark.parametrize("query", [{}, {"shuffle": "none"}, {"labels": "none"}, {"labels": "causal"}, {"bucket": 64, "dtype": "int32"}, {"labels": "causal", "borders": "keep"}])
-def test_every_version_is_read(name: str, query: dict[str, Any]) -> None:
+def test_every_folder_is_read(name: str, query: dict[str, Any]) -> None:
     assert read(TESTDATA / name, both(TESTDATA / name), **query) == 120
 
 
-@pytest.mark.parametrize(("name", "want"), [("v2/all", "seq2seq"), ("v1/all", "seq2seq"), ("v2/plain", "causal")])
+@pytest.mark.parametrize(("name", "want"), [("all", "seq2seq"), ("plain", "causal")])
 def test_labels_auto(name: str, want: str) -> None:
     folder = TESTDATA / name
     if want == "seq2seq":
@@ -129,7 +129,7 @@ def test_forged_datasets(case: dict[str, Any], tmp_path: pathlib.Path) -> None:
 def test_flipped_bits_are_never_read(tmp_path: pathlib.Path) -> None:
     rnd = np.random.default_rng(3)
     for i in range(int(os.environ.get("DSLOAD_FLIPS", "40"))):
-        name = ("v2/all", "v2/plain")[i % 2]
+        name = ("all", "plain")[i % 2]
         folder = tmp_path / "d"
         if not folder.exists():
             shutil.copytree(TESTDATA / name, folder)
@@ -147,33 +147,41 @@ def test_flipped_bits_are_never_read(tmp_path: pathlib.Path) -> None:
 
 def test_a_replaced_dataset_is_not_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dsload._inprocess._MAX_OPEN_SHARDS", 1)
-    for name in ("v1/all", "v2/all"):
-        folder = tmp_path / name.replace("/", "-")
-        shutil.copytree(TESTDATA / name, folder)
-        want = truth(folder, "train")["input_ids"]
-        reader = InProcess([("d", str(folder))])
-        rows = 0
-        with pytest.raises(Corrupt, match="replaced"):
-            for step, batch in enumerate(reader.batches(Query(batch_size=4, shuffle="none"))):
-                for i, example in enumerate(batch["example"].tolist()):
-                    assert batch["input_ids"][i, : batch["length"][i]].tolist() == want[example]
-                    rows += 1
-                if step == 2:
-                    shutil.rmtree(folder)
-                    shutil.copytree(TESTDATA / name.replace("all", "plain"), folder)
-        assert rows >= 12
+    folder = tmp_path / "d"
+    shutil.copytree(TESTDATA / "all", folder)
+    want = truth(folder, "train")["input_ids"]
+    reader = InProcess([("d", str(folder))])
+    rows = 0
+    with pytest.raises(Corrupt, match="replaced"):
+        for step, batch in enumerate(reader.batches(Query(batch_size=4, shuffle="none"))):
+            for i, example in enumerate(batch["example"].tolist()):
+                assert batch["input_ids"][i, : batch["length"][i]].tolist() == want[example]
+                rows += 1
+            if step == 2:
+                shutil.rmtree(folder)
+                shutil.copytree(TESTDATA / "plain", folder)
+    assert rows >= 12
+
+
+@pytest.mark.parametrize("version", [-1, 0, 2, 3, 1000])
+def test_other_versions_are_refused(version: int, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "d"
+    shutil.copytree(TESTDATA / "plain", folder)
+    apply({"find": '"version": 1', "with": f'"version": {version}'}, folder)
+    with pytest.raises(Corrupt, match=f"unknown format version {version}: .*build the dataset again"):
+        InProcess([("d", str(folder))])
 
 
 def test_a_long_list_with_few_shards_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dsload._inprocess._MAX_OPEN_SHARDS", 2)
     monkeypatch.setattr("dsload._inprocess._MAX_CLOSED_SHARDS", 3)
-    assert read(TESTDATA / "v3/all", both(TESTDATA / "v3/all"), labels="seq2seq") == 120
+    assert read(TESTDATA / "listed", both(TESTDATA / "listed"), labels="seq2seq") == 120
 
 
 def test_a_damaged_list_of_shards(tmp_path: pathlib.Path) -> None:
-    good = (TESTDATA / "v3/all" / "shards-train.bin").read_bytes()
+    good = (TESTDATA / "listed" / "shards-train.bin").read_bytes()
     folder = tmp_path / "d"
-    shutil.copytree(TESTDATA / "v3/all", folder)
+    shutil.copytree(TESTDATA / "listed", folder)
     want = both(folder)
     damaged = [bytes(b ^ (1 << at % 8) if i == at else b for i, b in enumerate(good)) for at in range(0, len(good), 37)]
     for data in [*damaged, good[:-1], good + b"\0", b""]:
@@ -193,7 +201,7 @@ def test_a_damaged_list_of_shards(tmp_path: pathlib.Path) -> None:
 def test_a_forged_list_of_shards(tmp_path: pathlib.Path, at: int, value: bytes) -> None:
     """The checksums are right, and the entries are not."""
     folder = tmp_path / "d"
-    shutil.copytree(TESTDATA / "v3/all", folder)
+    shutil.copytree(TESTDATA / "listed", folder)
     want = both(folder)
     data = bytearray((folder / "shards-train.bin").read_bytes())
     at %= len(data)
@@ -211,10 +219,10 @@ def test_a_forged_list_of_shards(tmp_path: pathlib.Path, at: int, value: bytes) 
 
 def test_a_socket_is_no_shard(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "d"
-    shutil.copytree(TESTDATA / "v2/plain", folder)
+    shutil.copytree(TESTDATA / "plain", folder)
     monkeypatch.chdir(folder)  # a socket's address is short
     os.remove("train-00000.arrow")
     with socket.socket(socket.AF_UNIX) as s:
         s.bind("train-00000.arrow")
         with pytest.raises(Corrupt, match="not a regular file"):
-            read(pathlib.Path("."), both(TESTDATA / "v2/plain"))
+            read(pathlib.Path("."), both(TESTDATA / "plain"))

@@ -13,7 +13,7 @@ import pytest
 import dsload
 from dsload._blake3 import hexdigest
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets" / "v3" / "all"
+FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata" / "datasets" / "listed"
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the fixtures are not beside the package")
 

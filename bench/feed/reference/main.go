@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/dsload/dsload/loader/serve/collate"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
@@ -51,13 +52,12 @@ func run(dir, query string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if q.Labels == feed.LabelsAuto && targets {
-		q.Labels = feed.LabelsSeq2Seq
+	if q.Labels == collate.Auto && targets {
+		q.Labels = collate.Seq2Seq
 	}
 	order, err := sampler.NewOrder(sampler.Options{
 		Sources: []sampler.Source{{Rows: int64(len(rows))}}, Seed: q.Seed, Bucket: q.Bucket, Group: q.Group,
-		Shuffle: map[feed.Shuffle]sampler.Shuffle{feed.ShuffleFull: sampler.Full, feed.ShuffleBlock: sampler.Block,
-			feed.ShuffleNone: sampler.None}[q.Shuffle],
+		Shuffle: q.Shuffle,
 	}, func(items []sampler.Item, lengths []int32) error {
 		for i, it := range items {
 			lengths[i] = int32(len(rows[it.Row].ids))
@@ -70,8 +70,7 @@ func run(dir, query string, out io.Writer) error {
 	steps, err := sampler.NewSteps(order, sampler.StepOptions{
 		BatchRows: q.BatchSize, MaxTokens: q.MaxTokens, Multiple: q.PadToMultipleOf, Rank: q.Rank, World: q.World,
 		Epochs: q.Epochs, Start: q.Start,
-		Tail: map[feed.Tail]sampler.Tail{feed.TailDrop: sampler.Drop, feed.TailPad: sampler.Pad,
-			feed.TailKeep: sampler.Keep}[q.Tail],
+		Tail: q.Tail,
 	})
 	if err != nil {
 		return err
@@ -87,7 +86,7 @@ func run(dir, query string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := enc.Encode(collate(q, rows, step, pad)); err != nil {
+		if err := enc.Encode(collated(q, rows, step, pad)); err != nil {
 			return err
 		}
 	}
@@ -95,7 +94,7 @@ func run(dir, query string, out io.Writer) error {
 
 // load reads a split into memory. targets reports whether its rows have labels.
 func load(dir, split string) (rows []example, pad int64, targets bool, err error) {
-	d, err := shard.OpenDataset(shard.OS(), dir)
+	d, err := shard.Open(dir)
 	if err != nil {
 		return nil, 0, false, err
 	}
@@ -119,7 +118,7 @@ func load(dir, split string) (rows []example, pad int64, targets bool, err error
 	return rows, special["eos"], targets, nil // 0 if there is no eos
 }
 
-func collate(q feed.Query, rows []example, step sampler.Batch, pad int64) batch {
+func collated(q feed.Query, rows []example, step sampler.Batch, pad int64) batch {
 	longest, longestLabels := 0, 0
 	for _, it := range step.Items {
 		longest, longestLabels = max(longest, len(rows[it.Row].ids)), max(longestLabels, len(rows[it.Row].labels))
@@ -153,7 +152,7 @@ func collate(q feed.Query, rows []example, step sampler.Batch, pad int64) batch 
 		}
 		b.InputIDs = append(b.InputIDs, padded(e.ids, longest, pad))
 		b.AttentionMask = append(b.AttentionMask, padded(ones, longest, 0))
-		if q.Labels == feed.LabelsSeq2Seq {
+		if q.Labels == collate.Seq2Seq {
 			b.Labels = append(b.Labels, padded(e.labels, longestLabels, -100))
 		} else {
 			b.Labels = append(b.Labels, padded(e.ids, longest, -100))

@@ -3,6 +3,8 @@ package example
 import (
 	"fmt"
 	"slices"
+
+	"github.com/dsload/dsload/internal/counts"
 )
 
 // Overflow says what happens to a document that is longer than an example may be.
@@ -51,6 +53,7 @@ type CutterOptions struct {
 // Examples come in order, with the document's ordinal and ascending parts; a document without ids
 // gives none. The example passed to emit is valid until emit returns.
 type Cutter struct {
+	Counts  *counts.Counts // what the Cutter leaves out or shortens; never nil
 	opts    CutterOptions
 	ids     []uint32 // of the example that is being filled
 	target  []uint32
@@ -60,14 +63,7 @@ type Cutter struct {
 	example Example
 	ordinal int64
 	part    int32
-	over    bool  // the document is longer than MaxLength: the rest is dropped (Truncate, Drop)
-	dropped int64 // documents dropped under Drop
-	prompts int64 // examples dropped because they had no token of the target
-	cut     int64 // documents shortened under Truncate
-	empty   int64 // documents dropped because the text, prompt or target has no tokens
-
-	untrained     int64 // documents of Masked dropped because none of their tokens is trained on
-	untrainedRows int64 // rows of Masked without a trained token, which are kept
+	over    bool // the document is longer than MaxLength: the rest is dropped (Truncate, Drop)
 }
 
 // State is the state of a Cutter between two calls, for a checkpoint. It survives JSON unchanged.
@@ -75,13 +71,6 @@ type State struct {
 	Ordinal int64 `json:"ordinal"`
 	Part    int32 `json:"part"`
 	Over    bool  `json:"over,omitempty"`
-	Dropped int64 `json:"dropped"`
-	Prompts int64 `json:"prompts,omitempty"`
-	Cut     int64 `json:"cut,omitempty"`
-	Empty   int64 `json:"empty,omitempty"`
-
-	Untrained     int64 `json:"untrained,omitempty"`
-	UntrainedRows int64 `json:"untrained_rows,omitempty"`
 
 	IDs []uint32 `json:"ids,omitempty"`
 }
@@ -109,7 +98,7 @@ func NewCutter(o CutterOptions) (*Cutter, error) {
 	if o.Final == nil {
 		o.Final = func(uint32) bool { return false }
 	}
-	return &Cutter{opts: o}, nil
+	return &Cutter{opts: o, Counts: new(counts.Counts)}, nil
 }
 
 // Begin starts a document with its leading special tokens.
@@ -135,15 +124,15 @@ func (c *Cutter) Add(ids []uint32, emit func(*Example) error) error {
 func (c *Cutter) End(emit func(*Example) error) error {
 	defer func() { c.ids = c.ids[:0] }()
 	if c.part == 0 && len(c.ids) == len(c.opts.RowPrefix)+len(c.opts.Prefix) {
-		c.empty++
+		c.Counts.Empty++
 		return nil // no text: special tokens alone are not an example
 	}
 	if c.over && c.opts.Overflow == Drop {
-		c.dropped++
+		c.Counts.Dropped++
 		return nil
 	}
 	if c.over {
-		c.cut++
+		c.Counts.Truncated++
 	}
 	if err := c.chunk(c.opts.Suffix, emit); err != nil {
 		return err
@@ -157,16 +146,16 @@ func (c *Cutter) End(emit func(*Example) error) error {
 func (c *Cutter) Pair(prompt, target []uint32, emit func(*Example) error) error {
 	defer func() { c.ids = c.ids[:0] }()
 	if len(prompt) == 0 || len(target) == 0 {
-		c.empty++
+		c.Counts.Empty++
 		return nil
 	}
 	room := c.textRoom()
 	if max(len(prompt), len(target)) > room {
 		if c.opts.Overflow == Drop {
-			c.dropped++
+			c.Counts.Dropped++
 			return nil
 		}
-		c.cut++
+		c.Counts.Truncated++
 	}
 	c.ids = c.surround(c.ids[:0], prompt, room)
 	c.target = c.surround(c.target[:0], target, room)
@@ -180,22 +169,22 @@ func (c *Cutter) CausalPair(prompt, target []uint32, emit func(*Example) error) 
 	c.masked = true
 	defer func() { c.ids, c.mask, c.masked = c.ids[:0], c.mask[:0], false }()
 	if len(prompt) == 0 || len(target) == 0 {
-		c.empty++
+		c.Counts.Empty++
 		return nil
 	}
 	c.mask = append(c.mask[:0], make([]bool, len(c.ids))...)
 	if room := c.textRoom(); c.opts.Overflow != Chunk && len(prompt)+len(target) > room {
 		if c.opts.Overflow == Drop {
-			c.dropped++
+			c.Counts.Dropped++
 			return nil
 		}
 		prompt = prompt[:min(len(prompt), room)]
 		target = target[:min(len(target), room-len(prompt))]
 		if len(target) == 0 {
-			c.prompts++
+			c.Counts.WithoutTarget++
 			return nil
 		}
-		c.cut++
+		c.Counts.Truncated++
 	}
 	if err := c.chunk(prompt, emit); err != nil {
 		return err
@@ -218,24 +207,24 @@ func (c *Cutter) Masked(ids []uint32, mask []bool, emit func(*Example) error) er
 	c.masked, c.keep = true, true
 	defer func() { c.ids, c.mask, c.masked, c.keep = c.ids[:0], c.mask[:0], false, false }()
 	if len(ids) == 0 {
-		c.empty++
+		c.Counts.Empty++
 		return nil
 	}
 	if !slices.Contains(mask, true) {
-		c.untrained++
+		c.Counts.Untrained++
 		return nil
 	}
 	c.mask = append(c.mask[:0], make([]bool, len(c.ids))...)
 	if room := c.textRoom(); c.opts.Overflow != Chunk && len(ids) > room {
 		if c.opts.Overflow == Drop {
-			c.dropped++
+			c.Counts.Dropped++
 			return nil
 		}
 		if ids, mask = ids[:room], mask[:room]; !slices.Contains(mask, true) {
-			c.prompts++
+			c.Counts.WithoutTarget++
 			return nil
 		}
-		c.cut++
+		c.Counts.Truncated++
 	}
 	for len(ids) > 0 {
 		n := slices.Index(mask, !mask[0])
@@ -313,9 +302,9 @@ func (c *Cutter) emitRow(last bool, emit func(*Example) error) error {
 	if c.masked {
 		switch trained := slices.Contains(c.mask, true); {
 		case !trained && c.keep:
-			c.untrainedRows++
+			c.Counts.UntrainedRows++
 		case !trained:
-			c.prompts++
+			c.Counts.WithoutTarget++
 			c.part++
 			return nil
 		}
@@ -334,33 +323,9 @@ func (c *Cutter) emit(e *Example, emit func(*Example) error) error {
 	return emit(&c.example)
 }
 
-// WithoutTarget returns the number of examples of CausalPair that were dropped because they had no
-// token of the target.
-func (c *Cutter) WithoutTarget() int64 { return c.prompts }
-
-// Dropped returns the number of documents dropped under Drop.
-func (c *Cutter) Dropped() int64 { return c.dropped }
-
-// Cut returns the number of documents that were shortened: under Truncate, and under Chunk pairs in
-// separate columns.
-func (c *Cutter) Cut() int64 { return c.cut }
-
-// Empty returns the number of documents without tokens, or with an empty prompt or target. They
-// give no example.
-func (c *Cutter) Empty() int64 { return c.empty }
-
-// Untrained returns the number of documents of Masked that were dropped because none of their
-// tokens is trained on.
-func (c *Cutter) Untrained() int64 { return c.untrained }
-
-// UntrainedRows returns the number of rows of Masked without a trained token.
-func (c *Cutter) UntrainedRows() int64 { return c.untrainedRows }
-
 // State returns a copy of the Cutter's state.
 func (c *Cutter) State() State {
-	return State{Ordinal: c.ordinal, Part: c.part, Over: c.over, Dropped: c.dropped, Prompts: c.prompts,
-		Cut: c.cut, Empty: c.empty, Untrained: c.untrained, UntrainedRows: c.untrainedRows,
-		IDs: append([]uint32(nil), c.ids...)}
+	return State{Ordinal: c.ordinal, Part: c.part, Over: c.over, IDs: append([]uint32(nil), c.ids...)}
 }
 
 // Restore sets the Cutter to a state that State returned under the same options.
@@ -368,15 +333,12 @@ func (c *Cutter) Restore(s State) error {
 	if len(s.IDs) > c.opts.MaxLength || s.Part < 0 || s.Ordinal < 0 {
 		return fmt.Errorf("restore a partial example of %d tokens under a maximum of %d", len(s.IDs), c.opts.MaxLength)
 	}
-	c.ordinal, c.part, c.over, c.dropped, c.prompts = s.Ordinal, s.Part, s.Over, s.Dropped, s.Prompts
-	c.cut, c.empty = s.Cut, s.Empty
-	c.untrained, c.untrainedRows = s.Untrained, s.UntrainedRows
+	c.ordinal, c.part, c.over = s.Ordinal, s.Part, s.Over
 	c.ids = append(c.ids[:0], s.IDs...)
 	return nil
 }
 
-// Reset discards the current document and keeps the counts.
+// Reset discards the current document.
 func (c *Cutter) Reset() {
-	*c = Cutter{opts: c.opts, ids: c.ids[:0], target: c.target, mask: c.mask[:0], dropped: c.dropped,
-		prompts: c.prompts, cut: c.cut, empty: c.empty, untrained: c.untrained, untrainedRows: c.untrainedRows}
+	*c = Cutter{opts: c.opts, Counts: c.Counts, ids: c.ids[:0], target: c.target, mask: c.mask[:0]}
 }

@@ -96,8 +96,8 @@ func TestCausalPairEqualsSlowCut(t *testing.T) {
 				t.Fatalf("rows %v, want %v (%v)", got, want, err)
 			}
 		}
-		if left := int64(2 * (len(all) - len(want))); c.WithoutTarget() != left || c.State().Prompts != left {
-			t.Errorf("%d examples were left out, want %d", c.WithoutTarget(), left)
+		if left := int64(2 * (len(all) - len(want))); c.Counts.WithoutTarget != left {
+			t.Errorf("%d examples were left out, want %d", c.Counts.WithoutTarget, left)
 		}
 	})
 }
@@ -248,10 +248,10 @@ func TestMasked(t *testing.T) {
 		if none {
 			want, wantMask = nil, nil
 		}
-		if !slices.Equal(got, want) || !slices.Equal(gotMask, wantMask) || c.UntrainedRows() != untrained {
-			t.Fatalf("%+v of %v %v: got %v %v, %d rows untrained", o, ids, mask, got, gotMask, c.UntrainedRows())
+		if !slices.Equal(got, want) || !slices.Equal(gotMask, wantMask) || c.Counts.UntrainedRows != untrained {
+			t.Fatalf("%+v of %v %v: got %v %v, %d rows untrained", o, ids, mask, got, gotMask, c.Counts.UntrainedRows)
 		}
-		counted := c.Untrained() + c.WithoutTarget() + c.Dropped()
+		counted := c.Counts.Untrained + c.Counts.WithoutTarget + c.Counts.Dropped
 		if (counted == 1) != none || counted > 1 {
 			t.Fatalf("counted %d documents that were left out", counted)
 		}

@@ -176,9 +176,9 @@ func TestHubChoosesFiles(t *testing.T) {
 			t.Errorf("%s: %v, want %s", arg, err, want)
 		}
 	}
-	for arg, want := range map[string]error{"hf://datasets/acme/none": fs.ErrNotExist,
-		"hf://datasets/acme/plain/none": fs.ErrNotExist, "hf://datasets/acme/plain/none*": fs.ErrNotExist,
-		"hf://datasets/acme/plain@v1": fs.ErrNotExist, "hf://spaces/a/b": ErrUsage} {
+	for arg, want := range map[string]error{"hf://datasets/acme/none": ErrUsage,
+		"hf://datasets/acme/plain/none": ErrUsage, "hf://datasets/acme/plain/none*": fs.ErrNotExist,
+		"hf://datasets/acme/plain@v1": ErrUsage, "hf://spaces/a/b": ErrUsage} {
 		if _, err := Open(context.Background(), Options{Args: []string{arg}}); !errors.Is(err, want) ||
 			!strings.Contains(err.Error(), arg) {
 			t.Errorf("%s: %v, want %v", arg, err, want)

@@ -155,7 +155,7 @@ const maxCard = 1 << 20
 // hubConfigs reads the configurations that the README.md of a dataset lists, nil for none.
 func (s *Set) hubConfigs(ctx context.Context, repository string) ([]hubConfig, error) {
 	o, err := s.remoteStore().Describe(ctx, repository+"/README.md")
-	if errors.Is(err, fs.ErrNotExist) && !isExplained(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {

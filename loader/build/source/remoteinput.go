@@ -98,7 +98,7 @@ func remoteError(uri string, offset int64, err error) error {
 	switch {
 	case errors.As(err, &changed):
 		return &SourceChangedError{URI: uri, What: changed.What, Was: changed.Was, Is: changed.Is}
-	case errors.Is(err, remote.ErrUsage):
+	case errors.Is(err, remote.ErrUsage), offset < 0 && errors.Is(err, remote.ErrNoBucket):
 		return &InputError{URI: remote.Redact(uri), Offset: -1, Err: fault.Of(ErrUsage, "%s", err)}
 	case errors.As(err, &own):
 		return &InputError{URI: uri, Offset: offset, Err: err}

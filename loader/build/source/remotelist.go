@@ -32,7 +32,7 @@ func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, 
 			hasText, err = s.add(remoteInput(object, store), look)
 			return false, hasText, err
 		}
-		if !errors.Is(err, fs.ErrNotExist) || isExplained(err) {
+		if !errors.Is(err, fs.ErrNotExist) {
 			return false, false, remoteError(arg, -1, err)
 		}
 	}
@@ -57,12 +57,6 @@ func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, 
 	}
 	hasText, err = listing.addAll(ctx, look)
 	return true, hasText, err
-}
-
-// isExplained reports whether an error says more than that a name is missing.
-func isExplained(err error) bool {
-	var e *remote.Error
-	return errors.As(err, &e) && e.Hint != "" && e.Status != 0
 }
 
 // A remoteListing is the files that a folder or a glob of a remote store leads to.
@@ -102,9 +96,8 @@ func (l *remoteListing) list(ctx context.Context) error {
 		}
 		return w.listed(name)
 	})
-	var own *remote.Error
 	switch {
-	case err != nil && !(errors.Is(err, fs.ErrNotExist) && !errors.As(err, &own)):
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case l.seen == 0:
 		return &remote.Error{Kind: fs.ErrNotExist, Text: "there is nothing of this name", Hint: "check the address"}

@@ -207,7 +207,7 @@ func kinds(t *testing.T, test func(t *testing.T, b remotetest.Bucket)) {
 // smaller than the dataset, several streams at once, and connections that break.
 func TestServedFromABucket(t *testing.T) {
 	kinds(t, func(t *testing.T, b remotetest.Bucket) {
-		dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 8000, 1), b.URI+"/sub/data"
+		dir, uri := build(t, filepath.Join(t.TempDir(), "data"), effort.Of(3000, 8000, 8000), 1), b.URI+"/sub/data"
 		upload(t, dir, uri)
 		var proxy *droppingProxy
 		if endpoint, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL")); err == nil && strings.HasPrefix(uri, "s3:") {

@@ -229,7 +229,7 @@ func (f *FS) find(uri string) (*version, error) {
 		return f.findManifest(uri)
 	}
 	f.mu.Lock()
-	v, list := f.objects[uri], !f.listed[path.Dir(uri)] && strings.HasSuffix(uri, shardSuffix)
+	v, list := f.objects[uri], !f.listed[path.Dir(uri)] && shard.IsShard(path.Base(uri))
 	f.mu.Unlock()
 	if v != nil {
 		return v, nil
@@ -252,12 +252,10 @@ func (f *FS) find(uri string) (*version, error) {
 	return f.pin(o), nil
 }
 
-const shardSuffix = ".arrow"
-
 // list pins the shards of a folder, of which there may be thousands: one request describes many.
 func (f *FS) list(folder string) error {
 	err := f.store.List(f.ctx, folder, func(name string, o remote.Object) error {
-		if !strings.Contains(name, "/") && strings.HasSuffix(name, shardSuffix) {
+		if shard.IsShard(name) {
 			f.pin(o)
 		}
 		return nil
@@ -359,9 +357,8 @@ func (f *FS) explainRead(v *version, err error) error {
 	}
 	f.lost(err)
 	var change *remote.ChangedError
-	var own *remote.Error
 	gone := errors.Is(err, fs.ErrNotExist)
-	if !gone && !errors.As(err, &change) {
+	if !gone && !errors.Is(err, remote.ErrNoBucket) && !errors.As(err, &change) {
 		return explain("read", v.URI, err)
 	}
 	f.mu.Lock()
@@ -369,7 +366,7 @@ func (f *FS) explainRead(v *version, err error) error {
 		l.stale = true
 	}
 	f.mu.Unlock()
-	if gone && !errors.As(err, &own) {
+	if gone {
 		err = errors.New("the object is gone")
 	}
 	return &shard.FileError{File: v.URI, Offset: -1, Row: -1,
@@ -380,11 +377,6 @@ func (f *FS) explainRead(v *version, err error) error {
 func explain(op, uri string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
-	}
-	var own *remote.Error
-	if errors.As(err, &own) && errors.Is(own.Kind, fs.ErrNotExist) {
-		// The bucket is missing, not a file in it.
-		err = &remote.Error{Kind: remote.ErrUsage, Text: own.Text, Hint: own.Hint, Status: own.Status}
 	}
 	return &fs.PathError{Op: op, Path: uri, Err: err}
 }

@@ -21,22 +21,28 @@
 package collate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 )
 
-// Labels says what the labels column holds.
-type Labels uint8
+// Labels is what the labels column holds.
+type Labels string
 
 const (
 	// Causal labels are the ids, Ignored on padding and where the loss mask is false.
-	Causal Labels = iota
+	Causal Labels = "causal"
 	// Seq2Seq labels are the row's own labels, padded with Ignored to the longest of the batch.
-	Seq2Seq
+	Seq2Seq Labels = "seq2seq"
 	// NoLabels leaves the column out.
-	NoLabels
+	NoLabels Labels = "none"
+	// Auto, in a request, is Seq2Seq where the rows have labels, else Causal. Options have one of these.
+	Auto Labels = "auto"
 )
+
+// AllLabels are all values of Labels that a request may have, the default first.
+var AllLabels = []Labels{Auto, Causal, Seq2Seq, NoLabels}
 
 // Ignored is the label that torch's cross entropy skips.
 const Ignored = -100
@@ -48,7 +54,7 @@ type Options struct {
 	Left        bool   // padding comes before the tokens
 	Multiple    int    // lengths are rounded up to a multiple of it; default 1
 	FixedLength int    // if above 0, every row is padded to at least this length
-	Labels      Labels // what LabelIDs holds
+	Labels      Labels // what LabelIDs holds; default Causal
 	Narrow      bool   // elements of four bytes instead of eight
 	TokenBytes  int    // width of an id in Buffers: 2 or 4; default 4
 	Packed      bool   // rows come with segments; adds position ids and segments
@@ -137,10 +143,7 @@ func New(o Options) *Batch {
 
 // Configure empties the batch and sets its options.
 func (b *Batch) Configure(o Options) {
-	o.Multiple = max(o.Multiple, 1)
-	if o.TokenBytes == 0 {
-		o.TokenBytes = 4
-	}
+	o.Multiple, o.TokenBytes, o.Labels = max(o.Multiple, 1), cmp.Or(o.TokenBytes, 4), cmp.Or(o.Labels, Causal)
 	b.opts, b.width = o, 8
 	if o.Narrow {
 		b.width = 4
@@ -291,11 +294,13 @@ func (b *Batch) SourceOf(i int) int32 { return b.rows[i].source }
 // tokens in all.
 func (o Options) Bytes(rows int, tokens int64) int64 {
 	perToken := int64(max(o.TokenBytes, 2))
-	if o.Labels == Seq2Seq {
+	switch cmp.Or(o.Labels, Causal) {
+	case Seq2Seq:
 		perToken *= 2
-	}
-	if o.Labels == Causal && o.LossMask {
-		perToken++
+	case Causal:
+		if o.LossMask {
+			perToken++
+		}
 	}
 	if o.Packed {
 		perToken += 4 // a segment a token at worst

@@ -90,7 +90,7 @@ func drawBatch(t *rapid.T) (Options, []slowRow) {
 		Left:        rapid.Bool().Draw(t, "left"),
 		Multiple:    rapid.SampledFrom([]int{0, 1, 3, 8}).Draw(t, "multiple"),
 		FixedLength: rapid.SampledFrom([]int{0, 0, 5, 50}).Draw(t, "fixed"),
-		Labels:      Labels(rapid.IntRange(0, 2).Draw(t, "labels")),
+		Labels:      rapid.SampledFrom(AllLabels[1:]).Draw(t, "labels"),
 		Narrow:      rapid.Bool().Draw(t, "narrow"),
 		TokenBytes:  rapid.SampledFrom([]int{2, 4}).Draw(t, "token bytes"),
 		Packed:      rapid.Bool().Draw(t, "packed"),

@@ -46,7 +46,7 @@ func (f *fakeBackend) Open(q Query) (*Plan, error) {
 	}
 	return &Plan{
 		Collate: collate.Options{PadID: 7, Left: q.Left, Multiple: q.PadToMultipleOf, Narrow: q.Int32,
-			Labels: map[Labels]collate.Labels{LabelsNone: collate.NoLabels}[q.Labels]},
+			Labels: q.Labels},
 		BatchRows: q.BatchSize, BatchTokens: int64(q.BatchSize) * 37,
 		Metadata: map[string]string{"dsload.rows": fmt.Sprint(f.rows)},
 		Stream:   &fakeStream{f: f, q: q, at: q.Start},

@@ -22,7 +22,7 @@ func drawPlan(t *rapid.T) (*Plan, []*collate.Batch) {
 		Collate: collate.Options{
 			PadID: 9, Left: rapid.Bool().Draw(t, "left"), Multiple: rapid.SampledFrom([]int{1, 8}).Draw(t,
 				"multiple"), TokenBytes: 2,
-			Labels: collate.Labels(rapid.IntRange(0, 2).Draw(t, "labels")), Narrow: rapid.Bool().Draw(t, "narrow"),
+			Labels: rapid.SampledFrom(collate.AllLabels[1:]).Draw(t, "labels"), Narrow: rapid.Bool().Draw(t, "narrow"),
 			Packed: rapid.Bool().Draw(t, "packed"),
 		},
 		Mixed:    rapid.Bool().Draw(t, "mixed"),

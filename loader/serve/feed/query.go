@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -11,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/loader/internal/spelling"
+	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/loader/serve/collate"
+	"github.com/dsload/dsload/loader/serve/sampler"
 )
 
 // Limits of a query. They bound what one request can make the server hold or compute; none of them
@@ -38,92 +40,24 @@ type Query struct {
 	PadToMultipleOf int
 	MaxLength       bool // padding=max_length
 	Left            bool // padding_side=left
-	Shuffle         Shuffle
+	Shuffle         sampler.Shuffle
 	Seed            uint64
 	Epochs          int64
 	Bucket, Group   int
 	Rank, World     int
-	Tail            Tail
+	Tail            sampler.Tail
 	Start           int64
 	Int32           bool // dtype=int32
-	Labels          Labels
-	Pack            Pack
-	PackLength      int  // tokens of a packed row; 0 = the build's max-length
-	MaskBorders     bool // borders=mask
-	Balance         Balance
+	Labels          collate.Labels
+	Pack            pack.Policy // "" takes the server's default
+	PackLength      int         // tokens of a packed row; 0 = the build's max-length
+	MaskBorders     bool        // borders=mask
+	Balance         sampler.Balance
 	Mix             []MixSegment // by position; nil = all datasets, weighted by rows
 }
 
 // trainSplit is the split that is trained on.
 const trainSplit = "train"
-
-// Shuffle says how rows are ordered within an epoch.
-type Shuffle uint8
-
-// The values of the parameter shuffle.
-const (
-	ShuffleFull Shuffle = iota
-	ShuffleBlock
-	ShuffleNone
-)
-
-// Tail says what happens to rows at the end of an epoch that do not make a whole step. A parsed
-// Query never has tailUnset.
-type Tail uint8
-
-// The values of the parameter tail.
-const (
-	tailUnset Tail = iota
-	TailDrop
-	TailPad
-	TailKeep
-	TailOnce
-)
-
-// Balance says how the rows of a step are dealt to the ranks.
-type Balance uint8
-
-// The values of the parameter balance.
-const (
-	BalanceNone Balance = iota
-	BalanceTokens
-	BalanceQuadratic
-)
-
-// Labels says what the labels column holds.
-type Labels uint8
-
-// The values of the parameter labels. LabelsAuto is seq2seq if the dataset has targets, else
-// causal.
-const (
-	LabelsAuto Labels = iota
-	LabelsCausal
-	LabelsSeq2Seq
-	LabelsNone
-)
-
-// Pack says how rows are packed while serving.
-type Pack uint8
-
-// The values of the parameter pack. PackUnset takes the server's default.
-const (
-	PackUnset Pack = iota
-	PackNone
-	PackWrapped
-	PackBFD
-	PackBFDSplit
-)
-
-// The words of requests for the values above.
-var (
-	shuffleWords = map[string]Shuffle{"full": ShuffleFull, "block": ShuffleBlock, "none": ShuffleNone}
-	tailWords    = map[string]Tail{"drop": TailDrop, "pad": TailPad, "keep": TailKeep, "once": TailOnce}
-	packWords    = map[string]Pack{"none": PackNone, "wrapped": PackWrapped, "bfd": PackBFD, "bfd_split": PackBFDSplit}
-	packAliases  = map[string]Pack{"concat": PackWrapped, "bestfit": PackBFD}
-	balanceWords = map[string]Balance{"none": BalanceNone, "tokens": BalanceTokens, "quadratic": BalanceQuadratic}
-	labelsWords  = map[string]Labels{"auto": LabelsAuto, "causal": LabelsCausal, "seq2seq": LabelsSeq2Seq,
-		"none": LabelsNone}
-)
 
 // MixSegment is the mix from a row of the order on.
 type MixSegment struct {
@@ -178,13 +112,12 @@ var params = []param{
 		number(func(q *Query) *int64 { return &q.MaxTokens }, 1, MaxMaxTokens)},
 	{Parameter{"pad_to_multiple_of", "N", "1", "rounds the length of a batch up to a multiple"},
 		number(func(q *Query) *int { return &q.PadToMultipleOf }, 1, MaxMultiple)},
-	{Parameter{"padding", "longest, max_length", "longest", "to the longest row, or to the build's --max-length"},
-		flag(func(q *Query) *bool { return &q.MaxLength }, "longest", "max_length")},
-	{Parameter{"padding_side", "right, left", "right", ""},
-		flag(func(q *Query) *bool { return &q.Left }, "right", "left")},
-	{Parameter{"shuffle", "full, block, none", "full",
-		"all rows; blocks of 256 neighbours, for slow disks; not at all"},
-		choice(func(q *Query) *Shuffle { return &q.Shuffle }, shuffleWords)},
+	flag("padding", "longest", "max_length", "longest", "to the longest row, or to the build's --max-length",
+		func(q *Query) *bool { return &q.MaxLength }),
+	flag("padding_side", "right", "left", "right", "", func(q *Query) *bool { return &q.Left }),
+	choice("shuffle", sampler.Shuffles, "full",
+		"all rows; blocks of 256 neighbours, for slow disks; not at all",
+		func(q *Query) *sampler.Shuffle { return &q.Shuffle }),
 	{Parameter{"seed", "N", "0", "of the shuffling"}, setSeed},
 	{Parameter{"epochs", "N", "1", "0 is endless; each epoch has its own order"},
 		number(func(q *Query) *int64 { return &q.Epochs }, 0, math.MaxInt64)},
@@ -196,29 +129,25 @@ var params = []param{
 		number(func(q *Query) *int { return &q.Rank }, 0, MaxWorld-1)},
 	{Parameter{"world", "N", "1", "parts of each step: the number of trainers"},
 		number(func(q *Query) *int { return &q.World }, 1, MaxWorld)},
-	{Parameter{"tail", "drop, pad, keep, once", "", "the uneven end of an epoch (keep where world is 1; else drop for a " +
-		"shuffled split train, once for other splits and shuffle=none)"},
-		choice(func(q *Query) *Tail { return &q.Tail }, tailWords)},
+	choice("tail", sampler.Tails, "", "the uneven end of an epoch (keep where world is 1; else drop for a "+
+		"shuffled split train, once for other splits and shuffle=none)",
+		func(q *Query) *sampler.Tail { return &q.Tail }),
 	{Parameter{"start", "N", "0", "row of the order to start at; epoch e begins at e × rows"},
 		number(func(q *Query) *int64 { return &q.Start }, 0, math.MaxInt64)},
-	{Parameter{"dtype", "int64, int32", "int64", "elements of the list columns"},
-		flag(func(q *Query) *bool { return &q.Int32 }, "int64", "int32")},
-	{Parameter{"labels", "auto, causal, seq2seq, none", "auto",
-		"auto is seq2seq if the dataset has targets, else causal"},
-		choice(func(q *Query) *Labels { return &q.Labels }, labelsWords)},
-	{Parameter{"balance", "none, tokens, quadratic", "none",
-		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths"},
-		choice(func(q *Query) *Balance { return &q.Balance }, balanceWords)},
-	{Parameter{"pack", "none, wrapped, bfd, bfd_split", "",
-		"fill rows with several documents: cut anywhere; whole, best fit decreasing; " +
-			"the same with longer ones split first (none, or what serve --pack says)"},
-		choice(func(q *Query) *Pack { return &q.Pack }, packWords, packAliases)},
+	flag("dtype", "int64", "int32", "int64", "elements of the list columns", func(q *Query) *bool { return &q.Int32 }),
+	choice("labels", collate.AllLabels, "auto", "auto is seq2seq if the dataset has targets, else causal",
+		func(q *Query) *collate.Labels { return &q.Labels }),
+	choice("balance", sampler.Balances, "none",
+		"batches of a step that cost the same on every rank: rows × longest, or the squares of lengths",
+		func(q *Query) *sampler.Balance { return &q.Balance }),
+	choice("pack", pack.Policies, "", "fill rows with several documents: cut anywhere; whole, best fit decreasing; "+
+		"the same with longer ones split first (none, or what serve --pack says)",
+		func(q *Query) *pack.Policy { return &q.Pack }, pack.Parse),
 	{Parameter{"max_length", "N", "", "tokens of a packed row (the build's --max-length)"},
 		number(func(q *Query) *int { return &q.PackLength }, 1, MaxPackLength)},
-	{Parameter{"borders", "mask, keep", "mask",
-		"labels at the first token of each document in packed rows: −100, so that no document predicts the next one's " +
-			"beginning; or the ids"},
-		flag(func(q *Query) *bool { return &q.MaskBorders }, "keep", "mask")},
+	flag("borders", "keep", "mask", "mask",
+		"labels at the first token of each document in packed rows: −100, so that no document predicts the next one's "+
+			"beginning; or the ids", func(q *Query) *bool { return &q.MaskBorders }),
 	{Parameter{"mix", "NAME=W,…", "", "weights, if several datasets are served (default their rows); " +
 		"temperature:T weights by rows^T, and ;at=ROW:… changes the mix from a row on"}, setMix},
 }
@@ -250,33 +179,41 @@ func number[T int | int64](field func(*Query) *T, low, high int64) func(*Query, 
 	}
 }
 
-// choice sets a field to the value of a word. Errors name the words, one for each value, but not
-// their aliases.
-func choice[T ~uint8](field func(*Query) *T, words map[string]T, aliases ...map[string]T) func(*Query, string) error {
-	allowed := slices.SortedFunc(maps.Keys(words), func(a, b string) int { return cmp.Compare(words[a], words[b]) })
-	return func(q *Query, v string) error {
-		value, known := words[v]
-		for _, more := range aliases {
-			if alias, ok := more[v]; ok {
-				value, known = alias, true
+// choice makes a parameter that takes one of some words, or an alias that parse knows. Errors do
+// not name aliases.
+func choice[T ~string](name string, words []T, unset, help string, field func(*Query) *T,
+	parse ...func(string) (T, bool)) param {
+	known := make([]string, len(words))
+	for i, word := range words {
+		known[i] = string(word)
+	}
+	return param{Parameter{name, strings.Join(known, ", "), unset, help}, func(q *Query, v string) error {
+		for _, f := range parse {
+			if word, ok := f(v); ok {
+				v = string(word)
 			}
 		}
-		if !known {
-			return fmt.Errorf("%q is not one of %s%s", v, strings.Join(allowed, ", "), didYouMean(v, allowed))
+		if !slices.Contains(known, v) {
+			return fmt.Errorf("%q is not one of %s%s", v, strings.Join(known, ", "), didYouMean(v, known))
 		}
-		*field(q) = value
+		*field(q) = T(v)
 		return nil
-	}
+	}}
 }
 
-func flag(field func(*Query) *bool, off, on string) func(*Query, string) error {
-	return func(q *Query, v string) error {
+// flag makes a parameter that takes one of two words.
+func flag(name, off, on, unset, help string, field func(*Query) *bool) param {
+	words := off + ", " + on
+	if unset == on {
+		words = on + ", " + off
+	}
+	return param{Parameter{name, words, unset, help}, func(q *Query, v string) error {
 		if v != off && v != on {
 			return fmt.Errorf("%q is neither %s nor %s%s", v, off, on, didYouMean(v, []string{off, on}))
 		}
 		*field(q) = v == on
 		return nil
-	}
+	}}
 }
 
 func setSeed(q *Query, v string) error {
@@ -384,14 +321,14 @@ func (q Query) completed() (Query, error) {
 	if q.MaxTokens > 0 {
 		q.BatchSize = int(min(int64(q.BatchSize), q.MaxTokens))
 	}
-	if q.Tail == tailUnset {
+	if q.Tail == "" {
 		switch {
 		case q.World == 1:
-			q.Tail = TailKeep
-		case q.Split == trainSplit && q.Shuffle != ShuffleNone:
-			q.Tail = TailDrop
+			q.Tail = sampler.Keep
+		case q.Split == trainSplit && q.Shuffle != sampler.None:
+			q.Tail = sampler.Drop
 		default:
-			q.Tail = TailOnce // an evaluation: rows left out would be the same ones each time
+			q.Tail = sampler.Once // an evaluation: rows left out would be the same ones each time
 		}
 	}
 	if q.Rank >= q.World {

@@ -1,28 +1,35 @@
 package feed
 
-import "testing"
+import (
+	"cmp"
+	"testing"
+
+	"github.com/dsload/dsload/loader/serve/collate"
+	"github.com/dsload/dsload/loader/serve/sampler"
+)
 
 // Every word that the parameters document is parsed to a value of its own, and no other word is.
 func TestWordsBecomeValues(t *testing.T) {
 	for query, want := range map[string]Query{
-		"":                            {Shuffle: ShuffleFull, Tail: TailKeep, Labels: LabelsAuto},
-		"world=2":                     {Shuffle: ShuffleFull, Tail: TailDrop, Labels: LabelsAuto},
-		"world=2&shuffle=none":        {Shuffle: ShuffleNone, Tail: TailOnce},
-		"world=2&split=val":           {Shuffle: ShuffleFull, Tail: TailOnce},
-		"split=val":                   {Shuffle: ShuffleFull, Tail: TailKeep},
-		"world=2&split=val&tail=drop": {Shuffle: ShuffleFull, Tail: TailDrop},
-		"shuffle=full":                {Shuffle: ShuffleFull, Tail: TailKeep},
-		"shuffle=block":               {Shuffle: ShuffleBlock, Tail: TailKeep},
-		"shuffle=none":                {Shuffle: ShuffleNone, Tail: TailKeep},
-		"tail=drop":                   {Tail: TailDrop},
-		"tail=pad":                    {Tail: TailPad},
-		"tail=keep":                   {Tail: TailKeep},
-		"tail=once":                   {Tail: TailOnce},
-		"labels=causal":               {Labels: LabelsCausal, Tail: TailKeep},
-		"labels=seq2seq":              {Labels: LabelsSeq2Seq, Tail: TailKeep},
-		"labels=none":                 {Labels: LabelsNone, Tail: TailKeep},
+		"":                            {Shuffle: sampler.Full, Tail: sampler.Keep, Labels: collate.Auto},
+		"world=2":                     {Shuffle: sampler.Full, Tail: sampler.Drop, Labels: collate.Auto},
+		"world=2&shuffle=none":        {Shuffle: sampler.None, Tail: sampler.Once},
+		"world=2&split=val":           {Shuffle: sampler.Full, Tail: sampler.Once},
+		"split=val":                   {Shuffle: sampler.Full, Tail: sampler.Keep},
+		"world=2&split=val&tail=drop": {Shuffle: sampler.Full, Tail: sampler.Drop},
+		"shuffle=full":                {Shuffle: sampler.Full, Tail: sampler.Keep},
+		"shuffle=block":               {Shuffle: sampler.Block, Tail: sampler.Keep},
+		"shuffle=none":                {Shuffle: sampler.None, Tail: sampler.Keep},
+		"tail=drop":                   {Tail: sampler.Drop},
+		"tail=pad":                    {Tail: sampler.Pad},
+		"tail=keep":                   {Tail: sampler.Keep},
+		"tail=once":                   {Tail: sampler.Once},
+		"labels=causal":               {Labels: collate.Causal, Tail: sampler.Keep},
+		"labels=seq2seq":              {Labels: collate.Seq2Seq, Tail: sampler.Keep},
+		"labels=none":                 {Labels: collate.NoLabels, Tail: sampler.Keep},
 	} {
 		q, err := ParseQuery(query)
+		want.Shuffle, want.Labels = cmp.Or(want.Shuffle, sampler.Full), cmp.Or(want.Labels, collate.Auto)
 		if err != nil || q.Shuffle != want.Shuffle || q.Tail != want.Tail || q.Labels != want.Labels {
 			t.Errorf("%s: %+v, %v", query, q, err)
 		}

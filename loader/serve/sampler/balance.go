@@ -7,20 +7,23 @@ import (
 	"sort"
 )
 
-// Balance says how the rows of a step are dealt to the ranks.
-type Balance uint8
+// Balance is how the rows of a step are dealt to the ranks.
+type Balance string
 
 const (
 	// NoBalance gives each rank the rows that follow those of the previous rank.
-	NoBalance Balance = iota
+	NoBalance Balance = "none"
 	// ByTokens equalizes rows × longest, the cost of a padded batch, across ranks: one gets few
 	// long rows, another many short ones. No batch has more tokens with padding than BatchRows rows
 	// as long as the step's longest.
-	ByTokens
+	ByTokens Balance = "tokens"
 	// Quadratic equalizes the sum of squared lengths, the cost of attention, across ranks. Without
 	// a token budget each rank gets BatchRows rows.
-	Quadratic
+	Quadratic Balance = "quadratic"
 )
+
+// Balances are all values of Balance, the default first.
+var Balances = []Balance{NoBalance, ByTokens, Quadratic}
 
 const (
 	// MaxBalanced is the largest step that can be balanced, in rows of all ranks: it is held in

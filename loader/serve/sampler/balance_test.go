@@ -67,9 +67,9 @@ func TestBalancedStepsHaveTheSameRows(t *testing.T) {
 		o := StepOptions{
 			BatchRows: rapid.IntRange(1, 40).Draw(t, "batch"), World: rapid.IntRange(2, 9).Draw(t, "world"),
 			Multiple:    rapid.SampledFrom([]int{0, 8}).Draw(t, "multiple"),
-			Tail:        Tail(rapid.IntRange(0, 2).Draw(t, "tail")),
+			Tail:        rapid.SampledFrom([]Tail{Drop, Pad, Keep}).Draw(t, "tail"),
 			FixedLength: rapid.SampledFrom([]int{0, 0, 0, 120}).Draw(t, "fixed"),
-			Balance:     Balance(rapid.IntRange(1, 2).Draw(t, "balance")), Epochs: 2,
+			Balance:     rapid.SampledFrom([]Balance{ByTokens, Quadratic}).Draw(t, "balance"), Epochs: 2,
 		}
 		if rapid.Bool().Draw(t, "budget") {
 			o.MaxTokens = int64(rapid.IntRange(200, 3000).Draw(t, "max tokens"))
@@ -123,7 +123,7 @@ func TestRunsAreOptimal(t *testing.T) {
 			items[i].Length = int32(1 + rng.IntN(30))
 		}
 		o := StepOptions{BatchRows: 100, World: 1 + rng.IntN(len(items)), Multiple: 1,
-			Balance:   Balance(1 + rng.IntN(2)),
+			Balance:   Balances[1+rng.IntN(2)],
 			MaxTokens: int64(1e6)}
 		d := dealer{o: &o, groups: o.World, rankOf: make([]int32, len(items))}
 		d.deal(items)
@@ -184,11 +184,11 @@ func TestBalanceEvensCosts(t *testing.T) {
 				dearest, dearestBefore = dearest+slices.Max(a), dearestBefore+slices.Max(b)
 				p = even[0].Next
 			}
-			t.Logf("mode %d, world %d: ranks %d apart, %d without; the costliest %d, %d without", mode, world, with,
+			t.Logf("mode %s, world %d: ranks %d apart, %d without; the costliest %d, %d without", mode, world, with,
 				without,
 				dearest, dearestBefore)
 			if with*3 > without*2 || dearest >= dearestBefore {
-				t.Errorf("mode %d, world %d: ranks are %d apart, %d without balance; the costliest %d, %d", mode,
+				t.Errorf("mode %s, world %d: ranks are %d apart, %d without balance; the costliest %d, %d", mode,
 					world, with,
 					without, dearest, dearestBefore)
 			}

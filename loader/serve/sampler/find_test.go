@@ -10,7 +10,7 @@ import (
 func TestFindIsTheInverseOfAppend(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		o := Options{Shuffle: Shuffle(rng.IntN(3)), Seed: seed, Bucket: rng.IntN(2) * (1 + rng.IntN(700)),
+		o := Options{Shuffle: Shuffles[rng.IntN(3)], Seed: seed, Bucket: rng.IntN(2) * (1 + rng.IntN(700)),
 			Group: 1 + rng.IntN(40)}
 		for range 1 + rng.IntN(3) {
 			o.Sources = append(o.Sources, Source{Rows: 1 + rng.Int64N(1500), Weight: .1 + rng.Float64()})

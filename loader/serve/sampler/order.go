@@ -1,23 +1,28 @@
 package sampler
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/dsload/dsload/internal/fault"
 )
 
-// Shuffle says how the rows of a source are ordered within an epoch.
-type Shuffle uint8
+// Shuffle is how the rows of a source are ordered within an epoch.
+type Shuffle string
 
 const (
 	// Full is a uniform permutation of all rows.
-	Full Shuffle = iota
+	Full Shuffle = "full"
 	// Block shuffles blocks of BlockRows consecutive rows and keeps the order inside them: reads
 	// stay sequential.
-	Block
+	Block Shuffle = "block"
 	// None keeps the order of the split.
-	None
+	None Shuffle = "none"
 )
+
+// Shuffles are all values of Shuffle, the default first.
+var Shuffles = []Shuffle{Full, Block, None}
 
 const (
 	// BlockRows is the number of consecutive rows that Block keeps together.
@@ -41,7 +46,7 @@ type Source struct {
 // Options defines an order. Every field may change the order of rows.
 type Options struct {
 	Sources []Source
-	Shuffle Shuffle
+	Shuffle Shuffle // default Full
 	Seed    uint64
 	Bucket  int // window in rows that is sorted by length; 0 = off, at most MaxBucket
 	Group   int // rows that stay together when a sorted window is shuffled; default DefaultGroup
@@ -78,9 +83,7 @@ type Order struct {
 // NewOrder returns the order that o describes. lengths is needed, and called, only for bucketing
 // and token budgets.
 func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
-	if o.Group == 0 {
-		o.Group = DefaultGroup
-	}
+	o.Group, o.Shuffle = cmp.Or(o.Group, DefaultGroup), cmp.Or(o.Shuffle, Full)
 	switch {
 	case len(o.Sources) == 0 || len(o.Sources) > MaxSources:
 		return nil, fault.BadOption("mix", nil, "needs 1 to %d datasets", MaxSources)
@@ -88,7 +91,7 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 		return nil, fault.BadOption("bucket", nil, "must be 0 to %d rows", MaxBucket)
 	case o.Group < 1:
 		return nil, fault.BadOption("group", nil, "must be at least 1")
-	case o.Shuffle > None:
+	case !slices.Contains(Shuffles, o.Shuffle):
 		return nil, fault.BadOption("shuffle", nil, "must be full, block or none")
 	}
 	order := &Order{opts: o, lengths: lengths, sources: make([]sourceOrder, len(o.Sources))}

@@ -27,7 +27,7 @@ func lengthsOf(items []Item, lengths []int32) error {
 
 func drawOptions(t *rapid.T, maxRows int64) Options {
 	o := Options{
-		Shuffle: Shuffle(rapid.IntRange(0, 2).Draw(t, "shuffle")),
+		Shuffle: rapid.SampledFrom(Shuffles).Draw(t, "shuffle"),
 		Seed:    rapid.Uint64().Draw(t, "seed"),
 		Bucket:  rapid.SampledFrom([]int{0, 1, 7, 64, 300, 1000}).Draw(t, "bucket"),
 		Group:   rapid.IntRange(0, 70).Draw(t, "group"),
@@ -245,7 +245,7 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		"no source": {}, "no rows": {Sources: []Source{{}}}, "too many rows": {Sources: []Source{{Rows: MaxPosition}}},
 		"bucket": {Sources: one, Bucket: MaxBucket + 1}, "negative bucket": {Sources: one, Bucket: -1},
 		"group":   {Sources: one, Group: -1},
-		"shuffle": {Sources: one, Shuffle: 9}, "weight": {Sources: []Source{{10, 1}, {10, 0}}},
+		"shuffle": {Sources: one, Shuffle: "sorted"}, "weight": {Sources: []Source{{10, 1}, {10, 0}}},
 	} {
 		if _, err := NewOrder(o, lengthsOf); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -283,8 +283,7 @@ func TestOrderIsGolden(t *testing.T) {
 		{Rows: []int64{100, 1000}, Weights: []float64{1, 3}, Shuffle: "block", Seed: 11, Bucket: 100, Group: 8,
 			Start: 1050},
 	} {
-		o := Options{Seed: c.Seed, Bucket: c.Bucket, Group: c.Group, Shuffle: map[string]Shuffle{"full": Full,
-			"block": Block, "none": None}[c.Shuffle]}
+		o := Options{Seed: c.Seed, Bucket: c.Bucket, Group: c.Group, Shuffle: Shuffle(c.Shuffle)}
 		for i, r := range c.Rows {
 			s := Source{Rows: r, Weight: 1}
 			if c.Weights != nil {

@@ -38,7 +38,7 @@ type PackedSteps struct {
 
 // NewPackedSteps returns the stream of batches that o describes.
 func NewPackedSteps(p *Packed, o StepOptions) (*PackedSteps, error) {
-	o.World, o.Multiple = max(o.World, 1), max(o.Multiple, 1)
+	o = o.withDefaults()
 	end, err := o.check(p.Rows())
 	s := &PackedSteps{packed: p, opts: o, position: o.Start, end: end}
 	if o.Start%p.Rows() != 0 {

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -8,22 +9,25 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 )
 
-// Tail says what happens to the rows at the end of an epoch that do not make a whole step. A batch
+// Tail is what happens to the rows at the end of an epoch that do not make a whole step. A batch
 // under a token budget is whole if the next row did not fit.
-type Tail uint8
+type Tail string
 
 const (
 	// Drop drops them.
-	Drop Tail = iota
+	Drop Tail = "drop"
 	// Pad fills the step with rows from the beginning of the epoch; their Position marks them.
-	Pad
+	Pad Tail = "pad"
 	// Keep serves them: the last batches are smaller, and later ranks may get none.
-	Keep
+	Keep Tail = "keep"
 	// Once serves each of them once, and every rank gets as many steps as the others: the last rows
 	// are divided evenly, and a rank that gets one row less also gets a Filler. Under a token budget
 	// and under Balance only a rank that would get no row gets a Filler.
-	Once
+	Once Tail = "once"
 )
+
+// Tails are all values of Tail, the default first.
+var Tails = []Tail{Drop, Pad, Keep, Once}
 
 // Filler is the Position of an item that only keeps a rank in step with the others: it repeats a
 // row, and must not count.
@@ -31,15 +35,15 @@ const Filler = -1
 
 // StepOptions says how an order is dealt.
 type StepOptions struct {
-	BatchRows   int   // rows per batch, at least 1; under a token budget the most rows of a batch
-	MaxTokens   int64 // 0 = off; else a batch takes as many rows as keep rows × PaddedLength(longest) ≤ MaxTokens
-	Multiple    int   // the length of a batch is padded to a multiple of it; default 1
-	FixedLength int   // if above 0, every batch has this length
-	Rank, World int   // this stream's rank among World; default 0 of 1
-	Tail        Tail
-	Balance     Balance
-	Epochs      int64 // epochs in all, counted from position 0; 0 = endless
-	Start       int64 // position of the first step
+	BatchRows   int     // rows per batch, at least 1; under a token budget the most rows of a batch
+	MaxTokens   int64   // 0 = off; else a batch takes as many rows as keep rows × PaddedLength(longest) ≤ MaxTokens
+	Multiple    int     // the length of a batch is padded to a multiple of it; default 1
+	FixedLength int     // if above 0, every batch has this length
+	Rank, World int     // this stream's rank among World; default 0 of 1
+	Tail        Tail    // default Drop
+	Balance     Balance // default NoBalance
+	Epochs      int64   // epochs in all, counted from position 0; 0 = endless
+	Start       int64   // position of the first step
 }
 
 // PaddedLength returns the length in tokens of a batch whose longest row has n.
@@ -110,12 +114,18 @@ const lookAhead = 256
 
 // NewSteps returns the stream of batches that o describes.
 func NewSteps(order *Order, o StepOptions) (*Steps, error) {
-	o.World, o.Multiple = max(o.World, 1), max(o.Multiple, 1)
+	o = o.withDefaults()
 	end, err := o.check(order.rows)
 	if err != nil {
 		return nil, err
 	}
 	return &Steps{order: order, opts: o, position: o.Start, end: end}, nil
+}
+
+func (o StepOptions) withDefaults() StepOptions {
+	o.World, o.Multiple = max(o.World, 1), max(o.Multiple, 1)
+	o.Tail, o.Balance = cmp.Or(o.Tail, Drop), cmp.Or(o.Balance, NoBalance)
+	return o
 }
 
 // check validates o and returns the first position that is not served, for epochs of the given
@@ -132,9 +142,9 @@ func (o StepOptions) check(rows int64) (end int64, err error) {
 		return 0, fault.BadOption("rank", nil, "must be 0 to world-1 (%d)", o.World-1)
 	case o.MaxTokens < 0:
 		return 0, fault.BadOption("max_tokens", nil, "must not be negative")
-	case o.Tail > Once:
+	case !slices.Contains(Tails, o.Tail):
 		return 0, fault.BadOption("tail", nil, "must be drop, pad, keep or once")
-	case o.Balance > Quadratic:
+	case !slices.Contains(Balances, o.Balance):
 		return 0, fault.BadOption("balance", nil, "must be none, tokens or quadratic")
 	case o.Epochs < 0:
 		return 0, fault.BadOption("epochs", nil, "must not be negative")

@@ -39,7 +39,7 @@ func drawSteps(t *rapid.T) StepOptions {
 	so := StepOptions{
 		BatchRows: rapid.IntRange(1, 40).Draw(t, "batch"),
 		World:     rapid.IntRange(1, 6).Draw(t, "world"),
-		Tail:      Tail(rapid.IntRange(0, 2).Draw(t, "tail")),
+		Tail:      rapid.SampledFrom([]Tail{Drop, Pad, Keep}).Draw(t, "tail"),
 		Epochs:    rapid.Int64Range(1, 3).Draw(t, "epochs"),
 		Multiple:  rapid.SampledFrom([]int{0, 1, 8}).Draw(t, "multiple"),
 	}
@@ -162,7 +162,7 @@ func TestRanksShareTheOrder(t *testing.T) {
 func TestOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, so := drawOptions(t, 250), drawSteps(t)
-		so.Tail, so.Balance = Once, Balance(rapid.IntRange(0, 2).Draw(t, "balance"))
+		so.Tail, so.Balance = Once, rapid.SampledFrom(Balances).Draw(t, "balance")
 		order := mustOrder(t, o)
 		seen := map[int64]int{}
 		var ranks [][]Batch
@@ -301,7 +301,7 @@ func TestBadStepsAreRefused(t *testing.T) {
 	order := mustOrder(t, Options{Sources: []Source{{Rows: 10}}})
 	for name, so := range map[string]StepOptions{
 		"batch_size": {}, "rank": {BatchRows: 1, Rank: 1}, "negative rank": {BatchRows: 1, Rank: -1, World: 2},
-		"tail":  {BatchRows: 1, Tail: 4},
+		"tail": {BatchRows: 1, Tail: "wrap"}, "balance": {BatchRows: 1, Balance: "rows"},
 		"start": {BatchRows: 1, Epochs: 2, Start: 21}, "negative start": {BatchRows: 1, Start: -1},
 		"epochs": {BatchRows: 1, Epochs: -1}, "max_tokens": {BatchRows: 1, MaxTokens: -1},
 	} {

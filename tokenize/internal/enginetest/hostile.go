@@ -3,26 +3,8 @@ package enginetest
 import (
 	"bytes"
 	"math/rand/v2"
-	"testing"
 	"unicode/utf8"
 )
-
-// Hostile measures inputs that may take an engine more than linear time or space, in nanoseconds
-// per byte, next to plain text.
-func Hostile(b *testing.B, k Tokenizer) {
-	for _, h := range HostileTexts(1 << 20) {
-		b.Run(h.Name, func(b *testing.B) {
-			e := k.New(0)
-			var ids []uint32
-			start := CPUTime()
-			for b.Loop() {
-				ids = k.Encode(e, ids[:0], h.Text)
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(float64((CPUTime()-start).Nanoseconds())/float64(b.N)/float64(len(h.Text)), "ns/B")
-		})
-	}
-}
 
 // HostileText is a text with its name.
 type HostileText struct {

@@ -10,22 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
-)
 
-// documents cuts text into runs of whole lines of at least 2 KiB.
-func documents(text []byte) (docs [][]byte) {
-	begin := 0
-	for i, c := range text {
-		if c == '\n' && i+1-begin >= 2048 {
-			docs = append(docs, text[begin:i+1])
-			begin = i + 1
-		}
-	}
-	if begin < len(text) {
-		docs = append(docs, text[begin:])
-	}
-	return docs
-}
+	"github.com/dsload/dsload/tokenize/internal/enginetest"
+)
 
 // threadSeconds is the processor time of this thread.
 func threadSeconds() float64 {
@@ -44,7 +31,7 @@ func benchModel(b *testing.B, name string) *Model {
 	case "o200k":
 		return loadRanks(b, "o200k_base.tiktoken", O200K)
 	}
-	return loadFixture(b, name).model
+	return suite.Load(b, name)
 }
 
 // BenchmarkCorpus measures MB of text per CPU-second: cold with a fresh encoder for each pass, warm
@@ -52,10 +39,10 @@ func benchModel(b *testing.B, name string) *Model {
 func BenchmarkCorpus(b *testing.B) {
 	for _, name := range []string{"gpt2", "cl100k-hf", "cl100k", "o200k"} {
 		for _, c := range corpora {
-			b.Run(name+"/"+c.key, func(b *testing.B) {
+			b.Run(name+"/"+c, func(b *testing.B) {
 				m := benchModel(b, name)
-				text := bytes.Clone(readShared(b, c.path))
-				docs := documents(text)
+				text := readCorpus(b, c)
+				docs := enginetest.Documents(text)
 				b.SetBytes(int64(len(text)))
 				ids := make([]uint32, 0, 64<<10)
 				cold, warm := math.Inf(1), math.Inf(1)
@@ -88,10 +75,10 @@ func BenchmarkLevels(b *testing.B) {
 	m := benchModel(b, "gpt2")
 	for _, level := range kernelLevels() {
 		for _, c := range corpora {
-			b.Run(level+"/"+c.key, func(b *testing.B) {
+			b.Run(level+"/"+c, func(b *testing.B) {
 				defer useKernels(level)()
-				text := readShared(b, c.path)
-				docs := documents(text)
+				text := readCorpus(b, c)
+				docs := enginetest.Documents(text)
 				ids := make([]uint32, 0, 64<<10)
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()

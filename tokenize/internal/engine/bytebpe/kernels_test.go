@@ -23,9 +23,9 @@ func variants(t *testing.T, f func(t *testing.T)) {
 // TestKernelsAgree compares every stage of the kernels in use with its twin on the same window.
 func TestKernelsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
-	ref := newOracle(t, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
+	m := newModel(t, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
 	variants(t, func(t *testing.T) {
-		e, twin := ref.m.NewEncoder(1<<20), ref.m.NewEncoder(1<<20)
+		e, twin := m.NewEncoder(1<<20), m.NewEncoder(1<<20)
 		for i := range 1500 {
 			n := r.IntN(400)
 			if i%10 == 0 {
@@ -44,8 +44,8 @@ func FuzzKernels(f *testing.F) {
 	for _, h := range enginetest.HostileTexts(700) {
 		f.Add(h.Text)
 	}
-	ref := newOracle(f, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
-	e, twin := ref.m.NewEncoder(1<<20), ref.m.NewEncoder(1<<20)
+	m := newModel(f, randomConfig(rand.New(rand.NewPCG(1, 1)), GPT2, false))
+	e, twin := m.NewEncoder(1<<20), m.NewEncoder(1<<20)
 	f.Fuzz(func(t *testing.T, text []byte) { checkKernels(t, e, twin, text) })
 }
 
@@ -128,50 +128,47 @@ func checkKernels(t *testing.T, e, twin *Encoder, text []byte) {
 // TestEncodersAgree: each level of kernels gives the same ids on the corpora.
 func TestEncodersAgree(t *testing.T) {
 	for _, name := range []string{"gpt2", "cl100k-hf"} {
-		m := loadFixture(t, name).model
-		for _, c := range corpora[2:] {
-			text := readShared(t, c.path)[:1<<20]
+		m := suite.Load(t, name)
+		for _, c := range corpora[:2] {
+			text := readCorpus(t, c)[:1<<20]
 			var want []uint32
 			variants(t, func(t *testing.T) {
 				got := m.NewEncoder(0).Append(nil, text, true, true)
 				if want == nil {
 					want = got
 				} else if !slices.Equal(got, want) {
-					t.Errorf("%s: %d ids, with other kernels %d", c.key, len(got), len(want))
+					t.Errorf("%s: %d ids, with other kernels %d", c, len(got), len(want))
 				}
 			})
 		}
 	}
 }
 
-// TestNoAllocations: in steady state a document costs no allocation, whatever is in it.
-func TestNoAllocations(t *testing.T) {
-	m := loadFixture(t, "gpt2").model
-	docs := documents(readShared(t, corpora[3].path))[:300]
-	docs = append(docs, bytes.Repeat([]byte("a"), 5000), bytes.Repeat([]byte("\x00 b"), 2000),
-		bytes.Repeat([]byte("="), 3000), bytes.Repeat([]byte{0xff}, 500))
+// TestNoAllocsForLongWords: in steady state they cost no allocation, although they are longer than what is
+// cached.
+func TestNoAllocsForLongWords(t *testing.T) {
+	texts := [][]byte{bytes.Repeat([]byte("a"), 5000), bytes.Repeat([]byte("\x00 b"), 2000),
+		bytes.Repeat([]byte("="), 3000), bytes.Repeat([]byte{0xff}, 500)}
 	for _, size := range []int{1, 0} {
-		e := m.NewEncoder(size)
+		e := suite.Load(t, "gpt2").NewEncoder(size)
 		var ids []uint32
-		for _, d := range docs {
-			ids = e.Append(ids[:0], d, true, true)
-		}
-		allocs := testing.AllocsPerRun(2, func() {
-			for _, d := range docs {
-				ids = e.Append(ids[:0], d, true, true)
+		run := func() {
+			for _, text := range texts {
+				ids = e.Append(ids[:0], text, true, true)
 			}
-		})
-		if allocs != 0 {
-			t.Errorf("%v allocations for %d documents", allocs, len(docs))
+		}
+		run()
+		if n := testing.AllocsPerRun(2, run); n != 0 {
+			t.Errorf("%v allocations for %d texts", n, len(texts))
 		}
 	}
 }
 
 // TestOutputCapacity: ids are the same whatever room dst has.
 func TestOutputCapacity(t *testing.T) {
-	m := loadFixture(t, "gpt2").model
+	m := suite.Load(t, "gpt2")
 	e := m.NewEncoder(0)
-	text := readShared(t, corpora[3].path)[:9000]
+	text := readCorpus(t, corpora[0])[:9000]
 	want := e.Append(nil, text, true, true)
 	for _, room := range []int{0, 1, 100, len(want) - 1, len(want), len(want) + 63, len(want) + 5000} {
 		dst := make([]uint32, 3, 3+room)

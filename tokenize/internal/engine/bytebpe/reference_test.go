@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dsload/dsload/tokenize/internal/enginetest"
 	"github.com/dsload/dsload/tokenize/internal/reference"
 )
 
@@ -18,12 +17,7 @@ type oracle struct {
 	m     *Model
 }
 
-func newOracle(t testing.TB, c Config) *oracle {
-	t.Helper()
-	m, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+func newOracle(c Config, m *Model) *oracle {
 	r := &oracle{c: c, ranks: make(map[[2]uint32][2]uint32), whole: make(map[string]uint32), m: m}
 	for id, b := range c.Tokens {
 		if b != nil {
@@ -132,31 +126,16 @@ func randomWords(r *rand.Rand, n int) []byte {
 	return out
 }
 
-// TestEncodeAgrees checks ids against the definition for random vocabularies, any split, every kind
-// of cache, pieces cut at SafeCut.
-func TestEncodeAgrees(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 3))
-	for i := range 240 {
-		split := Split(i % int(numSplits))
-		ref := newOracle(t, randomConfig(r, split, i%3 == 0))
-		e := ref.m.NewEncoder([]int{1, 1 << 20, 0}[r.IntN(3)])
-		for j := range 30 {
-			n := r.IntN(100)
-			if j%10 == 9 {
-				n = r.IntN(1500)
-			}
-			text := randomWords(r, n)
-			want := ref.encode(text)
-			got := e.Append([]uint32{7}, text, true, true)
-			if got[0] != 7 || !slices.Equal(got[1:], want) {
-				t.Fatalf("vocabulary %d, %s, %q:\n got %v\nwant %v", i, split, text, got[1:], want)
-			}
-			cut := ref.m.SafeCut(text[:r.IntN(len(text)+1)])
-			parts := e.Append(nil, text[:cut], true, false)
-			if parts = e.Append(parts, text[cut:], false, true); !slices.Equal(parts, want) {
-				t.Fatalf("vocabulary %d, %s, cut at %d of %q:\n got %v\nwant %v", i, split, cut, text, parts, want)
-			}
+// randomTexts returns a vocabulary for any split, and what makes texts of its letters or of pieces, most of
+// them short.
+func randomTexts(_ testing.TB, r *rand.Rand, _ bool) (Config, func() string) {
+	c := randomConfig(r, Split(r.IntN(int(numSplits))), r.IntN(3) == 0)
+	return c, func() string {
+		n := r.IntN(100)
+		if r.IntN(10) == 0 {
+			n = r.IntN(1500)
 		}
+		return string(randomWords(r, n))
 	}
 }
 
@@ -200,7 +179,7 @@ func TestLongWords(t *testing.T) {
 	for range 60 {
 		c := randomConfig(r, None, false)
 		c.IgnoreMerges = false
-		ref := newOracle(t, c)
+		ref := newOracle(c, newModel(t, c))
 		e := ref.m.NewEncoder(1)
 		letters := "abthes"[:1+r.IntN(6)]
 		for _, n := range []int{1, 15, 16, 17, 23, 24, 25, 31, 32, 33, 59, 60, 61, 71, 72, 73, 100, 120, 133, 255,
@@ -240,7 +219,7 @@ func TestChunksThatDoNotMeet(t *testing.T) {
 		last = add(last, last)
 	}
 	add('a', last)
-	ref := newOracle(t, c)
+	ref := newOracle(c, newModel(t, c))
 	e := ref.m.NewEncoder(0)
 	for _, n := range []int{61, 200, 1000, 1500, 2047, 2048, 2049, 3000} {
 		text := bytes.Repeat([]byte("ab"), n)[:n]
@@ -256,7 +235,7 @@ func TestLongWordsOfVocabularies(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for _, name := range []string{"r50k_base", "cl100k_base"} {
 		c := readRanks(t, name+".tiktoken", None)
-		ref := newOracle(t, c)
+		ref := newOracle(c, newModel(t, c))
 		var texts [][]byte
 		var want [][]uint32
 		for _, letters := range []string{"abcdefghijklmnopqrstuvwxyz", "abc", "0123456789", "=-", " ", "ab中é",
@@ -288,27 +267,4 @@ func TestLongWordsOfVocabularies(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzEncode(f *testing.F) {
-	r := rand.New(rand.NewPCG(6, 6))
-	for range 60 {
-		f.Add(r.Uint64(), randomWords(r, 100))
-	}
-	for _, h := range enginetest.HostileTexts(700) {
-		f.Add(r.Uint64(), h.Text)
-	}
-	f.Fuzz(func(t *testing.T, seed uint64, text []byte) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		ref := newOracle(t, randomConfig(r, Split(r.IntN(int(numSplits))), r.IntN(2) == 0))
-		e := ref.m.NewEncoder(1)
-		if len(text) > 3000 {
-			text = text[:3000]
-		}
-		for range 2 {
-			if want, got := ref.encode(text), e.Append(nil, text, true, true); !slices.Equal(got, want) {
-				t.Fatalf("%s %q:\n got %v\nwant %v", ref.c.Split, text, got, want)
-			}
-		}
-	})
 }

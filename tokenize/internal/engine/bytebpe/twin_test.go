@@ -92,6 +92,11 @@ func tinyModel(t testing.TB, split Split) *Model {
 	add(' ', ' ')
 	add('i', 'n')
 	add(0xe4, 0xb8)
+	return newModel(t, c)
+}
+
+func newModel(t testing.TB, c Config) *Model {
+	t.Helper()
 	m, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -131,9 +136,7 @@ func TestSplitAgrees(t *testing.T) {
 			checkSplit(t, e, randomText(r, n))
 		}
 		for _, c := range corpora {
-			if text := readShared(t, c.path); true {
-				checkSplit(t, e, text)
-			}
+			checkSplit(t, e, readCorpus(t, c))
 		}
 	}
 }

@@ -10,17 +10,36 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/reference"
 )
 
-// expected merges a whole text the obvious way: the best pair of all, again and again.
-func expected(cfg *Config, text string) []uint32 {
+// oracle encodes a whole text the obvious way: it merges the best pair of all, again and again.
+type oracle struct {
+	cfg   *Config
+	find  map[string]uint32
+	ranks map[[2]string]int
+}
+
+func newOracle(cfg *Config) *oracle {
+	o := &oracle{cfg, map[string]uint32{}, map[[2]string]int{}}
+	for id, p := range cfg.Pieces {
+		if len(p) > 0 {
+			o.find[string(p)] = uint32(id)
+		}
+	}
+	for rank, m := range cfg.Merges {
+		o.ranks[[2]string{string(cfg.Pieces[m[0]]), string(cfg.Pieces[m[1]])}] = rank
+	}
+	return o
+}
+
+func (o *oracle) encode(text string) []uint32 {
 	if text == "" {
 		return nil
 	}
 	text = strings.ReplaceAll(text, " ", "\u2581")
-	if cfg.Prefix == PrefixAlways || cfg.Prefix == PrefixUnlessSpace && !strings.HasPrefix(text, "\u2581") {
+	if o.cfg.Prefix == PrefixAlways || o.cfg.Prefix == PrefixUnlessSpace && !strings.HasPrefix(text, "\u2581") {
 		text = "\u2581" + text
 	}
-	if !cfg.SplitSpaces {
-		return expectedWord(cfg, text)
+	if !o.cfg.SplitSpaces {
+		return o.word(text)
 	}
 	var ids []uint32
 	for text != "" {
@@ -28,31 +47,22 @@ func expected(cfg *Config, text string) []uint32 {
 		if n == 0 {
 			n = len(text)
 		}
-		ids = append(ids, expectedWord(cfg, text[:n])...)
+		ids = append(ids, o.word(text[:n])...)
 		text = text[n:]
 	}
 	return ids
 }
 
-func expectedWord(cfg *Config, text string) []uint32 {
-	find := map[string]uint32{}
-	for id, p := range cfg.Pieces {
-		if len(p) > 0 {
-			find[string(p)] = uint32(id)
-		}
-	}
-	ranks := map[[2]string]int{}
-	for rank, m := range cfg.Merges {
-		ranks[[2]string{string(cfg.Pieces[m[0]]), string(cfg.Pieces[m[1]])}] = rank
-	}
+func (o *oracle) word(text string) []uint32 {
+	cfg := o.cfg
 	parts := reference.Merge(strings.Split(text, ""), func(a, b string) (rank int, joined string, ok bool) {
-		rank, ok = ranks[[2]string{a, b}]
+		rank, ok = o.ranks[[2]string{a, b}]
 		return rank, a + b, ok
 	})
 	var ids []uint32
 	unknown := 0
 	for _, p := range parts {
-		if id, ok := find[p]; ok {
+		if id, ok := o.find[p]; ok {
 			for ; unknown > 0; unknown-- {
 				ids = append(ids, uint32(cfg.UnkID))
 			}
@@ -136,22 +146,15 @@ func randomConfig(rng *rand.Rand, wide bool) (Config, []string) {
 	return cfg, append(letters, " ")
 }
 
-func TestAgainstReference(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for round := range 100 {
-		cfg, letters := randomConfig(rng, round%25 == 0)
-		m, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
+// randomTexts returns a vocabulary of randomConfig, and what makes texts short enough for oracle.
+func randomTexts(_ testing.TB, rng *rand.Rand, wide bool) (Config, func() string) {
+	cfg, letters := randomConfig(rng, wide)
+	return cfg, func() string {
+		text := enginetest.Text(rng, letters)
+		if len(text) > 500 {
+			text = strings.ToValidUTF8(text[:500], "")
 		}
-		e := m.NewEncoder(1)
-		for range 20 {
-			text := enginetest.Text(rng, letters)
-			if len(text) > 500 {
-				text = strings.ToValidUTF8(text[:500], "")
-			}
-			enginetest.Properties(t, rng, e, m.SafeCut, expected(&cfg, text), text)
-		}
+		return text
 	}
 }
 
@@ -207,55 +210,4 @@ func TestScratchIsReturned(t *testing.T) {
 	if cap(e.large.id) > 2*keepItems || cap(e.large.heap) > 2*keepItems || len(e.win.Free()) > 64<<10 {
 		t.Errorf("kept scratch for %d symbols, a window of %d bytes", cap(e.large.id), len(e.win.Free()))
 	}
-}
-
-func TestBadConfigs(t *testing.T) {
-	p := func(s ...string) (list [][]byte) {
-		for _, x := range s {
-			list = append(list, []byte(x))
-		}
-		return list
-	}
-	for name, cfg := range map[string]Config{
-		"empty":      {},
-		"unk":        {Pieces: p("a"), UnkID: 1},
-		"merge":      {Pieces: p("a", "b"), Merges: [][2]uint32{{0, 5}}},
-		"no result":  {Pieces: p("a", "b"), Merges: [][2]uint32{{0, 1}}},
-		"twice":      {Pieces: p("a", "a")},
-		"scores":     {Pieces: p("a"), Scores: []float32{}},
-		"byte":       {Pieces: p("a"), ByteFallback: true, ByteIDs: [256]int32{7}},
-		"no unknown": {Pieces: p("a"), UnkID: -1},
-		"user":       {Pieces: p("a"), UserDefined: []uint32{3}},
-	} {
-		if _, err := New(cfg); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
-func TestNoAllocs(t *testing.T) {
-	for _, g := range goldenTokenizers {
-		enginetest.NoAllocs(t, g.Load(t))
-	}
-}
-
-func FuzzAppend(f *testing.F) {
-	f.Add(uint64(1), "a b\u2581c")
-	for i, h := range enginetest.HostileTexts(700) {
-		f.Add(uint64(i), string(h.Text))
-	}
-	f.Fuzz(func(t *testing.T, seed uint64, text string) {
-		cfg, _ := randomConfig(rand.New(rand.NewPCG(seed, 0)), false)
-		m, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := m.NewEncoder(1)
-		got := e.Append(nil, []byte(text), true, true)
-		if len(text) < 2000 && utf8.ValidString(text) {
-			if want := expected(&cfg, text); string(u32(got)) != string(u32(want)) {
-				t.Fatalf("%q:\n got %v\nwant %v", text, got, want)
-			}
-		}
-	})
 }

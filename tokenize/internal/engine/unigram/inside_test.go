@@ -96,7 +96,7 @@ func TestReplacementSpaced(t *testing.T) {
 			text.WriteString(list[rng.IntN(len(list))])
 		}
 		if got, want := e.Append(nil, []byte(text.String()), true, true),
-			expected(&cfg, text.String()); !slices.Equal(got, want) {
+			expected(&cfg, wordsOf(&cfg), text.String()); !slices.Equal(got, want) {
 			t.Fatalf("%d ids, want %d", len(got), len(want))
 		}
 	}

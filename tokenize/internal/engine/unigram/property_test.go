@@ -2,15 +2,12 @@ package unigram
 
 import (
 	"bytes"
-	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
-	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/charsmap"
 	"github.com/dsload/dsload/tokenize/internal/chunkcache"
@@ -21,8 +18,8 @@ import (
 
 var runs = regexp.MustCompile(" {2,}")
 
-// expected is the pipeline step by step over the whole text.
-func expected(cfg *Config, text string) []uint32 {
+// expected is the pipeline step by step over the whole text, with words as wordsOf makes them.
+func expected(cfg *Config, words *reference.Unigram, text string) []uint32 {
 	if cfg.Nmt {
 		var sb strings.Builder
 		for i, r := range text {
@@ -45,7 +42,7 @@ func expected(cfg *Config, text string) []uint32 {
 			if !strings.HasPrefix(w, metaspace) {
 				w = metaspace + w
 			}
-			ids = append(ids, expectedParts(cfg, w)...)
+			ids = append(ids, expectedParts(words, w)...)
 		}
 		return ids
 	}
@@ -62,23 +59,23 @@ func expected(cfg *Config, text string) []uint32 {
 	if cfg.Prefix && !strings.HasPrefix(text, metaspace) {
 		text = metaspace + text
 	}
-	return expectedParts(cfg, text)
+	return expectedParts(words, text)
 }
 
-func expectedParts(cfg *Config, text string) (ids []uint32) {
+func expectedParts(words *reference.Unigram, text string) (ids []uint32) {
 	for text != "" {
 		n := strings.Index(text[1:], metaspace) + 1
 		if n == 0 {
 			n = len(text)
 		}
-		ids = append(ids, expectedWord(cfg, text[:n])...)
+		ids = append(ids, words.Encode(text[:n])...)
 		text = text[n:]
 	}
 	return ids
 }
 
-func expectedWord(cfg *Config, word string) []uint32 {
-	m := reference.Unigram{Vocab: map[string]uint32{}, Scores: cfg.Scores, Unk: uint32(cfg.UnkID)}
+func wordsOf(cfg *Config) *reference.Unigram {
+	m := &reference.Unigram{Vocab: map[string]uint32{}, Scores: cfg.Scores, Unk: uint32(cfg.UnkID)}
 	for id, p := range cfg.Pieces {
 		if len(p) > 0 {
 			m.Vocab[string(p)] = uint32(id)
@@ -92,7 +89,7 @@ func expectedWord(cfg *Config, word string) []uint32 {
 			}
 		}
 	}
-	return m.Encode(word)
+	return m
 }
 
 func makeCharsmap(t testing.TB, m map[string]string) *charsmap.Map {
@@ -163,28 +160,6 @@ func randomConfig(t testing.TB, rng *rand.Rand, wide bool) (Config, []string) {
 	return cfg, append(letters, " ")
 }
 
-func TestAgainstReference(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for round := range effort.Of(10, 75, 2000) {
-		cfg, letters := randomConfig(t, rng, round%25 == 0)
-		m, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := m.NewEncoder(1)
-		for range 30 {
-			text := enginetest.Text(rng, letters)
-			enginetest.Properties(t, rng, e, m.SafeCut, expected(&cfg, text), text)
-		}
-	}
-}
-
-func TestNoAllocs(t *testing.T) {
-	for _, g := range goldenTokenizers {
-		enginetest.NoAllocs(t, g.Load(t))
-	}
-}
-
 func TestScratchIsReturned(t *testing.T) {
 	m, err := New(Config{Pieces: [][]byte{[]byte("<unk>"), []byte("a")}, Scores: []float64{0, -1}})
 	if err != nil {
@@ -213,6 +188,7 @@ func TestStretches(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := m.newEncoder(chunkcache.MinBytes)
+		words := wordsOf(&cfg)
 		odd := []string{"?", "\u0416", "<unk>", letters[0]}
 		for range 20 {
 			word := ""
@@ -223,7 +199,7 @@ func TestStretches(t *testing.T) {
 				}
 				word += strings.Repeat(list[rng.IntN(len(list))], 1+rng.IntN(4))
 			}
-			want := expectedWord(&cfg, word)
+			want := words.Encode(word)
 			for _, stretch := range []int{1, 2, 3, 7, 30, 100, stretchBytes} {
 				if got := e.appendWord(nil, []byte(word), stretch); !slices.Equal(got, want) {
 					t.Fatalf("%q by stretches of %d: ids %v, want %v", word, stretch, got, want)
@@ -249,24 +225,6 @@ func TestStretchMemory(t *testing.T) {
 	}
 }
 
-func TestBadConfigs(t *testing.T) {
-	p := [][]byte{[]byte("a")}
-	for name, cfg := range map[string]Config{
-		"empty":  {},
-		"scores": {Pieces: p},
-		"unk":    {Pieces: p, Scores: []float64{0}, UnkID: 1},
-		"nan":    {Pieces: p, Scores: []float64{math.NaN()}},
-		"split":  {Pieces: p, Scores: []float64{0}, Split: 9},
-		"byte":   {Pieces: p, Scores: []float64{0}, ByteFallback: true, ByteIDs: [256]int32{4}},
-		"user":   {Pieces: p, Scores: []float64{0}, Split: SplitNone, UserDefined: []uint32{1}},
-		"match":  {Pieces: p, Scores: []float64{0}, NoMatch: []bool{true}},
-	} {
-		if _, err := New(cfg); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
 func FuzzCharsmap(f *testing.F) {
 	f.Add([]byte("\x04\x00\x00\x00\x00\x00\x00\x00a\x00"), "a e\u0301")
 	f.Fuzz(func(t *testing.T, blob []byte, text string) {
@@ -278,25 +236,6 @@ func FuzzCharsmap(f *testing.F) {
 		for rest := []byte(text); len(rest) > 0; {
 			_, n := cm.Longest(rest)
 			rest = rest[max(n, 1):]
-		}
-	})
-}
-
-func FuzzAppend(f *testing.F) {
-	f.Add(uint64(1), "a b\u2581c \u0340\u0301")
-	f.Add(uint64(63), "\x01\x01\u2581  V\x01u\x01c\x01\x01\x00\u0301")
-	f.Fuzz(func(t *testing.T, seed uint64, text string) {
-		cfg, _ := randomConfig(t, rand.New(rand.NewPCG(seed, 0)), false)
-		m, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := m.NewEncoder(1)
-		got := e.Append(nil, []byte(text), true, true)
-		if utf8.ValidString(text) {
-			if want := expected(&cfg, text); !slices.Equal(got, want) {
-				t.Fatalf("%q:\n got %v\nwant %v", text, got, want)
-			}
 		}
 	})
 }

@@ -1,0 +1,149 @@
+// Package counts is what a build counts, as one value: the stages count into it, a checkpoint keeps it,
+// partitions and additions are added up, the manifest writes it, and reports read it from there.
+//
+// To add a counter, add a field here, count where it happens, and say it in loader/build/losses.go.
+package counts
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+)
+
+// Counts is what a build counts besides the rows that it writes. The names in JSON are those of the
+// manifest's counters. A counter with omitempty is not written while it is 0 or nil.
+type Counts struct {
+	numbers
+	// Shapes counts conversations by the shape of their records; shape_… in the manifest.
+	Shapes map[string]int64 `json:"shapes,omitempty"`
+	// CutBy lists the options whose budgets left something of the sources out; cut_by_… in the manifest.
+	CutBy []string `json:"cut_by,omitempty"`
+	// DroppedBy counts the documents that filters and dedup left out, by the names of their options. The
+	// manifest has them apart.
+	DroppedBy map[string]int64 `json:"dropped_by,omitempty"`
+}
+
+type numbers struct {
+	Documents  int64 `json:"documents"`   // read
+	TextBytes  int64 `json:"text_bytes"`  // UTF-8 text tokenized
+	Replaced   int64 `json:"replaced"`    // ill-formed UTF-8 sequences replaced by U+FFFD
+	Dropped    int64 `json:"dropped"`     // documents longer than a row, left out under the overflow "drop"
+	Copies     int64 `json:"copies"`      // documents left out as copies of held-out ones
+	ForcedCuts int64 `json:"forced_cuts"` // cuts of a document where the tokenizer knew no safe one
+	Rejected   int64 `json:"rejected"`    // bad records skipped
+
+	CopiedExamples int64 `json:"copied_examples,omitempty"` // that Copies would have made
+	ValRest        int64 `json:"val_rest,omitempty"`        // examples of held-out documents left out because val was full
+	WithoutTarget  int64 `json:"without_target,omitempty"`  // examples left out because no token of a target was in them
+	Truncated      int64 `json:"truncated,omitempty"`       // documents, and pairs, that were cut to the longest row
+	Empty          int64 `json:"empty,omitempty"`           // documents without text, pairs without prompt or target: left out
+	Untrained      int64 `json:"untrained,omitempty"`       // conversations left out because no token is trained on
+	UntrainedRows  int64 `json:"untrained_rows,omitempty"`  // rows of others without a trained token, which are kept
+	UnfoundTurns   int64 `json:"unfound_turns,omitempty"`   // of the assistant, not found in what the template writes
+	DamagedInputs  int64 `json:"damaged_inputs,omitempty"`  // of which something was lost
+	// DamagedCutOff counts those of DamagedInputs whose rest was lost, of unknown length.
+	DamagedCutOff int64 `json:"damaged_inputs_cut_off,omitempty"`
+	// DroppedTokens counts the tokens of text that packing left out; nil where rows are not packed.
+	DroppedTokens *int64 `json:"dropped_tokens,omitempty"`
+	Unread
+}
+
+// Unread is what the budget that ended a build left of its sources; nil where none did, or where it depends
+// on more than the sources and the settings.
+type Unread struct {
+	UnreadInputs *int64 `json:"unread_inputs,omitempty"` // untouched
+	UnreadBytes  *int64 `json:"unread_bytes,omitempty"`
+}
+
+// Budgets are the options of CutBy, in the order of reports.
+var Budgets = []string{"max-examples", "max-val-examples", "max-bytes", "max-tokens"}
+
+const shapePrefix = "shape_"
+
+var underscored = strings.NewReplacer("-", "_")
+
+func cutName(option string) string { return "cut_by_" + underscored.Replace(option) }
+
+// Map returns the counters of a manifest.
+func (c Counts) Map() map[string]int64 {
+	m := map[string]int64{}
+	convert(c.numbers, &m)
+	for shape, n := range c.Shapes {
+		m[shapePrefix+underscored.Replace(strings.ToLower(shape))] += n
+	}
+	for _, option := range c.CutBy {
+		m[cutName(option)] = 1
+	}
+	return m
+}
+
+// Of returns what a manifest's counters and dropped documents say. Shapes have the names of the counters.
+func Of(counters, dropped map[string]int64) (c Counts) {
+	convert(counters, &c.numbers)
+	for name, n := range counters {
+		if shape, ok := strings.CutPrefix(name, shapePrefix); ok {
+			c.countShape(shape, n)
+		}
+	}
+	for _, option := range Budgets {
+		if counters[cutName(option)] > 0 {
+			c.CutBy = append(c.CutBy, option)
+		}
+	}
+	c.DroppedBy = dropped
+	return c
+}
+
+// convert turns the numbers into a map of the same names, or a map into the numbers.
+func convert(from, to any) {
+	data, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(data, to)
+	}
+	if err != nil {
+		panic(err) // names and whole numbers are always JSON
+	}
+}
+
+// Add adds what another part of the same dataset counted.
+func (c *Counts) Add(other Counts) {
+	*c = Of(sum(c.Map(), other.Map()), sum(c.DroppedBy, other.DroppedBy))
+}
+
+func sum(a, b map[string]int64) map[string]int64 {
+	a = maps.Clone(a)
+	for name, n := range b {
+		add(&a, name, n)
+	}
+	return a
+}
+
+func add(m *map[string]int64, name string, n int64) {
+	if *m == nil {
+		*m = map[string]int64{}
+	}
+	(*m)[name] += n
+}
+
+// Clone returns a copy that shares nothing that changes.
+func (c Counts) Clone() Counts {
+	c.Shapes, c.DroppedBy = maps.Clone(c.Shapes), maps.Clone(c.DroppedBy)
+	if c.DroppedTokens != nil {
+		c.DroppedTokens = new(*c.DroppedTokens)
+	}
+	return c
+}
+
+// Drop counts a document that an option left out.
+func (c *Counts) Drop(option string) { add(&c.DroppedBy, option, 1) }
+
+// CountShape counts a conversation by its shape.
+func (c *Counts) CountShape(shape string) { c.countShape(shape, 1) }
+
+func (c *Counts) countShape(shape string, n int64) { add(&c.Shapes, shape, n) }
+
+// LacksText reports whether TextBytes counts text that is in no row.
+func (c Counts) LacksText() bool {
+	return len(c.CutBy) > 0 || c.DroppedTokens != nil && *c.DroppedTokens > 0 ||
+		c.Dropped+c.Copies+c.CopiedExamples+c.ValRest+c.WithoutTarget > 0
+}

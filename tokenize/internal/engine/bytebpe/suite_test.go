@@ -1,0 +1,157 @@
+package bytebpe
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dsload/dsload/internal/refdata"
+	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/pkoukk/tiktoken-go-loader/assets"
+)
+
+// suite is what this engine shares with the others.
+var suite = enginetest.Suite[Config, *Model, *Encoder]{
+	New: New, Goldens: []string{"gpt2", "roberta", "cl100k-hf"}, Golden: readJSON,
+	Random: randomTexts, Rounds: [3]int{240, 240, 5000}, Texts: 30, AnyBytes: true, SlowFrom: 3000,
+	Reference: func(c Config, m *Model) func(string) []uint32 {
+		r := newOracle(c, m)
+		return func(text string) []uint32 { return r.encode([]byte(text)) }
+	},
+	Refused: map[string]Config{
+		"split":      {Split: numSplits},
+		"both":       {Ranked: true, Tokens: twoTokens, Merges: []Merge{}},
+		"empty":      {Tokens: [][]byte{{}}},
+		"no token":   {Tokens: twoTokens, Merges: []Merge{{Left: 0, Right: 1, Result: 2}}},
+		"wrong text": {Tokens: twoTokens, Merges: []Merge{{Left: 0, Right: 0, Result: 1}}},
+	},
+}
+
+var twoTokens = [][]byte{[]byte("a"), []byte("b")}
+
+func TestSuite(t *testing.T) { suite.Run(t) }
+
+func FuzzEncode(f *testing.F) { suite.Fuzz(f) }
+
+// byteAlphabet maps the characters of the byte-level alphabet to bytes.
+var byteAlphabet = sync.OnceValue(func() map[rune]byte {
+	back := make(map[rune]byte)
+	next := rune(256)
+	for b := range 256 {
+		if b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae {
+			back[rune(b)] = byte(b)
+		} else {
+			back[next] = byte(b)
+			next++
+		}
+	}
+	return back
+})
+
+func rawToken(s string) []byte {
+	out := make([]byte, 0, len(s))
+	for _, r := range s {
+		b, ok := byteAlphabet()[r]
+		if !ok {
+			return nil
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func readJSON(t testing.TB, name string) (Config, []enginetest.Added) {
+	var file struct {
+		enginetest.AddedTokens
+		Model struct {
+			Vocab        map[string]uint32
+			Merges       []json.RawMessage
+			IgnoreMerges bool `json:"ignore_merges"`
+		}
+	}
+	enginetest.ReadJSON(t, name, &file)
+	for _, a := range file.Added {
+		delete(file.Model.Vocab, a.Text)
+	}
+	c := Config{Split: GPT2, IgnoreMerges: file.Model.IgnoreMerges}
+	if name == "cl100k-hf" {
+		c.Split = CL100K
+	}
+	for s, id := range file.Model.Vocab {
+		for int(id) >= len(c.Tokens) {
+			c.Tokens = append(c.Tokens, nil)
+		}
+		c.Tokens[id] = rawToken(s)
+	}
+	for _, raw := range file.Model.Merges {
+		var pair [2]string
+		if raw[0] == '"' {
+			var s string
+			if err := json.Unmarshal(raw, &s); err != nil {
+				t.Fatal(err)
+			}
+			pair[0], pair[1], _ = strings.Cut(s, " ")
+		} else if err := json.Unmarshal(raw, &pair); err != nil {
+			t.Fatal(err)
+		}
+		v := file.Model.Vocab
+		c.Merges = append(c.Merges, Merge{Left: v[pair[0]], Right: v[pair[1]], Result: v[pair[0]+pair[1]]})
+	}
+	return c, file.Added
+}
+
+// ranked are the models of loadRanks, by file and split.
+var ranked sync.Map
+
+// loadRanks is the model of a .tiktoken file of those that are embedded.
+func loadRanks(t testing.TB, name string, split Split) *Model {
+	t.Helper()
+	if m, ok := ranked.Load(name + split.String()); ok {
+		return m.(*Model)
+	}
+	m := newModel(t, readRanks(t, name, split))
+	ranked.Store(name+split.String(), m)
+	return m
+}
+
+func readRanks(t testing.TB, name string, split Split) Config {
+	t.Helper()
+	file, err := assets.Assets.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Split: split, Ranked: true}
+	for line := range bytes.Lines(file) {
+		word, rank, ok := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		if !ok {
+			continue
+		}
+		id, err := strconv.Atoi(string(rank))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := base64.StdEncoding.AppendDecode(nil, word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id >= len(c.Tokens) {
+			c.Tokens = append(c.Tokens, nil)
+		}
+		c.Tokens[id] = raw
+	}
+	return c
+}
+
+// corpora are texts to split and to measure.
+var corpora = slices.Sorted(maps.Keys(enginetest.Corpora))
+
+func readCorpus(t testing.TB, name string) []byte {
+	t.Helper()
+	return refdata.Read(t, enginetest.Corpora[name])
+}
