@@ -109,9 +109,7 @@ type SettingsError struct {
 }
 
 func (e *SettingsError) Error() string {
-	return fmt.Sprintf("%s holds a build with %s = %s, not %s; "+
-		"use the same settings, another `out`, or `overwrite` to start afresh",
-		e.Dir, e.Name, e.Have, e.Want)
+	return fmt.Sprintf("%s holds a build with %s = %s, not %s", e.Dir, e.Name, e.Have, e.Want)
 }
 
 // Kind returns "usage".
@@ -129,10 +127,10 @@ func (e *LockedError) Error() string {
 	if e.PID == 0 {
 		return fmt.Sprintf("%s is in use by another build", e.Dir)
 	}
-	return fmt.Sprintf("%s is in use by another build: process %d on %s, since %s; wait for it or use another `out`",
+	return fmt.Sprintf("%s is in use by another build: process %d on %s, since %s",
 		e.Dir, e.PID, e.Host, e.Start.Format(time.RFC3339))
 }
 
 // errUnfinished is the ErrNotFound of a folder whose build is unfinished.
 var errUnfinished = fmt.Errorf("%w yet: its build is unfinished; "+
-	"run the same build again to go on, 'dsload inspect' shows how far it came", ErrNotFound)
+	"run the same build again to resume it", ErrNotFound)

@@ -150,7 +150,7 @@ func (b *build) notOpened(ctx context.Context, o Options, err error) (*Summary, 
 		}
 		return runTwin(ctx, o, locked)
 	}
-	return nil, advise(b.explainSettings(err))
+	return nil, advise(b.explainFolder(err))
 }
 
 // newFlusher makes the last stage, restored from the checkpoint if there is one.

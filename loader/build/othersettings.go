@@ -10,12 +10,31 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// explainSettings puts in words that a folder holds a build with other sources or additions.
-func (b *build) explainSettings(err error) error {
+// explainFolder adds what to do to the error for a folder that cannot be built into, and puts in words that it
+// holds a build with other sources or additions.
+func (b *build) explainFolder(err error) error {
 	var other *shard.SettingsError
-	if !errors.As(err, &other) {
-		return err
+	var locked *shard.LockedError
+	var damaged *shard.FileError
+	switch {
+	case errors.As(err, &other):
+		return b.explainSettings(other)
+	case errors.As(err, &locked):
+		return fault.Advise(err, "wait for it, or use another {out}")
+	case errors.Is(err, shard.ErrForeign) && b.opts.Partition != nil:
+		return fault.Advise(err, "choose another {out}")
+	case errors.Is(err, shard.ErrForeign):
+		return fault.Advise(err, "choose another {out}, or {overwrite} to replace what dsload wrote there")
+	case errors.As(err, &damaged) && fault.KindOf(err) == fault.Corrupt && b.base != nil:
+		return fault.Advise(err, "{overwrite} starts the addition afresh")
+	case errors.As(err, &damaged) && fault.KindOf(err) == fault.Corrupt:
+		return fault.Advise(err, "{overwrite} starts afresh")
 	}
+	return err
+}
+
+// explainSettings puts in words what differs between a build and that in its folder.
+func (b *build) explainSettings(other *shard.SettingsError) error {
 	switch {
 	case other.Name == "additions" && b.base == nil:
 		return fault.Of(other, "%s has additions since it was built: %s; to add more, give {append}; to build it without "+
@@ -31,7 +50,7 @@ func (b *build) explainSettings(err error) error {
 		}
 		return err
 	}
-	return err
+	return fault.Advise(other, "use the same settings, another {out}, or {overwrite} to start afresh")
 }
 
 // maxSourcesNamed is how many sources an error names.
