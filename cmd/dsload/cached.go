@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/serve"
@@ -29,7 +30,7 @@ func openCache() (*textcache.Cache, error) {
 	}
 	c := &textcache.Cache{Dir: dir, Limit: textcache.DefaultLimit}
 	if limit := os.Getenv("DSLOAD_CACHE_LIMIT"); limit != "" {
-		if c.Limit, err = parseSize(limit, true); err != nil {
+		if c.Limit, err = units.ParseSize(limit); err != nil {
 			return nil, usagef("DSLOAD_CACHE_LIMIT=%s: %v", limit, err)
 		}
 	}

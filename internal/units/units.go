@@ -17,9 +17,6 @@ func Count[N int | int64](n N) string {
 	return s
 }
 
-// Percent formats a share of 1, with a fixed number of decimals.
-func Percent(share float64, decimals int) string { return fmt.Sprintf("%.*f%%", decimals, 100*share) }
-
 // Size is a number of bytes.
 type Size int64
 
@@ -37,6 +34,14 @@ func (s Size) String() string {
 		}
 	}
 	return fmt.Sprintf("%dB", int64(s))
+}
+
+// Bytes formats an exact number of bytes, such as 1,234 bytes; -1 is unknown.
+func Bytes(n int64) string {
+	if n < 0 {
+		return "unknown"
+	}
+	return Count(n) + " bytes"
 }
 
 // factors are the units of sizes: SI powers of 1000, IEC powers of 1024. A single letter is IEC, as in dd and GNU

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -322,9 +323,9 @@ func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
 		return err
 	}
 	uri := b.current.set.URI(r.Input)
-	return fault.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where {memory} leaves "+
-		"%d; raise {memory}: %w",
-		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, ErrMemory)
+	return fault.Errorf("tokenize row %d of %s, at byte %d: its %v need %v of memory where {memory} leaves "+
+		"%v; raise {memory}: %w",
+		r.Row, uri, r.Offset, units.Size(rawBytes), units.Size(tooLarge.Wanted), units.Size(tooLarge.Limit), ErrMemory)
 }
 
 // close releases the scratch files of the sources.

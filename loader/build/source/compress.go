@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"compress/bzip2"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -336,20 +336,13 @@ func explain(c Compression, err error, src *countingReader, window int64) error 
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return fault.Of(ErrUnsupported, "a later zstd frame has a window larger than %s, "+
 			"which the first does not tell; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -",
-			mebibytes(window))
+			units.Size(window))
 	case errors.Is(err, xz.ErrMemlimit):
 		return fault.Of(ErrUnsupported, "a later xz block has a dictionary larger than %s, "+
-			"which the first does not tell; pipe `xz -dc FILE` to the source -", mebibytes(window))
+			"which the first does not tell; pipe `xz -dc FILE` to the source -", units.Size(window))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.err == io.EOF, src.err == io.EOF &&
 		src.n == 0:
 		return fault.Of(ErrTruncated, "the %s data ends before its end mark; copy the file again", c)
 	}
 	return fault.Of(ErrCorrupt, "the %s data is damaged (%v); copy the file again", c, err)
-}
-
-func mebibytes(n int64) string {
-	if n%(1<<20) == 0 {
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

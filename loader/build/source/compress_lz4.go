@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/pierrec/lz4/v4"
 )
 
@@ -164,7 +165,7 @@ func (r *lz4Reader) begin(magic uint32) error {
 func (r *lz4Reader) grow() error {
 	if r.blockBytes > r.limit {
 		return fault.Of(ErrUnsupported, "a later lz4 frame has blocks larger than %s, which the first does not tell; "+
-			"pipe `lz4 -dc FILE` to the source -", mebibytes(int64(r.limit)))
+			"pipe `lz4 -dc FILE` to the source -", units.Size(r.limit))
 	}
 	if len(r.in) < r.blockBytes {
 		r.in, r.out = make([]byte, lz4.CompressBlockBound(r.blockBytes)), make([]byte, lz4History+r.blockBytes)

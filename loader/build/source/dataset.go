@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 )
 
 // A folder that datasets' save_to_disk wrote holds Arrow streams, whose order its state.json gives. A
@@ -43,7 +44,7 @@ func readJSON(dir, name string, into any) error {
 		return refuse(fault.Of(ErrUnsupported, "it is not a regular file; remove it"))
 	}
 	if err == nil && info.Size() > maxStateBytes {
-		return refuse(fault.Of(ErrTooLarge, "it is longer than %s", mebibytes(maxStateBytes)))
+		return refuse(fault.Of(ErrTooLarge, "it is longer than %s", units.Size(maxStateBytes)))
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 )
 
 // detect finds compression and format of an input by its first bytes and its name. hasText is false
@@ -179,7 +180,7 @@ func (in *Input) setWindow(o *Options, head []byte) error {
 	}
 	if in.window = window; window > maxWindowBytes {
 		return fault.Of(ErrUnsupported, "its %s window is %s, and %s itself makes none above %s", in.Compression,
-			mebibytes(window), in.Compression, mebibytes(maxWindowBytes))
+			units.Size(window), in.Compression, units.Size(maxWindowBytes))
 	}
 	return nil
 }

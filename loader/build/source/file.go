@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/remote"
 )
 
@@ -271,7 +272,7 @@ func (in *Input) compare(now Stat) error {
 	case in.ETag != "" && now.ETag != "" && !remote.SameETag(in.ETag, now.ETag):
 		changed.What, changed.Was, changed.Is = "ETag", in.ETag, now.ETag
 	case in.Size != now.Size:
-		changed.What, changed.Was, changed.Is = "size", sizeText(in.Size), sizeText(now.Size)
+		changed.What, changed.Was, changed.Is = "size", units.Bytes(in.Size), units.Bytes(now.Size)
 	case !in.ModTime.Equal(now.ModTime) && (in.ETag == "" || now.ETag == ""):
 		changed.What, changed.Was, changed.Is = "modification time", in.ModTime.Format(time.RFC3339Nano),
 			now.ModTime.Format(time.RFC3339Nano)

@@ -179,7 +179,7 @@ func TestBadInput(t *testing.T) {
 		"corrupt2.zst":  {flip(zstd1, 5) + "x", ErrCorrupt, "zstd"},
 		"window.zst": {zstded(t, "x\n", 1<<20) + zstded(t, strings.Repeat("x", 9<<20), 16<<20), ErrUnsupported,
 			"--long"},
-		"forged.zst":      {"\x28\xb5\x2f\xfd\x00\xff", ErrUnsupported, "2048 MiB"},
+		"forged.zst":      {"\x28\xb5\x2f\xfd\x00\xff", ErrUnsupported, "2GiB"},
 		"truncated.bz2":   {bzipped(t)[:20], ErrTruncated, "bzip2"},
 		"unterminated.gz": {gzipped("ab\n") + "garbage garbage", ErrCorrupt, "gzip"},
 	} {

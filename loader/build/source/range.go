@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 )
 
 // A Mark is a place between two documents of a set: where one partition of a build ends and the
@@ -123,8 +124,8 @@ func (s *Set) openRange(r *Range) error {
 			}
 			in.path, in.ModTime = l.URI, info.ModTime().UTC()
 			if info.Size() != l.Bytes {
-				return &SourceChangedError{URI: l.URI, What: "size", Was: sizeText(l.Bytes),
-					Is: sizeText(info.Size()), Planned: true}
+				return &SourceChangedError{URI: l.URI, What: "size", Was: units.Bytes(l.Bytes),
+					Is: units.Bytes(info.Size()), Planned: true}
 			}
 		}
 		if err := s.append(in); err != nil {

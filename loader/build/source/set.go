@@ -310,10 +310,3 @@ func (s *Set) compareList(at *Position) error {
 	}
 	return nil
 }
-
-func sizeText(n int64) string {
-	if n < 0 {
-		return "unknown"
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
