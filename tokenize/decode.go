@@ -70,7 +70,7 @@ func (v *tokenSet) appendBytes(dst []byte, ids []uint32, o DecodeOptions) []byte
 		dst = append(dst, b...)
 	}
 	if !utf8.Valid(dst[from:]) {
-		dst = append(dst[:from], normalize.AppendValid(nil, dst[from:])...)
+		dst, _ = normalize.AppendValid(dst[:from], bytes.Clone(dst[from:]))
 	}
 	return dst
 }

@@ -27,8 +27,7 @@ type bucketTest struct {
 
 func (b *bucketTest) put(t *testing.T, name string, data []byte) {
 	t.Helper()
-	if err := b.store.Put(context.Background(), b.URI+"/"+name, int64(len(data)),
-		func() (io.Reader, error) { return bytes.NewReader(data), nil }); err != nil {
+	if err := b.store.Put(context.Background(), b.URI+"/"+name, bytes.NewReader(data), int64(len(data))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -46,7 +45,7 @@ func (b *bucketTest) tree(t *testing.T, folder string) map[string]string {
 	}
 	for _, o := range objects {
 		if name := filepath.Base(o.URI); name != "run.json" {
-			f := b.store.Open(o)
+			f := b.store.Open(t.Context(), o)
 			data, err := io.ReadAll(f)
 			if err = errors.Join(err, f.Close()); err != nil {
 				t.Fatal(err)

@@ -148,10 +148,10 @@ func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ChatTemplate, "chat-template", "", chatTemplateUsage)
 	flags.StringVar((*string)(&o.TrainOn), "train-on", string(d.TrainOn), trainOnUsage)
 	flags.StringVar(&o.Date, "date", "", "`DAY` that a chat template writes as today's, such as 2006-01-02")
-	flags.StringVar(&o.EOS, "eos", "",
+	flags.StringVar((*string)(&o.EOS), "eos", "",
 		"`TOKEN` after each document, by name or id; without a value, and with --pack, "+
 			"the tokenizer's own; off for none")
-	flags.StringVar(&o.BOS, "bos", "", "`TOKEN` before each document, likewise")
+	flags.StringVar((*string)(&o.BOS), "bos", "", "`TOKEN` before each document, likewise")
 	flags.Lookup("eos").NoOptDefVal, flags.Lookup("bos").NoOptDefVal = build.OwnToken, build.OwnToken
 	flags.StringVar((*string)(&o.SpecialTokens), "special-tokens", string(d.SpecialTokens),
 		"where the post-processor adds its tokens: around each document, or chunk for each row")

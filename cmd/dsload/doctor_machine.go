@@ -66,7 +66,8 @@ func examineMachine(ctx context.Context, w io.Writer, asJSON bool) error {
 		SmallestCaps: map[string]int64{},
 		Platform:     runtime.GOOS + "/" + runtime.GOARCH}
 	for _, name := range loader.BuiltinTokenizers() {
-		plan, err := build.PlanMemory(build.Options{Tokenizer: name, Memory: 1 << 30})
+		plan, err := build.PlanMemory(build.Options{Settings: build.Settings{Tokenizer: name},
+			Resources: build.Resources{Memory: 1 << 30}})
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/dsload/dsload/export"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
@@ -49,7 +48,7 @@ Running the same command again, also after a kill, gives the same bytes.`,
 		Example: `  dsload export data --to megatron,olmo --out tokens
   dsload export data --to hf --out exported`,
 		Args: folders(exactArgs(1, "one dataset")),
-		RunE: onDatasets(bucket.Options{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(loader.BucketOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
 			return runExport(cmd, args[0], at, &f)
 		}),
 	}

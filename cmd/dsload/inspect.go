@@ -11,7 +11,6 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
 )
@@ -85,7 +84,7 @@ gs://BUCKET/PATH.`,
   dsload inspect s3://bucket/data
   dsload inspect dsload-data --json | jq .splits[0].lengths`,
 		Args: folders(exactArgs(1, "one dataset")),
-		RunE: onDatasets(bucket.Options{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(loader.BucketOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
 			if examples < 0 {
 				return usagef("--examples %d: must be at least 0", examples)
 			}

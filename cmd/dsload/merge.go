@@ -7,7 +7,6 @@ import (
 
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/remote"
 	"github.com/spf13/cobra"
 )
 
@@ -27,7 +26,7 @@ In a bucket the shards are read once to compare them, unless --quick is given.`,
   dsload merge s3://bucket/data
   dsload merge data --quick    # sizes and footers, for very large datasets`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && remote.Writable(args[0]) {
+			if len(args) == 1 && loader.InBucket(args[0]) {
 				return nil
 			}
 			return folders(exactArgs(1, "one folder of partitions"))(cmd, args)

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/shell"
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/source"
-	"github.com/dsload/dsload/loader/remote"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -99,7 +99,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 	if err != nil {
 		return err
 	}
-	if err := p.Write(out); err != nil {
+	if err := p.Write(cmd.Context(), out); err != nil {
 		return err
 	}
 	return printPlanned(cmd, p, out, f.asJSON)
@@ -203,7 +203,7 @@ func (f *partFlags) goTo(folder string, o *build.Options) error {
 	if err != nil || folder == "" || folder == here {
 		return err
 	}
-	if !remote.Writable(o.Out) {
+	if !loader.InBucket(o.Out) {
 		if o.Out, err = filepath.Abs(o.Out); err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/dsload/dsload/loader/serve/bucket"
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -24,17 +24,17 @@ func (f *serveFlags) asksForText() bool {
 // openBuckets sets the file system if a dataset is in a bucket. The returned function closes it and
 // may be called twice.
 func (f *serveFlags) openBuckets(logs io.Writer) (closeBuckets func() error, err error) {
-	if f.cache != 0 && f.cache < bucket.MinCacheBytes {
-		return nil, usagef("--cache %s: must be at least %s", formatSize(f.cache), formatSize(bucket.MinCacheBytes))
+	if f.cache != 0 && f.cache < loader.MinBucketCache {
+		return nil, usagef("--cache %s: must be at least %s", formatSize(f.cache), formatSize(loader.MinBucketCache))
 	}
 	if f.cache != 0 && !slices.ContainsFunc(f.opts.Datasets, inBucket) {
 		warn(logs, "--cache has no effect: no dataset lies in a bucket")
 	}
-	at, err := openPlaces("serve", f.opts.Datasets, bucket.Options{CacheBytes: f.cache}, logs)
+	at, err := openPlaces("serve", f.opts.Datasets, loader.BucketOptions{CacheBytes: f.cache}, logs)
 	if err != nil {
 		return nil, err
 	}
-	f.opts.FS = at.FS
+	f.opts.FS, f.opts.Buckets = at.FS, at.buckets
 	return at.close, nil
 }
 

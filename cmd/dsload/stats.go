@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/stats"
 	"github.com/dsload/dsload/tokenize"
@@ -37,7 +36,7 @@ estimated figures are marked.`,
   dsload stats data-gpt2 data-llama --html compared.html
   dsload stats dsload-data --json | jq '.splits[0].padding'`,
 		Args: folders(statsArgs),
-		RunE: onDatasets(bucket.Options{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(loader.BucketOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
 			return runStats(cmd, args, at, html, asJSON)
 		}),
 	}

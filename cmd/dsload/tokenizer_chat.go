@@ -13,7 +13,6 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
@@ -107,7 +106,7 @@ type chatter struct {
 // write writes one JSON object without a line end.
 func (c *chatter) write(out *bufio.Writer, line []byte) (err error) {
 	if !utf8.Valid(line) {
-		c.clean, _ = example.AppendValid(c.clean[:0], line)
+		c.clean, _ = tokenize.AppendValid(c.clean[:0], line)
 		line = c.clean
 	}
 	if err = c.worker.Render(&c.text, line); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -216,7 +215,7 @@ func checkKinds(cmd *cobra.Command, args []string) error {
 // missing returns an error for an argument DATASET or NAME=DATASET that names nothing on this machine.
 func missing(command, arg string) error {
 	dir := serve.DatasetDir(arg)
-	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || remote.Writable(dir) {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || loader.InBucket(dir) {
 		return nil
 	}
 	return usagef("%s %s: %s", command, arg, loader.MissingFile(dir))

@@ -12,7 +12,6 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/serve"
-	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -81,7 +80,7 @@ and each packed row is shown with every document in it.`,
   dsload which data --document 12345 --batch-size 32    # when is it seen?
   dsload which data --step 340 --pack bfd --max-length 4096   # of a packed batch`,
 		Args: folders(minArgs(1, "at least one dataset")),
-		RunE: onDatasets(bucket.Options{}, func(cmd *cobra.Command, args []string, at *places) error {
+		RunE: onDatasets(loader.BucketOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
 			return runWhich(cmd, args, at, &f)
 		}),
 	}

@@ -111,11 +111,14 @@ func (e *Error) Message() Text {
 	return text
 }
 
-// Show returns the text of any error, with the options in it written by names. An error either has a method
-// Message() Text, or its text holds the texts of the errors that it wraps, as that of fmt.Errorf does.
+// Show returns the text of any error, with the options in it written by names. An error has a method
+// Message() Text or In(Names) string, or its text holds the texts of the errors that it wraps, as that of fmt.Errorf does.
 func Show(err error, names Names) string {
-	if e, ok := err.(interface{ Message() Text }); ok {
+	switch e := err.(type) {
+	case interface{ Message() Text }:
 		return e.Message().In(names)
+	case interface{ In(Names) string }:
+		return e.In(names)
 	}
 	if err == context.Canceled { // where no package has put it in words
 		return "interrupted; run the same command again"

@@ -122,7 +122,7 @@ func (o *Options) checkAppend() error {
 // additionSettings compares the dataset's settings with those of the addition, and returns the
 // dataset's with the addition's appended.
 func (b *build) additionSettings(have json.RawMessage) (json.RawMessage, error) {
-	rendered, err := b.settings()
+	rendered, err := b.resolved()
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ const heldOutBytes = 8
 func (b *base) readHeldOut(o *Options) error {
 	i := slices.IndexFunc(b.manifest.Files, func(f shard.FileInfo) bool { return f.Name == shard.HeldOutName })
 	if i < 0 {
-		var s settings
+		var s Settings
 		if err := json.Unmarshal(b.manifest.Settings, &s); err != nil {
 			return err
 		}

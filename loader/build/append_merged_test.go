@@ -20,8 +20,8 @@ func TestAppendToMerged(t *testing.T) {
 		o    Options
 	}{
 		{"plain", Options{}},
-		{"val and copies", Options{MaxValExamples: 60, Dedup: shape.Exact}},
-		{"near copies", Options{Dedup: shape.Near}},
+		{"val and copies", Options{Settings: Settings{MaxValExamples: 60, Dedup: shape.Exact}}},
+		{"near copies", Options{Settings: Settings{Dedup: shape.Near}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := c.o
@@ -39,7 +39,7 @@ func TestAppendToMerged(t *testing.T) {
 			mustBuild(t, whole)
 			for runs := 0; ; runs++ {
 				added := whole
-				added.Out, added.Workers, added.CheckpointEvery, added.checkpointInterval = dir, 1, 1, 1
+				added.Out, added.Workers, added.CheckpointEvery, added.CheckpointInterval = dir, 1, 1, 1
 				ctx, cancel := context.WithCancel(context.Background())
 				n := 0
 				added.FS = afterCheckpoints{shard.OS(), func() {

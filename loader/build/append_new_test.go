@@ -42,7 +42,9 @@ func TestAppendFolder(t *testing.T) {
 	}
 	first := lineFile(t, dir, "a.jsonl", "first one")
 	lineFile(t, dir, "sub/b.jsonl", "second one")
-	o := Options{LoadedTokenizer: small(), Out: filepath.Join(home, "data"), Sources: []string{dir}}
+	o := Options{Resources: Resources{LoadedTokenizer: small()},
+		Out:      filepath.Join(home, "data"),
+		Settings: Settings{Sources: []string{dir}}}
 	mustBuild(t, o)
 	o.Append = true
 
@@ -102,7 +104,9 @@ func TestAppendFolder(t *testing.T) {
 func TestAppendFolderWithoutTimes(t *testing.T) {
 	home := t.TempDir()
 	first := lineFile(t, home, "a.jsonl", "first one")
-	o := Options{LoadedTokenizer: small(), Out: filepath.Join(t.TempDir(), "data"), Sources: []string{home}}
+	o := Options{Resources: Resources{LoadedTokenizer: small()},
+		Out:      filepath.Join(t.TempDir(), "data"),
+		Settings: Settings{Sources: []string{home}}}
 	mustBuild(t, o)
 	if err := os.Remove(filepath.Join(o.Out, shard.RunName)); err != nil {
 		t.Fatal(err)
@@ -125,7 +129,9 @@ func TestAppendToUnlistedFolder(t *testing.T) {
 	for i := range 1001 {
 		lineFile(t, dir, fmt.Sprintf("%04d.jsonl", i), "one")
 	}
-	o := Options{LoadedTokenizer: small(), Out: filepath.Join(t.TempDir(), "data"), Sources: []string{dir}}
+	o := Options{Resources: Resources{LoadedTokenizer: small()},
+		Out:      filepath.Join(t.TempDir(), "data"),
+		Settings: Settings{Sources: []string{dir}}}
 	mustBuild(t, o)
 	lineFile(t, dir, "new.jsonl", "new")
 	o.Append = true
@@ -146,7 +152,8 @@ func TestAppendToUnlistedFolder(t *testing.T) {
 func TestDatasetsAmongSources(t *testing.T) {
 	home := t.TempDir()
 	text := lineFile(t, home, "a.jsonl", "first one")
-	o := Options{LoadedTokenizer: small(), Sources: []string{text}}
+	o := Options{Resources: Resources{LoadedTokenizer: small()},
+		Settings: Settings{Sources: []string{text}}}
 	o.Out = filepath.Join(home, "deep", "down", "old")
 	mustBuild(t, o)
 	lineFile(t, filepath.Join(home, "deep"), "b.jsonl", "second one")
@@ -156,7 +163,7 @@ func TestDatasetsAmongSources(t *testing.T) {
 	put(t, broken, []byte(jsonLines(0, 300, 250)))
 	unfinished := o
 	unfinished.Sources, unfinished.Format, unfinished.Out = []string{broken}, "jsonl", filepath.Join(home, "unfinished")
-	unfinished.CheckpointEvery, unfinished.checkpointInterval = 1, 1
+	unfinished.CheckpointEvery, unfinished.CheckpointInterval = 1, 1
 	if _, err := Run(context.Background(), unfinished); err == nil {
 		t.Fatal("a broken record was built")
 	}

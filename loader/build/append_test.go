@@ -42,7 +42,7 @@ func appendTo(t *testing.T, o Options, sources [2]string) (fsys *shardtest.FS, o
 
 func TestAppendedRows(t *testing.T) {
 	_, _, sources := halves(t)
-	base := Options{MaxLength: 40, ShardBytes: 24 << 10}
+	base := Options{Settings: Settings{MaxLength: 40, ShardBytes: 24 << 10}}
 	fsys, old, s := appendTo(t, base, sources)
 	for name, data := range old {
 		if strings.HasSuffix(name, shard.ManifestName) || strings.HasSuffix(name, shard.RunName) {
@@ -79,7 +79,7 @@ func TestAppendedRows(t *testing.T) {
 // TestAppendedCopies: what was held out stays out of train, and copies of what was there are found.
 func TestAppendedCopies(t *testing.T) {
 	first, second, sources := halves(t)
-	fsys, _, s := appendTo(t, Options{MaxLength: 200, MaxValExamples: 60}, sources)
+	fsys, _, s := appendTo(t, Options{Settings: Settings{MaxLength: 200, MaxValExamples: 60}}, sources)
 	val, _ := splitRows(t, fsys, "data", splitVal)
 	train, _ := splitRows(t, fsys, "data", splitTrain)
 	held := map[string]bool{}
@@ -96,7 +96,7 @@ func TestAppendedCopies(t *testing.T) {
 	}
 
 	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
-		o := Options{MaxLength: 200, Dedup: dedup}
+		o := Options{Settings: Settings{MaxLength: 200, Dedup: dedup}}
 		fsys, _, _ := appendTo(t, o, sources)
 		o.FS, o.Out, o.LoadedTokenizer, o.Sources = shardtest.New(), "data", small(), sources[:]
 		whole := mustBuild(t, o)
@@ -119,8 +119,9 @@ func TestAppendedCopies(t *testing.T) {
 
 func TestAppendBudgetsCountTheAddition(t *testing.T) {
 	_, _, sources := halves(t)
-	o := Options{MaxLength: 40, LoadedTokenizer: small(), Out: "data", FS: shardtest.New(), MaxExamples: 100,
-		Sources: sources[:1]}
+	o := Options{Settings: Settings{MaxLength: 40, MaxExamples: 100, Sources: sources[:1]},
+		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Out:       "data"}
 	mustBuild(t, o)
 	o.Append, o.Sources, o.MaxExamples = true, sources[1:], 30
 	s := mustBuild(t, o)
@@ -133,9 +134,10 @@ func TestAppendBudgetsCountTheAddition(t *testing.T) {
 // Until the end the folder is the old dataset; the same addition again ends with the same bytes.
 func TestAppendCrashes(t *testing.T) {
 	_, _, sources := halves(t)
-	base := Options{Out: "data", LoadedTokenizer: small(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact,
-		MaxValExamples: 10, Workers: 2, CheckpointEvery: 20,
-		checkpointInterval: 1, Sources: sources[:1]}
+	base := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 20, CheckpointInterval: 1},
+		Settings: Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, MaxValExamples: 10,
+			Sources: sources[:1]}}
 	made := shardtest.New()
 	base.FS = made
 	mustBuild(t, base)
@@ -192,8 +194,9 @@ func TestAppendCrashes(t *testing.T) {
 
 func TestAppendRefusals(t *testing.T) {
 	_, _, sources := halves(t)
-	o := Options{Out: "data", LoadedTokenizer: small(), MaxLength: 40, FS: shardtest.New(), Sources: sources[:1],
-		MaxValExamples: 10}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings:  Settings{MaxLength: 40, Sources: sources[:1], MaxValExamples: 10}}
 	added := o
 	added.Append, added.Sources = true, sources[1:]
 	if _, err := Run(context.Background(), added); err == nil || !strings.Contains(err.Error(), "no finished dataset") {
@@ -237,13 +240,14 @@ func TestAppendRefusals(t *testing.T) {
 func TestAnotherAddition(t *testing.T) {
 	_, second, sources := halves(t)
 	fsys := shardtest.New()
-	o := Options{Out: "data", LoadedTokenizer: small(), MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact,
-		Sources: sources[:1], FS: fsys}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: fsys},
+		Settings:  Settings{MaxLength: 40, ShardBytes: 16 << 10, Dedup: shape.Exact, Sources: sources[:1]}}
 	mustBuild(t, o)
 	old := files(fsys)
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
 	put(t, broken, []byte(jsonLines(0, 3000, 2500)))
-	o.Append, o.CheckpointEvery, o.checkpointInterval = true, 50, 1
+	o.Append, o.CheckpointEvery, o.CheckpointInterval = true, 50, 1
 	o.Sources = []string{broken}
 	if _, err := Run(context.Background(), o); err == nil {
 		t.Fatal("a broken record was added")
@@ -288,8 +292,9 @@ func TestAnotherAddition(t *testing.T) {
 func TestAppendNothing(t *testing.T) {
 	first, _, sources := halves(t)
 	fsys := shardtest.New()
-	o := Options{Out: "data", LoadedTokenizer: small(), Dedup: shape.Exact, Sources: sources[:1], FS: fsys,
-		CheckpointEvery: 1, checkpointInterval: 1}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: fsys, CheckpointEvery: 1, CheckpointInterval: 1},
+		Settings:  Settings{Dedup: shape.Exact, Sources: sources[:1]}}
 	mustBuild(t, o)
 	old := fsys.Files()
 	o.Append, o.Sources = true, []string{writeDocuments(t, first)}
@@ -304,8 +309,9 @@ func TestAppendToDamaged(t *testing.T) {
 	_, _, sources := halves(t)
 	for _, name := range []string{shard.HashesName(0), shard.HeldOutName} {
 		fsys := shardtest.New()
-		o := Options{Out: "data", LoadedTokenizer: small(), Dedup: shape.Exact, MaxValExamples: 20,
-			Sources: sources[:1], FS: fsys}
+		o := Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: small(), FS: fsys},
+			Settings:  Settings{Dedup: shape.Exact, MaxValExamples: 20, Sources: sources[:1]}}
 		mustBuild(t, o)
 		fsys.Flip("data/"+name, 9, 1)
 		o.Append, o.Sources = true, sources[1:]
@@ -321,7 +327,9 @@ func TestAppendToDamaged(t *testing.T) {
 
 // TestAppendStandardInput: standard input brings something else on every run.
 func TestAppendStandardInput(t *testing.T) {
-	o := Options{Out: "data", LoadedTokenizer: small(), FS: shardtest.New(), Sources: []string{"-"}, Format: "text"}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings:  Settings{Sources: []string{"-"}, Format: "text"}}
 	for i, text := range []string{"one\ntwo\n", "three\n", "three\nfour\n"} {
 		o.Append, o.Stdin = i > 0, strings.NewReader(text)
 		mustBuild(t, o)

@@ -85,9 +85,6 @@ func Run(ctx context.Context, o Options) (_ *Summary, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if remote.Writable(o.Out) && o.Partition != nil {
-		return runPartInto(ctx, o)
-	}
 	if remote.Writable(o.Out) {
 		return runInto(ctx, o)
 	}
@@ -207,11 +204,13 @@ func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint)
 }
 
 // notice reports something to the user while the build runs.
-func (b *build) notice(format string, args ...any) {
-	if b.opts.Notice != nil {
-		b.opts.Notice(fault.Textf(format, args...))
+func (h *Hooks) notice(format string, args ...any) {
+	if h.Notice != nil {
+		h.Notice(fault.Textf(format, args...))
 	}
 }
+
+func (b *build) notice(format string, args ...any) { b.opts.notice(format, args...) }
 
 // run drives the phases that are left, then finishes the dataset.
 func (b *build) run(ctx context.Context, f *flusher) (_ *Summary, err error) {

@@ -116,7 +116,7 @@ func (b *build) openRenderer() error {
 		if b.chat.date = o.Date; o.Date == "" {
 			return fault.BadOption("date", nil,
 				"the chat template writes today's date, and what is built must not depend on the day; "+
-					"give one, such as {date} %s", o.clock().Format(time.DateOnly))
+					"give one, such as {date} %s", o.Now().Format(time.DateOnly))
 		}
 	}
 	return nil
@@ -168,20 +168,6 @@ func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.Train
 // masked reports whether rows have a loss mask.
 func (c *chats) masked() bool { return c != nil && c.TrainOn() != chat.TrainAll }
 
-// settings adds what the bytes of the rows depend on.
-func (c *chats) settings(s *settings) {
-	if c == nil {
-		return
-	}
-	s.ChatTemplate, s.Date = c.plain, c.date
-	if c.tools != c.plain {
-		s.ToolTemplate = c.tools
-	}
-	if c.TrainOn() != chat.TrainAssistant {
-		s.TrainOn = c.TrainOn()
-	}
-}
-
 // leaseBytes is like the function leaseBytes, with a place in the mask for each id of a
 // conversation.
 func (c *chats) leaseBytes(raw, records int64) int64 {
@@ -231,7 +217,7 @@ func (w *chatWorker) takes(d *document) bool { return w != nil && (w.all || d.Fo
 func (w *chatWorker) format(dst *example.Formatted, d *document, data []byte) error {
 	replaced := 0
 	if !utf8.Valid(data) {
-		w.clean, replaced = example.AppendValid(w.clean[:0], data)
+		w.clean, replaced = tokenize.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}
 	w.text.Text = dst.Prompt

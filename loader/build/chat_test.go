@@ -55,9 +55,10 @@ func writeChats(t testing.TB, n int) (chats, template string) {
 }
 
 func chatOptions(chats, template string) Options {
-	return Options{Out: "data", LoadedTokenizer: small(), Sources: []string{chats}, ChatTemplate: template,
-		Format:    source.Chat,
-		MaxLength: 100, MaxValExamples: 20, FS: shardtest.New()}
+	return Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings: Settings{Sources: []string{chats}, ChatTemplate: template, Format: source.Chat, MaxLength: 100,
+			MaxValExamples: 20}}
 }
 
 // Workers, memory and checkpoints change no byte of a dataset of conversations, and an interrupted
@@ -84,7 +85,7 @@ func TestChatsDependOnOutputOptionsOnly(t *testing.T) {
 	}
 	for _, change := range []func(*Options){
 		func(o *Options) { o.Workers, o.Memory = 3, 96<<20 },
-		func(o *Options) { o.Workers, o.CheckpointEvery, o.checkpointInterval = 2, 7, 1 },
+		func(o *Options) { o.Workers, o.CheckpointEvery, o.CheckpointInterval = 2, 7, 1 },
 	} {
 		o := chatOptions(chats, template)
 		change(&o)
@@ -92,7 +93,7 @@ func TestChatsDependOnOutputOptionsOnly(t *testing.T) {
 		wantSame(t, "other workers, memory or checkpoints", want, files(o.FS.(*shardtest.FS)))
 	}
 	o = chatOptions(chats, template)
-	o.CheckpointEvery, o.checkpointInterval = 5, 1
+	o.CheckpointEvery, o.CheckpointInterval = 5, 1
 	fsys, interrupts := o.FS.(*shardtest.FS), 0
 	for {
 		ctx, cancel := context.WithCancel(context.Background())

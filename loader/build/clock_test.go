@@ -43,8 +43,9 @@ func TestClockJumpsChangeNothing(t *testing.T) {
 		if err := os.Chtimes(corpus, time.Now(), mtime); err != nil {
 			t.Fatal(err)
 		}
-		base := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{corpus}, MaxValExamples: 20,
-			ShardBytes: 50 << 10, MaxLength: 64, Workers: 2, CheckpointEvery: 100}
+		base := Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100},
+			Settings:  Settings{Sources: []string{corpus}, MaxValExamples: 20, ShardBytes: 50 << 10, MaxLength: 64}}
 		whole := base
 		wholeFS := shardtest.New()
 		whole.FS = wholeFS
@@ -54,7 +55,7 @@ func TestClockJumpsChangeNothing(t *testing.T) {
 		for run := uint64(1); ; run++ {
 			ctx, cancel := context.WithCancel(context.Background())
 			o := base
-			o.clock = newJumpingClock(run).now
+			o.Now = newJumpingClock(run).now
 			o.FS = &cancelling{FS: fsys, after: int64(3 + run%5), cancel: cancel}
 			s, err := Run(ctx, o)
 			cancel()
@@ -81,10 +82,11 @@ func TestClockSetBackKeepsCheckpoints(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var calls int
 	fsys := &countingCheckpoints{FS: shardtest.New()}
-	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, 4000, 22)}, FS: fsys,
-		MaxLength: 64, Workers: 1, CheckpointEvery: 100,
-		checkpointInterval: time.Second}
-	o.clock = func() time.Time {
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: fsys, Workers: 1, CheckpointEvery: 100,
+			CheckpointInterval: time.Second},
+		Settings: Settings{Sources: []string{writeCorpus(t, 4000, 22)}, MaxLength: 64}}
+	o.Now = func() time.Time {
 		if calls++; calls > 3 {
 			return start.AddDate(-1, 0, 0).Add(time.Duration(calls) * 2 * time.Second)
 		}

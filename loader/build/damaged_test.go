@@ -67,8 +67,10 @@ func damagedSources(t *testing.T) (paths []string) {
 // Damaged sources end a build with the file and row. With SkipBadRecord what cannot be read is left
 // out, reported and counted, wherever the build stopped in between.
 func TestDamagedSources(t *testing.T) {
-	o := Options{Out: "data", LoadedTokenizer: small(), Sources: damagedSources(t), FS: shardtest.New(), Workers: 2,
-		CheckpointEvery: 60, checkpointInterval: 1}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New(), Workers: 2, CheckpointEvery: 60,
+			CheckpointInterval: 1},
+		Settings: Settings{Sources: damagedSources(t)}}
 	fails := o
 	if _, err := Run(context.Background(), fails); !source.IsDamage(err) || !strings.Contains(err.Error(), "e.parquet") ||
 		!strings.Contains(err.Error(), "`on-bad-record` skip") {

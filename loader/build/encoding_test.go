@@ -28,7 +28,9 @@ func TestOtherEncodingsAreNamed(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		put(t, path, []byte(c.data))
-		s := mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, FS: shardtest.New()})
+		s := mustBuild(t, Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Settings:  Settings{Sources: []string{path}}})
 		got := strings.ReplaceAll(fault.Join(s.Warnings, "\n").String(), filepath.Dir(path), "DIR")
 		if !strings.Contains(got, c.want) || c.never != "" && strings.Contains(got, c.never) {
 			t.Errorf("%s: %q; want %q and not %q", c.name, got, c.want, c.never)
@@ -58,7 +60,7 @@ func TestLinesAreTold(t *testing.T) {
 		strings.Contains(got, "`format` document") {
 		t.Error(got)
 	}
-	if got := notes(Options{Format: "text"}, "w.txt"); strings.Contains(got, "line of text") || strings.Contains(got, "wrapped") {
+	if got := notes(Options{Settings: Settings{Format: "text"}}, "w.txt"); strings.Contains(got, "line of text") || strings.Contains(got, "wrapped") {
 		t.Error(got)
 	}
 }
@@ -69,7 +71,9 @@ func TestLinesOfPartsAreTold(t *testing.T) {
 	text := strings.Repeat("This is a line that was broken at\nsome width and goes on here until\nit ends.\n\n", 300)
 	put(t, filepath.Join(dir, "w.txt"), []byte(text))
 	put(t, filepath.Join(dir, "x.txt"), []byte(text))
-	o := Options{Sources: []string{dir}, LoadedTokenizer: small(), Out: filepath.Join(dir, "whole"), FS: shard.OS()}
+	o := Options{Settings: Settings{Sources: []string{dir}},
+		Resources: Resources{LoadedTokenizer: small(), FS: shard.OS()},
+		Out:       filepath.Join(dir, "whole")}
 	lines := func(notes []fault.Text) (out string) {
 		for _, note := range fault.All(notes, nil) {
 			if strings.Contains(note, "line") {

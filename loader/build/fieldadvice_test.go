@@ -87,7 +87,9 @@ func TestAdviceOnFields(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, c.name), []byte(c.data))
-		o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{filepath.Join(dir, c.name)}, FS: shardtest.New()}
+		o := Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Settings:  Settings{Sources: []string{filepath.Join(dir, c.name)}}}
 		_, err := Run(context.Background(), o)
 		if err == nil {
 			t.Fatalf("%s: built", c.name)
@@ -131,7 +133,9 @@ func TestWhereOfASchema(t *testing.T) {
 		{"t.arrow", []string{"lang=some words"}, ""},
 		{"c.csv j.jsonl", []string{"language=en"}, ""},
 	} {
-		o := Options{Out: "data", LoadedTokenizer: gpt2(), Filter: shape.Options{Where: c.where}, FS: shardtest.New()}
+		o := Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+			Settings:  Settings{Filter: shape.Options{Where: c.where}}}
 		for _, s := range strings.Fields(c.sources) {
 			o.Sources = append(o.Sources, filepath.Join(dir, s))
 		}

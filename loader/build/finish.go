@@ -315,7 +315,7 @@ func (u unread) String() string {
 func (f *flusher) runRecord(sum *Summary) any {
 	host, _ := os.Hostname() // a record for people; its absence is no error
 	return map[string]any{
-		"finished": f.b.opts.clock().UTC().Format(time.RFC3339), "host": host,
+		"finished": f.b.opts.Now().UTC().Format(time.RFC3339), "host": host,
 		"platform": runtime.GOOS + "/" + runtime.GOARCH, "go": runtime.Version(),
 		"seconds": sum.Seconds, "mb_per_s": sum.MBPerSecond, "tokens_per_s": sum.TokensPerSecond,
 		"peak_rss_bytes":   sum.PeakRSSBytes,

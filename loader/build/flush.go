@@ -386,8 +386,8 @@ func (f *flusher) due() bool {
 	if f.since < f.b.opts.CheckpointEvery {
 		return false
 	}
-	elapsed := f.b.opts.clock().Sub(f.saved.at)
-	least := f.b.opts.checkpointInterval
+	elapsed := f.b.opts.Now().Sub(f.saved.at)
+	least := f.b.opts.CheckpointInterval
 	if f.pack != nil && f.pack.heldTokens() > f.pack.window/2 {
 		least *= 2 // the window may close before: then there is less to save
 	}
@@ -420,7 +420,7 @@ func (f *flusher) checkpoint() error {
 	if err := f.builder.Checkpoint(parts...); err != nil {
 		return err
 	}
-	f.saved, f.since = saved{f.saved.count + 1, f.state.Examples, f.b.opts.clock()}, 0
+	f.saved, f.since = saved{f.saved.count + 1, f.state.Examples, f.b.opts.Now()}, 0
 	f.show()
 	return nil
 }

@@ -21,7 +21,8 @@ func TestCachedEntryIsItsKeys(t *testing.T) {
 	write("a.jsonl", `{"text":"one text"}`+"\n")
 	write("b.txt", "another text\n")
 	identify := func(length int, sources ...string) *Identity {
-		o := Options{LoadedTokenizer: small(), Sources: sources, MaxLength: length, Memory: 64 << 20, MaxExamples: 9}
+		o := Options{Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20},
+			Settings: Settings{Sources: sources, MaxLength: length, MaxExamples: 9}}
 		id, err := Identify(context.Background(), o)
 		if err != nil {
 			t.Fatal(err)

@@ -20,9 +20,10 @@ func TestListOfShardsIsUnderTheCap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: it builds until memory ends")
 	}
-	base := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"synth://wikitext?seed=5"},
-		MaxBytes: 4 << 20, ShardBytes: 4 << 10, MaxLength: 4096, Workers: 1,
-		CheckpointEvery: 100}
+	base := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: gpt2(), Workers: 1, CheckpointEvery: 100},
+		Settings: Settings{Sources: []string{"synth://wikitext?seed=5"}, MaxBytes: 4 << 20, ShardBytes: 4 << 10,
+			MaxLength: 4096}}
 	plan, err := PlanMemory(base)
 	if err != nil {
 		t.Fatal(err)
@@ -53,11 +54,14 @@ func TestListOfShardsIsUnderTheCap(t *testing.T) {
 // The parts of a plan are the cap, to the byte, and the smallest cap works while a little less does not.
 func TestPlanIsTheCap(t *testing.T) {
 	for _, o := range []Options{
-		{LoadedTokenizer: gpt2(), Memory: 64 << 20, Workers: 2},
-		{LoadedTokenizer: gpt2(), Memory: 1 << 30, Workers: 9, MaxValExamples: 100_000, MaxBytes: 1 << 30},
-		{LoadedTokenizer: gpt2(), Memory: 256 << 20, Workers: 3, Sources: []string{"synth://recipes?seed=1"},
-			Template: "recipe-seq2seq", MaxLength: 1 << 20},
+		{Resources: Resources{Memory: 64 << 20, Workers: 2}},
+		{Resources: Resources{Memory: 1 << 30, Workers: 9},
+			Settings: Settings{MaxValExamples: 100_000, MaxBytes: 1 << 30}},
+		{Resources: Resources{Memory: 256 << 20, Workers: 3},
+			Settings: Settings{Sources: []string{"synth://recipes?seed=1"}, Template: "recipe-seq2seq",
+				MaxLength: 1 << 20}},
 	} {
+		o.LoadedTokenizer = gpt2()
 		plan, err := PlanMemory(o)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +97,8 @@ func TestMetadataIsInThePlan(t *testing.T) {
 		if err := os.WriteFile(path, p.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		o := Options{LoadedTokenizer: gpt2(), Memory: 48 << 20, Workers: 2, Sources: []string{path}}
+		o := Options{Resources: Resources{LoadedTokenizer: gpt2(), Memory: 48 << 20, Workers: 2},
+			Settings: Settings{Sources: []string{path}}}
 		if p.Columns > 0 { // all are wanted
 			o.Format, o.ChatTemplate = source.Chat, path+".jinja"
 		}

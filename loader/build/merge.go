@@ -145,7 +145,7 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 		return nil, so, err
 	}
 	g.plan = plan
-	p := &plan.Options
+	p := &plan.Given
 	so.Partitions, so.Plan, so.Settings = plan.Partitions, plan.Seal(), plan.Settings
 	so.MaxTrain, so.MaxVal, so.MaxTokens, so.ValLast = p.MaxExamples, p.MaxValExamples, p.MaxTokens,
 		len(p.ValSources) > 0

@@ -13,8 +13,9 @@ import (
 
 // TestMergeSaysWhatWasLeftOut compares what a merge reports with what the single build reports.
 func TestMergeSaysWhatWasLeftOut(t *testing.T) {
-	o := Options{Sources: []string{writeCorpus(t, 400, 1)}, LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20,
-		MaxLength: 48, MaxValExamples: 20, Filter: shape.Options{MinChars: 3, Sample: 0.8}, Overflow: example.Truncate}
+	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 400, 1)}, MaxLength: 48,
+		MaxValExamples: 20, Filter: shape.Options{MinChars: 3, Sample: 0.8}, Overflow: example.Truncate},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	want := mustBuild(t, whole)

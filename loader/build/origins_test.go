@@ -78,9 +78,9 @@ func TestOriginsLeadToTheRecords(t *testing.T) {
 	}
 	val := filepath.Join(dir, "val.txt")
 	put(t, val, []byte(blankRich(6500, 7)))
-	base := Options{Out: "data", LoadedTokenizer: small(), Sources: sources, ValSources: []string{val}, MaxLength: 8,
-		Format:  "text",
-		Workers: 2, CheckpointEvery: 100, checkpointInterval: 1}
+	base := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100, CheckpointInterval: 1},
+		Settings:  Settings{Sources: sources, ValSources: []string{val}, MaxLength: 8, Format: "text"}}
 	whole := base
 	wholeFS := shardtest.New()
 	whole.FS = wholeFS

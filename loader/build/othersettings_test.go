@@ -16,7 +16,9 @@ import (
 func TestOtherSettingsInWords(t *testing.T) {
 	dir := t.TempDir()
 	a, b := lineFile(t, dir, "a.jsonl", "first one"), lineFile(t, dir, "b.jsonl", "second one")
-	o := Options{LoadedTokenizer: gpt2(), Out: filepath.Join(dir, "data"), Sources: []string{a}, EOS: OwnToken}
+	o := Options{Resources: Resources{LoadedTokenizer: gpt2()},
+		Out:      filepath.Join(dir, "data"),
+		Settings: Settings{Sources: []string{a}, EOS: OwnToken}}
 	mustBuild(t, o)
 	refused := func(name string, o Options, want ...string) {
 		t.Helper()
@@ -66,8 +68,9 @@ func TestTruncationOfTheTokenizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for length, want := range map[int]int{50: 0, 100: 0, 101: 1} {
-		o := Options{Tokenizer: path, MaxLength: length, Out: filepath.Join(t.TempDir(), "data"),
-			Sources: []string{lineFile(t, dir, "a.jsonl", "a")}}
+		o := Options{Settings: Settings{Tokenizer: path, MaxLength: length,
+			Sources: []string{lineFile(t, dir, "a.jsonl", "a")}},
+			Out: filepath.Join(t.TempDir(), "data")}
 		s := mustBuild(t, o)
 		if len(s.Warnings) != want || want > 0 && !strings.Contains(s.Warnings[0].String(), "cuts texts at 100 tokens, and rows have up to 101") {
 			t.Errorf("length %d: %q", length, s.Warnings)

@@ -28,7 +28,10 @@ const (
 	carriedShare = 4
 )
 
-func windowTokens(length int) int64 { return max(leastWindowTokens, windowRows*int64(length)) }
+// window returns how many tokens are packed together.
+func (s *Settings) window() int64 {
+	return cmp.Or(s.PackWindow, max(leastWindowTokens, windowRows*int64(s.MaxLength)))
+}
 
 func maxPieces(length int) int {
 	return min(max(windowPieces*length, leastWindowPieces), mostWindowPieces)
@@ -85,7 +88,7 @@ func (b *build) newPacking(state *cursor) *packing {
 	}
 	c := b.cutterOptions()
 	state.DroppedTokens = new(int64)
-	p := &packing{state: state, policy: o.Pack, length: o.MaxLength, window: cmp.Or(o.packWindow, windowTokens(o.MaxLength)),
+	p := &packing{state: state, policy: o.Pack, length: o.MaxLength, window: o.window(),
 		width:  b.shards.Schema.IDWidth(),
 		masked: b.shards.Schema.LossMask, suffix: len(c.Suffix)}
 	if p.policy != pack.Wrapped {
@@ -111,7 +114,7 @@ func packingBytes(o *Options, schema shard.Schema) int64 {
 	if o.Pack == pack.Wrapped {
 		return windows*length*(perToken+windowPieceBytes) + length*(rowBytes+savedPieceBytes)
 	}
-	window := windowTokens(o.MaxLength)*perToken + pieces*windowPieceBytes
+	window := o.window()*perToken + pieces*windowPieceBytes
 	return windows*window + pack.Bytes(o.MaxLength, pieces) + length*rowBytes + pieces*(4+1+savedPieceBytes)
 }
 
@@ -426,5 +429,5 @@ func whyPacking(o *Options) string {
 		return "the row that is being filled"
 	}
 	return fmt.Sprintf("windows of %d documents or %d tokens, packed by %s", maxPieces(o.MaxLength),
-		windowTokens(o.MaxLength), o.Pack)
+		o.window(), o.Pack)
 }

@@ -62,8 +62,10 @@ func sorted(pieces [][]uint32) [][]uint32 {
 
 // packOptions returns options of a build with several windows, the last of which is not full.
 func packOptions(t testing.TB, policy pack.Policy, lines int, seed uint64) Options {
-	return Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeCorpus(t, lines, seed)}, Pack: policy,
-		MaxLength: 64, packWindow: 2000, ShardBytes: 64 << 10, FS: shardtest.New()}
+	return Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings: Settings{Sources: []string{writeCorpus(t, lines, seed)}, Pack: policy, MaxLength: 64,
+			PackWindow: 2000, ShardBytes: 64 << 10}}
 }
 
 // documents returns whole documents with their end, as a build without packing has them.
@@ -170,7 +172,7 @@ func TestPackedBytes(t *testing.T) {
 			for name, change := range map[string]func(*Options){
 				"one worker":       func(o *Options) { o.Workers = 1 },
 				"little memory":    func(o *Options) { o.Workers, o.Memory = 2, 64<<20 },
-				"many checkpoints": func(o *Options) { o.CheckpointEvery, o.checkpointInterval = 1, 1 },
+				"many checkpoints": func(o *Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 },
 			} {
 				o := base
 				o.FS = shardtest.New()
@@ -184,7 +186,7 @@ func TestPackedBytes(t *testing.T) {
 			for ; ; interrupts++ {
 				ctx, cancel := context.WithCancel(context.Background())
 				o := base
-				o.Workers, o.Memory, o.CheckpointEvery, o.checkpointInterval = 1, 64<<20, 20, 1
+				o.Workers, o.Memory, o.CheckpointEvery, o.CheckpointInterval = 1, 64<<20, 20, 1
 				o.FS = &cancelling{FS: fsys, after: int64(1 + rnd.IntN(4)), cancel: cancel}
 				_, err := Run(ctx, o)
 				cancel()
@@ -207,7 +209,7 @@ func TestPackedBytes(t *testing.T) {
 func TestPackedCrashes(t *testing.T) {
 	for i, policy := range pack.Policies[1:] {
 		base := packOptions(t, policy, 200, 14)
-		base.MaxValExamples, base.Workers, base.CheckpointEvery, base.checkpointInterval = 5, 2, 20, 1
+		base.MaxValExamples, base.Workers, base.CheckpointEvery, base.CheckpointInterval = 5, 2, 20, 1
 		mustBuild(t, base)
 		want, ops := files(base.FS.(*shardtest.FS)), base.FS.(*shardtest.FS).Ops()
 		losses := []shardtest.Loss{shardtest.LoseAll, shardtest.LoseSome, shardtest.LoseNone}
@@ -340,13 +342,13 @@ func TestPackRefusals(t *testing.T) {
 		o      Options
 		option string
 	}{
-		{Options{Pack: "nosuch"}, "pack"},
-		{Options{Pack: pack.BFD, Overflow: example.Chunk}, "overflow"},
-		{Options{Pack: pack.BFD, Overflow: example.Drop}, "overflow"},
-		{Options{Pack: pack.BFDSplit, Overflow: example.Truncate}, "overflow"},
-		{Options{Pack: pack.Wrapped, Overflow: example.Truncate}, "overflow"},
-		{Options{Pack: pack.Wrapped, SpecialTokens: SpecialOfChunk}, "special-tokens"},
-		{Options{Pack: pack.BFD, MaxLength: pack.MaxLength + 1}, "max-length"},
+		{Options{Settings: Settings{Pack: "nosuch"}}, "pack"},
+		{Options{Settings: Settings{Pack: pack.BFD, Overflow: example.Chunk}}, "overflow"},
+		{Options{Settings: Settings{Pack: pack.BFD, Overflow: example.Drop}}, "overflow"},
+		{Options{Settings: Settings{Pack: pack.BFDSplit, Overflow: example.Truncate}}, "overflow"},
+		{Options{Settings: Settings{Pack: pack.Wrapped, Overflow: example.Truncate}}, "overflow"},
+		{Options{Settings: Settings{Pack: pack.Wrapped, SpecialTokens: SpecialOfChunk}}, "special-tokens"},
+		{Options{Settings: Settings{Pack: pack.BFD, MaxLength: pack.MaxLength + 1}}, "max-length"},
 	} {
 		o := c.o
 		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
@@ -355,8 +357,9 @@ func TestPackRefusals(t *testing.T) {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 	}
-	for _, o := range []Options{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"}, {Pack: "concat"},
+	for _, s := range []Settings{{Pack: pack.BFD, Overflow: example.Truncate}, {Pack: "bestfit"}, {Pack: "concat"},
 		{Pack: pack.None, Overflow: example.Drop}} {
+		o := Options{Settings: s}
 		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
 		mustBuild(t, o)
 	}
@@ -370,8 +373,9 @@ func TestPackedEnds(t *testing.T) {
 	}
 	for eos, end := range map[string]int{"": endOfText, OwnToken: endOfText, NoToken: -1, "0": 0} {
 		for _, policy := range []pack.Policy{pack.BFD, pack.Wrapped} {
-			o := Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{path}, FS: shardtest.New(),
-				Pack: policy, EOS: eos}
+			o := Options{Out: "data",
+				Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
+				Settings:  Settings{Sources: []string{path}, Pack: policy, EOS: Token(eos)}}
 			mustBuild(t, o)
 			row := readRows(t, o.FS, splitTrain)[0]
 			for _, ids := range pieces([]shard.Row{row}) {
@@ -416,7 +420,7 @@ func TestPackedWindowsFillRows(t *testing.T) {
 		"around half": func() int { return length*3/10 + rnd.IntN(length*4/10) },
 		"alone":       func() int { return length*6/10 + rnd.IntN(9) },
 	} {
-		f := &flusher{b: &build{opts: Options{MaxLength: length}}, hold: newHoldout(0, 0),
+		f := &flusher{b: &build{opts: Options{Settings: Settings{MaxLength: length}}}, hold: newHoldout(0, 0),
 			pack: &packing{policy: pack.BFD,
 				length: length, window: 256 * length, width: 2, packer: pack.New(pack.BFD, length)}}
 		f.pack.state = &f.state

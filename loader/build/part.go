@@ -23,9 +23,8 @@ func (p *Plan) PartOptions(number int) (Options, error) {
 		return Options{}, fault.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
 			"partitions are numbered from 0 to %d", p.Partitions-1)
 	}
-	o := p.Options
-	o.Partition = &Partition{Plan: p, Number: number}
-	return o, nil
+	return Options{Settings: p.Given, Partition: &Partition{Plan: p, Number: number},
+		Resources: Resources{CheckpointEvery: p.CheckpointEvery}}, nil
 }
 
 // rangeOf returns what the partition reads of a phase, nil for a whole build.
@@ -119,7 +118,7 @@ func (f *flusher) partState(sum *Summary) (json.RawMessage, error) {
 	s := &f.state
 	before := &f.b.opts.Partition.Plan.part(f.b.opts.Partition.Number).Before
 	p := partState{Counts: s.Counts, Rejects: s.Rejects, Lines: s.Lines, Seconds: sum.Seconds,
-		Finished: f.b.opts.clock().UTC().Truncate(time.Second)}
+		Finished: f.b.opts.Now().UTC().Truncate(time.Second)}
 	p.Host, _ = os.Hostname()
 	p.Counts.TextBytes -= before.TextBytes
 	p.Counts.Unread = counts.Unread{} // of the part's range, not of the sources

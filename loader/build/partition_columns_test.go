@@ -86,10 +86,10 @@ func TestColumnPartitions(t *testing.T) {
 		counters bool
 	}{
 		{"plain", Options{}, []int{1, 3, 17, 60}, true},
-		{"val", Options{MaxValExamples: 50}, []int{1, 6}, true},
-		{"copies", Options{Dedup: shape.Exact}, []int{5}, true},
-		{"max-examples", Options{MaxExamples: 711}, []int{6}, false},
-		{"damage is skipped", Options{OnBadRecord: SkipBadRecord}, []int{6}, true},
+		{"val", Options{Settings: Settings{MaxValExamples: 50}}, []int{1, 6}, true},
+		{"copies", Options{Settings: Settings{Dedup: shape.Exact}}, []int{5}, true},
+		{"max-examples", Options{Settings: Settings{MaxExamples: 711}}, []int{6}, false},
+		{"damage is skipped", Options{Settings: Settings{OnBadRecord: SkipBadRecord}}, []int{6}, true},
 	} {
 		if testing.Short() && c.name != "val" {
 			continue
@@ -145,7 +145,8 @@ func TestColumnPartIsResumed(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "a.arrow")
 	put(t, path, arrowFile(t, 30_000, true))
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), MaxLength: 48, Memory: 64 << 20, Workers: 1}
+	o := Options{Settings: Settings{Sources: []string{path}, MaxLength: 48},
+		Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 1}}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, whole)
@@ -156,7 +157,7 @@ func TestColumnPartIsResumed(t *testing.T) {
 	for {
 		part := must(p.PartOptions(1))
 		part.Out, part.LoadedTokenizer, part.Memory, part.Workers = out, small(), 64<<20, 1
-		part.CheckpointEvery, part.checkpointInterval = 1, 1
+		part.CheckpointEvery, part.CheckpointInterval = 1, 1
 		ctx, cancel := context.WithCancel(context.Background())
 		n := 0
 		part.FS = afterCheckpoints{shard.OS(), func() {
@@ -191,7 +192,8 @@ func TestColumnPartRefusesChanges(t *testing.T) {
 	path := filepath.Join(dir, "a.parquet")
 	data := must(os.ReadFile(filepath.Join("testdata", "groups.parquet")))
 	put(t, path, data)
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Memory: 64 << 20, Workers: 1}
+	o := Options{Settings: Settings{Sources: []string{path}},
+		Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 1}}
 	p := planned(t, o, 3)
 	other := bytes.Replace(data, []byte("parquet-cpp"), []byte("parquet-cPP"), 1)
 	put(t, path, other)

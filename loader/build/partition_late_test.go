@@ -34,8 +34,9 @@ func (f *watchedFS) ReadDir(dir string) ([]string, error) {
 }
 
 func lateOptions(t *testing.T) (o Options, whole string) {
-	o = Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10,
-		MaxExamples: 150, Workers: 2, Memory: 64 << 20}
+	o = Options{Settings: Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64,
+		ShardBytes: 8 << 10, MaxExamples: 150},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	single := o
 	single.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, single)
@@ -118,7 +119,8 @@ func TestPartAfterMergeHarmsNothing(t *testing.T) {
 func TestPartWithABadRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	put(t, path, []byte("{\"text\": \"good\"}\n{bad\n{\"text\": \"good too\"}\n"))
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 1, Memory: 64 << 20}
+	o := Options{Settings: Settings{Sources: []string{path}},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 1, Memory: 64 << 20}}
 	_, err := buildPart(planned(t, o, 1), 0, filepath.Join(t.TempDir(), "out"))
 	if err == nil || !strings.Contains(err.Error(), "make the plan again with `on-bad-record` skip") {
 		t.Errorf("a part: %v", err)

@@ -27,8 +27,8 @@ func remoteTexts() map[string][]byte {
 }
 
 func remoteOptions(sources ...string) Options {
-	return Options{Sources: sources, LoadedTokenizer: small(), MaxLength: 48, ShardBytes: 32 << 10, Memory: 64 << 20,
-		Workers: 2}
+	return Options{Settings: Settings{Sources: sources, MaxLength: 48, ShardBytes: 32 << 10},
+		Resources: Resources{LoadedTokenizer: small(), Memory: 64 << 20, Workers: 2}}
 }
 
 // TestRemotePartitions builds partitions of files on a web server, each from its own offset.

@@ -77,7 +77,7 @@ func planned(t *testing.T, o Options, n int) *Plan {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "plan.json")
-	if err := p.Write(path); err != nil {
+	if err := p.Write(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	if p, err = ReadPlan(shard.OS(), path); err != nil {
@@ -152,7 +152,7 @@ func TestPartitionsEqualWhole(t *testing.T) {
 	pair := filepath.Join(t.TempDir(), "pair.tmpl")
 	put(t, pair, []byte(`{{define "prompt"}}{{.n}}{{end}}{{define "target"}}{{.text}}{{end}}`))
 	chats, chatTemplate := writeChats(t, 300)
-	ofChats := Options{Sources: []string{chats}, Format: source.Chat, ChatTemplate: chatTemplate}
+	ofChats := Options{Settings: Settings{Sources: []string{chats}, Format: source.Chat, ChatTemplate: chatTemplate}}
 	chatsAndVal, chatBytes := ofChats, ofChats
 	chatsAndVal.MaxValExamples, chatsAndVal.Dedup = 30, shape.Exact
 	chatBytes.MaxBytes = 50_001
@@ -163,33 +163,38 @@ func TestPartitionsEqualWhole(t *testing.T) {
 		counters bool // no budget ends the build
 	}{
 		{"plain", Options{}, []int{1, 3, 8, 40}, true},
-		{"val", Options{MaxValExamples: 37}, []int{1, 4, 9}, true},
-		{"much val", Options{MaxValExamples: 900}, []int{5}, true},
-		{"max-examples", Options{MaxExamples: 777}, []int{1, 6}, false},
-		{"max-examples and val", Options{MaxExamples: 300, MaxValExamples: 60}, []int{7}, false},
-		{"more than there is", Options{MaxExamples: 1e9, MaxTokens: 1e12}, []int{2}, true},
-		{"max-tokens", Options{MaxTokens: 20011}, []int{1, 5}, false},
-		{"max-tokens in val", Options{MaxTokens: 9001, MaxValExamples: 200}, []int{4}, false},
-		{"max-bytes", Options{MaxBytes: 70001}, []int{1, 3}, true},
-		{"max-bytes and val", Options{MaxBytes: 200003, MaxValExamples: 100}, []int{4}, true},
-		{"truncate", Options{Overflow: example.Truncate, EOS: OwnToken}, []int{3}, true},
-		{"drop", Options{Overflow: example.Drop, MaxValExamples: 11}, []int{3}, true},
-		{"val sources", Options{ValSources: sources[1:3]}, []int{1, 4}, true},
-		{"val sources, cut", Options{ValSources: sources[1:3], MaxExamples: 200, MaxValExamples: 100}, []int{3}, false},
-		{"val sources, tokens", Options{ValSources: sources[7:], MaxTokens: 60000}, []int{6}, false},
-		{"jsonl pairs", Options{Sources: sources[1:2], Template: pair, CausalPairs: true, MaxTokens: 5000}, []int{3},
+		{"val", Options{Settings: Settings{MaxValExamples: 37}}, []int{1, 4, 9}, true},
+		{"much val", Options{Settings: Settings{MaxValExamples: 900}}, []int{5}, true},
+		{"max-examples", Options{Settings: Settings{MaxExamples: 777}}, []int{1, 6}, false},
+		{"max-examples and val", Options{Settings: Settings{MaxExamples: 300, MaxValExamples: 60}}, []int{7}, false},
+		{"more than there is", Options{Settings: Settings{MaxExamples: 1e9, MaxTokens: 1e12}}, []int{2}, true},
+		{"max-tokens", Options{Settings: Settings{MaxTokens: 20011}}, []int{1, 5}, false},
+		{"max-tokens in val", Options{Settings: Settings{MaxTokens: 9001, MaxValExamples: 200}}, []int{4}, false},
+		{"max-bytes", Options{Settings: Settings{MaxBytes: 70001}}, []int{1, 3}, true},
+		{"max-bytes and val", Options{Settings: Settings{MaxBytes: 200003, MaxValExamples: 100}}, []int{4}, true},
+		{"truncate", Options{Settings: Settings{Overflow: example.Truncate, EOS: OwnToken}}, []int{3}, true},
+		{"drop", Options{Settings: Settings{Overflow: example.Drop, MaxValExamples: 11}}, []int{3}, true},
+		{"val sources", Options{Settings: Settings{ValSources: sources[1:3]}}, []int{1, 4}, true},
+		{"val sources, cut", Options{Settings: Settings{ValSources: sources[1:3], MaxExamples: 200,
+			MaxValExamples: 100}}, []int{3}, false},
+		{"val sources, tokens", Options{Settings: Settings{ValSources: sources[7:], MaxTokens: 60000}}, []int{6}, false},
+		{"jsonl pairs", Options{Settings: Settings{Sources: sources[1:2], Template: pair, CausalPairs: true,
+			MaxTokens: 5000}}, []int{3},
 			false},
-		{"exact copies", Options{Dedup: shape.Exact}, []int{1, 7}, true},
-		{"near copies", Options{Dedup: shape.Near, MaxValExamples: 30}, []int{4}, true},
-		{"copies, val and a budget", Options{Dedup: shape.Exact, MaxValExamples: 50, MaxExamples: 333}, []int{5},
+		{"exact copies", Options{Settings: Settings{Dedup: shape.Exact}}, []int{1, 7}, true},
+		{"near copies", Options{Settings: Settings{Dedup: shape.Near, MaxValExamples: 30}}, []int{4}, true},
+		{"copies, val and a budget", Options{Settings: Settings{Dedup: shape.Exact, MaxValExamples: 50,
+			MaxExamples: 333}}, []int{5},
 			false},
-		{"copies in val sources", Options{Dedup: shape.Exact, ValSources: sources[1:3]}, []int{3}, true},
-		{"filters", Options{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"}, Sample: 0.7},
-			MaxValExamples: 20}, []int{3}, true},
+		{"copies in val sources", Options{Settings: Settings{Dedup: shape.Exact,
+			ValSources: sources[1:3]}}, []int{3}, true},
+		{"filters", Options{Settings: Settings{Filter: shape.Options{MinChars: 40, Match: []string{"a[a-m]"},
+			Sample: 0.7}, MaxValExamples: 20}}, []int{3}, true},
 		{"conversations", ofChats, []int{3}, true},
 		{"conversations, val and copies", chatsAndVal, []int{1, 3}, true},
 		{"conversations, max-bytes", chatBytes, []int{3}, true},
-		{"two columns", Options{Sources: sources[1:2], Template: pair, MaxTokens: 5003}, []int{4}, false},
+		{"two columns", Options{Settings: Settings{Sources: sources[1:2], Template: pair,
+			MaxTokens: 5003}}, []int{4}, false},
 	} {
 		if testing.Short() && i%6 > 0 {
 			continue
@@ -232,7 +237,8 @@ func fewer(ns []int) []int {
 func TestPartitionsAreBalanced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines.txt")
 	put(t, path, []byte(strings.Repeat("some words of a line that is not long\n", 40_000)))
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}
+	o := Options{Settings: Settings{Sources: []string{path}},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p := planned(t, o, 10)
 	var total int64
 	for i := range p.Parts {
@@ -248,8 +254,8 @@ func TestPartitionsAreBalanced(t *testing.T) {
 // TestMergeRefuses damages the parts of a build, each in one way.
 func TestMergeRefuses(t *testing.T) {
 	source := writeCorpus(t, 400, 8)
-	o := Options{Sources: []string{source}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 64 << 10, Workers: 2,
-		Memory: 64 << 20}
+	o := Options{Settings: Settings{Sources: []string{source}, MaxLength: 64, ShardBytes: 64 << 10},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p := planned(t, o, 3)
 	longer := o
 	longer.MaxLength = 65
@@ -325,8 +331,8 @@ func TestMergeRefuses(t *testing.T) {
 
 // TestMissingShardIsBuiltAgain follows the advice of the merge.
 func TestMissingShardIsBuiltAgain(t *testing.T) {
-	o := Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10,
-		Workers: 2, Memory: 64 << 20}
+	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64, ShardBytes: 8 << 10},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	whole := o
 	whole.Out = filepath.Join(t.TempDir(), "whole")
 	mustBuild(t, whole)
@@ -353,7 +359,8 @@ func TestMissingShardIsBuiltAgain(t *testing.T) {
 // TestPlanCopyIsWrittenAgain damages and removes the folder's copy of the plan, and follows the advice
 // of the merge.
 func TestPlanCopyIsWrittenAgain(t *testing.T) {
-	o := Options{Sources: []string{writeCorpus(t, 50, 4)}, LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}
+	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 50, 4)}},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir)
 	path := filepath.Join(dir, shard.PlanName)
@@ -382,7 +389,8 @@ func TestPartRefusesChangedSources(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.txt")
 	text := strings.Repeat("a line of text\n", 2000)
 	put(t, path, []byte(text))
-	o := Options{Sources: []string{path}, LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}
+	o := Options{Settings: Settings{Sources: []string{path}},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p := planned(t, o, 4)
 	out := filepath.Join(t.TempDir(), "out")
 	var changed *source.SourceChangedError
@@ -401,8 +409,8 @@ func TestPartRefusesChangedSources(t *testing.T) {
 
 // TestTwinsCommitOnce builds a part while another process holds its lock, and lets both finish.
 func TestTwinsCommitOnce(t *testing.T) {
-	o := Options{Sources: []string{writeCorpus(t, 300, 4)}, LoadedTokenizer: small(), MaxLength: 64, ShardBytes: 8 << 10,
-		Workers: 2, Memory: 64 << 20}
+	o := Options{Settings: Settings{Sources: []string{writeCorpus(t, 300, 4)}, MaxLength: 64, ShardBytes: 8 << 10},
+		Resources: Resources{LoadedTokenizer: small(), Workers: 2, Memory: 64 << 20}}
 	p, dir := planned(t, o, 2), filepath.Join(t.TempDir(), "out")
 	buildParts(t, p, dir, 1)
 	slow, err := p.PartOptions(1)
@@ -448,12 +456,14 @@ func TestPlanRefuses(t *testing.T) {
 		n    int
 		want string
 	}{
-		{"none", Options{Sources: []string{path}}, 0, "from 1 to"},
-		{"packed", Options{Sources: []string{path}, Pack: pack.BFD}, 2, "pack while serving"},
-		{"a secret", Options{Sources: []string{"https://u:pw@127.0.0.1:1/x?X-Amz-Signature=s"}}, 2, "a plan keeps no secrets"},
-		{"too many", Options{Sources: []string{path}}, 1_000_000, "from 1 to"},
-		{"stdin", Options{Sources: []string{"-"}, Stdin: strings.NewReader("x")}, 2, "read only once"},
-		{"endless", Options{Sources: []string{"synth://wikitext"}, MaxExamples: 5}, 2, "bound it"},
+		{"none", Options{Settings: Settings{Sources: []string{path}}}, 0, "from 1 to"},
+		{"packed", Options{Settings: Settings{Sources: []string{path}, Pack: pack.BFD}}, 2, "pack while serving"},
+		{"a secret", Options{Settings: Settings{Sources: []string{"https://u:pw@127.0.0.1:1/x?X-Amz-Signature=s"}}}, 2,
+			"a plan keeps no secrets"},
+		{"too many", Options{Settings: Settings{Sources: []string{path}}}, 1_000_000, "from 1 to"},
+		{"stdin", Options{Settings: Settings{Sources: []string{"-"}},
+			Resources: Resources{Stdin: strings.NewReader("x")}}, 2, "read only once"},
+		{"endless", Options{Settings: Settings{Sources: []string{"synth://wikitext"}, MaxExamples: 5}}, 2, "bound it"},
 	} {
 		c.o.LoadedTokenizer = small()
 		if _, err := MakePlan(context.Background(), c.o, c.n); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,9 +32,11 @@ type Plan struct {
 	// Folder is where the relative names among the options begin; "" where all are absolute.
 	Folder   string          `json:"folder,omitempty"`
 	Settings json.RawMessage `json:"settings"`
-	Options  Options         `json:"options"`
-	Share    float64         `json:"share,omitempty"` // holdout.share
-	Phases   []PlanPhase     `json:"phases"`
+	// Given are the settings before they were resolved on the machine that made the plan.
+	Given           Settings    `json:"given"`
+	CheckpointEvery int64       `json:"checkpoint-every"`
+	Share           float64     `json:"share,omitempty"` // holdout.share
+	Phases          []PlanPhase `json:"phases"`
 	// Held are the hashes of the documents held out, in the order of their choice.
 	Held []uint64 `json:"held,omitempty"`
 	// Sources lists the sources of all phases, as the manifest does.
@@ -126,7 +127,7 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 		}
 	}
 	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings,
-		Options: o}
+		Given: o.Settings, CheckpointEvery: o.CheckpointEvery}
 	if p.Folder, err = relativeTo(&o); err != nil {
 		return nil, err
 	}
@@ -233,12 +234,12 @@ func relativeTo(o *Options) (string, error) {
 }
 
 // Write writes the plan to a file, or to an address of s3:// or gs://, atomically.
-func (p *Plan) Write(path string) error {
+func (p *Plan) Write(ctx context.Context, path string) error {
 	data, err := p.encode()
 	switch {
 	case err != nil:
 	case remote.Writable(path):
-		err = putPlan(path, data)
+		err = putPlan(ctx, path, data)
 	default:
 		err = shard.WriteFile(shard.OS(), fmt.Sprintf("%s.%d.tmp", path, os.Getpid()), path, data)
 	}
@@ -297,12 +298,10 @@ func errNoPlan(path string) error {
 }
 
 // putPlan writes a plan into a bucket.
-func putPlan(uri string, data []byte) error {
+func putPlan(ctx context.Context, uri string, data []byte) error {
 	store := remote.NewStore(remote.Options{})
 	defer store.Close()
-	return store.Put(context.Background(), uri, int64(len(data)), func() (io.Reader, error) {
-		return bytes.NewReader(data), nil
-	})
+	return store.Put(ctx, uri, bytes.NewReader(data), int64(len(data)))
 }
 
 // parsePlan checks the bytes of a plan. The advice says what to do if they are damaged.

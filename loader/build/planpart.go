@@ -3,7 +3,6 @@ package build
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
@@ -38,23 +38,20 @@ func (f *planFile) mayBePlan() bool {
 
 // openPlanFile opens a plan on this machine, or at an address of s3:// or gs://.
 func openPlanFile(path string) (*planFile, error) {
-	if !remote.Writable(path) {
-		return openLocalPlan(shard.OS(), path)
-	}
-	store := remote.NewStore(remote.Options{})
-	object, err := store.Describe(context.Background(), path)
+	places, err := store.NewReader(store.ReaderOptions{Straight: true})
 	if err != nil {
-		err = errors.Join(err, store.Close())
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, errNoPlan(path)
-		}
-		return nil, fmt.Errorf("read plan %s: %w", path, err)
+		return nil, err
 	}
-	file := store.Open(object)
-	return &planFile{file, object.Size, func() error { return errors.Join(file.Close(), store.Close()) }}, nil
+	f, err := openPlanIn(places, path)
+	if err != nil {
+		return nil, errors.Join(err, places.Close())
+	}
+	file := f.close
+	f.close = func() error { return errors.Join(file(), places.Close()) }
+	return f, nil
 }
 
-func openLocalPlan(fsys shard.FS, path string) (*planFile, error) {
+func openPlanIn(fsys shard.FS, path string) (*planFile, error) {
 	info, err := fsys.Stat(path) // before it is opened: a pipe would wait
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -100,7 +97,7 @@ func OpenPlanPart(path string, number int) (*Plan, error) {
 // readPlanHead reads of the copy of a plan in a folder of parts what tells it from others.
 func readPlanHead(fsys shard.FS, dir string) (*Plan, error) {
 	path := filepath.Join(dir, shard.PlanName)
-	f, err := openLocalPlan(fsys, path)
+	f, err := openPlanIn(fsys, path)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +137,9 @@ type planReader struct {
 func (r *planReader) read() error {
 	p := r.p
 	err := r.members(func(name string) error {
-		scalars := map[string]any{"folder": &p.Folder, "format": &p.Format, "held": &p.Held, "options": &p.Options,
-			"partitions": &p.Partitions, "settings": &p.Settings, "share": &p.Share, "version": &p.Version}
+		scalars := map[string]any{"folder": &p.Folder, "format": &p.Format, "held": &p.Held, "given": &p.Given,
+			"checkpoint-every": &p.CheckpointEvery,
+			"partitions":       &p.Partitions, "settings": &p.Settings, "share": &p.Share, "version": &p.Version}
 		switch into := scalars[name]; {
 		case into != nil:
 			return r.d.Decode(into)

@@ -23,10 +23,11 @@ func manyInputs(t *testing.T, files, partitions int) (path string, whole *Plan) 
 		lineFile(t, dir, strings.Repeat("long-name-", 10)+string(rune('a'+i%26))+strings.Repeat("x", i/26)+".jsonl",
 			strings.Repeat("word ", 1+i%7))
 	}
-	o := Options{LoadedTokenizer: small(), Sources: []string{dir}, MaxValExamples: 5, Dedup: shape.Exact}
+	o := Options{Resources: Resources{LoadedTokenizer: small()},
+		Settings: Settings{Sources: []string{dir}, MaxValExamples: 5, Dedup: shape.Exact}}
 	path = filepath.Join(t.TempDir(), "plan.json")
 	p := planned(t, o, partitions)
-	if err := p.Write(path); err != nil {
+	if err := p.Write(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	return path, must(ReadPlan(shard.OS(), path))
@@ -40,7 +41,7 @@ func TestPlanPart(t *testing.T) {
 	for number := range 7 {
 		p := must(OpenPlanPart(path, number))
 		if p.Seal() != whole.Seal() || p.Partitions != 7 || string(p.Settings) != string(whole.Settings) ||
-			!reflect.DeepEqual(p.Options, whole.Options) || p.Share != whole.Share ||
+			!reflect.DeepEqual(p.Given, whole.Given) || p.Share != whole.Share ||
 			!reflect.DeepEqual(p.Held, whole.Held) {
 			t.Errorf("partition %d: another plan", number)
 		}
@@ -90,7 +91,7 @@ func TestPartsOfPlanFiles(t *testing.T) {
 	if _, err := Merge(t.Context(), MergeOptions{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
-	single := whole.Options
+	single := Options{Settings: whole.Given}
 	single.Out, single.LoadedTokenizer, single.Memory = filepath.Join(t.TempDir(), "single"), small(), 256<<20
 	mustBuild(t, single)
 	sameDataset(t, dir, single.Out, true)

@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
 )
@@ -20,7 +21,7 @@ import (
 // prepare opens and checks everything that can be wrong before the first byte is written.
 func prepare(ctx context.Context, o Options) (*build, error) {
 	b := &build{opts: o}
-	b.meter.start = o.clock()
+	b.meter.start = o.Now()
 	for _, step := range []func(context.Context) error{
 		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.readBase, b.openSources, b.openChat,
 		b.checkFields, b.checkTargets, b.openBase, b.renderSettings,
@@ -145,7 +146,7 @@ func builtFiles(dir string) (owns func(name string) bool) {
 
 // marksBuild is source.Options.Marks.
 func marksBuild(name string, head func() []byte) bool {
-	return name == ownerName || shard.MarksBuild(name, head)
+	return store.MarksBuild(name) || shard.MarksBuild(name, head)
 }
 
 // checkTargets checks that the records of all phases make targets, or that none do.
@@ -173,7 +174,7 @@ func (b *build) renderSettings(context.Context) error {
 	o := &b.opts
 	rendered, err := b.shards.Settings, error(nil) // of an addition
 	if b.base == nil {
-		rendered, err = b.settings()
+		rendered, err = b.resolved()
 	}
 	b.shards = shard.BuilderOptions{
 		Schema: shard.Schema{VocabSize: b.tokenizer.VocabSize(), Labels: b.hasTarget() && !o.CausalPairs,

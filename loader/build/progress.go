@@ -126,7 +126,7 @@ func (b *build) progress(done bool) Progress {
 
 // elapsed is the time since the build began, never negative: a clock without a monotonic reading
 // may have been set back.
-func (b *build) elapsed() time.Duration { return max(0, b.opts.clock().Sub(b.meter.start)) }
+func (b *build) elapsed() time.Duration { return max(0, b.opts.Now().Sub(b.meter.start)) }
 
 // budgetSum adds the example budgets of both splits; without one for training there is none.
 func budgetSum(train, val int64) int64 {

@@ -92,8 +92,9 @@ func TestCuresOfABadRecord(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, %d held out", kind, cure, held), func(t *testing.T) {
 					path := filepath.Join(t.TempDir(), "source"+kind)
 					put(t, path, pack(t, broken))
-					o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{path}, MaxValExamples: held,
-						MaxLength: 16, Workers: 2, CheckpointEvery: 100}
+					o := Options{Out: "data",
+						Resources: Resources{LoadedTokenizer: small(), Workers: 2, CheckpointEvery: 100},
+						Settings:  Settings{Sources: []string{path}, MaxValExamples: held, MaxLength: 16}}
 					fsys := stoppedAtBadRecord(t, o)
 					if strings.Contains(cure, "skip") {
 						o.OnBadRecord = "skip"
@@ -137,8 +138,9 @@ func TestCuresThatAreNone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "source") // only its content shows the format
 			put(t, path, []byte(broken))
-			o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{path}, MaxValExamples: c.held,
-				MaxLength: 16, CheckpointEvery: 100}
+			o := Options{Out: "data",
+				Resources: Resources{LoadedTokenizer: small(), CheckpointEvery: 100},
+				Settings:  Settings{Sources: []string{path}, MaxValExamples: c.held, MaxLength: 16}}
 			fsys := stoppedAtBadRecord(t, o)
 			put(t, path, []byte(c.text))
 			refused := o
@@ -170,8 +172,10 @@ func TestSkipIsNotTakenBack(t *testing.T) {
 	put(t, path, []byte(jsonLines(0, 50_000, 10)))
 	fsys := shardtest.New()
 	ctx, cancel := context.WithCancel(context.Background())
-	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{path}, OnBadRecord: "skip",
-		CheckpointEvery: 1, checkpointInterval: 1, Workers: 1, Memory: 48 << 20}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), CheckpointEvery: 1, CheckpointInterval: 1, Workers: 1,
+			Memory: 48 << 20},
+		Settings: Settings{Sources: []string{path}, OnBadRecord: "skip"}}
 	o.FS = &cancelling{FS: fsys, after: 4, cancel: cancel}
 	if _, err := Run(ctx, o); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
@@ -189,8 +193,9 @@ func TestTrainSourcesChangeWhileValIsBuilt(t *testing.T) {
 	train, val := filepath.Join(dir, "train.jsonl"), filepath.Join(dir, "val.jsonl")
 	put(t, train, []byte(jsonLines(0, 100, -1)))
 	put(t, val, []byte(jsonLines(0, 5000, 3000)))
-	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{train}, ValSources: []string{val},
-		CheckpointEvery: 100}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), CheckpointEvery: 100},
+		Settings:  Settings{Sources: []string{train}, ValSources: []string{val}}}
 	o.FS = stoppedAtBadRecord(t, o)
 	o.OnBadRecord = "skip"
 	put(t, train, []byte(jsonLines(1000, 1100, -1)))
@@ -246,7 +251,9 @@ func TestFinishedComparesSources(t *testing.T) {
 			dir, fsys := t.TempDir(), shardtest.New()
 			put(t, filepath.Join(dir, "a.txt"), []byte(text))
 			put(t, filepath.Join(dir, "b.txt"), []byte(text))
-			o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{dir}, FS: fsys}
+			o := Options{Out: "data",
+				Resources: Resources{LoadedTokenizer: small(), FS: fsys},
+				Settings:  Settings{Sources: []string{dir}}}
 			mustBuild(t, o)
 			c.change(t, dir, fsys, &o)
 			s, err := Run(context.Background(), o)
@@ -271,7 +278,9 @@ func TestFinishedComparesSources(t *testing.T) {
 func TestFinishedComparesSourcesThatABudgetCut(t *testing.T) {
 	path, fsys := filepath.Join(t.TempDir(), "a.txt"), shardtest.New()
 	put(t, path, []byte(strings.Repeat("a line\n", 100)))
-	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{path}, MaxExamples: 10, FS: fsys}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: fsys},
+		Settings:  Settings{Sources: []string{path}, MaxExamples: 10}}
 	mustBuild(t, o)
 	if s := mustBuild(t, o); !s.AlreadyBuilt || len(s.CutBy) != 1 {
 		t.Errorf("%+v", s)
@@ -287,7 +296,9 @@ func TestFinishedComparesSourcesThatABudgetCut(t *testing.T) {
 }
 
 func TestStandardInputIsNeverAlreadyBuilt(t *testing.T) {
-	o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{"-"}, FS: shardtest.New()}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
+		Settings:  Settings{Sources: []string{"-"}}}
 	o.Stdin = strings.NewReader("one\ntwo\n")
 	mustBuild(t, o)
 	o.Stdin = strings.NewReader("one\ntwo\n")

@@ -22,17 +22,6 @@ import (
 // shapes reports whether documents are judged, and so wanted whole.
 func (o *Options) shapes() bool { return o.Filter.Active() || o.Dedup != shape.None }
 
-func setShaping(s *settings, o *Options) {
-	f := &o.Filter
-	s.Where, s.Match, s.NoMatch, s.MinChars, s.MaxChars = f.Where, f.Match, f.NoMatch, f.MinChars, f.MaxChars
-	if f.Sample < 1 {
-		s.Sample = f.Sample
-	}
-	if o.Dedup != shape.None {
-		s.Dedup = o.Dedup
-	}
-}
-
 func (b *build) openFilter(context.Context) (err error) {
 	b.filter, err = shape.NewFilter(b.opts.Filter)
 	return err

@@ -89,11 +89,12 @@ func splitRows(t testing.TB, fsys shard.FS, dir, split string) (rows [][]uint32,
 
 // shapedOptions returns options that use every filter at once.
 func shapedOptions(source string, dedup shape.Dedup) Options {
-	return Options{Out: "data", LoadedTokenizer: small(), Sources: []string{source}, ShardBytes: 24 << 10,
-		MaxLength: 100, Dedup: dedup,
-		Filter: shape.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3",
-			"meta.n=0"}, Match: []string{"word[0-9]", "ß"}, NoMatch: []string{"word77 "}, MinChars: 30,
-			MaxChars: 1 << 19}}
+	return Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small()},
+		Settings: Settings{Sources: []string{source}, ShardBytes: 24 << 10, MaxLength: 100, Dedup: dedup,
+			Filter: shape.Options{Where: []string{"meta.lang=en", "meta.lang=de", "meta.n=1", "meta.n=2", "meta.n=3",
+				"meta.n=0"}, Match: []string{"word[0-9]", "ß"}, NoMatch: []string{"word77 "}, MinChars: 30,
+				MaxChars: 1 << 19}}}
 }
 
 // TestShapingEqualsAReference compares filters with plain loops over the same documents.
@@ -135,8 +136,9 @@ func TestShapingEqualsAReference(t *testing.T) {
 		t.Errorf("the manifest has %v, %v", m.Dropped, err)
 	}
 	plain := shardtest.New()
-	mustBuild(t, Options{Out: "data", LoadedTokenizer: small(), Sources: []string{writeDocuments(t, kept)},
-		MaxLength: 100, FS: plain})
+	mustBuild(t, Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), FS: plain},
+		Settings:  Settings{Sources: []string{writeDocuments(t, kept)}, MaxLength: 100}})
 	want, _ := splitRows(t, plain, "data", splitTrain)
 	got, of := splitRows(t, fsys, "data", splitTrain)
 	if !slices.EqualFunc(want, got, slices.Equal) {
@@ -159,11 +161,13 @@ func TestShapedBytesDependOnOutputOptionsOnly(t *testing.T) {
 			{"one worker", func(o *Options) { o.Workers = 1 }},
 			{"five workers", func(o *Options) { o.Workers = 5 }},
 			{"little memory", func(o *Options) { o.Workers, o.Memory = 1, 64<<20 }},
-			{"many checkpoints", func(o *Options) { o.CheckpointEvery, o.checkpointInterval = 1, 1 }},
+			{"many checkpoints", func(o *Options) { o.CheckpointEvery, o.CheckpointInterval = 1, 1 }},
 		} {
 			fsys := shardtest.New()
-			o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{path}, MaxLength: 100, Dedup: dedup,
-				MaxValExamples: 60, Filter: shape.Options{Sample: 0.8}}
+			o := Options{Out: "data",
+				Resources: Resources{LoadedTokenizer: small()},
+				Settings: Settings{Sources: []string{path}, MaxLength: 100, Dedup: dedup, MaxValExamples: 60,
+					Filter: shape.Options{Sample: 0.8}}}
 			o.FS = fsys
 			c.change(&o)
 			mustBuild(t, o)
@@ -182,7 +186,7 @@ func TestShapedCrashes(t *testing.T) {
 	path := writeDocuments(t, shapedCorpus(400, 3))
 	for _, dedup := range []shape.Dedup{shape.Exact, shape.Near} {
 		base := shapedOptions(path, dedup)
-		base.MaxValExamples, base.Workers, base.CheckpointEvery, base.checkpointInterval = 10, 2, 5, 1
+		base.MaxValExamples, base.Workers, base.CheckpointEvery, base.CheckpointInterval = 10, 2, 5, 1
 		whole := base
 		wholeFS := shardtest.New()
 		whole.FS = wholeFS
@@ -246,15 +250,15 @@ func TestCopiesAcrossSplits(t *testing.T) {
 		}
 		return s
 	}
-	s := check(Options{Sources: []string{path}, MaxValExamples: 30})
+	s := check(Options{Settings: Settings{Sources: []string{path}, MaxValExamples: 30}})
 	if s.Copies == 0 || s.Copies+s.DroppedBy["dedup"] != int64(len(documents)-len(distinct)) {
 		t.Errorf("%d copies of held-out documents and %v of %d", s.Copies, s.DroppedBy, len(documents)-len(distinct))
 	}
 	other := shapedCorpus(1, 9)
 	other[0].text = "a text of val alone"
 	distinct[other[0].text] = true
-	s = check(Options{Sources: []string{path},
-		ValSources: []string{writeDocuments(t, append(documents[:50:50], other...))}})
+	s = check(Options{Settings: Settings{Sources: []string{path},
+		ValSources: []string{writeDocuments(t, append(documents[:50:50], other...))}}})
 	if s.DroppedBy["dedup-val"] != 50 {
 		t.Errorf("left out of val: %v", s.DroppedBy)
 	}
@@ -279,8 +283,9 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 			"`on-bad-record` skip"}},
 	} {
 		fsys := shardtest.New()
-		o := Options{Out: "data", LoadedTokenizer: small(), Sources: []string{c.source}, Filter: c.filter,
-			Dedup: c.dedup, FS: fsys, CheckpointEvery: 1, checkpointInterval: 1}
+		o := Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: small(), FS: fsys, CheckpointEvery: 1, CheckpointInterval: 1},
+			Settings:  Settings{Sources: []string{c.source}, Filter: c.filter, Dedup: c.dedup}}
 		_, err := Run(context.Background(), o)
 		if err == nil {
 			t.Fatalf("%+v: a dataset of nothing", c.filter)
@@ -300,8 +305,8 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 		}
 	}
 	var option *fault.Error
-	if _, err := Run(context.Background(), Options{Sources: []string{path}, Dedup: "some",
-		FS: shardtest.New()}); !errors.As(err, &option) {
+	if _, err := Run(context.Background(), Options{Settings: Settings{Sources: []string{path}, Dedup: "some"},
+		Resources: Resources{FS: shardtest.New()}}); !errors.As(err, &option) {
 		t.Errorf("an unknown kind of dedup: %v", err)
 	}
 }

@@ -32,7 +32,9 @@ func TestBuildFromVeryManyFiles(t *testing.T) {
 	write("99998.txt", "") // read to its end too
 	write("99999.png", "\x89PNG\r\n\x1a\n")
 	out := filepath.Join(t.TempDir(), "new", "data")
-	s, err := Run(context.Background(), Options{Sources: []string{dir}, Out: out, LoadedTokenizer: small()})
+	s, err := Run(context.Background(), Options{Settings: Settings{Sources: []string{dir}},
+		Out:       out,
+		Resources: Resources{LoadedTokenizer: small()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,14 +21,14 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 	if name, _ := t.Token(uint32(max(0, special.EOS))); own < 0 && special.EOS >= 0 && name == "<|endoftext|>" {
 		own = special.EOS // GPT-2 and its relatives have one token for both
 	}
-	if e.bos, err = findToken(t, "bos", o.BOS, own); err != nil {
+	if e.bos, err = findToken(t, "bos", string(o.BOS), own); err != nil {
 		return e, err
 	}
 	eos := o.EOS
 	if eos == "" && o.Pack != pack.None && special.EOS >= 0 {
 		eos = OwnToken // it separates packed documents
 	}
-	e.eos, err = findToken(t, "eos", eos, special.EOS)
+	e.eos, err = findToken(t, "eos", string(eos), special.EOS)
 	return e, err
 }
 

@@ -77,29 +77,30 @@ func rowsOf(t *testing.T, fsys shard.FS, dir string) (out []string) {
 func TestEndsOfDocuments(t *testing.T) {
 	for _, c := range []struct {
 		name, post string
-		o          Options
+		o          Settings
 		want       []string
 		note       bool
 	}{
-		{"none", noPost, Options{}, []string{"10 11 12", "13"}, true},
-		{"eos", noPost, Options{EOS: OwnToken}, []string{"10 11 12", "1", "13 1"}, false},
-		{"eos by name", noPost, Options{EOS: "</s>"}, []string{"10 11 12", "1", "13 1"}, false},
-		{"eos by id", noPost, Options{EOS: "1"}, []string{"10 11 12", "1", "13 1"}, false},
-		{"bos", noPost, Options{BOS: OwnToken}, []string{"0 10 11", "12", "0 13"}, true},
-		{"both, truncated", noPost, Options{BOS: "0", EOS: "1", Overflow: "truncate"}, []string{"0 10 1", "0 13 1"},
+		{"none", noPost, Settings{}, []string{"10 11 12", "13"}, true},
+		{"eos", noPost, Settings{EOS: OwnToken}, []string{"10 11 12", "1", "13 1"}, false},
+		{"eos by name", noPost, Settings{EOS: "</s>"}, []string{"10 11 12", "1", "13 1"}, false},
+		{"eos by id", noPost, Settings{EOS: "1"}, []string{"10 11 12", "1", "13 1"}, false},
+		{"bos", noPost, Settings{BOS: OwnToken}, []string{"0 10 11", "12", "0 13"}, true},
+		{"both, truncated", noPost, Settings{BOS: "0", EOS: "1",
+			Overflow: "truncate"}, []string{"0 10 1", "0 13 1"},
 			false},
-		{"post-processor", bertPost, Options{}, []string{"3 10 11", "12 4", "3 13 4"}, false},
-		{"each chunk", bertPost, Options{SpecialTokens: "chunk"}, []string{"3 10 4", "3 11 4", "3 12 4", "3 13 4"},
+		{"post-processor", bertPost, Settings{}, []string{"3 10 11", "12 4", "3 13 4"}, false},
+		{"each chunk", bertPost, Settings{SpecialTokens: "chunk"}, []string{"3 10 4", "3 11 4", "3 12 4", "3 13 4"},
 			false},
-		{"each chunk and eos", bertPost, Options{SpecialTokens: "chunk", EOS: "1", MaxLength: 4},
+		{"each chunk and eos", bertPost, Settings{SpecialTokens: "chunk", EOS: "1", MaxLength: 4},
 			[]string{"3 10 11 4", "3 12 1 4", "3 13 1 4"}, false},
-		{"the post-processor's own eos", endPost, Options{EOS: OwnToken, BOS: OwnToken},
+		{"the post-processor's own eos", endPost, Settings{EOS: OwnToken, BOS: OwnToken},
 			[]string{"0 10 11", "12 1", "0 13 1"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "text.txt")
 			put(t, path, []byte("a b c\n\nd\n"))
-			o := c.o
+			o := Options{Settings: c.o}
 			o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", word(t, c.post), []string{path}, shardtest.New()
 			o.MaxLength = cmp.Or(o.MaxLength, 3)
 			s := mustBuild(t, o)
@@ -118,11 +119,11 @@ func TestTokensThatAreNone(t *testing.T) {
 		o    Options
 		want []string
 	}{
-		{Options{EOS: "<eot>"}, []string{"`eos` <eot>", "no such token", "</s> (1)"}},
-		{Options{BOS: "16"}, []string{"`bos` 16", "no token of that id", "to 15"}},
-		{Options{EOS: "7"}, []string{"`eos` 7", "no token of that id"}},
-		{Options{EOS: "1", BOS: "0", MaxLength: 2}, []string{"`max-length` 2", "take 2"}},
-		{Options{SpecialTokens: "row"}, []string{"`special-tokens` row", "document, chunk"}},
+		{Options{Settings: Settings{EOS: "<eot>"}}, []string{"`eos` <eot>", "no such token", "</s> (1)"}},
+		{Options{Settings: Settings{BOS: "16"}}, []string{"`bos` 16", "no token of that id", "to 15"}},
+		{Options{Settings: Settings{EOS: "7"}}, []string{"`eos` 7", "no token of that id"}},
+		{Options{Settings: Settings{EOS: "1", BOS: "0", MaxLength: 2}}, []string{"`max-length` 2", "take 2"}},
+		{Options{Settings: Settings{SpecialTokens: "row"}}, []string{"`special-tokens` row", "document, chunk"}},
 	} {
 		c.o.LoadedTokenizer, c.o.Sources, c.o.FS = word(t, noPost), []string{writeCorpus(t, 5, 1)}, shardtest.New()
 		var option *fault.Error
@@ -138,8 +139,9 @@ func TestTokensThatAreNone(t *testing.T) {
 		}
 	}
 	// Without a role there is nothing to add by itself.
-	_, err := Run(context.Background(), Options{Tokenizer: refdata.Path(t, "tokenizers/bert-uncased"), EOS: OwnToken,
-		Sources: []string{writeCorpus(t, 5, 1)}, FS: shardtest.New()})
+	_, err := Run(context.Background(), Options{Resources: Resources{FS: shardtest.New()},
+		Settings: Settings{Tokenizer: refdata.Path(t, "tokenizers/bert-uncased"), EOS: OwnToken,
+			Sources: []string{writeCorpus(t, 5, 1)}}})
 	if err == nil || !strings.Contains(err.Error(), "no token of that role") ||
 		!strings.Contains(err.Error(), "[SEP] (102)") {
 		t.Errorf("a tokenizer without eos: %v", err)
@@ -149,8 +151,9 @@ func TestTokensThatAreNone(t *testing.T) {
 // TestSettingsOfOldBuilds: a build that uses none of the later options has the settings that it always had.
 func TestSettingsOfOldBuilds(t *testing.T) {
 	fsys := shardtest.New()
-	mustBuild(t, Options{Out: "data", LoadedTokenizer: gpt2(), Sources: []string{"synth://wikitext?seed=1"},
-		MaxExamples: 5, FS: fsys})
+	mustBuild(t, Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: gpt2(), FS: fsys},
+		Settings:  Settings{Sources: []string{"synth://wikitext?seed=1"}, MaxExamples: 5}})
 	m, err := shard.ReadManifest(fsys, "data")
 	if err != nil {
 		t.Fatal(err)
@@ -168,28 +171,28 @@ const pairTemplate = `{{define "prompt"}}{{.q}}{{end}}{{define "target"}}{{.a}}{
 func TestCausalPairs(t *testing.T) {
 	for _, c := range []struct {
 		name, post, q, a string
-		o                Options
+		o                Settings
 		want             []string
 		left             int64 // examples left out for want of a target
 	}{
-		{"whole", noPost, "a b", "x y", Options{}, []string{"10 11 14* 15*"}, 0},
-		{"with its end", noPost, "a b", "x", Options{EOS: OwnToken, BOS: OwnToken, MaxLength: 5},
+		{"whole", noPost, "a b", "x y", Settings{}, []string{"10 11 14* 15*"}, 0},
+		{"with its end", noPost, "a b", "x", Settings{EOS: OwnToken, BOS: OwnToken, MaxLength: 5},
 			[]string{"0 10 11 14* 1*"}, 0},
-		{"a post-processor's end", endPost, "a", "x", Options{}, []string{"0 10 14* 1*"}, 0},
-		{"a separator is no end", bertPost, "a", "x", Options{}, []string{"3 10 14* 4"}, 0},
-		{"chunks", noPost, "a b c", "x y x", Options{}, []string{"10 11 12 14*", "15* 14*"}, 0},
-		{"a chunk of the prompt alone", noPost, "a b c d a b", "x y", Options{}, []string{"10 11 14* 15*"}, 1},
-		{"each chunk", endPost, "a b", "x y x", Options{SpecialTokens: "chunk"}, []string{"0 14* 15* 1", "0 14* 1*"},
+		{"a post-processor's end", endPost, "a", "x", Settings{}, []string{"0 10 14* 1*"}, 0},
+		{"a separator is no end", bertPost, "a", "x", Settings{}, []string{"3 10 14* 4"}, 0},
+		{"chunks", noPost, "a b c", "x y x", Settings{}, []string{"10 11 12 14*", "15* 14*"}, 0},
+		{"a chunk of the prompt alone", noPost, "a b c d a b", "x y", Settings{}, []string{"10 11 14* 15*"}, 1},
+		{"each chunk", endPost, "a b", "x y x", Settings{SpecialTokens: "chunk"}, []string{"0 14* 15* 1", "0 14* 1*"},
 			1},
-		{"truncated", noPost, "a b c", "x y", Options{Overflow: "truncate"}, []string{"10 11 12 14*"}, 0},
-		{"dropped", noPost, "a b c", "x y", Options{Overflow: "drop"}, nil, 0},
-		{"truncated before the target", noPost, "a b c d", "x y", Options{Overflow: "truncate"}, nil, 1},
-		{"a budget within the target", noPost, "a b", "x y", Options{MaxTokens: 3}, []string{"10 11 14*"}, 0},
-		{"a budget within the prompt", noPost, "a b", "x y", Options{MaxTokens: 2}, nil, 0},
+		{"truncated", noPost, "a b c", "x y", Settings{Overflow: "truncate"}, []string{"10 11 12 14*"}, 0},
+		{"dropped", noPost, "a b c", "x y", Settings{Overflow: "drop"}, nil, 0},
+		{"truncated before the target", noPost, "a b c d", "x y", Settings{Overflow: "truncate"}, nil, 1},
+		{"a budget within the target", noPost, "a b", "x y", Settings{MaxTokens: 3}, []string{"10 11 14*"}, 0},
+		{"a budget within the prompt", noPost, "a b", "x y", Settings{MaxTokens: 2}, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			o := c.o
+			o := Options{Settings: c.o}
 			o.Template = filepath.Join(dir, "pair.tmpl")
 			put(t, o.Template, []byte(pairTemplate))
 			path := filepath.Join(dir, "pairs.jsonl")
@@ -226,8 +229,10 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	o := Options{Out: "data", LoadedTokenizer: tok, Template: filepath.Join(dir, "pair.tmpl"),
-		Sources: []string{filepath.Join(dir, "p.jsonl")}, CausalPairs: true, EOS: OwnToken, FS: shardtest.New()}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: tok, FS: shardtest.New()},
+		Settings: Settings{Template: filepath.Join(dir, "pair.tmpl"),
+			Sources: []string{filepath.Join(dir, "p.jsonl")}, CausalPairs: true, EOS: OwnToken}}
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "What is it?\n", "a": "A fox."}`))
 	mustBuild(t, o)
@@ -252,8 +257,10 @@ func TestCausalPairContinuesItsPrompt(t *testing.T) {
 
 func TestPairsCarryTheirEnds(t *testing.T) {
 	dir := t.TempDir()
-	o := Options{Out: "data", LoadedTokenizer: word(t, noPost), Template: filepath.Join(dir, "pair.tmpl"),
-		Sources: []string{filepath.Join(dir, "p.jsonl")}, EOS: OwnToken, FS: shardtest.New()}
+	o := Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: word(t, noPost), FS: shardtest.New()},
+		Settings: Settings{Template: filepath.Join(dir, "pair.tmpl"),
+			Sources: []string{filepath.Join(dir, "p.jsonl")}, EOS: OwnToken}}
 	put(t, o.Template, []byte(pairTemplate))
 	put(t, o.Sources[0], []byte(`{"q": "a b", "a": "x"}`))
 	mustBuild(t, o)

@@ -34,8 +34,9 @@ func TestInterruptWhileInputIsAwaited(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("some words\n", 200_000))
 		cancel()
 	}()
-	_, err := Run(ctx, Options{Out: "data", LoadedTokenizer: small(), Sources: []string{"-"}, Format: "text", Stdin: r,
-		FS: shardtest.New()})
+	_, err := Run(ctx, Options{Out: "data",
+		Resources: Resources{LoadedTokenizer: small(), Stdin: r, FS: shardtest.New()},
+		Settings:  Settings{Sources: []string{"-"}, Format: "text"}})
 	if !errors.Is(err, ErrInterrupted) {
 		t.Errorf("the build ended with %v", err)
 	}

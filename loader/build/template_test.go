@@ -28,9 +28,10 @@ func TestInterruptEndsATemplate(t *testing.T) {
 	for range 2 { // afresh, and from the checkpoint
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		_, err := Run(ctx, Options{Out: "data", LoadedTokenizer: small(), Sources: []string{records}, Template: loop,
-			OnBadRecord: "skip", Workers: 2, FS: fsys,
-			Progress: func(Progress) { cancel() }})
+		_, err := Run(ctx, Options{Out: "data",
+			Resources: Resources{LoadedTokenizer: small(), Workers: 2, FS: fsys},
+			Settings:  Settings{Sources: []string{records}, Template: loop, OnBadRecord: "skip"},
+			Hooks:     Hooks{Progress: func(Progress) { cancel() }}})
 		if !errors.Is(err, ErrInterrupted) {
 			t.Fatal(err)
 		}
@@ -40,7 +41,7 @@ func TestInterruptEndsATemplate(t *testing.T) {
 // What a template may compute is a part of the cap, more of it where it calls functions that make strings.
 func TestTemplateIsUnderTheCap(t *testing.T) {
 	smallest := func(body string) int64 {
-		o := Options{LoadedTokenizer: small(), Memory: 256 << 20, Workers: 2}
+		o := Options{Resources: Resources{LoadedTokenizer: small(), Memory: 256 << 20, Workers: 2}}
 		if body != "" {
 			o.Template = filepath.Join(t.TempDir(), "t.tmpl")
 			if err := os.WriteFile(o.Template, []byte(body), 0o600); err != nil {
@@ -60,7 +61,8 @@ func TestTemplateIsUnderTheCap(t *testing.T) {
 	}
 	for _, path := range []string{t.TempDir(), "/dev/null"} {
 		var option *fault.Error
-		if _, err := PlanMemory(Options{LoadedTokenizer: small(), Template: path}); !errors.As(err, &option) ||
+		if _, err := PlanMemory(Options{Resources: Resources{LoadedTokenizer: small()},
+			Settings: Settings{Template: path}}); !errors.As(err, &option) ||
 			option.Option != "template" {
 			t.Errorf("%s: %v", path, err)
 		}

@@ -25,10 +25,7 @@ func runTwin(ctx context.Context, o Options, held *shard.LockedError) (_ *Summar
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(twin.Out)) }()
-	if o.Notice != nil {
-		o.Notice(fault.Textf("process %d on %s is at work on the part; building it a second time beside that",
-			held.PID, held.Host))
-	}
+	o.notice("process %d on %s is building this partition; building a second copy", held.PID, held.Host)
 	s, err := Run(ctx, twin)
 	lost := false
 	if err == nil {

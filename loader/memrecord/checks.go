@@ -24,21 +24,16 @@ var checks = []func(*record) *Verdict{
 // leak finds memory that grows from step to step after the same phase. The first two steps set up
 // state and do not count.
 func leak(r *record) *Verdict {
-	growth, name, steps := 0.0, "", 0
+	growth, name, steps := 0.0, "", int64(0)
 	for _, phase := range []string{"optimizer", "backward", "forward", "load"} {
-		var series []float64
-		for i, s := range r.phase(phase) {
-			if i >= 2 && s.Allocated != nil {
-				series = append(series, *s.Allocated)
-			}
-		}
+		series := r.series(phase, func(l *line) *float64 { return l.Allocated })
 		if len(series) < leakSteps {
 			continue
 		}
+		first, last := series[0], series[len(series)-1]
 		g, share := trend(series)
-		if share >= leakShare && g > 0 && series[len(series)-1]-series[0] > 0.02*max(series[0], 1) &&
-			(name == "" || g > growth) {
-			growth, name, steps = g, phase, len(series)
+		if share >= leakShare && g > 0 && last.size-first.size > 0.02*max(first.size, 1) && (name == "" || g > growth) {
+			growth, name, steps = g, phase, stepsBetween(first, last)+1
 		}
 	}
 	if name == "" {
@@ -58,12 +53,37 @@ func leak(r *record) *Verdict {
 		map[string]float64{"growth_per_step": growth, "steps": float64(steps)}}
 }
 
-// trend returns the median growth per step and the share of steps that grow.
-func trend(values []float64) (growth, share float64) {
+// reading is what was in use after a phase of a step.
+type reading struct {
+	step int64
+	size float64 // bytes
+}
+
+// series returns a figure after each of a phase's recorded steps but the first two.
+func (r *record) series(phase string, figure func(*line) *float64) []reading {
+	var series []reading
+	for i, s := range r.phase(phase) {
+		if size := figure(s); i >= 2 && size != nil {
+			step := int64(i)
+			if s.Step != nil {
+				step = *s.Step
+			}
+			series = append(series, reading{step, *size})
+		}
+	}
+	return series
+}
+
+// stepsBetween counts steps as they were taken: a recorder may write only every n-th, and thinning
+// drops more.
+func stepsBetween(a, b reading) int64 { return max(1, b.step-a.step) }
+
+// trend returns the median growth per step and the share of recorded steps that grow.
+func trend(series []reading) (growth, share float64) {
 	var steps []float64
 	grow := 0
-	for i := 1; i < len(values); i++ {
-		d := values[i] - values[i-1]
+	for i := 1; i < len(series); i++ {
+		d := (series[i].size - series[i-1].size) / float64(stepsBetween(series[i-1], series[i]))
 		steps = append(steps, d)
 		if d > 0 {
 			grow++
@@ -85,18 +105,19 @@ func median(values []float64) float64 {
 }
 
 func hostLeak(r *record) *Verdict {
-	var series []float64
-	for i, s := range r.phase("load") {
-		if i >= 2 && value(s.RSS) > 0 {
-			series = append(series, *s.RSS)
+	series := r.series("load", func(l *line) *float64 {
+		if value(l.RSS) > 0 {
+			return l.RSS
 		}
-	}
+		return nil
+	})
 	n := len(series)
 	if n < 2*leakSteps {
 		return nil
 	}
-	first, half, last := series[0], series[n/2], series[n-1]
-	growth := (last - series[n/4]) / float64(max(n-n/4-1, 1))
+	quarter, last := series[n/4], series[n-1].size
+	first, half := series[0].size, series[n/2].size
+	growth := (last - quarter.size) / float64(stepsBetween(quarter, series[n-1]))
 	if last-first < 64<<20 || !(first < half && half < last) || growth < 4096 {
 		return nil
 	}
@@ -186,8 +207,8 @@ func logits(r *record) *Verdict {
 	for _, s := range r.snapshots {
 		peak = max(peak, value(s.Peak))
 	}
-	if r.oom != nil {
-		peak = max(peak, value(r.oom.Allocated)+value(r.oom.Requested))
+	for _, l := range r.ooms {
+		peak = max(peak, value(l.Allocated)+value(l.Requested))
 	}
 	size, step := vocab*tokens*4, max(peak-r.resting(), 1)
 	if size == 0 || peak == 0 || size*4 < 0.4*step {
@@ -290,11 +311,7 @@ func otherProcesses(r *record) *Verdict {
 		return nil
 	}
 	var used []float64
-	lines := r.snapshots
-	if r.oom != nil {
-		lines = append(slices.Clone(lines), r.oom)
-	}
-	for _, s := range lines {
+	for _, s := range slices.Concat(r.snapshots, r.ooms) {
 		if s.Reserved != nil && s.Free != nil {
 			used = append(used, total-*s.Free-*s.Reserved)
 		}

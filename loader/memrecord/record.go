@@ -2,21 +2,23 @@
 // package's MemoryRecorder and described in python/README.md) and says where memory went, why, and
 // what to change.
 //
-// Each check looks for one cause in the snapshots. Thresholds and wording are those of
-// dsload.memory.analyze; a test checks that both reach the same verdicts.
+// Each check looks for one cause in the snapshots. dsload.memory.analyze runs 'dsload doctor' for
+// them, so the thresholds and the sentences are here alone.
 //
 // The package imports nothing of ours. It holds at most maxSnapshots snapshots of a record, about
 // 350 bytes each: of a longer record every second step, then every fourth, and so on, and always
-// the snapshots with the highest figures.
+// the snapshots with the highest figures. It holds the last maxErrors out-of-memory errors.
 package memrecord
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 )
 
@@ -94,16 +96,39 @@ func (l *line) gradNorm() (norm float64, measured, finite bool) {
 type record struct {
 	start     *line
 	snapshots []*line
-	oom       *line // the last one
+	ooms      []*line // the last maxErrors out-of-memory errors, of which there are seldom several
+	oom       *line   // the last one
 	runs      int
 
 	steps    stepCounter
-	thinning int64    // only multiples of it are kept; 0 or 1 keeps all steps
-	extremes [2]*line // the snapshots with the highest peak and the highest rss
+	thinning int64               // only multiples of it are kept; 0 or 1 keeps all steps
+	extremes [len(figures)]*line // for each figure the first snapshot with the highest
 }
 
-// maxSnapshots is how many snapshots of a record are held.
-const maxSnapshots = 1 << 16
+// maxSnapshots is how many snapshots of a record are held, maxErrors how many out-of-memory errors.
+const (
+	maxSnapshots = 1 << 16
+	maxErrors    = 1 << 8
+)
+
+// figures are what a cause may show in a single snapshot, which thinning must not drop.
+var figures = [...]func(*line) float64{
+	func(l *line) float64 { return value(l.Peak) },
+	func(l *line) float64 { return value(l.RSS) },
+	func(l *line) float64 {
+		if l.Phase != "forward" || l.Batch == nil {
+			return 0
+		}
+		return l.Batch.Length
+	},
+	func(l *line) float64 {
+		norm, measured, finite := l.gradNorm()
+		if measured && (!finite || value(l.Nonfinite) > 0) {
+			return math.Inf(1)
+		}
+		return norm
+	},
+}
 
 // add keeps a snapshot, unless thinning skips its step.
 func (r *record) add(l *line) {
@@ -112,8 +137,7 @@ func (r *record) add(l *line) {
 		step = *l.Step
 	}
 	r.steps.add(step)
-	for i, figure := range []func(*line) float64{func(l *line) float64 { return value(l.Peak) },
-		func(l *line) float64 { return value(l.RSS) }} {
+	for i, figure := range figures {
 		if r.extremes[i] == nil || figure(l) > figure(r.extremes[i]) {
 			r.extremes[i] = l
 		}
@@ -152,8 +176,11 @@ func (r *record) thin() {
 
 // restore puts back the snapshots with the highest figures if thinning dropped them.
 func (r *record) restore() {
+	if r.thinning == 0 {
+		return
+	}
 	for _, l := range r.extremes {
-		if l == nil || !r.skips(l) || slices.Contains(r.snapshots, l) {
+		if l == nil || slices.Contains(r.snapshots, l) {
 			continue
 		}
 		at := len(r.snapshots)
@@ -229,6 +256,9 @@ func read(r io.Reader) (*record, error) {
 			rec.add(l)
 		case "oom":
 			rec.oom = l
+			if rec.ooms = append(rec.ooms, l); len(rec.ooms) > maxErrors {
+				rec.ooms = slices.Delete(rec.ooms, 0, 1)
+			}
 		}
 	}
 	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
@@ -263,11 +293,11 @@ func (r *record) analyse() *Analysis {
 	}
 	switch {
 	case r.oom != nil:
-		a.Where = r.oom.Phase
+		a.Where = cmp.Or(r.oom.Phase, a.Where)
 	case highest != nil:
-		a.Where = highest.Phase
+		a.Where = cmp.Or(highest.Phase, a.Where)
 	case largest != nil:
-		a.Where = largest.Phase
+		a.Where = cmp.Or(largest.Phase, a.Where)
 	}
 	for _, check := range checks {
 		if v := check(r); v != nil {
@@ -297,11 +327,11 @@ func (r *record) phase(name string) []*line {
 
 // lastBatch returns the shape of the batch that failed, or of the last one recorded.
 func (r *record) lastBatch() batch {
-	if r.oom != nil && r.oom.Batch != nil {
+	if r.oom != nil && r.oom.Batch != nil && *r.oom.Batch != (batch{}) {
 		return *r.oom.Batch
 	}
-	for i := len(r.snapshots) - 1; i >= 0; i-- {
-		if b := r.snapshots[i].Batch; b != nil && *b != (batch{}) {
+	for _, l := range slices.Backward(r.snapshots) {
+		if b := l.Batch; b != nil && *b != (batch{}) {
 			return *b
 		}
 	}

@@ -247,16 +247,7 @@ func (a *azure) addItem(item *container.BlobItem, root, prefix string, add func(
 
 // try repeats a request that fails for a passing reason.
 func (a *azure) try(ctx context.Context, do func() error) error {
-	tries := attempts{store: a.store, host: a.host(nil)}
-	for {
-		err := do()
-		if err == nil {
-			return nil
-		}
-		if err := tries.again(ctx, a.explain(ctx, nil, err)); err != nil {
-			return err
-		}
-	}
+	return a.store.retry(ctx, a.host(nil), do, func(err error) error { return a.explain(ctx, nil, err) })
 }
 
 func (a *azure) noContainer() error {

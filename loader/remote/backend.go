@@ -150,24 +150,24 @@ const rangeBytes = 64 << 10
 // ask sends a request, and repeats it while it fails for a passing reason. accept returns an error
 // for an unwanted answer. The caller must close the body of any other.
 func (s *Store) ask(ctx context.Context, host string, make func() (*http.Request, error),
-	accept func(*http.Response) error) (*http.Response, error) {
-	tries := attempts{store: s, host: host}
-	for {
+	accept func(*http.Response) error) (resp *http.Response, err error) {
+	err = s.retry(ctx, host, func() error {
 		req, err := make()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		resp, err := s.do(req)
-		if err == nil {
-			if err = accept(resp); err == nil {
-				return resp, nil
-			}
+		if resp, err = s.do(req); err != nil {
+			return err
+		}
+		if err = accept(resp); err != nil {
 			resp.Body.Close()
 		}
-		if err := tries.again(ctx, err); err != nil {
-			return nil, err
-		}
+		return err
+	}, func(err error) error { return err })
+	if err != nil {
+		return nil, err
 	}
+	return resp, nil
 }
 
 // readLimited reads a body that must be short.

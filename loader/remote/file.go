@@ -24,7 +24,7 @@ const (
 type File struct {
 	store  *Store
 	object Object
-	ctx    context.Context // ends with Close
+	ctx    context.Context // of Open, because io.Reader has none; ends with Close
 	cancel context.CancelFunc
 
 	in     *stream // of Read
@@ -33,10 +33,11 @@ type File struct {
 	lanes  []*lane // of ReadAt, the most recently used first
 }
 
-// Open opens an object that Stat, or an earlier process, described. It makes no request yet.
-func (s *Store) Open(o Object) *File {
+// Open opens an object that Stat, or an earlier process, described. It makes no request yet. The File's
+// requests end with ctx.
+func (s *Store) Open(ctx context.Context, o Object) *File {
 	f := &File{store: s, object: o}
-	f.ctx, f.cancel = s.context(context.Background())
+	f.ctx, f.cancel = s.context(ctx)
 	return f
 }
 

@@ -250,25 +250,19 @@ func (g *gs) list(ctx context.Context, folder string, add func(string, Object) e
 	}
 }
 
-// put writes an object of a known size. again returns its bytes from the beginning, for each
-// attempt.
-func (g *gs) put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error {
+func (g *gs) put(ctx context.Context, uri string, data io.ReaderAt, size int64) error {
 	bucket, name, err := parseBucket(uri)
 	if err != nil {
 		return err
 	}
 	resp, err := g.ask(ctx, func() (*http.Request, error) {
-		r, err := again()
-		if err != nil {
-			return nil, err
-		}
 		req, err := g.request(ctx, http.MethodPost, "/upload/storage/v1", bucket, "",
 			url.Values{"uploadType": {"media"}, "name": {name}})
 		if err != nil {
 			return nil, err
 		}
 		req.Header.Set("Content-Type", "application/octet-stream")
-		req.Body, req.ContentLength = io.NopCloser(r), size
+		req.Body, req.ContentLength = io.NopCloser(io.NewSectionReader(data, 0, size)), size
 		if size == 0 {
 			req.Body = http.NoBody
 		}

@@ -49,7 +49,7 @@ func newStore(t *testing.T, srv *remotetest.Server) *Store {
 // readFile reads a whole file, from an offset on.
 func readFile(t *testing.T, s *Store, o Object, from int64) ([]byte, error) {
 	t.Helper()
-	f := s.Open(o)
+	f := s.Open(context.Background(), o)
 	defer f.Close()
 	f.SeekTo(from)
 	return io.ReadAll(f)
@@ -151,7 +151,7 @@ func TestReadAt(t *testing.T) {
 		srv.NoRanges = noRanges
 		srv.Put("/f", remotetest.File{Data: data})
 		s := newStore(t, srv)
-		f := s.Open(stat(t, s, srv.URL+"/f"))
+		f := s.Open(context.Background(), stat(t, s, srv.URL+"/f"))
 		defer f.Close()
 		check := func(off, n int64) {
 			t.Helper()
@@ -332,7 +332,7 @@ func TestDone(t *testing.T) {
 	s.policy.idle = time.Hour
 	o := stat(t, s, srv.URL+"/f")
 	srv.Fail(remotetest.Fault{Stall: megabyte / 2})
-	f := s.Open(o)
+	f := s.Open(context.Background(), o)
 	defer f.Close()
 	if _, err := io.ReadFull(f, make([]byte, megabyte/2)); err != nil {
 		t.Fatal(err)

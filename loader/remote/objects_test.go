@@ -32,8 +32,7 @@ func eachBucket(t *testing.T, test func(t *testing.T, srv *remotetest.Server, s 
 
 func putBytes(t *testing.T, s *Store, uri string, data []byte) {
 	t.Helper()
-	if err := s.Put(context.Background(), uri, int64(len(data)),
-		func() (io.Reader, error) { return bytes.NewReader(data), nil }); err != nil {
+	if err := s.Put(context.Background(), uri, bytes.NewReader(data), int64(len(data))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -88,7 +87,7 @@ func TestObjectFaults(t *testing.T) {
 		}
 		read := func(faults ...remotetest.Fault) ([]byte, error) {
 			srv.Fail(faults...)
-			f := s.Open(o)
+			f := s.Open(context.Background(), o)
 			defer f.Close()
 			return io.ReadAll(f)
 		}

@@ -103,6 +103,20 @@ func (a *attempts) again(ctx context.Context, err error) error {
 	return sleep(ctx, d)
 }
 
+// retry calls do until it no longer fails for a passing reason, as explain sees it.
+func (s *Store) retry(ctx context.Context, host string, do func() error, explain func(error) error) error {
+	tries := attempts{store: s, host: host}
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		if err := tries.again(ctx, explain(err)); err != nil {
+			return err
+		}
+	}
+}
+
 // giveUp returns the error after the last attempt.
 func giveUp(e *Error, n int) error {
 	last := *e

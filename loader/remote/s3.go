@@ -217,17 +217,11 @@ func (c *s3) list(ctx context.Context, folder string, add func(string, Object) e
 
 // try repeats a request while it fails for a passing reason.
 func (c *s3) try(ctx context.Context, do func() error) error {
-	tries := attempts{store: c.store, host: c.endpoint}
-	for {
-		err := do()
-		if err == nil {
-			c.store.noteAnswer(c.endpoint)
-			return nil
-		}
-		if err := tries.again(ctx, c.explain(ctx, nil, err)); err != nil {
-			return err
-		}
+	err := c.store.retry(ctx, c.endpoint, do, func(err error) error { return c.explain(ctx, nil, err) })
+	if err == nil {
+		c.store.noteAnswer(c.endpoint)
 	}
+	return err
 }
 
 // explain converts an error of the library to an *Error, without keys and signatures.
@@ -270,19 +264,14 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 	return e
 }
 
-// put writes an object of a known size. again returns its bytes from the beginning, for each
-// attempt.
-func (c *s3) put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error {
+func (c *s3) put(ctx context.Context, uri string, data io.ReaderAt, size int64) error {
 	bucket, key, err := parseBucket(uri)
 	if err != nil {
 		return err
 	}
 	return c.try(ctx, func() error {
-		r, err := again()
-		if err != nil {
-			return err
-		}
-		_, err = c.client.Client.PutObject(ctx, bucket, key, struct{ io.Reader }{r}, size, minio.PutObjectOptions{
+		in := struct{ io.Reader }{io.NewSectionReader(data, 0, size)}
+		_, err := c.client.Client.PutObject(ctx, bucket, key, in, size, minio.PutObjectOptions{
 			ContentType: "application/octet-stream", DisableMultipart: size < 5<<30, PartSize: 64 << 20, NumThreads: 1})
 		return err
 	})

@@ -78,12 +78,12 @@ func TestUnprovenPlaces(t *testing.T) {
 	if _, err := readFile(t, s, o, 7); !errors.As(err, &changed) || changed.What != "ETag" || changed.Is != "missing" {
 		t.Errorf("from the middle: %v", err)
 	}
-	f := s.Open(o)
+	f := s.Open(context.Background(), o)
 	defer f.Close()
 	if _, err := f.ReadAt(make([]byte, 10), 0); !errors.As(err, &changed) {
 		t.Errorf("at many places: %v", err)
 	}
-	g := s.Open(stat(t, s, srv.URL+"/f?part=2"))
+	g := s.Open(context.Background(), stat(t, s, srv.URL+"/f?part=2"))
 	defer g.Close()
 	if _, err := g.ReadAt(make([]byte, 10), 0); !errors.Is(err, ErrMismatch) {
 		t.Errorf("at many places, never a validator: %v", err)
@@ -133,7 +133,7 @@ func TestMoreThanAskedFor(t *testing.T) {
 	srv.Put("/f", remotetest.File{Data: data})
 	s := newStore(t, srv)
 	o := stat(t, s, srv.URL+"/f")
-	f := s.Open(o)
+	f := s.Open(context.Background(), o)
 	defer f.Close()
 	p := make([]byte, 1000)
 	for _, off := range []int64{0, 5 * megabyte, 2 * megabyte, 7 * megabyte, 0} {

@@ -12,9 +12,8 @@ import (
 // A writer is a backend that objects can be written to.
 type writer interface {
 	lister
-	// put writes an object of a known size, completely or not at all. again returns its bytes from
-	// the beginning, for each attempt.
-	put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error
+	// put writes an object of a known size, completely or not at all. Each attempt reads data anew.
+	put(ctx context.Context, uri string, data io.ReaderAt, size int64) error
 	// remove removes an object. The error is fs.ErrNotExist if it does not exist.
 	remove(ctx context.Context, uri string) error
 }
@@ -38,16 +37,15 @@ func (s *Store) writer(uri string) (writer, error) {
 	return w, nil
 }
 
-// Put writes an object of a known size, completely or not at all. again returns its bytes from the
-// beginning, for each attempt.
-func (s *Store) Put(ctx context.Context, uri string, size int64, again func() (io.Reader, error)) error {
+// Put writes an object of a known size, completely or not at all. Each attempt reads data anew.
+func (s *Store) Put(ctx context.Context, uri string, data io.ReaderAt, size int64) error {
 	ctx, cancel := s.context(ctx)
 	defer cancel()
 	w, err := s.writer(uri)
 	if err != nil {
 		return err
 	}
-	return w.put(ctx, uri, size, again)
+	return w.put(ctx, uri, data, size)
 }
 
 // Remove removes an object if it exists.
@@ -70,7 +68,7 @@ func (s *Store) ReadAll(ctx context.Context, uri string, limit int64) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	f := s.Open(o)
+	f := s.Open(ctx, o)
 	defer f.Close()
 	return readLimited(f, limit)
 }

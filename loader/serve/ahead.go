@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dsload/dsload/loader/serve/bucket"
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/serve/sampler"
 	"github.com/dsload/dsload/shard"
 	"golang.org/x/sync/errgroup"
@@ -32,7 +32,7 @@ const (
 // It follows the stream, which reports its position. Its goroutine belongs to the file system, and
 // ends with the stream or the file system.
 type prefetcher struct {
-	ahead *bucket.Ahead
+	ahead *store.Ahead
 	order *sampler.Order // without windows
 	parts []part
 	steps sampler.StepOptions // whose rows of the order it wants, where window is 0
@@ -56,8 +56,7 @@ type prefetcher struct {
 
 // newPrefetcher returns the prefetcher of a stream, or nil if the datasets are not in a bucket.
 func (r *Reader) newPrefetcher(p prepared, steps sampler.StepOptions, window int64) (*prefetcher, error) {
-	far, ok := r.fs.(*bucket.FS)
-	if !ok {
+	if r.buckets == nil {
 		return nil, nil
 	}
 	order, err := p.newOrder(0, nil)
@@ -67,7 +66,7 @@ func (r *Reader) newPrefetcher(p prepared, steps sampler.StepOptions, window int
 	f := &prefetcher{order: order, parts: p.parts, steps: steps, window: window, moved: make(chan struct{}, 1),
 		closed: make(chan struct{})}
 	f.steps.World, f.steps.BatchRows = max(1, steps.World), max(1, steps.BatchRows)
-	f.ahead = far.ReadAhead()
+	f.ahead = r.buckets.ReadAhead()
 	return f, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/internal/budget"
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/loader/serve/sampler"
@@ -37,6 +38,8 @@ type Options struct {
 	Seal string
 	// FS is the file system of the folders. Default: the operating system's.
 	FS shard.FS
+	// Buckets is FS if that reads buckets: streams then read ahead. Otherwise it is nil.
+	Buckets *store.Reader
 
 	Log          *slog.Logger  // default slog.Default
 	Token        string        // needed over TCP where set
@@ -74,6 +77,7 @@ const (
 // feed.Backend and is safe for concurrent use.
 type Reader struct {
 	fs       shard.FS
+	buckets  *store.Reader // see Options
 	datasets []*dataset
 	seal     string
 	pack     pack.Policy // of requests that set none
@@ -97,9 +101,7 @@ type dataset struct {
 
 // Open opens the datasets. Errors are shard's, with the folder.
 func Open(o Options) (*Reader, error) {
-	if o.FS == nil {
-		o.FS = shard.OS()
-	}
+	o.FS = cmp.Or(o.FS, shard.OS())
 	if len(o.Datasets) == 0 {
 		return nil, fault.BadOption("dataset", nil, "name at least one dataset folder")
 	}
@@ -107,7 +109,7 @@ func Open(o Options) (*Reader, error) {
 		return nil, fault.BadOption("dataset", nil,
 			"%d datasets, at most %d can be served", len(o.Datasets), sampler.MaxSources)
 	}
-	r := &Reader{fs: o.FS, length: o.PackLength}
+	r := &Reader{fs: o.FS, buckets: o.Buckets, length: o.PackLength}
 	var err error
 	if r.pack, err = o.packDefault(); err != nil {
 		return nil, err
@@ -278,12 +280,12 @@ func (r *Reader) manifestEntryBytes() (n int64) {
 	return n
 }
 
-// bucketBytes returns the memory of a file system that reports it, as that of buckets does.
+// bucketBytes returns the memory of the file system of buckets.
 func (r *Reader) bucketBytes() int64 {
-	if f, ok := r.fs.(interface{ MemoryBytes() int64 }); ok {
-		return f.MemoryBytes()
+	if r.buckets == nil {
+		return 0
 	}
-	return 0
+	return r.buckets.MemoryBytes()
 }
 
 func (r *Reader) names() string {

@@ -7,6 +7,8 @@ import shutil
 import sys
 from typing import Optional
 
+from .errors import DsloadError
+
 _PACKAGED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", "dsload")
 
 
@@ -18,6 +20,17 @@ def find_binary() -> Optional[str]:
     if os.access(_PACKAGED, os.X_OK):
         return _PACKAGED
     return shutil.which("dsload")
+
+
+def required_binary(what: str) -> str:
+    """The program's path. Raises DsloadError, which names what needs the program, if there is none."""
+    binary = find_binary()
+    if binary is None:
+        raise DsloadError(
+            f"{what} needs the dsload program, and there is none: "
+            "install the platform wheel, put dsload on PATH, or name it in DSLOAD_BINARY"
+        )
+    return binary
 
 
 def main() -> None:

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Callable, Optional, Union
 
 from ._bar import Bar, is_shown
-from ._binary import find_binary
+from ._binary import required_binary
 from ._items import encoded, sources_or_items
 from ._words import in_python
-from .errors import BuildError, DsloadError
+from .errors import BuildError
 
 PathLike = Union[str, "os.PathLike[str]"]
 Source = Union[PathLike, Sequence[PathLike], Iterable[str], Iterable[Mapping[str, Any]], None]
@@ -110,7 +110,7 @@ def build(
         paths = ["-"]
     bar = Bar() if (is_shown() if progress is None else progress) else None
     # Without a reader of its progress, the command does not outlive this process if that is killed.
-    command = [_binary(), "build", "--json", "--out", os.fspath(out), "--progress", "json"]
+    command = [required_binary("build"), "build", "--json", "--out", os.fspath(out), "--progress", "json"]
     for name, value in options.items():
         command += _flag(name, value)
     command += ["--", *(paths or ())]
@@ -244,13 +244,6 @@ def _close(stream: Any) -> None:
     if stream is not None:
         with contextlib.suppress(BrokenPipeError):  # the command has ended and does not need the rest of the buffer
             stream.close()
-
-
-def _binary() -> str:
-    binary = find_binary()
-    if binary is None:
-        raise DsloadError("there is no dsload program: install the platform wheel, put dsload on PATH, or name it in DSLOAD_BINARY")
-    return binary
 
 
 def _flag(name: str, value: Any) -> list[str]:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 from ._bar import Bar, is_shown
-from ._binary import find_binary
+from ._binary import find_binary, required_binary
 from ._build import _flag, _Run
 from ._words import in_python, nearest
-from .errors import BuildError, DsloadError
+from .errors import BuildError
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -95,9 +95,7 @@ def served(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
 def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
     """The folder of the dataset that `options` make of the sources. Builds it if it is not in the cache. Raises BuildError."""
     paths = _sources(sources, options)
-    binary = find_binary()
-    if binary is None:
-        raise DsloadError("building text needs the dsload program, and there is none: install the platform wheel, or name it in DSLOAD_BINARY")
+    binary = required_binary("building text")
     bar = Bar() if is_shown() else None
     command = [binary, "build", "--cached", "--json", "--progress", "json"]
     for name, value in options.items():

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import dsload
 from dsload.memory import (
     DeviceMemory,
     DeviceMeter,
@@ -51,6 +52,7 @@ def oom(phase: str, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.torch
 @pytest.mark.trainers
+@pytest.mark.server
 def test_recorded_run_that_ends_in_the_batch(tmp_path: Any) -> None:
     import models
     import torch
@@ -95,6 +97,7 @@ def test_recorded_run_that_ends_in_the_batch(tmp_path: Any) -> None:
 
 @pytest.mark.torch
 @pytest.mark.trainers
+@pytest.mark.server
 def test_recorded_leak_is_named_and_its_cure_is_silent(tmp_path: Any) -> None:
     import models
     from limited_allocator import LimitedAllocator
@@ -120,6 +123,7 @@ def test_recorded_leak_is_named_and_its_cure_is_silent(tmp_path: Any) -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.server
 def test_nonfinite_gradients_are_counted(tmp_path: Any) -> None:
     import torch
 
@@ -158,6 +162,7 @@ SIMULATED: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("kind", SIMULATED)
 def test_each_cause_is_found_and_comes_with_numbers(kind: str, tmp_path: Any) -> None:
     lines, start = SIMULATED[kind]
@@ -170,11 +175,13 @@ def test_each_cause_is_found_and_comes_with_numbers(kind: str, tmp_path: Any) ->
         assert result.out_of_memory and result.where == lines[-1]["phase"]
 
 
+@pytest.mark.server
 def test_a_calm_run_has_no_findings(tmp_path: Any) -> None:
     result = analyze(write(tmp_path / "r.jsonl", calm()))
     assert result.verdicts == () and "nothing out of the ordinary" in str(result) and result.peak == 2 * GIB
 
 
+@pytest.mark.server
 def test_a_record_cut_off_is_read_and_other_files_are_refused(tmp_path: Any) -> None:
     path = write(tmp_path / "r.jsonl", calm(2))
     whole = analyze(path)
@@ -185,6 +192,42 @@ def test_a_record_cut_off_is_read_and_other_files_are_refused(tmp_path: Any) -> 
         path.write_text(text)
         with pytest.raises(ValueError):
             analyze(path)
+
+
+@pytest.mark.server
+def test_values_of_a_finding_have_their_types(tmp_path: Any) -> None:
+    lines, start = SIMULATED["batch_too_large"]
+    result = analyze(write(tmp_path / "large.jsonl", lines, **start))
+    verdict = next(v for v in result.verdicts if v.kind == "batch_too_large")
+    assert isinstance(verdict.actions, tuple) and type(result.peak) is int and type(result.steps) is int
+    assert verdict.evidence and all(type(x) is float for x in verdict.evidence.values())
+    nothing = analyze(write(tmp_path / "r.jsonl", [{"type": "snapshot", "step": 1, "phase": "load", "rss": GIB}]))
+    assert (nothing.peak, nothing.where, nothing.runs) == (None, "load", 1)
+
+
+def test_without_the_program_analyze_names_it_and_a_report_is_still_written(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DSLOAD_BINARY", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("dsload._binary._PACKAGED", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError):
+        analyze(tmp_path / "nowhere.jsonl")
+    with pytest.raises(dsload.DsloadError, match=r"needs the dsload program.*install the platform wheel"):
+        analyze(write(tmp_path / "r.jsonl", calm()))
+    path = tmp_path / "oom.jsonl"
+    with pytest.raises(MemoryError), MemoryRecorder(path, device="cpu") as record:
+        record.begin_step()
+        with record.phase("forward"):
+            raise MemoryError
+    report = (tmp_path / "oom.jsonl.oom-1.txt").read_text()
+    assert "1. halve the batch size" in report and "none: analyzing a memory record needs the dsload program" in report
+
+
+@pytest.mark.server
+def test_settings_that_are_not_finite_are_recorded_as_null(tmp_path: Any) -> None:
+    path = tmp_path / "r.jsonl"
+    MemoryRecorder(path, device="cpu", settings={"bounds": [1.0, float("inf")], "scale": float("nan")}).close()
+    assert json.loads(path.read_text().splitlines()[0])["settings"] == {"bounds": [1.0, None], "scale": None}
+    assert analyze(path).steps == 0
 
 
 class Falling:

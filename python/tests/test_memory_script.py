@@ -78,6 +78,7 @@ def lines(path: Any) -> list[dict[str, Any]]:
     return [json.loads(x) for x in path.read_text().splitlines()]
 
 
+@pytest.mark.server
 def test_a_script_that_was_not_written_for_it(tmp_path: Any) -> None:
     (tmp_path / "train.py").write_text(PLAIN)
     command = [sys.executable, "-m", "dsload.memory.record", "train.py", "--rows", "20", "--token=verysecret"]
@@ -96,6 +97,7 @@ def test_a_script_that_was_not_written_for_it(tmp_path: Any) -> None:
     assert analyze(tmp_path / "memory.jsonl").steps == 9
 
 
+@pytest.mark.server
 def test_running_out_of_memory_is_reported_where_it_happened(tmp_path: Any) -> None:
     done = record(tmp_path, NO_MEMORY, options=("--out", "m.jsonl"))
     assert done.returncode == 1 and "OutOfMemoryError" in done.stderr and "m.jsonl.oom-1.txt" in done.stderr
@@ -109,6 +111,7 @@ def test_each_process_of_a_run_has_its_record(tmp_path: Any) -> None:
     assert not (tmp_path / "memory.jsonl").exists() and len(lines(tmp_path / "memory.rank1.jsonl")) > 4
 
 
+@pytest.mark.server
 def test_a_second_run_goes_on_after_one_that_was_cut_off(tmp_path: Any) -> None:
     script = "import torch\nm = torch.nn.Linear(2, 2)\nm(torch.ones(1, 2)).sum().backward()\n"
     path = tmp_path / "m.jsonl"

@@ -90,7 +90,7 @@ func (t *Trainer) Add(text []byte) error {
 	if t.done {
 		return errFinished
 	}
-	t.valid = normalize.AppendValid(t.valid[:0], text)
+	t.valid, _ = normalize.AppendValid(t.valid[:0], text)
 	text = t.norm.Apply(&t.normScratch, t.valid, &normalize.Edges{First: true, Last: true})
 	if t.cut != nil {
 		// Text between matches forms words too.

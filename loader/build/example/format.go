@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/tokenize"
 )
 
 const defaultTextField = "text"
@@ -154,7 +155,7 @@ type Worker struct {
 	fields  csvFields
 	lists   [3][]byte // decoded strings of a recipe's lists
 	ends    [3][]int
-	scan    jsonScanner
+	scan    jsonFinder
 	decode  jsonDecoder
 	columns columnIndex
 
@@ -186,13 +187,13 @@ func (w *Worker) Format(dst *Formatted, rec Record, data []byte) error {
 	f := w.f
 	plain, isCSV := rec.Decoded || rec.isText(), rec.Format == "csv" || rec.Format == "recipes"
 	if plain && f.template == nil {
-		dst.Prompt, dst.Replaced = AppendValid(dst.Prompt, data)
+		dst.Prompt, dst.Replaced = tokenize.AppendValid(dst.Prompt, data)
 		return nil
 	}
 	size := len(data)
 	limit := 3*size + int(f.OverheadBytes())
 	if !utf8.Valid(data) {
-		w.clean, dst.Replaced = AppendValid(w.clean[:0], data)
+		w.clean, dst.Replaced = tokenize.AppendValid(w.clean[:0], data)
 		data = w.clean
 	}
 	switch {

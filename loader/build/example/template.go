@@ -6,8 +6,10 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/tokenize"
 )
 
 // A userTemplate is a parsed text/template. Its body, or the template that it defines as "prompt",
@@ -167,9 +169,9 @@ func nullFields(fields map[string]any) string {
 // validate repairs UTF-8 that a template made ill-formed by slicing inside a character.
 func (w *Worker) validate(dst *Formatted, limit int) error {
 	for _, text := range []*[]byte{&dst.Prompt, &dst.Target} {
-		if n := validPrefix(*text); n < len(*text) {
+		if !utf8.Valid(*text) {
 			var replaced int
-			w.clean, replaced = AppendValid(w.clean[:0], *text)
+			w.clean, replaced = tokenize.AppendValid(w.clean[:0], *text)
 			*text = append((*text)[:0], w.clean...)
 			dst.Replaced += replaced
 		}

@@ -35,14 +35,16 @@ var Reasons = []Reason{ByWhere, TooShort, TooLong, NoMatch, Matched, Unpicked, C
 type Options struct {
 	// Where are conditions on fields, FIELD=VALUE. A document stays if, for every FIELD named, its
 	// value equals one of the VALUEs given for it.
-	Where []string
+	Where []string `json:"where,omitempty"`
 	// Match lists regular expressions of which all must match the text; NoMatch lists some of which
 	// none may.
-	Match, NoMatch []string
+	Match   []string `json:"match,omitempty"`
+	NoMatch []string `json:"no-match,omitempty"`
 	// MinChars and MaxChars bound the length in characters (code points); 0 means no bound.
-	MinChars, MaxChars int64
+	MinChars int64 `json:"min-chars,omitempty"`
+	MaxChars int64 `json:"max-chars,omitempty"`
 	// Sample is the share of all texts that stays, chosen by content; 0 and 1 keep all.
-	Sample float64
+	Sample float64 `json:"sample,omitempty"`
 }
 
 // Active reports whether any condition is set.

@@ -85,7 +85,7 @@ func (s *Set) addAddress(ctx context.Context, arg string, look []byte) (hasText 
 
 // openRemote opens a remote input.
 func openRemote(in *Input, r *rawFile) {
-	file := in.store.Open(in.object())
+	file := in.store.Open(context.Background(), in.object()) // the store ends with the build
 	r.file, r.counted.src, r.remote = file, file, file
 	r.counted.sum = newRawCheck(in)
 }

@@ -23,11 +23,13 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Optional, TypeVar
 
 from .._secrets import without_secrets
+from ..errors import DsloadError
 from . import _batches, _device
+from .analyze import Verdict, analyze
 
 T = TypeVar("T")
 VERSION = 1
@@ -178,21 +180,23 @@ class MemoryRecorder:
         return {"grad_norm": total, "nonfinite": nonfinite}
 
     def _out_of_memory(self, phase: str, error: BaseException) -> None:
-        from .analyze import analyze_lines
-
         self._ooms += 1
         line = self._snapshot(phase, 0.0)
         line.update(type="oom", message=str(error)[:2000], requested=_device.requested_bytes(error))
         self.report_path = line["report"] = f"{self.path}.oom-{self._ooms}.txt"
         self._write(line)
         self._file.flush()
+        # The report must not hide the error it reports.
+        verdicts: Sequence[Verdict] = ()
+        missing = ""
         try:
-            with open(self.path) as record:
-                analysis = analyze_lines(record)
+            verdicts = analyze(self.path).verdicts
+        except (OSError, ValueError, DsloadError) as reason:
+            missing = f"none: {reason}"
+        try:
             with open(self.report_path, "w") as report:
-                report.write(_report(line, analysis, self._recent[-8:]))
+                report.write(_report(line, verdicts, missing, self._recent[-8:]))
         except OSError:
-            # The report must not hide the error it reports.
             self.report_path = None
 
     def _write(self, line: dict[str, Any]) -> None:
@@ -222,18 +226,21 @@ def _safe_shape(batch: Any) -> dict[str, Any]:
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _report(line: dict[str, Any], analysis: Any, recent: list[dict[str, Any]]) -> str:
+def _report(line: dict[str, Any], verdicts: Sequence[Verdict], missing: str, recent: list[dict[str, Any]]) -> str:
+    """missing: why there are no findings; empty if the record was analysed."""
     show = _device.format_bytes
     out = [f"Out of memory in step {line['step']}, phase {line['phase']}", "", line["message"], ""]
     names = ("allocated", "reserved", "peak", "free", "rss", "requested")
     out += [f"{n:<10} {show(line[n])}" for n in names if line.get(n) is not None]
     out += [f"batch      {json.dumps(line.get('batch', {}))}", "", "What to do, the most effective first:", ""]
-    actions = [a for v in analysis.verdicts for a in v.actions] or ["halve the batch size and double the accumulation"]
+    actions = [a for v in verdicts for a in v.actions] or ["halve the batch size and double the accumulation"]
     out += [f"{i}. {a}" for i, a in enumerate(dict.fromkeys(actions), 1)]
-    out += ["", "Findings:", ""] + [f"- {v.message}" for v in analysis.verdicts] + ["", "The last snapshots:", ""]
+    out += ["", "Findings:", ""] + [f"- {v.message}" for v in verdicts] + [missing] * bool(missing) + ["", "The last snapshots:", ""]
     out += [json.dumps(_finite(r)) for r in recent]
     return "\n".join(out) + "\n"
 

@@ -62,7 +62,7 @@ func (byteLevel) Apply(tokens [][]byte) [][]byte {
 		raw = b
 	}
 	if !utf8.Valid(raw) {
-		raw = normalize.AppendValid(nil, raw)
+		raw, _ = normalize.AppendValid(nil, raw)
 	}
 	return append(tokens[:0], raw)
 }

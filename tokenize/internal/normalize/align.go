@@ -24,9 +24,7 @@ func Original(text []byte, raw bool) Aligned {
 		r, n := utf8.DecodeRune(text[i:])
 		char := text[i : i+n]
 		if r == utf8.RuneError && n == 1 && !raw {
-			for n = 1; i+n < len(text) && len(AppendValid(nil, text[i:i+n+1])) == len("\uFFFD"); n++ {
-			}
-			char = []byte("\uFFFD")
+			n, char = illFormed(text[i:]), []byte("\uFFFD")
 		}
 		a.add(char, Origin{i, i + n})
 		i += n

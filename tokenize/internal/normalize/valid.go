@@ -2,47 +2,67 @@ package normalize
 
 import "unicode/utf8"
 
-// AppendValid appends text with each maximal ill-formed part replaced by U+FFFD.
-func AppendValid(dst, text []byte) []byte {
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRune(text[i:])
-		if r != utf8.RuneError || n != 1 {
-			dst = append(dst, text[i:i+n]...)
-			i += n
-			continue
+// AppendValid appends text to dst with every maximal ill-formed part replaced by one U+FFFD, as
+// Python's bytes.decode(errors="replace") and the Unicode standard (section 3.9, "substitution of
+// maximal subparts") do. replaced counts them.
+func AppendValid(dst, text []byte) (out []byte, replaced int) {
+	for {
+		n := validPrefix(text)
+		dst = append(dst, text[:n]...)
+		if text = text[n:]; len(text) == 0 {
+			return dst, replaced
 		}
 		dst = append(dst, "\uFFFD"...)
-		i += illFormed(text[i:])
+		replaced++
+		text = text[illFormed(text):]
 	}
-	return dst
+}
+
+// validPrefix returns the length of the longest valid prefix.
+func validPrefix(text []byte) int {
+	if utf8.Valid(text) {
+		return len(text)
+	}
+	n := 0
+	for n < len(text) {
+		if text[n] < utf8.RuneSelf {
+			n++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[n:])
+		if r == utf8.RuneError && size == 1 {
+			return n
+		}
+		n += size
+	}
+	return n
 }
 
 // illFormed returns the length of the ill-formed part at the beginning of text: the longest prefix
-// of a character, or one byte.
+// of a character, at least one byte.
 func illFormed(text []byte) int {
-	lo, hi, need := byte(0x80), byte(0xBF), 0
-	switch c := text[0]; {
-	case c >= 0xC2 && c <= 0xDF:
-		need = 1
-	case c >= 0xE0 && c <= 0xEF:
-		need = 2
-		if c == 0xE0 {
-			lo = 0xA0
-		} else if c == 0xED {
-			hi = 0x9F
+	low, high, more := byte(0x80), byte(0xbf), 0
+	switch b := text[0]; {
+	case 0xc2 <= b && b <= 0xdf:
+		more = 1
+	case 0xe0 <= b && b <= 0xef:
+		more = 2
+		if b == 0xe0 {
+			low = 0xa0
+		} else if b == 0xed {
+			high = 0x9f
 		}
-	case c >= 0xF0 && c <= 0xF4:
-		need = 3
-		if c == 0xF0 {
-			lo = 0x90
-		} else if c == 0xF4 {
-			hi = 0x8F
+	case 0xf0 <= b && b <= 0xf4:
+		more = 3
+		if b == 0xf0 {
+			low = 0x90
+		} else if b == 0xf4 {
+			high = 0x8f
 		}
 	}
 	n := 1
-	for n <= need && n < len(text) && lo <= text[n] && text[n] <= hi {
-		n++
-		lo, hi = 0x80, 0xBF
+	for ; n <= more && n < len(text) && low <= text[n] && text[n] <= high; n++ {
+		low, high = 0x80, 0xbf
 	}
 	return n
 }

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/fault"
-	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
@@ -347,7 +347,7 @@ func (d *decoder) number() any {
 		f, _ := strconv.ParseFloat("-Inf", 64)
 		return f
 	}
-	n, isFloat := example.NumberLen(rest)
+	n, isFloat := jsonscan.NumberLen(rest)
 	if n == 0 {
 		d.malformed("no value")
 	}

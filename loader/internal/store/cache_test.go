@@ -1,4 +1,4 @@
-package bucket
+package store
 
 import (
 	"bytes"
@@ -68,7 +68,7 @@ func newMemory(objects, size int) (*memory, []*version) {
 func testCache(t *testing.T, m *memory) *cache {
 	t.Helper()
 	dir := t.TempDir()
-	c, err := newCache(Options{CacheBytes: 1, BlockBytes: 512, Dir: dir}, m.fetch)
+	c, err := newCache(ReaderOptions{CacheBytes: 1, BlockBytes: 512, Dir: dir}, m.fetch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestCache(t *testing.T) {
 				v := versions[rng.IntN(len(versions))]
 				p := make([]byte, 1+rng.IntN(2000))
 				off := rng.Int64N(v.Size)
-				f := &file{&FS{cache: c}, v}
+				f := &cachedFile{fs: &Reader{cache: c}, v: v}
 				n, err := f.ReadAt(p, off)
 				if errors.Is(err, broken) {
 					continue

@@ -1,4 +1,4 @@
-package bucket_test
+package store_test
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/remote/remotetest"
-	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -29,7 +29,7 @@ func TestStreamsAreReadAhead(t *testing.T) {
 		t.Run(query, func(t *testing.T) {
 			proxy := via(t, b)
 			proxy.Delay = 5 * time.Millisecond
-			fsys := open(t, bucket.Options{BlockBytes: 32 << 10, CacheBytes: 8 << 20})
+			fsys := open(t, store.ReaderOptions{BlockBytes: 32 << 10, CacheBytes: 8 << 20})
 			far := start(t, fsys, uri)
 			_, want, err := get(local + "/v1/batches?" + query)
 			if err != nil {

@@ -1,4 +1,4 @@
-package bucket_test
+package store_test
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/remote/remotetest"
-	"github.com/dsload/dsload/loader/serve/bucket"
 )
 
 // TestRanksShareOneReader checks that one server asks the bucket for each byte of the dataset once,
@@ -48,7 +48,7 @@ func TestRanksShareOneReader(t *testing.T) {
 			}
 			size += info.Size()
 		}
-		server := start(t, open(t, bucket.Options{BlockBytes: 64 << 10, CacheBytes: 16 << 20}), uri)
+		server := start(t, open(t, store.ReaderOptions{BlockBytes: 64 << 10, CacheBytes: 16 << 20}), uri)
 		var group sync.WaitGroup
 		for epoch := range 2 {
 			for rank := range ranks {

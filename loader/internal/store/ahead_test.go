@@ -1,4 +1,4 @@
-package bucket
+package store
 
 import (
 	"bytes"
@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// aheadFS returns an FS over objects in memory, whose names are the versions' numbers.
-func aheadFS(t *testing.T, objects, size int) (*FS, *memory, []*version) {
+// aheadFS returns a Reader over objects in memory, whose names are the versions' numbers.
+func aheadFS(t *testing.T, objects, size int) (*Reader, *memory, []*version) {
 	t.Helper()
 	m, versions := newMemory(objects, size)
-	f := &FS{cache: testCache(t, m), objects: map[string]*version{}}
+	f := &Reader{cache: testCache(t, m), objects: map[string]*version{}}
 	for i, v := range versions {
 		f.objects[string(rune('a'+i))] = v
 	}

@@ -1,8 +1,10 @@
 //go:build !linux && !darwin
 
-package bucket
+package store
 
-import "os"
+import (
+	"os"
+)
 
 // diskLeft returns -1: it is unknown.
 func diskLeft(*os.File) int64 { return -1 }

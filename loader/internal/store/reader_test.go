@@ -1,4 +1,4 @@
-package bucket_test
+package store_test
 
 import (
 	"bytes"
@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/loader/remote/remotetest"
 	"github.com/dsload/dsload/loader/serve"
-	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/loader/serve/feed"
 	"github.com/dsload/dsload/shard"
 )
@@ -65,12 +65,7 @@ func upload(t *testing.T, dir, uri string) {
 	put := func(name string) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
-			err = store.Put(
-				context.Background(),
-				uri+"/"+name,
-				int64(len(data)),
-				func() (io.Reader, error) { return bytes.NewReader(data), nil },
-			)
+			err = store.Put(context.Background(), uri+"/"+name, bytes.NewReader(data), int64(len(data)))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +82,8 @@ func upload(t *testing.T, dir, uri string) {
 // start serves a dataset, and returns the server's address.
 func start(t *testing.T, fsys shard.FS, dir string) string {
 	t.Helper()
-	o := serve.Options{Datasets: []string{dir}, FS: fsys, Log: slog.New(slog.DiscardHandler)}
+	buckets, _ := fsys.(*store.Reader)
+	o := serve.Options{Datasets: []string{dir}, FS: fsys, Buckets: buckets, Log: slog.New(slog.DiscardHandler)}
 	reader, err := serve.Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +109,10 @@ func start(t *testing.T, fsys shard.FS, dir string) string {
 	return "http://" + l.Addr().String()
 }
 
-func open(t *testing.T, o bucket.Options) *bucket.FS {
+func open(t *testing.T, o store.ReaderOptions) *store.Reader {
 	t.Helper()
 	o.Dir = t.TempDir()
-	f, err := bucket.New(o)
+	f, err := store.NewReader(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +210,7 @@ func TestServedFromABucket(t *testing.T) {
 			proxy = newDroppingProxy(t, endpoint.Host)
 			t.Setenv("AWS_ENDPOINT_URL", "http://"+proxy.Addr().String())
 		}
-		fsys := open(t, bucket.Options{BlockBytes: 16 << 10, CacheBytes: 256 << 10})
+		fsys := open(t, store.ReaderOptions{BlockBytes: 16 << 10, CacheBytes: 256 << 10})
 		local, far := start(t, shard.OS(), dir), start(t, fsys, uri+"/")
 		var group sync.WaitGroup
 		for _, query := range []string{"shuffle=none&batch_size=64", "shuffle=block&seed=3&bucket=512", "shuffle=full&seed=1&rank=1&world=16",
@@ -256,10 +252,10 @@ func TestReplacedInTheBucket(t *testing.T) {
 		upload(t, dir, uri)
 		often, seldom := open(
 			t,
-			bucket.Options{Interval: time.Millisecond},
+			store.ReaderOptions{Interval: time.Millisecond},
 		), open(
 			t,
-			bucket.Options{Interval: time.Hour},
+			store.ReaderOptions{Interval: time.Hour},
 		)
 		watching, reading := start(t, often, uri), start(t, seldom, uri)
 		for _, server := range []string{watching, reading} {
@@ -288,7 +284,7 @@ func TestReplacedInTheBucket(t *testing.T) {
 // TestReadOnly checks that nothing in a bucket is changed, and that other names are the operating
 // system's.
 func TestReadOnly(t *testing.T) {
-	f := open(t, bucket.Options{})
+	f := open(t, store.ReaderOptions{})
 	for _, err := range []error{f.Remove("s3://b/x"), f.Rename("s3://b/x", "s3://b/y"), f.MkdirAll("gs://b/x"),
 		func() error { _, err := f.OpenFile("s3://b/x", os.O_RDWR); return err }(),
 		func() error { _, err := f.Lock("s3://b/x", nil); return err }()} {

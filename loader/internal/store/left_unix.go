@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package bucket
+package store
 
 import (
 	"os"

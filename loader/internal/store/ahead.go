@@ -1,4 +1,4 @@
-package bucket
+package store
 
 const (
 	// maxAheadFetches is how many of the concurrent fetches may be of blocks that nobody waits for
@@ -18,7 +18,7 @@ const (
 //
 // Its methods may be called from several goroutines.
 type Ahead struct {
-	fs   *FS           // nil for the Ahead of files that are read in order
+	fs   *Reader       // nil for the Ahead of files that are read in order
 	room chan struct{} // holds an element after something was read or passed
 
 	// Guarded by the cache's mutex.
@@ -27,7 +27,7 @@ type Ahead struct {
 }
 
 // ReadAhead returns an Ahead for a stream, or nil if there is no cache to read into.
-func (f *FS) ReadAhead() *Ahead {
+func (f *Reader) ReadAhead() *Ahead {
 	if f.cache == nil {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (a *Ahead) Passed(position int64) {
 // Room returns a channel that gets an element when Want may find room again.
 func (a *Ahead) Room() <-chan struct{} { return a.room }
 
-// Go runs a function in a goroutine that the FS waits for in Close. Once the FS is closed, Go does
+// Go runs a function in a goroutine that the Reader waits for in Close. Once the Reader is closed, Go does
 // not run it and returns false.
 func (a *Ahead) Go(f func()) bool {
 	a.fs.mu.Lock()

@@ -1,7 +1,6 @@
-package build
+package store
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -13,26 +12,32 @@ import (
 // A file of a bucket that several machines write to is written again while it is read: with the same
 // bytes, as a twin does, and with others.
 func TestSharedFileWrittenAgain(t *testing.T) {
-	srv := remotetest.New()
+	srv, buckets := remotetest.MemoryBuckets()
 	defer srv.Close()
-	text := strings.Repeat("0123456789abcdef", 1<<16)
-	put := func(text, etag string) {
-		srv.Put("/part-p00000.json", remotetest.File{Data: []byte(text), ETag: etag})
+	for _, e := range buckets["gs"].Env {
+		name, value, _ := strings.Cut(e, "=")
+		t.Setenv(name, value)
 	}
-	put(text, `"first"`)
-	store := remote.NewStore(remote.Options{})
-	defer store.Close()
-	f, err := newSharedFile(func() (*remote.File, error) {
-		o, _, err := store.Stat(context.Background(), srv.URL+"/part-p00000.json", make([]byte, 1))
-		return store.Open(o), err
-	})
+	objects := remote.NewStore(remote.Options{})
+	defer objects.Close()
+	ctx, at := t.Context(), &folder{store: objects, uri: buckets["gs"].URI + "/parts"}
+	text := strings.Repeat("0123456789abcdef", 1<<16)
+	put := func(text string) {
+		t.Helper()
+		if err := at.putBytes(ctx, "part-p00000.json", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(text)
+	o, err := at.describe(ctx, "part-p00000.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := openShared(ctx, at, o)
 	defer f.Close()
 	got := make([]byte, len(text))
 	for i, half := range [][]byte{got[:len(got)/2], got[len(got)/2:]} {
-		put(text, []string{`"second"`, `"third"`}[i])
+		put(text) // another generation of the object
 		if _, err := f.ReadAt(half, int64(i*len(half))); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +45,7 @@ func TestSharedFileWrittenAgain(t *testing.T) {
 	if string(got) != text {
 		t.Error("other bytes")
 	}
-	put(text[1:], `"fourth"`)
+	put(text[1:])
 	n, err := f.ReadAt(got, 0)
 	if changed := (*remote.ChangedError)(nil); !errors.As(err, &changed) {
 		t.Errorf("read %d bytes of a file of another size: %v", n, err)

@@ -1,4 +1,4 @@
-package bucket
+package store
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -66,23 +65,14 @@ type block struct {
 	place   *list.Element // in recent
 }
 
-func newCache(o Options, fetch func(*version, int64, int64, func([]byte) error) error) (*cache, error) {
-	if o.Dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			base = os.TempDir()
-		}
-		o.Dir = filepath.Join(base, "dsload", "serve")
+func newCache(o ReaderOptions, fetch func(*version, int64, int64, func([]byte) error) error) (*cache, error) {
+	dir := cmp.Or(o.Dir, cacheFolder("serve"))
+	if err := makeFolder(dir); err != nil {
+		return nil, fmt.Errorf("make a folder for the cache: %w", err)
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf(
-			"make a folder for the cache: %w; set XDG_CACHE_HOME to a folder that can be written to",
-			err,
-		)
-	}
-	f, err := os.CreateTemp(o.Dir, "blocks-*")
+	f, err := os.CreateTemp(dir, "blocks-*")
 	if err != nil {
-		return nil, fmt.Errorf("make the cache: %w; set XDG_CACHE_HOME to a folder that can be written to", err)
+		return nil, fmt.Errorf("make the cache: %w; %s", err, setCacheHome)
 	}
 	size := cmp.Or(o.CacheBytes, DefaultCacheBytes)
 	if left := diskLeft(f); o.CacheBytes == 0 && left >= 0 {

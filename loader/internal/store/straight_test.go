@@ -1,4 +1,4 @@
-package bucket_test
+package store_test
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/remote/remotetest"
-	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -30,7 +30,7 @@ func TestVerifiedInOnePass(t *testing.T) {
 		dir, uri := build(t, filepath.Join(t.TempDir(), "data"), 8000, 1), b.URI+"/data"
 		upload(t, dir, uri)
 		proxy, cache := via(t, b), t.TempDir()
-		fsys, err := bucket.New(bucket.Options{Straight: true, Dir: cache})
+		fsys, err := store.NewReader(store.ReaderOptions{Straight: true, Dir: cache})
 		if err != nil {
 			t.Fatal(err)
 		}

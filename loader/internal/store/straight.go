@@ -1,4 +1,4 @@
-package bucket
+package store
 
 import (
 	"context"
@@ -16,7 +16,8 @@ const tailBytes = 64 << 10
 
 // straight is an open object that is read without a cache, for a reader of each byte once.
 type straight struct {
-	fs *FS
+	unwritable
+	fs *Reader
 	v  *version
 
 	mu   sync.Mutex
@@ -44,7 +45,7 @@ func (f *straight) ReadAt(p []byte, off int64) (n int, err error) {
 		return n, err
 	}
 	if f.in == nil {
-		f.in = f.fs.store.Open(f.v.Object)
+		f.in = f.fs.store.Open(f.fs.ctx, f.v.Object)
 	}
 	n, err = f.in.ReadAt(p, off)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -80,13 +81,10 @@ func (f *straight) Close() error {
 	return err
 }
 
-func (f *straight) WriteAt([]byte, int64) (int, error) { return 0, readOnly("write", f.v.URI) }
-func (f *straight) Truncate(int64) error               { return readOnly("truncate", f.v.URI) }
-func (f *straight) Sync() error                        { return nil }
-func (f *straight) Stat() (fs.FileInfo, error)         { return info{f.v}, nil }
+func (f *straight) Stat() (fs.FileInfo, error) { return f.v.info(), nil }
 
 // lost reports, once, an error that means that the bucket no longer answers.
-func (f *FS) lost(err error) {
+func (f *Reader) lost(err error) {
 	if f.onLost != nil && errors.Is(err, remote.ErrUnreachable) && !errors.Is(err, context.Canceled) {
 		f.onLost(err)
 	}

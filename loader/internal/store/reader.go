@@ -1,4 +1,4 @@
-package bucket
+package store
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 	"github.com/dsload/dsload/shard"
 )
 
-// Options configures an FS. The zero value of a field is its default. None changes what is read.
-type Options struct {
+// ReaderOptions configures a Reader. The zero value of a field is its default. None changes what is read.
+type ReaderOptions struct {
 	// CacheBytes limits the cache. Default DefaultCacheBytes, or half of what the disk has left if
 	// that is less; at least MinCacheBytes.
 	CacheBytes int64
@@ -51,19 +51,16 @@ const (
 	defaultInterval = 15 * time.Second
 )
 
-// Is reports whether a name is the address of something in a bucket.
-func Is(name string) bool { return remote.Writable(name) }
-
-// FS is a read-only shard.FS for names in buckets. Other names are the operating system's.
-type FS struct {
+// Reader is a read-only shard.FS for names in buckets. Other names are the operating system's.
+type Reader struct {
 	shard.FS // the operating system's
 	store    *remote.Store
 	cache    *cache // nil where files are read straight
 	onLost   func(error)
 	interval time.Duration
-	done     chan struct{}
-	ctx      context.Context // for requests; the store ends them with done
-	looks    sync.WaitGroup  // background looks at manifests
+	ctx      context.Context // for requests: the methods of a file system have none
+	end      context.CancelFunc
+	looks    sync.WaitGroup // background looks at manifests
 
 	mu       sync.Mutex
 	closed   bool
@@ -79,6 +76,8 @@ type version struct {
 	number uint64 // counts from 1
 }
 
+func (v *version) info() fs.FileInfo { return versionInfo{objectInfo{v.Object}, v.number} }
+
 // look is what is known about a manifest.
 type look struct {
 	mu      sync.Mutex // held while looking
@@ -88,12 +87,12 @@ type look struct {
 	running bool       // a background look is running
 }
 
-// New returns an FS with an empty cache.
-func New(o Options) (*FS, error) {
+// NewReader returns a Reader with an empty cache.
+func NewReader(o ReaderOptions) (*Reader, error) {
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
-	f := &FS{FS: shard.OS(), interval: o.Interval, onLost: o.Lost, done: make(chan struct{}), ctx: context.Background(),
-		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*look{}}
-	f.store = remote.NewStore(remote.Options{Done: f.done, Notice: o.Notice})
+	f := &Reader{FS: shard.OS(), interval: o.Interval, onLost: o.Lost,
+		store: remote.NewStore(remote.Options{Notice: o.Notice}), objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*look{}}
+	f.ctx, f.end = context.WithCancel(context.Background())
 	if o.Straight {
 		return f, nil
 	}
@@ -105,8 +104,8 @@ func New(o Options) (*FS, error) {
 	return f, nil
 }
 
-// MemoryBytes returns the maximum memory of the FS, for the objects that it knows now.
-func (f *FS) MemoryBytes() int64 {
+// MemoryBytes returns the maximum memory of the Reader, for the objects that it knows now.
+func (f *Reader) MemoryBytes() int64 {
 	const perObject = 320 // its description, and the map's share
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,14 +120,14 @@ func (f *FS) MemoryBytes() int64 {
 }
 
 // Close ends all requests, waits for those in the background, and removes the cache.
-func (f *FS) Close() error {
+func (f *Reader) Close() error {
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
 		return nil
 	}
 	f.closed = true
-	close(f.done)
+	f.end()
 	f.mu.Unlock()
 	f.looks.Wait()
 	var err error
@@ -139,8 +138,8 @@ func (f *FS) Close() error {
 }
 
 // OpenFile implements shard.FS. Files in a bucket open only for reading.
-func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
-	if !Is(name) {
+func (f *Reader) OpenFile(name string, flag int) (shard.File, error) {
+	if !remote.Writable(name) {
 		return f.FS.OpenFile(name, flag)
 	}
 	if flag != os.O_RDONLY {
@@ -151,26 +150,26 @@ func (f *FS) OpenFile(name string, flag int) (shard.File, error) {
 		return nil, err
 	}
 	if f.cache == nil {
-		return &straight{fs: f, v: v}, nil
+		return &straight{unwritable: unwritable{v.URI}, fs: f, v: v}, nil
 	}
-	return &file{f, v}, nil
+	return &cachedFile{unwritable{v.URI}, f, v}, nil
 }
 
 // Stat implements shard.FS.
-func (f *FS) Stat(name string) (fs.FileInfo, error) {
-	if !Is(name) {
+func (f *Reader) Stat(name string) (fs.FileInfo, error) {
+	if !remote.Writable(name) {
 		return f.FS.Stat(name)
 	}
 	v, err := f.find(name)
 	if err != nil {
 		return nil, err
 	}
-	return info{v}, nil
+	return v.info(), nil
 }
 
 // ReadDir implements shard.FS.
-func (f *FS) ReadDir(name string) (names []string, err error) {
-	if !Is(name) {
+func (f *Reader) ReadDir(name string) (names []string, err error) {
+	if !remote.Writable(name) {
 		return f.FS.ReadDir(name)
 	}
 	err = f.store.List(f.ctx, strings.TrimRight(name, "/"), func(at string, _ remote.Object) error {
@@ -192,39 +191,37 @@ func readOnly(op, name string) error {
 }
 
 // Rename implements shard.FS. In a bucket it fails, as the methods below do.
-func (f *FS) Rename(oldName, newName string) error {
-	if Is(oldName) || Is(newName) {
+func (f *Reader) Rename(oldName, newName string) error {
+	if remote.Writable(oldName) || remote.Writable(newName) {
 		return readOnly("rename", oldName)
 	}
 	return f.FS.Rename(oldName, newName)
 }
 
 // Remove implements shard.FS.
-func (f *FS) Remove(name string) error {
-	if Is(name) {
-		return readOnly("remove", name)
-	}
-	return f.FS.Remove(name)
-}
+func (f *Reader) Remove(name string) error { return onDisk("remove", name, f.FS.Remove) }
 
 // MkdirAll implements shard.FS.
-func (f *FS) MkdirAll(name string) error {
-	if Is(name) {
-		return readOnly("mkdir", name)
+func (f *Reader) MkdirAll(name string) error { return onDisk("mkdir", name, f.FS.MkdirAll) }
+
+// onDisk calls do unless the name is of something in a bucket.
+func onDisk(op, name string, do func(name string) error) error {
+	if remote.Writable(name) {
+		return readOnly(op, name)
 	}
-	return f.FS.MkdirAll(name)
+	return do(name)
 }
 
 // Lock implements shard.FS.
-func (f *FS) Lock(name string, holder []byte) (shard.Lock, error) {
-	if Is(name) {
+func (f *Reader) Lock(name string, holder []byte) (shard.Lock, error) {
+	if remote.Writable(name) {
 		return nil, readOnly("lock", name)
 	}
 	return f.FS.Lock(name, holder)
 }
 
 // find returns the version of an object to read.
-func (f *FS) find(uri string) (*version, error) {
+func (f *Reader) find(uri string) (*version, error) {
 	if path.Base(uri) == shard.ManifestName {
 		return f.findManifest(uri)
 	}
@@ -253,7 +250,7 @@ func (f *FS) find(uri string) (*version, error) {
 }
 
 // list pins the shards of a folder, of which there may be thousands: one request describes many.
-func (f *FS) list(folder string) error {
+func (f *Reader) list(folder string) error {
 	err := f.store.List(f.ctx, folder, func(name string, o remote.Object) error {
 		if shard.IsShard(name) {
 			f.pin(o)
@@ -273,7 +270,7 @@ func (f *FS) list(folder string) error {
 }
 
 // pin keeps the first version of an object that was seen and returns that.
-func (f *FS) pin(o remote.Object) *version {
+func (f *Reader) pin(o remote.Object) *version {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.objects[o.URI] == nil {
@@ -282,7 +279,7 @@ func (f *FS) pin(o remote.Object) *version {
 	return f.objects[o.URI]
 }
 
-func (f *FS) number(o remote.Object) *version {
+func (f *Reader) number(o remote.Object) *version {
 	f.versions++
 	return &version{o, f.versions}
 }
@@ -290,7 +287,7 @@ func (f *FS) number(o remote.Object) *version {
 // findManifest returns the latest known version of a manifest. It checks for a later one in the
 // background. It waits for the answer only if no version is known or a read has met another version
 // of a file.
-func (f *FS) findManifest(uri string) (*version, error) {
+func (f *Reader) findManifest(uri string) (*version, error) {
 	f.mu.Lock()
 	l := f.seen[uri]
 	if l == nil {
@@ -319,7 +316,7 @@ func (f *FS) findManifest(uri string) (*version, error) {
 }
 
 // lookAt asks the bucket for the current version of a manifest.
-func (f *FS) lookAt(uri string, l *look) error {
+func (f *Reader) lookAt(uri string, l *look) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o, err := f.store.Describe(f.ctx, uri)
@@ -345,13 +342,13 @@ func (f *FS) lookAt(uri string, l *look) error {
 }
 
 // fetch reads part of an object, piece by piece.
-func (f *FS) fetch(v *version, from, end int64, write func([]byte) error) error {
+func (f *Reader) fetch(v *version, from, end int64, write func([]byte) error) error {
 	return f.explainRead(v, f.store.ReadRange(f.ctx, v.Object, from, end, write))
 }
 
 // explainRead adds the object's name to an error of reading it, and detects an object that was
 // replaced.
-func (f *FS) explainRead(v *version, err error) error {
+func (f *Reader) explainRead(v *version, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package bucket_test
+package store_test
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/remote/remotetest"
-	"github.com/dsload/dsload/loader/serve/bucket"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -59,7 +59,7 @@ func TestDistance(t *testing.T) {
 		{"shuffle=block&batch_size=32&bucket=4096", 16 << 20},
 		{"shuffle=none&batch_size=32", 16 << 20},
 	} {
-		fsys := open(t, bucket.Options{CacheBytes: c.cache})
+		fsys := open(t, store.ReaderOptions{CacheBytes: c.cache})
 		base := start(t, fsys, real.URI+"/data")
 		before := proxy.Requests()
 		began := time.Now()

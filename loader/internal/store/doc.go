@@ -1,0 +1,55 @@
+// Package store makes folders of buckets file systems, above the objects of package remote.
+//
+//	Reader                       reads datasets at s3:// and gs:// addresses, through a cache
+//	Build, Merge -> FS, policy   write a dataset from a scratch folder
+//
+// # Reading
+//
+//	shard.Dataset -> Reader -> cachedFile -> cache -> remote.Store
+//
+// Files are read in blocks of fixed size. A block that is not in the cache is fetched with one
+// request, however many readers want it. Once the cache is full, the least recently used block is
+// evicted. A stream announces which blocks it will read, through an Ahead. Without one, the blocks
+// after one that is read in order are fetched ahead. A waiting reader comes first: it fetches a
+// block itself if that is only queued.
+//
+// The cache is one file without a name, so it is gone with the process, however that ends. No other
+// process ever reads it.
+//
+// # Writing
+//
+//	shard.Builder, shard.Merger -> FS -> scratch folder
+//	                               FS -> folder -> remote.Store
+//
+// A build into a bucket works in a scratch folder on this machine. The bucket keeps what another
+// machine needs to resume:
+//
+//   - Files of the dataset are uploaded as they become whole, and leave the scratch folder then. The
+//     manifest comes last, so readers never see half a dataset.
+//   - The checkpoint is uploaded every checkpointInterval. The bytes that the unfinished files have
+//     gained since are uploaded before it, as new objects. So a shard travels at most twice.
+//
+// What a file is, its name says: see shard.RoleOf. The policy of a run decides the rest. A whole build
+// owns its folder: build.remote names the scratch folder that writes. A run on the same machine resumes
+// from its own checkpoints, which are newer; any other takes the bucket's, and the first stops at its
+// next upload. A part shares its folder with all other parts and with twins of itself, and a merge with
+// stragglers: they know of no owner, and ask the bucket each time.
+//
+// The bytes depend on the sources and settings alone, so two machines that work at the same time
+// for a moment write the same objects.
+//
+// Ownership: whoever makes a Reader closes it. Close ends all requests, and reads that wait for them
+// fail. Build and Merge own what they make.
+//
+// Concurrency: a Reader and its files are safe for concurrent use. An FS belongs to one run.
+//
+// Invariants:
+//
+//	I1  A file of a Reader has the bytes of one version of its object: its ETag and size are those that
+//	    were seen first. Once the bucket holds another version, reading fails with shard.ErrReplaced.
+//	I2  The cache holds at most ReaderOptions.CacheBytes, and a Reader at most MemoryBytes in memory.
+//	    Blocks that were fetched ahead and not read are at most a share of the cache.
+//	I3  The manifest alone is checked again: at most once in ReaderOptions.Interval, in the background, and
+//	    after a read that met another version. Only the latter check is waited for.
+//	I4  A manifest is uploaded after all that it lists, a checkpoint after all that it needs.
+package store

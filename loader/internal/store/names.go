@@ -1,0 +1,58 @@
+package store
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/dsload/dsload/shard"
+)
+
+// This file makes the names of the objects that no folder on a disk has; all others are shard's.
+const (
+	ownerName   = "build.remote"
+	stateSuffix = ".state" // of a part's own folder
+)
+
+// stretchPattern matches the objects that hold a stretch of an unfinished file: the file's name, and the
+// offsets where the stretch begins and ends.
+var stretchPattern = regexp.MustCompile(`^(.+)\.part-(\d{16})-(\d{16})$`)
+
+type stretch struct {
+	file     string
+	from, to int64
+}
+
+func (s stretch) name() string { return fmt.Sprintf("%s.part-%016d-%016d", s.file, s.from, s.to) }
+
+func parseStretch(name string) (s stretch, ok bool) {
+	m := stretchPattern.FindStringSubmatch(name)
+	if m == nil {
+		return s, false
+	}
+	s.file = m[1]
+	s.from, _ = strconv.ParseInt(m[2], 10, 64) // 16 digits always fit
+	s.to, _ = strconv.ParseInt(m[3], 10, 64)
+	return s, true
+}
+
+// hidden reports whether an object serves the bucket alone and is not a file of a builder.
+func hidden(name string) bool { return name == ownerName || stretchPattern.MatchString(name) }
+
+// MarksBuild reports whether an object of this name is only in folders that a build writes to.
+func MarksBuild(name string) bool { return name == ownerName }
+
+// stateFolder returns the name of a part's own folder.
+func stateFolder(part shard.Part) string {
+	name := part.ManifestName()
+	return strings.TrimSuffix(name, path.Ext(name)) + stateSuffix
+}
+
+// inState reports whether an object is in a part's own folder.
+func inState(name string) bool {
+	folder, _, nested := strings.Cut(name, "/")
+	part, state := strings.CutSuffix(folder, stateSuffix)
+	return nested && state && shard.IsPartManifest(part+path.Ext(shard.ManifestName))
+}

@@ -1,0 +1,9 @@
+package tokenize
+
+import "github.com/dsload/dsload/tokenize/internal/normalize"
+
+// AppendValid appends text to dst as tokenizers read it: with every maximal ill-formed part replaced
+// by one U+FFFD. replaced counts them.
+func AppendValid(dst, text []byte) (out []byte, replaced int) {
+	return normalize.AppendValid(dst, text)
+}
