@@ -2,7 +2,8 @@ package export
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 var (
@@ -12,13 +13,16 @@ var (
 	ErrForeign = errors.New("folder holds other files")
 )
 
-// OptionError reports an option that does not work with this dataset or folder.
-type OptionError struct {
-	Option string // "formats" or "out"
-	Value  string
-	Reason string // what is wrong and what to do instead
-	Cause  error  // nil, or a sentinel of this package
+// OptionError reports an option that does not work with this dataset or folder: its Option is "formats" or
+// "out", and its Err nil or a sentinel of this package. Its method Kind returns "usage", or "limit" for
+// ErrTooLong.
+type OptionError = fault.Error
+
+func tooLong(format, why string, args ...any) error {
+	return &OptionError{Class: fault.Limit, Option: "formats", Value: format, What: fault.Textf(why, args...),
+		Err: ErrTooLong}
 }
 
-func (e *OptionError) Error() string { return fmt.Sprintf("%s %q: %s", e.Option, e.Value, e.Reason) }
-func (e *OptionError) Unwrap() error { return e.Cause }
+func foreignOut(out, why string, args ...any) error {
+	return &OptionError{Class: fault.Usage, Option: "out", Value: out, What: fault.Textf(why, args...), Err: ErrForeign}
+}

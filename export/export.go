@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -47,32 +48,32 @@ type Options struct {
 
 func (o Options) validate(m *shard.Manifest) error {
 	if len(o.Formats) == 0 {
-		return &OptionError{"formats", "", "name at least one of " + strings.Join(Formats, ", "), nil}
+		return fault.BadOption("formats", nil, "name at least one of %s", strings.Join(Formats, ", "))
 	}
 	for i, f := range o.Formats {
 		switch {
 		case !slices.Contains(Formats, f):
-			return &OptionError{"formats", f, "unknown format; known are " + strings.Join(Formats, ", "), nil}
+			return fault.BadOption("formats", f, "unknown format; known are %s", strings.Join(Formats, ", "))
 		case slices.Contains(o.Formats[:i], f):
-			return &OptionError{"formats", f, "is named twice", nil}
+			return fault.BadOption("formats", f, "is named twice")
 		case m.Schema.Labels && !holdsLabels(f):
-			return &OptionError{"formats", f,
-				"the dataset has targets in a column of their own, which this format cannot hold; " +
-					"export hf, jsonl or parquet, or build one row from prompt and target", nil}
+			return fault.BadOption("formats", f,
+				"the dataset has targets in a column of their own, which this format cannot hold; "+
+					"export hf, jsonl or parquet, or build one row from prompt and target")
 		case f == JSONL && o.Decode == nil:
-			return &OptionError{"formats", f, "needs the dataset's tokenizer to decode its ids", nil}
+			return fault.BadOption("formats", f, "needs the dataset's tokenizer to decode its ids")
 		}
 	}
 	if o.Out == "" {
-		return &OptionError{"out", "", "name a folder", nil}
+		return fault.BadOption("out", nil, "name a folder")
 	}
 	if scheme, _, isURL := strings.Cut(o.Out, "://"); isURL && !strings.ContainsAny(scheme, `/\`) {
-		return &OptionError{"out", o.Out,
-			"exports are written to a folder of this machine; name one, and copy it from there", nil}
+		return fault.BadOption("out", o.Out,
+			"exports are written to a folder of this machine; name one, and copy it from there")
 	}
 	if m.Schema.Segments {
-		return &OptionError{"formats", o.Formats[0],
-			"the dataset is packed, so its documents are no longer whole; export the dataset before packing", nil}
+		return fault.BadOption("formats", o.Formats[0],
+			"the dataset is packed, so its documents are no longer whole; export the dataset before packing")
 	}
 	return nil
 }
@@ -217,7 +218,7 @@ type record struct {
 // claim creates the folder. It returns an error if the folder holds files of something else.
 func claim(m *shard.Manifest, o *Options) error {
 	if err := makeFolder(o.Out); err != nil {
-		return &OptionError{"out", o.Out, err.Error(), nil}
+		return fault.BadOption("out", o.Out, "%v", err)
 	}
 	formats := slices.Sorted(slices.Values(o.Formats))
 	old, err := readRecord(o.Out)
@@ -234,12 +235,10 @@ func claim(m *shard.Manifest, o *Options) error {
 				strings.Join(old.Formats, ", "), o.Out)
 		}
 	case err == nil:
-		return &OptionError{"out", o.Out, "holds the export of another dataset; name another folder, or overwrite it",
-			ErrForeign}
+		return foreignOut(o.Out, "holds the export of another dataset; name another folder, or pass {overwrite}")
 	case errors.Is(err, fs.ErrNotExist):
 		if name := foreign(m, o); name != "" {
-			return &OptionError{"out", o.Out, fmt.Sprintf("already holds %s, which no export made; "+
-				"name another folder, or overwrite it", name), ErrForeign}
+			return foreignOut(o.Out, "already holds %s, which no export made; name another folder, or pass {overwrite}", name)
 		}
 	default:
 		return err
@@ -274,8 +273,7 @@ func readRecord(out string) (record, error) {
 		return r, err
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, &OptionError{"out", out, recordName + " in it is damaged; name another folder, or remove that file",
-			ErrForeign}
+		return r, foreignOut(out, "%s in it is damaged; name another folder, or remove that file", recordName)
 	}
 	return r, nil
 }

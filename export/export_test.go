@@ -498,7 +498,7 @@ func TestLinkedFoldersAreRefused(t *testing.T) {
 		_, err = export.Run(context.Background(), d, export.Options{Formats: []string{format}, Out: out,
 			Overwrite: true})
 		var option *export.OptionError
-		if !errors.As(err, &option) || !strings.Contains(err.Error(), "no folder") {
+		if !errors.As(err, &option) || !strings.Contains(err.Error(), "not a folder") {
 			t.Errorf("%s: %v", link, err)
 		}
 		if names, _ := os.ReadDir(elsewhere); len(names) != 1 ||

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // file is an output that gets its name once it is complete.
@@ -126,8 +128,8 @@ func makeFolders(out string, names ...string) error {
 			return err
 		}
 		if !info.IsDir() {
-			return &OptionError{"out", dir,
-				"is no folder, and links are not followed there; remove it, or export to another folder", nil}
+			return fault.BadOption("out", dir,
+				"is not a folder, and links are not followed there; remove it, or export to another folder")
 		}
 	}
 	return nil

@@ -74,8 +74,7 @@ func (s *litdataSink) ids(raw []byte, _ *rowExtras) error {
 
 func (s *litdataSink) end() error {
 	if s.bytes > 1<<31 {
-		return &OptionError{"formats", LitData,
-			"a document of more than 2 GiB of ids does not fit a chunk; export another format", ErrTooLong}
+		return tooLong(LitData, "a document of more than 2GiB of ids does not fit a chunk; export another format")
 	}
 	s.offsets = append(s.offsets, uint32(s.bytes))
 	if s.bytes < litdataChunkBytes && len(s.offsets) <= litdataChunkItems {

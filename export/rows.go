@@ -1,8 +1,6 @@
 package export
 
 import (
-	"fmt"
-
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -38,10 +36,10 @@ func (r *rows) begin(number int64) error {
 
 func (r *rows) ids(raw []byte, extras *rowExtras) error {
 	if n := (len(r.doc.input) + len(raw)) / r.width; n > MaxRowTokens {
-		return &OptionError{"formats", r.format, fmt.Sprintf(
+		return tooLong(r.format,
 			"document %d has more than %d tokens, which a row of this format cannot hold; "+
 				"export megatron, nanotron, nanogpt or olmo, "+
-				"which have no such limit", r.doc.number, MaxRowTokens), ErrTooLong}
+				"which have no such limit", r.doc.number, MaxRowTokens)
 	}
 	r.doc.input = append(r.doc.input, raw...)
 	if extras != nil {

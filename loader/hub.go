@@ -3,12 +3,12 @@ package loader
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 )
 
@@ -42,12 +42,12 @@ func hubTokenizer(address string, o TokenizerOptions) (path string, err error) {
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", &OptionError{"tokenizer", address,
-			"the repository holds no tokenizer.json, .tiktoken or .model file; name another one"}
+		return "", fault.BadOption("tokenizer", address,
+			"the repository holds no tokenizer.json, .tiktoken or .model file; name another one")
 	case errors.Is(err, remote.ErrNoBucket), errors.Is(err, remote.ErrUsage):
-		return "", &OptionError{"tokenizer", address, err.Error()}
+		return "", fault.BadOption("tokenizer", address, "%v", err)
 	case err != nil:
-		return "", fmt.Errorf("download `tokenizer` %s: %w", address, err)
+		return "", fault.Errorf("download {tokenizer} %s: %w", address, err)
 	}
 	return filepath.Join(dir, only), nil
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/internal/spelling"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/tokenize"
@@ -46,8 +47,8 @@ const (
 func OpenTokenizer(name string, o TokenizerOptions) (*tokenize.Tokenizer, error) {
 	if !strings.ContainsAny(name, `/\`) && builtin.Has(name) {
 		if o.Pattern != "" {
-			return nil, &OptionError{"tokenizer-pattern", o.Pattern,
-				"the built-in tokenizer " + name + " has its own pattern; leave the option out"}
+			return nil, fault.BadOption("tokenizer-pattern", o.Pattern,
+				"the built-in tokenizer %s has its own pattern; leave the option out", name)
 		}
 		t, err := builtin.OpenWithin(name, o.maxLoading())
 		return t, adviseLoading(err)
@@ -60,18 +61,18 @@ func OpenTokenizer(name string, o TokenizerOptions) (*tokenize.Tokenizer, error)
 		}
 		called = hubTokenizerName(name)
 	} else if _, err := os.Stat(name); err != nil {
-		return nil, &OptionError{"tokenizer", name, missingTokenizer(name, err)}
+		return nil, fault.BadOption("tokenizer", name, "%v", missingTokenizer(name, err))
 	}
 	t, err := tokenize.LoadWith(path, tokenize.Options{Pattern: o.Pattern, MaxMemory: o.maxLoading(), Name: called})
 	if errors.Is(err, tokenize.ErrPattern) {
-		return nil, &OptionError{"tokenizer-pattern", o.Pattern, err.Error()}
+		return nil, fault.BadOption("tokenizer-pattern", o.Pattern, "%v", err)
 	}
 	if err != nil {
 		return nil, adviseLoading(err)
 	}
 	if o.Pattern != "" && t.Details().Describe().Components.Model != "ranks" {
-		return nil, &OptionError{"tokenizer-pattern", o.Pattern,
-			name + " is no .tiktoken file and has its own pattern; leave the option out"}
+		return nil, fault.BadOption("tokenizer-pattern", o.Pattern,
+			"%s is not a .tiktoken file and has its own pattern; leave the option out", name)
 	}
 	return t, nil
 }
@@ -88,9 +89,9 @@ func (o TokenizerOptions) maxLoading() int64 {
 func adviseLoading(err error) error {
 	switch {
 	case errors.Is(err, tokenize.ErrMemory):
-		return fmt.Errorf("%w; raise `memory`, or choose a smaller `tokenizer`", err)
+		return fault.Errorf("%w; raise {memory}, or choose a smaller {tokenizer}", err)
 	case errors.Is(err, tokenize.ErrTooLarge):
-		return fmt.Errorf("%w; shorten it, or choose another `tokenizer`", err)
+		return fault.Errorf("%w; shorten it, or choose another {tokenizer}", err)
 	}
 	return err
 }
@@ -132,28 +133,28 @@ func nearestTokenizer(name string) string {
 
 // missingTokenizer says why a name that is neither built in nor a file cannot be used, and what to
 // do instead.
-func missingTokenizer(name string, cause error) string {
+func missingTokenizer(name string, cause error) fault.Text {
 	names := strings.Join(builtin.Names(), ", ")
 	if repository, ok := hubName(name); ok {
 		if near := nearestTokenizer(repository); near != "" {
-			return fmt.Sprintf("is not a built-in tokenizer (%s); did you mean %s?", names, near)
+			return fault.Textf("is not a built-in tokenizer (%s); did you mean %s?", names, near)
 		}
-		return fmt.Sprintf("is not a built-in tokenizer (%s) and not a file here; "+
-			"for that of a model on the Hugging Face Hub give `tokenizer` hf://%s", names,
+		return fault.Textf("is not a built-in tokenizer (%s) and not a file here; "+
+			"for that of a model on the Hugging Face Hub give {tokenizer} hf://%s", names,
 			repository)
 	}
 	if strings.Contains(name, "://") {
-		return "only built-in names (" + names +
-			"), folders, files and hf://OWNER/NAME can be read; download it and give its folder"
+		return fault.Textf("only built-in names (%s), folders, files and hf://OWNER/NAME can be read; "+
+			"download it and give its folder", names)
 	}
 	var path *fs.PathError
 	if errors.As(cause, &path) {
 		cause = path.Err
 	}
-	reason := fmt.Sprintf("cannot be read: %v; give a built-in name (%s), a folder, or a tokenizer.json, "+
+	reason := fault.Textf("cannot be read: %v; give a built-in name (%s), a folder, or a tokenizer.json, "+
 		".tiktoken or .model file", cause, names)
 	if near := NearestFile(name); near != "" {
-		reason += "; did you mean " + near + "?"
+		reason = fault.Textf("%v; did you mean %s?", reason, near)
 	}
 	return reason
 }

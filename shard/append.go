@@ -84,7 +84,7 @@ func (b *Builder) checkBase(m *Manifest) error {
 		return fmt.Errorf("%s: %w: an addition is one part more, and there are %d", b.dir, ErrTooLarge, MaxParts)
 	case slices.ContainsFunc(m.Splits, func(s SplitInfo) bool { return s.List != nil }):
 		return fmt.Errorf("%s: %w: a split has more than %d shards, and nothing can be added to it; "+
-			"build the new sources into a dataset of their own, or build all again with a larger `shard-bytes`",
+			"build the new sources into a dataset of their own, or build all again with larger shards",
 			b.dir, ErrTooLarge, maxListed)
 	}
 	return nil
@@ -95,12 +95,12 @@ func (b *Builder) checkBase(m *Manifest) error {
 func (b *Builder) additionEnded(m *Manifest) (bool, error) {
 	r, err := openCheckpoint(b.fs, b.path(b.checkpointName()))
 	if err != nil {
-		return false, fmt.Errorf("%w; `overwrite` starts the addition afresh", err)
+		return false, err
 	}
 	defer r.f.Close()
 	st, err := r.head()
 	if err != nil {
-		return false, fmt.Errorf("%w; `overwrite` starts the addition afresh", err)
+		return false, err
 	}
 	_, _, _, differ := diffSettings(st.opts.Settings, m.Settings, nil)
 	return !differ, nil

@@ -8,30 +8,37 @@ import (
 	"time"
 )
 
-// Sentinel errors; test for them with errors.Is.
+// Sentinel errors; test for them with errors.Is. Some have a kind, which errors.As finds with a
+// var kind interface{ Kind() string }: "usage" where something cannot be done as it was asked for, "corrupt" where
+// data is damaged or is not what it claims to be.
 var (
-	ErrCorrupt   = errors.New("corrupt")                       // bytes are not what was written
-	ErrTruncated = errors.New("truncated")                     // a file is shorter than it must be
-	ErrTooLarge  = errors.New("too large")                     // a row, file or number beyond the limits of FORMAT.md
-	ErrShardList = errors.New("the list of shards is full")    // Builder: Options.MaxShards reached
-	ErrVersion   = errors.New("unknown format version")        // written by another dsload
-	ErrNotFound  = errors.New("no dataset here")               // a folder without manifest.json
-	ErrReplaced  = errors.New("the dataset was replaced")      // Dataset: the folder no longer holds what was opened
-	ErrLockLost  = errors.New("its lock file is gone")         // Builder: the folder may be another build's by now
-	ErrFinished  = errors.New("the dataset is already built")  // OpenBuilder: finished, with equal settings
-	ErrForeign   = errors.New("folder holds other files")      // OpenBuilder: not ours to build into
-	ErrOrder     = errors.New("rows out of order")             // Append: (document, part) did not grow
-	ErrRange     = errors.New("out of range")                  // a row number or token id that does not exist
-	ErrClosed    = errors.New("closed")                        // use after Close
-	ErrNoSplit   = errors.New("no such split")                 // neither in the dataset nor a name of one
-	ErrOtherPart = errors.New("not a part of this plan")       // Merge: a part or shard of another build
-	ErrNoRows    = errors.New("no example was made")           // Merge: nothing to write a manifest of
-	ErrSchema    = errors.New("row does not match the schema") // columns missing, not asked for, or of the wrong length
+	ErrCorrupt   = &sentinel{"corrupt", "corrupt"}                 // bytes are not what was written
+	ErrTruncated = &sentinel{"corrupt", "truncated"}               // a file is shorter than it must be
+	ErrTooLarge  = errors.New("too large")                         // a row, file or number beyond the limits of FORMAT.md
+	ErrShardList = errors.New("the list of shards is full")        // Builder: Options.MaxShards reached
+	ErrVersion   = &sentinel{"corrupt", "unknown format version"}  // written by another dsload
+	ErrNotFound  = &sentinel{"usage", "no dataset here"}           // a folder without manifest.json
+	ErrReplaced  = errors.New("the dataset was replaced")          // Dataset: the folder no longer holds what was opened
+	ErrLockLost  = errors.New("its lock file is gone")             // Builder: the folder may be another build's by now
+	ErrFinished  = errors.New("the dataset is already built")      // OpenBuilder: finished, with equal settings
+	ErrForeign   = &sentinel{"usage", "folder holds other files"}  // OpenBuilder: not ours to build into
+	ErrOrder     = errors.New("rows out of order")                 // Append: (document, part) did not grow
+	ErrRange     = errors.New("out of range")                      // a row number or token id that does not exist
+	ErrClosed    = errors.New("closed")                            // use after Close
+	ErrNoSplit   = &sentinel{"usage", "no such split"}             // neither in the dataset nor a name of one
+	ErrOtherPart = &sentinel{"corrupt", "not a part of this plan"} // Merge: a part or shard of another build
+	ErrNoRows    = errors.New("no example was made")               // Merge: nothing to write a manifest of
+	ErrSchema    = errors.New("row does not match the schema")     // columns missing, not asked for, or of the wrong length
 )
 
 // ErrNotRegular reports a folder, link, pipe, socket or device where a file is expected. It wraps
 // ErrCorrupt.
 var ErrNotRegular = fmt.Errorf("%w: not a regular file", ErrCorrupt)
+
+type sentinel struct{ kind, text string }
+
+func (e *sentinel) Error() string { return e.text }
+func (e *sentinel) Kind() string  { return e.kind }
 
 // FileError is a data error: what is wrong with which file, and where. Offset and Row are -1 if
 // they are unknown or do not apply; Row counts within the file.
@@ -56,6 +63,18 @@ func (e *FileError) Error() string {
 }
 
 func (e *FileError) Unwrap() error { return e.Cause }
+
+// Kind returns that of the cause. What is too large in a file is "corrupt".
+func (e *FileError) Kind() string {
+	var cause interface{ Kind() string }
+	switch {
+	case errors.Is(e.Cause, ErrTooLarge):
+		return "corrupt"
+	case errors.As(e.Cause, &cause):
+		return cause.Kind()
+	}
+	return ""
+}
 
 // withoutPath strips operation and path from a file system's error, for messages that name both
 // themselves.
@@ -90,10 +109,11 @@ type SettingsError struct {
 }
 
 func (e *SettingsError) Error() string {
-	return fmt.Sprintf("%s holds a build with %s = %s, not %s; "+
-		"use the same settings, another `out`, or `overwrite` to start afresh",
-		e.Dir, e.Name, e.Have, e.Want)
+	return fmt.Sprintf("%s holds a build with %s = %s, not %s", e.Dir, e.Name, e.Have, e.Want)
 }
+
+// Kind returns "usage".
+func (e *SettingsError) Kind() string { return "usage" }
 
 // LockedError reports who holds a dataset folder. PID is 0 if the holder could not be read.
 type LockedError struct {
@@ -107,10 +127,10 @@ func (e *LockedError) Error() string {
 	if e.PID == 0 {
 		return fmt.Sprintf("%s is in use by another build", e.Dir)
 	}
-	return fmt.Sprintf("%s is in use by another build: process %d on %s, since %s; wait for it or use another `out`",
+	return fmt.Sprintf("%s is in use by another build: process %d on %s, since %s",
 		e.Dir, e.PID, e.Host, e.Start.Format(time.RFC3339))
 }
 
 // errUnfinished is the ErrNotFound of a folder whose build is unfinished.
 var errUnfinished = fmt.Errorf("%w yet: its build is unfinished; "+
-	"run the same build again to go on, 'dsload inspect' shows how far it came", ErrNotFound)
+	"run the same build again to resume it", ErrNotFound)

@@ -170,7 +170,7 @@ func readManifestFile(fsys FS, dir, name string) (*Manifest, error) {
 	path := Join(dir, name)
 	data, err := readSmallFile(fsys, path, maxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		cause := ErrNotFound
+		cause := error(ErrNotFound)
 		if _, err := fsys.Stat(Join(dir, checkpointName)); err == nil {
 			cause = errUnfinished
 		}

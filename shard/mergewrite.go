@@ -133,7 +133,7 @@ func (w *manifestWriter) flush() {
 	w.hash.Write(w.b.Bytes()) // never fails
 	if w.left -= int64(w.b.Len()); w.left < 0 {
 		w.err = fmt.Errorf("%w: the manifest of this many shards is larger than readers accept; "+
-			"build with larger `shard-bytes`", ErrTooLarge)
+			"build with larger shards", ErrTooLarge)
 		return
 	}
 	_, w.err = w.to.Write(w.b.Bytes())

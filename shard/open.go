@@ -77,8 +77,7 @@ func (b *Builder) restore() (*Checkpoint, error) {
 	default:
 		for _, n := range names {
 			if n != lockName && n != checkpointName+tempSuffix && !ignoredName(n) {
-				return nil, fmt.Errorf("%s: %w, such as %s; "+
-					"choose another `out`, or `overwrite` to replace what dsload wrote there", b.dir, ErrForeign, n)
+				return nil, fmt.Errorf("%s: %w, such as %s", b.dir, ErrForeign, n)
 			}
 		}
 	}
@@ -121,7 +120,7 @@ func (b *Builder) clear(names []string) error {
 func (b *Builder) finished(checkpoint bool) error {
 	m, err := ReadManifest(b.fs, b.dir)
 	if err != nil {
-		return fmt.Errorf("%w; `overwrite` builds it again", err)
+		return err
 	}
 	want := b.opts
 	want.MayChange = nil // a finished dataset does not change
@@ -141,19 +140,15 @@ func (b *Builder) finished(checkpoint bool) error {
 func (b *Builder) resume(names []string) (*Checkpoint, error) {
 	path := b.path(b.checkpointName())
 	st, err := readCheckpoint(b.fs, path, b.dir, b.opts)
-	var other *SettingsError
-	switch {
-	case errors.Is(err, ErrShardList), errors.As(err, &other):
+	if err != nil {
 		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("%w; `overwrite` starts afresh", err)
 	}
 	for i := range st.splits {
 		if !st.begun {
 			break
 		}
 		if err := b.resumeSplit(i, &st.splits[i]); err != nil {
-			return nil, fmt.Errorf("resume in %s: %w; `overwrite` starts afresh", b.dir, err)
+			return nil, fmt.Errorf("resume in %s: %w", b.dir, err)
 		}
 	}
 	if b.base != nil && !st.begun {
@@ -162,7 +157,7 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 		}
 	}
 	if b.base != nil && !b.extends(b.base) {
-		return nil, fmt.Errorf("resume in %s: %w; `overwrite` starts the addition afresh", b.dir,
+		return nil, fmt.Errorf("resume in %s: %w", b.dir,
 			&FileError{File: path, Offset: -1, Row: -1, Cause: errNotOfBase})
 	}
 	if err := b.removeStrays(names, !st.begun); err != nil {

@@ -73,7 +73,7 @@ func (b *Builder) restorePart() (*Checkpoint, error) {
 		return nil, err
 	}
 	if foreign != "" {
-		return nil, fmt.Errorf("%s: %w, such as %s; choose another `out`", b.dir, ErrForeign, foreign)
+		return nil, fmt.Errorf("%s: %w, such as %s", b.dir, ErrForeign, foreign)
 	}
 	slices.Sort(mine)
 	switch {
@@ -116,8 +116,7 @@ func (b *Builder) merged() error {
 	if m.Merged != nil && m.Merged.Plan == b.opts.Plan {
 		return fmt.Errorf("%s: %w", b.dir, ErrFinished)
 	}
-	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan; choose another `out`", b.dir,
-		ErrForeign)
+	return fmt.Errorf("%s: %w: it holds a dataset that was not made by this plan", b.dir, ErrForeign)
 }
 
 // errPartDamaged means that shards of a finished part are missing, so that it is built again.

@@ -72,7 +72,7 @@ func openCheckpoint(fsys FS, path string) (_ *checkpointReader, err error) {
 		return nil, r.err
 	case magic != checkpointMagic:
 		return nil, &FileError{File: path, Offset: 0, Row: -1, Cause: fmt.Errorf("%w of an unfinished build; "+
-			"`overwrite` builds again, or the dsload that began the build finishes it", ErrVersion)}
+			"the version of dsload that began it can finish it", ErrVersion)}
 	}
 	return r, nil
 }

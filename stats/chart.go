@@ -25,7 +25,7 @@ type mark struct {
 }
 
 func (s Summary) marks() []mark {
-	return []mark{{"mean", s.Mean}, {"median", float64(s.P50)}, {"95 %", float64(s.P95)}, {"longest", float64(s.Max)}}
+	return []mark{{"mean", s.Mean}, {"median", float64(s.P50)}, {"95%", float64(s.P95)}, {"longest", float64(s.Max)}}
 }
 
 // chart is a histogram of lengths in the form that the template draws.

@@ -249,7 +249,7 @@ func TestLabelsOfChartsHaveRoom(t *testing.T) {
 func TestChartsShowEveryRow(t *testing.T) {
 	pairs := [][2]int64{{1, 5}, {2, 3}, {40, 1}, {41, 900}, {512, 2}}
 	for _, reach := range []int64{0, 2000} {
-		c := histogram("rows", pairs, []mark{{"mean", 40.2}, {"median", 41}, {"95 %", 41}, {"longest", 512}}, reach)
+		c := histogram("rows", pairs, []mark{{"mean", 40.2}, {"median", 41}, {"95%", 41}, {"longest", 512}}, reach)
 		var total int64
 		for i, b := range c.Bars {
 			total += b.Count
@@ -266,7 +266,7 @@ func TestChartsShowEveryRow(t *testing.T) {
 		if total != 911 || c.Log != (reach == 0) || len(c.XTicks) < 4 || len(c.YTicks) < 3 {
 			t.Errorf("%d rows, log %v, %d and %d ticks", total, c.Log, len(c.XTicks), len(c.YTicks))
 		}
-		if len(c.Marks) != 3 || !strings.Contains(c.Label, "median, 95 % 41") {
+		if len(c.Marks) != 3 || !strings.Contains(c.Label, "median, 95% 41") {
 			t.Errorf("marks %+v: %s", c.Marks, c.Label)
 		}
 		for i, m := range c.Marks {
@@ -340,8 +340,8 @@ func luminance(t *testing.T, colour string) float64 {
 }
 
 func TestWordsForFigures(t *testing.T) {
-	for x, want := range map[float64]string{0: "0.0 %", 0.0001: "<0.1 %", 0.041: "4.1 %", 0.413: "41 %",
-		0.0999: "10 %", 1: "100 %"} {
+	for x, want := range map[float64]string{0: "0.0%", 0.0001: "<0.1%", 0.041: "4.1%", 0.413: "41%",
+		0.0999: "10%", 1: "100%"} {
 		if got := Percent(x); got != want {
 			t.Errorf("Percent(%v) = %q, want %q", x, got, want)
 		}
@@ -355,7 +355,7 @@ func TestWordsForFigures(t *testing.T) {
 	for _, c := range []struct {
 		n, total int64
 		want     string
-	}{{0, 10, "0"}, {5, 10, "5 (50.0 %)"}, {1, 1_000_000, "1 (0.00010 %)"}, {1234, 12340, "1,234 (10.0 %)"}} {
+	}{{0, 10, "0"}, {5, 10, "5 (50.0%)"}, {1, 1_000_000, "1 (0.00010%)"}, {1234, 12340, "1,234 (10.0%)"}} {
 		if got := Rate(c.n, c.total); got != c.want {
 			t.Errorf("Rate(%d, %d) = %q, want %q", c.n, c.total, got, c.want)
 		}

@@ -76,15 +76,15 @@ func Names(reports []*Report) []string {
 	return names
 }
 
-// Percent formats a share, with one decimal below 10 %.
+// Percent formats a share, with one decimal below 10%.
 func Percent(x float64) string {
 	switch {
 	case x > 0 && x < 0.0005:
-		return "<0.1 %"
+		return "<0.1%"
 	case x < 0.0995:
-		return fmt.Sprintf("%.1f %%", 100*x)
+		return fmt.Sprintf("%.1f%%", 100*x)
 	}
-	return fmt.Sprintf("%.0f %%", 100*x)
+	return fmt.Sprintf("%.0f%%", 100*x)
 }
 
 // Rate formats n of total: the count and, unless it is 0, a share that is never rounded to 0.
@@ -97,7 +97,7 @@ func Rate(n, total int64) string {
 	for y := x; y < 1 && digits < 6; y *= 10 {
 		digits++
 	}
-	return fmt.Sprintf("%s (%.*f %%)", units.Count(n), digits, x)
+	return fmt.Sprintf("%s (%.*f%%)", units.Count(n), digits, x)
 }
 
 // compact formats a number in about three digits: 14.2 M.
@@ -154,7 +154,7 @@ func Figures(splits []*Split) []Figure {
 		return []line{
 			{what + ", mean", func(s *Split) string { return fmt.Sprintf("%.1f", of(s).Mean) }},
 			{what + ", median", func(s *Split) string { return units.Count(of(s).P50) }},
-			{what + ", 95 % up to", func(s *Split) string { return units.Count(of(s).P95) }},
+			{what + ", 95% up to", func(s *Split) string { return units.Count(of(s).P95) }},
 			{what + ", longest", func(s *Split) string { return units.Count(of(s).Max) }},
 		}
 	}

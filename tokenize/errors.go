@@ -8,8 +8,10 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
 
-// The kinds of errors in a tokenizer file. The error that wraps one of them names the part of the
-// file.
+// The errors of a tokenizer file. The error that wraps one of them names the part of the file.
+//
+// ErrFormat, ErrTooLarge, ErrMemory and ErrAmbiguous have a kind, which errors.As finds with a
+// var kind interface{ Kind() string }: "corrupt", "limit", "limit" and "usage".
 var (
 	// ErrUnsupported: the file asks for something that is not implemented.
 	ErrUnsupported = spec.ErrUnsupported
@@ -19,8 +21,8 @@ var (
 	ErrTooLarge = spec.ErrTooLarge
 	// ErrMemory: the limit is Options.MaxMemory. It wraps ErrTooLarge.
 	ErrMemory = spec.ErrMemory
-	// ErrFolder: the folder does not hold exactly one tokenizer.
-	ErrFolder = errors.New("the folder holds")
+	// ErrAmbiguous: the folder does not hold exactly one tokenizer.
+	ErrAmbiguous = spec.Sentinel("usage", "the folder holds")
 	// ErrPattern: a .tiktoken file needs Options.Pattern, or the given pattern is not valid.
 	ErrPattern = spec.ErrPattern
 )

@@ -138,14 +138,14 @@ func findFile(fsys fs.FS, name string) (string, error) {
 	switch len(found) {
 	case 0:
 		return "", fmt.Errorf("%w no tokenizer.json, .model or .tiktoken file; "+
-			"name the file or folder that a tokenizer was saved to, or a built-in tokenizer", ErrFolder)
+			"name the file or folder that a tokenizer was saved to, or a built-in tokenizer", ErrAmbiguous)
 	case 1:
 		return found[0], nil
 	}
 	for i := range found {
 		found[i] = path.Base(found[i])
 	}
-	return "", fmt.Errorf("%w several tokenizers: %s; name one", ErrFolder, strings.Join(found, ", "))
+	return "", fmt.Errorf("%w several tokenizers: %s; name one", ErrAmbiguous, strings.Join(found, ", "))
 }
 
 // readRegular is readLimited of a regular file.

@@ -1,8 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A limit on address space (ulimit -v, RLIMIT_AS) counts reserved memory, not used memory, and Go's
@@ -39,10 +40,10 @@ func procsWithin(limit, capBytes int64) int {
 // means no limit.
 func checkAddresses(limit, capBytes int64) error {
 	if least := capBytes + runtimeAddresses + (1+otherThreads)*threadAddresses; limit > 0 && limit < least {
-		return withCode(exitLimit, fmt.Errorf("start: the address space is limited to %s (ulimit -v), "+
+		return fault.Kindf(fault.Limit, "start: the address space is limited to %s (ulimit -v), "+
 			"and --memory %s takes up to %s of it, since more is reserved than used; "+
 			"raise that limit, or lower --memory",
-			formatSize(limit), formatSize(capBytes), formatSize(least)))
+			formatSize(limit), formatSize(capBytes), formatSize(least))
 	}
 	return nil
 }

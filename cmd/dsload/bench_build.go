@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/spf13/cobra"
@@ -112,11 +113,11 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 	out, err := child.Output()
 	wall := time.Since(start).Seconds()
 	if err != nil {
-		code := exitFailed
+		kind := ""
 		if exit, ok := err.(*exec.ExitError); ok {
-			code = exit.ExitCode()
+			kind = kindOf(exit.ExitCode())
 		}
-		return nil, withCode(code, fmt.Errorf("measured build failed: %w", err))
+		return nil, fault.Kindf(kind, "measured build failed: %w", err)
 	}
 	var s build.Summary
 	if err := json.Unmarshal(out, &s); err != nil {

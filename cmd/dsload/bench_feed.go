@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -188,7 +189,7 @@ func startServer(cmd *cobra.Command, dataset, socket string, memory int64) (*ser
 	}
 	// The server prints its addresses once the socket answers.
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		return nil, withCode(exitUnreachable, fmt.Errorf("the server did not start: %w", errors.Join(err, s.stop())))
+		return nil, fault.Kindf(fault.Unreachable, "the server did not start: %w", errors.Join(err, s.stop()))
 	}
 	s.client = &http.Client{Transport: &http.Transport{
 		ReadBufferSize: 256 << 10,
@@ -264,7 +265,7 @@ func (s *serverProcess) measure(query string, d time.Duration) (*feedFigures, er
 func (s *serverProcess) open(query string) (*http.Response, error) {
 	resp, err := s.client.Get("http://dsload/v1/batches?" + query)
 	if err != nil {
-		return nil, withCode(exitUnreachable, err)
+		return nil, fault.Kindf(fault.Unreachable, "%w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // part of it is enough for a message
@@ -299,7 +300,7 @@ func (s *serverProcess) firstBatch(query string) (float64, error) {
 func (s *serverProcess) numRows() (int64, error) {
 	resp, err := s.client.Get("http://dsload/v1/dataset")
 	if err != nil {
-		return 0, withCode(exitUnreachable, err)
+		return 0, fault.Kindf(fault.Unreachable, "%w", err)
 	}
 	defer resp.Body.Close()
 	var m shard.Manifest

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
@@ -182,7 +183,7 @@ func (b *tokenizeBench) readDocuments(paths []string, least int, limit int64) er
 		b.bytes += int64(len(d))
 	}
 	if b.bytes == 0 {
-		return withCode(exitCorrupt, fmt.Errorf("bench tokenize: the files hold no text"))
+		return fault.Kindf(fault.Corrupt, "bench tokenize: the files hold no text")
 	}
 	return nil
 }
@@ -213,8 +214,8 @@ func readLimitedFile(path string, limit int64) ([]byte, error) {
 }
 
 func tooMuchText(path string) error {
-	return withCode(exitLimit, fmt.Errorf("with %s the text is more than --memory leaves for it; "+
-		"measure a part of it, such as 'head -c 100M', or raise --memory", path))
+	return fault.Kindf(fault.Limit, "with %s the text is more than --memory leaves for it; "+
+		"measure a part of it, such as 'head -c 100M', or raise --memory", path)
 }
 
 // appendDocuments cuts data into runs of whole lines, including line ends, each as short as the

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
@@ -258,9 +259,6 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		if err != nil {
 			return err
 		}
-		for i := range plan.Parts {
-			plan.Parts[i].Why = flagNames(plan.Parts[i].Why)
-		}
 		return printPlan(stdout, plan, f.asJSON)
 	}
 	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
@@ -301,9 +299,8 @@ func (f *buildFlags) build(cmd *cobra.Command, o build.Options) error {
 
 // report prints the summary of a build.
 func (f *buildFlags) report(cmd *cobra.Command, s *build.Summary) error {
-	summaryForPeople(s)
 	for _, w := range s.Warnings {
-		warn(cmd.ErrOrStderr(), w)
+		warn(cmd.ErrOrStderr(), w.String())
 	}
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
@@ -312,17 +309,17 @@ func (f *buildFlags) report(cmd *cobra.Command, s *build.Summary) error {
 }
 
 // notices returns a function that shows the build's messages.
-func notices(progress string, stderr io.Writer) func(string) {
+func notices(progress string, stderr io.Writer) func(fault.Text) {
 	switch progress {
 	case "none":
 		return nil
 	case "json":
 		enc := json.NewEncoder(stderr)
-		return func(text string) {
-			_ = enc.Encode(map[string]string{"notice": flagNames(text)}) // a reader that is gone does not end the build
+		return func(text fault.Text) {
+			_ = enc.Encode(map[string]string{"notice": text.In(flagName)}) // a reader that is gone does not end the build
 		}
 	}
-	return func(text string) { fmt.Fprintln(stderr, oneLine(flagNames(text))) }
+	return func(text fault.Text) { fmt.Fprintln(stderr, oneLine(text.In(flagName))) }
 }
 
 // freshBytes is the maximum memory of a process before its build begins. A process that took more
@@ -335,9 +332,9 @@ func overCap(s *build.Summary, before int64) error {
 	if s.AlreadyBuilt || s.PeakRSSBytes <= s.CapBytes || before > freshBytes || raceDetector {
 		return nil
 	}
-	return withCode(exitLimit, fmt.Errorf("build %s: the dataset is complete, but the process took %s of memory "+
+	return fault.Kindf(fault.Limit, "build %s: the dataset is complete, but the process took %s of memory "+
 		"where --memory allows %s; raise --memory, and report this: no build should pass its cap",
-		s.Out, formatSize(s.PeakRSSBytes), formatSize(s.CapBytes)))
+		s.Out, formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 }
 
 // gcPercent is the garbage that triggers a collection, as a percentage of the memory in use. A

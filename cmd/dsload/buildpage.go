@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/page"
 	"github.com/dsload/dsload/loader/build"
 )
@@ -310,7 +311,7 @@ func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 		s.Format = formats(d.Formats)
 	}
 	if d.Fraction >= 0 {
-		s.Fraction, s.Toward = &d.Fraction, flagNames(d.Toward)
+		s.Fraction, s.Toward = &d.Fraction, d.Toward.In(flagName)
 		s.Left = p.left(d)
 	}
 	for _, part := range d.Ledger {
@@ -336,7 +337,7 @@ func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 	}
 	s.Rejected = d.Rejected
 	for _, r := range d.Rejects {
-		s.Rejects = append(s.Rejects, rejectState{r.Source, r.Row, r.Offset, flagNames(r.Reason)})
+		s.Rejects = append(s.Rejects, rejectState{r.Source, r.Row, r.Offset, r.Reason})
 	}
 }
 
@@ -401,7 +402,7 @@ func (s *buildState) fillSummary(sum *build.Summary) {
 	}
 	s.Documents, s.TextBytes = cmp.Or(sum.Documents, s.Documents), cmp.Or(sum.TextBytes, s.TextBytes)
 	for line := range strings.Lines(describe(sum)) {
-		s.Notices = append(s.Notices, flagNames(strings.TrimSpace(line)))
+		s.Notices = append(s.Notices, strings.TrimSpace(line))
 	}
 	for i := range s.Sources {
 		s.Sources[i].Left = nil
@@ -411,6 +412,9 @@ func (s *buildState) fillSummary(sum *build.Summary) {
 // runBuildWithPage runs a build, with its live page if it has one.
 func runBuildWithPage(ctx context.Context, o build.Options, p *buildPage) (*build.Summary, error) {
 	summary, err := build.Run(ctx, o)
+	if summary != nil {
+		summaryForPeople(summary)
+	}
 	if p == nil {
 		return summary, err
 	}
@@ -431,15 +435,15 @@ func (f *buildFlags) openPage(o *build.Options, stderr io.Writer) (*buildPage, e
 		return nil, err
 	}
 	say := o.Notice
-	o.Notice = func(text string) {
-		p.notice(flagNames(text))
+	o.Notice = func(text fault.Text) {
+		p.notice(text.In(flagName))
 		if say != nil {
 			say(text)
 		}
 	}
 	where := "live page: " + p.URL()
 	if say != nil {
-		say(where)
+		say(fault.Plain(where))
 	} else {
 		fmt.Fprintln(stderr, where)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/serve"
@@ -28,7 +30,7 @@ func openCache() (*textcache.Cache, error) {
 	}
 	c := &textcache.Cache{Dir: dir, Limit: textcache.DefaultLimit}
 	if limit := os.Getenv("DSLOAD_CACHE_LIMIT"); limit != "" {
-		if c.Limit, err = parseSize(limit, true); err != nil {
+		if c.Limit, err = units.ParseSize(limit); err != nil {
 			return nil, usagef("DSLOAD_CACHE_LIMIT=%s: %v", limit, err)
 		}
 	}
@@ -92,8 +94,8 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 	entry, err := cache.Acquire(cmd.Context(), key, func(pid int) { fmt.Fprintln(stderr, waitingFor(o.Sources, pid)) })
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
-			return withCode(exitInterrupted, fmt.Errorf("wait for the build of %s: interrupted",
-				sourcesText(o.Sources)))
+			return fault.Kindf(fault.Interrupted, "wait for the build of %s: interrupted",
+				sourcesText(o.Sources))
 		}
 		return err
 	}
@@ -103,6 +105,7 @@ func runCached(cmd *cobra.Command, o build.Options, f *buildFlags) (err error) {
 		if err != nil {
 			return err
 		}
+		summaryForPeople(s)
 		return f.report(cmd, s)
 	}
 	if entry.Damage != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/shard"
@@ -76,7 +77,7 @@ func onDatasets(o loader.BucketOptions, run func(cmd *cobra.Command, args []stri
 		defer context.AfterFunc(ctx, func() { _ = at.close() })() // a request may wait for minutes
 		cmd.SetContext(ctx)
 		err = run(cmd, args, at)
-		if cause := context.Cause(ctx); err != nil && isUnreachable(cause) && !isUnreachable(err) {
+		if cause := context.Cause(ctx); err != nil && fault.KindOf(cause) == fault.Unreachable && fault.KindOf(err) != fault.Unreachable {
 			err = fmt.Errorf("%s %s: %w", cmd.Name(), strings.Join(args, " "), cause)
 		}
 		if errors.Is(err, shard.ErrNotFound) && at.buckets != nil {

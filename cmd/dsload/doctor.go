@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/memrecord"
 	"github.com/spf13/cobra"
 )
@@ -79,8 +80,8 @@ func examineRecord(w io.Writer, path, html string, asJSON bool) error {
 		}
 	}
 	if errors.Is(err, memrecord.ErrNotRecord) {
-		return withCode(exitCorrupt, fmt.Errorf("read record %s: %w; give the file that MemoryRecorder wrote", path,
-			err))
+		return fault.Kindf(fault.Corrupt, "read record %s: %w; give the file that MemoryRecorder wrote", path,
+			err)
 	}
 	if err != nil {
 		return fmt.Errorf("read record %s: %w", path, err)

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // Exit codes. Users rely on them.
@@ -21,56 +23,44 @@ const (
 	exitUsage       = 2 // wrong usage
 	exitCorrupt     = 3 // input or data is corrupt
 	exitLimit       = 4 // a limit stopped it: memory, disk
-	exitInterrupted = 5 // stopped by a signal; the same command goes on
+	exitInterrupted = 5 // stopped by a signal; the same command resumes
 	exitUnreachable = 6 // the feed or a remote could not be reached
 )
 
-// coded is an error with its exit code, for errors whose type does not imply one.
-type coded struct {
-	code int
-	err  error
-}
+// exitCodes are those of the kinds of errors.
+var exitCodes = map[string]int{fault.Usage: exitUsage, fault.Corrupt: exitCorrupt, fault.Limit: exitLimit,
+	fault.Interrupted: exitInterrupted, fault.Unreachable: exitUnreachable}
 
-func (e *coded) Error() string { return e.err.Error() }
-func (e *coded) Unwrap() error { return e.err }
-
-// withCode returns err with an exit code. A nil err stays nil.
-func withCode(code int, err error) error {
-	if err == nil {
-		return nil
+// kindOf returns the kind of error that a dsload process ended with.
+func kindOf(code int) string {
+	for kind, c := range exitCodes {
+		if c == code {
+			return kind
+		}
 	}
-	return &coded{code, err}
+	return ""
 }
 
 // usagef returns an error about how the command was called, with exit code 2.
 func usagef(format string, args ...any) error {
-	return &coded{exitUsage, fmt.Errorf(format, args...)}
+	return fault.Kindf(fault.Usage, format, args...)
 }
 
-// errorLine returns err as one printable line: what was attempted, where, why, and what to do next.
-func errorLine(err error) string {
-	text := err.Error()
-	if errors.Is(err, context.Canceled) { // by a signal, where no package has put it in words
-		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted; run the same command again")
-	}
-	return oneLine(strings.ReplaceAll(flagNames(text), "\n", "; "))
+// errorLine returns err as one printable line: what was attempted, where, why, and what to do next. It writes
+// the sizes of flags as args have them.
+func errorLine(err error, args ...string) string {
+	return oneLine(strings.ReplaceAll(fault.Show(err, flagNames(args)), "\n", "; "))
 }
 
 // exitCode returns the exit code for an error. Nothing else maps errors to exit codes.
 func exitCode(err error) int {
-	var c *coded
+	if code, ok := exitCodes[fault.KindOf(err)]; ok {
+		return code
+	}
 	switch {
-	case errors.As(err, &c):
-		return c.code
-	case isUsage(err):
-		return exitUsage
-	case isLimit(err):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return exitLimit
-	case isUnreachable(err):
-		return exitUnreachable
-	case isCorrupt(err):
-		return exitCorrupt
-	case isInterrupted(err):
+	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	}
 	return exitFailed

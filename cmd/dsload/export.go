@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/dsload/dsload/export"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -89,33 +90,32 @@ func runExport(cmd *cobra.Command, dir string, at *places, f *exportFlags) (err 
 	return printExport(cmd, s)
 }
 
-// exportError adds to an error the flag that it concerns.
+// exportError adds to an error what to do next.
 func exportError(dir string, err error) error {
-	var option *export.OptionError
+	err = fmt.Errorf("export %s: %w", dir, err)
 	switch again := "run the same command again, it starts over"; {
-	case errors.As(err, &option):
+	case fault.OptionOf(err) != "":
+		return suggestFormat(err)
 	case errors.Is(err, context.Canceled):
-		return withCode(exitInterrupted, fmt.Errorf("export %s: interrupted; %s", dir, again))
+		return fault.Kindf(fault.Interrupted, "export %s: interrupted; %s", dir, again)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("export %s: %w; make room there and %s", dir, err, again)
+		return fault.Advise(err, "make room there and %s", again)
 	case errors.Is(err, syscall.EFBIG):
-		return fmt.Errorf("export %s: %w; raise the limit on the size of files (ulimit -f) and %s", dir, err, again)
-	default:
-		return fmt.Errorf("export %s: %w", dir, err)
+		return fault.Advise(err, "raise the limit on the size of files (ulimit -f) and %s", again)
 	}
-	flag := map[string]string{"formats": "--to", "out": "--out"}[option.Option]
-	reason := strings.ReplaceAll(option.Reason, "or overwrite it", "or pass --overwrite")
-	if near := loader.Nearest(option.Value, export.Formats); near != "" && !slices.Contains(export.Formats, option.Value) &&
-		flag == "--to" {
-		reason += "; did you mean " + near + "?"
+	return err
+}
+
+// suggestFormat adds to the error for an unknown format the one that was probably meant.
+func suggestFormat(err error) error {
+	var option *export.OptionError
+	if errors.As(err, &option) && option.Option == "formats" {
+		value := fmt.Sprint(option.Value)
+		if near := loader.Nearest(value, export.Formats); near != "" && near != value {
+			return fault.Advise(err, "did you mean %s?", near)
+		}
 	}
-	if option.Value == "" {
-		return usagef("export %s: %s is required: %s", dir, flag, reason)
-	}
-	if errors.Is(err, export.ErrTooLong) {
-		return withCode(exitLimit, fmt.Errorf("export %s %s %s: %s", dir, flag, option.Value, reason))
-	}
-	return usagef("export %s: %s %s: %s", dir, flag, option.Value, reason)
+	return err
 }
 
 func printExport(cmd *cobra.Command, s *export.Summary) error {

@@ -1,41 +1,71 @@
 package main
 
 import (
-	"regexp"
-	"slices"
+	"fmt"
+	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build"
 )
 
-// Packages write the name of an option in backquotes, since they do not know that it is a flag here.
-var optionName = regexp.MustCompile("`([a-z]+(?:-[a-z]+)*)`")
+// Packages name options as a dataset's settings do. Here they are flags or arguments.
 
-// optionFlags are the options that messages of packages name. All are flags.
-var optionFlags = []string{
-	"append", "bos", "cache", "causal-pairs", "chat-template", "checkpoint-every", "columns", "dataset",
-	"date", "dedup", "delimiter", "eos", "exclude", "format", "include", "match", "max-bytes",
-	"max-chars", "max-examples", "max-length", "max-tokens", "max-val-examples", "memory",
-	"min-chars", "no-match", "on-bad-record", "out", "overflow", "overwrite", "pack", "sample",
-	"shard-bytes", "special-tokens", "template", "text-field", "tokenizer", "tokenizer-pattern",
-	"train-on", "val", "where", "workers",
+// otherNames are the options that are not the flags of their names.
+var otherNames = map[fault.Option]string{"dataset": "dataset", "source": "source", "formats": "--to"}
+
+// flagName writes an option as people type it: --memory, or --memory 64MiB.
+func flagName(option fault.Option, value any) string {
+	name := "--" + string(option)
+	if other, ok := otherNames[option]; ok {
+		name = other
+	}
+	if value == nil {
+		return name
+	}
+	return fmt.Sprintf("%s %v", name, value)
 }
 
-// flagNames writes the options in a package's message as flags: `memory` becomes --memory.
-func flagNames(text string) string {
-	return optionName.ReplaceAllStringFunc(text, func(quoted string) string {
-		if name := quoted[1 : len(quoted)-1]; slices.Contains(optionFlags, name) {
-			return "--" + name
+// flagNames writes options as flags, and the sizes of flags as they were typed among args.
+func flagNames(args []string) fault.Names {
+	return func(option fault.Option, value any) string {
+		if _, isSize := value.(units.Size); isSize {
+			if typed, ok := typedValue(args, string(option)); ok {
+				value = typed
+			}
 		}
-		return quoted
-	})
+		return flagName(option, value)
+	}
+}
+
+// typedValue returns what was typed for a flag. The last one counts.
+func typedValue(args []string, flag string) (value string, ok bool) {
+	for i, arg := range args {
+		switch v, isThis := strings.CutPrefix(arg, "--"+flag+"="); {
+		case arg == "--":
+			return value, ok
+		case isThis:
+			value, ok = v, true
+		case arg == "--"+flag && i+1 < len(args):
+			value, ok = args[i+1], true
+		}
+	}
+	return value, ok
+}
+
+// inFlags writes the options of a text as flags, for good.
+func inFlags(texts ...*fault.Text) {
+	for _, text := range texts {
+		*text = fault.Plain(text.In(flagName))
+	}
 }
 
 // summaryForPeople writes the options in a build's summary as flags.
 func summaryForPeople(s *build.Summary) {
-	s.Stopped = flagNames(s.Stopped)
-	for _, list := range [][]string{s.Notes, s.Warnings} {
+	inFlags(&s.Stopped)
+	for _, list := range [][]fault.Text{s.Notes, s.Warnings} {
 		for i := range list {
-			list[i] = flagNames(list[i])
+			inFlags(&list[i])
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/spf13/cobra"
 )
 
@@ -28,7 +29,7 @@ with 6 if it does not answer, has stopped taking them or cannot be reached.`,
 			defer cancel()
 			state, err := askHealth(ctx, args[0])
 			if err != nil {
-				return withCode(exitUnreachable, fmt.Errorf("health %s: %w", args[0], err))
+				return fault.Kindf(fault.Unreachable, "health %s: %w", args[0], err)
 			}
 			return writeText(cmd.OutOrStdout(), oneLine(state)+"\n")
 		},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/shard"
@@ -118,7 +119,7 @@ func inspect(fsys shard.FS, dir string, examples int, stderr io.Writer) (_ *insp
 	m := d.Manifest()
 	out := &inspection{Dataset: dir, Version: m.Version, Tokenizer: m.Tokenizer, Settings: m.Settings,
 		Sources: m.Sources, Counters: m.Counters, Dropped: m.Dropped, CutBy: counts.Of(m.Counters, nil).CutBy,
-		cut: flagNames(build.DescribeCut(m)), losses: build.Losses(m), Packing: build.Packed(m),
+		cut: build.DescribeCut(m).In(flagName), losses: fault.All(build.Losses(m), flagName), Packing: build.Packed(m),
 		Adding: shard.HasAddition(fsys, dir)}
 	decode := func([]uint32) string { return "" }
 	if tok, err := loader.DatasetTokenizer(fsys, dir, m); err != nil {
@@ -220,7 +221,7 @@ func (in *inspection) text(width int) string {
 		fmt.Fprintf(&b, "%s\n", describePacking(in.Packing))
 	}
 	for _, loss := range in.losses {
-		fmt.Fprintf(&b, "%s\n", flagNames(loss))
+		fmt.Fprintf(&b, "%s\n", loss)
 	}
 	for _, s := range in.Splits {
 		s.write(&b, width, in.Packing != nil)
@@ -289,7 +290,7 @@ func printUnfinished(w io.Writer, dir string, u *build.Unfinished, asJSON bool) 
 		fmt.Fprintf(&b, "%s skipped\n", plural(u.Rejected, "bad record"))
 	}
 	for _, loss := range u.Losses() {
-		fmt.Fprintf(&b, "%s\n", flagNames(loss))
+		fmt.Fprintf(&b, "%s\n", loss)
 	}
 	if u.Source != "" {
 		fmt.Fprintf(&b, "in %s, after row %s", u.Source, formatCount(u.Row))

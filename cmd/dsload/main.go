@@ -40,7 +40,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if isBrokenPipe(err) {
 		return exitDone // the reader has seen enough, as head does
 	}
-	fmt.Fprintln(stderr, "dsload: "+inTypedUnits(errorLine(err), args))
+	fmt.Fprintln(stderr, "dsload: "+errorLine(err, args...))
 	return exitCode(err)
 }
 

@@ -58,7 +58,7 @@ func describeMerge(s *build.MergeSummary) string {
 			plural(split.Shards, "shard"))
 	}
 	for _, note := range s.Notes {
-		fmt.Fprintf(&b, "note: %s\n", flagNames(note))
+		fmt.Fprintf(&b, "note: %s\n", note.In(flagName))
 	}
 	if s.Removed > 0 {
 		fmt.Fprintf(&b, "removed: %s that a budget left out\n", plural(s.Removed, "shard"))

@@ -91,9 +91,6 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		if err != nil {
 			return err
 		}
-		for i := range plan.Parts {
-			plan.Parts[i].Why = flagNames(plan.Parts[i].Why)
-		}
 		return printPlan(cmd.OutOrStdout(), plan, f.asJSON)
 	}
 	o.Progress, o.Notice = show.update, notices(f.progress, cmd.ErrOrStderr())
@@ -131,7 +128,7 @@ func printPlanned(cmd *cobra.Command, p *build.Plan, out string, asJSON bool) er
 	fmt.Fprintf(&b, "%s: %s of %s, %s; partitions of %s to %s of text\n", out, plural(p.Partitions, "partition"),
 		plural(inputs, "input"), plural(documents, "document"), formatSize(least), formatSize(largest))
 	for _, note := range p.Notes {
-		fmt.Fprintf(&b, "note: %s\n", flagNames(note))
+		fmt.Fprintf(&b, "note: %s\n", note.In(flagName))
 	}
 	fmt.Fprintf(&b,
 		"next: dsload build --plan %s --partition 0/%d --out DIR, and so on to %d/%d; then dsload merge DIR\n",

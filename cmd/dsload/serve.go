@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/pack"
@@ -149,10 +150,6 @@ func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
 	}()
 	server, err := serve.NewServer(opened.backend, f.opts)
 	if err != nil {
-		var option *loader.OptionError
-		if errors.As(err, &option) && option.Option == "memory" {
-			err = withCode(exitLimit, err) // as for a build whose cap is too small
-		}
 		return err
 	}
 	listeners, where, err := f.listeners()
@@ -312,9 +309,8 @@ func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners l
 		return stuck, err
 	}
 	if cut > 0 && !f.stdinLife {
-		return stuck, withCode(exitInterrupted,
-			fmt.Errorf("shut down with %s still running; their clients can resume from their last row",
-				plural(cut, "stream")))
+		return stuck, fault.Kindf(fault.Interrupted, "shut down with %s still running; their clients can resume from their last row",
+			plural(cut, "stream"))
 	}
 	return stuck, nil
 }
@@ -340,13 +336,13 @@ func verifyAll(cmd *cobra.Command, o *serve.Options) error {
 			return adviseBuckets(err, o.Datasets)
 		}
 		for _, d := range damage {
-			if isUnreachable(d.Err) {
+			if fault.KindOf(d.Err) == fault.Unreachable {
 				return fmt.Errorf("verify %s: %w", dir, d.Err)
 			}
 		}
 		if len(damage) > 0 {
-			return withCode(exitCorrupt, fmt.Errorf("verify %s: %s is damaged (%w); "+
-				"'dsload verify %s' lists all damage", dir, damage[0].File, damage[0].Err, dir))
+			return fault.Kindf(fault.Corrupt, "verify %s: %s is damaged (%w); "+
+				"'dsload verify %s' lists all damage", dir, damage[0].File, damage[0].Err, dir)
 		}
 	}
 	return nil

@@ -51,13 +51,11 @@ func TestSecretsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	writer.Close()
-	var coded *coded
-	if _, err := readSecret(t.Context(), io.Discard, "--token-file", "/dev/zero"); !errors.As(err, &coded) ||
-		coded.code != exitUsage {
+	if _, err := readSecret(t.Context(), io.Discard, "--token-file", "/dev/zero"); exitCode(err) != exitUsage {
 		t.Errorf("a file without end: %v", err)
 	}
 	f := serveFlags{listen: "127.0.0.1:0", tlsCert: "/dev/zero", tlsKey: "/dev/zero"}
-	if _, err := f.security(t.Context(), io.Discard); !errors.As(err, &coded) || coded.code != exitUsage {
+	if _, err := f.security(t.Context(), io.Discard); exitCode(err) != exitUsage {
 		t.Errorf("a certificate without end: %v", err)
 	}
 }

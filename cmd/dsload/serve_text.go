@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/serve"
@@ -164,7 +165,7 @@ func (b *textBuild) follow(lines *json.Decoder, stderr io.Writer) {
 		}
 		return
 	case err != nil && b.stopped.Load(): // before it could stop by itself
-		b.err = withCode(exitInterrupted, fmt.Errorf("build %s: interrupted", b.sources))
+		b.err = fault.Kindf(fault.Interrupted, "build %s: interrupted", b.sources)
 	case err != nil:
 		b.err = fmt.Errorf("build %s: %w", b.sources, err)
 	case readErr != nil:

@@ -66,7 +66,7 @@ func acts(r rune) bool {
 func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
 
 // warn writes a warning of one line.
-func warn(stderr io.Writer, text string) { fmt.Fprintln(stderr, "warning: "+oneLine(flagNames(text))) }
+func warn(stderr io.Writer, text string) { fmt.Fprintln(stderr, "warning: "+oneLine(text)) }
 
 // writeText writes printable text.
 func writeText(w io.Writer, text string) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/example/chat"
@@ -80,7 +81,7 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 			return cmd.Context().Err()
 		}
 		if err != nil {
-			return withCode(exitCorrupt, fmt.Errorf("chat: stdin line %d: %w", n, err))
+			return fault.Kindf(fault.Corrupt, "chat: stdin line %d: %w", n, err)
 		}
 		if t := &c.text; t.Unfound > 0 {
 			warn(cmd.ErrOrStderr(), fmt.Sprintf("stdin line %d: turns of the assistant that are not trained on, since they "+

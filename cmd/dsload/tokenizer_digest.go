@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -75,8 +76,8 @@ const digestWindow = 4 << 20
 // are its ids.
 const maxTextBytes = 64 << 20
 
-var errLongText = withCode(exitLimit, fmt.Errorf("a line of more than %s without a place where the tokenizer can be "+
-	"cut; break the line", formatSize(maxTextBytes)))
+var errLongText = fault.Kindf(fault.Limit, "a line of more than %s without a place where the tokenizer can be "+
+	"cut; break the line", formatSize(maxTextBytes))
 
 func digestFile(cmd *cobra.Command, t *tokenize.Tokenizer, path string) (*digest, error) {
 	f, err := os.Open(path)

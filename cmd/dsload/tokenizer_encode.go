@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -66,10 +67,10 @@ func runEncode(cmd *cobra.Command, f *codecFlags) error {
 		if f.asJSON {
 			var in struct{ Text *string }
 			if err := json.Unmarshal(line, &in); err != nil {
-				return withCode(exitCorrupt, fmt.Errorf("encode: stdin line %d: %w", n, err))
+				return fault.Kindf(fault.Corrupt, "encode: stdin line %d: %w", n, err)
 			}
 			if in.Text == nil {
-				return withCode(exitCorrupt, fmt.Errorf(`encode: stdin line %d: no field "text"`, n))
+				return fault.Kindf(fault.Corrupt, `encode: stdin line %d: no field "text"`, n)
 			}
 			text = []byte(*in.Text)
 		}
@@ -144,12 +145,12 @@ func runDecode(cmd *cobra.Command, f *codecFlags) error {
 	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
 		ids, err := parseIDs(line, f.asJSON)
 		if err != nil {
-			return withCode(exitCorrupt, fmt.Errorf("decode: stdin line %d: %w", n, err))
+			return fault.Kindf(fault.Corrupt, "decode: stdin line %d: %w", n, err)
 		}
 		for _, id := range ids {
 			if _, ok := t.Token(id); !ok {
-				return withCode(exitCorrupt, fmt.Errorf("decode: stdin line %d: %s has no token with id %d: "+
-					"its ids are 0 to %d", n, t.Name(), id, t.VocabSize()-1))
+				return fault.Kindf(fault.Corrupt, "decode: stdin line %d: %s has no token with id %d: "+
+					"its ids are 0 to %d", n, t.Name(), id, t.VocabSize()-1)
 			}
 		}
 		text = t.AppendText(text[:0], ids, tokenize.DecodeOptions{SkipSpecial: f.noSpecial})
@@ -214,9 +215,8 @@ func eachLine(cmd *cobra.Command, do func(n int, line []byte, out *bufio.Writer)
 			var part []byte
 			part, err = in.ReadSlice('\n')
 			if len(line)+len(part) > maxTextBytes {
-				return errors.Join(withCode(exitLimit,
-					fmt.Errorf("read stdin: line %d has more than %s; break it, or use 'dsload build'", n,
-						formatSize(maxTextBytes))), out.Flush())
+				return errors.Join(fault.Kindf(fault.Limit, "read stdin: line %d has more than %s; break it, or use 'dsload build'",
+					n, formatSize(maxTextBytes)), out.Flush())
 			}
 			line = append(line, part...)
 			if err != bufio.ErrBufferFull {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
@@ -106,7 +107,7 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	stats := trainer.Stats()
 	data, err := trainer.Finish()
 	if err != nil {
-		return withCode(exitCorrupt, err)
+		return fault.Kindf(fault.Corrupt, "%w", err)
 	}
 	tok, err := tokenize.Parse(data, tokenize.Options{})
 	if err != nil {
@@ -174,7 +175,7 @@ func addSources(cmd *cobra.Command, args []string, f *trainFlags, trainer *train
 		rec := example.Record{Columns: record.Columns, Comma: record.Comma, Decoded: record.Decoded,
 			Template: record.Format.Template()}
 		if err := worker.Format(&text, rec, data); err != nil {
-			return withCode(exitCorrupt, fmt.Errorf("%s record %d: %w", set.URI(record.Input), record.Row, err))
+			return fault.Kindf(fault.Corrupt, "%s record %d: %w", set.URI(record.Input), record.Row, err)
 		}
 		if err := trainer.Add(text.Prompt); err != nil {
 			return err

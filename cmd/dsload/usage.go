@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -220,48 +219,4 @@ func missing(command, arg string) error {
 		return nil
 	}
 	return usagef("%s %s: %s", command, arg, loader.MissingFile(dir))
-}
-
-var (
-	sizeOption = regexp.MustCompile(`^--(memory|shard-bytes|max-bytes) (\d+)(MiB)?\b`)
-	manyBytes  = regexp.MustCompile(`\b\d{5,} bytes\b`)
-)
-
-// inTypedUnits rewords an error about a size, with the value as it was typed and other sizes in
-// units.
-func inTypedUnits(message string, args []string) string {
-	found := sizeOption.FindStringSubmatch(message)
-	if found == nil {
-		return message
-	}
-	typed, ok := typedValue(args, found[1])
-	if !ok {
-		typed = found[2] + found[3]
-		if n, err := strconv.ParseInt(found[2], 10, 64); err == nil && found[3] == "" {
-			typed = formatSize(n)
-		}
-	}
-	rest := manyBytes.ReplaceAllStringFunc(message[len(found[0]):], func(s string) string {
-		n, err := strconv.ParseInt(strings.TrimSuffix(s, " bytes"), 10, 64)
-		if err != nil {
-			return s
-		}
-		return formatSize(n)
-	})
-	return "--" + found[1] + " " + typed + rest
-}
-
-// typedValue returns what was typed for a flag. The last one counts.
-func typedValue(args []string, flag string) (value string, ok bool) {
-	for i, arg := range args {
-		switch v, isThis := strings.CutPrefix(arg, "--"+flag+"="); {
-		case arg == "--":
-			return value, ok
-		case isThis:
-			value, ok = v, true
-		case arg == "--"+flag && i+1 < len(args):
-			value, ok = args[i+1], true
-		}
-	}
-	return value, ok
 }

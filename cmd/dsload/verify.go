@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/shard"
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ bytes. It exits with 3 if anything is damaged. Every file is read once; files in
 				return err
 			}
 			for _, d := range damage {
-				if isUnreachable(d.Err) {
+				if fault.KindOf(d.Err) == fault.Unreachable {
 					return fmt.Errorf("verify %s: %w", args[0], d.Err)
 				}
 			}
@@ -40,8 +41,8 @@ bytes. It exits with 3 if anything is damaged. Every file is read once; files in
 				return err
 			}
 			if len(damage) > 0 {
-				return withCode(exitCorrupt, fmt.Errorf("verify %s: %s damaged; build it again with --overwrite",
-					args[0], plural(damaged, "file")))
+				return fault.Kindf(fault.Corrupt, "verify %s: %s damaged; build it again with --overwrite",
+					args[0], plural(damaged, "file"))
 			}
 			if !asJSON {
 				err = writeText(out, fmt.Sprintf("%s: intact\n", oneLine(args[0])))

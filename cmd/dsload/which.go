@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/serve"
 	"github.com/dsload/dsload/loader/serve/feed"
@@ -193,17 +194,16 @@ func (f *whichFlags) rows(flags *pflag.FlagSet, trace *serve.Trace, asked string
 var errPackedRows = errors.New("which --document: the rows are packed, and each names only the first of its " +
 	"documents; --step and --row show them, and a dataset built without --pack says when a document is seen")
 
-// whichError replaces the parameter at the start of a feed's error with its flag.
+// whichError writes a feed's error with its parameter as a flag.
 func whichError(args []string, err error) error {
 	var request *feed.RequestError
 	if !errors.As(err, &request) {
 		return err
 	}
-	name, reason, found := strings.Cut(request.Reason, ": ")
-	if found && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" {
-		reason = "--" + flagOfParameter(name) + ": " + reason
-	} else {
-		reason = request.Reason
+	reason := request.Reason
+	var param *feed.ParamError
+	if errors.As(err, &param) {
+		reason = "--" + flagOfParameter(param.Param) + ": " + param.Reason
 	}
 	if request.Hint != "" {
 		reason += "; " + request.Hint
@@ -420,11 +420,11 @@ func (w *whichPrinter) noRows(f *whichFlags, asked string) error {
 			return err
 		}
 		if other != "" {
-			return withCode(exitFailed, fmt.Errorf(
+			return fault.Errorf(
 				"which %s: document %d has no rows in split %s: it is in split %s; pass --split %s",
-				dir, f.document, w.split, other, other))
+				dir, f.document, w.split, other, other)
 		}
 	}
-	return withCode(exitFailed, fmt.Errorf("which %s: document %d has no rows in split %s from row %s on: "+
-		"it was left out by the build, or comes before --start", dir, f.document, w.split, w.cmd.Flag("start").Value))
+	return fault.Errorf("which %s: document %d has no rows in split %s from row %s on: "+
+		"it was left out by the build, or comes before --start", dir, f.document, w.split, w.cmd.Flag("start").Value)
 }

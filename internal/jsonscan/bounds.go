@@ -1,6 +1,8 @@
 package jsonscan
 
-import "bytes"
+import (
+	"bytes"
+)
 
 // A Bounds finds the end of a value, piece by piece, by its brackets and strings alone. It checks nothing
 // that is inside.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -42,19 +43,19 @@ func advise(err error) error {
 	case errors.As(err, &changed):
 		return err // the error says what to do
 	case is(shard.ErrShardList):
-		return fmt.Errorf("%w (%w); raise `memory` and %s, or start afresh with larger `shard-bytes`", err,
+		return fault.Errorf("%w (%w); raise {memory} and %s, or start afresh with larger {shard-bytes}", err,
 			ErrMemory, again)
 	case is(syscall.ENOSPC, syscall.EDQUOT):
 		return fmt.Errorf("%w; make room there and %s", err, again)
 	case is(syscall.EFBIG):
-		return fmt.Errorf("%w; raise the limit on the size of files (ulimit -f) and %s, "+
-			"or start afresh with smaller `shard-bytes`", err, again)
+		return fault.Errorf("%w; raise the limit on the size of files (ulimit -f) and %s, "+
+			"or start afresh with smaller {shard-bytes}", err, again)
 	case errors.As(err, &input) && is(syscall.EIO, syscall.ESTALE, fs.ErrPermission):
 		return fmt.Errorf("%w; once it can be read again, %s", err, again)
 	case is(syscall.EIO, syscall.ESTALE, syscall.EROFS):
 		return fmt.Errorf("%w; once the file system works again, %s", err, again)
 	case is(fs.ErrPermission):
-		return fmt.Errorf("%w; make the folder writable and %s, or choose another `out`", err, again)
+		return fault.Errorf("%w; make the folder writable and %s, or choose another {out}", err, again)
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/shape"
@@ -60,11 +61,12 @@ func (a *addition) open() error {
 	o := &a.b.opts
 	m, err := shard.ReadManifest(o.FS, o.Out)
 	if errors.Is(err, shard.ErrNotFound) {
-		reason := o.Out + " holds no finished dataset to add to; build it first, without `append`"
-		if near := loader.NearestFile(o.Out); near != "" && near != filepath.Clean(o.Out) {
-			reason += fmt.Sprintf("; did you mean %s?", near)
+		near := loader.NearestFile(o.Out)
+		if near != "" && near != filepath.Clean(o.Out) {
+			near = "; did you mean " + near + "?"
 		}
-		return loader.BadOption("append", "", reason)
+		return fault.BadOption("append", nil, "%s holds no finished dataset to add to; build it first, without {append}%s",
+			o.Out, near)
 	}
 	if err != nil {
 		return err
@@ -98,9 +100,8 @@ func (a *addition) settings() error {
 		return err
 	}
 	if o.Dedup != shape.None && !a.keeps(shard.HashesName(0)) {
-		return loader.BadOption("append", "", fmt.Sprintf(
-			"%s does not keep the hashes that `dedup` compares: another version built it; "+
-				"build it again to add to it", o.Out))
+		return fault.BadOption("append", nil, "%s does not keep the hashes that {dedup} compares: another version built it; "+
+			"build it again to add to it", o.Out)
 	}
 	o.MaxValExamples = 0
 	s := &a.b.shards
@@ -114,10 +115,10 @@ func (o *Options) checkAppend() error {
 	case !o.Append:
 		return nil
 	case len(o.ValSources) > 0:
-		return loader.BadOption("val", source.Redact(o.ValSources[0]),
-			"an addition with `append` adds to train alone; the split val stays as it is")
+		return fault.BadOption("val", source.Redact(o.ValSources[0]),
+			"an addition with {append} adds to train alone; the split val stays as it is")
 	case len(o.Sources) == 0:
-		return loader.BadOption("append", "", "name the sources to add")
+		return fault.BadOption("append", nil, "name the sources to add")
 	}
 	return nil
 }
@@ -135,8 +136,8 @@ func (a *addition) merged(have json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("append to %s: read its settings: %w", b.opts.Out, err)
 	}
 	if n := b.opts.MaxValExamples; n != 0 && string(old["max-val-examples"]) != fmt.Sprint(n) {
-		return nil, loader.BadOption("max-val-examples", fmt.Sprint(n),
-			"an addition with `append` adds to train alone; leave the option out")
+		return nil, fault.BadOption("max-val-examples", n,
+			"an addition with {append} adds to train alone; leave the option out")
 	}
 	if print := "tokenizer-fingerprint"; !bytes.Equal(old[print], now[print]) { // which decides about eos and others
 		return nil, &AppendError{Dir: b.opts.Out, Name: "tokenizer", Have: tokenizerText(old), Want: tokenizerText(now)}
@@ -200,6 +201,9 @@ func (e *AppendError) Error() string {
 		e.Dir, e.Name, e.Have, e.Want)
 }
 
+// Kind returns fault.Usage.
+func (e *AppendError) Kind() string { return fault.Usage }
+
 // tokenizerText describes the tokenizer of settings: its name, and what tells it from another of that name.
 func tokenizerText(settings map[string]json.RawMessage) string {
 	var print string
@@ -220,10 +224,9 @@ func settingText(value json.RawMessage) string {
 func (a *addition) checkNew() error {
 	for _, s := range a.b.known() {
 		if a.named(s.URI) && s.URI != "-" {
-			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
-					"of which new files are added; to add it once more, write its path differently, as in ./%s",
-				s.URI, a.b.opts.Out, filepath.Base(s.URI)))
+			return fault.BadOption("append", nil, "%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
+				"of which new files are added; to add it once more, write its path differently, as in ./%s",
+				s.URI, a.b.opts.Out, filepath.Base(s.URI))
 		}
 	}
 	return nil
@@ -267,9 +270,8 @@ func (a *addition) readHeldOut(o *Options) error {
 			return err
 		}
 		if a.manifest.Split(splitVal) != nil && len(s.ValSources) == 0 {
-			return loader.BadOption("append", "", fmt.Sprintf(
-				"%s holds documents out and does not keep which: another version built it; "+
-					"build it again to add to it", o.Out))
+			return fault.BadOption("append", nil, "%s holds documents out and does not keep which: another version built it; "+
+				"build it again to add to it", o.Out)
 		}
 		return nil
 	}
@@ -317,10 +319,10 @@ func (a *addition) finish(f *flusher) (*Summary, error) {
 		return nil, err
 	}
 	sum.Added = s.Examples
-	notes := []string{fmt.Sprintf("added: %s examples, %s tokens; existing shards are unchanged",
+	notes := []fault.Text{fault.Textf("added: %s examples, %s tokens; existing shards are unchanged",
 		units.Count(s.Examples), units.Count(s.Tokens))}
 	if s.Rejected > 0 {
-		notes = append(notes, "bad records are listed in "+a.extraName(shard.RejectsName))
+		notes = append(notes, fault.Textf("bad records are listed in %s", a.extraName(shard.RejectsName)))
 	}
 	sum.Notes = append(notes, sum.Notes...)
 	return sum, nil

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 )
@@ -86,9 +86,9 @@ func (a *addition) unlisted(uri string) error {
 		root, ok := wholePath(strings.TrimRight(s.URI[:prefixBytes(s.URI)], "/"))
 		if local && ok && strings.HasPrefix(whole, root+string(filepath.Separator)) ||
 			!local && strings.HasPrefix(uri, s.URI[:prefixBytes(s.URI)]) {
-			return loader.BadOption("append", "", fmt.Sprintf("the dataset was made from %d files of %s, which are too "+
+			return fault.BadOption("append", nil, "the dataset was made from %d files of %s, which are too "+
 				"many for it to list, so that %s may be one of them; name the new files one by one",
-				s.Files, s.URI, uri))
+				s.Files, s.URI, uri)
 		}
 	}
 	return nil
@@ -114,9 +114,9 @@ func (a *addition) changedSources() error {
 	if more := len(a.changed) - maxChangedListed; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return loader.BadOption("append", "", fmt.Sprintf("changed since the dataset was made from it: %s; nothing was added; "+
-		"build the dataset afresh with `overwrite`, leave it out with `exclude`, "+
-		"or name the new files one by one", names))
+	return fault.BadOption("append", nil, "changed since the dataset was made from it: %s; nothing was added; "+
+		"build the dataset afresh with {overwrite}, leave it out with {exclude}, "+
+		"or name the new files one by one", names)
 }
 
 // bringsNew reports whether the addition is another than the dataset's last one, even under equal settings:
@@ -136,8 +136,9 @@ func nothingNew(o *Options) (*Summary, error) {
 	}
 	s := summaryOf(o.Out, m)
 	s.CapBytes = o.Memory
-	s.Stopped = "nothing to do, the dataset has every file of the sources"
-	s.Notes = append(s.Notes, "nothing new: the dataset has every file of "+strings.Join(redacted(o.Sources), ", "))
+	s.Stopped = fault.Plain("nothing to do: the dataset has every file of the sources")
+	s.Notes = append(s.Notes, fault.Textf("nothing new: the dataset has every file of %s",
+		strings.Join(redacted(o.Sources), ", ")))
 	return s, nil
 }
 

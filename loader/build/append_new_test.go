@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -49,11 +49,11 @@ func TestAppendFolder(t *testing.T) {
 	o.Append = true
 
 	s := mustBuild(t, o)
-	if !s.AlreadyBuilt || !strings.Contains(s.Stopped, "every file") {
+	if !s.AlreadyBuilt || !strings.Contains(s.Stopped.String(), "every file") {
 		t.Errorf("nothing new: %+v", s)
 	}
 	lineFile(t, dir, "sub/c.jsonl", "third one")
-	if s = mustBuild(t, o); s.Added != 1 || !strings.Contains(strings.Join(s.Notes, "\n"),
+	if s = mustBuild(t, o); s.Added != 1 || !strings.Contains(fault.Join(s.Notes, "\n").String(),
 		"skipped 2 files that the dataset has already (a.jsonl, …)") {
 		t.Errorf("added %d: %q", s.Added, s.Notes)
 	}
@@ -87,7 +87,7 @@ func TestAppendFolder(t *testing.T) {
 	lineFile(t, dir, "sub/c.jsonl", "the third one is longer")
 	lineFile(t, dir, "f.jsonl", "sixth one")
 	_, err := Run(context.Background(), o)
-	var option *loader.OptionError
+	var option *fault.Error
 	if !errors.As(err, &option) || !strings.Contains(err.Error(), "corpus/a.jsonl, corpus/sub/c.jsonl; nothing was added") {
 		t.Errorf("changed files: %v", err)
 	}
@@ -178,7 +178,7 @@ func TestDatasetsAmongSources(t *testing.T) {
 		all := o
 		all.Sources, all.Out = []string{c.arg}, filepath.Join(t.TempDir(), "new")
 		s := mustBuild(t, all)
-		if notes := strings.Join(s.Notes, "\n"); s.Documents != 2 || !strings.Contains(notes, c.note) {
+		if notes := fault.Join(s.Notes, "\n").String(); s.Documents != 2 || !strings.Contains(notes, c.note) {
 			t.Errorf("%s: %d documents, %q", c.arg, s.Documents, notes)
 		}
 	}

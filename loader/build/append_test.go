@@ -125,7 +125,7 @@ func TestAppendBudgetsCountTheAddition(t *testing.T) {
 	mustBuild(t, o)
 	o.Append, o.Sources, o.MaxExamples = true, sources[1:], 30
 	s := mustBuild(t, o)
-	if s.Added != 30 || s.Splits[0].Examples != 130 || !strings.Contains(s.Stopped, "`max-examples` 30") {
+	if s.Added != 30 || s.Splits[0].Examples != 130 || !strings.Contains(s.Stopped.String(), "`max-examples` 30") {
 		t.Errorf("added %d of %+v, stopped: %s", s.Added, s.Splits, s.Stopped)
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 // runInto is Run for a folder of a bucket.
 func runInto(ctx context.Context, o Options) (s *Summary, err error) {
-	t := store.Target{URI: o.Out, Adds: o.Append, Overwrite: o.Overwrite, Clock: o.Now, Notice: o.Notice}
+	t := store.Target{URI: o.Out, Adds: o.Append, Overwrite: o.Overwrite, Clock: o.Now,
+		Notice: func(text string) { o.notice("%s", text) }}
 	if o.Partition != nil {
 		t.Part = shard.Part{Number: o.Partition.Number, Of: o.Partition.Plan.Partitions}
 		t.Plan = o.Partition.Plan.Seal()

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -25,10 +26,10 @@ const (
 var (
 	// ErrInterrupted is returned when the context ended. The work done is in a checkpoint, and the
 	// same build goes on from there.
-	ErrInterrupted = errors.New("interrupted")
+	ErrInterrupted = fault.New(fault.Interrupted, "interrupted")
 
 	// ErrMemory is the cause where a record needs more memory than the cap leaves.
-	ErrMemory = errors.New("memory cap reached")
+	ErrMemory = fault.New(fault.Limit, "memory cap reached")
 
 	errStopped = errors.New("a budget was reached")
 	// errUnfinished ends the pipeline at a job that a worker gave up because the build must stop.
@@ -75,7 +76,7 @@ type phase struct {
 // Run streams sources through a tokenizer into a dataset folder. It goes on where an interrupted
 // build with equal options stopped.
 //
-// Errors: *loader.OptionError, *CapError, *shard.SettingsError, *shard.LockedError and source's
+// Errors: of fault.BadOption, *CapError, *shard.SettingsError, *shard.LockedError and source's
 // errors of usage mean a wrong call; *source.InputError and *source.RecordError mean bad input;
 // ErrInterrupted means that the context ended. After any of them the folder holds no dataset, but
 // everything that was checkpointed.
@@ -180,11 +181,13 @@ func (f *flusher) restore(checkpoint *shard.Checkpoint) error {
 }
 
 // notice reports something to the user while the build runs.
-func (b *build) notice(format string, args ...any) {
-	if b.opts.Notice != nil {
-		b.opts.Notice(fmt.Sprintf(format, args...))
+func (h *Hooks) notice(format string, args ...any) {
+	if h.Notice != nil {
+		h.Notice(fault.Textf(format, args...))
 	}
 }
+
+func (b *build) notice(format string, args ...any) { b.opts.notice(format, args...) }
 
 // stream drives the phases that are left, then finishes the target.
 func (b *build) stream(ctx context.Context, f *flusher) (_ *Summary, err error) {
@@ -285,9 +288,9 @@ func (b *build) leaseError(err error, r source.Record, rawBytes int) error {
 		return err
 	}
 	uri := b.current.set.URI(r.Input)
-	return fmt.Errorf("tokenize row %d of %s, at byte %d: its %d bytes need %d bytes of memory where `memory` leaves "+
-		"%d; raise `memory`: %w",
-		r.Row, uri, r.Offset, rawBytes, tooLarge.Wanted, tooLarge.Limit, ErrMemory)
+	return fault.Errorf("tokenize row %d of %s, at byte %d: its %v need %v of memory where {memory} leaves "+
+		"%v; raise {memory}: %w",
+		r.Row, uri, r.Offset, units.Size(rawBytes), units.Size(tooLarge.Wanted), units.Size(tooLarge.Limit), ErrMemory)
 }
 
 // close releases the scratch files of the sources.

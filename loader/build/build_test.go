@@ -275,25 +275,25 @@ func TestBudgetsAreExact(t *testing.T) {
 		o := base
 		o.FS, o.MaxExamples = shardtest.New(), n
 		s := mustBuild(t, o)
-		if examples, _ := total(s); examples != n || !strings.Contains(s.Stopped, "`max-examples`") {
+		if examples, _ := total(s); examples != n || !strings.Contains(s.Stopped.String(), "`max-examples`") {
 			t.Errorf("--max-examples %d gave %d, stopped: %s", n, examples, s.Stopped)
 		}
 		o = base
 		o.FS, o.MaxTokens = shardtest.New(), n
 		s = mustBuild(t, o)
-		if _, tokens := total(s); tokens != n || !strings.Contains(s.Stopped, "`max-tokens`") {
+		if _, tokens := total(s); tokens != n || !strings.Contains(s.Stopped.String(), "`max-tokens`") {
 			t.Errorf("--max-tokens %d gave %d, stopped: %s", n, tokens, s.Stopped)
 		}
 		o = base
 		o.FS, o.MaxBytes = shardtest.New(), 10*n
 		s = mustBuild(t, o)
-		if s.TextBytes > 10*n || s.TextBytes < 10*n-3 || !strings.Contains(s.Stopped, "`max-bytes`") {
+		if s.TextBytes > 10*n || s.TextBytes < 10*n-3 || !strings.Contains(s.Stopped.String(), "`max-bytes`") {
 			t.Errorf("--max-bytes %d gave %d, stopped: %s", 10*n, s.TextBytes, s.Stopped)
 		}
 		o = base
 		o.FS, o.MaxValExamples = shardtest.New(), n/3+1
 		s = mustBuild(t, o)
-		if got := s.Splits[len(s.Splits)-1]; got.Name != "val" || got.Examples != n/3+1 || s.Stopped != stoppedAtEnd {
+		if got := s.Splits[len(s.Splits)-1]; got.Name != "val" || got.Examples != n/3+1 || s.Stopped.String() != stoppedAtEnd {
 			t.Errorf("--max-val-examples %d gave %+v, stopped: %s", n/3+1, got, s.Stopped)
 		}
 	}

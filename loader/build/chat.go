@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
-	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
@@ -31,23 +31,24 @@ type chats struct {
 func (o Options) checkChat() error {
 	if o.Date != "" {
 		if _, err := time.Parse(time.DateOnly, o.Date); err != nil {
-			return loader.BadOption("date", o.Date, "must be a day written as 2006-01-02")
+			return fault.BadOption("date", o.Date, "must be a day written as 2006-01-02")
 		}
 	}
 	if o.Format != source.Chat {
 		return nil
 	}
-	const instead = "a conversation is written by its chat template; leave the option out, or give another `format`"
 	for _, other := range []struct {
-		option, value string
-		given         bool
+		option fault.Option
+		value  string
+		given  bool
 	}{
 		{"template", o.Template, o.Template != ""}, {"text-field", o.TextField, o.TextField != ""},
 		{"causal-pairs", "", o.CausalPairs}, {"special-tokens", string(o.SpecialTokens),
 			o.SpecialTokens == SpecialOfChunk},
 	} {
 		if other.given {
-			return loader.BadOption(other.option, other.value, instead)
+			return fault.BadOption(other.option, other.value,
+				"a conversation is written by its chat template; leave the option out, or give another {format}")
 		}
 	}
 	return nil
@@ -64,17 +65,17 @@ func (b *build) openChat(ctx context.Context) error {
 		return b.refuseChatOptions()
 	}
 	if inputs < all && o.Format != source.Chat {
-		return loader.BadOption("format", string(o.Format),
-			fmt.Sprintf("%d of %d inputs hold conversations and the others do not; "+
-				"build them apart, or read all of them as `format` chat or `format` jsonl", inputs, all))
+		return fault.BadOption("format", string(o.Format),
+			"%d of %d inputs hold conversations and the others do not; "+
+				"build them apart, or read all of them as {format} chat or {format} jsonl", inputs, all)
 	}
 	if o.CausalPairs {
-		return loader.BadOption("causal-pairs", "",
+		return fault.BadOption("causal-pairs", nil,
 			"the inputs hold conversations, whose loss mask comes from their roles; leave the option out")
 	}
 	if o.Format != source.Chat {
-		b.notice("the records are conversations, read as `format` chat; " +
-			"`format` jsonl with `text-field` or `template` reads them otherwise")
+		b.notice("the records are conversations, read as {format} chat; " +
+			"{format} jsonl with {text-field} or {template} reads them otherwise")
 	}
 	if err := b.openRenderer(); err != nil {
 		return err
@@ -89,15 +90,16 @@ func (b *build) openChat(ctx context.Context) error {
 func (b *build) refuseChatOptions() error {
 	o := &b.opts
 	for _, option := range []struct {
-		name, value string
-		given       bool
+		name  fault.Option
+		value string
+		given bool
 	}{
 		{"chat-template", o.ChatTemplate, o.ChatTemplate != ""}, {"date", o.Date, o.Date != ""},
 		{"train-on", string(o.TrainOn), o.TrainOn != chat.TrainAssistant},
 	} {
 		if option.given {
-			return loader.BadOption(option.name, option.value,
-				"no conversations were found in the sources; if they hold some, give `format` chat")
+			return fault.BadOption(option.name, option.value,
+				"no conversations were found in the sources; if they hold some, give {format} chat")
 		}
 	}
 	return nil
@@ -112,9 +114,9 @@ func (b *build) openRenderer() error {
 	b.chat = &chats{Renderer: r, tokenizer: b.tokenizer, plain: c.Template, tools: c.ToolTemplate}
 	if r.UsesDate() {
 		if b.chat.date = o.Date; o.Date == "" {
-			return loader.BadOption("date", "",
-				fmt.Sprintf("the chat template writes today's date, and what is built must not depend on the day; "+
-					"give one, such as `date` %s", o.Now().Format(time.DateOnly)))
+			return fault.BadOption("date", nil,
+				"the chat template writes today's date, and what is built must not depend on the day; "+
+					"give one, such as {date} %s", o.Now().Format(time.DateOnly))
 		}
 	}
 	return nil
@@ -131,12 +133,12 @@ func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.Train
 		return nil, o, fmt.Errorf("find the chat template of %s: %w", name, err)
 	}
 	if o.Template, o.ToolTemplate, err = found.Choose(template); errors.Is(err, chat.ErrNoTemplate) {
-		return nil, o, loader.BadOption("tokenizer", name,
+		return nil, o, fault.BadOption("tokenizer", name,
 			"it has no chat template, which turns conversations into text; "+
-				"give one as `chat-template`, or a tokenizer whose folder has chat_template.jinja or a chat_template "+
+				"give one as {chat-template}, or a tokenizer whose folder has chat_template.jinja or a chat_template "+
 				"in tokenizer_config.json")
 	} else if err != nil {
-		return nil, o, loader.BadOption("chat-template", template, err.Error())
+		return nil, o, fault.BadOption("chat-template", template, "%v", err)
 	}
 	o.Special = found.Special
 	if o.Special.Len() == 0 { // no configuration beside it
@@ -148,17 +150,17 @@ func NewChatRenderer(t *tokenize.Tokenizer, name, template string, on chat.Train
 	}
 	if date != "" {
 		if o.Date, err = time.Parse(time.DateOnly, date); err != nil {
-			return nil, o, loader.BadOption("date", date, "must be a day written as 2006-01-02")
+			return nil, o, fault.BadOption("date", date, "must be a day written as 2006-01-02")
 		}
 	}
 	r, err := chat.NewRenderer(o)
 	if err != nil && template != "" {
-		return nil, o, loader.BadOption("chat-template", template, err.Error())
+		return nil, o, fault.BadOption("chat-template", template, "%v", err)
 	}
 	if err != nil {
-		return nil, o, loader.BadOption("tokenizer", name,
-			fmt.Sprintf("its chat template in %s does not parse: %v; give another one as `chat-template`", found.From,
-				err))
+		return nil, o, fault.BadOption("tokenizer", name,
+			"its chat template in %s does not parse: %v; give another one as {chat-template}", found.From,
+			err)
 	}
 	return r, o, nil
 }
@@ -245,13 +247,13 @@ func (w *chatWorker) encode(j *job, d *document) {
 }
 
 // whyUntrained returns what to do if no conversation has a token that is trained on.
-func (c *chats) whyUntrained() string {
+func (c *chats) whyUntrained() fault.Text {
 	if c.HasGeneration() {
-		return "the {% generation %} blocks of the chat template, which mark what the assistant says, " +
-			"were reached by no record; give another `chat-template`, or `train-on` all"
+		return fault.Textf("the {%% generation %%} blocks of the chat template, which mark what the assistant says, " +
+			"were reached by no record; give another {chat-template}, or {train-on} all")
 	}
-	return "the chat template writes no turn of the role assistant, so that no token is trained on; " +
-		"give another `chat-template`, or `train-on` all"
+	return fault.Textf("the chat template writes no turn of the role assistant, so that no token is trained on; " +
+		"give another {chat-template}, or {train-on} all")
 }
 
 // unfound is about turns of the assistant that were not found in the texts of their conversations.

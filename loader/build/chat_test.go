@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -79,7 +79,7 @@ func TestChatsDependOnOutputOptionsOnly(t *testing.T) {
 	if m.Counters["untrained"] != 40 || m.Counters["shape_messages"] != 400 || !m.Schema.LossMask {
 		t.Errorf("counters %v, schema %+v", m.Counters, m.Schema)
 	}
-	if !strings.Contains(strings.Join(Losses(m), "\n"),
+	if !strings.Contains(fault.Join(Losses(m), "\n").String(),
 		"conversations left out because no token of them is trained on: 40") {
 		t.Errorf("losses %q", Losses(m))
 	}
@@ -137,8 +137,8 @@ func TestChatOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := chatOptions(chats, template)
 			c.change(&o)
-			var option *loader.OptionError
-			if _, err := Run(context.Background(), o); !errors.As(err, &option) || option.Option != c.option {
+			var option *fault.Error
+			if _, err := Run(context.Background(), o); !errors.As(err, &option) || string(option.Option) != c.option {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -178,7 +178,7 @@ func TestTurnsThatAreNotFound(t *testing.T) {
 		fmt.Sprintf("not found in the text that the chat template writes: %d", want),
 		fmt.Sprintf("in %d conversations; the first is message 2 of %s, row %d;", want, chats, first),
 	} {
-		if want == 0 || !strings.Contains(strings.Join(s.Notes, "\n"), note) {
+		if want == 0 || !strings.Contains(fault.Join(s.Notes, "\n").String(), note) {
 			t.Errorf("no %q in %q", note, s.Notes)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -22,8 +23,8 @@ func (s *scan) copy(phase int, ordinal int64) error {
 	w := &s.copies
 	// A growing list takes twice its size. While it is written, another copy is a third longer.
 	if s.copied++; 4*s.copied > s.b.opts.Memory/copiesShare {
-		return fmt.Errorf("plan: %w: `dedup` leaves out more documents than there is room to list, "+
-			"%d so far; raise `memory`",
+		return fault.Errorf("plan: %w: {dedup} leaves out more documents than there is room to list, "+
+			"%d so far; raise {memory}",
 			ErrMemory, s.copied)
 	}
 	w.lists[phase] = binary.AppendUvarint(w.lists[phase], uint64(ordinal+1-w.last[phase]))

@@ -63,7 +63,7 @@ type cursor struct {
 
 // phaseEnd is how a phase ended.
 type phaseEnd struct {
-	Stopped     string          `json:"stopped"` // the budget, or stoppedAtEnd
+	Stopped     string          `json:"stopped,omitempty"` // the option whose budget ended it, "" where the sources did
 	Cut         bool            `json:"cut,omitempty"`
 	Position    source.Position `json:"position"`
 	Input       int             `json:"input"` // inputs before it were read to their end

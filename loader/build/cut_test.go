@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/counts"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
@@ -43,8 +43,8 @@ func TestCutIsSaid(t *testing.T) {
 			"`max-examples` 39 reached; ", 3},
 		{"tokens", Settings{MaxTokens: 98}, []string{"max-tokens"}, "`max-tokens` 98 reached; ", 3},
 		{"all tokens", Settings{MaxTokens: 100}, nil, "`max-tokens` 100 reached, where the sources ended", -1},
-		{"bytes", Settings{MaxBytes: 399}, []string{"max-bytes"}, "`max-bytes` 399 reached; ", 3},
-		{"all bytes", Settings{MaxBytes: 400}, nil, "`max-bytes` 400 reached, where the sources ended", -1},
+		{"bytes", Settings{MaxBytes: 399}, []string{"max-bytes"}, "`max-bytes` 399B reached; ", 3},
+		{"all bytes", Settings{MaxBytes: 400}, nil, "`max-bytes` 400B reached, where the sources ended", -1},
 	} {
 		for _, jobs := range []int64{1, 64} { // checkpoints end jobs elsewhere
 			t.Run(fmt.Sprint(c.name, jobs), func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestCutIsSaid(t *testing.T) {
 				o.Out, o.LoadedTokenizer, o.Sources, o.FS, o.CheckpointEvery = "data", gpt2(), []string{one, two},
 					shardtest.New(), jobs
 				s := mustBuild(t, o)
-				if !slices.Equal(s.CutBy, c.cutBy) || !strings.HasPrefix(s.Stopped, c.stopped) {
+				if !slices.Equal(s.CutBy, c.cutBy) || !strings.HasPrefix(s.Stopped.String(), c.stopped) {
 					t.Errorf("cut by %q, stopped: %s", s.CutBy, s.Stopped)
 				}
 				m, err := shard.ReadManifest(o.FS, "data")
@@ -64,7 +64,7 @@ func TestCutIsSaid(t *testing.T) {
 				if !slices.Equal(cutBy, c.cutBy) || told != (c.left >= 0) || told && left != c.left {
 					t.Errorf("the manifest: cut by %q, %d bytes left unread (%v)", cutBy, left, told)
 				}
-				if text := DescribeCut(m); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
+				if text := DescribeCut(m).String(); (text != "") != (c.cutBy != nil) || c.cutBy != nil &&
 					!strings.Contains(text, "`"+c.cutBy[0]+"`") {
 					t.Errorf("described as %q", text)
 				}
@@ -87,8 +87,7 @@ func TestEveryExampleIsAccountedFor(t *testing.T) {
 			if got != all || s.Splits[1].Examples != 20 {
 				t.Errorf("max length %d: %d examples of %d are accounted for: %+v", maxLength, got, all, s)
 			}
-			if note := slices.ContainsFunc(s.Notes,
-				func(n string) bool { return strings.Contains(n, "in neither split") }); note != (s.ValRest > 0) {
+			if note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "in neither split") }); note != (s.ValRest > 0) {
 				t.Errorf("notes %q", s.Notes)
 			}
 		}
@@ -101,8 +100,7 @@ func TestExamplesBeforeValIsFull(t *testing.T) {
 		Resources: Resources{LoadedTokenizer: small(), FS: shardtest.New()},
 		Settings:  Settings{Sources: []string{writeCorpus(t, 400, 2)}, MaxExamples: 3, MaxValExamples: 10_000}}
 	s := mustBuild(t, o)
-	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(s.Notes,
-		func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
+	if !slices.Equal(s.CutBy, []string{"max-examples"}) || !slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "`max-examples` 3") }) {
 		t.Errorf("cut by %q, notes %q", s.CutBy, s.Notes)
 	}
 }
@@ -130,12 +128,11 @@ func TestValFromTheSourceItself(t *testing.T) {
 			o.Sources, o.ValSources = []string{"synth://wikitext?seed=1"}, []string{"synth://wikitext?seed=2"}
 		}
 		s := mustBuild(t, o)
-		if warned := slices.ContainsFunc(s.Warnings,
-			func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
+		if warned := slices.ContainsFunc(fault.All(s.Warnings, nil), func(w string) bool { return strings.Contains(w, "source of train and of val") }); warned != c.want {
 			t.Errorf("%q and %q: warnings %q", c.sources, c.val, s.Warnings)
 		}
 	}
-	var option *loader.OptionError
+	var option *fault.Error
 	if _, err := Run(context.Background(), Options{Resources: Resources{LoadedTokenizer: small(),
 		Stdin: strings.NewReader("a\n"), FS: shardtest.New()},
 		Settings: Settings{Sources: []string{"-"}, ValSources: []string{"-"}}}); !errors.As(err, &option) {
@@ -148,7 +145,7 @@ func TestOutMustBeAFolder(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	put(t, file, []byte("mine"))
 	for _, out := range []string{"s3://bucket", "gs://", "ftp://host/x", "file:///tmp/x", "https://host", file} {
-		var option *loader.OptionError
+		var option *fault.Error
 		if _, err := Run(context.Background(), Options{Resources: Resources{LoadedTokenizer: small()},
 			Settings: Settings{Sources: []string{writeCorpus(t, 5, 1)}},
 			Out:      out}); !errors.As(err, &option) || option.Option != "out" {
@@ -176,8 +173,8 @@ func TestEndlessSourcesNeedABudget(t *testing.T) {
 		o := Options{Settings: c.o}
 		o.Out, o.LoadedTokenizer, o.FS = "data", small(), shardtest.New()
 		_, err := Run(context.Background(), o)
-		var option *loader.OptionError
-		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &option) || option.Option != c.want) {
+		var option *fault.Error
+		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &option) || string(option.Option) != c.want) {
 			t.Errorf("%q, val %q: %v; want one about %q", o.Sources, o.ValSources, err, c.want)
 		}
 	}

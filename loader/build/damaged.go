@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 )
 
@@ -35,17 +36,17 @@ func (f *flusher) noteDamage(input int, bad *source.RecordError) {
 }
 
 // warnings returns what the summary must say about damage to a number of inputs.
-func (d *damaged) warnings(inputs int64) []string {
+func (d *damaged) warnings(inputs int64) []fault.Text {
 	if inputs == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("damaged inputs: %d; what could not be read of them is not in the dataset; "+
+	return []fault.Text{fault.Textf("damaged inputs: %d; what could not be read of them is not in the dataset; "+
 		"the first: %s",
 		inputs, d.First)}
 }
 
 // damageLosses returns the sentence about damaged inputs.
-func damageLosses(c counts.Counts) []string {
+func damageLosses(c counts.Counts) []fault.Text {
 	if c.DamagedInputs == 0 {
 		return nil
 	}
@@ -53,7 +54,7 @@ func damageLosses(c counts.Counts) []string {
 	if c.DamagedCutOff > 0 {
 		text += fmt.Sprintf("; %d of them end early, with an unknown number of documents lost", c.DamagedCutOff)
 	}
-	return []string{text + " (see rejects.jsonl)"}
+	return []fault.Text{fault.Textf("%s (see rejects.jsonl)", text)}
 }
 
 // adviseSkip adds to the error of a damaged source that the build can go on without the damaged
@@ -63,5 +64,5 @@ func (b *build) adviseSkip(err error) error {
 	if b.opts.OnBadRecord == SkipBadRecord || !errors.As(err, &input) || !input.Damaged {
 		return err
 	}
-	return fmt.Errorf("%w; or leave out what cannot be read with `on-bad-record` skip", err)
+	return fault.Advise(err, "or leave out what cannot be read with {on-bad-record} skip")
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -124,7 +125,7 @@ func checkDamageTold(t *testing.T, s *Summary, files map[string][]byte) {
 		m.Counters["damaged_inputs_cut_off"] != 4 {
 		t.Errorf("%d rejected, counters %v", s.Rejected, m.Counters)
 	}
-	for _, text := range []string{strings.Join(s.Notes, "\n"), strings.Join(s.Warnings, "\n"), strings.Join(Losses(&m), "\n")} {
+	for _, text := range []string{fault.Join(s.Notes, "\n").String(), fault.Join(s.Warnings, "\n").String(), fault.Join(Losses(&m), "\n").String()} {
 		if !strings.Contains(text, "damaged inputs: 5") {
 			t.Errorf("nothing of the damage in %q", text)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 )
@@ -80,7 +81,7 @@ func (f *flusher) noteReplaced(j *job, d *document) {
 }
 
 // warnings returns the sentence about replaced bytes.
-func (f *illFormed) warnings(replaced int64) []string {
+func (f *illFormed) warnings(replaced int64) []fault.Text {
 	if replaced == 0 {
 		return nil
 	}
@@ -88,10 +89,10 @@ func (f *illFormed) warnings(replaced int64) []string {
 		units.Count(replaced), f.First, units.Count(f.Row))
 	from := f.encoding()
 	if from == "" {
-		return []string{where + "; if the text is in another encoding, convert it with " +
-			source.Iconv("ENCODING", f.Iconv) + " and build from that"}
+		return []fault.Text{fault.Textf("%s; if the text is in another encoding, convert it with %s and build from that",
+			where, source.Iconv("ENCODING", f.Iconv))}
 	}
 	name := map[string]string{"LATIN1": "Latin-1 (ISO 8859-1)", "WINDOWS-1252": "Windows-1252"}[from]
-	return []string{fmt.Sprintf("the text looks like %s, not UTF-8: %s; convert it with %s and build from that",
+	return []fault.Text{fault.Textf("the text looks like %s, not UTF-8: %s; convert it with %s and build from that",
 		name, where, source.Iconv(from, f.Iconv))}
 }

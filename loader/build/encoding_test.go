@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 	"golang.org/x/text/encoding/charmap"
@@ -30,7 +31,7 @@ func TestOtherEncodingsAreNamed(t *testing.T) {
 		s := mustBuild(t, Options{Out: "data",
 			Resources: Resources{LoadedTokenizer: gpt2(), FS: shardtest.New()},
 			Settings:  Settings{Sources: []string{path}}})
-		got := strings.ReplaceAll(strings.Join(s.Warnings, "\n"), filepath.Dir(path), "DIR")
+		got := strings.ReplaceAll(fault.Join(s.Warnings, "\n").String(), filepath.Dir(path), "DIR")
 		if !strings.Contains(got, c.want) || c.never != "" && strings.Contains(got, c.never) {
 			t.Errorf("%s: %q; want %q and not %q", c.name, got, c.want, c.never)
 		}
@@ -49,7 +50,7 @@ func TestLinesAreTold(t *testing.T) {
 			o.Sources = append(o.Sources, filepath.Join(dir, name))
 		}
 		o.Out, o.LoadedTokenizer, o.FS = "data", gpt2(), shardtest.New()
-		return strings.ReplaceAll(strings.Join(mustBuild(t, o).Notes, "\n"), dir, "DIR")
+		return strings.ReplaceAll(fault.Join(mustBuild(t, o).Notes, "\n").String(), dir, "DIR")
 	}
 	if got := notes(Options{}, "w.txt", "p.txt"); !strings.Contains(got, "a line of text is a document: 6.6 tokens, 26 bytes") ||
 		!strings.Contains(got, "DIR/w.txt looks wrapped") || !strings.Contains(got, "`format` document") {
@@ -73,8 +74,8 @@ func TestLinesOfPartsAreTold(t *testing.T) {
 	o := Options{Settings: Settings{Sources: []string{dir}},
 		Resources: Resources{LoadedTokenizer: small(), FS: shard.OS()},
 		Out:       filepath.Join(dir, "whole")}
-	lines := func(notes []string) (out string) {
-		for _, note := range notes {
+	lines := func(notes []fault.Text) (out string) {
+		for _, note := range fault.All(notes, nil) {
 			if strings.Contains(note, "line") {
 				out += note + "\n"
 			}

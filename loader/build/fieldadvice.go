@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
@@ -19,7 +20,7 @@ import (
 // are for, not only end the error.
 
 // answers lists pairs of fields, in lower case, that hold a question and its answer and are not
-// conversations by the names that `format` chat knows.
+// conversations by the names that the format chat knows.
 var answers = [][2]string{{"q", "a"}, {"question", "a"}, {"q", "answer"}, {"prompt", "answer"}, {"prompt", "output"},
 	{"prompt", "target"}, {"question", "output"}, {"question", "solution"}, {"problem", "solution"},
 	{"problem", "answer"}, {"query", "output"}, {"instruction", "completion"}, {"instruction", "answer"},
@@ -29,17 +30,17 @@ var answers = [][2]string{{"q", "a"}, {"question", "a"}, {"q", "answer"}, {"prom
 	{"src", "tgt"}, {"context", "response"}, {"question", "best_answer"}, {"question", "answers"},
 	{"question", "final_answer"}, {"query", "answers"}, {"message", "reply"}, {"post", "reply"}}
 
-// pairAdvice says how to read records that hold a question and its answer, "" for other records.
-func pairAdvice(names []string) string {
+// pairAdvice says how to read records that hold a question and its answer, nothing for other records.
+func pairAdvice(names []string) fault.Text {
 	prompt, answer := chat.PairOf(names)
-	const read = "read them as `format` chat, with a tokenizer that has a chat template or with `chat-template`"
+	read := fault.Textf("read them as {format} chat, with a tokenizer that has a chat template or with {chat-template}")
 	if prompt == "" && answer != "" {
-		return fmt.Sprintf("%q looks like the better of two answers: %s", answer, read)
+		return fault.Textf("%q looks like the better of two answers: %v", answer, read)
 	}
 	isChat := answer != ""
 	if !isChat {
 		if prompt, answer = foldedPair(names); answer == "" {
-			return ""
+			return fault.Text{}
 		}
 	}
 	body := reference(prompt)
@@ -50,11 +51,11 @@ func pairAdvice(names []string) string {
 		}
 	}
 	template := fmt.Sprintf(`{{define "prompt"}}%s{{"\n"}}{{end}}{{define "target"}}%s{{end}}`, body, reference(answer))
-	pair := "pass `causal-pairs` with `template` and a file such as " + template
+	pair := fault.Textf("pass {causal-pairs} with {template} and a file such as %s", template)
 	if isChat {
-		return fmt.Sprintf("%q and %q look like a question and its answer: %s; or %s", prompt, answer, read, pair)
+		return fault.Textf("%q and %q look like a question and its answer: %v; or %v", prompt, answer, read, pair)
 	}
-	return fmt.Sprintf("%q and %q look like a question and its answer: %s", prompt, answer, pair)
+	return fault.Textf("%q and %q look like a question and its answer: %v", prompt, answer, pair)
 }
 
 // foldedPair returns the names of a question and its answer that differ from known ones, or in case.
@@ -88,34 +89,34 @@ func reference(name string) string {
 // adviseField adds to the error of a record that lacks the wanted field what to do: leaving such
 // records out is no advice where the first record of the input is one.
 func adviseField(err error, field *example.FieldError, row int64) error {
-	var advice []string
+	var advice fault.Text
 	pair := withoutHalf(field)
 	switch {
 	case field.Chat != "":
-		return err // it says what to do
+		return fault.Advise(err, "read them as {format} chat")
 	case field.Separator != "":
-		advice = append(advice, fmt.Sprintf("if %s separates the fields, pass `delimiter` %s", field.Separator,
-			shell.Quote(field.Separator)))
+		advice = fault.Textf("if %s separates the fields, pass {delimiter} %s", field.Separator,
+			shell.Quote(field.Separator))
 	case field.Names != nil:
-		advice = append(advice, "the first line looks like a record and not like names: name the columns, as in `columns` "+
+		advice = fault.Textf("the first line looks like a record and not like names: name the columns, as in {columns} %s",
 			shell.Quote(strings.Join(field.Names, ",")))
-	case pair != "":
-		advice = append(advice, pair)
+	case !pair.IsZero():
+		advice = pair
 	case field.Likely != "":
-		advice = append(advice, "take it with `text-field` "+shell.Quote(field.Likely))
+		advice = fault.Textf("take it with {text-field} %s", shell.Quote(field.Likely))
 	default:
-		advice = append(advice, "name the field of the text with `text-field`, or make the text with `template`")
+		advice = fault.Textf("name the field of the text with {text-field}, or make the text with {template}")
 	}
 	if row > 1 && !field.Column {
-		advice = append(advice, "or leave such records out with `on-bad-record` skip")
+		advice = fault.Textf("%v, or leave such records out with {on-bad-record} skip", advice)
 	}
-	return fmt.Errorf("%w; %s", err, strings.Join(advice, ", "))
+	return fault.Advise(err, "%v", advice)
 }
 
 // withoutHalf returns the advice for a record that is a question and its answer, and makes neither of them
 // look like the text.
-func withoutHalf(field *example.FieldError) (advice string) {
-	if advice = pairAdvice(field.Has); advice != "" {
+func withoutHalf(field *example.FieldError) (advice fault.Text) {
+	if advice = pairAdvice(field.Has); !advice.IsZero() {
 		field.Likely = ""
 	}
 	return advice
@@ -124,14 +125,16 @@ func withoutHalf(field *example.FieldError) (advice string) {
 // adviseColumn adds to the error of a file of columns without the one of the text what to do.
 func adviseColumn(err error) error {
 	var column *source.ColumnError
-	if !errors.As(err, &column) || column.Chat != "" {
+	if !errors.As(err, &column) {
 		return err
 	}
-	if advice := pairAdvice(column.Has); advice != "" {
-		return fmt.Errorf("%w; %s", err, advice)
-	}
-	if len(column.Has) > 0 {
-		return fmt.Errorf("%w; take one with `text-field`", err)
+	switch advice := pairAdvice(column.Has); {
+	case column.Chat != "":
+		return fault.Advise(err, "read them as {format} chat")
+	case !advice.IsZero():
+		return fault.Advise(err, "%v", advice)
+	case len(column.Has) > 0:
+		return fault.Advise(err, "take one with {text-field}")
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/resident"
@@ -22,12 +23,9 @@ const stoppedAtEnd = "the sources ended"
 // endPhase notes how a phase ended and makes the next begin.
 func (f *flusher) endPhase() {
 	s := &f.state
-	end := phaseEnd{Stopped: stoppedAtEnd, Position: s.Position, Input: s.Input, Offset: s.Offset,
+	end := phaseEnd{Stopped: f.stopped, Position: s.Position, Input: s.Input, Offset: s.Offset,
 		SourceBytes: s.SourceBytes}
-	if f.stopped != "" {
-		end.Stopped = fmt.Sprintf("`%s` %d reached", f.stopped, f.b.opts.budgetOf(f.stopped))
-		end.Cut = slices.Contains(s.CutBy, f.stopped)
-	}
+	end.Cut = f.stopped != "" && slices.Contains(s.CutBy, f.stopped)
 	if f.stopped == "" || f.sourcesEnded {
 		end.Input = f.b.phases[s.Phase].set.Len()
 	}
@@ -125,46 +123,54 @@ func (f *flusher) summary() *Summary {
 		TokensPerSecond: rate(s.Tokens-b.meter.resumed.Tokens, seconds),
 	}
 	sum.Formats = f.b.formats()
-	sum.Stopped = s.Ends[0].Stopped + unread.String()
+	sum.Stopped = fault.Textf("%v%v", b.stopped(s.Ends[0]), unread)
 	sum.Notes = f.notes()
 	return sum
 }
 
+// stopped says what ended a phase.
+func (b *build) stopped(end phaseEnd) fault.Text {
+	if end.Stopped == "" {
+		return fault.Plain(stoppedAtEnd)
+	}
+	return fault.Textf("%v reached", reached(end.Stopped, b.opts.budgetOf(end.Stopped)))
+}
+
 // notes describes what was left out, or done in an unexpected way.
-func (f *flusher) notes() (notes []string) {
+func (f *flusher) notes() (notes []fault.Text) {
 	s, b := &f.state, f.b
 	o := &b.opts
-	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { notes = append(notes, fault.Textf(format, args...)) }
 	for i, end := range s.Ends {
 		notes = append(notes, b.phases[i].set.Notes()...)
 		if t := end.Position.Trailing; t != nil {
-			notes = append(notes, trailingNote(t))
+			notes = append(notes, fault.Plain(trailingNote(t)))
 		}
 		if m := end.Position.Members; m != nil {
-			notes = append(notes, membersNote(m))
+			notes = append(notes, fault.Plain(membersNote(m)))
 		}
 	}
 	if short := o.MaxValExamples - s.Val; short > 0 && o.Partition == nil {
 		add("held out %s of the %s examples asked for: the sources have no more", units.Count(s.Val),
 			units.Count(o.MaxValExamples))
 	}
-	if s.Ends[0].Stopped == stoppedAtEnd && slices.Contains(s.CutBy, "max-examples") {
-		add("`max-examples` %d was reached before the sources ended: what followed was read for the split val alone",
-			o.MaxExamples)
+	if s.Ends[0].Stopped == "" && slices.Contains(s.CutBy, "max-examples") {
+		add("%v was reached before the sources ended: what followed was read for the split val alone",
+			reached("max-examples", o.MaxExamples))
 	}
 	if len(s.Ends) > 1 && s.Ends[1].Cut {
-		add("%s: the rest of the sources of val was left unread", s.Ends[1].Stopped)
+		add("%v: the rest of the sources of val was left unread", b.stopped(s.Ends[1]))
 	}
 	if s.ValRest > 0 {
-		notes = append(notes, valRestNote(s.ValRest))
+		notes = append(notes, fault.Plain(valRestNote(s.ValRest)))
 	}
 	notes = slices.Concat(notes, losses(s.Counts, b.kind()), s.Lines.notes())
 	for _, note := range []string{s.Unfound.String(), shapesNote(s.Shapes)} {
 		if note != "" {
-			notes = append(notes, note)
+			notes = append(notes, fault.Plain(note))
 		}
 	}
-	if note := b.endNote(); note != "" {
+	if note := b.endNote(); !note.IsZero() {
 		notes = append(notes, note)
 	}
 	if s.ForcedCuts > 0 {
@@ -234,7 +240,7 @@ func (u unread) counts() (c counts.Unread) {
 
 func (f *flusher) unread() unread {
 	end := f.state.Ends[0]
-	u := unread{cut: end.Cut, reached: end.Stopped != stoppedAtEnd}
+	u := unread{cut: end.Cut, reached: end.Stopped != ""}
 	if !u.reached {
 		return u
 	}

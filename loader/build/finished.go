@@ -4,10 +4,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -23,14 +25,21 @@ type StaleError struct {
 	New bool
 }
 
-func (e *StaleError) Error() string {
-	advice := ""
+func (e *StaleError) Error() string { return e.Message().String() }
+
+// Message returns the error's text.
+func (e *StaleError) Message() fault.Text {
+	what := fault.Textf("build %s: it holds a finished dataset, and %s %s", e.Out, e.URI, e.Reason)
 	if e.New {
-		advice = "`append` adds what is new; or "
+		what = fault.Textf("%v; {append} adds what is new; or", what)
+	} else {
+		what = fault.Textf("%v;", what)
 	}
-	return fmt.Sprintf("build %s: it holds a finished dataset, and %s %s; "+advice+
-		"build it afresh with `overwrite`, or choose another `out`", e.Out, e.URI, e.Reason)
+	return fault.Textf("%v build it afresh with {overwrite}, or choose another {out}", what)
 }
+
+// Kind returns fault.Usage.
+func (e *StaleError) Kind() string { return fault.Usage }
 
 // maxTimesListed is how many modification times run.json lists: above it a change can be noticed,
 // but not named without reading.
@@ -212,31 +221,43 @@ func sourceName(uri string) string {
 	return uri
 }
 
+// reached names a budget by its option and its value.
+func reached(option string, value int64) fault.Text {
+	if option == "max-bytes" {
+		return fault.Textf("%v", fault.Given(fault.Option(option), units.Size(value)))
+	}
+	return fault.Textf("%v", fault.Given(fault.Option(option), value))
+}
+
 func (o *Options) budgetOf(option string) int64 {
 	return map[string]int64{"max-examples": o.MaxExamples, "max-val-examples": o.MaxValExamples,
 		"max-bytes": o.MaxBytes, "max-tokens": o.MaxTokens}[option]
 }
 
-// DescribeCut describes what budgets left of a dataset's sources, "" for nothing.
-func DescribeCut(m *shard.Manifest) string {
+// DescribeCut describes what budgets left of a dataset's sources, nothing if no budget ended the build.
+func DescribeCut(m *shard.Manifest) (text fault.Text) {
 	var settings map[string]json.RawMessage
 	if json.Unmarshal(m.Settings, &settings) != nil {
 		settings = nil // of another program; the counters are enough
 	}
 	c := counts.Of(m.Counters, m.Dropped)
-	var parts []string
+	var cuts []fault.Text
 	for _, option := range c.CutBy {
-		parts = append(parts, strings.TrimSpace("`"+option+"` "+string(settings[option])))
+		cut := fault.Textf("%v", fault.Option(option))
+		if value, err := strconv.ParseInt(string(settings[option]), 10, 64); err == nil {
+			cut = reached(option, value)
+		}
+		cuts = append(cuts, cut)
 	}
-	if parts == nil {
-		return ""
+	if cuts == nil {
+		return text
 	}
-	text := "the dataset holds a part of its sources only: cut by " + strings.Join(parts, ", ")
+	text = fault.Textf("the dataset holds only part of its sources: cut by %v", fault.Join(cuts, ", "))
 	if n := c.UnreadBytes; n != nil {
-		text += "; " + units.Count(*n) + " bytes were left unread"
+		text = fault.Textf("%v; %s bytes were left unread", text, units.Count(*n))
 	}
 	if n := c.UnreadInputs; n != nil && *n > 0 {
-		text += "; inputs untouched: " + units.Count(*n)
+		text = fault.Textf("%v; inputs untouched: %s", text, units.Count(*n))
 	}
 	return text
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
 	"github.com/zeebo/xxh3"
@@ -40,7 +40,7 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 		whole := make([]string, len(*list))
 		for i, s := range *list {
 			if s == "-" {
-				return nil, loader.BadOption("source", s,
+				return nil, fault.BadOption("source", s,
 					"standard input cannot be read again, so it cannot be cached; build it into a folder")
 			}
 			if whole[i] = s; !strings.Contains(s, "://") {
@@ -64,7 +64,7 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 	known := b.known()
 	for i := range known {
 		if !rereadable(&known[i]) && known[i].ETag == "" {
-			return nil, loader.BadOption("source", known[i].URI,
+			return nil, fault.BadOption("source", known[i].URI,
 				"it has neither a time nor a tag, so a change of it would not be seen; build it into a folder")
 		}
 	}
@@ -121,9 +121,9 @@ func ReadFinished(fsys shard.FS, dir string) (*Summary, error) {
 
 // summaryOf returns what a manifest says about a build.
 func summaryOf(dir string, m *shard.Manifest) *Summary {
-	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: "nothing to do, the dataset is there",
+	s := &Summary{Out: dir, AlreadyBuilt: true, Stopped: fault.Plain("nothing to do: the dataset is already built"),
 		Counts: counts.Of(m.Counters, m.Dropped)}
-	if cut := DescribeCut(m); cut != "" {
+	if cut := DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}
 	s.Notes = append(s.Notes, Losses(m)...)

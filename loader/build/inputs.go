@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 )
 
@@ -30,11 +30,11 @@ func (b *build) checkEnds() error {
 		if budget > 0 || i >= len(b.phases) {
 			continue
 		}
-		option := []string{phaseTrain: "max-examples", phaseVal: "max-val-examples"}[i]
+		option := []fault.Option{phaseTrain: "max-examples", phaseVal: "max-val-examples"}[i]
 		for _, in := range b.phases[i].set.Known() {
 			if in.Size < 0 && strings.HasPrefix(in.URI, "synth://") {
-				return loader.BadOption(option, "0",
-					in.URI+" has no end; set a number of examples, or another budget such as `max-bytes`")
+				return fault.BadOption(option, 0,
+					"%s has no end; set a number of examples, or another budget such as {max-bytes}", in.URI)
 			}
 		}
 	}
@@ -83,14 +83,16 @@ func (b *build) describeInputs() string {
 
 // warnings returns the tokenizer's warnings, options without effect, and a source of train that is
 // also one of val.
-func (b *build) warnings() []string {
-	warnings := slices.Clone(b.tokenizer.Warnings())
-	if cut := b.tokenizer.Details().Truncation(); cut > 0 && cut < b.opts.MaxLength {
-		warnings = append(warnings, fmt.Sprintf("the tokenizer's file cuts texts at %d tokens, and rows have up to %d: "+
-			"`max-length` decides", cut, b.opts.MaxLength))
+func (b *build) warnings() (warnings []fault.Text) {
+	for _, warning := range b.tokenizer.Warnings() {
+		warnings = append(warnings, fault.Plain(warning))
 	}
-	for _, unused := range []string{b.unusedTextField(), b.unusedCSV()} {
-		if unused != "" {
+	if cut := b.tokenizer.Details().Truncation(); cut > 0 && cut < b.opts.MaxLength {
+		warnings = append(warnings, fault.Textf("the tokenizer's file cuts texts at %d tokens, and rows have up to %d: "+
+			"{max-length} decides", cut, b.opts.MaxLength))
+	}
+	for _, unused := range []fault.Text{b.unusedTextField(), b.unusedCSV()} {
+		if !unused.IsZero() {
 			warnings = append(warnings, unused)
 		}
 	}
@@ -103,7 +105,7 @@ func (b *build) warnings() []string {
 	}
 	for _, in := range b.phases[1].set.Known() {
 		if known[in.URI] || b.sameFile(in.URI) {
-			warnings = append(warnings, fmt.Sprintf("%s is a source of train and of val: "+
+			warnings = append(warnings, fault.Textf("%s is a source of train and of val: "+
 				"the split val says nothing about text that was not trained on", in.URI))
 			break
 		}

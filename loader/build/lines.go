@@ -2,8 +2,8 @@ package build
 
 import (
 	"cmp"
-	"fmt"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 )
@@ -52,18 +52,18 @@ func (l *lineStats) add(other lineStats) {
 }
 
 // notes returns sentences on how long lines are, and which texts are better taken whole.
-func (l *lineStats) notes() (notes []string) {
+func (l *lineStats) notes() (notes []fault.Text) {
 	if n := float64(l.Documents); n > 0 {
-		notes = append(notes, fmt.Sprintf("a line of text is a document: %.1f tokens, %.0f bytes of text on average",
+		notes = append(notes, fault.Textf("a line of text is a document: %.1f tokens, %.0f bytes of text on average",
 			float64(l.Tokens)/n, float64(l.Bytes)/n))
 	}
 	switch {
 	case l.Wrapped == 1:
-		notes = append(notes, l.First+" looks wrapped: its lines are parts of a longer document, "+
-			"and `format` document takes it whole")
+		notes = append(notes, fault.Textf("%s looks wrapped: its lines are parts of a longer document, "+
+			"and {format} document takes it whole", l.First))
 	case l.Wrapped > 1:
-		notes = append(notes, fmt.Sprintf("%s texts look wrapped, the first of them %s: their lines are parts of longer "+
-			"documents, and `format` document takes a file whole", units.Count(l.Wrapped), l.First))
+		notes = append(notes, fault.Textf("%s texts look wrapped, the first of them %s: their lines are parts of longer "+
+			"documents, and {format} document takes a file whole", units.Count(l.Wrapped), l.First))
 	}
 	return notes
 }

@@ -2,12 +2,11 @@ package build
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -15,7 +14,7 @@ import (
 
 // Losses returns sentences about what a build cut off or left out of the documents that it read,
 // besides bad records and what a budget cut.
-func Losses(m *shard.Manifest) []string {
+func Losses(m *shard.Manifest) []fault.Text {
 	kind := texts
 	var s struct {
 		ChatTemplate string `json:"chat-template"`
@@ -49,7 +48,7 @@ func (b *build) kind() documentKind {
 }
 
 // losses makes sentences of the counters.
-func losses(c counts.Counts, kind documentKind) []string {
+func losses(c counts.Counts, kind documentKind) []fault.Text {
 	return slices.Concat(damageLosses(c), droppedNotes(c), cutLosses(c, kind))
 }
 
@@ -63,15 +62,15 @@ func LeftOut(c counts.Counts) map[string]int64 {
 }
 
 // cutLosses makes sentences of what was cut, or left out because nothing of it can be trained on.
-func cutLosses(c counts.Counts, kind documentKind) (sentences []string) {
+func cutLosses(c counts.Counts, kind documentKind) (sentences []fault.Text) {
 	add := func(n int64, format string) {
 		if n > 0 {
-			sentences = append(sentences, fmt.Sprintf(format, units.Count(n)))
+			sentences = append(sentences, fault.Textf(format, units.Count(n)))
 		}
 	}
 	if c.DroppedTokens != nil && c.Truncated > 0 {
-		sentences = append(sentences, fmt.Sprintf("documents cut to `max-length` by `pack` bfd: "+
-			"%s, %s tokens of text dropped; `pack` bfd_split keeps them",
+		sentences = append(sentences, fault.Textf("documents cut to {max-length} by {pack} bfd: "+
+			"%s, %s tokens of text dropped; {pack} bfd_split keeps them",
 			units.Count(c.Truncated), units.Count(*c.DroppedTokens)))
 		c.Truncated = 0 // reported above
 	}
@@ -80,34 +79,25 @@ func cutLosses(c counts.Counts, kind documentKind) (sentences []string) {
 		add(c.UnfoundTurns, "turns of the assistant that are not trained on, since they were not found in the text "+
 			"that the chat template writes: %s")
 		add(c.WithoutTarget,
-			"conversations left out because no token within `max-length` is trained on: %s; raise `max-length`")
+			"conversations left out because no token within {max-length} is trained on: %s; raise {max-length}")
 		add(c.UntrainedRows,
 			"rows without a token that is trained on: %s; they are kept as parts of their conversations")
-		add(c.Truncated, "conversations cut to `max-length`: %s; the rest of each was left out")
+		add(c.Truncated, "conversations cut to {max-length}: %s; the rest of each was left out")
 		add(c.Empty, "conversations left out because they hold no text: %s")
 		return sentences
 	}
 	add(c.WithoutTarget, "examples left out because no token of the target was in them: %s; "+
-		"raise `max-length` to keep prompt and target together")
+		"raise {max-length} to keep prompt and target together")
 	if kind == pairs {
 		add(c.Truncated,
-			"pairs cut to `max-length`, prompt or target: %s; raise it, or leave them out with `overflow` drop")
+			"pairs cut to {max-length}, prompt or target: %s; raise it, or leave them out with {overflow} drop")
 		add(c.Empty, "pairs left out because the prompt or the target is empty: %s")
 		return sentences
 	}
-	add(c.Truncated, "documents cut to `max-length`: %s; the rest of each was left out")
+	add(c.Truncated, "documents cut to {max-length}: %s; the rest of each was left out")
 	add(c.Empty, "documents left out because they hold no text: %s")
 	return sentences
 }
-
-// noExamplesError is the error of a build that read its sources to the end and made no examples.
-type noExamplesError struct{ out, reason string }
-
-func (e *noExamplesError) Error() string {
-	return fmt.Sprintf("build %s: the sources gave no examples: %s", e.out, e.reason)
-}
-
-func (e *noExamplesError) Unwrap() error { return source.ErrNoDocuments }
 
 // noExamples says what became of the documents.
 func (f *flusher) noExamples() error {
@@ -115,24 +105,25 @@ func (f *flusher) noExamples() error {
 	if f.allDropped() {
 		return f.noneLeft()
 	}
-	var reasons []string
+	var reasons []fault.Text
 	if n := s.Rejected; n > 0 {
-		reason := fmt.Sprintf("bad records skipped: %d", n)
+		reason := fault.Textf("bad records skipped: %d", n)
 		if len(s.Rejects) > 0 {
 			first := s.Rejects[0]
-			reason += fmt.Sprintf(", the first of them %s, row %d: %s", first.Source, first.Row, first.Reason)
+			reason = fault.Textf("%v, the first of them %s, row %d: %s", reason, first.Source, first.Row, first.Reason)
 		}
 		reasons = append(reasons, reason)
 	}
 	if n := s.Dropped; n > 0 {
-		reasons = append(reasons, fmt.Sprintf("documents longer than `max-length` dropped: %d", n))
+		reasons = append(reasons, fault.Textf("documents longer than {max-length} dropped: %d", n))
 	}
 	if s.Untrained > 0 {
 		reasons = append(reasons, f.b.chat.whyUntrained())
 	}
 	reasons = append(reasons, cutLosses(s.Counts, f.b.kind())...)
 	if len(reasons) == 0 {
-		reasons = []string{source.ErrNoDocuments.Error()}
+		reasons = []fault.Text{fault.Textf("%v", source.ErrNoDocuments)}
 	}
-	return &noExamplesError{f.b.opts.Out, strings.Join(reasons, "; ")}
+	return fault.Of(source.ErrNoDocuments, "build %s: the sources gave no examples: %v", f.b.opts.Out,
+		fault.Join(reasons, "; "))
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/internal/budget"
@@ -37,14 +39,20 @@ type CapError struct {
 	Largest       budget.Part // what needs most besides the process itself
 }
 
-func (e *CapError) Error() string {
-	instead := "lower `workers`"
+func (e *CapError) Error() string { return e.Message().String() }
+
+// Message returns the error's text.
+func (e *CapError) Message() fault.Text {
+	instead := fault.Textf("lower {workers}")
 	if 2*e.Largest.Bytes > e.Smallest || e.Largest.Name == sourcePart {
-		instead = fmt.Sprintf("do without what takes %dMiB of that: %s", e.Largest.Bytes>>20, e.Largest.Why)
+		instead = fault.Textf("do without what takes %v of that: %s", units.Size(e.Largest.Bytes), e.Largest.Why)
 	}
-	return fmt.Sprintf("`memory` %dMiB is too small for these settings: they need %dMiB; raise `memory`, or %s",
-		e.Cap>>20, (e.Smallest+(1<<20)-1)>>20, instead)
+	return fault.Textf("%v is too small for these settings: they need %v; raise {memory}, or %v",
+		fault.Given("memory", units.Size(e.Cap)), units.Size(e.Smallest+(1<<20)-1)&^(1<<20-1), instead)
 }
+
+// Kind returns fault.Limit.
+func (e *CapError) Kind() string { return fault.Limit }
 
 const (
 	// processBytes is what the process takes before it holds any of our buffers: the runtime, its
@@ -188,7 +196,7 @@ func (b *build) fixedParts() []budget.Part {
 		{Name: "shards", Bytes: shard.BuilderBytes(builder), Why: "open record batches, checksums, checkpoint"},
 		{Name: "held out", Bytes: 2 * heldBytes * heldOut, Why: whyHeldOut},
 		{Name: "partial example", Bytes: 16 * int64(min(o.MaxLength, maxRecordBytes)),
-			Why: fmt.Sprintf("chunk carried on, `max-length` %d", o.MaxLength)},
+			Why: fmt.Sprintf("a chunk carried on, up to %d tokens", o.MaxLength)},
 		{Name: "scratch", Bytes: workers*(workerBytes+f.ScratchBytes(pieceBytes)) + f.ResidentBytes(),
 			Why: whyScratch(workers, f)},
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/counts"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/resident"
 	"github.com/dsload/dsload/loader/remote"
@@ -41,7 +41,7 @@ type MergeSummary struct {
 	Documents  int64          `json:"documents"`
 	CutBy      []string       `json:"cut_by,omitempty"`
 	Removed    int            `json:"removed_shards,omitempty"` // that budgets left out
-	Notes      []string       `json:"notes,omitempty"`
+	Notes      []fault.Text   `json:"notes,omitempty"`
 	Already    bool           `json:"already_merged,omitempty"`
 	Seconds    float64        `json:"seconds"`
 	PeakRSS    int64          `json:"peak_rss_bytes"`
@@ -52,7 +52,7 @@ type merged struct {
 	plan    *Plan
 	counts  counts.Counts
 	rejects []reject
-	notes   []string
+	notes   []fault.Text
 	lines   lineStats
 	seconds float64
 	columns columnChain
@@ -114,10 +114,10 @@ func (s *MergeSummary) add(m *shard.Manifest) {
 	c := counts.Of(m.Counters, m.Dropped)
 	s.Splits, s.Documents = full.Splits, c.Documents
 	if c.ValRest > 0 {
-		s.Notes = append(s.Notes, valRestNote(c.ValRest))
+		s.Notes = append(s.Notes, fault.Plain(valRestNote(c.ValRest)))
 	}
 	s.Notes = append(s.Notes, Losses(m)...)
-	if cut := DescribeCut(m); cut != "" {
+	if cut := DescribeCut(m); !cut.IsZero() {
 		s.Notes = append(s.Notes, cut)
 	}
 }
@@ -133,8 +133,7 @@ func openParts(o MergeOptions) (*merged, shard.MergeOptions, error) {
 		return g, so, nil
 	}
 	plan, err := folderPlan(o.FS, o.Dir)
-	var option *loader.OptionError
-	if errors.As(err, &option) {
+	if fault.OptionOf(err) != "" {
 		if m, err := shard.ReadPartManifest(o.FS, o.Dir, 0); err == nil {
 			return nil, so, fmt.Errorf("merge %s: %s is missing; run 'dsload build --plan plan.json --partition 0/%d "+
 				"--out %s' again, which writes it", o.Dir, shard.PlanName, m.Part.Of, o.Dir)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 )
@@ -27,8 +28,8 @@ func TestMergeSaysWhatWasLeftOut(t *testing.T) {
 	if len(want.Notes) < 3 {
 		t.Fatalf("the single build has the notes %q only", want.Notes)
 	}
-	have := strings.Join(s.Notes, "\n")
-	for _, note := range want.Notes {
+	have := fault.Join(s.Notes, "\n").String()
+	for _, note := range fault.All(want.Notes, nil) {
 		if !strings.Contains(have, note) {
 			t.Errorf("the merge does not report %q:\n%s", note, have)
 		}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/internal/budget"
 )
 
@@ -15,7 +16,7 @@ type Monitor struct{ build atomic.Pointer[build] }
 type Details struct {
 	Progress
 	Tokenizer string
-	Toward    string // the option, or "the sources", whose end Fraction counts toward
+	Toward    fault.Text // the option, or "the sources", whose end Fraction counts toward
 	Ledger    []budget.Part
 	Leased    int64 // bytes of jobs in flight
 	Stages    Stages
@@ -132,15 +133,15 @@ func (b *build) stages() Stages {
 }
 
 // toward names what the fraction of p counts toward.
-func (b *build) toward(p Progress) string {
-	name, best := "", -1.0
+func (b *build) toward(p Progress) (name fault.Text) {
+	best := -1.0
 	for _, c := range []struct {
-		name       string
+		name       fault.Text
 		have, want int64
 	}{
-		{"the sources", p.SourceBytes, p.TotalBytes},
-		{"`max-examples`", p.Examples, budgetSum(b.opts.MaxExamples, b.opts.MaxValExamples)},
-		{"`max-bytes`", p.TextBytes, b.opts.MaxBytes}, {"`max-tokens`", p.Tokens, b.opts.MaxTokens},
+		{fault.Plain("the sources"), p.SourceBytes, p.TotalBytes},
+		{fault.Textf("{max-examples}"), p.Examples, budgetSum(b.opts.MaxExamples, b.opts.MaxValExamples)},
+		{fault.Textf("{max-bytes}"), p.TextBytes, b.opts.MaxBytes}, {fault.Textf("{max-tokens}"), p.Tokens, b.opts.MaxTokens},
 	} {
 		if c.want > 0 && float64(c.have)/float64(c.want) > best {
 			name, best = c.name, float64(c.have)/float64(c.want)

@@ -2,13 +2,13 @@ package build
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat"
@@ -69,7 +69,7 @@ type Hooks struct {
 	Progress func(Progress)
 	// Notice is called with what a user wants to know while the build runs: the format that was
 	// found, where an earlier run is resumed.
-	Notice func(string)
+	Notice func(fault.Text)
 	// Resuming is called once where an earlier run of the same build is resumed, with what it had
 	// done.
 	Resuming func(Totals)
@@ -181,25 +181,25 @@ func (o Options) validate() error {
 	return nil
 }
 
-func oneOf[T ~string](option string, value T, allowed []T, aliases ...string) error {
+func oneOf[T ~string](option fault.Option, value T, allowed []T, aliases ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return loader.BadOption(option, string(value), loader.OneOf(string(value), allowed, aliases...))
+	return fault.BadOption(option, string(value), "%v", loader.OneOf(string(value), allowed, aliases...))
 }
 
-func atLeast(option string, value, least int64) error {
+func atLeast(option fault.Option, value, least int64) error {
 	if value >= least {
 		return nil
 	}
-	return loader.BadOption(option, fmt.Sprint(value), fmt.Sprintf("must be at least %d", least))
+	return fault.BadOption(option, value, "must be at least %d", least)
 }
 
-func atMost(option string, value, most int) error {
+func atMost(option fault.Option, value, most int) error {
 	if value <= most {
 		return nil
 	}
-	return loader.BadOption(option, fmt.Sprint(value), fmt.Sprintf("must be at most %d", most))
+	return fault.BadOption(option, value, "must be at most %d", most)
 }
 
 func checkOutAddress(out string) error {
@@ -209,18 +209,18 @@ func checkOutAddress(out string) error {
 	}
 	if remote.Writable(out) {
 		if err := remote.CheckFolder(out); err != nil {
-			return loader.BadOption("out", out, err.Error())
+			return fault.BadOption("out", out, "%v", err)
 		}
 		return nil
 	}
-	return loader.BadOption("out", out, fmt.Sprintf("addresses of kind %s:// cannot be written; "+
-		"name a folder, s3:// or gs://", scheme))
+	return fault.BadOption("out", out, "addresses of kind %s:// cannot be written; "+
+		"name a folder, s3:// or gs://", scheme)
 }
 
 // checkStdin refuses standard input as a source of both splits.
 func (o Options) checkStdin() error {
 	if slices.Contains(o.Sources, "-") && slices.Contains(o.ValSources, "-") {
-		return loader.BadOption("val", "-", "standard input is a source already; it can be read only once")
+		return fault.BadOption("val", "-", "standard input is a source already; it can be read only once")
 	}
 	return nil
 }

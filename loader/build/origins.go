@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/origins"
 	"github.com/dsload/dsload/shard"
@@ -114,7 +115,7 @@ func (o *originFiles) restore(s *cursor) error {
 			err = fmt.Errorf("%w: %d bytes where the checkpoint says %d", shard.ErrTruncated, info.Size(), want)
 		}
 		if err != nil {
-			return fmt.Errorf("resume from %s: %w; `overwrite` builds afresh", o.path(phase), err)
+			return fault.Errorf("resume from %s: %w; {overwrite} builds afresh", o.path(phase), err)
 		}
 	}
 	return nil

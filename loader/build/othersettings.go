@@ -6,42 +6,51 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
-// A settingsExplained is a *shard.SettingsError about lists of sources, in words rather than as JSON.
-type settingsExplained struct {
-	cause *shard.SettingsError
-	text  string
+// explainFolder adds what to do to the error for a folder that cannot be built into, and puts in words that it
+// holds a build with other sources or additions.
+func (b *build) explainFolder(err error) error {
+	var other *shard.SettingsError
+	var locked *shard.LockedError
+	var damaged *shard.FileError
+	switch {
+	case errors.As(err, &other):
+		return b.explainSettings(other)
+	case errors.As(err, &locked):
+		return fault.Advise(err, "wait for it, or use another {out}")
+	case errors.Is(err, shard.ErrForeign) && b.opts.Partition != nil:
+		return fault.Advise(err, "choose another {out}")
+	case errors.Is(err, shard.ErrForeign):
+		return fault.Advise(err, "choose another {out}, or {overwrite} to replace what dsload wrote there")
+	case errors.As(err, &damaged) && fault.KindOf(err) == fault.Corrupt && b.opts.Append:
+		return fault.Advise(err, "{overwrite} starts the addition afresh")
+	case errors.As(err, &damaged) && fault.KindOf(err) == fault.Corrupt:
+		return fault.Advise(err, "{overwrite} starts afresh")
+	}
+	return err
 }
 
-func (e *settingsExplained) Error() string { return e.text }
-func (e *settingsExplained) Unwrap() error { return e.cause }
-
-// explainSettings puts in words that a folder holds a build with other sources or additions.
-func (b *build) explainSettings(err error) error {
-	var other *shard.SettingsError
-	if !errors.As(err, &other) {
-		return err
-	}
-	text := ""
+// explainSettings puts in words what differs between a build and that in its folder.
+func (b *build) explainSettings(other *shard.SettingsError) error {
 	switch {
 	case other.Name == "additions" && !b.opts.Append:
-		text = fmt.Sprintf("%s has additions since it was built: %s; to add more, give `append`; to build it without "+
-			"them, give `overwrite` or choose another `out`", other.Dir, additionNames(other.Have))
+		return fault.Of(other, "%s has additions since it was built: %s; to add more, give {append}; to build it without "+
+			"them, give {overwrite} or choose another {out}", other.Dir, additionNames(other.Have))
 	case other.Name == "additions":
-		text = fmt.Sprintf("%s holds unfinished additions: %s; finish them with the same command as before, or give "+
-			"them up with `append` and `overwrite`", other.Dir, additionNames(other.Have))
+		return fault.Of(other, "%s holds unfinished additions: %s; finish them with the same command as before, or give "+
+			"them up with {append} and {overwrite}", other.Dir, additionNames(other.Have))
 	case other.Name == "sources" && !b.opts.Append:
-		text = fmt.Sprintf("%s holds a build of %s, not of %s; use the same sources, another `out`, or `overwrite` to "+
+		err := fault.Of(other, "%s holds a build of %s, not of %s; use the same sources, another {out}, or {overwrite} to "+
 			"start afresh", other.Dir, namedSources(other.Have), namedSources(other.Want))
-		if _, err := shard.ReadManifest(b.opts.FS, b.opts.Out); err == nil {
-			text += "; `append` adds new sources"
+		if _, unfinished := shard.ReadManifest(b.opts.FS, b.opts.Out); unfinished == nil {
+			err = fault.Advise(err, "{append} adds new sources")
 		}
-	default:
 		return err
 	}
-	return &settingsExplained{other, text}
+	return fault.Advise(other, "use the same settings, another {out}, or {overwrite} to start afresh")
 }
 
 // maxSourcesNamed is how many sources an error names.

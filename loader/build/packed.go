@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsload/dsload/internal/counts"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
@@ -26,18 +26,18 @@ func (o Options) checkPack() error {
 		return err
 	}
 	if o.Overflow != overflowOf(o.Pack) {
-		does := map[pack.Policy]string{
-			pack.Wrapped:  "cuts documents wherever a row ends",
-			pack.BFD:      "truncates longer documents; `pack` bfd_split splits them",
-			pack.BFDSplit: "splits longer documents; `pack` bfd truncates them",
+		does := map[pack.Policy]fault.Text{
+			pack.Wrapped:  fault.Textf("cuts documents wherever a row ends"),
+			pack.BFD:      fault.Textf("truncates longer documents; {pack} bfd_split splits them"),
+			pack.BFDSplit: fault.Textf("splits longer documents; {pack} bfd truncates them"),
 		}[o.Pack]
-		return loader.BadOption("overflow", string(o.Overflow), fmt.Sprintf("`pack` %s %s; leave `overflow` out",
-			o.Pack, does))
+		return fault.BadOption("overflow", string(o.Overflow), "{pack} %s %v; leave {overflow} out",
+			o.Pack, does)
 	}
 	if o.Pack == pack.Wrapped && o.SpecialTokens == SpecialOfChunk {
-		return loader.BadOption("special-tokens", string(o.SpecialTokens),
-			"`pack` wrapped cuts documents wherever a row ends, so that they have no chunks; "+
-				"leave `special-tokens` out")
+		return fault.BadOption("special-tokens", string(o.SpecialTokens),
+			"{pack} wrapped cuts documents wherever a row ends, so that they have no chunks; "+
+				"leave {special-tokens} out")
 	}
 	return atMost("max-length", o.MaxLength, pack.MaxLength)
 }
@@ -47,9 +47,9 @@ func (b *build) checkPackable() error {
 	if b.opts.Pack == pack.None || !b.hasTarget() || b.opts.CausalPairs {
 		return nil
 	}
-	return loader.BadOption("pack", string(b.opts.Pack),
+	return fault.BadOption("pack", string(b.opts.Pack),
 		"prompts with targets in a column of their own cannot share rows; "+
-			"put both into one row with `causal-pairs`, or leave `pack` out")
+			"put both into one row with {causal-pairs}, or leave {pack} out")
 }
 
 // PackSummary is what packing made of the documents.
@@ -109,6 +109,6 @@ func whyPacking(o *Options) string {
 	if o.Pack == pack.Wrapped {
 		return "the row that is being filled"
 	}
-	return fmt.Sprintf("windows of %d documents or %d tokens, `pack` %s", maxPieces(o.MaxLength),
+	return fmt.Sprintf("windows of %d documents or %d tokens, packed by %s", maxPieces(o.MaxLength),
 		o.window(), o.Pack)
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/shard"
@@ -259,12 +259,12 @@ func TestPackedBudgets(t *testing.T) {
 				o = base
 				o.MaxBytes = 100 * n
 				if s, _, _ = total(o); s.TextBytes > o.MaxBytes || s.TextBytes < o.MaxBytes-3 ||
-					!strings.Contains(s.Stopped, "`max-bytes`") {
+					!strings.Contains(s.Stopped.String(), "`max-bytes`") {
 					t.Errorf("max-bytes: %d, stopped: %s", s.TextBytes, s.Stopped)
 				}
 				o = base
 				o.MaxValExamples = n
-				if s, _, _ = total(o); s.Splits[1].Examples != n || s.Stopped != stoppedAtEnd {
+				if s, _, _ = total(o); s.Splits[1].Examples != n || s.Stopped.String() != stoppedAtEnd {
 					t.Errorf("max-val-examples: %+v, stopped: %s", s.Splits, s.Stopped)
 				}
 				o.ValSources = []string{writeCorpus(t, 700, 16)}
@@ -352,8 +352,8 @@ func TestPackRefusals(t *testing.T) {
 	} {
 		o := c.o
 		o.Out, o.LoadedTokenizer, o.Sources, o.FS = "data", small(), []string{corpus}, shardtest.New()
-		var option *loader.OptionError
-		if _, err := Run(context.Background(), o); !errors.As(err, &option) || option.Option != c.option {
+		var option *fault.Error
+		if _, err := Run(context.Background(), o); !errors.As(err, &option) || string(option.Option) != c.option {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/dsload/dsload/internal/counts"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/shard"
@@ -21,8 +21,8 @@ import (
 // change only Out, Memory, Workers, CheckpointEvery and what observes the build.
 func (p *Plan) PartOptions(number int) (Options, error) {
 	if number < 0 || number >= p.Partitions {
-		return Options{}, loader.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
-			fmt.Sprintf("partitions are numbered from 0 to %d", p.Partitions-1))
+		return Options{}, fault.BadOption("partition", fmt.Sprintf("%d/%d", number, p.Partitions),
+			"partitions are numbered from 0 to %d", p.Partitions-1)
 	}
 	return Options{Settings: p.Given, Partition: &Partition{Plan: p, Number: number},
 		Resources: Resources{CheckpointEvery: p.CheckpointEvery}}, nil
@@ -51,9 +51,9 @@ func (p *part) settings() error {
 		return err
 	}
 	if name, have, want, differ := shard.DiffSettings(p.Plan.Settings, b.shards.Settings); differ {
-		return &PlanError{fmt.Sprintf("build partition %d/%d: the plan was made with %s = %s, and here it is %s; "+
+		return fault.Kindf(fault.Usage, "build partition %d/%d: the plan was made with %s = %s, and here it is %s; "+
 			"give this machine what the plan was made with, or make the plan again",
-			p.Number, p.Plan.Partitions, name, have, want)}
+			p.Number, p.Plan.Partitions, name, have, want)
 	}
 	b.shards.Part = shard.Part{Number: p.Number, Of: p.Plan.Partitions}
 	b.shards.Plan = p.Plan.Seal()
@@ -81,15 +81,15 @@ func (p *part) isCopy(f *flusher, ordinal int64, key []byte) (bool, error) {
 }
 
 func (p *part) badRecord(_ *flusher, located *source.RecordError) error {
-	return fmt.Errorf("%w; make the plan again with `on-bad-record` skip, or without the record, "+
-		"and build its partitions into another `out`", located)
+	return fault.Errorf("%w; make the plan again with {on-bad-record} skip, or without the record, "+
+		"and build its partitions into another {out}", located)
 }
 
 // partState is what a part leaves to the merge.
 type partState struct {
 	Counts  counts.Counts `json:"counts"` // of this part alone
 	Rejects []reject      `json:"rejects,omitempty"`
-	Notes   []string      `json:"notes,omitempty"`
+	Notes   []fault.Text  `json:"notes,omitempty"`
 	Lines   lineStats     `json:"lines,omitzero"`
 	// Ordinals are those of the next document of each phase.
 	Ordinals []int64   `json:"ordinals"`
@@ -144,15 +144,15 @@ func (p *part) state(f *flusher, sum *Summary) (json.RawMessage, error) {
 	left.Counts.TextBytes -= before.TextBytes
 	left.Counts.Unread = counts.Unread{} // of the part's range, not of the sources
 	for _, end := range s.Ends {
-		if end.Stopped != stoppedAtEnd {
+		if end.Stopped != "" {
 			left.Stopped = end.Stopped
 		}
 		left.Ordinals = append(left.Ordinals, end.Position.Ordinal)
 		if t := end.Position.Trailing; t != nil {
-			left.Notes = append(left.Notes, trailingNote(t))
+			left.Notes = append(left.Notes, fault.Plain(trailingNote(t)))
 		}
 		if m := end.Position.Members; m != nil {
-			left.Notes = append(left.Notes, membersNote(m))
+			left.Notes = append(left.Notes, fault.Plain(membersNote(m)))
 		}
 	}
 	left.Columns = p.columnSums(f)
@@ -220,9 +220,8 @@ func (p *part) writePlan() error {
 func (p *part) check() error {
 	o := &p.b.opts
 	have, err := readPlanHead(o.FS, o.Out)
-	var option *loader.OptionError
 	switch {
-	case errors.As(err, &option):
+	case fault.OptionOf(err) != "":
 		return nil // none is there yet
 	case err != nil:
 		return err
@@ -257,11 +256,11 @@ func (p *part) notOpened(ctx context.Context, err error) (*Summary, error) {
 // finished returns the summary of a part that another run built.
 func (p *part) finished() (*Summary, error) {
 	o := &p.b.opts
-	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Stopped: "nothing to do, the part is there",
+	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Stopped: fault.Plain("nothing to do: the partition is already built"),
 		Partition: p.String()}
 	m, err := shard.ReadPartManifest(o.FS, o.Out, p.Number)
 	if errors.Is(err, shard.ErrNotFound) { // merged, and tidied up
-		s.Stopped = "nothing to do, the parts are merged"
+		s.Stopped = fault.Plain("nothing to do: the partitions are already merged")
 		return s, nil
 	}
 	if err != nil {

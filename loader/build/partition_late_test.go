@@ -74,7 +74,7 @@ func TestStragglersEndWell(t *testing.T) {
 			}
 		}}
 		s, err := Run(context.Background(), slow)
-		if err != nil || !merged || !s.AlreadyBuilt || !strings.Contains(s.Stopped, "first") {
+		if err != nil || !merged || !s.AlreadyBuilt || !strings.Contains(s.Stopped.String(), "first") {
 			t.Errorf("the slow process, twin %v: %+v %v", twin, s, err)
 		}
 		sameDataset(t, dir, whole, false)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/dsload/dsload/internal/effort"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -418,8 +419,8 @@ func TestTwinsCommitOnce(t *testing.T) {
 	}
 	slow.Out, slow.LoadedTokenizer, slow.Memory, slow.Workers = dir, small(), 64<<20, 2
 	// While the first reads its sources, the twin builds the part from beginning to end.
-	slow.Notice = func(text string) {
-		if !strings.HasPrefix(text, "reading") {
+	slow.Notice = func(text fault.Text) {
+		if !strings.HasPrefix(text.String(), "reading") {
 			return
 		}
 		slow.Notice = nil
@@ -428,7 +429,7 @@ func TestTwinsCommitOnce(t *testing.T) {
 		}
 	}
 	s, err := Run(context.Background(), slow)
-	if err != nil || !s.AlreadyBuilt || !strings.Contains(s.Stopped, "first") {
+	if err != nil || !s.AlreadyBuilt || !strings.Contains(s.Stopped.String(), "first") {
 		t.Errorf("the slow one: %+v %v", s, err)
 	}
 	whole := o

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/remote"
@@ -40,7 +40,7 @@ type Plan struct {
 	Held []uint64 `json:"held,omitempty"`
 	// Sources lists the sources of all phases, as the manifest does.
 	Sources []shard.SourceInfo `json:"sources"`
-	Notes   []string           `json:"notes,omitempty"`
+	Notes   []fault.Text       `json:"notes,omitempty"`
 	// Unread is what `max-bytes` leaves of the sources.
 	Unread counts.Unread `json:"unread,omitzero"`
 	Parts  []PlanPart    `json:"parts"`
@@ -100,11 +100,6 @@ type Partition struct {
 	Number int // from 0
 }
 
-// A PlanError is about a plan that cannot be made or used.
-type PlanError struct{ What string }
-
-func (e *PlanError) Error() string { return e.What }
-
 // MakePlan reads the sources once and cuts the build into partitions of about equal size.
 func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err error) {
 	o = o.withDefaults()
@@ -124,9 +119,9 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 	}
 	for i := range b.phases {
 		if size, known := b.phases[i].set.EstimateBytes(); !known {
-			return nil, loader.BadOption("partitions", fmt.Sprint(partitions),
-				fmt.Sprintf("the size of %s is not known (%d bytes of the others), and a plan reads all of it; "+
-					"bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size))
+			return nil, fault.BadOption("partitions", partitions,
+				"the size of %s is not known (%d bytes of the others), and a plan reads all of it; "+
+					"bound it, as in synth://wikitext?bytes=1GB", b.phases[i].set.URI(0), size)
 		}
 	}
 	p := &Plan{Format: planFormat, Version: planVersion, Partitions: partitions, Settings: b.shards.Settings,
@@ -141,7 +136,7 @@ func MakePlan(ctx context.Context, o Options, partitions int) (_ *Plan, err erro
 		p.Notes = append(p.Notes, b.phases[i].set.Notes()...)
 	}
 	p.Notes = append(p.Notes, b.warnings()...)
-	if note := b.endNote(); note != "" {
+	if note := b.endNote(); !note.IsZero() {
 		p.Notes = append(p.Notes, note)
 	}
 	scan.complete()
@@ -161,28 +156,27 @@ func PlanningMemory(o Options, partitions int) (*MemoryPlan, error) {
 // planable refuses options for which partitions cannot be built.
 func planable(o *Options, partitions int) error {
 	if partitions < 1 || partitions > shard.MaxParts {
-		return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf("must be from 1 to %d",
-			shard.MaxParts))
+		return fault.BadOption("partitions", partitions, "must be from 1 to %d",
+			shard.MaxParts)
 	}
 	if slices.Contains(o.Sources, "-") || slices.Contains(o.ValSources, "-") {
-		return loader.BadOption("partitions", fmt.Sprint(partitions),
+		return fault.BadOption("partitions", partitions,
 			"standard input can be read only once, and partitions read for themselves; write it to a file first")
 	}
 	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
 		if safe := source.Redact(arg); safe != arg {
-			return loader.BadOption("partitions", fmt.Sprint(partitions), fmt.Sprintf(
-				"a part of the address of %s is hidden, for it may grant access, and a plan keeps no secrets; "+
-					"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+
-					"environment, or download it",
-				safe))
+			return fault.BadOption("partitions", partitions, "a part of the address of %s is hidden, for it may grant access, and a plan keeps no secrets; "+
+				"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+
+				"environment, or download it",
+				safe)
 		}
 	}
 	if o.Append {
-		return loader.BadOption("append", "",
+		return fault.BadOption("append", nil,
 			"a plan builds a dataset of its own; build the new sources into another folder")
 	}
 	if o.Pack != pack.None {
-		return loader.BadOption("pack", string(o.Pack),
+		return fault.BadOption("pack", string(o.Pack),
 			"rows that are packed while partitions are built cannot be those of the single build; "+
 				"leave it out, and pack while serving")
 	}
@@ -265,7 +259,7 @@ func folderPlan(fsys shard.FS, dir string) (*Plan, error) {
 }
 
 func errNoPlan(path string) error {
-	return loader.BadOption("plan", path, "there is no such file; make it with 'dsload plan'")
+	return fault.BadOption("plan", path, "there is no such file; make it with 'dsload plan'")
 }
 
 // putPlan writes a plan into a bucket.
@@ -285,9 +279,9 @@ func parsePlan(path string, data []byte, advice string) (_ *Plan, err error) {
 		return nil, notAPlan(path)
 	}
 	if head.Version > planVersion {
-		return nil, loader.BadOption("plan", path,
-			fmt.Sprintf("has the version %d; this dsload reads %d, use a later one",
-				head.Version, planVersion))
+		return nil, fault.BadOption("plan", path,
+			"has the version %d; this dsload reads %d, use a later one",
+			head.Version, planVersion)
 	}
 	p := new(Plan)
 	if p.seal, err = shard.CheckSealed(path, data); err != nil {

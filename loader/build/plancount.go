@@ -149,5 +149,5 @@ func (s *scan) joinPhase(phase int, set *source.Set, wanted [][]wantedCut, count
 	shown := s.b.meter.read()
 	shown.Documents += at.Ordinal
 	s.b.meter.show(shown)
-	return phaseEnd{Stopped: stoppedAtEnd, Position: at, Input: set.Len()}, nil
+	return phaseEnd{Position: at, Input: set.Len()}, nil
 }

@@ -25,7 +25,7 @@ func (s *scan) memory() (heldOut int64, why string, more []budget.Part) {
 		Why: fmt.Sprintf("a line for each of %d inputs and %d partitions", inputs, s.partitions)})
 	if o.Dedup != shape.None {
 		more = append(more, budget.Part{Name: "copies", Bytes: o.Memory / copiesShare,
-			Why: "lists of the documents that `dedup` leaves out"})
+			Why: "lists of the documents that are left out as copies"})
 	}
 	heldOut, why, _ = s.whole.memory()
 	return heldOut, why, more

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/remote"
@@ -69,7 +69,7 @@ func openPlanIn(fsys shard.FS, path string) (*planFile, error) {
 }
 
 func notAPlan(path string) error {
-	return loader.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
+	return fault.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
 }
 
 // OpenPlanPart reads of a plan what building one of its partitions takes. Without a partition of that number,
@@ -115,8 +115,8 @@ func readPlanPart(path string, f *planFile, number int, advice string) (*Plan, e
 	case !f.mayBePlan(), sealErr == nil && p.Format != planFormat:
 		return nil, notAPlan(path)
 	case p.Version > planVersion:
-		return nil, loader.BadOption("plan", path, fmt.Sprintf("has the version %d; this dsload reads %d, use a later one",
-			p.Version, planVersion))
+		return nil, fault.BadOption("plan", path, "has the version %d; this dsload reads %d, use a later one",
+			p.Version, planVersion)
 	case sealErr != nil:
 		return nil, fmt.Errorf("read plan %w; %s", sealErr, advice)
 	case err != nil:
@@ -321,8 +321,8 @@ func (p *Plan) copyTo(fsys shard.FS, temp, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	if seal, err := shard.CheckSealedFile(p.path, f, f.size); err != nil || seal != p.seal {
-		return errors.Join(err, &PlanError{fmt.Sprintf("plan %s: it was replaced while partition %d was built; "+
-			"run the same command again", p.path, p.first)})
+		return errors.Join(err, fault.Kindf(fault.Usage, "plan %s: it was replaced while partition %d was built; "+
+			"run the same command again", p.path, p.first))
 	}
 	return shard.WriteFileFrom(fsys, temp, path, io.NewSectionReader(f, 0, f.size))
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/shard"
@@ -102,8 +102,7 @@ func TestPartsOfPlanFiles(t *testing.T) {
 	if err := os.Rename(other, path); err != nil {
 		t.Fatal(err)
 	}
-	var replaced *PlanError
-	if _, err := buildPart(p, 0, filepath.Join(t.TempDir(), "late")); !errors.As(err, &replaced) {
+	if _, err := buildPart(p, 0, filepath.Join(t.TempDir(), "late")); fault.KindOf(err) != fault.Usage {
 		t.Errorf("a replaced plan: %v", err)
 	}
 }
@@ -122,7 +121,7 @@ func TestDamagedPlanPart(t *testing.T) {
 		}
 	}
 	put(t, bad, []byte("{\"text\": \"no plan\"}\n"))
-	var option *loader.OptionError
+	var option *fault.Error
 	if _, err := OpenPlanPart(bad, 1); !errors.As(err, &option) || !strings.Contains(err.Error(), "is no plan") {
 		t.Errorf("another file: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
@@ -78,16 +79,16 @@ func (b *build) openCutter(context.Context) (err error) {
 	b.cutter, err = example.NewCutter(b.cutterOptions())
 	var length *example.LengthError
 	if errors.As(err, &length) {
-		return loader.BadOption("max-length", fmt.Sprint(o.MaxLength),
-			fmt.Sprintf("the special tokens of %s alone take %d; write at least %d", b.tokenizer.Name(),
-				length.Special, length.Special+1))
+		return fault.BadOption("max-length", o.MaxLength,
+			"the special tokens of %s alone take %d; write at least %d", b.tokenizer.Name(),
+			length.Special, length.Special+1)
 	}
 	return err
 }
 
 func (b *build) checkOut(context.Context) error {
 	if info, err := b.opts.FS.Stat(b.opts.Out); err == nil && !info.IsDir() {
-		return loader.BadOption("out", b.opts.Out, "it is a file, and a dataset is a folder; name another one")
+		return fault.BadOption("out", b.opts.Out, "it is a file, and a dataset is a folder; name another one")
 	}
 	return nil
 }
@@ -161,14 +162,14 @@ func marksBuild(name string, head func() []byte) bool {
 func (b *build) checkTargets(context.Context) error {
 	hasTarget := b.hasTarget()
 	if b.opts.CausalPairs && !hasTarget {
-		return loader.BadOption("causal-pairs", "",
-			"there are no targets; give a `template` that defines \"prompt\" and \"target\"")
+		return fault.BadOption("causal-pairs", nil,
+			"there are no targets; give a {template} that defines \"prompt\" and \"target\"")
 	}
 	for _, p := range b.phases {
 		if p.formatter.HasTarget() != hasTarget {
-			return loader.BadOption("val", "",
+			return fault.BadOption("val", nil,
 				"its records make targets and the sources' do not, or the other way round; "+
-					"give both the same `format` and `template`")
+					"give both the same {format} and {template}")
 		}
 	}
 	return b.checkPackable()
@@ -233,21 +234,21 @@ func (b *build) readTemplate(context.Context) error {
 		} else if near := loader.NearestFile(name); near != "" {
 			reason += "; did you mean " + near + "?"
 		}
-		return loader.BadOption("template", name, reason)
+		return fault.BadOption("template", name, "%v", reason)
 	}
 	switch {
 	case !info.Mode().IsRegular():
-		return loader.BadOption("template", name, "is not a file; give a text file, or the name of a built-in template")
+		return fault.BadOption("template", name, "is not a file; give a text file, or the name of a built-in template")
 	case info.Size() == 0:
-		return loader.BadOption("template", name, "the file is empty; write a template into it")
+		return fault.BadOption("template", name, "the file is empty; write a template into it")
 	case info.Size() > example.MaxTemplateBytes:
-		return loader.BadOption("template", name,
-			fmt.Sprintf("%d bytes are too long for a template, which may have %d", info.Size(),
-				example.MaxTemplateBytes))
+		return fault.BadOption("template", name,
+			"%d bytes are too long for a template, which may have %d", info.Size(),
+			example.MaxTemplateBytes)
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return loader.BadOption("template", name, err.Error())
+		return fault.BadOption("template", name, "%v", err)
 	}
 	b.template = string(data)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/shard"
@@ -119,7 +120,7 @@ func (s *scan) badRecord(_ *flusher, located *source.RecordError) error {
 	if err := s.explained(located); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip", located)
+	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip", located)
 }
 
 func (s *scan) interrupted(ctx context.Context, _ *flusher) error {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/units"
-	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -25,10 +25,6 @@ func (o *Options) shapes() bool { return o.Filter.Active() || o.Dedup != shape.N
 
 func (b *build) openFilter(context.Context) (err error) {
 	b.filter, err = shape.NewFilter(b.opts.Filter)
-	var option *shape.OptionError
-	if errors.As(err, &option) {
-		return loader.BadOption(option.Option, option.Value, option.Reason)
-	}
 	return err
 }
 
@@ -65,15 +61,14 @@ func (b *build) checkFields(context.Context) error {
 	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.opts.Partition == nil {
 		where := b.opts.Filter.Where
 		at := slices.IndexFunc(where, func(w string) bool { return strings.HasPrefix(w, fields[i].String()) })
-		return loader.BadOption("where", where[max(at, 0)], noField(fields[i].Root(), "the columns are", has))
+		return fault.BadOption("where", where[max(at, 0)], "%v", noField(fields[i].Root(), "the columns are", has))
 	}
 	for _, p := range b.phases {
 		for _, format := range source.Formats() {
 			if format.Kind() == source.Texts && p.set.Formats()[format] > 0 {
-				return loader.BadOption("where", b.opts.Filter.Where[0], fmt.Sprintf(
-					"records of the format %s have no fields (%s); "+
-						"choose by their text with `match`, or leave files out with `exclude`",
-					format, b.firstOf(format)))
+				return fault.BadOption("where", b.opts.Filter.Where[0], "records of the format %s have no fields (%s); "+
+					"choose by their text with {match}, or leave files out with {exclude}",
+					format, b.firstOf(format))
 			}
 		}
 	}
@@ -131,7 +126,7 @@ func (w *worker) judgeFields(j *job, d *document) bool {
 			holds, d.has = w.filter.Row(d.Columns, at)
 		}
 	case d.Decoded:
-		d.err = fmt.Errorf("%w: the record is text without fields, and `where` asks for %s", example.ErrUnknownField,
+		d.err = fault.Errorf("%w: the record is text without fields, and {where} asks for %s", example.ErrUnknownField,
 			fields[0])
 	default:
 		holds, d.has, d.err = w.filter.JSON(data)
@@ -249,29 +244,22 @@ func (b *build) tooLongToJudge(cause error) bool {
 }
 
 // droppedNotes returns sentences about what filters and Dedup left out.
-func droppedNotes(c counts.Counts) (notes []string) {
+func droppedNotes(c counts.Counts) (notes []fault.Text) {
 	for _, reason := range shape.Reasons {
 		n := c.DroppedBy[string(reason)]
 		if n == 0 {
 			continue
 		}
-		what := "documents left out by `" + string(reason) + "`"
+		what := fault.Textf("documents left out by %v", fault.Option(reason))
 		switch reason {
 		case shape.Copied:
-			what = "documents left out by `dedup`, as copies of earlier ones"
+			what = fault.Textf("documents left out by {dedup}, as copies of earlier ones")
 		case shape.ValCopy:
-			what = "documents of the sources of val left out by `dedup`, as copies of earlier ones in either split"
+			what = fault.Textf("documents of the sources of val left out by {dedup}, as copies of earlier ones in either split")
 		}
-		notes = append(notes, fmt.Sprintf("%s: %s of %s read", what, units.Count(n), units.Count(c.Documents)))
+		notes = append(notes, fault.Textf("%v: %s of %s read", what, units.Count(n), units.Count(c.Documents)))
 	}
 	return notes
-}
-
-// A noneLeftError is the error of a build whose filters left nothing.
-type noneLeftError struct{ out, reason string }
-
-func (e *noneLeftError) Error() string {
-	return fmt.Sprintf("build %s: no document is left: %s", e.out, e.reason)
 }
 
 // allDropped reports whether filters left out all that was read.
@@ -289,11 +277,11 @@ func (f *flusher) noneLeft() error {
 	reasons := droppedNotes(s.Counts)
 	for i, p := range f.b.filter.Fields() {
 		if s.Has&(1<<i) == 0 {
-			reasons = append(reasons, noField(p.String(), "the first has", s.Names))
+			reasons = append(reasons, fault.Plain(noField(p.String(), "the first has", s.Names)))
 		}
 	}
 	if s.Rejected > 0 {
-		reasons = append(reasons, fmt.Sprintf("bad records skipped: %d", s.Rejected))
+		reasons = append(reasons, fault.Textf("bad records skipped: %d", s.Rejected))
 	}
-	return &noneLeftError{f.b.opts.Out, strings.Join(reasons, "; ")}
+	return fault.Errorf("build %s: no document is left: %v", f.b.opts.Out, fault.Join(reasons, "; "))
 }

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsload/dsload/internal/effort"
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
@@ -304,7 +304,7 @@ func TestFiltersThatLeaveNothing(t *testing.T) {
 			mustBuild(t, o)
 		}
 	}
-	var option *loader.OptionError
+	var option *fault.Error
 	if _, err := Run(context.Background(), Options{Settings: Settings{Sources: []string{path}, Dedup: "some"},
 		Resources: Resources{FS: shardtest.New()}}); !errors.As(err, &option) {
 		t.Errorf("an unknown kind of dedup: %v", err)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/tokenize"
@@ -34,7 +34,7 @@ func findEnds(o *Options, t *tokenize.Tokenizer) (e documentEnds, err error) {
 
 // findToken finds a token by id or name; own is the id of the tokenizer's own, -1 if it has
 // none.
-func findToken(t *tokenize.Tokenizer, option, value string, own int) (*uint32, error) {
+func findToken(t *tokenize.Tokenizer, option fault.Option, value string, own int) (*uint32, error) {
 	reason := ""
 	switch n, err := strconv.ParseUint(value, 10, 32); {
 	case value == "", value == NoToken:
@@ -56,7 +56,7 @@ func findToken(t *tokenize.Tokenizer, option, value string, own int) (*uint32, e
 		}
 		reason = fmt.Sprintf("%s has no such token", t.Name())
 	}
-	return nil, loader.BadOption(option, value, reason+"; give a token by its name or id"+candidates(t))
+	return nil, fault.BadOption(option, value, "%s; give a token by its name or id%s", reason, candidates(t))
 }
 
 // candidates lists the special tokens of a tokenizer.
@@ -110,14 +110,14 @@ func (b *build) finalTokens(c example.CutterOptions) example.CutterOptions {
 	return c
 }
 
-// endNote returns a sentence if nothing marks where a document ends, else "".
-func (b *build) endNote() string {
+// endNote returns a sentence if nothing marks where a document ends.
+func (b *build) endNote() (note fault.Text) {
 	if b.ends.eos != nil || len(b.tokenizer.Suffix()) > 0 || b.chat != nil {
-		return ""
+		return note
 	}
-	note := fmt.Sprintf("no token marks where a document ends: %s adds none", b.tokenizer.Name())
+	note = fault.Textf("no token marks where a document ends: %s adds none", b.tokenizer.Name())
 	if name, ok := b.tokenizer.Token(uint32(max(0, b.tokenizer.Special().EOS))); ok && b.tokenizer.Special().EOS >= 0 {
-		return note + fmt.Sprintf("; `eos` adds %s", name)
+		return fault.Textf("%v; {eos} adds %s", note, name)
 	}
-	return note + "; `eos`=TOKEN adds one"
+	return fault.Textf("%v; {eos}=TOKEN adds one", note)
 }

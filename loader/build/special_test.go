@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/shard"
@@ -106,8 +107,7 @@ func TestEndsOfDocuments(t *testing.T) {
 			if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) {
 				t.Errorf("rows %q, want %q", got, c.want)
 			}
-			if note := slices.ContainsFunc(s.Notes,
-				func(n string) bool { return strings.Contains(n, "marks where a document ends") }); note != c.note {
+			if note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "marks where a document ends") }); note != c.note {
 				t.Errorf("notes: %q", s.Notes)
 			}
 		})
@@ -126,7 +126,7 @@ func TestTokensThatAreNone(t *testing.T) {
 		{Options{Settings: Settings{SpecialTokens: "row"}}, []string{"`special-tokens` row", "document, chunk"}},
 	} {
 		c.o.LoadedTokenizer, c.o.Sources, c.o.FS = word(t, noPost), []string{writeCorpus(t, 5, 1)}, shardtest.New()
-		var option *loader.OptionError
+		var option *fault.Error
 		_, err := Run(context.Background(), c.o)
 		if !errors.As(err, &option) {
 			t.Errorf("%q: %v", c.want, err)
@@ -213,8 +213,7 @@ func TestCausalPairs(t *testing.T) {
 			if got := rowsOf(t, o.FS, o.Out); !slices.Equal(got, c.want) {
 				t.Errorf("rows %q, want %q", got, c.want)
 			}
-			note := slices.ContainsFunc(s.Notes,
-				func(n string) bool { return strings.Contains(n, "no token of the target") })
+			note := slices.ContainsFunc(fault.All(s.Notes, nil), func(n string) bool { return strings.Contains(n, "no token of the target") })
 			if s.WithoutTarget != c.left || note != (c.left > 0) {
 				t.Errorf("%d examples left out, want %d; notes %q", s.WithoutTarget, c.left, s.Notes)
 			}
@@ -269,7 +268,7 @@ func TestPairsCarryTheirEnds(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	o.Template, o.CausalPairs, o.Overwrite = "", true, true
-	var option *loader.OptionError
+	var option *fault.Error
 	if _, err := Run(context.Background(), o); !errors.As(err, &option) || option.Option != "causal-pairs" {
 		t.Errorf("pairs without a target: %v", err)
 	}

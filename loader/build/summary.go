@@ -2,6 +2,7 @@ package build
 
 import (
 	"github.com/dsload/dsload/internal/counts"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -13,19 +14,19 @@ type Summary struct {
 	Packing *PackSummary   `json:"packing,omitempty"` // nil where rows are not packed
 	Formats map[string]int `json:"formats,omitempty"` // inputs by their format
 	// the budget that ended the build, or "the sources ended"
-	Stopped         string   `json:"stopped"`
-	Notes           []string `json:"notes,omitempty"`
-	Warnings        []string `json:"warnings,omitempty"`
-	Added           int64    `json:"added_examples,omitempty"` // of Append; Splits are those of the whole dataset
-	AlreadyBuilt    bool     `json:"already_built,omitempty"`
-	Resumed         bool     `json:"resumed,omitempty"`
-	ResumedAt       int64    `json:"resumed_at,omitempty"` // examples that earlier runs had written
-	Partition       string   `json:"partition,omitempty"`  // where only one of a plan was built, such as "3/16"
-	Seconds         float64  `json:"seconds"`              // of this run
-	MBPerSecond     float64  `json:"mb_per_s"`
-	TokensPerSecond float64  `json:"tokens_per_s"`
-	PeakRSSBytes    int64    `json:"peak_rss_bytes"`
-	CapBytes        int64    `json:"memory_cap_bytes"`
+	Stopped         fault.Text   `json:"stopped"`
+	Notes           []fault.Text `json:"notes,omitempty"`
+	Warnings        []fault.Text `json:"warnings,omitempty"`
+	Added           int64        `json:"added_examples,omitempty"` // of Append; Splits are those of the whole dataset
+	AlreadyBuilt    bool         `json:"already_built,omitempty"`
+	Resumed         bool         `json:"resumed,omitempty"`
+	ResumedAt       int64        `json:"resumed_at,omitempty"` // examples that earlier runs had written
+	Partition       string       `json:"partition,omitempty"`  // where only one of a plan was built, such as "3/16"
+	Seconds         float64      `json:"seconds"`              // of this run
+	MBPerSecond     float64      `json:"mb_per_s"`
+	TokensPerSecond float64      `json:"tokens_per_s"`
+	PeakRSSBytes    int64        `json:"peak_rss_bytes"`
+	CapBytes        int64        `json:"memory_cap_bytes"`
 }
 
 // SplitSummary is one split of a Summary.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/loader/internal/budget"
@@ -92,14 +93,14 @@ func (w whole) settings() (err error) {
 
 func (w whole) memory() (heldOut int64, why string, more []budget.Part) {
 	n := w.b.opts.MaxValExamples
-	return n, fmt.Sprintf("hashes of `max-val-examples` %d", n), nil
+	return n, fmt.Sprintf("hashes of up to %d held-out documents", n), nil
 }
 
 func (w whole) notOpened(_ context.Context, err error) (*Summary, error) {
 	if errors.Is(err, shard.ErrFinished) {
 		return w.b.finished()
 	}
-	return nil, advise(w.b.explainSettings(err))
+	return nil, advise(w.b.explainFolder(err))
 }
 
 func (whole) begin(f *flusher) error {
@@ -122,7 +123,7 @@ func (w whole) badRecord(_ *flusher, located *source.RecordError) error {
 	if err := w.explained(located); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w; fix the record, or pass `on-bad-record` skip, and run the command again: "+
+	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip, and run the command again: "+
 		"it goes on from its last checkpoint", located)
 }
 
@@ -133,8 +134,8 @@ func (w whole) explained(located *source.RecordError) error {
 		return adviseField(located, field, located.Row)
 	}
 	if w.b.tooLongToJudge(located.Cause) {
-		return fmt.Errorf("%w; filters and `dedup` judge whole documents: "+
-			"leave longer ones out with `on-bad-record` skip, or build without filters and `dedup`", located)
+		return fault.Errorf("%w; filters and {dedup} judge whole documents: "+
+			"leave longer ones out with {on-bad-record} skip, or build without filters and {dedup}", located)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard/shardtest"
 )
 
@@ -60,7 +60,7 @@ func TestTemplateIsUnderTheCap(t *testing.T) {
 			computing)
 	}
 	for _, path := range []string{t.TempDir(), "/dev/null"} {
-		var option *loader.OptionError
+		var option *fault.Error
 		if _, err := PlanMemory(Options{Resources: Resources{LoadedTokenizer: small()},
 			Settings: Settings{Template: path}}); !errors.As(err, &option) ||
 			option.Option != "template" {

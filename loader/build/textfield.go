@@ -1,11 +1,10 @@
 package build
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
 )
@@ -16,19 +15,19 @@ func (o Options) checkTextField() error {
 		return nil
 	}
 	if _, err := example.ParseFieldPaths(o.TextField); err != nil {
-		return loader.BadOption("text-field", o.TextField, err.Error())
+		return fault.BadOption("text-field", o.TextField, "%v", err)
 	}
 	return nil
 }
 
-// unusedTextField returns a sentence where the option TextField has no effect, else "".
-func (b *build) unusedTextField() string {
+// unusedTextField returns a sentence where the option TextField has no effect.
+func (b *build) unusedTextField() (none fault.Text) {
 	field := b.opts.TextField
 	switch {
 	case field == "":
-		return ""
+		return none
 	case b.template != "":
-		return fmt.Sprintf("`text-field` %s has no effect beside `template`, which names the fields itself", field)
+		return fault.Textf("{text-field} %s has no effect with {template}, which names the fields itself", field)
 	}
 	formats, inputs, fieldless := b.formats(), 0, 0
 	for f, n := range formats {
@@ -39,13 +38,13 @@ func (b *build) unusedTextField() string {
 	}
 	switch {
 	case fieldless == inputs:
-		return fmt.Sprintf("`text-field` %s has no effect: the sources are read as text without fields; "+
-			"give their `format`", field)
+		return fault.Textf("{text-field} %s has no effect: the sources are read as text without fields; "+
+			"give their {format}", field)
 	case fieldless > 0:
-		return fmt.Sprintf("`text-field` %s has no effect on %d of %d inputs, which are read as text without fields",
+		return fault.Textf("{text-field} %s has no effect on %d of %d inputs, which are read as text without fields",
 			field, fieldless, inputs)
 	}
-	return ""
+	return none
 }
 
 // delimiter returns the option Delimiter as a byte, 0 for the default. For a value that checkCSV
@@ -64,40 +63,40 @@ func (o *Options) delimiter() byte {
 func (o Options) checkCSV() error {
 	if d := o.Delimiter; d != "" && d != `\t` && (len(d) != 1 || d[0] >= 0x80 || d[0] < ' ' && d[0] != '\t' ||
 		d[0] == '"') {
-		return loader.BadOption("delimiter", d, `must be one ASCII character, such as ; or |, or \t for a tab`)
+		return fault.BadOption("delimiter", d, `must be one ASCII character, such as ; or |, or \t for a tab`)
 	}
 	kind := o.Format.Kind()
 	csv := kind == source.Rows || kind == source.Various || o.Format == source.Chat
 	for _, option := range []struct {
-		name, value string
-		set         bool
+		name  fault.Option
+		value string
+		set   bool
 	}{{"columns", strings.Join(o.Columns, ","), len(o.Columns) > 0}, {"delimiter", o.Delimiter, o.Delimiter != ""}} {
 		if option.set && !csv {
-			return loader.BadOption(option.name, option.value,
-				fmt.Sprintf("`format` %s has no columns; it is for CSV", o.Format))
+			return fault.BadOption(option.name, option.value, "{format} %s has no columns; it is for CSV", o.Format)
 		}
 	}
 	for i, name := range o.Columns {
 		switch {
 		case name == "":
-			return loader.BadOption("columns", strings.Join(o.Columns, ","), "a name is empty")
+			return fault.BadOption("columns", strings.Join(o.Columns, ","), "a name is empty")
 		case slices.Contains(o.Columns[:i], name):
-			return loader.BadOption("columns", strings.Join(o.Columns, ","), name+" is named twice")
+			return fault.BadOption("columns", strings.Join(o.Columns, ","), "%s is named twice", name)
 		}
 	}
 	return nil
 }
 
-// unusedCSV returns a sentence where options of CSV have no effect, else "".
-func (b *build) unusedCSV() string {
+// unusedCSV returns a sentence where options of CSV have no effect.
+func (b *build) unusedCSV() (none fault.Text) {
 	o := &b.opts
 	if len(o.Columns) == 0 && o.Delimiter == "" {
-		return ""
+		return none
 	}
 	for f := range b.formats() {
 		if kind := source.Format(f).Kind(); kind == source.Rows || kind == source.Various {
-			return ""
+			return none
 		}
 	}
-	return "`columns` and `delimiter` have no effect: no source is read as CSV; give its `format`"
+	return fault.Textf("{columns} and {delimiter} have no effect: no source is read as CSV; give its {format}")
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -24,7 +25,7 @@ func (p *part) runTwin(ctx context.Context, held *shard.LockedError) (_ *Summary
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(twin.Out)) }()
-	p.b.notice("process %d on %s is at work on the part; building it a second time beside that", held.PID, held.Host)
+	p.b.notice("process %d on %s is building this partition; building a second copy", held.PID, held.Host)
 	b := newBuild(twin)
 	b.bucket = p.b.bucket
 	s, err := b.run(ctx)
@@ -99,7 +100,7 @@ func (p *part) yield(builder *shard.Builder) (*Summary, error) {
 func (p *part) overtaken() (*Summary, error) {
 	s, err := p.finished()
 	if err == nil {
-		s.Stopped = "another process committed the part first"
+		s.Stopped = fault.Plain("another process committed the partition first")
 	}
 	return s, err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -49,4 +50,4 @@ func ReadUnfinished(fsys shard.FS, dir string) (*Unfinished, error) {
 }
 
 // Losses are sentences about what filters left out so far.
-func (u *Unfinished) Losses() []string { return droppedNotes(u.Counts) }
+func (u *Unfinished) Losses() []fault.Text { return droppedNotes(u.Counts) }

@@ -13,11 +13,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 var (
 	// ErrUnreachable means that no answer came, or no usable one, after all attempts.
-	ErrUnreachable = errors.New("unreachable")
+	ErrUnreachable = fault.New(fault.Unreachable, "unreachable")
 	// ErrDenied means that the server wants credentials, or other ones.
 	ErrDenied = errors.New("access denied")
 	// ErrNoBucket means that what the objects of an address would be in does not exist: the bucket,
@@ -25,9 +27,9 @@ var (
 	// in a bucket the error is fs.ErrNotExist.
 	ErrNoBucket = errors.New("no such bucket")
 	// ErrUsage means that an address cannot be right.
-	ErrUsage = errors.New("wrong usage")
+	ErrUsage = fault.New(fault.Usage, "wrong usage")
 	// ErrMismatch means that the bytes of a file are not those that its server announced.
-	ErrMismatch = errors.New("content differs from what was announced")
+	ErrMismatch = fault.New(fault.Corrupt, "content differs from what was announced")
 )
 
 // Error is the failure of a request. Its text contains neither the address, which the caller knows,

@@ -1,8 +1,9 @@
 package remote
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/dsload/dsload/internal/units"
 )
 
 // An Object is one version of a remote file.
@@ -31,12 +32,11 @@ func (o *Object) Identified() bool { return o.ETag != "" || !o.Modified.IsZero()
 
 // compare returns a *ChangedError if two descriptions cannot be of the same version.
 func (o *Object) compare(now *Object) error {
-	size := func(n int64) string { return fmt.Sprintf("%d bytes", n) }
 	switch {
 	case o.ETag != "" && now.ETag != "" && !SameETag(o.ETag, now.ETag):
 		return &ChangedError{"ETag", oneLine(o.ETag), oneLine(now.ETag)}
 	case o.Size >= 0 && now.Size >= 0 && o.Size != now.Size:
-		return &ChangedError{"size", size(o.Size), size(now.Size)}
+		return &ChangedError{"size", units.Bytes(o.Size), units.Bytes(now.Size)}
 	case (o.ETag == "" || now.ETag == "") && !o.Modified.IsZero() && !now.Modified.IsZero() &&
 		!o.Modified.Equal(now.Modified):
 		return &ChangedError{"modification time", o.Modified.Format(time.RFC3339), now.Modified.Format(time.RFC3339)}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/dsload/dsload/internal/units"
 	"github.com/zeebo/xxh3"
 )
 
@@ -156,7 +157,7 @@ func (s *stream) accept(b *body) (enough bool, err error) {
 		return false, err
 	}
 	if now.Size >= 0 && s.at > now.Size {
-		return false, &ChangedError{"size", fmt.Sprintf("at least %d bytes", s.at), fmt.Sprintf("%d bytes", now.Size)}
+		return false, &ChangedError{"size", "at least " + units.Bytes(s.at), units.Bytes(now.Size)}
 	}
 	identified := s.object.Identified()
 	switch {
@@ -206,7 +207,7 @@ func (s *stream) ended(ctx context.Context, err error) error {
 		return io.EOF
 	case isEOF(err), errors.Is(err, io.ErrUnexpectedEOF):
 		return &Error{Kind: ErrUnreachable, retry: true,
-			Text: fmt.Sprintf("%s closed the connection at byte %d of %s", s.tries.host, s.at, sizeText(s.object.Size))}
+			Text: fmt.Sprintf("%s closed the connection at byte %d; its size is %s", s.tries.host, s.at, units.Bytes(s.object.Size))}
 	}
 	return transportError(err, s.tries.host)
 }
@@ -215,13 +216,6 @@ func (s *stream) ended(ctx context.Context, err error) error {
 // own framing has already reported a broken connection.
 func (s *stream) complete() bool {
 	return s.object.Size < 0 || s.at >= s.object.Size
-}
-
-func sizeText(n int64) string {
-	if n < 0 {
-		return "unknown many"
-	}
-	return fmt.Sprint(n)
 }
 
 // close ends the request, if there is one.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/feed"
@@ -302,8 +303,7 @@ func (b *Building) Open(q feed.Query) (*feed.Plan, error) {
 		p.bound.longestLabels = longest
 	}
 	rowStream, err := s.newRowStream(p, dealt(p.steps, q.Start, math.MaxInt64))
-	var oe *sampler.OptionError
-	if errors.As(err, &oe) && oe.Option != "start" {
+	if err != nil && fault.OptionOf(err) != "start" {
 		return nil, refused(err, "the dataset is still being built")
 	}
 	rows, tokens := p.bound.batch(p.steps)

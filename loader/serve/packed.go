@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/collate"
@@ -20,13 +21,13 @@ func (o *Options) packDefault() (pack.Policy, error) {
 	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
 	switch {
 	case !ok:
-		return "", loader.BadOption("pack", string(o.Pack), loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
+		return "", fault.BadOption("pack", string(o.Pack), "%v", loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
 	case policy == pack.None && o.PackLength != 0:
-		return "", loader.BadOption("max-length", fmt.Sprint(o.PackLength),
-			"it is the length of packed rows; say by `pack` how they are packed, or leave it out")
+		return "", fault.BadOption("max-length", o.PackLength,
+			"it is the length of packed rows; say by {pack} how they are packed, or leave it out")
 	case o.PackLength < 0 || o.PackLength > pack.MaxLength:
-		return "", loader.BadOption("max-length", fmt.Sprint(o.PackLength),
-			fmt.Sprintf("must be 1 to %d", pack.MaxLength))
+		return "", fault.BadOption("max-length", o.PackLength,
+			"must be 1 to %d", pack.MaxLength)
 	}
 	return policy, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/collate"
 	"github.com/dsload/dsload/loader/serve/feed"
@@ -49,9 +50,9 @@ func (p *prepared) bucket() int { return int(min(int64(p.query.Bucket), p.bound.
 
 // refused turns an error about an option of the sampler into one about the request.
 func refused(err error, format string, args ...any) error {
-	var oe *sampler.OptionError
-	if errors.As(err, &oe) {
-		return feed.BadParam(oe.Option, oe.Reason, fmt.Sprintf(format, args...))
+	var bad *fault.Error
+	if errors.As(err, &bad) && bad.Option != "" {
+		return feed.BadParam(string(bad.Option), bad.What.String(), fmt.Sprintf(format, args...))
 	}
 	return err
 }

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/internal/budget"
 	"github.com/dsload/dsload/loader/internal/store"
 	"github.com/dsload/dsload/loader/pack"
@@ -102,11 +103,11 @@ type dataset struct {
 func Open(o Options) (*Reader, error) {
 	o.FS = cmp.Or(o.FS, shard.OS())
 	if len(o.Datasets) == 0 {
-		return nil, loader.BadOption("dataset", "", "name at least one dataset folder")
+		return nil, fault.BadOption("dataset", nil, "name at least one dataset folder")
 	}
 	if len(o.Datasets) > sampler.MaxSources {
-		return nil, loader.BadOption("dataset", "",
-			fmt.Sprintf("%d datasets, at most %d can be served", len(o.Datasets), sampler.MaxSources))
+		return nil, fault.BadOption("dataset", nil,
+			"%d datasets, at most %d can be served", len(o.Datasets), sampler.MaxSources)
 	}
 	r := &Reader{fs: o.FS, buckets: o.Buckets, length: o.PackLength}
 	var err error
@@ -129,8 +130,8 @@ func Open(o Options) (*Reader, error) {
 func (r *Reader) open(o *Options, arg string) (*dataset, error) {
 	name, dir := splitName(o.FS, arg)
 	if r.find(name) != nil {
-		return nil, loader.BadOption("dataset", arg,
-			fmt.Sprintf("the name %q is taken; tell them apart as NAME=%s", name, dir))
+		return nil, fault.BadOption("dataset", arg,
+			"the name %q is taken; tell them apart as NAME=%s", name, dir)
 	}
 	shards, err := shard.ReaderOptions{
 		MaxOpenShards: openShards, MaxIndexBytes: indexBytes,
@@ -207,13 +208,17 @@ type Backend interface {
 	share(*budget.Ledger)
 }
 
+// tooSmall is the error for a memory cap.
+func tooSmall(memory int64, format string, args ...any) error {
+	return &fault.Error{Class: fault.Limit, Option: "memory", Value: units.Size(memory), What: fault.Textf(format, args...)}
+}
+
 // NewServer makes a server for r under o's memory cap. It reserves the fixed parts and leases the
 // rest to streams.
 func NewServer(r Backend, o Options) (*feed.Server, error) {
 	o.Memory = cmp.Or(o.Memory, DefaultMemory)
 	if o.Memory < MinMemory {
-		return nil, loader.BadOption("memory", fmt.Sprint(o.Memory),
-			fmt.Sprintf("a server needs at least %d bytes", MinMemory))
+		return nil, tooSmall(o.Memory, "a server needs at least %v", units.Size(MinMemory))
 	}
 	ledger := budget.New(o.Memory)
 	fixed := append([]budget.Part{
@@ -223,8 +228,8 @@ func NewServer(r Backend, o Options) (*feed.Server, error) {
 	}, r.memory()...)
 	for _, p := range fixed {
 		if err := ledger.Reserve(p); err != nil {
-			return nil, loader.BadOption("memory", fmt.Sprint(o.Memory),
-				fmt.Sprintf("%v; serve fewer datasets at once, or give at least %dMiB", err, leastMemory(fixed)>>20))
+			return nil, tooSmall(o.Memory, "%v; serve fewer datasets at once, or give at least %v", err,
+				units.Size(leastMemory(fixed)))
 		}
 	}
 	r.share(ledger)

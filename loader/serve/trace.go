@@ -83,7 +83,7 @@ func (t *Trace) Split(part int) *shard.SplitReader { return t.stream.parts[part]
 
 // notThere returns the error for something that the query does not have.
 func notThere(param, format string, args ...any) error {
-	return &feed.RequestError{Status: http.StatusNotFound, Reason: param + ": " + fmt.Sprintf(format, args...)}
+	return &feed.ParamError{Status: http.StatusNotFound, Param: param, Reason: fmt.Sprintf(format, args...)}
 }
 
 // noStep returns the error for a step after the last one.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // An AccessError means that others than this user may have written what a cache would serve.
@@ -30,6 +32,9 @@ func (e *AccessError) Error() string {
 	return fmt.Sprintf("the cache %s: %s and plant a dataset; empty it and make it yours alone with chmod 700, "+
 		"or set DSLOAD_CACHE to a folder of your own", e.Dir, why)
 }
+
+// Kind returns fault.Usage.
+func (e *AccessError) Kind() string { return fault.Usage }
 
 // Prepare makes the cache's folder if it is not there. It returns an *AccessError if others may write
 // into it: what they plant would be served as this user's text.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/dsload/dsload/internal/csvscan"
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -26,23 +27,23 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 	c.text, c.ends = c.text[:0], c.ends[:0]
 	for {
 		if len(c.ends) == columns {
-			return problemf(ErrMalformed, "more fields than the %d columns of the header", columns)
+			return fault.Of(ErrMalformed, "more fields than the %d columns of the header", columns)
 		}
 		var ok bool
 		if c.text, data, ok = csvscan.AppendField(c.text, data, comma); !ok {
-			return problemf(ErrMalformed, "field %d is not closed by a quote", len(c.ends)+1)
+			return fault.Of(ErrMalformed, "field %d is not closed by a quote", len(c.ends)+1)
 		}
 		c.ends = append(c.ends, len(c.text))
 		if len(data) == 0 {
 			break
 		}
 		if data[0] != comma {
-			return problemf(ErrMalformed, "field %d goes on after its closing quote", len(c.ends))
+			return fault.Of(ErrMalformed, "field %d goes on after its closing quote", len(c.ends))
 		}
 		data = data[1:]
 	}
 	if len(c.ends) < columns {
-		return problemf(ErrMalformed, "%d fields where the header has %d columns", len(c.ends), columns)
+		return fault.Of(ErrMalformed, "%d fields where the header has %d columns", len(c.ends), columns)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package example
 
 import (
 	"errors"
-	"fmt"
 )
 
 var (
@@ -21,16 +20,3 @@ var (
 	// errNull means that a template prints a null, which text/template would write as "<no value>".
 	errNull = errors.New("null")
 )
-
-// problem is an error with its own text that matches a sentinel.
-type problem struct {
-	kind error
-	text string
-}
-
-func (p *problem) Error() string { return p.text }
-func (p *problem) Unwrap() error { return p.kind }
-
-func problemf(kind error, format string, args ...any) error {
-	return &problem{kind, fmt.Sprintf(format, args...)}
-}

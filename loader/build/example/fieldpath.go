@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A FieldPath names a value in a record: a field, or a value inside one, as in a.b[0].
@@ -30,7 +32,7 @@ const maxPathSteps = 64
 func ParseFieldPath(s string) (FieldPath, error) {
 	p := FieldPath{name: s}
 	bad := func(why string) (FieldPath, error) {
-		return FieldPath{}, problemf(ErrUnknownField, "field %q: %s; write a field as in text, a.b or a.b[0]", s, why)
+		return FieldPath{}, fault.Of(ErrUnknownField, "field %q: %s; write a field as in text, a.b or a.b[0]", s, why)
 	}
 	if s == "" {
 		return bad("the name is empty")
@@ -70,7 +72,7 @@ func ParseFieldPaths(s string) ([]FieldPath, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(paths, func(q FieldPath) bool { return q.name == p.name }) {
-			return nil, problemf(ErrUnknownField, "fields %q: %q is named twice", s, p.name)
+			return nil, fault.Of(ErrUnknownField, "fields %q: %q is named twice", s, p.name)
 		}
 		paths = append(paths, p)
 	}

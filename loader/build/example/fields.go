@@ -40,7 +40,7 @@ func (e *FieldError) Error() string {
 	}
 	switch {
 	case e.Chat != "":
-		s += fmt.Sprintf("; %q looks like the messages of a chat: read them as `format` chat", e.Chat)
+		s += fmt.Sprintf("; %q looks like the messages of a chat", e.Chat)
 	case e.Likely != "":
 		s += fmt.Sprintf("; %q looks like the text", e.Likely)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -291,7 +292,7 @@ func (w *Worker) csvMap(rec Record, size int) (map[string]any, error) {
 			room -= valueCost * int64(bytes.Count(value, []byte(`"`))/2)
 		}
 		if room < 0 {
-			return nil, problemf(ErrTooLarge, "the columns that the template uses take more than %d bytes of memory, "+
+			return nil, fault.Of(ErrTooLarge, "the columns that the template uses take more than %d bytes of memory, "+
 				"%d times the record; it is made of very small values",
 				w.f.decodedBytes(int64(size)), decodedPerByte)
 		}
@@ -299,7 +300,7 @@ func (w *Worker) csvMap(rec Record, size int) (map[string]any, error) {
 		if list {
 			text, ends, err := appendStrings(nil, nil, value)
 			if err != nil {
-				return nil, problemf(ErrMalformed, "column %s: %v", name, err)
+				return nil, fault.Of(ErrMalformed, "column %s: %v", name, err)
 			}
 			fields[name] = stringList(text, ends)
 		}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"text/template/parse"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // Names of the functions that instrument inserts.
@@ -45,7 +47,7 @@ func instrument(tree *parse.Tree) (instrumented, error) {
 	var w treeWalk
 	cost := w.list(tree.Root, 1)
 	if w.nesting > maxTemplateNesting {
-		return w.instrumented, problemf(ErrTemplate,
+		return w.instrumented, fault.Of(ErrTemplate,
 			"%s: nested %d levels deep, at most %d are allowed; split it with {{define}}", tree.ParseName,
 			w.nesting, maxTemplateNesting)
 	}

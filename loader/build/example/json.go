@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -15,7 +16,7 @@ type jsonFinder struct{ jsonscan.Scanner }
 // are.
 func asProblem(err error) error {
 	if e, ok := err.(*jsonscan.Error); ok {
-		return &problem{ErrMalformed, e.Error()}
+		return fault.Of(ErrMalformed, "%s", e.Error())
 	}
 	return err
 }
@@ -65,7 +66,7 @@ func (s *jsonFinder) appendJoined(dst, data []byte, paths []FieldPath) (text []b
 		lone += n
 	}
 	if nulls == len(paths) {
-		return dst[:start], 0, problemf(ErrUnknownField, "all of the fields that are joined are null")
+		return dst[:start], 0, fault.Of(ErrUnknownField, "all of the fields that are joined are null")
 	}
 	return dst, lone, nil
 }
@@ -87,7 +88,7 @@ func notText(path *FieldPath, found foundValue) error {
 	case 'N':
 		kind = "NaN"
 	}
-	return problemf(ErrUnknownField, "field %q is %s, not a string", path.name, kind)
+	return fault.Of(ErrUnknownField, "field %q is %s, not a string", path.name, kind)
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -86,7 +87,7 @@ func (d *jsonDecoder) fields(data []byte, want *fieldSet) (fields map[string]any
 // spend counts n bytes for a value.
 func (d *jsonDecoder) spend(n int) error {
 	if d.room -= int64(n); d.room < 0 {
-		return problemf(ErrTooLarge, "the fields that the template uses take more than %d bytes of memory, "+
+		return fault.Of(ErrTooLarge, "the fields that the template uses take more than %d bytes of memory, "+
 			"%d times the record; it is made of very small values",
 			decodedPerByte*int64(d.size)+decodedFloor, decodedPerByte)
 	}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"text/template"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // The bounds of one execution of a template. They depend only on the record and the template, since
@@ -78,7 +80,7 @@ func (m *meter) step(n int64) (string, error) {
 	default:
 	}
 	if m.steps -= n; m.steps < 0 {
-		return "", problemf(ErrTooLarge, "the template takes more than %d steps for this record: "+
+		return "", fault.Of(ErrTooLarge, "the template takes more than %d steps for this record: "+
 			"a loop or a template within it repeats too often", m.allowed.steps)
 	}
 	return "", nil
@@ -87,7 +89,7 @@ func (m *meter) step(n int64) (string, error) {
 // enter charges the body of a template: its nodes, and its nesting until leave is called.
 func (m *meter) enter(nodes int64, nesting int) (string, error) {
 	if m.depth -= nesting; m.depth < 0 {
-		return "", problemf(ErrTooLarge, "the template calls templates within templates more than %d levels deep: "+
+		return "", fault.Of(ErrTooLarge, "the template calls templates within templates more than %d levels deep: "+
 			"one of them calls itself without an end", meterDepth)
 	}
 	return m.step(nodes)
@@ -101,7 +103,7 @@ func (m *meter) leave(nesting int) string {
 // room returns an error unless n more bytes may be taken.
 func (m *meter) room(n int64) error {
 	if n > m.bytes {
-		return problemf(ErrTooLarge, "the template makes strings of more than %d bytes in all for this record: "+
+		return fault.Of(ErrTooLarge, "the template makes strings of more than %d bytes in all for this record: "+
 			"printf, print, html and such repeat too often or pad too far",
 			m.allowed.bytes)
 	}

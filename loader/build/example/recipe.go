@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A builtin is a built-in template over rows of CSV. body defines it; hand-written code produces the
@@ -63,7 +65,7 @@ func findBuiltin(name string) *builtin {
 func (w *Worker) recipe(dst *Formatted) error {
 	for i, column := range w.columns.known {
 		if column < 0 {
-			return problemf(ErrUnknownField, "no column %q; the columns are %s", recipeColumns[i],
+			return fault.Of(ErrUnknownField, "no column %q; the columns are %s", recipeColumns[i],
 				strings.Join(w.columns.of, ", "))
 		}
 		if i == 0 {
@@ -71,7 +73,7 @@ func (w *Worker) recipe(dst *Formatted) error {
 		}
 		var err error
 		if w.lists[i], w.ends[i], err = appendStrings(w.lists[i][:0], w.ends[i][:0], w.fields.at(column)); err != nil {
-			return problemf(ErrMalformed, "column %s: %v", recipeColumns[i], err)
+			return fault.Of(ErrMalformed, "column %s: %v", recipeColumns[i], err)
 		}
 	}
 	title := bytes.TrimSpace(w.fields.at(w.columns.known[0]))

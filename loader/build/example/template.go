@@ -8,6 +8,7 @@ import (
 	"text/template/parse"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -35,21 +36,21 @@ const MaxTemplateBytes = 1 << 20
 
 func parseTemplate(name, body string) (*userTemplate, error) {
 	if len(body) > MaxTemplateBytes {
-		return nil, problemf(ErrTemplate, "%s: %d bytes are too long for a template, which may have %d", name,
+		return nil, fault.Of(ErrTemplate, "%s: %d bytes are too long for a template, which may have %d", name,
 			len(body), MaxTemplateBytes)
 	}
 	actions, parens := actionBytes(body)
 	if actions > maxActionBytes {
-		return nil, problemf(ErrTemplate, "%s: %d bytes of actions are too many for a template, "+
+		return nil, fault.Of(ErrTemplate, "%s: %d bytes of actions are too many for a template, "+
 			"which may have %d between {{ and }}", name, actions, maxActionBytes)
 	}
 	if parens > maxTemplateNesting {
-		return nil, problemf(ErrTemplate, "%s: %d parentheses within each other, at most %d are allowed", name,
+		return nil, fault.Of(ErrTemplate, "%s: %d parentheses within each other, at most %d are allowed", name,
 			parens, maxTemplateNesting)
 	}
 	t, err := template.New(name).Funcs(templateFuncs).Option("missingkey=error").Parse(body)
 	if err != nil {
-		return nil, problemf(ErrTemplate, "%s", strings.TrimPrefix(err.Error(), "template: "))
+		return nil, fault.Of(ErrTemplate, "%s", strings.TrimPrefix(err.Error(), "template: "))
 	}
 	u := &userTemplate{set: t, prompt: name, actionBytes: actions}
 	if t.Lookup("prompt") != nil {
@@ -59,7 +60,7 @@ func parseTemplate(name, body string) (*userTemplate, error) {
 		u.target = "target"
 	}
 	if prompt := t.Lookup(u.prompt); prompt == nil || prompt.Tree == nil || parse.IsEmptyTree(prompt.Root) {
-		return nil, problemf(ErrTemplate, "%s:1: it is empty; write a body, or {{define \"prompt\"}}", name)
+		return nil, fault.Of(ErrTemplate, "%s:1: it is empty; write a body, or {{define \"prompt\"}}", name)
 	}
 	for _, defined := range t.Templates() {
 		if defined.Tree == nil {
@@ -93,7 +94,7 @@ type boundTemplate struct {
 func (u *userTemplate) bind(done <-chan struct{}) (*boundTemplate, error) {
 	set, err := u.set.Clone()
 	if err != nil {
-		return nil, problemf(ErrTemplate, "%v", err)
+		return nil, fault.Of(ErrTemplate, "%v", err)
 	}
 	b := &boundTemplate{meter: meter{done: done}}
 	set.Funcs(b.meter.funcs())
@@ -135,18 +136,18 @@ func (w *Worker) execute(dst *Formatted, fields map[string]any, recordBytes, lim
 // explainFailure returns why an execution failed: it exceeded a bound, it was stopped, or the
 // template does not fit the record.
 func explainFailure(err error, limit int, fields map[string]any) error {
-	var bounded *problem
+	var bounded *fault.Error
 	switch {
 	case errors.Is(err, ErrStopped):
 		return ErrStopped
 	case errors.Is(err, errNull):
-		return problemf(ErrTemplate, "the template prints a null%s", nullFields(fields))
+		return fault.Of(ErrTemplate, "the template prints a null%s", nullFields(fields))
 	case errors.As(err, &bounded):
 		return bounded
 	case errors.Is(err, ErrTooLarge):
-		return problemf(ErrTooLarge, "the template writes more than %d bytes for this record", limit)
+		return fault.Of(ErrTooLarge, "the template writes more than %d bytes for this record", limit)
 	}
-	return problemf(ErrTemplate, "%s", explain(err, fields))
+	return fault.Of(ErrTemplate, "%s", explain(err, fields))
 }
 
 // nullFields names the fields that are null, and says how a template tests for one. It does not
@@ -176,7 +177,7 @@ func (w *Worker) validate(dst *Formatted, limit int) error {
 		}
 	}
 	if len(dst.Prompt)+len(dst.Target) > limit {
-		return problemf(ErrTooLarge, "the template writes more than %d bytes for this record", limit)
+		return fault.Of(ErrTooLarge, "the template writes more than %d bytes for this record", limit)
 	}
 	return nil
 }

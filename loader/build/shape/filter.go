@@ -7,6 +7,7 @@ import (
 	"regexp/syntax"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/zeebo/xxh3"
 )
@@ -52,13 +53,6 @@ func (o *Options) Active() bool {
 		o.Sample > 0 && o.Sample < 1
 }
 
-// An OptionError is an invalid option.
-type OptionError struct {
-	Option, Value, Reason string
-}
-
-func (e *OptionError) Error() string { return fmt.Sprintf("`%s` %s: %s", e.Option, e.Value, e.Reason) }
-
 // A Filter judges documents. It is immutable and safe for concurrent use.
 type Filter struct {
 	opts           Options
@@ -69,11 +63,11 @@ type Filter struct {
 	instructions   int64  // of all expressions
 }
 
-// NewFilter parses the conditions. An error is an *OptionError.
+// NewFilter parses the conditions. An error is one of fault.BadOption.
 func NewFilter(o Options) (*Filter, error) {
 	f := &Filter{opts: o, below: math.MaxUint64}
-	bad := func(option string, value any, format string, args ...any) (*Filter, error) {
-		return nil, &OptionError{option, fmt.Sprint(value), fmt.Sprintf(format, args...)}
+	bad := func(option fault.Option, value any, format string, args ...any) (*Filter, error) {
+		return nil, fault.BadOption(option, value, format, args...)
 	}
 	var err error
 	if f.where, err = parseWhere(o.Where); err != nil {
@@ -83,7 +77,7 @@ func NewFilter(o Options) (*Filter, error) {
 		f.fields = append(f.fields, c.path)
 	}
 	for _, list := range []struct {
-		option string
+		option fault.Option
 		source []string
 		to     *[]*regexp.Regexp
 	}{{"match", o.Match, &f.match}, {"no-match", o.NoMatch, &f.noMatch}} {
@@ -102,9 +96,9 @@ func NewFilter(o Options) (*Filter, error) {
 	case o.MaxChars < 0:
 		return bad("max-chars", o.MaxChars, "must be at least 0")
 	case o.MaxChars > 0 && o.MinChars > o.MaxChars:
-		return bad("min-chars", o.MinChars, "is more than `max-chars` %d: no document has such a length", o.MaxChars)
+		return bad("min-chars", o.MinChars, "is more than {max-chars} %d: no document has such a length", o.MaxChars)
 	case !(o.Sample >= 0 && o.Sample <= 1): // NaN too
-		return bad("sample", o.Sample, "is a share of the documents: above 0 and at most 1, as in 0.1")
+		return bad("sample", o.Sample, "must be above 0 and at most 1, as in 0.1")
 	}
 	if o.Sample > 0 && o.Sample < 1 {
 		f.below = uint64(o.Sample * (1 << 63) * 2)

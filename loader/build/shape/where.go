@@ -3,10 +3,11 @@ package shape
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 )
 
@@ -23,7 +24,7 @@ const maxConditions = 64
 func parseWhere(list []string) (out []condition, err error) {
 	for _, text := range list {
 		bad := func(format string, args ...any) ([]condition, error) {
-			return nil, &OptionError{"where", fmt.Sprintf("%q", text), fmt.Sprintf(format, args...)}
+			return nil, fault.BadOption("where", strconv.Quote(text), format, args...)
 		}
 		field, value, found := strings.Cut(text, "=")
 		switch {
@@ -44,7 +45,7 @@ func parseWhere(list []string) (out []condition, err error) {
 		out[i].values = append(out[i].values, parseWanted(value))
 	}
 	if len(out) > maxConditions {
-		return nil, &OptionError{"where", "", fmt.Sprintf("%d fields are more than %d", len(out), maxConditions)}
+		return nil, fault.BadOption("where", nil, "%d fields are more than %d", len(out), maxConditions)
 	}
 	return out, nil
 }

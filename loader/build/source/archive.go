@@ -5,6 +5,8 @@ import (
 	"io"
 	"path"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // An archive, tar or zip, is one input. Its members are read in their order, each by the framer of
@@ -267,7 +269,7 @@ func (a *archiveFramer) cutOff(m *member) error {
 }
 
 func cutOff(m *member) error {
-	return problemf(ErrTruncated, "the archive ends within %s; copy the file again", m.name)
+	return fault.Of(ErrTruncated, "the archive ends within %s; copy the file again", m.name)
 }
 
 // betweenMembers marks the state of a position after the end of a member; the rest of the state is
@@ -290,7 +292,7 @@ func (a *archiveFramer) seek(at *Position) error {
 			err = a.cutOff(&a.member)
 		}
 		if err == io.EOF {
-			err = problemf(ErrCorrupt, "the archive has no member at byte %d", at.Offset)
+			err = fault.Of(ErrCorrupt, "the archive has no member at byte %d", at.Offset)
 		}
 		if err != nil {
 			var lost Record

@@ -3,6 +3,8 @@ package source
 import (
 	"path"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // namedKinds are the formats and compressions that the extension of a name announces, and how their
@@ -33,15 +35,15 @@ func (in *Input) checkBegin(o *Options, head []byte) error {
 	}
 	switch {
 	case strings.HasPrefix(string(head), "PARE"):
-		return problemf(ErrUnsupported, "this is an encrypted parquet file; write it again without encryption")
+		return fault.Of(ErrUnsupported, "this is an encrypted parquet file; write it again without encryption")
 	case strings.HasPrefix(string(head), "FEA1"):
-		return problemf(ErrUnsupported, "this is a Feather file of version 1; write it again as version 2")
+		return fault.Of(ErrUnsupported, "this is a Feather file of version 1; write it again as version 2")
 	}
 	named, ok := namedKinds[strings.ToLower(path.Ext(in.URI))]
 	if !ok || o.Format.isColumnar() && named.format == "" {
 		return nil
 	}
 	in.Format, in.Compression = named.format, named.compression
-	return problemf(ErrCorrupt, "its name says that this is %s, but it does not begin as such; copy the file again",
+	return fault.Of(ErrCorrupt, "its name says that this is %s, but it does not begin as such; copy the file again",
 		named.name)
 }

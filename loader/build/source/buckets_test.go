@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote/remotetest"
 	"github.com/google/go-cmp/cmp"
 )
@@ -91,7 +92,7 @@ func TestDatasetsInBuckets(t *testing.T) {
 		if s := strings.Join(got, " "); s != "a.txt older/c.txt other/g.txt x/f.txt" && s != "a.txt older/c.txt x/f.txt other/g.txt" {
 			t.Errorf("%s: read %s", arg, s)
 		}
-		if notes := strings.Join(set.Notes(), "; "); !strings.Contains(notes, "3 folders of datasets that dsload built (old, …)") {
+		if notes := fault.Join(set.Notes(), "; ").String(); !strings.Contains(notes, "3 folders of datasets that dsload built (old, …)") {
 			t.Errorf("%s: %s", arg, notes)
 		}
 	}

@@ -67,12 +67,12 @@ func TestChatRows(t *testing.T) {
 	}
 }
 
-// Where a file of columns has no text and a list of messages, the error advises to read it as chat.
+// Where a file of columns has no text and a list of messages, the error names it.
 func TestChatColumn(t *testing.T) {
 	err := tableError(&columnar.ColumnError{Column: "text", Has: []string{"prompt"},
 		Lists: []string{"tags", "messages"}})
 	if !errors.Is(err, ErrUnknownField) || !strings.Contains(err.Error(),
-		"\"messages\" looks like the messages of a chat: read them as `format` chat") {
+		"\"messages\" looks like the messages of a chat") {
 		t.Error(err)
 	}
 }

@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"compress/bzip2"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -186,9 +187,9 @@ func (g *gzipReader) nextMember() error {
 // foreign returns the error of bytes after compressed data that are not compressed data.
 func foreign(c Compression, at int64) error {
 	if at == 0 {
-		return problemf(ErrCorrupt, "the file does not begin as %s data; copy it again", c)
+		return fault.Of(ErrCorrupt, "the file does not begin as %s data; copy it again", c)
 	}
-	return problemf(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; "+
+	return fault.Of(ErrCorrupt, "bytes that are not %s follow the %s data from byte %d of the file on; "+
 		"copy the file again, or keep what comes before with `head -c %d`", c, c, at, at)
 }
 
@@ -322,7 +323,7 @@ const trailerBytes = 11
 
 // explain turns a decompressor's error into ours. Errors of the file below it pass unchanged.
 func explain(c Compression, err error, src *countingReader, window int64) error {
-	var already *problem
+	var already *fault.Error
 	switch {
 	case err == nil || err == io.EOF || c == Plain:
 		return err
@@ -333,22 +334,15 @@ func explain(c Compression, err error, src *countingReader, window int64) error 
 	}
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return problemf(ErrUnsupported, "a later zstd frame has a window larger than %s, "+
+		return fault.Of(ErrUnsupported, "a later zstd frame has a window larger than %s, "+
 			"which the first does not tell; put that frame first, or pipe `zstd -dc --long=31 FILE` to the source -",
-			mebibytes(window))
+			units.Size(window))
 	case errors.Is(err, xz.ErrMemlimit):
-		return problemf(ErrUnsupported, "a later xz block has a dictionary larger than %s, "+
-			"which the first does not tell; pipe `xz -dc FILE` to the source -", mebibytes(window))
+		return fault.Of(ErrUnsupported, "a later xz block has a dictionary larger than %s, "+
+			"which the first does not tell; pipe `xz -dc FILE` to the source -", units.Size(window))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, xz.ErrBuf) && src.err == io.EOF, src.err == io.EOF &&
 		src.n == 0:
-		return problemf(ErrTruncated, "the %s data ends before its end mark; copy the file again", c)
+		return fault.Of(ErrTruncated, "the %s data ends before its end mark; copy the file again", c)
 	}
-	return problemf(ErrCorrupt, "the %s data is damaged (%v); copy the file again", c, err)
-}
-
-func mebibytes(n int64) string {
-	if n%(1<<20) == 0 {
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d bytes", n)
+	return fault.Of(ErrCorrupt, "the %s data is damaged (%v); copy the file again", c, err)
 }

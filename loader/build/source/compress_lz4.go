@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/bits"
 
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/pierrec/lz4/v4"
 )
 
@@ -137,7 +139,7 @@ func (r *lz4Reader) begin(magic uint32) error {
 		n += 8
 	}
 	if flags&1 != 0 {
-		return problemf(ErrUnsupported,
+		return fault.Of(ErrUnsupported,
 			"this lz4 frame needs a dictionary that is not in it; decompress it with `lz4 -d -D`")
 	}
 	head = head[:2+n]
@@ -162,8 +164,8 @@ func (r *lz4Reader) begin(magic uint32) error {
 // grow makes room for the frame's blocks.
 func (r *lz4Reader) grow() error {
 	if r.blockBytes > r.limit {
-		return problemf(ErrUnsupported, "a later lz4 frame has blocks larger than %s, which the first does not tell; "+
-			"pipe `lz4 -dc FILE` to the source -", mebibytes(int64(r.limit)))
+		return fault.Of(ErrUnsupported, "a later lz4 frame has blocks larger than %s, which the first does not tell; "+
+			"pipe `lz4 -dc FILE` to the source -", units.Size(r.limit))
 	}
 	if len(r.in) < r.blockBytes {
 		r.in, r.out = make([]byte, lz4.CompressBlockBound(r.blockBytes)), make([]byte, lz4History+r.blockBytes)

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 )
 
 // A folder that datasets' save_to_disk wrote holds Arrow streams, whose order its state.json gives. A
@@ -38,17 +41,17 @@ func readJSON(dir, name string, into any) error {
 	refuse := func(err error) error { return &InputError{URI: file, Offset: -1, Err: err} }
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() { // opening a pipe waits for somebody to write into it
-		return refuse(problemf(ErrUnsupported, "it is not a regular file; remove it"))
+		return refuse(fault.Of(ErrUnsupported, "it is not a regular file; remove it"))
 	}
 	if err == nil && info.Size() > maxStateBytes {
-		return refuse(problemf(ErrTooLarge, "it is longer than %s", mebibytes(maxStateBytes)))
+		return refuse(fault.Of(ErrTooLarge, "it is longer than %s", units.Size(maxStateBytes)))
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return refuse(pathCause(err))
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return refuse(problemf(ErrCorrupt, "not what save_to_disk writes: %v", err))
+		return refuse(fault.Of(ErrCorrupt, "not what save_to_disk writes: %v", err))
 	}
 	return nil
 }
@@ -68,7 +71,7 @@ func (s *Set) expandDataset(dir string, look []byte) (hasText bool, err error) {
 		return false, err
 	}
 	if len(state.Indices) > 0 {
-		return false, &InputError{URI: dir, Offset: -1, Err: problemf(ErrUnsupported,
+		return false, &InputError{URI: dir, Offset: -1, Err: fault.Of(ErrUnsupported,
 			"its rows are chosen by a file of indices; save it again after flatten_indices()")}
 	}
 	o := s.opts
@@ -76,12 +79,12 @@ func (s *Set) expandDataset(dir string, look []byte) (hasText bool, err error) {
 	for _, f := range state.Files {
 		if f.Filename != filepath.Base(f.Filename) || f.Filename == "." || f.Filename == ".." {
 			return false, &InputError{URI: filepath.Join(dir, datasetState), Offset: -1,
-				Err: problemf(ErrCorrupt, "it names a file outside the folder: %q", f.Filename)}
+				Err: fault.Of(ErrCorrupt, "it names a file outside the folder: %q", f.Filename)}
 		}
 		name := filepath.Join(dir, f.Filename)
 		info, err := os.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return false, &InputError{URI: name, Offset: -1, Err: problemf(ErrTruncated,
+			return false, &InputError{URI: name, Offset: -1, Err: fault.Of(ErrTruncated,
 				"this shard of the dataset is missing, which %s names; copy the folder again", datasetState)}
 		}
 		if err != nil {
@@ -117,16 +120,16 @@ func (s *Set) chooseSplit(dir string) (string, error) {
 	case len(dict.Splits) == 1:
 		split, others = dict.Splits[0], nil
 	case len(others) == len(dict.Splits):
-		return "", &InputError{URI: dir, Offset: -1, Err: problemf(ErrUsage,
+		return "", &InputError{URI: dir, Offset: -1, Err: fault.Of(ErrUsage,
 			"the dataset has the splits %s, and none is called train; name the folder of one",
 			strings.Join(dict.Splits, ", "))}
 	}
 	if split != filepath.Base(split) || split == ".." || split == "." {
 		return "", &InputError{URI: filepath.Join(dir, datasetDict), Offset: -1,
-			Err: problemf(ErrCorrupt, "it names a folder outside: %q", split)}
+			Err: fault.Of(ErrCorrupt, "it names a folder outside: %q", split)}
 	}
 	if len(others) > 0 {
-		s.note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to `val`",
+		s.note("%s: read the split %s of the dataset, and not %s; name the folder of another, or give it to {val}",
 			dir, split,
 			strings.Join(others, ", "))
 	}

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/jsonscan"
+	"github.com/dsload/dsload/internal/units"
 )
 
 // detect finds compression and format of an input by its first bytes and its name. hasText is false
@@ -27,7 +29,7 @@ func (in *Input) detect(o *Options, look []byte) (hasText bool, what kind, err e
 func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err error) {
 	if in.synth != nil {
 		if o.Format != Auto && o.Format != in.Format {
-			return false, readable, problemf(ErrUsage, "%s has the format %s, not %s", in.URI, in.Format, o.Format)
+			return false, readable, fault.Of(ErrUsage, "%s has the format %s, not %s", in.URI, in.Format, o.Format)
 		}
 		return true, readable, nil
 	}
@@ -53,7 +55,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 	text, whole := head, len(head) < sniffBytes
 	if in.Format = tableFormat(head); in.Format != "" && in.Compression == Plain {
 		if o.Format != Auto && o.Format != Chat && o.Format != in.Format {
-			return refuse(dataset, problemf(ErrUsage, "this is a file of the format %s, not %s; leave `format` out",
+			return refuse(dataset, fault.Of(ErrUsage, "this is a file of the format %s, not %s; leave {format} out",
 				in.Format, o.Format))
 		}
 		return in.detectTable(o, refuse)
@@ -64,7 +66,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 		}
 	}
 	if o.Format.isColumnar() {
-		return refuse(dataset, problemf(ErrUnsupported,
+		return refuse(dataset, fault.Of(ErrUnsupported,
 			"this is no file of the format %s, which begins in another way", o.Format))
 	}
 	switch {
@@ -94,7 +96,7 @@ func (in *Input) decompressed(o *Options, head, look []byte) (text []byte, whole
 	}
 	inside, what, err := identify(in.URI, text)
 	if err == nil && inside != Plain {
-		what, err = archive, problemf(ErrUnsupported, "this is %s data within %s data; decompress it once",
+		what, err = archive, fault.Of(ErrUnsupported, "this is %s data within %s data; decompress it once",
 			inside, in.Compression)
 	}
 	return text, whole, what, err
@@ -118,14 +120,14 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	switch filepath.Ext(in.URI) {
 	case ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst":
 		if len(text) > 0 && o.Format == Auto {
-			return refuse(readable, problemf(ErrCorrupt,
+			return refuse(readable, fault.Of(ErrCorrupt,
 				"this is a tar archive by its name, and does not begin with a header; "+
-					"copy the file again, or give its own `format`"))
+					"copy the file again, or give its own {format}"))
 		}
 	}
 	if o.Format == Tar {
-		return refuse(archive, problemf(ErrUnsupported,
-			"this is no tar archive: it does not begin with a header; give its own `format`"))
+		return refuse(archive, fault.Of(ErrUnsupported,
+			"this is no tar archive: it does not begin with a header; give its own {format}"))
 	}
 	if err := checkText(text); err != nil {
 		encoding := unmarkedUTF16(text)
@@ -136,7 +138,7 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 		if in.IsPlainFile() {
 			file = in.URI
 		}
-		return refuse(utf16Text, problemf(ErrUnsupported,
+		return refuse(utf16Text, fault.Of(ErrUnsupported,
 			"this looks like text in %s without a byte order mark; convert it with %s and name that", encoding,
 			Iconv(encoding, file)))
 	}
@@ -177,8 +179,8 @@ func (in *Input) setWindow(o *Options, head []byte) error {
 		return nil
 	}
 	if in.window = window; window > maxWindowBytes {
-		return problemf(ErrUnsupported, "its %s window is %s, and %s itself makes none above %s", in.Compression,
-			mebibytes(window), in.Compression, mebibytes(maxWindowBytes))
+		return fault.Of(ErrUnsupported, "its %s window is %s, and %s itself makes none above %s", in.Compression,
+			units.Size(window), in.Compression, units.Size(maxWindowBytes))
 	}
 	return nil
 }

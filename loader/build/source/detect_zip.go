@@ -2,6 +2,8 @@ package source
 
 import (
 	"io"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // detectZip finds the format of a zip archive: that of its only file, or Zip, where each file has
@@ -34,7 +36,7 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 	}
 	switch n {
 	case 0:
-		return refuse(archive, problemf(errNothingToRead, "the zip archive holds no file to read%s", passed.suffix()))
+		return refuse(archive, fault.Of(errNothingToRead, "the zip archive holds no file to read%s", passed.suffix()))
 	case 2:
 		in.archive, in.Format = Zip, o.Format
 		if o.Format == Auto {
@@ -50,7 +52,7 @@ func (in *Input) detectZip(o *Options, look []byte, refuse refusal) (hasText boo
 	if inside, what, err := identify(name, text); err != nil {
 		return refuse(what, err)
 	} else if inside != Plain {
-		return refuse(archive, problemf(ErrUnsupported,
+		return refuse(archive, fault.Of(ErrUnsupported,
 			"this is %s data within a zip archive; unpack it with `unzip`", inside))
 	}
 	uri := in.URI

@@ -1,31 +1,36 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 var (
 	// ErrTooLarge is the cause where a record that cannot be cut is longer than
 	// Options.MaxRecordBytes.
-	ErrTooLarge = errors.New("record too large")
+	ErrTooLarge = fault.New(fault.Corrupt, "record too large")
 	// ErrMalformed is the cause where a record breaks the rules of its format.
-	ErrMalformed = errors.New("malformed record")
+	ErrMalformed = fault.New(fault.Corrupt, "malformed record")
 	// ErrUnknownField is the cause where a streamed JSON record has no field of the wanted name.
-	ErrUnknownField = errors.New("unknown field")
+	ErrUnknownField = fault.New(fault.Corrupt, "unknown field")
 	// ErrTruncated is the cause where compressed data ends before its end mark.
-	ErrTruncated = errors.New("truncated")
+	ErrTruncated = fault.New(fault.Corrupt, "truncated")
 	// ErrCorrupt is the cause where compressed data contradicts itself.
-	ErrCorrupt = errors.New("corrupt")
+	ErrCorrupt = fault.New(fault.Corrupt, "corrupt")
 	// ErrBinary is the cause where an input is not text.
-	ErrBinary = errors.New("not text")
+	ErrBinary = fault.New(fault.Corrupt, "not text")
 	// ErrUnsupported is the cause where an address, a compression or a format is known but cannot
 	// be read.
-	ErrUnsupported = errors.New("not supported")
+	ErrUnsupported = fault.New(fault.Corrupt, "not supported")
 	// ErrNoDocuments is the cause where all inputs together hold no document.
-	ErrNoDocuments = errors.New("no documents")
+	ErrNoDocuments = fault.New(fault.Corrupt, "no documents")
 	// ErrUsage is the cause where an argument or a setting is wrong.
-	ErrUsage = errors.New("wrong usage")
+	ErrUsage = fault.New(fault.Usage, "wrong usage")
 )
 
 // InputError is a failure that ends the reading of an input.
@@ -57,6 +62,19 @@ func (e *InputError) Error() string {
 
 func (e *InputError) Unwrap() error { return e.Err }
 
+// Kind returns fault.Usage for an argument that names a missing file; a source that vanishes later is not
+// wrong usage.
+func (e *InputError) Kind() string {
+	missing := errors.Is(e.Err, fs.ErrNotExist)
+	switch {
+	case missing && e.Offset < 0:
+		return fault.Usage
+	case missing, errors.Is(e.Err, fs.ErrPermission), errors.Is(e.Err, syscall.EIO):
+		return "" // the file system failed, not the data
+	}
+	return fault.KindOf(e.Err)
+}
+
 // RecordError is one bad record. Reading can go on after it.
 type RecordError struct {
 	URI    string
@@ -80,6 +98,9 @@ func (e *RecordError) Error() string {
 
 func (e *RecordError) Unwrap() error { return e.Cause }
 
+// Kind returns that of the cause, else fault.Corrupt.
+func (e *RecordError) Kind() string { return cmp.Or(fault.KindOf(e.Cause), fault.Corrupt) }
+
 // SourceChangedError means that an input is not what it was when a position was taken.
 type SourceChangedError struct {
 	URI     string
@@ -88,28 +109,21 @@ type SourceChangedError struct {
 	Planned bool // since a plan listed it
 }
 
-func (e *SourceChangedError) Error() string {
-	what, since, afresh := "resume", "the build began", "start afresh with `overwrite`"
+func (e *SourceChangedError) Error() string { return e.Message().String() }
+
+// Message returns the error's text.
+func (e *SourceChangedError) Message() fault.Text {
+	what, since, do := "resume", "the build began", fault.Textf("start afresh with {overwrite}")
 	if e.Planned {
-		what, since, afresh = "read", "the plan was made",
-			"make the plan again, and build its partitions into another `out`"
+		what, since = "read", "the plan was made"
+		do = fault.Textf("make the plan again, and build its partitions into another {out}")
 	}
-	s := fmt.Sprintf("%s %s: its %s changed since %s", what, e.URI, e.What, since)
+	change := ""
 	if e.Was != "" || e.Is != "" {
-		s += fmt.Sprintf(" (was %s, is %s)", e.Was, e.Is)
+		change = fmt.Sprintf(" (was %s, is %s)", e.Was, e.Is)
 	}
-	return s + "; restore it, or " + afresh
+	return fault.Textf("%s %s: its %s changed since %s%s; restore it, or %v", what, e.URI, e.What, since, change, do)
 }
 
-// problem is a cause with a sentence of its own that still matches its sentinel.
-type problem struct {
-	kind error
-	text string
-}
-
-func (p *problem) Error() string { return p.text }
-func (p *problem) Unwrap() error { return p.kind }
-
-func problemf(kind error, format string, args ...any) error {
-	return &problem{kind, fmt.Sprintf(format, args...)}
-}
+// Kind returns fault.Corrupt.
+func (e *SourceChangedError) Kind() string { return fault.Corrupt }

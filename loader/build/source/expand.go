@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 )
 
@@ -19,11 +20,11 @@ func (s *Set) check(i int, arg string) error {
 	scheme, rest, isURL := strings.Cut(arg, "://")
 	switch {
 	case arg == "":
-		return problemf(ErrUsage, "a source is an empty string")
+		return fault.Of(ErrUsage, "a source is an empty string")
 	case arg == "-" && s.opts.Stdin == nil:
-		return problemf(ErrUsage, "source -: there is no standard input")
+		return fault.Of(ErrUsage, "source -: there is no standard input")
 	case arg == "-" && slices.Contains(s.opts.Args[:i], "-"):
-		return problemf(ErrUsage, "source - is given twice; it can be read only once")
+		return fault.Of(ErrUsage, "source - is given twice; it can be read only once")
 	case arg == "-":
 		return nil
 	case isURL && scheme == "synth":
@@ -32,9 +33,9 @@ func (s *Set) check(i int, arg string) error {
 	case isURL && IsRemote(arg):
 		return nil
 	case isURL && scheme == "file" && !strings.HasPrefix(rest, "/"):
-		return problemf(ErrUsage, "%s: a file address has three slashes and an absolute path", arg)
+		return fault.Of(ErrUsage, "%s: a file address has three slashes and an absolute path", arg)
 	case isURL && scheme != "file" && !strings.ContainsAny(scheme, `/\`):
-		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: problemf(ErrUnsupported,
+		e := &InputError{URI: remote.Redact(arg), Offset: -1, Err: fault.Of(ErrUnsupported,
 			"addresses of kind %s:// cannot be read", scheme), Hint: "download it and name the file"}
 		if strings.HasPrefix(scheme, "abfs") || strings.HasPrefix(scheme, "wasb") {
 			e.Hint = "write az://CONTAINER/PATH and set AZURE_STORAGE_ACCOUNT"
@@ -47,7 +48,7 @@ func (s *Set) check(i int, arg string) error {
 			return &InputError{URI: name, Offset: -1, Err: pathCause(err)}
 		}
 		if _, _, err := globRoot(name); err != nil {
-			return problemf(ErrUsage, "pattern %s: %v", name, err)
+			return fault.Of(ErrUsage, "pattern %s: %v", name, err)
 		}
 	}
 	return nil
@@ -79,7 +80,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		todo: queue{dir: s.opts.ScratchDir}, built: s.opts.Built}
 	switch {
 	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
-		return false, false, &InputError{URI: name, Offset: -1, Err: problemf(ErrUsage,
+		return false, false, &InputError{URI: name, Offset: -1, Err: fault.Of(ErrUsage,
 			"this is no folder that datasets' save_to_disk wrote: it has no %s", datasetState)}
 	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset ||
 		s.opts.Format == Chat):
@@ -92,7 +93,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 		return false, false, &InputError{URI: name, Offset: -1, Err: pathCause(err)}
 	case err != nil:
 		if w.root, w.globs, err = globRoot(name); err != nil {
-			return false, false, problemf(ErrUsage, "pattern %s: %v", name, err)
+			return false, false, fault.Of(ErrUsage, "pattern %s: %v", name, err)
 		}
 	}
 	if s.opts.OutDir != "" {
@@ -167,7 +168,7 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 	if err := w.run(); err != nil {
 		if w.globs != nil && errors.Is(err, fs.ErrNotExist) && w.files.count == 0 {
 			return false, &InputError{URI: arg, Offset: -1,
-				Err: problemf(fs.ErrNotExist, "no file matches the pattern")}
+				Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}
 		}
 		return false, err
 	}
@@ -219,19 +220,19 @@ func (s *Set) notePassed(arg string, passed *passedOver) {
 
 // errNothingToRead is the cause where a folder or glob gives no file: there are no documents, and
 // the argument is likely a mistake.
-var errNothingToRead = errors.Join(ErrNoDocuments, ErrUsage)
+var errNothingToRead = errors.Join(ErrUsage, ErrNoDocuments)
 
 // nothing is the error of a walk that found no file to read.
 func (w *walk) nothing(arg string) error {
 	passed := w.passed.text(true)
 	switch {
 	case passed != "":
-		return &InputError{URI: arg, Offset: -1, Err: problemf(errNothingToRead, "no file to read: passed over %s",
+		return &InputError{URI: arg, Offset: -1, Err: fault.Of(errNothingToRead, "no file to read: passed over %s",
 			passed), Hint: "pass text files"}
 	case w.globs != nil:
-		return &InputError{URI: arg, Offset: -1, Err: problemf(fs.ErrNotExist, "no file matches the pattern")}
+		return &InputError{URI: arg, Offset: -1, Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}
 	}
-	return &InputError{URI: arg, Offset: -1, Err: problemf(errNothingToRead, "the folder holds no files to read")}
+	return &InputError{URI: arg, Offset: -1, Err: fault.Of(errNothingToRead, "the folder holds no files to read")}
 }
 
 // maxNotes bounds the notes about a call with many arguments.
@@ -239,13 +240,13 @@ const maxNotes = 50
 
 func (s *Set) note(format string, args ...any) {
 	if len(s.notes) < maxNotes {
-		s.notes = append(s.notes, fmt.Sprintf(format, args...))
+		s.notes = append(s.notes, fault.Textf(format, args...))
 	}
 }
 
 // givenTwice reports files that are given more than once, or lie in a folder that is given too:
 // their documents come twice.
-func givenTwice(args []string) []string {
+func givenTwice(args []string) []fault.Text {
 	seen := map[string]bool{}
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "file://") || !isAddress(arg) && arg != "-" && !isGlob(arg) {
@@ -254,10 +255,10 @@ func givenTwice(args []string) []string {
 			}
 		}
 	}
-	var out []string
+	var out []fault.Text
 	note := func(format string, args ...any) {
 		if len(out) < maxNotes {
-			out = append(out, fmt.Sprintf(format, args...))
+			out = append(out, fault.Textf(format, args...))
 		}
 	}
 	again := map[string]bool{}

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 	"github.com/dsload/dsload/loader/remote"
 )
 
@@ -90,7 +92,7 @@ func openRaw(in *Input, o *Options) (*rawFile, error) {
 	}
 	if in.once != nil {
 		if in.once.taken.Swap(true) {
-			return nil, problemf(ErrUsage, "it can be read only once")
+			return nil, fault.Of(ErrUsage, "it can be read only once")
 		}
 		if in.once.raw != nil {
 			return in.once.raw, nil
@@ -201,7 +203,7 @@ func (r *rawFile) random() (io.ReaderAt, int64, error) {
 		r.counted.sum = nil // a hash is over bytes in their order, and reading them twice would cost too much
 		return &countedAt{at, &r.counted}, r.size, nil
 	}
-	return nil, 0, problemf(ErrUnsupported,
+	return nil, 0, fault.Of(ErrUnsupported,
 		"this kind of file is read from its end, and a pipe has none yet; save it to a file and name that")
 }
 
@@ -270,7 +272,7 @@ func (in *Input) compare(now Stat) error {
 	case in.ETag != "" && now.ETag != "" && !remote.SameETag(in.ETag, now.ETag):
 		changed.What, changed.Was, changed.Is = "ETag", in.ETag, now.ETag
 	case in.Size != now.Size:
-		changed.What, changed.Was, changed.Is = "size", sizeText(in.Size), sizeText(now.Size)
+		changed.What, changed.Was, changed.Is = "size", units.Bytes(in.Size), units.Bytes(now.Size)
 	case !in.ModTime.Equal(now.ModTime) && (in.ETag == "" || now.ETag == ""):
 		changed.What, changed.Was, changed.Is = "modification time", in.ModTime.Format(time.RFC3339Nano),
 			now.ModTime.Format(time.RFC3339Nano)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 const pngHead = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06"
@@ -127,7 +129,7 @@ func TestMixedFolder(t *testing.T) {
 // Files that are passed over are counted and named.
 func TestPassedOverIsTold(t *testing.T) {
 	dir := mixed(t)
-	notes := strings.Join(openSet(t, Options{Args: []string{dir}}).Notes(), "\n")
+	notes := fault.Join(openSet(t, Options{Args: []string{dir}}).Notes(), "\n").String()
 	for _, want := range []string{"2 images (p.png, …)", "3 archives (t.rar, …)", "1 program (prog)", "1 PDF (d.pdf)",
 		"1 file of a format that is not read (q.h5)",
 		"1 binary file (blob)", "3 files that describe the data (", "3 hidden ones (",
@@ -155,7 +157,7 @@ func TestFolderTraps(t *testing.T) {
 	write(t, dir, "a.txt", "a\n")
 	out := filepath.Dir(write(t, dir, "data/tokenizer.txt", "not a source\n"))
 	set := openSet(t, Options{Args: []string{dir}, OutDir: out})
-	if set.Len() != 1 || !strings.Contains(strings.Join(set.Notes(), ""), "folder of the dataset") {
+	if set.Len() != 1 || !strings.Contains(fault.Join(set.Notes(), "").String(), "folder of the dataset") {
 		t.Errorf("%d inputs, %q", set.Len(), set.Notes())
 	}
 	for name, target := range map[string]string{"gone.txt": "nowhere", "round.txt": "round.txt"} {
@@ -193,7 +195,7 @@ func TestGivenTwice(t *testing.T) {
 		{[]string{"synth://wikitext?docs=1", "synth://wikitext?docs=1"}, "given twice"}, {[]string{a}, ""},
 		{[]string{a, write(t, dir, "b.txt", "b\n")}, ""},
 	} {
-		notes := strings.Join(openSet(t, Options{Args: c.args}).Notes(), "\n")
+		notes := fault.Join(openSet(t, Options{Args: c.args}).Notes(), "\n").String()
 		if (c.want == "") != (notes == "") || !strings.Contains(notes, c.want) {
 			t.Errorf("%v: %q, want %q", c.args, notes, c.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source/columnar"
 )
 
@@ -142,7 +143,7 @@ func ParseFormat(name string) (Format, error) {
 	for _, f := range Formats() {
 		names = append(names, string(f))
 	}
-	return "", problemf(ErrUsage, "unknown format %q; one of %s", name, strings.Join(names, ", "))
+	return "", fault.Of(ErrUsage, "unknown format %q; one of %s", name, strings.Join(names, ", "))
 }
 
 // windowBytes returns the most that the window grows to for a format.
@@ -164,7 +165,7 @@ func newFramer(format Format, f framing) (framer, error) {
 	if frames := format.layout().frames; frames != nil {
 		return frames(f)
 	}
-	return nil, problemf(ErrUnsupported, "format %s", format)
+	return nil, fault.Of(ErrUnsupported, "format %s", format)
 }
 
 // byExtension returns the format that a name has by its extension, "" for none.

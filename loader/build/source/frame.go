@@ -5,6 +5,9 @@ import (
 	"io"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 )
 
 // A framer finds the records of one input. It sets the fields of Record that depend on the format,
@@ -173,8 +176,8 @@ func (f *cuttable) reject(rec *Record) error {
 }
 
 func tooLarge(limit int) error {
-	return problemf(ErrTooLarge, "record is longer than the %s that a record of this kind may have",
-		mebibytes(int64(limit)))
+	return fault.Of(ErrTooLarge, "record is longer than the %s that a record of this kind may have",
+		units.Size(limit))
 }
 
 func (f *cuttable) consume(n int) {

@@ -3,6 +3,7 @@ package source
 import (
 	"io"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source/synth"
 )
 
@@ -39,7 +40,7 @@ func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
 func parseGenerated(address string) (*synth.Spec, error) {
 	spec, err := synth.Parse(address)
 	if err != nil {
-		return nil, problemf(ErrUsage, "source %s: %v", address, err)
+		return nil, fault.Of(ErrUsage, "source %s: %v", address, err)
 	}
 	return spec, nil
 }

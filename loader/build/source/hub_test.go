@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/loader/remote/remotetest"
 )
@@ -159,7 +160,7 @@ func TestHubChoosesFiles(t *testing.T) {
 				t.Errorf("%s: %+v", c.args, in)
 			}
 		}
-		notes := strings.Join(set.Notes(), "\n")
+		notes := fault.Join(set.Notes(), "\n").String()
 		if strings.Join(got, " ") != c.want || !strings.Contains(notes, c.note) || c.note == "" &&
 			strings.Contains(notes, "split") {
 			t.Errorf("%s: %v, want %s; notes: %s", c.args, got, c.want, notes)
@@ -260,7 +261,7 @@ func TestHubOffline(t *testing.T) {
 		"/en/a.txt": ""} {
 		set := openSet(t, Options{Args: []string{"hf://datasets/acme/docs" + arg}})
 		records, err := readFrom(t, set, Position{})
-		notes := strings.Join(set.Notes(), "\n")
+		notes := fault.Join(set.Notes(), "\n").String()
 		if err != nil || len(records) != 1 || !strings.Contains(notes, want) || want == "" && notes != "" {
 			t.Errorf("%q: %v, %v; notes: %s", arg, records, err, notes)
 		}

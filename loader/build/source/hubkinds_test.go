@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // TestChosenKinds: of several kinds of files in the split train the most frequent is read, and of equally many
@@ -41,7 +43,7 @@ func TestChosenKinds(t *testing.T) {
 		}
 		var s Set
 		choice.tell(&s, "hf://datasets/a/b")
-		if text := strings.Join(s.notes, "; "); !strings.Contains(text, "which datasets prefers to as many of the kind "+c.tied) {
+		if text := fault.Join(s.notes, "; ").String(); !strings.Contains(text, "which datasets prefers to as many of the kind "+c.tied) {
 			t.Errorf("%s: %s", c.files, text)
 		}
 	}

@@ -179,7 +179,7 @@ func TestBadInput(t *testing.T) {
 		"corrupt2.zst":  {flip(zstd1, 5) + "x", ErrCorrupt, "zstd"},
 		"window.zst": {zstded(t, "x\n", 1<<20) + zstded(t, strings.Repeat("x", 9<<20), 16<<20), ErrUnsupported,
 			"--long"},
-		"forged.zst":      {"\x28\xb5\x2f\xfd\x00\xff", ErrUnsupported, "2048 MiB"},
+		"forged.zst":      {"\x28\xb5\x2f\xfd\x00\xff", ErrUnsupported, "2GiB"},
 		"truncated.bz2":   {bzipped(t)[:20], ErrTruncated, "bzip2"},
 		"unterminated.gz": {gzipped("ab\n") + "garbage garbage", ErrCorrupt, "gzip"},
 	} {
@@ -231,7 +231,7 @@ func TestBadArguments(t *testing.T) {
 		Stdin: strings.NewReader("a")}); !errors.Is(err, ErrUsage) {
 		t.Errorf("stdin twice: %v", err)
 	}
-	if _, err := parseFormat("parkett"); !errors.Is(err, ErrUsage) {
+	if _, err := ParseFormat("parkett"); !errors.Is(err, ErrUsage) {
 		t.Error(err)
 	}
 	canceled, cancel := context.WithCancel(context.Background())

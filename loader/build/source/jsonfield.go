@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/jsonscan"
 )
 
@@ -74,7 +75,7 @@ const badString = "a string ends early, or holds a control character or a bad es
 
 // malformed returns the error at an offset in the window.
 func (s *lineScanner) malformed(what string, at int) error {
-	return problemf(ErrMalformed, "malformed JSON: %s, at byte %d of the file", what, s.w.offset()+int64(at))
+	return fault.Of(ErrMalformed, "malformed JSON: %s, at byte %d of the file", what, s.w.offset()+int64(at))
 }
 
 func named(b byte) string {
@@ -125,7 +126,7 @@ func (s *lineScanner) members(name string, wanted bool) error {
 		case err != nil:
 			return err
 		case !more && wanted:
-			return problemf(ErrUnknownField, "no field %q; the record has %s", name, strings.Join(s.keys, ", "))
+			return fault.Of(ErrUnknownField, "no field %q; the record has %s", name, strings.Join(s.keys, ", "))
 		case !more:
 			return nil
 		case s.IsKey(key, name) && !wanted:

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A kind is why a file of a folder or glob is passed over. The zero kind is a file to read.
@@ -119,13 +121,13 @@ func identify(name string, head []byte) (Compression, kind, error) {
 		case shortMagics[m.magic] && len(head) > 64 && checkText(head) == nil:
 			continue
 		}
-		return Plain, m.kind, problemf(ErrUnsupported, "this is %s", m.refusal)
+		return Plain, m.kind, fault.Of(ErrUnsupported, "this is %s", m.refusal)
 	}
 	if isSkippable(head) {
 		return Zstd, readable, nil
 	}
 	if bytes.HasPrefix(head, []byte("version https://git-lfs.github.com/spec/")) {
-		return Plain, readable, problemf(ErrUnsupported,
+		return Plain, readable, fault.Of(ErrUnsupported,
 			"this is a pointer of Git LFS, not the data; fetch it with `git lfs pull`")
 	}
 	return Plain, readable, nil
@@ -145,7 +147,7 @@ func checkText(text []byte) error {
 		controls += int(isControl[b])
 	}
 	if controls > 1 && 20*controls > len(text) {
-		return problemf(ErrBinary, "not text: %d of the first %d bytes are zero bytes or other control characters",
+		return fault.Of(ErrBinary, "not text: %d of the first %d bytes are zero bytes or other control characters",
 			controls, len(text))
 	}
 	return nil

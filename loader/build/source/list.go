@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/zeebo/xxh3"
 )
@@ -108,14 +109,14 @@ func (in *Input) parseRow(row []byte) error {
 	}
 	in.Size, in.textBytes, in.window = number(), number(), number()
 	if len(row) < 5 {
-		return scratchError(problemf(ErrCorrupt, "a row of it ends early"))
+		return scratchError(fault.Of(ErrCorrupt, "a row of it ends early"))
 	}
 	in.Format, in.Compression, in.archive = Format(word()), Compression(word()), Format(word())
 	in.ModTime = time.Unix(number(), number()).UTC()
 	for _, s := range []*string{&in.path, &in.ETag, &in.Revision, &in.Hash} {
 		size, n := binary.Uvarint(row)
 		if n <= 0 || size > uint64(len(row)-n) {
-			return scratchError(problemf(ErrCorrupt, "a row of it ends early"))
+			return scratchError(fault.Of(ErrCorrupt, "a row of it ends early"))
 		}
 		*s, row = string(row[n:][:size]), row[n:][size:]
 	}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source/synth"
 	"github.com/dsload/dsload/loader/remote"
 )
@@ -140,20 +141,20 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	if _, err := parseFormat(string(o.Format)); err != nil {
+	if _, err := ParseFormat(string(o.Format)); err != nil {
 		return err
 	}
 	switch {
 	case len(o.Args) == 0:
-		return problemf(ErrUsage, "no sources given")
+		return fault.Of(ErrUsage, "no sources given")
 	case o.PieceBytes < 16, o.MaxPieceBytes < o.PieceBytes, o.MaxRecordBytes < 16:
-		return problemf(ErrUsage, "a piece of %d to %d bytes and a record of %d bytes cannot be: "+
+		return fault.Of(ErrUsage, "a piece of %d to %d bytes and a record of %d bytes cannot be: "+
 			"both need 16 or more, the longest piece last", o.PieceBytes, o.MaxPieceBytes, o.MaxRecordBytes)
 	case !validDelimiter(o.Delimiter):
-		return problemf(ErrUsage, "fields of CSV cannot be separated by %q; "+
+		return fault.Of(ErrUsage, "fields of CSV cannot be separated by %q; "+
 			"take an ASCII character that is no quote and no line end", string(rune(o.Delimiter)))
 	case o.WindowBytes < 1<<10:
-		return problemf(ErrUsage, "a zstd window of %d bytes is below the format's least of 1 KiB", o.WindowBytes)
+		return fault.Of(ErrUsage, "a zstd window of %d bytes is below the format's least of 1 KiB", o.WindowBytes)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A pattern is a glob over the names of files. * and ? stand for characters of one name, [abc] for
@@ -27,12 +29,12 @@ func parsePatterns(text string) ([]pattern, error) {
 		p.anywhere = !strings.Contains(s, "/")
 		var err error
 		if p.parts, err = splitPattern(strings.TrimPrefix(s, "/")); err != nil {
-			return nil, problemf(ErrUsage, "pattern %q: %v", text, err)
+			return nil, fault.Of(ErrUsage, "pattern %q: %v", text, err)
 		}
 		out = append(out, p)
 	}
 	if len(out) == 0 || strings.Trim(text, "/.") == "" {
-		return nil, problemf(ErrUsage, "pattern %q matches nothing", text)
+		return nil, fault.Of(ErrUsage, "pattern %q matches nothing", text)
 	}
 	return out, nil
 }

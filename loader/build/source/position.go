@@ -3,6 +3,8 @@ package source
 import (
 	"encoding/hex"
 	"time"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A Position lies between two records, or between two pieces of one. It is plain data for a
@@ -90,7 +92,7 @@ func (s Sum) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:]),
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Sum) UnmarshalText(text []byte) error {
 	if len(text) != 2*len(s) {
-		return problemf(ErrCorrupt, "checksum of %d digits", len(text))
+		return fault.Of(ErrCorrupt, "checksum of %d digits", len(text))
 	}
 	_, err := hex.Decode(s[:], text)
 	return err

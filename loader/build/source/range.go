@@ -7,6 +7,9 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/units"
 )
 
 // A Mark is a place between two documents of a set: where one partition of a build ends and the
@@ -54,7 +57,7 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 		return Listed{}, err
 	}
 	if in.once != nil {
-		return Listed{}, problemf(ErrUsage, "source %s: it can be read only once, and the partitions of a build read "+
+		return Listed{}, fault.Of(ErrUsage, "source %s: it can be read only once, and the partitions of a build read "+
 			"for themselves; write it to a file first", in.URI)
 	}
 	l := Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
@@ -117,8 +120,8 @@ func (s *Set) openRange(r *Range) error {
 			}
 			in.path, in.ModTime = l.URI, info.ModTime().UTC()
 			if info.Size() != l.Bytes {
-				return &SourceChangedError{URI: l.URI, What: "size", Was: sizeText(l.Bytes),
-					Is: sizeText(info.Size()), Planned: true}
+				return &SourceChangedError{URI: l.URI, What: "size", Was: units.Bytes(l.Bytes),
+					Is: units.Bytes(info.Size()), Planned: true}
 			}
 		}
 		if err := s.append(in); err != nil {
@@ -214,7 +217,7 @@ func (r *Reader) checkTail(raw *rawFile) error {
 func (r *Reader) seekRange(origin int64) error {
 	raw := r.open.raw
 	if raw.c != Plain {
-		return problemf(ErrUnsupported, "compressed data cannot be read from the middle")
+		return fault.Of(ErrUnsupported, "compressed data cannot be read from the middle")
 	}
 	if raw.remote != nil {
 		raw.remote.SeekTo(origin)
@@ -224,7 +227,7 @@ func (r *Reader) seekRange(origin int64) error {
 		}
 		raw.counted.src = io.LimitReader(file, r.in.Size-origin)
 	} else {
-		return problemf(ErrUnsupported, "it cannot be read from the middle")
+		return fault.Of(ErrUnsupported, "it cannot be read from the middle")
 	}
 	raw.counted.n, raw.counted.err = origin, nil
 	// What was read of the beginning goes, and what is in the middle has no mark of its encoding.

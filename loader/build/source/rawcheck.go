@@ -54,7 +54,7 @@ func (c *rawCheck) finish(r *rawFile) error {
 		return &remote.Error{Kind: remote.ErrMismatch,
 			Text: fmt.Sprintf("its %s is %s, and its server announced %s: the bytes were damaged on the way or there",
 				c.name, got, c.want),
-			Hint: "start afresh with `overwrite`"}
+			Hint: "start the build afresh"}
 	}
 	return nil
 }

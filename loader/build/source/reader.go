@@ -9,6 +9,8 @@ import (
 	"hash"
 	"io"
 	"slices"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A Reader returns the records of a Set from a position on. It must be closed.
@@ -51,7 +53,7 @@ func (s *Set) Reader(at Position) (*Reader, error) {
 	}
 	if at.Input < 0 || at.Input > s.Len() || len(at.Done) != s.partOf(at.Input) || at.Offset < 0 || at.Row < 0 ||
 		at.Ordinal < 0 {
-		return nil, problemf(ErrCorrupt, "resume: the position names input %d of %d, with %d finished, at byte %d",
+		return nil, fault.Of(ErrCorrupt, "resume: the position names input %d of %d, with %d finished, at byte %d",
 			at.Input, s.Len(), len(at.Done), at.Offset)
 	}
 	if resumed {
@@ -429,7 +431,7 @@ func (r *Reader) listed(done Finished) (*List, error) {
 		r.list = sha256.New()
 		if list.State != nil {
 			if err := r.list.(encoding.BinaryUnmarshaler).UnmarshalBinary(list.State); err != nil {
-				return nil, problemf(ErrCorrupt, "resume: the position's checksum of a list: %v", err)
+				return nil, fault.Of(ErrCorrupt, "resume: the position's checksum of a list: %v", err)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 )
 
@@ -98,7 +99,7 @@ func remoteError(uri string, offset int64, err error) error {
 	case errors.As(err, &changed):
 		return &SourceChangedError{URI: uri, What: changed.What, Was: changed.Was, Is: changed.Is}
 	case errors.Is(err, remote.ErrUsage), offset < 0 && errors.Is(err, remote.ErrNoBucket):
-		return &InputError{URI: remote.Redact(uri), Offset: -1, Err: problemf(ErrUsage, "%s", err)}
+		return &InputError{URI: remote.Redact(uri), Offset: -1, Err: fault.Of(ErrUsage, "%s", err)}
 	case errors.As(err, &own):
 		return &InputError{URI: uri, Offset: offset, Err: err}
 	}
@@ -135,11 +136,11 @@ func (r *Reader) jump() error {
 	at := &r.at
 	if !r.win.sums.restoreState(at.Sums.XXH3) || r.win.sums.size != uint64(at.Offset-r.set.origin(at.Input)) ||
 		r.win.sums.Sum() != at.Sum {
-		return problemf(ErrCorrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
+		return fault.Of(ErrCorrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
 	}
 	raw := r.open.raw
 	if c := raw.counted.sum; c != nil && (at.Sums.CheckAt < at.Offset || !c.restore(at.Sums.Check, at.Sums.CheckAt)) {
-		return problemf(ErrCorrupt, "resume: the position's hash of %s is not whole", r.in.URI)
+		return fault.Of(ErrCorrupt, "resume: the position's hash of %s is not whole", r.in.URI)
 	}
 	raw.remote.SeekTo(at.Offset)
 	raw.counted.n, raw.counted.err = at.Offset, nil

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 )
 
@@ -40,7 +41,7 @@ func (s *Set) expandListed(ctx context.Context, arg string, look []byte) (many, 
 	listing := &remoteListing{set: s, walk: &w, arg: arg}
 	if isGlob(arg) {
 		if w.root, w.globs, err = globRoot(arg); err != nil {
-			return true, false, problemf(ErrUsage, "pattern %s: %v", Redact(arg), err)
+			return true, false, fault.Of(ErrUsage, "pattern %s: %v", Redact(arg), err)
 		}
 		w.root += "/" // an empty name may stand before the first one that is no pattern's
 		for _, parts := range w.globs {
@@ -268,7 +269,7 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 		return false, remoteError(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
 			Hint: "name the files in the address"})
 	case added == 0 && w.globs != nil && w.passed.text(true) == "":
-		return false, &InputError{URI: l.arg, Offset: -1, Err: problemf(fs.ErrNotExist, "no file matches the pattern")}
+		return false, &InputError{URI: l.arg, Offset: -1, Err: fault.Of(fs.ErrNotExist, "no file matches the pattern")}
 	case added == 0:
 		return false, w.nothing(l.arg)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source/synth"
 	"github.com/dsload/dsload/loader/remote"
 )
@@ -65,7 +66,7 @@ type Set struct {
 	schema    schema
 	only      *Range  // of a partition; nil for all
 	answers   answers // of web servers
-	notes     []string
+	notes     []fault.Text
 	counting  sync.Mutex // guards the list for Count
 }
 
@@ -181,7 +182,7 @@ func (s *Set) URI(i int) string {
 
 // Notes are sentences about what Open did that a user should know: files passed over, sources given
 // twice.
-func (s *Set) Notes() []string { return s.notes }
+func (s *Set) Notes() []fault.Text { return s.notes }
 
 // Known returns what identifies the sources without reading them: a Stat for each input, or of a
 // large set one for each folder and glob. It is shared and must not be changed.
@@ -308,11 +309,4 @@ func (s *Set) compareList(at *Position) error {
 		}
 	}
 	return nil
-}
-
-func sizeText(n int64) string {
-	if n < 0 {
-		return "unknown"
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/source/columnar"
 	"github.com/zeebo/xxh3"
 )
@@ -80,11 +81,11 @@ func tableError(err error) error {
 			"this machine only the first row group is measured before the build, so copy it here and build from that",
 			Bytes: size.Bytes}
 	case errors.Is(err, columnar.ErrType):
-		return problemf(ErrUnsupported, "%v", err)
+		return fault.Of(ErrUnsupported, "%v", err)
 	case errors.Is(err, columnar.ErrUnsupported):
-		return problemf(ErrUnsupported, "%v; write the file again with the usual settings", err)
+		return fault.Of(ErrUnsupported, "%v; write the file again with the usual settings", err)
 	case errors.Is(err, columnar.ErrCorrupt):
-		return problemf(ErrCorrupt, "the file is damaged: %v; copy it again", err)
+		return fault.Of(ErrCorrupt, "the file is damaged: %v; copy it again", err)
 	}
 	return err
 }
@@ -101,7 +102,7 @@ func (e *ColumnError) Error() string {
 	has := strings.Join(e.Has[:min(len(e.Has), maxKeysTold)], ", ")
 	switch {
 	case e.Chat != "":
-		return fmt.Sprintf("%s; %q looks like the messages of a chat: read them as `format` chat", e.text, e.Chat)
+		return fmt.Sprintf("%s; %q looks like the messages of a chat", e.text, e.Chat)
 	case has == "":
 		return e.text + ", and no column of text"
 	}
@@ -119,6 +120,9 @@ type NeedError struct {
 }
 
 func (e *NeedError) Error() string { return e.What + "; " + e.Advice }
+
+// Kind returns fault.Limit.
+func (e *NeedError) Kind() string { return fault.Limit }
 
 // newTableFramer opens a file of columns. Reading it may take as much memory as was planned, 0 for any.
 func newTableFramer(in *Input, f framing, raw *rawFile, planned int64) (*tableFramer, error) {
@@ -204,7 +208,7 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 	text, null := t.rows.Text()
 	if null {
 		t.note(nil, true)
-		rec.Last, rec.Err = true, problemf(ErrUnknownField, "column %q is null", t.o.TextField)
+		rec.Last, rec.Err = true, fault.Of(ErrUnknownField, "column %q is null", t.o.TextField)
 		return dst, nil
 	}
 	t.text, t.given = text, 0
@@ -370,7 +374,7 @@ func (in *Input) detectTable(o *Options, refuse refusal) (hasText bool, what kin
 	}
 	if in.once != nil {
 		in.once.taken.Store(false)
-		return refuse(dataset, problemf(ErrUnsupported,
+		return refuse(dataset, fault.Of(ErrUnsupported,
 			"%s is read at many places, and a pipe has one; save it to a file and name that", in.Format))
 	}
 	defer raw.Close()

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A tarMembers reads the headers of a tar archive from the window: the old format, ustar, pax and
@@ -133,7 +135,7 @@ func (t *tarMembers) next(w *window) (m member, err error) {
 				length = 0 // links have a size and no content
 			}
 		case 'S':
-			return m, problemf(ErrUnsupported,
+			return m, fault.Of(ErrUnsupported,
 				"%s is stored as a sparse file; unpack the archive with `tar -xf` and name the folder", m.name)
 		default:
 			m.special = true
@@ -173,7 +175,7 @@ func (t *tarMembers) header(w *window) ([]byte, error) {
 			case t.ended:
 				return nil, tarCorrupt(w, "something follows its end")
 			}
-			return nil, problemf(ErrTruncated,
+			return nil, fault.Of(ErrTruncated,
 				"the tar archive ends without its end mark, two blocks of zeros; copy the file again")
 		}
 		h := w.unread()[:tarBlock]
@@ -199,7 +201,7 @@ func (t *tarMembers) text(w *window, length int64) ([]byte, error) {
 		if err := w.failed(); err != nil {
 			return nil, err
 		}
-		return nil, problemf(ErrTruncated, "the tar archive ends within a header; copy the file again")
+		return nil, fault.Of(ErrTruncated, "the tar archive ends within a header; copy the file again")
 	}
 	text := bytes.Clone(w.unread()[:length])
 	w.consume(padded)
@@ -212,7 +214,7 @@ func paxRecords(text []byte, name *string, size *int64) error {
 		digits, _, found := bytes.Cut(text, []byte(" "))
 		n, err := strconv.Atoi(string(digits))
 		if !found || err != nil || n <= len(digits)+1 || n > len(text) || text[n-1] != '\n' {
-			return problemf(ErrCorrupt, "an extended header is malformed")
+			return fault.Of(ErrCorrupt, "an extended header is malformed")
 		}
 		key, value, _ := strings.Cut(string(text[len(digits)+1:n-1]), "=")
 		text = text[n:]
@@ -222,16 +224,16 @@ func paxRecords(text []byte, name *string, size *int64) error {
 		case "size":
 			v, err := strconv.ParseInt(value, 10, 63)
 			if err != nil || v < 0 {
-				return problemf(ErrCorrupt, "an extended header has a size that is no number")
+				return fault.Of(ErrCorrupt, "an extended header has a size that is no number")
 			}
 			*size = v
 		case "GNU.sparse.major", "GNU.sparse.map", "GNU.sparse.size":
-			return problemf(ErrUnsupported, "a member is stored as a sparse file")
+			return fault.Of(ErrUnsupported, "a member is stored as a sparse file")
 		}
 	}
 	return nil
 }
 
 func tarCorrupt(w *window, what string) error {
-	return problemf(ErrCorrupt, "the tar archive is damaged at byte %d: %s; copy the file again", w.offset(), what)
+	return fault.Of(ErrCorrupt, "the tar archive is damaged at byte %d: %s; copy the file again", w.offset(), what)
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // Text in UTF-16 that begins with a byte order mark is read as the UTF-8 that it stands for: offsets
@@ -96,7 +98,7 @@ func (r *utf16Reader) convert() {
 	r.text, used = appendUTF8(r.text[:0], data, r.order, err != nil)
 	r.out, r.in = r.text, data[used:]
 	if err == io.EOF && len(r.in) > 0 {
-		r.err = problemf(ErrTruncated, "the text in UTF-16 ends within a character; copy the file again")
+		r.err = fault.Of(ErrTruncated, "the text in UTF-16 ends within a character; copy the file again")
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // A walk lists the files of a folder, or those that match a glob, in bounded memory: it opens one
@@ -117,7 +119,7 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 			return nil
 		default:
 			return &InputError{URI: w.path(key), Offset: -1,
-				Err:  problemf(fs.ErrInvalid, "a link that leads nowhere: %v", pathCause(err)),
+				Err:  fault.Of(fs.ErrInvalid, "a link that leads nowhere: %v", pathCause(err)),
 				Hint: "mend or remove it, or leave it out with an exclude pattern"}
 		}
 	}

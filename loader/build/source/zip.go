@@ -12,6 +12,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zstd"
 )
@@ -52,7 +53,7 @@ func directoryError(err error) error {
 }
 
 func zipCorrupt(format string, args ...any) error {
-	return problemf(ErrCorrupt, "the zip archive is damaged: "+format+"; copy the file again", args...)
+	return fault.Of(ErrCorrupt, "the zip archive is damaged: "+format+"; copy the file again", args...)
 }
 
 // openZip finds the directory.
@@ -65,7 +66,7 @@ func openZip(at io.ReaderAt, size int64) (*zipDirectory, error) {
 	}
 	i := bytes.LastIndex(tail, []byte("PK\x05\x06"))
 	if i < 0 || i+endBytes > len(tail) {
-		return nil, problemf(ErrTruncated, "the zip archive ends before its directory; copy the file again")
+		return nil, fault.Of(ErrTruncated, "the zip archive ends before its directory; copy the file again")
 	}
 	end := tail[i:]
 	n := uint64(binary.LittleEndian.Uint16(end[10:]))
@@ -208,12 +209,12 @@ func (z *zipReader) Read(p []byte) (int, error) {
 }
 
 func (z *zipReader) explain(err error) error {
-	var already *problem
+	var already *fault.Error
 	if errors.As(err, &already) || z.count.err != nil && z.count.err != io.EOF {
 		return err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return problemf(ErrTruncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
+		return fault.Of(ErrTruncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
 	}
 	return zipCorrupt("%s: %v", z.entry.name, err)
 }
@@ -269,7 +270,7 @@ func (z *zipReader) open() error {
 	from := e.header + int64(len(local)) + int64(binary.LittleEndian.Uint16(local[26:])) +
 		int64(binary.LittleEndian.Uint16(local[28:]))
 	if from > z.size || e.stored > z.size-from {
-		return problemf(ErrTruncated, "the zip archive ends within %s; copy the file again", e.name)
+		return fault.Of(ErrTruncated, "the zip archive ends within %s; copy the file again", e.name)
 	}
 	z.raw = io.LimitedReader{R: &atReader{z.at, from, z.count}, N: e.stored}
 	if z.buf == nil {
@@ -282,7 +283,7 @@ func (z *zipReader) open() error {
 	z.close = func() {}
 	switch {
 	case e.encrypted:
-		return problemf(ErrUnsupported,
+		return fault.Of(ErrUnsupported,
 			"%s in the zip archive is encrypted; unpack it with `unzip` and name the folder",
 			e.name)
 	case e.method == 0:
@@ -303,7 +304,7 @@ func (z *zipReader) open() error {
 		}
 		z.member, z.close = d, d.Close
 	default:
-		return problemf(ErrUnsupported, "%s in the zip archive is compressed by method %d, which is not read; "+
+		return fault.Of(ErrUnsupported, "%s in the zip archive is compressed by method %d, which is not read; "+
 			"unpack it with `unzip` and name the folder", e.name, e.method)
 	}
 	return nil
@@ -313,7 +314,7 @@ func (z *zipReader) endMember() error {
 	z.member = nil
 	switch {
 	case z.left > 0:
-		return problemf(ErrTruncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
+		return fault.Of(ErrTruncated, "%s in the zip archive ends early; copy the file again", z.entry.name)
 	case z.sum.Sum32() != z.entry.crc:
 		return zipCorrupt("the checksum of %s differs", z.entry.name)
 	}

@@ -20,6 +20,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/dsload/dsload/internal/units"
 )
 
 // TooLargeError means that a lease can never be granted.
@@ -34,7 +36,7 @@ func (e *TooLargeError) Error() string {
 	if what == "" {
 		what = "a buffer"
 	}
-	return fmt.Sprintf("%s needs %d bytes and the memory cap leaves %d", what, e.Wanted, e.Limit)
+	return fmt.Sprintf("%s needs %v and the memory cap leaves %v", what, units.Size(e.Wanted), units.Size(e.Limit))
 }
 
 // Part is one named reservation: a fixed share of the cap.

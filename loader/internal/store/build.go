@@ -119,7 +119,7 @@ func openScratch(t *Target) (*scratch, error) {
 		var err error
 		s.lock, err = shard.OS().Lock(s.home+".lock", nil)
 		if errors.As(err, &held) {
-			t.notice("another process on this machine is at work on the part; building it a second time beside that")
+			t.notice("another process on this machine is building this partition; building a second copy")
 			s.lock, s.passing = nil, true
 			s.home, err = os.MkdirTemp(base, shard.TwinPrefix)
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"syscall"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 const (
@@ -229,7 +231,7 @@ func (c *cache) fetchInto(b *block) error {
 	end, at := min(b.v.Size, from+c.block), b.slot*c.block
 	return c.fetch(b.v, from, end, func(p []byte) error {
 		if _, err := c.file.WriteAt(p, at); err != nil {
-			return fmt.Errorf("write the cache: %w; make room there, or a smaller `cache`", err)
+			return fault.Errorf("write the cache: %w; make room there, or a smaller {cache}", err)
 		}
 		at += int64(len(p))
 		return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/remote"
 	"github.com/dsload/dsload/shard"
 )
@@ -286,4 +287,10 @@ type targetError struct {
 }
 
 func (e *targetError) Error() string { return strings.ReplaceAll(e.err.Error(), e.dir, e.uri) }
+
+// In returns the error's text, with options written by names.
+func (e *targetError) In(names fault.Names) string {
+	return strings.ReplaceAll(fault.Show(e.err, names), e.dir, e.uri)
+}
+
 func (e *targetError) Unwrap() error { return e.err }

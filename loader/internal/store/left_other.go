@@ -2,7 +2,9 @@
 
 package store
 
-import "os"
+import (
+	"os"
+)
 
 // diskLeft returns -1: it is unknown.
 func diskLeft(*os.File) int64 { return -1 }

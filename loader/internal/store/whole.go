@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -130,7 +131,7 @@ func (w *whole) checkManifest() error {
 	case err != nil || bytes.Equal(here, there):
 		return err
 	case w.base == nil:
-		return fmt.Errorf("write %s: another build has finished there; choose another `out`, or `overwrite` it", uri)
+		return fault.Errorf("write %s: another build has finished there; choose another {out}, or {overwrite} it", uri)
 	case !bytes.Equal(there, w.base):
 		return fmt.Errorf("write %s: another build has added to the dataset, or replaced it; "+
 			"run the same command again", uri)

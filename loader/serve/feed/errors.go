@@ -19,9 +19,19 @@ type RequestError struct {
 
 func (e *RequestError) Error() string { return e.Reason }
 
+// ParamError is a RequestError about a parameter of /v1/batches.
+type ParamError struct {
+	Status       int
+	Param        string
+	Reason, Hint string
+}
+
+func (e *ParamError) Error() string { return e.Param + ": " + e.Reason }
+func (e *ParamError) Unwrap() error { return &RequestError{e.Status, e.Error(), e.Hint} }
+
 // BadParam returns the error for an invalid parameter of /v1/batches.
 func BadParam(param, reason, hint string) error {
-	return &RequestError{http.StatusBadRequest, param + ": " + reason, hint}
+	return &ParamError{http.StatusBadRequest, param, reason, hint}
 }
 
 // writeError answers with {"error", "hint"}. Errors other than RequestError are internal: status

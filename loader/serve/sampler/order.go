@@ -2,9 +2,10 @@ package sampler
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // Shuffle is how the rows of a source are ordered within an epoch.
@@ -69,14 +70,6 @@ type Item struct {
 // LengthsFunc fills lengths[i] with the number of tokens of items[i].
 type LengthsFunc func(items []Item, lengths []int32) error
 
-// OptionError is an invalid option.
-type OptionError struct {
-	Option string // as in the feed's parameters
-	Reason string
-}
-
-func (e *OptionError) Error() string { return e.Option + ": " + e.Reason }
-
 // Order maps positions to examples. It is not safe for concurrent use.
 type Order struct {
 	opts    Options
@@ -93,22 +86,22 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 	o.Group, o.Shuffle = cmp.Or(o.Group, DefaultGroup), cmp.Or(o.Shuffle, Full)
 	switch {
 	case len(o.Sources) == 0 || len(o.Sources) > MaxSources:
-		return nil, &OptionError{"mix", fmt.Sprintf("needs 1 to %d datasets", MaxSources)}
+		return nil, fault.BadOption("mix", nil, "needs 1 to %d datasets", MaxSources)
 	case o.Bucket < 0 || o.Bucket > MaxBucket:
-		return nil, &OptionError{"bucket", fmt.Sprintf("must be 0 to %d rows", MaxBucket)}
+		return nil, fault.BadOption("bucket", nil, "must be 0 to %d rows", MaxBucket)
 	case o.Group < 1:
-		return nil, &OptionError{"group", "must be at least 1"}
+		return nil, fault.BadOption("group", nil, "must be at least 1")
 	case !slices.Contains(Shuffles, o.Shuffle):
-		return nil, &OptionError{"shuffle", "must be full, block or none"}
+		return nil, fault.BadOption("shuffle", nil, "must be full, block or none")
 	}
 	order := &Order{opts: o, lengths: lengths, sources: make([]sourceOrder, len(o.Sources))}
 	for i, s := range o.Sources {
 		if s.Rows < 1 || s.Rows >= MaxPosition/MaxSources {
-			return nil, &OptionError{"split", fmt.Sprintf("%d rows cannot be served", s.Rows)}
+			return nil, fault.BadOption("split", nil, "%d rows cannot be served", s.Rows)
 		}
 		if len(o.Sources) > 1 && (!(s.Weight > 0) && (len(o.Changes) == 0 || s.Weight != 0) ||
 			math.IsInf(s.Weight, 0)) {
-			return nil, &OptionError{"mix", "weights must be positive numbers"}
+			return nil, fault.BadOption("mix", nil, "weights must be positive numbers")
 		}
 		order.rows += s.Rows
 		order.sources[i] = sourceOrder{rows: uint64(s.Rows), source: uint64(i), seed: o.Seed, shuffle: o.Shuffle,
@@ -116,11 +109,11 @@ func NewOrder(o Options, lengths LengthsFunc) (*Order, error) {
 	}
 	if len(o.Sources) > 1 {
 		if reason := checkChanges(&o); reason != "" {
-			return nil, &OptionError{"mix", reason}
+			return nil, fault.BadOption("mix", nil, "%s", reason)
 		}
 		order.mix = newMix(o.Sources, o.Changes, order.rows, o.Seed)
 		if !usable(order.mix.segments[0].weights) {
-			return nil, &OptionError{"mix", "weights must be positive numbers"}
+			return nil, fault.BadOption("mix", nil, "weights must be positive numbers")
 		}
 	}
 	order.window.start = -1

@@ -3,6 +3,7 @@ package sampler
 import (
 	"fmt"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/pack"
 )
 
@@ -64,13 +65,13 @@ type packWindow struct {
 // NewPacked returns an order of packed rows.
 func NewPacked(order *Order, o PackOptions, units UnitsFunc) (*Packed, error) {
 	if order.opts.Bucket > 0 {
-		return nil, &OptionError{"bucket", "packed rows have one length, so there is nothing to sort; leave it out"}
+		return nil, fault.BadOption("bucket", nil, "packed rows have one length, so there is nothing to sort; leave it out")
 	}
 	p := &Packed{order: order, opts: o, units: units, packer: pack.New(o.Policy, o.Length)}
 	p.numbersPerRow = numbersPerRow(o)
 	if order.rows > MaxPosition/MaxSources/p.numbersPerRow {
-		return nil, &OptionError{"max_length", fmt.Sprintf("rows of up to %d tokens cannot be cut this small",
-			o.Longest)}
+		return nil, fault.BadOption("max_length", nil, "rows of up to %d tokens cannot be cut this small",
+			o.Longest)
 	}
 	p.window = windowOf(order.rows, o)
 	p.now.start = -1

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 // Tail is what happens to the rows at the end of an epoch that do not make a whole step. A batch
@@ -135,20 +137,20 @@ func (o StepOptions) check(rows int64) (end int64, err error) {
 	}
 	switch {
 	case o.BatchRows < 1 || int64(o.BatchRows)*int64(o.World) > 1<<40:
-		return 0, &OptionError{"batch_size", "must be at least 1"}
+		return 0, fault.BadOption("batch_size", nil, "must be at least 1")
 	case o.Rank < 0 || o.Rank >= o.World:
-		return 0, &OptionError{"rank", fmt.Sprintf("must be 0 to world-1 (%d)", o.World-1)}
+		return 0, fault.BadOption("rank", nil, "must be 0 to world-1 (%d)", o.World-1)
 	case o.MaxTokens < 0:
-		return 0, &OptionError{"max_tokens", "must not be negative"}
+		return 0, fault.BadOption("max_tokens", nil, "must not be negative")
 	case !slices.Contains(Tails, o.Tail):
-		return 0, &OptionError{"tail", "must be drop, pad, keep or once"}
+		return 0, fault.BadOption("tail", nil, "must be drop, pad, keep or once")
 	case !slices.Contains(Balances, o.Balance):
-		return 0, &OptionError{"balance", "must be none, tokens or quadratic"}
+		return 0, fault.BadOption("balance", nil, "must be none, tokens or quadratic")
 	case o.Epochs < 0:
-		return 0, &OptionError{"epochs", "must not be negative"}
+		return 0, fault.BadOption("epochs", nil, "must not be negative")
 	case o.Start < 0 || o.Start > end:
-		return 0, &OptionError{"start", fmt.Sprintf("row %d lies outside the %d rows of %d epochs", o.Start, end,
-			o.Epochs)}
+		return 0, fault.BadOption("start", nil, "row %d lies outside the %d rows of %d epochs", o.Start, end,
+			o.Epochs)
 	}
 	return end, nil
 }

@@ -8,11 +8,19 @@ import (
 // The kinds of errors of a tokenizer file.
 var (
 	ErrUnsupported = errors.New("unsupported tokenizer component")
-	ErrFormat      = errors.New("malformed tokenizer file")
-	ErrTooLarge    = errors.New("tokenizer too large")
+	ErrFormat      = Sentinel("corrupt", "malformed tokenizer file")
+	ErrTooLarge    = Sentinel("limit", "tokenizer too large")
 	ErrMemory      = fmt.Errorf("%w for its memory limit", ErrTooLarge)
 	ErrPattern     = errors.New("split pattern")
 )
+
+type sentinel struct{ kind, text string }
+
+func (e *sentinel) Error() string { return e.text }
+func (e *sentinel) Kind() string  { return e.kind }
+
+// Sentinel returns an error for errors.Is, with a method Kind for errors.As.
+func Sentinel(kind, text string) error { return &sentinel{kind, text} }
 
 // Formatf returns an error that wraps ErrFormat.
 func Formatf(format string, args ...any) error {

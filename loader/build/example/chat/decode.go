@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
@@ -81,7 +82,7 @@ func decodeRow(columns []string, at func(column int) []byte, size int) (record *
 func (d *decoder) try(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p, ok := r.(*problem)
+			p, ok := r.(*fault.Error)
 			if !ok {
 				panic(r)
 			}
@@ -122,19 +123,19 @@ func (d *decoder) listIn(field, s string) (list *jinja.List) {
 	case strings.HasPrefix(strings.TrimLeft(s[1:], " "), "{'"):
 		err = errors.New("it is what Python's str() writes; write it with json.dumps")
 	}
-	panic(problemf(ErrShape, "%q is a string that is no JSON list: %v", field, err))
+	panic(fault.Of(ErrShape, "%q is a string that is no JSON list: %v", field, err))
 }
 
 // decodedBytes bounds the memory of a decoded record of recordBytes bytes.
 func decodedBytes(recordBytes int64) int64 { return decodedPerByte*recordBytes + decodedFloor }
 
 func (d *decoder) malformed(format string, args ...any) {
-	panic(problemf(ErrMalformed, "malformed JSON at byte %d: %s", d.pos, fmt.Sprintf(format, args...)))
+	panic(fault.Of(ErrMalformed, "malformed JSON at byte %d: %s", d.pos, fmt.Sprintf(format, args...)))
 }
 
 func (d *decoder) spend(n int) {
 	if d.room -= int64(n); d.room < 0 {
-		panic(problemf(ErrTooLarge,
+		panic(fault.Of(ErrTooLarge,
 			"its values take more than %d bytes of memory, %d times the record; it is made of very small values",
 			decodedBytes(int64(len(d.data))), decodedPerByte))
 	}
@@ -351,7 +352,7 @@ func (d *decoder) number() any {
 		d.malformed("no value")
 	}
 	if n > maxNumberBytes {
-		panic(problemf(ErrTooLarge, "a number of %d digits", n))
+		panic(fault.Of(ErrTooLarge, "a number of %d digits", n))
 	}
 	d.spend(stringCost)
 	d.pos += n

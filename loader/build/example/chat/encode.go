@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -157,7 +158,7 @@ func (e *Encoder) locate(ids []uint32, t *Text) error {
 			"so no token begins or ends there", ErrTemplate, e.t.Name())
 	}
 	if len(t.Text) > maxTracedBytes {
-		return problemf(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: "+
+		return fault.Of(ErrTooLarge, "its text of %d bytes is too long to find which tokens are trained on: "+
 			"with %s, which changes the text, the longest is %d bytes", len(t.Text), e.t.Name(), maxTracedBytes)
 	}
 	tracing.Lock()

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"errors"
-	"fmt"
 )
 
 var (
@@ -18,16 +17,3 @@ var (
 	// blame.
 	ErrStopped = errors.New("stopped")
 )
-
-// problem is an error with its own text that matches a sentinel.
-type problem struct {
-	kind error
-	text string
-}
-
-func (p *problem) Error() string { return p.text }
-func (p *problem) Unwrap() error { return p.kind }
-
-func problemf(kind error, format string, args ...any) *problem {
-	return &problem{kind, fmt.Sprintf(format, args...)}
-}

@@ -3,6 +3,7 @@ package chat
 import (
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
@@ -44,9 +45,9 @@ func listOf(record *jinja.Dict, field string) (*jinja.List, error) {
 		if strings.TrimSpace(v) == "" {
 			return nil, nil
 		}
-		return nil, problemf(ErrShape, "%q is a string that is no JSON list", field)
+		return nil, fault.Of(ErrShape, "%q is a string that is no JSON list", field)
 	}
-	return nil, problemf(ErrShape, "%q is %s, not a list", field, kindOf(get(record, field)))
+	return nil, fault.Of(ErrShape, "%q is %s, not a list", field, kindOf(get(record, field)))
 }
 
 func asTool(function any) *jinja.Dict {
@@ -107,7 +108,7 @@ func (c *conversation) flatten() error {
 			}
 			if !ok {
 				p, _ := part.(*jinja.Dict)
-				return problemf(ErrShape, "part %d of message %d is no text, with the fields %s, "+
+				return fault.Of(ErrShape, "part %d of message %d is no text, with the fields %s, "+
 					"and the chat template takes text only", j+1, i+1, fields(p))
 			}
 			if text != "" {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
@@ -102,7 +103,7 @@ func NewRenderer(o Options) (*Renderer, error) {
 func newForm(source string) (*form, error) {
 	t, err := jinja.Parse(source)
 	if err != nil {
-		return nil, problemf(ErrTemplate, "%v", err)
+		return nil, fault.Of(ErrTemplate, "%v", err)
 	}
 	return &form{template: t, size: len(source), lists: takesLists().MatchString(source), knows: older{
 		call: strings.Contains(source, "function_call"),
@@ -279,9 +280,9 @@ func (j *rendering) render(dst []byte, messages []*jinja.Dict, prompt bool) ([]b
 	case errors.Is(err, jinja.ErrStopped):
 		return dst, nil, ErrStopped
 	case errors.As(err, &raised):
-		err = problemf(ErrTemplate, "the chat template refuses the conversation: %s", raised.Message)
+		err = fault.Of(ErrTemplate, "the chat template refuses the conversation: %s", raised.Message)
 	case errors.Is(err, jinja.ErrLimit):
-		err = problemf(ErrTooLarge, "%v", err)
+		err = fault.Of(ErrTooLarge, "%v", err)
 	default:
 		err = fmt.Errorf("%w: %w", ErrTemplate, err)
 	}

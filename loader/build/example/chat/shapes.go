@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
@@ -61,7 +62,7 @@ func converse(record *jinja.Dict) (*conversation, error) {
 		return nil, err
 	}
 	if len(c.messages) == 0 {
-		return nil, problemf(ErrShape, "the conversation is empty")
+		return nil, fault.Of(ErrShape, "the conversation is empty")
 	}
 	if err := c.findTools(record); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func listField(record *jinja.Dict) string {
 func (c *conversation) fromList(record *jinja.Dict, field string) (err error) {
 	list, ok := get(record, field).(*jinja.List)
 	if !ok {
-		return problemf(ErrShape, "%q is %s, not a list of messages", field, kindOf(get(record, field)))
+		return fault.Of(ErrShape, "%q is %s, not a list of messages", field, kindOf(get(record, field)))
 	}
 	if system, ok := get(record, "system").(string); ok && system != "" && field != "messages" {
 		c.add("system", system)
@@ -117,16 +118,16 @@ func (c *conversation) addList(field string, list *jinja.List) (shape Shape, err
 	for i, item := range list.Items {
 		m, ok := item.(*jinja.Dict)
 		if !ok {
-			return "", problemf(ErrShape, "message %d of %q is %s, not an object", i+1, field, kindOf(item))
+			return "", fault.Of(ErrShape, "message %d of %q is %s, not an object", i+1, field, kindOf(item))
 		}
 		if has(m, "from") && !has(m, "role") || has(m, "value") && !has(m, "content") {
 			shape = ShareGPT
 			if m, err = fromShareGPT(m); err != nil {
-				return "", problemf(ErrShape, "message %d of %q: %v", i+1, field, err)
+				return "", fault.Of(ErrShape, "message %d of %q: %v", i+1, field, err)
 			}
 		}
 		if err := checkMessage(m); err != nil {
-			return "", problemf(ErrShape, "message %d of %q: %v", i+1, field, err)
+			return "", fault.Of(ErrShape, "message %d of %q: %v", i+1, field, err)
 		}
 		c.messages = append(c.messages, m)
 	}
@@ -252,7 +253,7 @@ func (c *conversation) fromPreference(record *jinja.Dict) error {
 		c.add("assistant", chosen)
 		return nil
 	}
-	return problemf(ErrShape, `"chosen" is %s, neither a string nor a list of messages`, kindOf(get(record, "chosen")))
+	return fault.Of(ErrShape, `"chosen" is %s, neither a string nor a list of messages`, kindOf(get(record, "chosen")))
 }
 
 // startsItself reports whether the chosen messages begin with the prompt.
@@ -285,7 +286,7 @@ func (c *conversation) fromTranscript(text string) error {
 		text = "\n\n" + text
 	}
 	if !strings.HasPrefix(text, human) && !strings.HasPrefix(text, assistant) {
-		return problemf(ErrShape, `"chosen" is a text without a prompt beside it, `+
+		return fault.Of(ErrShape, `"chosen" is a text without a prompt beside it, `+
 			`and without turns that begin with "Human:" and "Assistant:"`)
 	}
 	for text != "" {
@@ -325,7 +326,7 @@ func (c *conversation) addSide(record *jinja.Dict, field, role string) error {
 		_, err := c.addList(field, v)
 		return err
 	default:
-		return problemf(ErrShape, "%q is %s, neither a string nor a list of messages", field, kindOf(v))
+		return fault.Of(ErrShape, "%q is %s, neither a string nor a list of messages", field, kindOf(v))
 	}
 }
 
@@ -342,7 +343,7 @@ func findPair(record *jinja.Dict) int {
 func (c *conversation) fromPair(record *jinja.Dict) error {
 	i := findPair(record)
 	if i < 0 {
-		return problemf(ErrShape, "no conversation in the record, whose fields are %s; "+
+		return fault.Of(ErrShape, "no conversation in the record, whose fields are %s; "+
 			"wanted is one of %s, or chosen, or prompt and completion, or instruction and output, "+
 			"or question and answer",
 			fields(record), strings.Join(listFields[:2], ", "))
@@ -354,12 +355,12 @@ func (c *conversation) fromPair(record *jinja.Dict) error {
 		for i, item := range history.Items {
 			turn, ok := item.(*jinja.List)
 			if !ok || len(turn.Items) != 2 {
-				return problemf(ErrShape, `turn %d of "history" is no pair of strings`, i+1)
+				return fault.Of(ErrShape, `turn %d of "history" is no pair of strings`, i+1)
 			}
 			for j, role := range []string{"user", "assistant"} {
 				s, ok := turn.Items[j].(string)
 				if !ok {
-					return problemf(ErrShape, `turn %d of "history" is no pair of strings`, i+1)
+					return fault.Of(ErrShape, `turn %d of "history" is no pair of strings`, i+1)
 				}
 				c.add(role, s)
 			}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
@@ -77,7 +78,7 @@ func FindTemplates(tokenizer string) (*Templates, error) {
 // an error for a pipe, which could be waited for without end.
 func readBeside(path string, most int64) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, problemf(ErrTemplate, "read %s: it is not a regular file; remove it", path)
+		return nil, fault.Of(ErrTemplate, "read %s: it is not a regular file; remove it", path)
 	}
 	return readFile(path, most)
 }
@@ -94,7 +95,7 @@ func readFile(path string, most int64) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(data)) > most {
-		err = problemf(ErrTooLarge, "read %s: it is longer than %d bytes", path, most)
+		err = fault.Of(ErrTooLarge, "read %s: it is longer than %d bytes", path, most)
 	}
 	return data, err
 }
@@ -105,7 +106,7 @@ func readJSON(path string, into *map[string]json.RawMessage) error {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return problemf(ErrTemplate, "read %s: %v", path, err)
+		return fault.Of(ErrTemplate, "read %s: %v", path, err)
 	}
 	return nil
 }
@@ -127,7 +128,7 @@ func (t *Templates) readNamed(raw json.RawMessage) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, &t.Named); err != nil {
-		return problemf(ErrTemplate, "read %s: its chat_template is neither a string nor a list of named templates",
+		return fault.Of(ErrTemplate, "read %s: its chat_template is neither a string nor a list of named templates",
 			t.From)
 	}
 	return nil
@@ -206,10 +207,10 @@ func (t *Templates) Choose(given string) (plain, tools string, err error) {
 		case err != nil:
 			return "", "", err
 		case data == nil:
-			return "", "", problemf(ErrTemplate,
+			return "", "", fault.Of(ErrTemplate,
 				"there is no such file, and the tokenizer has no template of that name%s", t.names())
 		case len(data) == 0:
-			return "", "", problemf(ErrTemplate, "the file is empty")
+			return "", "", fault.Of(ErrTemplate, "the file is empty")
 		}
 		return string(data), string(data), nil
 	}
@@ -222,7 +223,7 @@ func (t *Templates) Choose(given string) (plain, tools string, err error) {
 	case ok:
 		return plain, tools, nil
 	case len(t.Named) > 0:
-		return "", "", problemf(ErrTemplate, "%s has several chat templates and none named %q%s", t.From, defaultName,
+		return "", "", fault.Of(ErrTemplate, "%s has several chat templates and none named %q%s", t.From, defaultName,
 			t.names())
 	}
 	return "", "", ErrNoTemplate

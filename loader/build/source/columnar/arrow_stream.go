@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 )
@@ -111,7 +112,7 @@ func (s *stream) close() {
 
 // damagedStream is the error of a buffer that cannot be decompressed.
 func damagedStream(err error) error {
-	var already *problem
+	var already *fault.Error
 	switch {
 	case err == nil, errors.As(err, &already):
 		return err

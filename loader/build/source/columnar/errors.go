@@ -3,6 +3,8 @@ package columnar
 import (
 	"errors"
 	"fmt"
+
+	"github.com/dsload/dsload/internal/fault"
 )
 
 var (
@@ -25,22 +27,14 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s needs %d bytes of memory at once", e.What, e.Bytes)
 }
 
-type problem struct {
-	kind error
-	text string
-}
-
-func (p *problem) Error() string { return p.text }
-func (p *problem) Unwrap() error { return p.kind }
-
 func corrupt(format string, args ...any) error {
-	return &problem{ErrCorrupt, fmt.Sprintf(format, args...)}
+	return fault.Of(ErrCorrupt, format, args...)
 }
 
 func unreadType(format string, args ...any) error {
-	return &problem{ErrType, fmt.Sprintf(format, args...)}
+	return fault.Of(ErrType, format, args...)
 }
 
 func unsupported(format string, args ...any) error {
-	return &problem{ErrUnsupported, fmt.Sprintf(format, args...)}
+	return fault.Of(ErrUnsupported, format, args...)
 }

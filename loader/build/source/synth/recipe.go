@@ -16,8 +16,8 @@ var (
 )
 
 var (
-	amounts = []string{"1", "2", "3", "4", "1/2", "1/3", "1/4", "3/4", "1 1/2", "2 1/2", "6", "8", "12"}
-	units   = []string{"c.", "c.", "tsp.", "tsp.", "Tbsp.", "oz.", "lb.", "pkg.", "can", "cloves", "slices",
+	amounts  = []string{"1", "2", "3", "4", "1/2", "1/3", "1/4", "3/4", "1 1/2", "2 1/2", "6", "8", "12"}
+	measures = []string{"c.", "c.", "tsp.", "tsp.", "Tbsp.", "oz.", "lb.", "pkg.", "can", "cloves", "slices",
 		"stick", "qt.", "small", "large", "medium"}
 	states = []string{"", "", "", ", chopped", ", melted", ", softened", ", diced", ", drained", ", grated",
 		", beaten", " (optional)", ", cut up", ", sliced"}
@@ -59,7 +59,7 @@ func (w *textWriter) recipe(ordinal int64) {
 		w.separate(i)
 		w.str(amounts[w.rng.below(len(amounts))])
 		w.str(" ")
-		w.str(units[w.rng.below(len(units))])
+		w.str(measures[w.rng.below(len(measures))])
 		w.str(" ")
 		w.str(foods[used[i]])
 		w.str(states[w.rng.below(len(states))])

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dsload/dsload/internal/units"
 )
 
 // A Kind is what generated documents look like.
@@ -72,9 +74,9 @@ func Parse(address string) (*Spec, error) {
 			s.Seed, err = strconv.ParseUint(v[0], 10, 64)
 			ok = err == nil
 		case key == "docs":
-			s.Docs, ok = parseSize(v[0])
+			s.Docs, ok = positive(v[0])
 		case key == "bytes":
-			s.Bytes, ok = parseSize(v[0])
+			s.Bytes, ok = positive(v[0])
 		default:
 			return nil, fmt.Errorf("unknown parameter %q; there are seed, docs and bytes", key)
 		}
@@ -85,32 +87,10 @@ func Parse(address string) (*Spec, error) {
 	return s, nil
 }
 
-// parseSize reads a positive number with an optional unit: 1000, 1e6, 64MiB, 2GB.
-func parseSize(s string) (int64, bool) {
-	unit := int64(1)
-	for suffix, factor := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-		"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12} {
-		if rest, ok := strings.CutSuffix(s, suffix); ok {
-			s, unit = rest, factor
-			break
-		}
-	}
-	mantissa, exponent, scientific := strings.Cut(s, "e")
-	n, err := strconv.ParseInt(mantissa, 10, 64)
-	if scientific {
-		e, expErr := strconv.ParseUint(exponent, 10, 8)
-		if expErr != nil || e > 18 || unit > 1 {
-			return 0, false
-		}
-		for range e {
-			unit *= 10
-		}
-	}
-	if err != nil || n <= 0 || unit <= 0 {
-		return 0, false
-	}
-	high, low := bits.Mul64(uint64(n), uint64(unit))
-	return int64(low), high == 0 && int64(low) > 0
+// positive parses a number above 0, such as 1000, 1e6, 64MiB or 2GB.
+func positive(s string) (int64, bool) {
+	n, err := units.ParseSize(s)
+	return n, err == nil && n > 0
 }
 
 // Size returns the limit in bytes, -1 if it is not given.
