@@ -15,6 +15,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 COMMIT      := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 LDFLAGS     := -s -w -X main.commit=$(COMMIT)
 
+# Compiled code does not name its folder, so that a checkout finds in the build cache what another compiled.
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+
 # Executions, or time, for each fuzz target in make test.
 FUZZ        ?= 1000x
 # Where inputs that reach new code are kept: those of make test are forgotten, those of make soak are not.
@@ -34,7 +37,7 @@ PYTESTMODE   = $(if $(QUICK),--setup-only)
 all: build
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
+	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
 
 # Python's tests wait more than they compute: they run beside Go's, and what they print comes after it.
 test:

@@ -3,6 +3,8 @@ package example
 import (
 	"bytes"
 	"errors"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // csvFields holds the decoded fields of a CSV record, concatenated.
@@ -76,36 +78,25 @@ var errNoList = errors.New("not a JSON list of strings")
 
 // appendStrings decodes a JSON list of strings: it appends their texts and where each ends.
 func appendStrings(text []byte, ends []int, data []byte) ([]byte, []int, error) {
-	s := jsonScanner{data: data}
-	if s.token() != '[' {
+	var s jsonscan.Scanner
+	s.Reset(data)
+	if s.Token() != '[' {
 		return text, ends, errNoList
 	}
-	s.pos++
-	if s.token() == ']' {
-		s.pos++
-	} else {
-		for {
-			if s.token() != '"' {
-				return text, ends, errNoList
-			}
-			span, err := s.skipString()
-			if err != nil {
-				return text, ends, err
-			}
-			text, _ = appendUnescaped(text, s.data[span.start:span.end], span.escaped)
-			ends = append(ends, len(text))
-			b := s.token()
-			s.pos++
-			if b == ']' {
-				break
-			}
-			if b != ',' {
-				return text, ends, errNoList
-			}
+	s.Enter()
+	for first := true; ; first = false {
+		more, err := s.Element(first)
+		switch {
+		case err != nil || more && s.Token() != '"' || !more && s.End() != nil:
+			return text, ends, errNoList
+		case !more:
+			return text, ends, nil
 		}
+		span, err := s.String()
+		if err != nil {
+			return text, ends, err
+		}
+		text, _ = jsonscan.Unescape(text, s.Raw(span))
+		ends = append(ends, len(text))
 	}
-	if s.token() != 0 || s.pos < len(s.data) {
-		return text, ends, errNoList
-	}
-	return text, ends, nil
 }

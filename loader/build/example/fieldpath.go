@@ -126,7 +126,7 @@ func (p FieldPath) Lookup(record map[string]any) (value any, ok bool) {
 // none. Of several fields with one name the last counts. The whole record is checked: an error
 // matches ErrMalformed.
 func (p FieldPath) Find(record []byte) (value []byte, err error) {
-	var s jsonScanner
+	var s jsonFinder
 	found, err := s.find(record, &p)
 	if err != nil || found.kind == 0 {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // maxFieldsTold is the maximum number of fields that an error names.
@@ -107,21 +109,22 @@ func printable(name string) string {
 func missingField(name string, data []byte) error {
 	e := &FieldError{Field: name}
 	longest := -1
-	d := jsonDecoder{jsonScanner: jsonScanner{data: data}}
-	err := d.members(func(key string) error {
-		kind, start := d.token(), d.pos
-		if err := d.skipValue(); err != nil {
+	var s jsonscan.Scanner
+	s.Reset(data)
+	err := s.Members(func(key []byte) error {
+		name, kind, start := string(key), s.Token(), s.Offset()
+		if err := s.Skip(); err != nil {
 			return err
 		}
 		n := -1
 		if kind == '"' {
-			n = d.pos - start - 2
+			n = s.Offset() - start - len(`""`)
 		}
-		e.add(key, n, kind == '[', &longest)
+		e.add(name, n, kind == '[', &longest)
 		return nil
 	})
 	if err != nil {
-		return err
+		return asProblem(err)
 	}
 	return e
 }

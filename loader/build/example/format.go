@@ -154,7 +154,7 @@ type Worker struct {
 	fields  csvFields
 	lists   [3][]byte // decoded strings of a recipe's lists
 	ends    [3][]int
-	scan    jsonScanner
+	scan    jsonFinder
 	decode  jsonDecoder
 	columns columnIndex
 

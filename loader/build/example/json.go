@@ -1,54 +1,45 @@
 package example
 
 import (
-	"bytes"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
-// A jsonScanner finds one field of a JSON object and checks the grammar of all of it (RFC 8259),
-// without allocating. A general decoder would spend three quarters of its time on unused values.
-// NaN and infinities, which Python writes, count as numbers.
-type jsonScanner struct {
-	data    []byte
-	pos     int
-	nesting []byte // the open brackets
-	key     []byte
-}
+// A jsonFinder finds fields of JSON objects without allocating. A general decoder would spend three
+// quarters of its time on unused values.
+type jsonFinder struct{ jsonscan.Scanner }
 
-// jsonSpan is the inside of a string.
-type jsonSpan struct {
-	start, end int
-	escaped    bool
+// asProblem returns what matches ErrMalformed for an error of package jsonscan, and others as they
+// are.
+func asProblem(err error) error {
+	if e, ok := err.(*jsonscan.Error); ok {
+		return &problem{ErrMalformed, e.Error()}
+	}
+	return err
 }
-
-const maxNesting = 1000
 
 // appendField appends to dst the string that a path leads to. Of several fields with one name the
 // last counts, as in Python. lone is the number of lone surrogates that became U+FFFD.
-func (s *jsonScanner) appendField(dst, data []byte, path *FieldPath) (text []byte, lone int, err error) {
+func (s *jsonFinder) appendField(dst, data []byte, path *FieldPath) (text []byte, lone int, err error) {
 	found, err := s.find(data, path)
 	if err != nil {
 		return dst, 0, err
 	}
 	switch found.kind {
 	case '"':
-		in := found.inside()
-		text, lone = appendUnescaped(dst, data[in.start:in.end], in.escaped)
+		text, lone = found.appendText(dst, data)
 		return text, lone, nil
 	case 0:
 		return dst, 0, missingField(path.name, data)
 	}
-	return dst, 0, problemf(ErrUnknownField, "field %q is %s, not a string", path.name, kindName(found.kind))
+	return dst, 0, notText(path, found)
 }
 
 // appendJoined appends the strings of several fields with a blank line between them. It skips
 // fields that are null or empty. It is an error if all are null.
-func (s *jsonScanner) appendJoined(dst, data []byte, paths []FieldPath) (text []byte, lone int, err error) {
+func (s *jsonFinder) appendJoined(dst, data []byte, paths []FieldPath) (text []byte, lone int, err error) {
 	start, nulls := len(dst), 0
 	for i := range paths {
 		found, err := s.find(data, &paths[i])
@@ -61,18 +52,16 @@ func (s *jsonScanner) appendJoined(dst, data []byte, paths []FieldPath) (text []
 		case found.kind == 0:
 			return dst[:start], 0, missingPart(missingField(paths[i].name, data))
 		case found.kind != '"':
-			return dst[:start], 0, problemf(ErrUnknownField, "field %q is %s, not a string", paths[i].name,
-				kindName(found.kind))
+			return dst[:start], 0, notText(&paths[i], found)
 		}
-		in := found.inside()
-		if in.start == in.end {
+		if found.end-found.start == len(`""`) {
 			continue
 		}
 		if len(dst) > start {
 			dst = append(dst, fieldSeparator...)
 		}
 		var n int
-		dst, n = appendUnescaped(dst, data[in.start:in.end], in.escaped)
+		dst, n = found.appendText(dst, data)
 		lone += n
 	}
 	if nulls == len(paths) {
@@ -84,292 +73,139 @@ func (s *jsonScanner) appendJoined(dst, data []byte, paths []FieldPath) (text []
 // fieldSeparator separates joined fields.
 const fieldSeparator = "\n\n"
 
-// openObject enters an object.
-func (s *jsonScanner) openObject() error {
-	if s.token() != '{' {
-		return s.malformed("no object")
-	}
-	s.pos++
-	return nil
-}
-
-// nextMember moves to the value of the next member of an object, or leaves the object if there is
-// none. first is true for the first call in an object.
-func (s *jsonScanner) nextMember(first bool) (key jsonSpan, more bool, err error) {
-	b := s.token()
-	if b == '}' {
-		s.pos++
-		return key, false, nil
-	}
-	if !first {
-		if b != ',' {
-			return key, false, s.malformed("no comma after a value")
-		}
-		s.pos++
-	}
-	key, err = s.skipKey()
-	return key, true, err
-}
-
-func kindName(first byte) string {
-	switch first {
+func notText(path *FieldPath, found foundValue) error {
+	kind := "a number"
+	switch found.kind {
 	case '{':
-		return "an object"
+		kind = "an object"
 	case '[':
-		return "a list"
+		kind = "a list"
 	case 'n':
-		return "null"
+		kind = "null"
 	case 't', 'f':
-		return "a truth value"
+		kind = "a truth value"
 	case 'N':
-		return "NaN"
+		kind = "NaN"
 	}
-	return "a number"
+	return problemf(ErrUnknownField, "field %q is %s, not a string", path.name, kind)
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-func (s *jsonScanner) malformed(format string, args ...any) error {
-	return problemf(ErrMalformed, "malformed JSON at byte %d: %s", s.pos, fmt.Sprintf(format, args...))
+// foundValue is the value that a path leads to: its first byte, 0 if there is none, and its offsets
+// in the record. escaped is set for a string with escapes.
+type foundValue struct {
+	kind       byte
+	start, end int
+	escaped    bool
 }
 
-// token skips white space and returns the byte after it, 0 at the end.
-func (s *jsonScanner) token() byte {
-	for s.pos < len(s.data) {
-		b := s.data[s.pos]
-		if b > ' ' || b != ' ' && b != '\t' && b != '\r' && b != '\n' {
-			return b
-		}
-		s.pos++
-	}
-	return 0
-}
-
-func (s *jsonScanner) isKey(key jsonSpan, name string) bool {
-	raw := s.data[key.start:key.end]
-	if !key.escaped {
-		return string(raw) == name
-	}
-	s.key, _ = appendUnescaped(s.key[:0], raw, true)
-	return string(s.key) == name
-}
-
-// skipString reads a string from its opening quote past its closing one.
-func (s *jsonScanner) skipString() (jsonSpan, error) {
-	span := jsonSpan{start: s.pos + 1}
-	for p := s.pos + 1; p < len(s.data); p++ {
-		switch b := s.data[p]; {
-		case b == '"':
-			span.end, s.pos = p, p+1
-			return span, nil
-		case b < ' ':
-			s.pos = p
-			return span, s.malformed("a control character in a string")
-		case b == '\\':
-			span.escaped = true
-			n := escapeLen(s.data[p:])
-			if n == 0 {
-				s.pos = p
-				return span, s.malformed("a bad escape")
-			}
-			p += n - 1
-		}
-	}
-	s.pos = len(s.data)
-	return span, s.malformed("a string is not closed")
-}
-
-// escapeLen returns the length of the escape that data begins with, 0 if there is none.
-func escapeLen(data []byte) int {
-	if len(data) < 2 {
-		return 0
-	}
-	switch data[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 2
-	case 'u':
-		if len(data) >= 6 && hexValue(data[2:6]) >= 0 {
-			return 6
-		}
-	}
-	return 0
-}
-
-// hexValue returns the value of hexadecimal digits, -1 if one is invalid.
-func hexValue(digits []byte) rune {
-	var v rune
-	for _, d := range digits {
-		switch {
-		case '0' <= d && d <= '9':
-			d -= '0'
-		case 'a' <= d && d <= 'f':
-			d -= 'a' - 10
-		case 'A' <= d && d <= 'F':
-			d -= 'A' - 10
-		default:
-			return -1
-		}
-		v = v<<4 | rune(d)
-	}
-	return v
-}
-
-// appendUnescaped decodes the inside of a string that skipString accepted.
-func appendUnescaped(dst, raw []byte, escaped bool) (text []byte, lone int) {
-	if !escaped {
+// appendText appends the text of a string in the record.
+func (v *foundValue) appendText(dst, record []byte) (text []byte, lone int) {
+	raw := record[v.start+1 : v.end-1]
+	if !v.escaped {
 		return append(dst, raw...), 0
 	}
-	for {
-		n := bytes.IndexByte(raw, '\\')
-		if n < 0 {
-			return append(dst, raw...), lone
-		}
-		dst = append(dst, raw[:n]...)
-		raw = raw[n:]
-		if raw[1] != 'u' {
-			dst = append(dst, "\"\\/\b\f\n\r\t"[strings.IndexByte(`"\/bfnrt`, raw[1])])
-			raw = raw[2:]
-			continue
-		}
-		r := hexValue(raw[2:6])
-		raw = raw[6:]
-		if utf16.IsSurrogate(r) {
-			low := rune(-1)
-			if len(raw) >= 6 && raw[0] == '\\' && raw[1] == 'u' {
-				low = hexValue(raw[2:6])
-			}
-			if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-				lone++
-			} else {
-				raw = raw[6:]
-			}
-		}
-		dst = utf8.AppendRune(dst, r)
-	}
+	return jsonscan.Unescape(dst, raw)
 }
 
-// skipValue reads any value.
-func (s *jsonScanner) skipValue() error {
-	base := len(s.nesting)
-	for {
-		switch b := s.token(); b {
-		case '"':
-			if _, err := s.skipString(); err != nil {
-				return err
-			}
-		case '{', '[':
-			s.pos++
-			if len(s.nesting) == maxNesting {
-				return s.malformed("nested deeper than %d", maxNesting)
-			}
-			s.nesting = append(s.nesting, b)
-			if s.token() == b+2 {
-				break // empty: closed below
-			}
-			if b == '{' {
-				if _, err := s.skipKey(); err != nil {
-					return err
-				}
-			}
-			continue
+// find returns the value that a path leads to in a JSON object, and checks the grammar of the whole
+// object.
+func (s *jsonFinder) find(data []byte, p *FieldPath) (found foundValue, err error) {
+	s.Reset(data)
+	if err = s.Object(); err == nil {
+		found, err = s.findInside(p)
+	}
+	if err == nil {
+		err = s.End()
+	}
+	return found, asProblem(err)
+}
+
+func (s *jsonFinder) findInside(p *FieldPath) (literal foundValue, err error) {
+	var nested foundValue
+	plain := p.IsPlain()
+	for first := true; ; first = false {
+		key, more, err := s.Member(first)
+		switch {
+		case err != nil:
+		case !more && literal.kind != 0:
+			return literal, nil
+		case !more:
+			return nested, nil
+		case s.IsKey(key, p.name):
+			literal, err = s.takeValue()
+		case !plain && s.IsKey(key, p.steps[0].field):
+			nested, err = s.follow(p.steps[1:])
 		default:
-			if err := s.skipScalar(); err != nil {
-				return err
-			}
+			err = s.Skip()
 		}
-		more, err := s.close(base)
+		if err != nil {
+			return literal, err
+		}
+	}
+}
+
+// takeValue reads a value and returns where it lies.
+func (s *jsonFinder) takeValue() (v foundValue, err error) {
+	v.kind, v.start = s.Token(), s.Offset()
+	if v.kind == '"' {
+		var span jsonscan.Span
+		span, err = s.String()
+		v.escaped = span.Escaped
+	} else {
+		err = s.Skip()
+	}
+	v.end = s.Offset()
+	return v, err
+}
+
+// follow reads a value and returns the value inside it that the steps lead to.
+func (s *jsonFinder) follow(steps []pathStep) (v foundValue, err error) {
+	if len(steps) == 0 {
+		return s.takeValue()
+	}
+	switch b := s.Token(); {
+	case b == '{' && steps[0].index < 0:
+		return s.followField(steps)
+	case b == '[' && steps[0].index >= 0:
+		return s.followIndex(steps)
+	}
+	return v, s.Skip()
+}
+
+func (s *jsonFinder) followField(steps []pathStep) (v foundValue, err error) {
+	s.Enter()
+	for first := true; ; first = false {
+		key, more, err := s.Member(first)
 		if err != nil || !more {
-			return err
+			return v, err
+		}
+		if s.IsKey(key, steps[0].field) {
+			v, err = s.follow(steps[1:])
+		} else {
+			err = s.Skip()
+		}
+		if err != nil {
+			return v, err
 		}
 	}
 }
 
-// close continues after a value. more reports whether another follows before the nesting is back at
-// base.
-func (s *jsonScanner) close(base int) (more bool, err error) {
-	for len(s.nesting) > base {
-		open := s.nesting[len(s.nesting)-1]
-		b := s.token()
-		if b != open+2 && b != ',' {
-			return false, s.malformed("no comma in a nested value")
+func (s *jsonFinder) followIndex(steps []pathStep) (v foundValue, err error) {
+	s.Enter()
+	for i := 0; ; i++ {
+		more, err := s.Element(i == 0)
+		if err != nil || !more {
+			return v, err
 		}
-		s.pos++
-		if b == ',' {
-			if open == '{' {
-				_, err := s.skipKey()
-				return true, err
-			}
-			return true, nil
+		if i == steps[0].index {
+			v, err = s.follow(steps[1:])
+		} else {
+			err = s.Skip()
 		}
-		s.nesting = s.nesting[:len(s.nesting)-1]
-	}
-	return false, nil
-}
-
-// skipKey reads a key and its colon.
-func (s *jsonScanner) skipKey() (key jsonSpan, err error) {
-	if s.token() != '"' {
-		return key, s.malformed("no key")
-	}
-	if key, err = s.skipString(); err != nil {
-		return key, err
-	}
-	if s.token() != ':' {
-		return key, s.malformed("no colon after a key")
-	}
-	s.pos++
-	return key, nil
-}
-
-// skipScalar reads a number, true, false, null, or Python's NaN and infinities.
-func (s *jsonScanner) skipScalar() error {
-	rest := s.data[s.pos:]
-	for _, word := range []string{"true", "false", "null", "NaN", "Infinity", "-Infinity"} {
-		if bytes.HasPrefix(rest, []byte(word)) {
-			s.pos += len(word)
-			return nil
+		if err != nil {
+			return v, err
 		}
 	}
-	n, _ := NumberLen(rest)
-	if n == 0 {
-		return s.malformed("no value")
-	}
-	s.pos += n
-	return nil
-}
-
-// NumberLen returns the length of the JSON number that data begins with, 0 if there is none.
-// isFloat reports whether it has a fraction or an exponent.
-func NumberLen(data []byte) (n int, isFloat bool) {
-	digits := func() bool {
-		start := n
-		for n < len(data) && '0' <= data[n] && data[n] <= '9' {
-			n++
-		}
-		return n > start
-	}
-	if n < len(data) && data[n] == '-' {
-		n++
-	}
-	if n < len(data) && data[n] == '0' {
-		n++
-	} else if !digits() {
-		return 0, false
-	}
-	if n < len(data) && data[n] == '.' {
-		isFloat = true
-		if n++; !digits() {
-			return 0, false
-		}
-	}
-	if n < len(data) && data[n]|0x20 == 'e' {
-		isFloat = true
-		if n++; n < len(data) && (data[n] == '+' || data[n] == '-') {
-			n++
-		}
-		if !digits() {
-			return 0, false
-		}
-	}
-	return n, isFloat
 }

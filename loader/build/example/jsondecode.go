@@ -3,6 +3,8 @@ package example
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // Only the fields of a JSON record that a template names are decoded, and never to more than
@@ -14,7 +16,7 @@ const (
 
 	maxNumberBytes = 1 << 10 // of a number that a template computes with
 
-	keptKeyBytes = 64 << 10 // of the buffer for strings with escapes, kept between records
+	keptTextBytes = 64 << 10 // of the buffer for strings with escapes, kept between records
 
 	// The memory of decoded values in bytes, besides their text.
 	valueCost  = 32  // in a list, which grows by doubling
@@ -34,7 +36,9 @@ func (f *Formatter) DecodedBytes(recordBytes int64) int64 {
 
 // A jsonDecoder decodes the fields that a template names.
 type jsonDecoder struct {
-	jsonScanner
+	jsonscan.Scanner
+	text []byte // of a string with escapes
+	size int
 	room int64
 	lone int // lone surrogates that became U+FFFD
 }
@@ -43,16 +47,17 @@ type jsonDecoder struct {
 // names of some others, without values, for the error. lone is the number of lone surrogates that
 // became U+FFFD.
 func (d *jsonDecoder) fields(data []byte, want *fieldSet) (fields map[string]any, lone int, err error) {
-	d.data, d.pos, d.nesting, d.lone = data, 0, d.nesting[:0], 0
-	d.room = decodedPerByte*int64(len(data)) + decodedFloor
+	d.Reset(data)
+	d.size, d.lone, d.room = len(data), 0, decodedPerByte*int64(len(data))+decodedFloor
 	fields = map[string]any{}
 	var others []string
-	err = d.members(func(key string) error {
+	err = d.Members(func(name []byte) error {
+		key := string(name)
 		if !want.has(key) {
 			if len(others) < maxFieldsTold {
 				others = append(others, key)
 			}
-			return d.skipValue()
+			return d.Skip()
 		}
 		if err := d.spend(memberCost + len(key)); err != nil {
 			return err
@@ -61,14 +66,14 @@ func (d *jsonDecoder) fields(data []byte, want *fieldSet) (fields map[string]any
 		fields[key] = value
 		return err
 	})
-	if cap(d.key) > keptKeyBytes {
-		d.key = nil
+	if cap(d.text) > keptTextBytes {
+		d.text = nil
 	}
-	if err == nil && (d.token() != 0 || d.pos < len(d.data)) {
-		err = d.malformed("something after the object")
+	if err == nil {
+		err = d.End()
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, asProblem(err)
 	}
 	if slices.ContainsFunc(want.names, func(name string) bool { _, ok := fields[name]; return !ok }) {
 		for _, name := range others {
@@ -78,59 +83,37 @@ func (d *jsonDecoder) fields(data []byte, want *fieldSet) (fields map[string]any
 	return fields, d.lone, nil
 }
 
-// members reads an object, calling value where each value begins.
-func (d *jsonDecoder) members(value func(key string) error) error {
-	if err := d.openObject(); err != nil {
-		return err
-	}
-	for first := true; ; first = false {
-		key, more, err := d.nextMember(first)
-		if err != nil || !more {
-			return err
-		}
-		d.token()
-		name := d.data[key.start:key.end]
-		if key.escaped {
-			d.key, _ = appendUnescaped(d.key[:0], name, true)
-			name = d.key
-		}
-		if err := value(string(name)); err != nil {
-			return err
-		}
-	}
-}
-
 // spend counts n bytes for a value.
 func (d *jsonDecoder) spend(n int) error {
 	if d.room -= int64(n); d.room < 0 {
 		return problemf(ErrTooLarge, "the fields that the template uses take more than %d bytes of memory, "+
 			"%d times the record; it is made of very small values",
-			decodedPerByte*int64(len(d.data))+decodedFloor, decodedPerByte)
+			decodedPerByte*int64(d.size)+decodedFloor, decodedPerByte)
 	}
 	return nil
 }
 
 func (d *jsonDecoder) value(depth int) (any, error) {
-	if depth > maxNesting {
-		return nil, d.malformed("nested deeper than %d", maxNesting)
+	if depth > jsonscan.MaxNesting {
+		return nil, d.Fail(jsonscan.TooDeep)
 	}
-	switch b := d.token(); b {
+	switch b := d.Token(); b {
 	case '"':
-		span, err := d.skipString()
+		span, err := d.String()
 		if err != nil {
 			return nil, err
 		}
-		if err := d.spend(stringCost + span.end - span.start); err != nil {
+		raw := d.Raw(span)
+		if err := d.spend(stringCost + len(raw)); err != nil {
 			return nil, err
 		}
-		raw := d.data[span.start:span.end]
-		if !span.escaped {
+		if !span.Escaped {
 			return string(raw), nil
 		}
 		var lone int
-		d.key, lone = appendUnescaped(d.key[:0], raw, true)
+		d.text, lone = jsonscan.Unescape(d.text[:0], raw)
 		d.lone += lone
-		return string(d.key), nil
+		return string(d.text), nil
 	case '{':
 		return d.object(depth)
 	case '[':
@@ -145,7 +128,8 @@ func (d *jsonDecoder) object(depth int) (any, error) {
 		return nil, err
 	}
 	fields := map[string]any{}
-	err := d.members(func(key string) error {
+	err := d.Members(func(name []byte) error {
+		key := string(name)
 		if err := d.spend(memberCost + len(key)); err != nil {
 			return err
 		}
@@ -158,12 +142,15 @@ func (d *jsonDecoder) object(depth int) (any, error) {
 
 func (d *jsonDecoder) array(depth int) (any, error) {
 	list := []any{}
-	d.pos++
-	if d.token() == ']' {
-		d.pos++
-		return list, nil
-	}
+	d.Enter()
 	for {
+		more, err := d.Element(len(list) == 0)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			return list, nil
+		}
 		if err := d.spend(valueCost); err != nil {
 			return nil, err
 		}
@@ -172,22 +159,15 @@ func (d *jsonDecoder) array(depth int) (any, error) {
 			return nil, err
 		}
 		list = append(list, value)
-		b := d.token()
-		if b != ']' && b != ',' {
-			return nil, d.malformed("no comma in a nested value")
-		}
-		if d.pos++; b == ']' {
-			return list, nil
-		}
 	}
 }
 
 func (d *jsonDecoder) scalar() (any, error) {
-	start := d.pos
-	if err := d.skipScalar(); err != nil {
+	rest, start := d.Rest(), d.Offset()
+	if err := d.Scalar(); err != nil {
 		return nil, err
 	}
-	switch word := string(d.data[start:d.pos]); word {
+	switch word := string(rest[:d.Offset()-start]); word {
 	case "true", "false":
 		return word == "true", nil
 	case "null":

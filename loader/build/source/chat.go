@@ -3,7 +3,9 @@ package source
 import (
 	"bytes"
 	"cmp"
-	"io"
+	"slices"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // newChat frames conversations: JSON lines that always come whole.
@@ -51,36 +53,20 @@ func isChat(text []byte, field string) bool {
 
 // chatFields looks at the fields of a line, which may be cut off: whether one is a list of
 // messages, and whether the text field is there. whole reports whether all of the line is an
-// object.
+// object with fields.
 func chatFields(line []byte, field string) (list, hasText, whole bool) {
-	s := jsonScanner{w: &window{buf: line, w: len(line), err: io.EOF}}
-	s.begin()
-	if !s.expect('{') {
-		return false, false, false
-	}
-	for s.expect('"') && s.readKey() && s.expect(':') {
-		key := string(s.key)
-		if s.token() == 0 {
-			break
-		}
-		value := s.w.unread()
-		hasText = hasText || key == field && value[0] == '"'
-		for _, name := range chatLists {
-			list = list || key == name && beginsMessages(value)
-		}
-		if !s.skipValue() {
-			break
-		}
-		b := s.token()
-		if b == '}' {
-			return list, hasText, true
-		}
-		if b != ',' {
-			break
-		}
-		s.w.consume(1)
-	}
-	return list, hasText, false
+	var s jsonscan.Scanner
+	some := false
+	s.Reset(line)
+	err := s.Members(func(key []byte) error {
+		is := func(name string) bool { return string(key) == name }
+		first, value := s.Token(), s.Rest()
+		some = true
+		hasText = hasText || first == '"' && is(field)
+		list = list || slices.ContainsFunc(chatLists, is) && beginsMessages(value)
+		return s.Skip()
+	})
+	return list, hasText, some && err == nil
 }
 
 // beginsMessages reports whether a value begins like a list of messages.

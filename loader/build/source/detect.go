@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // detect finds compression and format of an input by its first bytes and its name. hasText is false
@@ -267,17 +268,9 @@ func isJSONLines(text []byte, whole bool) bool {
 
 // isObject reports whether a line is a JSON object, by the rules that records are read by.
 func isObject(line []byte) bool {
-	s := jsonScanner{w: &window{buf: line, w: len(line), err: io.EOF}}
-	s.begin()
-	if !s.expect('{') {
-		return false
-	}
-	if s.token() == '}' {
-		s.w.consume(1)
-	} else if !s.members("\xff", false) { // no key of valid text
-		return false
-	}
-	return s.token() == 0 && s.w.r == s.w.w
+	var s jsonscan.Scanner
+	s.Reset(line)
+	return s.Members(func([]byte) error { return s.Skip() }) == nil && s.End() == nil
 }
 
 // isJSONDocument reports whether this is one JSON value over several lines: a list of objects, or

@@ -3,6 +3,8 @@ package source
 import (
 	"bytes"
 	"io"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // A valueFramer frames the format json, JSON over any number of lines: one array, whose elements
@@ -82,18 +84,18 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 	if f.place != betweenValues {
 		f.place = afterElement
 	}
-	var scan valueScanner
+	var scan jsonscan.Bounds
 	p := 0
 	for {
 		data := f.w.unread()
 		limit := min(len(data), f.o.MaxRecordBytes+1)
-		p += scan.skip(data[p:limit])
+		p += scan.Skip(data[p:limit])
 		switch {
-		case scan.ended && p <= f.o.MaxRecordBytes:
+		case scan.Ended && p <= f.o.MaxRecordBytes:
 			dst = f.deliver(dst, rec, first, data[:p])
 			f.w.consume(p)
 			return dst, nil
-		case scan.bad:
+		case scan.Bad:
 			return dst, problemf(ErrMalformed, "malformed JSON: %s where a value belongs", named(first))
 		case p > f.o.MaxRecordBytes:
 			rec.Err = tooLarge(f.o.MaxRecordBytes)
@@ -103,7 +105,7 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 			if err := f.w.failed(); err != nil {
 				return dst, err
 			}
-			if scan.finish() {
+			if scan.Finish() {
 				dst = f.deliver(dst, rec, first, f.w.unread()[:p])
 			} else {
 				f.place = jsonEnded
@@ -116,10 +118,10 @@ func (f *valueFramer) value(dst []byte, rec *Record, first byte) ([]byte, error)
 }
 
 // skipRest consumes the rest of a value that is too large.
-func (f *valueFramer) skipRest(scan *valueScanner) error {
-	for !scan.ended {
-		f.w.consume(scan.skip(f.w.unread()))
-		if !scan.ended && !f.w.fill() {
+func (f *valueFramer) skipRest(scan *jsonscan.Bounds) error {
+	for !scan.Ended {
+		f.w.consume(scan.Skip(f.w.unread()))
+		if !scan.Ended && !f.w.fill() {
 			return f.w.failed()
 		}
 	}
@@ -133,8 +135,8 @@ func (f *valueFramer) deliver(dst []byte, rec *Record, first byte, data []byte) 
 		return append(dst, data...)
 	case '"':
 		start := len(dst)
-		text, raw, end := decodeString(dst, data[1:], len(data))
-		if end != stringClosed || raw != len(data)-2 {
+		text, raw, end := jsonscan.Decode(dst, data[1:], len(data))
+		if end != jsonscan.Closed || raw != len(data)-2 {
 			rec.Err = problemf(ErrMalformed, "malformed JSON: a string holds a control character or a bad escape")
 			return dst[:start]
 		}
@@ -144,83 +146,3 @@ func (f *valueFramer) deliver(dst []byte, rec *Record, first byte, data []byte) 
 	rec.Err = problemf(ErrMalformed, "%.20q is neither a JSON object nor a text", data)
 	return dst
 }
-
-// A valueScanner finds the end of a JSON value, piece by piece.
-type valueScanner struct {
-	depth    int
-	begun    bool
-	inString bool
-	escaped  bool // the next byte of the string is part of an escape
-	scalar   bool
-	ended    bool
-	bad      bool
-}
-
-// skip returns how much of data belongs to the value.
-func (s *valueScanner) skip(data []byte) int {
-	for p := 0; p < len(data); p++ {
-		b := data[p]
-		if s.inString {
-			if p = s.string(data, p); s.inString {
-				return p
-			}
-			if s.depth == 0 {
-				s.ended = true
-				return p + 1
-			}
-			continue
-		}
-		switch {
-		case b == '"' && !s.scalar:
-			s.inString, s.begun = true, true
-		case (b == '{' || b == '[') && !s.scalar:
-			s.depth++
-			s.begun = true
-		case b == '}' || b == ']':
-			if s.depth == 0 {
-				s.ended, s.bad = s.scalar, !s.scalar
-				return p
-			}
-			if s.depth--; s.depth == 0 {
-				s.ended = true
-				return p + 1
-			}
-		case s.depth == 0 && (b == ',' || b == ' ' || b == '\t' || b == '\r' || b == '\n'):
-			s.ended, s.bad = s.scalar, !s.scalar
-			return p
-		case s.depth == 0:
-			s.scalar = true
-		}
-	}
-	return len(data)
-}
-
-// string skips the inside of a string from p on: to its closing quote, or to the end of data.
-func (s *valueScanner) string(data []byte, p int) int {
-	for p < len(data) {
-		if s.escaped {
-			s.escaped = false
-			p++
-			continue
-		}
-		n := bytes.IndexByte(data[p:], '"')
-		end := len(data)
-		if n >= 0 {
-			end = p + n
-		}
-		if i := bytes.IndexByte(data[p:end], '\\'); i >= 0 {
-			p += i + 1
-			s.escaped = true
-			continue
-		}
-		if n >= 0 {
-			s.inString = false
-			return end
-		}
-		p = end
-	}
-	return p
-}
-
-// finish reports whether the end of the input ends the value.
-func (s *valueScanner) finish() bool { return s.ended || s.scalar && s.depth == 0 && !s.inString }

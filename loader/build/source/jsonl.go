@@ -2,6 +2,8 @@ package source
 
 import (
 	"io"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // A jsonFramer frames JSON lines. A line of at most MaxRecordBytes comes whole, as it stands. If
@@ -11,10 +13,10 @@ import (
 // the place of its last piece.
 type jsonFramer struct {
 	framing
-	scan jsonScanner
+	scan lineScanner
 }
 
-func newJSONL(f framing) framer { return &jsonFramer{framing: f, scan: jsonScanner{w: f.w}} }
+func newJSONL(f framing) framer { return &jsonFramer{framing: f, scan: lineScanner{w: f.w}} }
 
 func (f *jsonFramer) state() uint32  { return 0 }
 func (f *jsonFramer) restore(uint32) {}
@@ -88,20 +90,20 @@ func (f *jsonFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 		f.w.need(n)
 		data := f.w.unread()
 		data = data[:min(n, len(data))]
-		var end stringEnd
+		var end jsonscan.StringEnd
 		var raw int
-		dst, raw, end = decodeString(dst[:start], data, len(data))
+		dst, raw, end = jsonscan.Decode(dst[:start], data, len(data))
 		switch {
-		case end == stringClosed:
+		case end == jsonscan.Closed:
 			f.w.consume(raw + 1)
 			if !f.scan.finish(f.o.TextField) {
 				return f.spoiled(dst[:start], rec)
 			}
 			f.inside, rec.Last = false, true
 			return dst, nil
-		case end == stringBad || len(data) < n:
+		case end == jsonscan.Bad || len(data) < n:
 			f.w.consume(raw)
-			f.scan.fail("a string ends early, or holds a control character or a bad escape")
+			f.scan.cause = f.scan.malformed(badString, 0)
 			return f.spoiled(dst[:start], rec)
 		}
 		text := dst[start:]
@@ -115,7 +117,7 @@ func (f *jsonFramer) piece(dst []byte, rec *Record) ([]byte, error) {
 				c = len(text)
 			}
 		}
-		dst, raw, _ = decodeString(dst[:start], data, c) // again, to learn which bytes these are
+		dst, raw, _ = jsonscan.Decode(dst[:start], data, c) // again, to learn which bytes these are
 		f.w.consume(raw)
 		return dst, nil
 	}

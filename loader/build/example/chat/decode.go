@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/dsload/dsload/loader/build/example"
+	"github.com/dsload/dsload/internal/jsonscan"
 	"github.com/dsload/dsload/loader/build/example/chat/jinja"
 )
 
@@ -346,7 +346,7 @@ func (d *decoder) number() any {
 		f, _ := strconv.ParseFloat("-Inf", 64)
 		return f
 	}
-	n, isFloat := example.NumberLen(rest)
+	n, isFloat := jsonscan.NumberLen(rest)
 	if n == 0 {
 		d.malformed("no value")
 	}

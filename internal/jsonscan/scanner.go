@@ -1,0 +1,405 @@
+// Package jsonscan checks JSON and finds values in it, without building values of it.
+//
+// A Scanner walks over a text: one that is whole in memory, or one that slides through it. Strings
+// are decoded by Unescape, or piece by piece by Decode. A Bounds finds where a value ends without
+// checking it.
+//
+//	I1  Nothing is allocated but the open brackets, and for text that slides one key.
+//	I2  The grammar is that of RFC 8259, and what Python writes besides: NaN and infinities are
+//	    numbers, and half of a surrogate pair is a character, U+FFFD. UTF-8 is not checked.
+//	I3  Text that slides gives the same however it comes in.
+//
+// The tokenizer reads its files by a scanner of its own (tokenize/internal/jsonx): that library
+// imports nothing of ours, and has other rules. It refuses what serde_json refuses, lone surrogates
+// among it, and rounds numbers as serde_json does.
+package jsonscan
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// A Cause is what can be wrong with a text.
+type Cause string
+
+// The causes.
+const (
+	NoObject   Cause = "no object"
+	NoKey      Cause = "no key"
+	NoColon    Cause = "no colon after a key"
+	NoValue    Cause = "no value"
+	NoComma    Cause = "no comma after a value"
+	NoSplit    Cause = "no comma in a nested value"
+	TooDeep    Cause = "nested deeper than 1000"
+	Unclosed   Cause = "a string is not closed"
+	BadControl Cause = "a control character in a string"
+	BadEscape  Cause = "a bad escape"
+	Trailing   Cause = "something after the object"
+)
+
+// MaxNesting is the most brackets that may be open inside of an object.
+const MaxNesting = 1000
+
+// An Error is what is wrong with a text.
+type Error struct {
+	Cause  Cause
+	Offset int  // in the text, or in what is in memory of it
+	Found  byte // the byte there, 0 at the end
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("malformed JSON at byte %d: %s", e.Offset, e.Cause)
+}
+
+// A Scanner walks over a text. Its zero value is ready for Reset.
+type Scanner struct {
+	data    []byte
+	pos     int
+	nesting []byte // the open brackets
+	key     []byte // the last string with escapes that was compared, or of text that slides
+	more    func(used int) (data []byte, ok bool)
+}
+
+// Reset begins a text that is whole.
+func (s *Scanner) Reset(data []byte) { s.data, s.pos, s.nesting, s.more = data, 0, s.nesting[:0], nil }
+
+// Slide begins a text of which data is in memory. more drops bytes that are used and returns all
+// that is in memory after them; ok is false if that is nothing new, since the text ends.
+func (s *Scanner) Slide(data []byte, more func(used int) (data []byte, ok bool)) {
+	s.Reset(data)
+	s.more = more
+}
+
+// Offset returns the offset of the next byte, in what is in memory.
+func (s *Scanner) Offset() int { return s.pos }
+
+// Rest returns what is in memory from the next byte on.
+func (s *Scanner) Rest() []byte { return s.data[s.pos:] }
+
+// A Span is the inside of a string, between its quotes.
+type Span struct {
+	Start, End int
+	Escaped    bool
+}
+
+// Raw returns a string as it is written.
+func (s *Scanner) Raw(in Span) []byte { return s.data[in.Start:in.End] }
+
+// Fail returns an error at the next byte.
+func (s *Scanner) Fail(cause Cause) error {
+	e := &Error{Cause: cause, Offset: s.pos}
+	if s.pos < len(s.data) {
+		e.Found = s.data[s.pos]
+	}
+	return e
+}
+
+// grow brings more of a text that slides into memory.
+func (s *Scanner) grow() (ok bool) {
+	if s.more != nil {
+		s.data, ok = s.more(s.pos)
+		s.pos = 0
+	}
+	return ok
+}
+
+// Token skips white space and returns the byte after it, 0 at the end.
+func (s *Scanner) Token() byte {
+	for {
+		for s.pos < len(s.data) {
+			b := s.data[s.pos]
+			if b > ' ' || b != ' ' && b != '\t' && b != '\r' && b != '\n' {
+				return b
+			}
+			s.pos++
+		}
+		if !s.grow() {
+			return 0
+		}
+	}
+}
+
+// End checks that nothing follows but white space.
+func (s *Scanner) End() error {
+	if s.Token() != 0 || s.pos < len(s.data) {
+		return s.Fail(Trailing)
+	}
+	return nil
+}
+
+// Object enters an object.
+func (s *Scanner) Object() error {
+	if s.Token() != '{' {
+		return s.Fail(NoObject)
+	}
+	s.pos++
+	return nil
+}
+
+// Member goes to the value of the next member of an object, or leaves the object if there is none.
+// first is true for the first call in an object.
+func (s *Scanner) Member(first bool) (key Span, more bool, err error) {
+	b := s.Token()
+	if b == '}' {
+		s.pos++
+		return key, false, nil
+	}
+	if !first {
+		if b != ',' {
+			return key, false, s.Fail(NoComma)
+		}
+		s.pos++
+	}
+	key, err = s.readKey()
+	return key, true, err
+}
+
+// Members reads an object, calling f where each value begins, which must read it. The key is valid
+// until then.
+func (s *Scanner) Members(f func(key []byte) error) error {
+	if err := s.Object(); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		key, more, err := s.Member(first)
+		if err != nil || !more {
+			return err
+		}
+		if err := f(s.Key(key)); err != nil {
+			return err
+		}
+	}
+}
+
+// Enter enters the list or string that Token found.
+func (s *Scanner) Enter() { s.pos++ }
+
+// Element goes to the next element of a list, or leaves the list if there is none. first is true
+// for the first call in a list.
+func (s *Scanner) Element(first bool) (more bool, err error) {
+	b := s.Token()
+	if first && b != ']' {
+		return true, nil
+	}
+	if b != ',' && b != ']' {
+		return false, s.Fail(NoSplit)
+	}
+	s.pos++
+	return b == ',', nil
+}
+
+// IsKey reports whether the key that Member returned last is name.
+func (s *Scanner) IsKey(key Span, name string) bool {
+	if s.more == nil {
+		raw := s.Raw(key)
+		if !key.Escaped {
+			return string(raw) == name
+		}
+		s.key, _ = Unescape(s.key[:0], raw)
+	}
+	return string(s.key) == name
+}
+
+// Key returns the key that Member returned last, until the next one is read.
+func (s *Scanner) Key(key Span) []byte {
+	if s.more == nil {
+		if !key.Escaped {
+			return s.Raw(key)
+		}
+		s.key, _ = Unescape(s.key[:0], s.Raw(key))
+	}
+	return s.key
+}
+
+// readKey reads a key and its colon.
+func (s *Scanner) readKey() (key Span, err error) {
+	if s.Token() != '"' {
+		return key, s.Fail(NoKey)
+	}
+	if key, err = s.String(); err != nil {
+		return key, err
+	}
+	if s.Token() != ':' {
+		return key, s.Fail(NoColon)
+	}
+	s.pos++
+	return key, nil
+}
+
+// String reads a string, from its opening quote on. Of text that slides only Key has it.
+func (s *Scanner) String() (Span, error) {
+	if s.more != nil {
+		return Span{}, s.sliding()
+	}
+	span := Span{Start: s.pos + 1}
+	for p := s.pos + 1; p < len(s.data); p++ {
+		switch b := s.data[p]; {
+		case b == '"':
+			span.End, s.pos = p, p+1
+			return span, nil
+		case b < ' ':
+			s.pos = p
+			return span, s.Fail(BadControl)
+		case b == '\\':
+			span.Escaped = true
+			n := escapeLen(s.data[p:])
+			if n == 0 {
+				s.pos = p
+				return span, s.Fail(BadEscape)
+			}
+			p += n - 1
+		}
+	}
+	s.pos = len(s.data)
+	return span, s.Fail(Unclosed)
+}
+
+const (
+	maxKeyBytes = 4 << 10 // of a key of text that slides; the rest is dropped
+	maxScalar   = 64      // of a number of text that slides; only digits may follow
+)
+
+// sliding reads a string of text that slides into s.key.
+func (s *Scanner) sliding() error {
+	s.pos++
+	s.key = s.key[:0]
+	for {
+		var n int
+		var end StringEnd
+		s.key, n, end = Decode(s.key, s.Rest(), maxKeyBytes)
+		s.pos += n
+		s.key = s.key[:min(len(s.key), maxKeyBytes)]
+		switch {
+		case end == Closed:
+			s.pos++
+			return nil
+		case end == Bad:
+			return s.Fail(BadControl)
+		case n == 0 && !s.grow():
+			return s.Fail(Unclosed)
+		}
+	}
+}
+
+// Skip reads any value.
+func (s *Scanner) Skip() error {
+	base := len(s.nesting)
+	for {
+		switch b := s.Token(); b {
+		case '"':
+			if _, err := s.String(); err != nil {
+				return err
+			}
+		case '{', '[':
+			s.pos++
+			if len(s.nesting) == MaxNesting {
+				return s.Fail(TooDeep)
+			}
+			s.nesting = append(s.nesting, b)
+			if s.Token() == b+2 {
+				break // empty: closed below
+			}
+			if b == '{' {
+				if _, err := s.readKey(); err != nil {
+					return err
+				}
+			}
+			continue
+		default:
+			if err := s.Scalar(); err != nil {
+				return err
+			}
+		}
+		more, err := s.close(base)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// close continues after a value. more reports whether another follows before the nesting is back at
+// base.
+func (s *Scanner) close(base int) (more bool, err error) {
+	for len(s.nesting) > base {
+		open := s.nesting[len(s.nesting)-1]
+		b := s.Token()
+		if b != open+2 && b != ',' {
+			return false, s.Fail(NoSplit)
+		}
+		s.pos++
+		if b == ',' {
+			if open == '{' {
+				_, err := s.readKey()
+				return true, err
+			}
+			return true, nil
+		}
+		s.nesting = s.nesting[:len(s.nesting)-1]
+	}
+	return false, nil
+}
+
+// Scalar reads a number, true, false, null, NaN or an infinity.
+func (s *Scanner) Scalar() error {
+	if s.more != nil {
+		for len(s.Rest()) < maxScalar && s.grow() {
+		}
+	}
+	rest := s.Rest()
+	if s.more != nil {
+		rest = rest[:min(len(rest), maxScalar)]
+	}
+	for _, word := range []string{"true", "false", "null", "NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(rest, []byte(word)) {
+			s.pos += len(word)
+			return nil
+		}
+	}
+	n, _ := NumberLen(rest)
+	if n == 0 {
+		return s.Fail(NoValue)
+	}
+	s.pos += n
+	for s.more != nil && n >= maxScalar && (s.pos < len(s.data) || s.grow()) && isDigit(s.data[s.pos]) {
+		s.pos++
+	}
+	return nil
+}
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+// NumberLen returns the length of the JSON number that data begins with, 0 if there is none.
+// isFloat reports whether it has a fraction or an exponent.
+func NumberLen(data []byte) (n int, isFloat bool) {
+	digits := func() bool {
+		start := n
+		for n < len(data) && isDigit(data[n]) {
+			n++
+		}
+		return n > start
+	}
+	if n < len(data) && data[n] == '-' {
+		n++
+	}
+	if n < len(data) && data[n] == '0' {
+		n++
+	} else if !digits() {
+		return 0, false
+	}
+	if n < len(data) && data[n] == '.' {
+		isFloat = true
+		if n++; !digits() {
+			return 0, false
+		}
+	}
+	if n < len(data) && data[n]|0x20 == 'e' {
+		isFloat = true
+		if n++; n < len(data) && (data[n] == '+' || data[n] == '-') {
+			n++
+		}
+		if !digits() {
+			return 0, false
+		}
+	}
+	return n, isFloat
+}

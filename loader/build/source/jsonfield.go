@@ -1,0 +1,146 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dsload/dsload/internal/jsonscan"
+)
+
+// A lineScanner finds one field of a JSON line that is longer than memory may hold, in a window that
+// slides over it.
+type lineScanner struct {
+	jsonscan.Scanner
+	w     *window
+	cause error // what is wrong
+	blank bool  // the line held white space only
+	keys  []string
+}
+
+const maxKeysTold = 20
+
+func (s *lineScanner) begin() { s.cause, s.blank, s.keys = nil, false, s.keys[:0] }
+
+// look begins to scan what is left of the line.
+func (s *lineScanner) look() {
+	line, _, _ := bytes.Cut(s.w.unread(), []byte("\n"))
+	s.Slide(line, s.more)
+}
+
+// more consumes what the scanner has used and returns what is in the window of the rest of the line.
+func (s *lineScanner) more(used int) (line []byte, ok bool) {
+	s.w.consume(used)
+	ok = bytes.IndexByte(s.w.unread(), '\n') < 0 && s.w.fill()
+	line, _, _ = bytes.Cut(s.w.unread(), []byte("\n"))
+	return line, ok
+}
+
+// leave consumes what the scanner has used, and notes what is wrong.
+func (s *lineScanner) leave(err error) (ok bool) {
+	if e := (*jsonscan.Error)(nil); errors.As(err, &e) {
+		err = s.problem(e)
+	}
+	s.w.consume(s.Offset())
+	s.cause = err
+	return err == nil
+}
+
+func (s *lineScanner) problem(e *jsonscan.Error) error {
+	what, found := badString, named(e.Found)
+	switch e.Cause {
+	case jsonscan.NoObject:
+		what = found + " where '{' belongs"
+	case jsonscan.NoKey:
+		what = found + ` where '"' belongs`
+	case jsonscan.NoColon:
+		what = found + " where ':' belongs"
+	case jsonscan.NoValue:
+		what = found + " where a value belongs"
+	case jsonscan.NoComma:
+		what = found + " after a value"
+	case jsonscan.NoSplit:
+		what = found + " in a nested value"
+	case jsonscan.Trailing:
+		what = found + " after the object"
+	case jsonscan.TooDeep:
+		what = string(e.Cause)
+	}
+	return s.malformed(what, e.Offset)
+}
+
+const badString = "a string ends early, or holds a control character or a bad escape"
+
+// malformed returns the error at an offset in the window.
+func (s *lineScanner) malformed(what string, at int) error {
+	return problemf(ErrMalformed, "malformed JSON: %s, at byte %d of the file", what, s.w.offset()+int64(at))
+}
+
+func named(b byte) string {
+	if b == 0 {
+		return "the end"
+	}
+	return "'" + printable(b) + "'"
+}
+
+// findField goes to the string of a field of the object that begins here, after its opening quote.
+func (s *lineScanner) findField(name string) bool {
+	s.look()
+	if s.blank = s.Token() == 0 && len(s.Rest()) == 0; s.blank {
+		s.w.consume(s.Offset())
+		s.w.consume(min(1, len(s.w.unread()))) // "\n"
+		return false
+	}
+	err := s.Object()
+	if err == nil {
+		err = s.members(name, true)
+	}
+	return s.leave(err)
+}
+
+// finish reads what follows the string of a field that findField found, and the line's end.
+func (s *lineScanner) finish(name string) bool {
+	s.look()
+	err := s.members(name, false)
+	if err == nil {
+		err = s.End()
+	}
+	if !s.leave(err) {
+		return false
+	}
+	if len(s.w.unread()) > 0 {
+		s.w.consume(1) // "\n"
+		return true
+	}
+	return s.w.failed() == nil
+}
+
+// members reads the object's members, the first or what follows one: to the wanted string, or to the
+// end of an object that must not have it.
+func (s *lineScanner) members(name string, wanted bool) error {
+	for first := wanted; ; first = false {
+		key, more, err := s.Member(first)
+		switch {
+		case err != nil:
+			return err
+		case !more && wanted:
+			return problemf(ErrUnknownField, "no field %q; the record has %s", name, strings.Join(s.keys, ", "))
+		case !more:
+			return nil
+		case s.IsKey(key, name) && !wanted:
+			return s.malformed(fmt.Sprintf("field %q twice in a record that is too long to be held", name), s.Offset())
+		case s.IsKey(key, name) && s.Token() != '"':
+			return s.malformed(fmt.Sprintf("field %q is not a string", name), s.Offset())
+		case s.IsKey(key, name):
+			s.Enter()
+			return nil
+		}
+		if len(s.keys) < maxKeysTold {
+			s.keys = append(s.keys, fmt.Sprintf("%.100q", s.Key(key)))
+		}
+		if err := s.Skip(); err != nil {
+			return err
+		}
+	}
+}
