@@ -204,13 +204,10 @@ type buildState struct {
 	Tokenizer string `json:"tokenizer,omitempty"`
 	Format    string `json:"format,omitempty"`
 
+	build.Totals
 	Seconds     *float64 `json:"seconds"`
-	Documents   int64    `json:"documents"`
-	Examples    int64    `json:"examples"`
 	MaxExamples int64    `json:"max_examples,omitempty"`
 	MaxLength   int      `json:"max_length"`
-	Tokens      int64    `json:"tokens"`
-	TextBytes   int64    `json:"text_bytes"`
 	ResumedAt   int64    `json:"resumed_at,omitempty"`
 	MemoryCap   int64    `json:"memory_cap"`
 
@@ -227,11 +224,10 @@ type buildState struct {
 	Counts      []countState  `json:"counts"`
 	Notices     []string      `json:"notices"`
 
-	Checkpoints        int64         `json:"checkpoints"`
-	CheckpointAge      float64       `json:"checkpoint_age"`
-	CheckpointExamples int64         `json:"checkpoint_examples"`
-	Rejected           int64         `json:"rejected"`
-	Rejects            []rejectState `json:"rejects"`
+	Checkpoints        int64          `json:"checkpoints"`
+	CheckpointAge      float64        `json:"checkpoint_age"`
+	CheckpointExamples int64          `json:"checkpoint_examples"`
+	Rejects            []build.Reject `json:"rejects"`
 }
 
 type sourceState struct {
@@ -266,13 +262,6 @@ type countState struct {
 	N    int64  `json:"n"`
 }
 
-type rejectState struct {
-	Source string `json:"source"`
-	Row    int64  `json:"row"`
-	Offset int64  `json:"offset"`
-	Reason string `json:"reason"`
-}
-
 // state is page.Figures.State.
 func (p *buildPage) state(now time.Time) any {
 	s := &buildState{Phase: "preparing", Name: p.name, Out: p.out, MaxExamples: p.limits.MaxExamples,
@@ -298,8 +287,7 @@ func (p *buildPage) state(now time.Time) any {
 // fill sets the fields of a running build.
 func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 	seconds := d.Elapsed.Seconds()
-	s.Seconds, s.Tokenizer, s.Documents, s.Examples, s.Tokens, s.TextBytes = &seconds, d.Tokenizer, d.Documents,
-		d.Examples, d.Tokens, d.TextBytes
+	s.Seconds, s.Tokenizer, s.Totals = &seconds, d.Tokenizer, d.Totals
 	s.ResumedAt, s.MemoryCap = d.Resumed.Examples, cmp.Or(d.CapBytes, s.MemoryCap)
 	for i := range d.Splits {
 		s.Splits = append(s.Splits, splitState{d.Splits[i].Name, d.Splits[i].Examples, nil, d.Splits[i].Shards})
@@ -331,14 +319,11 @@ func (p *buildPage) fill(s *buildState, d *build.Details, now time.Time) {
 	}
 	s.Counts = append(s.Counts, countState{"checkpoints", d.Checkpoints},
 		countState{"ill-formed UTF-8, replaced", d.Replaced})
-	leftOut := build.LeftOut(d.Counts)
+	leftOut := build.LeftOut(d.Totals.Counts)
 	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
 		s.Counts = append(s.Counts, countState{"left out: " + name, leftOut[name]})
 	}
-	s.Rejected = d.Rejected
-	for _, r := range d.Rejects {
-		s.Rejects = append(s.Rejects, rejectState{r.Source, r.Row, r.Offset, r.Reason})
-	}
+	s.Rejects = slices.Clone(d.Rejects)
 }
 
 // left returns the remaining time in seconds, estimated from the progress of the last leftSpan, or
@@ -400,7 +385,9 @@ func (s *buildState) fillSummary(sum *build.Summary) {
 		s.Examples += split.Examples
 		s.Tokens += split.Tokens
 	}
-	s.Documents, s.TextBytes = cmp.Or(sum.Documents, s.Documents), cmp.Or(sum.TextBytes, s.TextBytes)
+	if sum.Documents > 0 {
+		s.Totals.Counts = sum.Counts
+	}
 	for line := range strings.Lines(describe(sum)) {
 		s.Notices = append(s.Notices, strings.TrimSpace(line))
 	}

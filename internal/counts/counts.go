@@ -33,7 +33,7 @@ type numbers struct {
 	Rejected   int64 `json:"rejected"`    // bad records skipped
 
 	CopiedExamples int64 `json:"copied_examples,omitempty"` // that Copies would have made
-	ValRest        int64 `json:"val_rest,omitempty"`        // examples of held-out documents left out because val was full
+	ValRest        int64 `json:"val_rest,omitempty"`        // examples of held-out documents that val had no room for
 	WithoutTarget  int64 `json:"without_target,omitempty"`  // examples left out because no token of a target was in them
 	Truncated      int64 `json:"truncated,omitempty"`       // documents, and pairs, that were cut to the longest row
 	Empty          int64 `json:"empty,omitempty"`           // documents without text, pairs without prompt or target: left out

@@ -130,6 +130,7 @@ func (b *build) run(ctx context.Context) (_ *Summary, err error) {
 func (b *build) newFlusher(builder *shard.Builder, checkpoint *shard.Checkpoint) (*flusher, error) {
 	o := &b.opts
 	f := &flusher{b: b, builder: builder, cutter: b.cutter, cut: b.cut(), origins: originFiles{b: b}}
+	f.emit = f.takeExample
 	f.cutter.Counts, f.pack = &f.state.Counts, b.newPacking(&f.state)
 	held := o.MaxValExamples
 	if len(o.ValSources) > 0 {

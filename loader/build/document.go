@@ -21,13 +21,14 @@ var rules = []func(*flusher, *taken) (keep bool, err error){
 
 // document takes one document, or one piece of one, in order.
 func (f *flusher) document(j *job, d *document) error {
-	t := taken{j, d, j.ids[d.ids.start:d.ids.end], d.textBytes, d.Last}
+	t := &f.taken // reused, since rules are values that it would escape to
+	*t = taken{j, d, j.ids[d.ids.start:d.ids.end], d.textBytes, d.Last}
 	for _, rule := range rules {
-		if keep, err := rule(f, &t); !keep || err != nil {
+		if keep, err := rule(f, t); !keep || err != nil {
 			return err
 		}
 	}
-	return f.cut(f, &t)
+	return f.cut(f, t)
 }
 
 // keepToBytes cuts the text to what the budget of bytes leaves.

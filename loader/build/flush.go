@@ -20,8 +20,11 @@ type flusher struct {
 	b       *build
 	builder *shard.Builder
 	cutter  *example.Cutter
-	cut     cut   // what makes examples of documents, with the cutter
-	first   int64 // ordinal of the first document
+	cut     cut                          // what makes examples of documents, with the cutter
+	emit    func(*example.Example) error // takeExample
+	row     shard.Example                // scratch: what a target writes escapes to it
+	taken   taken                        // scratch
+	first   int64                        // ordinal of the first document
 	hold    *holdout
 	seen    *shape.Seen
 	pack    *packing // nil where rows are not packed
@@ -151,8 +154,8 @@ func (f *flusher) route(hash uint64) verdict {
 	return v
 }
 
-// emit takes one example from the cutter and writes it, or packs it into a row.
-func (f *flusher) emit(ex *example.Example) error {
+// takeExample takes one example from the cutter and writes it, or packs it into a row.
+func (f *flusher) takeExample(ex *example.Example) error {
 	if f.state.Verdict == toNeither {
 		f.state.CopiedExamples++
 		return nil
@@ -164,8 +167,9 @@ func (f *flusher) emit(ex *example.Example) error {
 	if f.pack != nil && !f.full(split) {
 		return f.packExample(window, ex)
 	}
-	return f.write(split, &shard.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, LossMask: ex.LossMask,
-		Document: ex.Document, Part: ex.Part})
+	f.row = shard.Example{InputIDs: ex.InputIDs, Labels: ex.Labels, LossMask: ex.LossMask,
+		Document: ex.Document, Part: ex.Part}
+	return f.write(split, &f.row)
 }
 
 // full reports whether a split has all the rows that its budget allows.

@@ -349,15 +349,15 @@ func (p *packing) addToRow(w *window, piece windowPiece) {
 // writePacked writes the row that was put together, unless nothing in it would be trained on.
 func (f *flusher) writePacked(split string) error {
 	p := f.pack
-	row := p.row
+	f.row = p.row
 	switch {
 	case !p.masked:
-		row.LossMask = nil
-	case !slices.Contains(row.LossMask, true):
+		f.row.LossMask = nil
+	case !slices.Contains(f.row.LossMask, true):
 		p.state.WithoutTarget++
 		return nil
 	}
-	return f.write(split, &row)
+	return f.write(split, &f.row)
 }
 
 // beginDocument finishes the counts of the document before.

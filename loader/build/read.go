@@ -43,7 +43,7 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 			j.mark = b.target.inside(&j.next)
 			next()
 			if err == nil && j.mark == nil {
-				j.mark = b.target.between(&record)
+				j.mark = b.target.between(record.Input, record.Ordinal)
 			}
 			if err != nil || j.mark != nil || len(j.raw) >= jobTextBytes || len(j.documents) == b.plan.maxRecords ||
 				len(staged) > pieceBytes {

@@ -214,16 +214,16 @@ func (s *scan) inside(p *source.Position) *mark {
 
 // between returns the border between the input of the last record and that of the next, nil where
 // there is none.
-func (s *scan) between(next *source.Record) *mark {
-	if next.Input == s.at {
+func (s *scan) between(input int, ordinal int64) *mark {
+	if input == s.at {
 		return nil
 	}
 	last := s.at
-	s.goTo(next.Input)
+	s.goTo(input)
 	if !s.due(s.base) {
 		return nil
 	}
-	return &mark{phase: s.phase, text: int64(s.base), at: source.Mark{Input: last + 1, Ordinal: next.Ordinal}}
+	return &mark{phase: s.phase, text: int64(s.base), at: source.Mark{Input: last + 1, Ordinal: ordinal}}
 }
 
 // skip reports whether a plan does not need the ids of a document.

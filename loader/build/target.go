@@ -53,9 +53,9 @@ type target interface {
 type borders interface {
 	beginPhase(phase int, p *phase, r *source.Reader) error
 	endPhase(phase int, r *source.Reader, whole bool)
-	// inside returns the border after a record, between the one between two inputs; nil for none.
+	// inside returns the border after a record, between the one before a record's input; nil for none.
 	inside(p *source.Position) *mark
-	between(next *source.Record) *mark
+	between(input int, ordinal int64) *mark
 	// border takes a border after the documents before it.
 	border(f *flusher, m *mark)
 	// skip reports whether the ids of a document are not needed; skipped, whether a document is not needed
@@ -188,7 +188,7 @@ type noBorders struct{}
 func (noBorders) beginPhase(int, *phase, *source.Reader) error { return nil }
 func (noBorders) endPhase(int, *source.Reader, bool)           {}
 func (noBorders) inside(*source.Position) *mark                { return nil }
-func (noBorders) between(*source.Record) *mark                 { return nil }
+func (noBorders) between(int, int64) *mark                     { return nil }
 func (noBorders) border(*flusher, *mark)                       {}
 func (noBorders) skip(*document) bool                          { return false }
 func (noBorders) skipped(*cursor) bool                         { return false }
