@@ -118,5 +118,9 @@ func (j *job) reset() {
 
 // record describes the document's bytes to package example, which does not know package source.
 func (d *document) record() example.Record {
-	return example.Record{Columns: d.Columns, Comma: d.Comma, Decoded: d.Decoded, Template: d.Format.Template()}
+	rec := example.Record{Columns: d.Columns, Comma: d.Comma, Decoded: d.Decoded}
+	if d.Columns != nil {
+		rec.Template = d.Format.Template()
+	}
+	return rec
 }

@@ -116,8 +116,8 @@ func (a *archiveFramer) lose(rec *Record, inside bool, cause error) error {
 
 // leaveUnread goes past an input whose records could not be begun.
 func (r *Reader) leaveUnread() error {
-	if s := r.open; s != nil && s.raw != nil {
-		if err := s.raw.unchanged(); err != nil {
+	if s := r.open; s != nil {
+		if err := s.input.unchanged(); err != nil {
 			return r.inputError(err)
 		}
 	}

@@ -23,6 +23,22 @@ func newGenerator(spec *synth.Spec, row, offset int64) *generator {
 func (g *generator) state() uint32  { return 0 }
 func (g *generator) restore(uint32) {}
 
+// generated text is an input of its own.
+
+func (g *generator) position(p Position) Position {
+	p.Offset = g.offset
+	return p
+}
+
+func (g *generator) consumed() int64       { return g.offset }
+func (g *generator) border() (int64, bool) { return g.offset, true }
+func (g *generator) reached(to *Mark) bool { return g.offset >= to.Offset }
+func (g *generator) span() (Sum, int64)    { return Sum{}, -1 } // it needs no checksum
+func (g *generator) unchanged() error      { return nil }
+func (g *generator) finish() Finished      { return Finished{Bytes: g.offset} }
+func (g *generator) trailing() *Trailing   { return nil }
+func (g *generator) close()                {}
+
 func (g *generator) next(dst []byte, rec *Record) ([]byte, error) {
 	if g.spec.Ended(g.row, g.offset) {
 		return dst, io.EOF

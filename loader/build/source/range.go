@@ -175,14 +175,7 @@ func (r *Reader) rangeEnded() bool {
 	if only == nil || only.To.Offset == 0 || r.at.Input != len(only.Inputs)-1 || s.inside {
 		return false
 	}
-	at := r.win.offset()
-	switch {
-	case s.synth != nil:
-		at = s.synth.offset
-	case s.table != nil:
-		return s.row >= only.To.Row
-	}
-	return at >= only.To.Offset
+	return s.input.reached(&only.To)
 }
 
 // checkRange compares what was read of an input with what the plan saw.
@@ -214,8 +207,7 @@ func (r *Reader) checkTail(raw *rawFile) error {
 
 // seekRange moves the open input to where the range begins in it, without reading what comes
 // before.
-func (r *Reader) seekRange(origin int64) error {
-	raw := r.open.raw
+func (r *Reader) seekRange(raw *rawFile, origin int64) error {
 	if raw.c != Plain {
 		return fault.Of(ErrUnsupported, "compressed data cannot be read from the middle")
 	}
@@ -244,15 +236,10 @@ func (r *Reader) seekRange(origin int64) error {
 // Border reports whether a range may end after the record that Next returned last, and where that is
 // in the file.
 func (r *Reader) Border() (offset int64, ok bool) {
-	switch s := r.open; {
-	case s == nil || s.inside:
-		return 0, false
-	case s.table != nil:
-		return s.table.border()
-	case s.synth != nil:
-		return s.synth.offset, true
+	if s := r.open; s != nil && !s.inside {
+		return s.input.border()
 	}
-	return r.win.offset(), true
+	return 0, false
 }
 
 // A Span is a stretch of an input with its checksum.
@@ -278,25 +265,19 @@ func (r *Reader) NoteSpans() {
 
 // EndSpan ends a stretch after the record that Next returned last.
 func (r *Reader) EndSpan() {
-	if s := r.open; s != nil && s.synth == nil {
-		to, _ := r.Border()
-		r.endSpan(to)
+	if r.open != nil {
+		r.endSpan()
 	}
 }
 
-func (r *Reader) endSpan(to int64) {
+func (r *Reader) endSpan() {
 	if !r.spans.on {
 		return
 	}
-	s := Span{Input: r.at.Input, From: r.spans.from, To: to}
-	if t := r.open.table; t != nil {
-		s.Sum = t.endSpan()
-	} else {
-		r.win.hash()
-		s.Sum = hasherSum(&r.win.span)
+	if sum, to := r.open.input.span(); to >= 0 {
+		r.spans.list = append(r.spans.list, Span{Input: r.at.Input, From: r.spans.from, To: to, Sum: sum})
+		r.spans.from = to
 	}
-	r.spans.list, r.spans.from = append(r.spans.list, s), to
-	r.win.span.Reset()
 }
 
 // Spans returns the stretches that were noted, in order.

@@ -27,15 +27,6 @@ type Reader struct {
 	spans spans
 }
 
-// A stream is an open input.
-type stream struct {
-	framer
-	*framing
-	raw   *rawFile     // nil for generated text
-	table *tableFramer // of a file of columns
-	synth *generator
-}
-
 // Reader returns a reader that goes on at a position of this set, or of the set of an earlier
 // process with the same options. The zero Position is the beginning. Inputs that were finished are
 // compared by size and modification time, and by their content where these differ. The input that
@@ -163,14 +154,7 @@ func (r *Reader) Position() Position {
 	p := r.at
 	if s := r.open; s != nil {
 		p.Row, p.Inside, p.State = s.row, s.inside, s.state()
-		if s.synth != nil {
-			p.Offset = s.synth.offset
-		} else if s.table != nil {
-			p.Offset, p.Sum, p.Base, p.Group = s.table.bytes, s.table.sum(), s.table.base, s.table.group+1
-			p.Groups = slices.Clip(s.table.cut.sums)
-		} else {
-			p.Offset, p.Sum, p.Sums = r.win.offset(), r.win.sum(), s.raw.sumState(&r.win)
-		}
+		p = s.input.position(p)
 	}
 	return p
 }
@@ -180,23 +164,9 @@ func (r *Reader) Position() Position {
 func (r *Reader) Progress() (read, total int64) {
 	read = r.read
 	if s := r.open; s != nil {
-		read += s.consumed(&r.win)
+		read += s.input.consumed()
 	}
 	return read, r.set.total
-}
-
-// consumed returns how far into the file reading is. For an uncompressed file it is exactly what
-// became records.
-func (s *stream) consumed(w *window) int64 {
-	switch {
-	case s.synth != nil:
-		return s.synth.offset
-	case s.table != nil:
-		return s.table.consumed(s.raw.size)
-	case s.raw.c == Plain:
-		return w.offset()
-	}
-	return s.raw.consumed()
 }
 
 // Close releases the open file.
@@ -209,99 +179,10 @@ func (r *Reader) Close() error {
 }
 
 func (r *Reader) closeInput() {
-	if r.open != nil && r.open.table != nil {
-		r.open.table.rows.Close()
-	}
-	if r.open != nil && r.open.raw != nil {
-		r.open.raw.Close()
+	if r.open != nil {
+		r.open.input.close()
 	}
 	r.open = nil
-}
-
-// openInput opens the input of the position and goes to it.
-func (r *Reader) openInput() error {
-	var err error
-	if r.in, err = r.set.Input(r.at.Input); err != nil {
-		return err
-	}
-	in := &r.in
-	if in.synth != nil {
-		g := newGenerator(in.synth, r.at.Row, r.at.Offset)
-		r.open = &stream{framer: g, framing: &g.framing, synth: g}
-		return nil
-	}
-	raw, err := openRaw(in, &r.set.opts)
-	if err != nil {
-		return r.inputError(err)
-	}
-	if in.Format.isColumnar() {
-		return r.openTable(raw)
-	}
-	if r.win.buf == nil {
-		r.win.buf = make([]byte, r.set.opts.chunkBytes)
-	}
-	raw.inBackground()
-	r.win.reset(raw, r.set.opts.windowBytes(in.framed()))
-	if in.store != nil && in.Compression == Plain && in.archive == "" {
-		r.win.sums = newResumableSum()
-	}
-	if r.set.cuts(r.at.Input) {
-		raw.counted.sum = nil // the hash that a server announces is over all of it
-	}
-	s := &stream{raw: raw}
-	r.open = s
-	inPlace := r.resumesInPlace()
-	if origin := r.set.origin(r.at.Input); origin > 0 && !inPlace && !in.Format.layout().header {
-		if err := r.seekRange(origin); err != nil {
-			return r.inputError(err)
-		}
-	} else if inPlace && !in.Format.layout().header {
-		raw.binary = true // what is in the middle of a text cannot begin with a mark of its encoding
-		if err := r.jump(); err != nil {
-			return r.inputError(err)
-		}
-	} else if in.archive == "" && r.win.need(3) && string(r.win.unread()[:3]) == "\ufeff" {
-		r.win.consume(3)
-	}
-	f, err := r.newFramer(raw)
-	if err != nil {
-		return r.inputError(err)
-	}
-	s.framer, s.framing = f, f.common()
-	if inPlace && in.Format.layout().header {
-		if err := r.jump(); err != nil {
-			return r.inputError(err)
-		}
-	}
-	return r.goOn()
-}
-
-// openTable opens a file of columns and goes to the position.
-func (r *Reader) openTable(raw *rawFile) error {
-	s := &stream{raw: raw}
-	r.open = s
-	t, err := newTableFramer(&r.in, framing{o: &r.set.opts}, raw, r.set.needs.decompressor)
-	if err != nil {
-		return r.inputError(err)
-	}
-	s.framer, s.framing, s.table = t, &t.framing, t
-	t.cut.keep, t.cut.sums = r.set.origin(r.at.Input) > 0, r.at.Groups
-	if err := r.checkTail(raw); err != nil {
-		return r.inputError(err)
-	}
-	if r.at.Offset == 0 {
-		return nil
-	}
-	if origin := r.set.origin(r.at.Input); origin > 0 && r.at.Row == r.set.only.From.Row {
-		if err := t.seekRange(&r.in, &r.set.only.From, &r.at); err != nil {
-			return r.inputError(err)
-		}
-		return nil
-	}
-	if err := t.goOn(&r.in, &r.at); err != nil {
-		return r.inputError(err)
-	}
-	return nil
 }
 
 // row returns the row that reading failed at, 0 if none was attempted.
@@ -312,84 +193,21 @@ func (r *Reader) row() int64 {
 	return 0
 }
 
-// newFramer makes the framer of the input that is open.
-func (r *Reader) newFramer(raw *rawFile) (framer, error) {
-	f := framing{w: &r.win, o: &r.set.opts}
-	if r.in.archive != "" {
-		return newArchive(&r.in, f, raw, &r.set.filter)
-	}
-	return newFramer(r.in.Format, f)
-}
-
-// goOn moves an input that was just opened to the position.
-func (r *Reader) goOn() error {
-	at, s := &r.at, r.open
-	if at.Offset == 0 {
-		return nil
-	}
-	in := &r.in
-	origin := r.set.origin(at.Input)
-	if r.win.offset() < origin {
-		if err := r.seekRange(origin); err != nil {
-			return r.inputError(err)
-		}
-	}
-	if r.win.offset() > at.Offset {
-		return &SourceChangedError{URI: in.URI, What: "content",
-			Was: fmt.Sprintf("a header of at most %d bytes", at.Offset), Is: "a longer one"}
-	}
-	if archive, ok := s.framer.(*archiveFramer); ok {
-		if err := archive.seek(at); err != nil {
-			return r.inputError(err)
-		}
-	} else if !r.win.skip(at.Offset) {
-		if err := r.win.failed(); err != nil {
-			return r.inputError(err)
-		}
-		return &SourceChangedError{URI: in.URI, What: "size",
-			Was: fmt.Sprintf("at least %d bytes of text", at.Offset), Is: fmt.Sprint(r.win.offset())}
-	}
-	if sum := r.win.sum(); sum != at.Sum && at.Offset > origin {
-		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
-			Is: sum.String() + fmt.Sprintf(" over the first %d bytes", at.Offset)}
-	}
-	s.row, s.inside = at.Row, at.Inside // whatever was skipped on the way
-	s.restore(at.State)
-	return nil
-}
-
 // finishInput checks that a file that was read to its end is still the one that was opened, and
 // notes its checksum.
 func (r *Reader) finishInput() error {
 	s := r.open
-	done := Finished{Bytes: s.consumed(&r.win)}
-	if s.table != nil {
-		if err := s.raw.unchanged(); err != nil {
-			return err
-		}
-		done = Finished{Bytes: s.table.bytes, Sum: s.table.sum()}
-		if err := r.checkRange(done.Sum); err != nil {
-			return err
-		}
-		r.endSpan(s.table.bytesBefore(s.table.file.Groups()))
-		r.spans.from = 0
-		s.table.endGroup()
-		done.Groups = s.table.cut.sums
-	} else if s.synth == nil {
-		if err := s.raw.unchanged(); err != nil {
-			return r.inputError(err)
-		}
-		done = Finished{Bytes: r.win.offset(), Sum: r.win.sum()}
-		if err := r.checkRange(done.Sum); err != nil {
-			return err
-		}
-		r.endSpan(r.win.offset())
-		r.spans.from = 0
+	if err := s.input.unchanged(); err != nil {
+		return r.inputError(err)
 	}
-	r.read += s.consumed(&r.win)
-	if s.raw != nil {
-		r.noteTrailing(s.raw.trailing())
+	r.endSpan()
+	r.spans.from = 0
+	done := s.input.finish()
+	if err := r.checkRange(done.Sum); err != nil {
+		return err
 	}
+	r.read += s.input.consumed()
+	r.noteTrailing(s.input.trailing())
 	members := r.at.Members
 	if archive, ok := s.framer.(*archiveFramer); ok {
 		members = members.note(r.in.URI, &archive.passed)

@@ -132,13 +132,12 @@ func (r *Reader) resumesInPlace() bool {
 
 // jump makes the window go on at an offset of the input, whose checksum up to there is in the
 // position.
-func (r *Reader) jump() error {
+func (r *Reader) jump(raw *rawFile) error {
 	at := &r.at
 	if !r.win.sums.restoreState(at.Sums.XXH3) || r.win.sums.size != uint64(at.Offset-r.set.origin(at.Input)) ||
 		r.win.sums.Sum() != at.Sum {
 		return fault.Of(ErrCorrupt, "resume: the position's checksum of %s is not whole", r.in.URI)
 	}
-	raw := r.open.raw
 	if c := raw.counted.sum; c != nil && (at.Sums.CheckAt < at.Offset || !c.restore(at.Sums.Check, at.Sums.CheckAt)) {
 		return fault.Of(ErrCorrupt, "resume: the position's hash of %s is not whole", r.in.URI)
 	}

@@ -1,0 +1,222 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A stream is an open input with its framer, which is nil until the beginning was read.
+type stream struct {
+	framer
+	*framing
+	input input
+}
+
+// An input is what is read of one: text in the reader's window, a file of columns, or generated text.
+type input interface {
+	position(p Position) Position    // adds what a resumed reader needs to find the place
+	consumed() int64                 // how far into the file reading is
+	border() (offset int64, ok bool) // whether a range may end here, and where that is
+	reached(to *Mark) bool           // whether a range that ends there is read
+	span() (sum Sum, to int64)       // ends a stretch that has a checksum of its own
+	unchanged() error                // whether the file is still the one that was opened
+	finish() Finished                // what the input held that was read to its end
+	trailing() *Trailing
+	close()
+}
+
+// windowed is text in the reader's window.
+type windowed struct {
+	*rawFile
+	w *window
+}
+
+func (in windowed) position(p Position) Position {
+	p.Offset, p.Sum, p.Sums = in.w.offset(), in.w.sum(), in.sumState(in.w)
+	return p
+}
+
+// consumed is, for an uncompressed file, exactly what became records.
+func (in windowed) consumed() int64 {
+	if in.c == Plain {
+		return in.w.offset()
+	}
+	return in.rawFile.consumed()
+}
+
+func (in windowed) border() (int64, bool) { return in.w.offset(), true }
+
+func (in windowed) reached(to *Mark) bool { return in.w.offset() >= to.Offset }
+
+func (in windowed) span() (Sum, int64) {
+	in.w.hash()
+	defer in.w.span.Reset()
+	return hasherSum(&in.w.span), in.w.offset()
+}
+
+func (in windowed) finish() Finished { return Finished{Bytes: in.w.offset(), Sum: in.w.sum()} }
+
+func (in windowed) close() { in.Close() }
+
+// columns is a file of columns.
+type columns struct {
+	*rawFile
+	*tableFramer // nil until it is open
+}
+
+func (in *columns) position(p Position) Position {
+	p.Offset, p.Sum, p.Base, p.Group = in.bytes, in.sum(), in.base, in.group+1
+	p.Groups = slices.Clip(in.cut.sums)
+	return p
+}
+
+func (in *columns) consumed() int64 { return in.tableFramer.consumed(in.size) }
+
+func (in *columns) reached(to *Mark) bool { return in.row >= to.Row }
+
+func (in *columns) span() (Sum, int64) { return in.endSpan(), in.bytesBefore(in.group + 1) }
+
+func (in *columns) finish() Finished {
+	in.endGroup()
+	return Finished{Bytes: in.bytes, Sum: in.sum(), Groups: in.cut.sums}
+}
+
+func (in *columns) close() {
+	if in.tableFramer != nil {
+		in.rows.Close()
+	}
+	in.Close()
+}
+
+// openInput opens the input of the position and goes to it.
+func (r *Reader) openInput() error {
+	var err error
+	if r.in, err = r.set.Input(r.at.Input); err != nil {
+		return err
+	}
+	in := &r.in
+	if in.synth != nil {
+		g := newGenerator(in.synth, r.at.Row, r.at.Offset)
+		r.open = &stream{g, &g.framing, g}
+		return nil
+	}
+	raw, err := openRaw(in, &r.set.opts)
+	if err != nil {
+		return r.inputError(err)
+	}
+	if in.Format.isColumnar() {
+		return r.openTable(raw)
+	}
+	if r.win.buf == nil {
+		r.win.buf = make([]byte, r.set.opts.chunkBytes)
+	}
+	raw.inBackground()
+	r.win.reset(raw, r.set.opts.windowBytes(in.framed()))
+	if in.store != nil && in.Compression == Plain && in.archive == "" {
+		r.win.sums = newResumableSum()
+	}
+	if r.set.cuts(r.at.Input) {
+		raw.counted.sum = nil // the hash that a server announces is over all of it
+	}
+	s := &stream{input: windowed{raw, &r.win}}
+	r.open = s
+	inPlace := r.resumesInPlace()
+	if origin := r.set.origin(r.at.Input); origin > 0 && !inPlace && !in.Format.layout().header {
+		if err := r.seekRange(raw, origin); err != nil {
+			return r.inputError(err)
+		}
+	} else if inPlace && !in.Format.layout().header {
+		raw.binary = true // what is in the middle of a text cannot begin with a mark of its encoding
+		if err := r.jump(raw); err != nil {
+			return r.inputError(err)
+		}
+	} else if in.archive == "" && r.win.need(3) && string(r.win.unread()[:3]) == "\ufeff" {
+		r.win.consume(3)
+	}
+	f, err := r.newFramer(raw)
+	if err != nil {
+		return r.inputError(err)
+	}
+	s.framer, s.framing = f, f.common()
+	if inPlace && in.Format.layout().header {
+		if err := r.jump(raw); err != nil {
+			return r.inputError(err)
+		}
+	}
+	return r.goOn(raw)
+}
+
+// openTable opens a file of columns and goes to the position.
+func (r *Reader) openTable(raw *rawFile) error {
+	c := &columns{rawFile: raw}
+	r.open = &stream{input: c}
+	t, err := newTableFramer(&r.in, framing{o: &r.set.opts}, raw, r.set.needs.decompressor)
+	if err != nil {
+		return r.inputError(err)
+	}
+	c.tableFramer = t
+	r.open.framer, r.open.framing = t, &t.framing
+	t.cut.keep, t.cut.sums = r.set.origin(r.at.Input) > 0, r.at.Groups
+	if err := r.checkTail(raw); err != nil {
+		return r.inputError(err)
+	}
+	if r.at.Offset == 0 {
+		return nil
+	}
+	if origin := r.set.origin(r.at.Input); origin > 0 && r.at.Row == r.set.only.From.Row {
+		if err := t.seekRange(&r.in, &r.set.only.From, &r.at); err != nil {
+			return r.inputError(err)
+		}
+		return nil
+	}
+	if err := t.goOn(&r.in, &r.at); err != nil {
+		return r.inputError(err)
+	}
+	return nil
+}
+
+// newFramer makes the framer of the input that is open.
+func (r *Reader) newFramer(raw *rawFile) (framer, error) {
+	f := framing{w: &r.win, o: &r.set.opts}
+	if r.in.archive != "" {
+		return newArchive(&r.in, f, raw, &r.set.filter)
+	}
+	return newFramer(r.in.Format, f)
+}
+
+// goOn moves an input that was just opened to the position.
+func (r *Reader) goOn(raw *rawFile) error {
+	at, s := &r.at, r.open
+	if at.Offset == 0 {
+		return nil
+	}
+	in := &r.in
+	origin := r.set.origin(at.Input)
+	if r.win.offset() < origin {
+		if err := r.seekRange(raw, origin); err != nil {
+			return r.inputError(err)
+		}
+	}
+	if r.win.offset() > at.Offset {
+		return &SourceChangedError{URI: in.URI, What: "content",
+			Was: fmt.Sprintf("a header of at most %d bytes", at.Offset), Is: "a longer one"}
+	}
+	if archive, ok := s.framer.(*archiveFramer); ok {
+		if err := archive.seek(at); err != nil {
+			return r.inputError(err)
+		}
+	} else if !r.win.skip(at.Offset) {
+		if err := r.win.failed(); err != nil {
+			return r.inputError(err)
+		}
+		return &SourceChangedError{URI: in.URI, What: "size",
+			Was: fmt.Sprintf("at least %d bytes of text", at.Offset), Is: fmt.Sprint(r.win.offset())}
+	}
+	if sum := r.win.sum(); sum != at.Sum && at.Offset > origin {
+		return &SourceChangedError{URI: in.URI, What: "content", Was: "checksum " + at.Sum.String(),
+			Is: sum.String() + fmt.Sprintf(" over the first %d bytes", at.Offset)}
+	}
+	s.row, s.inside = at.Row, at.Inside // whatever was skipped on the way
+	s.restore(at.State)
+	return nil
+}
