@@ -24,7 +24,8 @@ import pytest
 import runs
 
 import dsload
-from dsload import Loader, _transport
+from dsload import Loader
+from dsload._feed import transport
 from dsload._feed.transport import Endpoint
 
 SEAL, OTHER = "a" * 64, "b" * 64
@@ -250,7 +251,7 @@ def test_an_answer_that_drips_in_is_late(fake: Any, monkeypatch: pytest.MonkeyPa
             yield b"x"
 
     # By this clock, between two readings a second goes by.
-    monkeypatch.setattr(_transport, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     path = fake(lambda *_: drip())
     with pytest.raises(dsload.FeedError, match="too slow"):
         read(path, timeout=20, reconnect_seconds=0)
