@@ -26,7 +26,9 @@ pytestmark = [pytest.mark.torch, pytest.mark.trainers, pytest.mark.server, pytes
 @pytest.fixture(scope="module")
 def rows240(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("data")
-    (folder / "lines.txt").write_text("".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(240)))
+    (folder / "lines.txt").write_text(
+        "".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(240))
+    )
     dsload.build(folder / "lines.txt", out=folder / "rows", format="text", max_examples=0)
     return str(folder / "rows")
 
@@ -73,8 +75,10 @@ def train(
 ) -> tuple[Trainer, list[float]]:
     model = Small()
     arguments = TrainingArguments(**{
-        "output_dir": str(out), "num_train_epochs": 2, "per_device_train_batch_size": 8, "save_strategy": "no", "logging_steps": 1,
-        "learning_rate": 1e-3, "report_to": [], "disable_tqdm": True, "use_cpu": True, "dataloader_pin_memory": False, "seed": 1, **options,
+        "output_dir": str(out), "num_train_epochs": 2, "per_device_train_batch_size": 8, "save_strategy": "no",
+        "logging_steps": 1,
+        "learning_rate": 1e-3, "report_to": [], "disable_tqdm": True, "use_cpu": True, "dataloader_pin_memory": False,
+        "seed": 1, **options,
     })  # fmt: skip
     trainer = Noting(model, arguments, train_dataset=loader, callbacks=[stop] if stop is not None else [])
     trainer.notes = notes
@@ -113,7 +117,9 @@ def test_stopped_anywhere_and_resumed(
         assert first == whole[: len(first)] and len(first) < len(whole)
         began.clear()
         with Loader(rows240, seed=3, **shape) as loader:
-            trainer, again = train(loader, tmp_path / f"at{stop}", runs.Notes(tmp_path / f"rest{stop}-0"), resume=True, **options)
+            trainer, again = train(
+                loader, tmp_path / f"at{stop}", runs.Notes(tmp_path / f"rest{stop}-0"), resume=True, **options
+            )
         assert runs.Notes.read(tmp_path, f"rest{stop}", 1) == whole[len(first) :]
         assert again[-(len(losses) - stop) :] == pytest.approx(losses[stop:], abs=1e-4)
         assert trainer.state.global_step == trainer.state.max_steps == len(losses)
@@ -129,7 +135,9 @@ def _run(rank: int, world: int, data: str, out: str, name: str, batch: int, stop
 
 
 @pytest.mark.parametrize(("stop", "shapes"), [(13, ((2, 4), (1, 8), (1, 4), (1, 16))), (30, ((1, 16),))])
-def test_two_processes_killed_and_resumed_with_another_number(rows240: str, tmp_path: Path, stop: int, shapes: Any) -> None:
+def test_two_processes_killed_and_resumed_with_another_number(
+    rows240: str, tmp_path: Path, stop: int, shapes: Any
+) -> None:
     runs.on_gloo(2, _run, rows240, str(tmp_path / "out"), "two", 4, Stop(stop, kill=True), False, killed=True)
     before = runs.Notes.read(tmp_path, "two", 2, until=stop)
     assert len(before) == stop
@@ -194,7 +202,9 @@ def test_what_is_refused(rows240: str, tmp_path: Path) -> None:
 
 
 def test_other_datasets_are_trainers_own(tmp_path: Path) -> None:
-    arguments = TrainingArguments(output_dir=str(tmp_path), max_steps=2, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True)
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), max_steps=2, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
+    )
     rows = [{"input_ids": torch.arange(4), "labels": torch.arange(4)} for _ in range(8)]
     trainer = Noting(Small(), arguments, train_dataset=rows, eval_dataset=rows)
     assert trainer.train().global_step == 2 and "eval_loss" in trainer.evaluate()
@@ -205,9 +215,14 @@ def samples_a_step(metrics: Any, what: str) -> float:
 
 
 def test_trainer_counts_with_the_loaders_batches(rows240: str, tmp_path: Path) -> None:
-    for batch, options in ((2, {}), (24, {"gradient_accumulation_steps": 2}), (48, {"max_steps": -1, "num_train_epochs": 1})):
+    for batch, options in (
+        (2, {}),
+        (24, {"gradient_accumulation_steps": 2}),
+        (48, {"max_steps": -1, "num_train_epochs": 1}),
+    ):
         arguments = TrainingArguments(**{
-            "output_dir": str(tmp_path), "max_steps": 4, "save_strategy": "no", "report_to": [], "use_cpu": True, "disable_tqdm": True, **options,
+            "output_dir": str(tmp_path), "max_steps": 4, "save_strategy": "no", "report_to": [], "use_cpu": True,
+            "disable_tqdm": True, **options,
         })  # fmt: skip
         with Loader(rows240, batch_size=batch) as loader:
             trainer = Noting(Small(), arguments, train_dataset=loader, eval_dataset=loader)
@@ -216,7 +231,13 @@ def test_trainer_counts_with_the_loaders_batches(rows240: str, tmp_path: Path) -
             assert trainer.get_total_train_batch_size(arguments) == step
             assert samples_a_step(trainer.evaluate(), "eval") == pytest.approx(batch, rel=0.02)
     arguments = TrainingArguments(
-        output_dir=str(tmp_path), max_steps=3, per_device_train_batch_size=4, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
+        output_dir=str(tmp_path),
+        max_steps=3,
+        per_device_train_batch_size=4,
+        save_strategy="no",
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
     )
     with Loader(rows240, max_tokens=300) as loader, Loader(rows240, batch_size=6) as even:
         trainer = Noting(Small(), arguments, train_dataset=loader)
@@ -244,18 +265,23 @@ def _evaluate(rank: int, world: int, data: str, out: str, shape: dict[str, Any])
         return {}
 
     arguments = TrainingArguments(
-        output_dir=out, report_to=[], use_cpu=True, disable_tqdm=True, learning_rate=1e-3, max_steps=12, save_strategy="no",
+        output_dir=out, report_to=[], use_cpu=True, disable_tqdm=True, learning_rate=1e-3, max_steps=12,
+        save_strategy="no",
         remove_unused_columns=True, per_device_eval_batch_size=8, logging_steps=1,
     )  # fmt: skip
     with Loader(data, shuffle="none", padding="max_length", **shape) as loader:
-        trainer = Evaluating(Predicting(), arguments, train_dataset=loader, eval_dataset=loader, compute_metrics=metrics)
+        trainer = Evaluating(
+            Predicting(), arguments, train_dataset=loader, eval_dataset=loader, compute_metrics=metrics
+        )
         trainer.notes = runs.Notes(Path(out) / f"seen-{rank}")
         got = trainer.evaluate()
         labels = sorted(tuple(row) for row in predicted[0].label_ids.tolist())
         trainer.notes = None
         trainer.train()
         losses = [h["loss"] for h in trainer.state.log_history if "loss" in h]
-        (Path(out) / f"got-{rank}").write_text(json.dumps({"loss": got["eval_loss"], "labels": labels, "losses": losses}))
+        (Path(out) / f"got-{rank}").write_text(
+            json.dumps({"loss": got["eval_loss"], "labels": labels, "losses": losses})
+        )
 
 
 class Predicting(Small):
@@ -265,9 +291,13 @@ class Predicting(Small):
         return {**super().forward(input_ids, labels), "logits": self.weight[input_ids % 101]}
 
 
-@pytest.mark.parametrize("shape", [{"batch_size": 8}, {"max_tokens": 900}, {"batch_size": 8, "balance": "quadratic"}], ids=str)
+@pytest.mark.parametrize(
+    "shape", [{"batch_size": 8}, {"max_tokens": 900}, {"batch_size": 8, "balance": "quadratic"}], ids=str
+)
 def test_an_evaluation_of_several_ranks_counts_every_row_once(tmp_path: Path, shape: dict[str, Any]) -> None:
-    (tmp_path / "lines.txt").write_text("".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(241)))
+    (tmp_path / "lines.txt").write_text(
+        "".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(241))
+    )
     data = str(tmp_path / "rows")
     dsload.build(tmp_path / "lines.txt", out=data, format="text", max_examples=0, max_length=40)
     runs.on_gloo(3, _evaluate, data, str(tmp_path), shape)
@@ -283,7 +313,9 @@ def test_an_evaluation_of_several_ranks_counts_every_row_once(tmp_path: Path, sh
         got = json.loads((tmp_path / f"got-{rank}").read_text())
         assert got["loss"] == pytest.approx(sum(want) / len(want), rel=1e-5), "the mean over the batches that have rows"
         assert got["labels"] == sorted(whole["labels"].tolist())
-        assert got["losses"] and all(loss == loss and loss < 1e3 for loss in got["losses"]), "a batch of a filler alone spoils no step"
+        assert got["losses"] and all(loss == loss and loss < 1e3 for loss in got["losses"]), (
+            "a batch of a filler alone spoils no step"
+        )
 
 
 def test_ranks_that_would_wait_for_each_other_are_refused(rows240: str, tmp_path: Path) -> None:
