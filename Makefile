@@ -106,7 +106,7 @@ lint-go:
 	$(GO) test ./internal/archtest
 
 lint-python: $(VENV)/installed
-	cd python && $(VENV_PYTHON) -m ruff check .
+	cd python && $(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
 	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench
 	cd python && $(VENV_PYTHON) -m mypy
 

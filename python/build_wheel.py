@@ -2,8 +2,9 @@
 
     python python/build_wheel.py [--out DIR]          # make wheel: into dist/
 
-It is also the package's PEP 517 backend, so `pip install ./python` does the same. Needs Go; GOOS and GOARCH choose another platform. The program
-is linked without C, so that one wheel serves every Linux of its architecture, whatever its libc. The same sources give the same bytes.
+It is also the package's PEP 517 backend, so `pip install ./python` does the same. Needs Go; GOOS and GOARCH choose
+another platform. The program is linked without C, so that one wheel serves every Linux of its architecture, whatever
+its libc. The same sources give the same bytes.
 """
 
 from __future__ import annotations
@@ -44,20 +45,31 @@ def _go(*args: str, **env: str) -> str:
 def _platform() -> str:
     system, machine = _go("env", "GOOS", "GOARCH").split()
     if (system, machine) not in PLATFORMS:
-        raise SystemExit(f"no wheel for {system}/{machine}; without the program the package still reads datasets in process")
+        raise SystemExit(
+            f"no wheel for {system}/{machine}; without the program the package still reads datasets in process"
+        )
     return PLATFORMS[system, machine]
 
 
 def _compile(target: pathlib.Path) -> None:
     commit = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ["git", "rev-parse", "--short=12", "HEAD"],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     flags = "-s -w" + (f" -X main.commit={commit.stdout.strip()}" if commit.returncode == 0 else "")
     _go("build", "-trimpath", "-ldflags", flags, "-o", str(target), "./cmd/dsload", CGO_ENABLED="0")
 
 
 def _metadata(project: dict) -> str:  # type: ignore[type-arg]
-    lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}", f"Summary: {project['description']}"]
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {project['name']}",
+        f"Version: {project['version']}",
+        f"Summary: {project['description']}",
+    ]
     lines += [f"Requires-Python: {project['requires-python']}"]
     lines += [f"Classifier: {c}" for c in project["classifiers"]]
     lines += [f"Requires-Dist: {d}" for d in project["dependencies"]]
@@ -93,7 +105,9 @@ class _Wheel:
         tags = "".join(f"Tag: {python}-{abi}-{p}\n" for p in platforms.split("."))
         pure = "true" if platforms == "any" else "false"
         self.add(f"{self.info}/METADATA", _metadata(self.project).encode())
-        self.add(f"{self.info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: dsload\nRoot-Is-Purelib: {pure}\n{tags}".encode())
+        self.add(
+            f"{self.info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: dsload\nRoot-Is-Purelib: {pure}\n{tags}".encode()
+        )
         self.add(f"{self.info}/entry_points.txt", f"[console_scripts]\n{scripts}".encode())
         self.add(f"{self.info}/licenses/LICENSE", (REPOSITORY / "LICENSE").read_bytes())
         record = f"{self.info}/RECORD"

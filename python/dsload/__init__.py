@@ -1,4 +1,5 @@
-"""dsload: datasets for training language models, tokenized, shuffled, padded and served by a program with a hard cap on memory.
+"""dsload: datasets for training language models, tokenized, shuffled, padded and served by a program with a hard cap on
+memory.
 
     import dsload
     dsload.build("corpus.txt", out="data")

@@ -34,8 +34,12 @@ def required_binary(what: str) -> str:
 
 
 def main() -> None:
-    """The console script `dsload`. It replaces itself with the program, which then receives signals and sets the exit code."""
+    """The console script `dsload`. It replaces itself with the program, which then receives signals and sets the exit
+    code."""
     path = _PACKAGED if os.access(_PACKAGED, os.X_OK) else os.environ.get("DSLOAD_BINARY")
     if not path:
-        sys.exit("dsload: this package was installed without the dsload program; install the platform wheel, or name it in DSLOAD_BINARY")
+        sys.exit(
+            "dsload: this package was installed without the dsload program; install the platform wheel, or name it in "
+            "DSLOAD_BINARY"
+        )
     os.execv(path, [path, *sys.argv[1:]])

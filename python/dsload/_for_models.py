@@ -1,8 +1,8 @@
 """Packed rows as models take them.
 
 Models of the transformers library, called as model(**batch), keep documents apart where they get the position of
-each token in its document, no attention_mask and no cache, and flash attention also the borders over the flattened batch. So a packed batch has
-no attention_mask among its columns, and says use_cache=False.
+each token in its document, no attention_mask and no cache, and flash attention also the borders over the flattened
+batch. So a packed batch has no attention_mask among its columns, and says use_cache=False.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ MASK = "attention_mask"
 
 
 class PackedBatch(dict):  # type: ignore[type-arg]
-    """A batch of packed rows. Its attention_mask, which marks padding only, is made for those who ask for it by name."""
+    """A batch of packed rows. Its attention_mask, which marks padding only, is made for those who ask for it by
+    name."""
 
     def __missing__(self, name: str) -> Any:
         if name != MASK or "segments" not in self:
             raise KeyError(name)
         warnings.warn(
-            "attention_mask of packed rows marks padding only: a model of transformers that is given it lets documents attend to each other;"
-            " call model(**batch), or give it position_ids and use_cache=False in its place",
+            "attention_mask of packed rows marks padding only: a model of transformers that is given it lets "
+            "documents attend to each other; call model(**batch), or give it position_ids and use_cache=False in its "
+            "place",
             stacklevel=2,
         )
         segments = self["segments"]

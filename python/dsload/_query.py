@@ -19,12 +19,15 @@ def with_defaults(query: Query, text: str) -> Query:
     length = given.get("max_length", "")
     if not given.get("pack"):
         return query
-    return dataclasses.replace(query, pack=given["pack"], max_length=query.max_length or (int(length) if length.isdecimal() else None))
+    return dataclasses.replace(
+        query, pack=given["pack"], max_length=query.max_length or (int(length) if length.isdecimal() else None)
+    )
 
 
 @dataclass(frozen=True)
 class Query:
-    """The feed's parameters, by the same names and with the same defaults (docs/feed.md). `tail` None is the server's default."""
+    """The feed's parameters, by the same names and with the same defaults (docs/feed.md). `tail` None is the server's
+    default."""
 
     split: str = "train"
     batch_size: Optional[int] = None
@@ -95,7 +98,10 @@ class Query:
         for name, allowed in self._CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
-                raise ValueError(f"{name}: {value!r} is not one of {', '.join(str(a) for a in allowed if a)}{did_you_mean(value, allowed)}")
+                raise ValueError(
+                    f"{name}: {value!r} is not one of "
+                    f"{', '.join(str(a) for a in allowed if a)}{did_you_mean(value, allowed)}"
+                )
         for name, least in self._LEAST.items():
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
@@ -111,7 +117,9 @@ class Query:
         if self.rank >= self.world:
             raise ValueError(f"rank: {self.rank} is not below world={self.world}")
         if self.pack == "none" and self.max_length is not None:
-            raise ValueError("max_length: rows are not packed, and this is the length of packed rows; name a policy by pack, too")
+            raise ValueError(
+                "max_length: rows are not packed, and this is the length of packed rows; name a policy by pack, too"
+            )
         if self.packed and self.bucket:
             raise ValueError("bucket: it sorts rows by length, and packed rows have one length; omit it or pack")
         if self.packed and self.balance != "none":
@@ -125,7 +133,8 @@ class Query:
 
     @property
     def uneven(self) -> bool:
-        """Reports whether the number of batches is unknown: with max_tokens, and with packing, which decides how many rows there are."""
+        """Reports whether the number of batches is unknown: with max_tokens, and with packing, which decides how many
+        rows there are."""
         return bool(self.max_tokens) or self.packed
 
     @property
@@ -155,7 +164,8 @@ class Query:
         return "/v1/batches" + ("?" + urlencode(given) if given else "")
 
     def batches_from(self, start: int, rows: int) -> int:
-        """How many batches this rank gets from `start` to the end of its epoch of `rows` rows. The query must not be uneven."""
+        """How many batches this rank gets from `start` to the end of its epoch of `rows` rows. The query must not be
+        uneven."""
         step = self.rows_a_batch * self.world
         full, rest = divmod((start // rows + 1) * rows - start, step)
         tail = self.tail_or_default
@@ -167,10 +177,11 @@ class Query:
         return full + (rest > before)
 
     def left_out(self, start: int, rows: int) -> int:
-        """How many rows tail="drop" leaves out at the end of the epoch of `rows` rows in which `start` lies. The query must not be uneven."""
+        """How many rows tail="drop" leaves out at the end of the epoch of `rows` rows in which `start` lies. The query
+        must not be uneven."""
         return (rows - start % rows) % (self.rows_a_batch * self.world) if self.tail_or_default == "drop" else 0
 
     def is_last(self, position: int, rows: int) -> bool:
-        """Reports whether no batch of this rank follows `position`, the end of a step in an epoch of `rows` rows. The query must not be
-        uneven."""
+        """Reports whether no batch of this rank follows `position`, the end of a step in an epoch of `rows` rows. The
+        query must not be uneven."""
         return position % rows == 0 or self.batches_from(position, rows) == 0

@@ -14,15 +14,33 @@ HIDDEN = "***"
 _STRONG = re.compile(r"secret|passw(or)?d|passphrase|pwd|webhook|credential|cookie|bearer|authorization|signature")
 _WEAK = re.compile(r"(token|key|auth|sig)s?$")
 # Names of a tokenizer's own tokens, such as eos_token and additional_special_tokens.
-_VOCABULARY = {"pad", "eos", "bos", "unk", "sep", "cls", "mask", "special", "added", "stop", "image", "start", "end", "begin"}
+_VOCABULARY = {
+    "pad",
+    "eos",
+    "bos",
+    "unk",
+    "sep",
+    "cls",
+    "mask",
+    "special",
+    "added",
+    "stop",
+    "image",
+    "start",
+    "end",
+    "begin",
+}
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s\"'<>]+")
 _USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*://)[^/?#]*@")
-_HOOK = re.compile(r"(discord(?:app)?\.com/api/(?:v\d+/)?webhooks/|hooks\.slack\.com/(?:services|workflows|triggers)/|api\.telegram\.org/bot)[^\s?#]+")
+_HOOK = re.compile(
+    r"(discord(?:app)?\.com/api/(?:v\d+/)?webhooks/|hooks\.slack\.com/(?:services|workflows|triggers)/|api\.telegram\.org/bot)[^\s?#]+"
+)
 _PARAMETER = re.compile(r"([?&;#])([^=&;#\s]+)=([^&;#\s]*)")
 _KNOWN = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_\-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w\-]{16,}|xox[abeprs]-[\w\-]{10,}"
-    r"|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w\-]{30,}|eyJ[\w\-]{10,}\.[\w\-]+\.[\w\-]+)|(?<=Bearer )\S+|(?<=Basic )[A-Za-z0-9+/=]{8,}"
+    r"|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w\-]{30,}|eyJ[\w\-]{10,}\.[\w\-]+\.[\w\-]+)"
+    r"|(?<=Bearer )\S+|(?<=Basic )[A-Za-z0-9+/=]{8,}"
 )
 
 
@@ -38,10 +56,11 @@ def is_secret(name: str, value: Any = "") -> bool:
 
 
 def without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config without entries whose names mention tokens, keys, secrets, passwords or webhooks, at any depth, also in lists.
+    """The config without entries whose names mention tokens, keys, secrets, passwords or webhooks, at any depth, also
+    in lists.
 
-    Secrets in URLs (user and password, parameters such as token=, the path of a webhook), the value after --token in a command line, and keys
-    of well-known form in strings are replaced with ***.
+    Secrets in URLs (user and password, parameters such as token=, the path of a webhook), the value after --token in a
+    command line, and keys of well-known form in strings are replaced with ***.
     """
     return {str(name): _clean(value) for name, value in config.items() if not is_secret(str(name), value)}
 
@@ -66,7 +85,8 @@ def _clean(value: Any) -> Any:
 
 
 def _clean_items(items: list[Any]) -> list[Any]:
-    """A list's items. A pair ("api_key", "…") and the arguments "--token", "…" and "--token=…" lose their second half."""
+    """A list's items. A pair ("api_key", "…") and the arguments "--token", "…" and "--token=…" lose their second
+    half."""
     if len(items) == 2 and isinstance(items[0], str) and _is_name(items[0]) and is_secret(items[0], items[1]):
         return [items[0], HIDDEN]
     out: list[Any] = []

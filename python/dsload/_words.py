@@ -7,11 +7,15 @@ import re
 from collections.abc import Iterable
 from typing import Optional
 
-_COMMAND = re.compile(r"'dsload [^']*'|`dsload [^`]*`|\bdsload [a-z]+ [^;]*")  # to be typed in a shell, where flags are right
+# To be typed in a shell, where flags are right.
+_COMMAND = re.compile(r"'dsload [^']*'|`dsload [^`]*`|\bdsload [a-z]+ [^;]*")
 _HELP = re.compile(r"[;,.]? ?[Ss]ee '?dsload (?:build|serve) (?:-h|--help)'?")
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])")
 # A word after a flag is its value where a clause ends with it, but for words that end clauses themselves.
-_VALUE = re.compile(r"=(\S+?)(?=[,;)]|[:.]?(?:\s|$))| ('[^']*'|(?!(?:out|too|again|alone|instead|here|there)\b)[^\s,;]+?)(?=[,;)]|:?$|: )")
+_VALUE = re.compile(
+    r"=(\S+?)(?=[,;)]|[:.]?(?:\s|$))"
+    r"| ('[^']*'|(?!(?:out|too|again|alone|instead|here|there)\b)[^\s,;]+?)(?=[,;)]|:?$|: )"
+)
 
 
 def nearest(word: object, known: Iterable[object], share: float = 0.7) -> Optional[str]:
@@ -28,7 +32,7 @@ def _letters(word: str) -> str:
 
 
 def did_you_mean(word: object, known: Iterable[object]) -> str:
-    """"; did you mean 'x'?" for the nearest of the known words; nothing if none is near."""
+    """ "; did you mean 'x'?" for the nearest of the known words; nothing if none is near."""
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near is not None else ""
 
@@ -40,7 +44,8 @@ def named(value: object) -> str:
 
 
 def in_python(message: str) -> str:
-    """A message of the command with its options as Python names them: max_length='x' for --max-length x. Commands to type stay as they are."""
+    """A message of the command with its options as Python names them: max_length='x' for --max-length x. Commands to
+    type stay as they are."""
     message = message.removeprefix("dsload: ")
     message = re.sub(r"^(build|serve): ", "", message).replace("unknown flag: ", "unknown option: ")
     message = _HELP.sub("; see help(dsload.build)", message).replace("?; see", "? See")

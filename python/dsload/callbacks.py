@@ -1,7 +1,8 @@
 """Reporting a run: a progress bar, Weights & Biases, MLflow, and webhooks that Discord understands.
 
-Each callback is called with a dict of numbers, `callback({"step": 10, "loss": 3.2})`, and closed at the end. Secrets come only from the
-environment (WANDB_API_KEY, MLFLOW_TRACKING_TOKEN, DSLOAD_WEBHOOK_URL): no function takes one, and no message, error or repr shows one. A report
+Each callback is called with a dict of numbers, `callback({"step": 10, "loss": 3.2})`, and closed at the end. Secrets
+come only from the environment (WANDB_API_KEY, MLFLOW_TRACKING_TOKEN, DSLOAD_WEBHOOK_URL): no function takes one, and no
+message, error or repr shows one. A report
 that cannot be delivered never stops a run: it is dropped, with one warning.
 """
 
@@ -27,8 +28,11 @@ WANDB_VARIABLE = "WANDB_API_KEY"
 _MAX_CONTENT = 2000  # Discord's limit for a message
 
 
-def progress(batches: Iterable[T], *, total: Optional[int] = None, description: str = "", every: float = 10.0) -> Iterator[T]:
-    """Yields the batches and shows progress: with tqdm's bar if it is installed, else with a line on stderr every `every` seconds.
+def progress(
+    batches: Iterable[T], *, total: Optional[int] = None, description: str = "", every: float = 10.0
+) -> Iterator[T]:
+    """Yields the batches and shows progress: with tqdm's bar if it is installed, else with a line on stderr every
+    `every` seconds.
 
     total: number of batches; by default len(batches), if known.
     """
@@ -59,20 +63,25 @@ def _lines(batches: Iterable[T], total: Optional[int], description: str, every: 
 
 def _line(description: str, done: int, total: Optional[int], seconds: float) -> None:
     of = f"/{total}" if total is not None else ""
-    print(f"{description + ': ' if description else ''}{done}{of} batches, {done / max(seconds, 1e-9):.1f}/s", file=sys.stderr)
+    print(
+        f"{description + ': ' if description else ''}{done}{of} batches, {done / max(seconds, 1e-9):.1f}/s",
+        file=sys.stderr,
+    )
 
 
 class Webhook:
-    """Posts numbers to the URL in DSLOAD_WEBHOOK_URL as {"content": "…"}, the form that Discord and compatible services take.
+    """Posts numbers to the URL in DSLOAD_WEBHOOK_URL as {"content": "…"}, the form that Discord and compatible services
+    take.
 
-    Posting happens in its own thread, at most once every `every` seconds; of the reports in between, the last is sent. `close` sends a waiting
-    report.
+    Posting happens in its own thread, at most once every `every` seconds; of the reports in between, the last is sent.
+    `close` sends a waiting report.
 
     Args:
         name: precedes the numbers. every: minimum seconds between posts. timeout: maximum seconds of a post.
 
     Raises:
-        KeyError: if DSLOAD_WEBHOOK_URL is not set. ValueError: if it is not an https URL (http is accepted for localhost).
+        KeyError: if DSLOAD_WEBHOOK_URL is not set. ValueError: if it is not an https URL (http is accepted for
+            localhost).
     """
 
     def __init__(self, name: str = "dsload", *, every: float = 30.0, timeout: float = 10.0) -> None:
@@ -127,7 +136,11 @@ class Webhook:
     def _complain(self, why: str) -> None:
         if not self._warned:
             self._warned = True
-            warnings.warn(f"a webhook could not be delivered ({why}); further failures are not reported", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"a webhook could not be delivered ({why}); further failures are not reported",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def __repr__(self) -> str:
         return f"Webhook({self._name!r})"
@@ -157,7 +170,12 @@ class WandB:
     """
 
     def __init__(
-        self, project: str, *, name: Optional[str] = None, config: Optional[Mapping[str, Any]] = None, offline: bool = False
+        self,
+        project: str,
+        *,
+        name: Optional[str] = None,
+        config: Optional[Mapping[str, Any]] = None,
+        offline: bool = False,
     ) -> None:
         import wandb
 
@@ -173,18 +191,26 @@ class WandB:
 
 
 class MLflow:
-    """Logs numbers to MLflow; mlflow reads server and credentials from its variables (MLFLOW_TRACKING_URI, MLFLOW_TRACKING_TOKEN, …).
+    """Logs numbers to MLflow; mlflow reads server and credentials from its variables (MLFLOW_TRACKING_URI,
+    MLFLOW_TRACKING_TOKEN, …).
 
     An active run is used, and stays active after `close`.
 
     Args:
-        experiment: its name; None for mlflow's current one. name: of the run. params: secrets in them are removed (`without_secrets`).
+        experiment: its name; None for mlflow's current one. name: of the run. params: secrets in them are removed
+            (`without_secrets`).
 
     Raises:
         ImportError: if mlflow is not installed.
     """
 
-    def __init__(self, experiment: Optional[str] = None, *, name: Optional[str] = None, params: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(
+        self,
+        experiment: Optional[str] = None,
+        *,
+        name: Optional[str] = None,
+        params: Optional[Mapping[str, Any]] = None,
+    ) -> None:
         import mlflow
 
         self._mlflow = mlflow
@@ -222,7 +248,9 @@ class Several:
                 callback(numbers)
             except Exception as error:  # a report must not end a training run
                 self._callbacks.remove(callback)
-                warnings.warn(f"{callback!r} failed with {type(error).__name__} and is dropped", RuntimeWarning, stacklevel=2)
+                warnings.warn(
+                    f"{callback!r} failed with {type(error).__name__} and is dropped", RuntimeWarning, stacklevel=2
+                )
 
     def close(self) -> None:
         for callback in self._callbacks:

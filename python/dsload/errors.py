@@ -1,4 +1,5 @@
-"""The package's exceptions. All are DsloadError; messages say what was attempted, why it failed, and what to do next."""
+"""The package's exceptions. All are DsloadError; messages say what was attempted, why it failed, and what to do
+next."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ class DsloadError(Exception):
 
 
 class BuildError(DsloadError):
-    """`dsload build` ended with an error. exit_code is the command's: 1 failed, 2 wrong usage, 3 corrupt, 4 a limit, 5 interrupted, 6 unreachable."""
+    """`dsload build` ended with an error. exit_code is the command's: 1 failed, 2 wrong usage, 3 corrupt, 4 a limit, 5
+    interrupted, 6 unreachable."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -53,11 +55,13 @@ class LoaderClosed(DsloadError, ValueError):
 
 
 class WrongWrapping(DsloadError):
-    """A wrapper would distribute the loader's batches a second time and lose or repeat rows. The message says what to do instead."""
+    """A wrapper would distribute the loader's batches a second time and lose or repeat rows. The message says what to
+    do instead."""
 
 
 class ServerFailed(DsloadError):
-    """The server that this process started did not come up, or has ended. returncode is its exit code if it has ended."""
+    """The server that this process started did not come up, or has ended. returncode is its exit code if it has
+    ended."""
 
     def __init__(self, message: str, returncode: Optional[int] = None) -> None:
         super().__init__(message)

@@ -1,10 +1,11 @@
-"""Figures of the feed and of memory for reports of a run: Weights & Biases, MLflow, or any function of a dict of numbers.
+"""Figures of the feed and of memory for reports of a run: Weights & Biases, MLflow, or any function of a dict of
+numbers.
 
     for batch in reported(loader, WandB("project"), MLflow("experiment"), every=10):
         ...
 
-The callbacks are called in separate threads. One that is slow misses reports, one that fails is dropped with a warning, and neither delays
-training. Measuring costs a few additions per batch; it never imports torch or synchronises a device.
+The callbacks are called in separate threads. One that is slow misses reports, one that fails is dropped with a warning,
+and neither delays training. Measuring costs a few additions per batch; it never imports torch or synchronises a device.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ _CLOSE_SECONDS = 5.0
 
 
 def reported(
-    batches: Iterable[T], *callbacks: Any, every: float = 10.0, first_step: int = 0, prefix: str = "dsload/", device: Any = None
+    batches: Iterable[T],
+    *callbacks: Any,
+    every: float = 10.0,
+    first_step: int = 0,
+    prefix: str = "dsload/",
+    device: Any = None,
 ) -> Iterator[T]:
     """Yields the batches, and passes each callback a dict of figures every `every` seconds and once at the end.
 
@@ -35,12 +41,13 @@ def reported(
         callbacks: functions of a dict of numbers, such as WandB and MLflow. They are not closed.
         every: seconds between reports. first_step: the step of the first batch in a resumed run.
         prefix: precedes each figure's name except "step".
-        device: the device whose memory is reported, as DeviceMeter takes it; by default the current CUDA device, if torch is loaded and has
-            one.
+        device: the device whose memory is reported, as DeviceMeter takes it; by default the current CUDA device, if
+            torch is loaded and has one.
 
-    The figures, each a mean since the last report where it is a rate or share: `rows_per_s`, `tokens_per_s`, `padding_efficiency` (tokens among
-    the elements of batches), `waiting` (share of the time spent waiting for the next batch), `row` (where the order continues), `epoch`,
-    `rss_bytes`, and on a GPU `allocated_bytes`, `reserved_bytes`, `peak_bytes`, `free_bytes`. Unknown figures are left out.
+    The figures, each a mean since the last report where it is a rate or share: `rows_per_s`, `tokens_per_s`,
+    `padding_efficiency` (tokens among the elements of batches), `waiting` (share of the time spent waiting for the next
+    batch), `row` (where the order continues), `epoch`, `rss_bytes`, and on a GPU `allocated_bytes`, `reserved_bytes`,
+    `peak_bytes`, `free_bytes`. Unknown figures are left out.
     """
     report = _Background(Several(*callbacks))
     figures = FeedFigures(batches, device=device)
@@ -118,7 +125,12 @@ class FeedFigures:
         meter = _device.DeviceMeter(self._device)
         if meter.is_cuda:
             memory = meter.read()
-            named = {"allocated_bytes": memory.allocated, "reserved_bytes": memory.reserved, "peak_bytes": memory.peak, "free_bytes": memory.free}
+            named = {
+                "allocated_bytes": memory.allocated,
+                "reserved_bytes": memory.reserved,
+                "peak_bytes": memory.peak,
+                "free_bytes": memory.free,
+            }
             out.update({name: value for name, value in named.items() if value is not None})
         return out
 

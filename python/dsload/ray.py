@@ -4,9 +4,10 @@
     ray.init(address="auto")
     dsload.ray.build("/shared/corpus/*.jsonl", "/shared/data", partitions=64, max_length=1024)
 
-No token passes through Ray: a task runs the program, which itself reads the sources and writes shards. A task that dies with its worker or node
-is run again and continues from the partition's last checkpoint; one that takes much longer than the others is started a second time elsewhere,
-and the first to finish counts. The dataset is the one that `dsload.build` makes on one machine.
+No token passes through Ray: a task runs the program, which itself reads the sources and writes shards. A task that dies
+with its worker or node is run again and continues from the partition's last checkpoint; one that takes much longer than
+the others is started a second time elsewhere, and the first to finish counts. The dataset is the one that
+`dsload.build` makes on one machine.
 """
 
 from __future__ import annotations
@@ -59,26 +60,27 @@ def build(
     on_progress: Optional[Callable[[dict[str, Any]], None]] = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Builds the dataset folder `out` from sources, in partitions, on the nodes of a Ray cluster. The same call again resumes.
+    """Builds the dataset folder `out` from sources, in partitions, on the nodes of a Ray cluster. The same call again
+    resumes.
 
     Args:
         source: a path, glob, folder or URI, or a list of them, that every node sees under the same name.
-        out: the dataset folder, on storage that every node sees under the same name, or an address of s3:// or gs://. What opens the bucket is
-            in the environment of Ray's nodes, such as AWS_ACCESS_KEY_ID.
+        out: the dataset folder, on storage that every node sees under the same name, or an address of s3:// or gs://.
+            What opens the bucket is in the environment of Ray's nodes, such as AWS_ACCESS_KEY_ID.
         partitions: how many tasks the build is cut into; several per CPU keep all of them busy to the end.
         workers: tokenizing workers of a task, and the CPUs that Ray reserves for it.
         memory: hard cap on each dsload process, and the memory that Ray reserves for it (256 MiB).
         retries: how often a partition is started again after its worker, node or process died.
-        stragglers: start a partition a second time when it has taken this many times the median of those that are done, and nothing waits for
-            a CPU; 0 never does.
+        stragglers: start a partition a second time when it has taken this many times the median of those that are done,
+            and nothing waits for a CPU; 0 never does.
         straggler_seconds: but not before this many seconds.
         progress: show one bar for all tasks on stderr; None shows it on a terminal and in notebooks.
         on_progress: called with the sums of the tasks' reports.
         options: the flags of `dsload build`, as for `dsload.build`.
 
     Returns:
-        What `dsload merge --json` prints, with `seconds` of the whole call, `retried` and `twins`: how many tasks were started again after they
-        died, and how many were started a second time as stragglers.
+        What `dsload merge --json` prints, with `seconds` of the whole call, `retried` and `twins`: how many tasks were
+        started again after they died, and how many were started a second time as stragglers.
 
     Raises:
         BuildError: with the command's own message and exit code, or when a partition died `retries` times.
@@ -99,7 +101,19 @@ def _bytes(size: Union[int, str, None]) -> int:
         return _MEMORY
     if isinstance(size, int):
         return size
-    units = {"": 1, "b": 1, "k": 1000, "kb": 1000, "kib": 1 << 10, "m": 10**6, "mb": 10**6, "mib": 1 << 20, "g": 10**9, "gb": 10**9, "gib": 1 << 30}
+    units = {
+        "": 1,
+        "b": 1,
+        "k": 1000,
+        "kb": 1000,
+        "kib": 1 << 10,
+        "m": 10**6,
+        "mb": 10**6,
+        "mib": 1 << 20,
+        "g": 10**9,
+        "gb": 10**9,
+        "gib": 1 << 30,
+    }
     text = size.strip().lower()
     digits = text.rstrip("bkmgi")
     try:
@@ -109,7 +123,8 @@ def _bytes(size: Union[int, str, None]) -> int:
 
 
 class _Died(Exception):
-    """The dsload process ended without a reason: it was killed, or could not be reached. Another try continues from its checkpoint."""
+    """The dsload process ended without a reason: it was killed, or could not be reached. Another try continues from its
+    checkpoint."""
 
 
 class _Progress:
@@ -135,7 +150,10 @@ def _run(command: list[str], binary: Optional[str], partition: int, report: Any)
     """Runs dsload on a node and returns the object that it prints."""
     named = binary if binary and os.access(binary, os.X_OK) else find_binary()
     if named is None:
-        raise DsloadError(f"there is no dsload program on node {os.uname().nodename}: install the platform wheel there, or name it in DSLOAD_BINARY")
+        raise DsloadError(
+            f"there is no dsload program on node {os.uname().nodename}: install the platform wheel there, or name it "
+            "in DSLOAD_BINARY"
+        )
     process = subprocess.Popen(
         [named, *command],
         stdin=subprocess.DEVNULL,
@@ -172,15 +190,21 @@ def _run(command: list[str], binary: Optional[str], partition: int, report: Any)
 
 
 class _Build:
-    def __init__(self, source: Any, out: str, partitions: int, workers: int, memory: int, options: dict[str, Any]) -> None:
+    def __init__(
+        self, source: Any, out: str, partitions: int, workers: int, memory: int, options: dict[str, Any]
+    ) -> None:
         self.out, self.partitions, self.workers, self.memory = _absolute(out), partitions, workers, memory
         self.in_bucket = "://" in self.out
         sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
         self.sources = [_absolute(os.fspath(s)) for s in sources]
-        self.options = {k: _absolute(os.fspath(v)) if k in _PATHS and v and os.path.exists(v) else v for k, v in options.items()}
+        self.options = {
+            k: _absolute(os.fspath(v)) if k in _PATHS and v and os.path.exists(v) else v for k, v in options.items()
+        }
         if self.options.get("val"):
             val = self.options["val"]
-            self.options["val"] = [_absolute(os.fspath(v)) for v in ([val] if isinstance(val, (str, os.PathLike)) else val)]
+            self.options["val"] = [
+                _absolute(os.fspath(v)) for v in ([val] if isinstance(val, (str, os.PathLike)) else val)
+            ]
         tokenizer = self.options.get("tokenizer")
         if tokenizer and os.path.exists(tokenizer):
             self.options["tokenizer"] = _absolute(os.fspath(tokenizer))
@@ -202,11 +226,35 @@ class _Build:
         bar = Bar() if (is_shown() if progress is None else progress) else None
         show = _Show(self, bar, on_progress)
         # In a bucket the plan has the name by which the merge removes it.
-        plan = f"{self.out.rstrip('/')}/plan.json" if self.in_bucket else os.path.join(self.out, f".plan-{uuid.uuid4().hex}.json")
+        plan = (
+            f"{self.out.rstrip('/')}/plan.json"
+            if self.in_bucket
+            else os.path.join(self.out, f".plan-{uuid.uuid4().hex}.json")
+        )
         try:
             flags = [f for name, value in self.options.items() for f in _flag(name, value)]
             limits = ["--workers", str(self.workers), "--memory", str(self.memory)]
-            self._again(lambda: self._start(["plan", "--json", "--progress", "none", "--partitions", str(self.partitions), "--out", plan, *limits, *flags, "--", *self.sources], -1, None), retries)
+            self._again(
+                lambda: self._start(
+                    [
+                        "plan",
+                        "--json",
+                        "--progress",
+                        "none",
+                        "--partitions",
+                        str(self.partitions),
+                        "--out",
+                        plan,
+                        *limits,
+                        *flags,
+                        "--",
+                        *self.sources,
+                    ],
+                    -1,
+                    None,
+                ),
+                retries,
+            )
             self._partitions(plan, limits, retries, stragglers, straggler_seconds, show)
             merged: dict[str, Any] = self._again(lambda: self._start(["merge", "--json", self.out], -1, None), retries)
         finally:
@@ -221,7 +269,8 @@ class _Build:
         nodes = [node.get("Resources", {}) for node in ray.nodes() if node.get("Alive")]
         if not any(node.get("CPU", 0) >= self.workers and node.get("memory", 0) >= self.memory for node in nodes):
             warnings.warn(
-                f"no node of the Ray cluster has {self.workers} CPUs and {self.memory} bytes of memory, so nothing starts until one joins; lower workers= or memory=, or end this build",
+                f"no node of the Ray cluster has {self.workers} CPUs and {self.memory} bytes of memory, so nothing "
+                "starts until one joins; lower workers= or memory=, or end this build",
                 stacklevel=4,
             )
 
@@ -251,7 +300,9 @@ class _Build:
                 raise
         raise AssertionError("unreachable")
 
-    def _partitions(self, plan: str, limits: list[str], retries: int, stragglers: float, straggler_seconds: float, show: _Show) -> None:
+    def _partitions(
+        self, plan: str, limits: list[str], retries: int, stragglers: float, straggler_seconds: float, show: _Show
+    ) -> None:
         """Runs all partitions to their end."""
         waiting = deque(range(self.partitions))
         left = dict.fromkeys(range(self.partitions), retries)
@@ -261,13 +312,26 @@ class _Build:
         done: set[int] = set()
 
         def start(i: int) -> None:
-            command = ["build", "--plan", plan, "--partition", f"{i}/{self.partitions}", "--out", self.out, "--json", "--progress", "json", *limits]
+            command = [
+                "build",
+                "--plan",
+                plan,
+                "--partition",
+                f"{i}/{self.partitions}",
+                "--out",
+                self.out,
+                "--json",
+                "--progress",
+                "json",
+                *limits,
+            ]
             ref = self._start(command, i, show.actor)
             running[ref], started[ref] = i, time.monotonic()
 
         try:
             while len(done) < self.partitions:
-                # Only a few more than there are CPUs are queued in Ray, so that the time since their start shows how long they take.
+                # Only a few more than there are CPUs are queued in Ray, so that the time since their start shows how
+                # long they take.
                 room = max(1, int(ray.cluster_resources().get("CPU", 1) // self.workers)) + 1
                 while waiting and len(running) < room:
                     start(waiting.popleft())
@@ -297,7 +361,9 @@ class _Build:
             for i in set(running.values()):
                 self._cancel(running, started, i)
 
-    def _twins(self, running: dict[Any, int], started: dict[Any, float], seconds: float, start: Callable[[int], None]) -> None:
+    def _twins(
+        self, running: dict[Any, int], started: dict[Any, float], seconds: float, start: Callable[[int], None]
+    ) -> None:
         """Starts partitions a second time that have run for `seconds`."""
         now = time.monotonic()
         twice = list(running.values())
@@ -316,7 +382,9 @@ class _Build:
 class _Show:
     """Sums the tasks' reports into one line."""
 
-    def __init__(self, build: _Build, bar: Optional[Bar], on_progress: Optional[Callable[[dict[str, Any]], None]]) -> None:
+    def __init__(
+        self, build: _Build, bar: Optional[Bar], on_progress: Optional[Callable[[dict[str, Any]], None]]
+    ) -> None:
         self._build, self._bar, self._on_progress = build, bar, on_progress
         self._start = time.monotonic()
         self.actor: Any = None
@@ -332,10 +400,16 @@ class _Show:
         except Exception:  # the actor's node may be the one that died
             return
         lines = {i: line for i, line in lines.items() if isinstance(line.get("tokens"), int)}
-        sums: dict[str, Any] = {name: sum(line.get(name) or 0 for line in lines.values()) for name in ("documents", "examples", "tokens", "text_bytes", "rss_bytes")}
+        sums: dict[str, Any] = {
+            name: sum(line.get(name) or 0 for line in lines.values())
+            for name in ("documents", "examples", "tokens", "text_bytes", "rss_bytes")
+        }
         sums["elapsed_s"] = round(time.monotonic() - self._start, 1)
         sums["mb_per_s"] = sum(line.get("mb_per_s") or 0 for i, line in lines.items() if i not in done)
-        sums["fraction"] = sum(1.0 if i in done else lines.get(i, {}).get("fraction") or 0 for i in range(self._build.partitions)) / self._build.partitions
+        sums["fraction"] = (
+            sum(1.0 if i in done else lines.get(i, {}).get("fraction") or 0 for i in range(self._build.partitions))
+            / self._build.partitions
+        )
         sums["partitions_done"], sums["partitions"] = len(done), self._build.partitions
         if self._bar is not None:
             self._bar(sums)

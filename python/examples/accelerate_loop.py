@@ -2,7 +2,8 @@
 
     pip install dsload[transformers]
     accelerate launch accelerate_loop.py DATASET --out run --steps 200
-    accelerate launch accelerate_loop.py DATASET --out run --steps 200    # the same again goes on from the last checkpoint
+    accelerate launch accelerate_loop.py DATASET --out run --steps 200    # the same again goes on from the last
+    checkpoint
 
 DATASET with prompts and targets (recipe-seq2seq) trains a small T5, any other a small GPT-2; both made from configs.
 """
@@ -37,7 +38,9 @@ def make_model(manifest: dict) -> torch.nn.Module:
                 is_encoder_decoder=True,
             )
         )
-    return GPT2LMHeadModel(GPT2Config(vocab_size=vocab, n_layer=2, n_embd=64, n_head=2, n_positions=512, bos_token_id=0, eos_token_id=0))
+    return GPT2LMHeadModel(
+        GPT2Config(vocab_size=vocab, n_layer=2, n_embd=64, n_head=2, n_positions=512, bos_token_id=0, eos_token_id=0)
+    )
 
 
 def main() -> None:
@@ -58,7 +61,9 @@ def main() -> None:
 
     seq2seq = json.load(open(os.path.join(arguments.dataset, "manifest.json")))["schema"]["labels"]  # noqa: SIM115
     share = arguments.batch_size // accelerator.num_processes
-    with dsload.Loader(arguments.dataset, batch_size=share, seed=1, bucket=512, labels="seq2seq" if seq2seq else "causal") as loader:
+    with dsload.Loader(
+        arguments.dataset, batch_size=share, seed=1, bucket=512, labels="seq2seq" if seq2seq else "causal"
+    ) as loader:
         # The sizer sums gradients over the ranks itself, so the model is not wrapped.
         model = make_model(loader.manifest).to(accelerator.device)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -97,9 +102,13 @@ def main() -> None:
                 loss, examples = 0.0, []
                 if accelerator.is_main_process and step % arguments.save_steps == 0:
                     state = {
-                        "model": model.state_dict(), "optimizer": optimizer.state_dict(), "loader": behind, "sizer": sizer.state_dict(),
-                        "random": torch.get_rng_state(), "step": step,
-                    }  # fmt: skip
+                        "model": model.state_dict(),
+                        "optimizer": optimizer.state_dict(),
+                        "loader": behind,
+                        "sizer": sizer.state_dict(),
+                        "random": torch.get_rng_state(),
+                        "step": step,
+                    }
                     torch.save(state, checkpoint + ".tmp")
                     os.replace(checkpoint + ".tmp", checkpoint)
                 if step == arguments.kill_at:

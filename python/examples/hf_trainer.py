@@ -4,8 +4,9 @@
     python hf_trainer.py DATASET --out run --steps 200            # a dataset folder of `dsload build`
     python hf_trainer.py DATASET --out run --steps 200 --resume   # goes on where the last checkpoint was taken
 
-The loader makes whole batches, one for each rank, so that Trainer has nothing left to batch, shuffle or skip. TrainerMixin saves the loader's state in
-each checkpoint and loads it on resume, which takes no time wherever the run stopped.
+The loader makes whole batches, one for each rank, so that Trainer has nothing left to batch, shuffle or skip.
+TrainerMixin saves the loader's state in each checkpoint and loads it on resume, which takes no time wherever the run
+stopped.
 """
 
 from __future__ import annotations
@@ -39,11 +40,20 @@ def main() -> None:
     torch.manual_seed(0)
     with dsload.Loader(arguments.dataset, batch_size=arguments.batch_size, seed=1, bucket=1024) as loader:
         vocab = loader.manifest["tokenizer"]["vocab_size"]
-        config = GPT2Config(vocab_size=vocab, n_layer=2, n_embd=64, n_head=2, n_positions=512, bos_token_id=0, eos_token_id=0)
+        config = GPT2Config(
+            vocab_size=vocab, n_layer=2, n_embd=64, n_head=2, n_positions=512, bos_token_id=0, eos_token_id=0
+        )
         options = TrainingArguments(
-            output_dir=arguments.out, max_steps=arguments.steps, save_steps=arguments.save_steps, logging_steps=1, learning_rate=1e-3,
-            per_device_train_batch_size=arguments.batch_size, report_to=[], disable_tqdm=True, use_cpu=not torch.cuda.is_available(),
-        )  # fmt: skip
+            output_dir=arguments.out,
+            max_steps=arguments.steps,
+            save_steps=arguments.save_steps,
+            logging_steps=1,
+            learning_rate=1e-3,
+            per_device_train_batch_size=arguments.batch_size,
+            report_to=[],
+            disable_tqdm=True,
+            use_cpu=not torch.cuda.is_available(),
+        )
         trainer = LoaderTrainer(GPT2LMHeadModel(config), options, train_dataset=loader)
         checkpoint = get_last_checkpoint(arguments.out) if arguments.resume else None
         trainer.train(resume_from_checkpoint=checkpoint)

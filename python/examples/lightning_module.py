@@ -71,7 +71,13 @@ class Model(lightning.LightningModule):
         self.examples: list[int] = []
 
     def training_step(self, batch: dict[str, torch.Tensor], index: int) -> torch.Tensor:
-        names = ("input_ids", "attention_mask", "position_ids", "labels", "use_cache")  # packed rows have the third and the last, and no second
+        names = (
+            "input_ids",
+            "attention_mask",
+            "position_ids",
+            "labels",
+            "use_cache",
+        )  # packed rows have the third and the last, and no second
         loss = self.model(**{name: batch[name] for name in names if name in batch}).loss
         self.losses.append(float(loss.detach()))
         self.examples += batch["example"].tolist()
@@ -90,7 +96,11 @@ def main() -> None:
     data.setup("fit")
     model = Model(data.loader.manifest["tokenizer"]["vocab_size"])
     trainer = lightning.Trainer(
-        max_steps=arguments.steps, accelerator="auto", logger=False, enable_checkpointing=False, enable_progress_bar=False
+        max_steps=arguments.steps,
+        accelerator="auto",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
     )
     trainer.fit(model, data)
     print(f"loss {model.losses[0]:.3f} -> {model.losses[-1]:.3f} in {len(model.losses)} steps")

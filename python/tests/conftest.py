@@ -46,7 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What the tests' imports brought stays: leaving it out makes each collection of garbage, and each worker that is forked, much cheaper."""
+    """What the tests' imports brought stays: leaving it out makes each collection of garbage, and each worker that is
+    forked, much cheaper."""
     gc.collect()
     gc.freeze()
 
@@ -129,7 +130,13 @@ def other_dataset(tmp_path_factory: pytest.TempPathFactory, text_lines: pathlib.
 def recipes(tmp_path_factory: pytest.TempPathFactory, corpora: pathlib.Path) -> str:
     """Prompts and targets."""
     folder = tmp_path_factory.mktemp("data") / "recipes"
-    return _build(folder, corpora / "recipes" / "recipenlg-sample.csv", format="recipes", template="recipe-seq2seq", max_examples=400)
+    return _build(
+        folder,
+        corpora / "recipes" / "recipenlg-sample.csv",
+        format="recipes",
+        template="recipe-seq2seq",
+        max_examples=400,
+    )
 
 
 @pytest.fixture

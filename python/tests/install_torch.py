@@ -1,10 +1,12 @@
-"""Install a CPU-only PyTorch, and the trainers that the tests drive, from the package index alone, without CUDA's gigabytes.
+"""Install a CPU-only PyTorch, and the trainers that the tests drive, from the package index alone, without CUDA's
+gigabytes.
 
 The index's Linux x86-64 wheel of torch is linked against CUDA's libraries, which together are a download of about 2 GB
-and five on disk. The tests never touch a GPU, so this script installs torch itself (0.5 GB) with the few pure Python packages
-it imports and, for each CUDA library that is missing, compiles a stand-in that exports the wanted symbols; each of them
-returns an error code. The CUDA runtime, which registers kernels when torch is loaded, is small and is the real one. `torch.cuda.is_available()` is then
-False, as on any machine without a GPU. On other platforms, and where there is no C compiler, it is plain `pip install torch`.
+and five on disk. The tests never touch a GPU, so this script installs torch itself (0.5 GB) with the few pure Python
+packages it imports and, for each CUDA library that is missing, compiles a stand-in that exports the wanted symbols;
+each of them returns an error code. The CUDA runtime, which registers kernels when torch is loaded, is small and is the
+real one. `torch.cuda.is_available()` is then False, as on any machine without a GPU. On other platforms, and where
+there is no C compiler, it is plain `pip install torch`.
 
     .venv/bin/python python/tests/install_torch.py
 
@@ -53,13 +55,27 @@ def dynamic(path: pathlib.Path) -> tuple[list[str], list[tuple[str, str]]]:
 def compile_stub(library: str, symbols: dict[str, str], folder: pathlib.Path) -> None:
     with tempfile.TemporaryDirectory() as tmp:
         source, script = pathlib.Path(tmp, "stub.c"), pathlib.Path(tmp, "stub.map")
-        source.write_text("".join(f"int {s}(void) {{ return 100; }}\n" for s in sorted(symbols)) or "int dsload_stub;\n")
+        source.write_text(
+            "".join(f"int {s}(void) {{ return 100; }}\n" for s in sorted(symbols)) or "int dsload_stub;\n"
+        )
         versions: dict[str, list[str]] = {}
         for symbol, version in symbols.items():
             versions.setdefault(version, []).append(symbol)
         named = {v: s for v, s in versions.items() if v}
-        script.write_text("\n".join(f"{v} {{ global: {' '.join(x + ';' for x in s)} }};" for v, s in sorted(named.items())))
-        command = ["cc", "-shared", "-fPIC", "-O0", "-w", f"-Wl,-soname,{library}", "-o", str(folder / library), str(source)]
+        script.write_text(
+            "\n".join(f"{v} {{ global: {' '.join(x + ';' for x in s)} }};" for v, s in sorted(named.items()))
+        )
+        command = [
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-O0",
+            "-w",
+            f"-Wl,-soname,{library}",
+            "-o",
+            str(folder / library),
+            str(source),
+        ]
         if named:
             command.append(f"-Wl,--version-script={script}")
         subprocess.run(command, check=True)
@@ -102,7 +118,9 @@ def main() -> None:
 
 
 def install() -> None:
-    light = sys.platform == "linux" and platform.machine() == "x86_64" and all(map(shutil.which, ("cc", "nm", "readelf")))
+    light = (
+        sys.platform == "linux" and platform.machine() == "x86_64" and all(map(shutil.which, ("cc", "nm", "readelf")))
+    )
     if not light:
         pip(TORCH)
         return

@@ -1,4 +1,5 @@
-"""A device of a few megabytes on the CPU: tensors made inside are counted, and one that does not fit raises torch's own error."""
+"""A device of a few megabytes on the CPU: tensors made inside are counted, and one that does not fit raises torch's own
+error."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from dsload.memory import DeviceMemory
 
 
 class LimitedAllocator(TorchDispatchMode):
-    """Counts the bytes of storages created while it is entered, until they are freed. It is a meter for the memory kit too."""
+    """Counts the bytes of storages created while it is entered, until they are freed. It is a meter for the memory kit
+    too."""
 
     device = "limited"
     is_cuda = False
@@ -43,7 +45,8 @@ class LimitedAllocator(TorchDispatchMode):
         if self.allocated + size > self.limit:
             self.failures += 1
             raise torch.OutOfMemoryError(
-                f"limited device out of memory. Tried to allocate {size / 2**20:.2f} MiB. {self.allocated} of {self.limit} bytes in use."
+                f"limited device out of memory. Tried to allocate {size / 2**20:.2f} MiB. {self.allocated} of "
+                f"{self.limit} bytes in use."
             )
         self._known[key] = size
         self.allocated += size

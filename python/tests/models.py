@@ -24,7 +24,8 @@ def t5(vocab: int = 211, layers: int = 2, width: int = 32, heads: int = 2, dropo
     more = {"d_ff": 2 * width, **more}
     config = transformers.T5Config(
         vocab_size=vocab, num_layers=layers, d_model=width, d_kv=width // heads, num_heads=heads,
-        dropout_rate=dropout, decoder_start_token_id=0, pad_token_id=0, is_encoder_decoder=True, tie_word_embeddings=True, **more,
+        dropout_rate=dropout, decoder_start_token_id=0, pad_token_id=0, is_encoder_decoder=True,
+        tie_word_embeddings=True, **more,
     )  # fmt: skip
     return transformers.T5ForConditionalGeneration(config)
 
@@ -32,7 +33,8 @@ def t5(vocab: int = 211, layers: int = 2, width: int = 32, heads: int = 2, dropo
 def llama(vocab: int = 211, layers: int = 2, width: int = 32, heads: int = 2, **more: Any) -> Any:
     torch.manual_seed(1)
     config = transformers.LlamaConfig(
-        vocab_size=vocab, num_hidden_layers=layers, hidden_size=width, num_attention_heads=heads, intermediate_size=3 * width,
+        vocab_size=vocab, num_hidden_layers=layers, hidden_size=width, num_attention_heads=heads,
+        intermediate_size=3 * width,
         bos_token_id=0, eos_token_id=0, max_position_embeddings=1024, **more,
     )  # fmt: skip
     return transformers.LlamaForCausalLM(config)
@@ -42,7 +44,8 @@ def bart(vocab: int = 211, layers: int = 2, width: int = 32, heads: int = 2, **m
     torch.manual_seed(1)
     config = transformers.BartConfig(
         vocab_size=vocab, encoder_layers=layers, decoder_layers=layers, d_model=width, encoder_attention_heads=heads,
-        decoder_attention_heads=heads, encoder_ffn_dim=2 * width, decoder_ffn_dim=2 * width, init_std=1.0, decoder_start_token_id=2,
+        decoder_attention_heads=heads, encoder_ffn_dim=2 * width, decoder_ffn_dim=2 * width, init_std=1.0,
+        decoder_start_token_id=2,
         pad_token_id=0, bos_token_id=1, eos_token_id=2, forced_eos_token_id=None, **more,
     )  # fmt: skip
     return transformers.BartForConditionalGeneration(config)
@@ -81,15 +84,26 @@ DECODERS = ("Llama", "Qwen2", "GPT2", "GPTNeoX", "Gemma", "Mistral")
 
 
 def decoder(kind: str, attention: str = "sdpa", vocab: int = 300, width: int = 16, **more: Any) -> Any:
-    """A causal model of one of the DECODERS or another kind with such a config, whose weights are large enough for its attention to matter."""
+    """A causal model of one of the DECODERS or another kind with such a config, whose weights are large enough for its
+    attention to matter."""
     torch.manual_seed(1)
     common = {"vocab_size": vocab, "initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 0}
     if kind == "GPT2":
-        shape = {"n_layer": 2, "n_embd": width, "n_head": 2, "n_positions": 512, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+        shape = {
+            "n_layer": 2,
+            "n_embd": width,
+            "n_head": 2,
+            "n_positions": 512,
+            "resid_pdrop": 0.0,
+            "embd_pdrop": 0.0,
+            "attn_pdrop": 0.0,
+        }
     else:
         shape = {
-            "hidden_size": width, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 2 * width, "head_dim": width // 2,
-            "max_position_embeddings": 512, "num_key_value_heads": 1, "sliding_window": 24 if kind == "Mistral" else None,
+            "hidden_size": width, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 2 * width,
+            "head_dim": width // 2,
+            "max_position_embeddings": 512, "num_key_value_heads": 1,
+            "sliding_window": 24 if kind == "Mistral" else None,
         }  # fmt: skip
         if kind == "GPTNeoX":
             shape = {k: v for k, v in shape.items() if k not in ("head_dim", "num_key_value_heads", "sliding_window")}

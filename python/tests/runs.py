@@ -1,4 +1,5 @@
-"""Training runs on gloo processes, for the tests: each process notes the rows of every step, and may be killed in the middle."""
+"""Training runs on gloo processes, for the tests: each process notes the rows of every step, and may be killed in the
+middle."""
 
 from __future__ import annotations
 
@@ -21,9 +22,12 @@ HANGS = 600
 
 
 def processes_of_their_own() -> Any:
-    """The context of processes that begin without the state of this one. They share one import of the frameworks, which takes longer than most runs."""
+    """The context of processes that begin without the state of this one. They share one import of the frameworks, which
+    takes longer than most runs."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([name for name in ("torch", "accelerate", "transformers", "dsload") if importlib.util.find_spec(name)])
+    context.set_forkserver_preload(
+        [name for name in ("torch", "accelerate", "transformers", "dsload") if importlib.util.find_spec(name)]
+    )
     return context
 
 
@@ -40,7 +44,8 @@ def apart(run: Callable[..., None], *args: Any) -> Optional[int]:
 
 @contextlib.contextmanager
 def server(command: Callable[[int], list[str]]) -> Iterator[int]:
-    """Runs a program that must be told its port, and yields the port once it answers. Where another has taken the port meanwhile, tries the next."""
+    """Runs a program that must be told its port, and yields the port once it answers. Where another has taken the port
+    meanwhile, tries the next."""
     for _ in range(20):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -60,17 +65,20 @@ def server(command: Callable[[int], list[str]]) -> Iterator[int]:
 
 
 def on_gloo(world: int, run: Callable[..., Any], *args: Any, killed: bool = False) -> list[Any]:
-    """Runs run(rank, world, *args) in `world` processes with the variables of a launcher, for one in this process. Returns what each
-    returned, by rank. killed: they must end by SIGKILL."""
+    """Runs run(rank, world, *args) in `world` processes with the variables of a launcher, for one in this process.
+    Returns what each returned, by rank. killed: they must end by SIGKILL."""
     if world == 1 and not killed:
         return [run(0, 1, *args)]
     from torch.distributed import TCPStore
 
-    # Where the processes meet is kept here, as torchrun keeps it: a port that they were only told could be taken meanwhile.
+    # Where the processes meet is kept here, as torchrun keeps it: a port that they were only told could be taken
+    # meanwhile.
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     context = processes_of_their_own()
     pipes = [context.Pipe(duplex=False) for _ in range(world)]
-    processes = [context.Process(target=_child, args=(r, world, store.port, pipes[r][1], run, args)) for r in range(world)]
+    processes = [
+        context.Process(target=_child, args=(r, world, store.port, pipes[r][1], run, args)) for r in range(world)
+    ]
     try:
         for p, (_, theirs) in zip(processes, pipes):
             p.start()
@@ -120,12 +128,16 @@ class Notes:
     @staticmethod
     def read(folder: Path, name: str, world: int, first: int = 0, until: Optional[int] = None) -> list[list[int]]:
         """What all ranks noted from step `first` to `until`: a list a step, ranks in order."""
-        ranks = [[json.loads(line) for line in (folder / f"{name}-{r}").read_text().splitlines()][first:until] for r in range(world)]
+        ranks = [
+            [json.loads(line) for line in (folder / f"{name}-{r}").read_text().splitlines()][first:until]
+            for r in range(world)
+        ]
         return [list(chain(*step)) for step in zip(*ranks)]
 
 
 def passes(steps: list[list[int]], rows: int) -> list[list[int]]:
-    """The rows in order, a list an epoch. Fails where an epoch does not have each row once, or two have the same order."""
+    """The rows in order, a list an epoch. Fails where an epoch does not have each row once, or two have the same
+    order."""
     flat = [e for step in steps for e in step]
     found = [flat[i : i + rows] for i in range(0, len(flat), rows)]
     assert all(sorted(p) == list(range(rows)) for p in found), [(len(p), len(set(p))) for p in found]

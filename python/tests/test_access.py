@@ -184,7 +184,10 @@ def test_importing_it_brings_nothing_else() -> None:
     """Optional packages stay optional."""
     code = (
         "import sys, json, dsload, dsload.integrations; dsload.RandomAccess; dsload.integrations.TrainerMixin;"
-        "print(json.dumps([m for m in ('torch', 'transformers', 'accelerate', 'lightning', 'pytorch_lightning') if m in sys.modules]))"
+        "print(json.dumps([m for m in ('torch', 'transformers', 'accelerate', 'lightning', 'pytorch_lightning') if m "
+        "in sys.modules]))"
     )
-    out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, cwd=pathlib.Path(__file__).parent.parent)
+    out = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, cwd=pathlib.Path(__file__).parent.parent
+    )
     assert json.loads(out.stdout) == []

@@ -25,7 +25,11 @@ pytestmark = pytest.mark.server
 
 
 def ids(folder: Path) -> list[list[int]]:
-    return [row for f in sorted(folder.glob("train-*.arrow")) for row in pa.ipc.open_file(str(f)).read_all()["input_ids"].to_pylist()]
+    return [
+        row
+        for f in sorted(folder.glob("train-*.arrow"))
+        for row in pa.ipc.open_file(str(f)).read_all()["input_ids"].to_pylist()
+    ]
 
 
 def texts(n: int) -> list[str]:
@@ -100,7 +104,8 @@ def test_a_nan_does_harm_only_where_it_is_used(tmp_path: Path) -> None:
 
 
 def test_notices_and_notes_are_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """What the command says of formats, and of what was cut or left out, is not lost with a bar or a callback, and is not taken for progress."""
+    """What the command says of formats, and of what was cut or left out, is not lost with a bar or a callback, and is
+    not taken for progress."""
     (tmp_path / "in.txt").write_text("".join(t + "\n" for t in texts(50)))
     seen: list[dict[str, Any]] = []
     dsload.build(
@@ -154,7 +159,9 @@ dsload.build(source(), out=sys.argv[1], max_examples=0)
     out = tmp_path / "out"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     # The command holds stderr open until it has ended too.
-    done = subprocess.run([sys.executable, "-c", code, str(out)], env=environment, stderr=subprocess.PIPE, timeout=runs.HANGS)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(out)], env=environment, stderr=subprocess.PIPE, timeout=runs.HANGS
+    )
     assert done.returncode == -9
     for _ in range(3000):
         if not holders(out):
@@ -163,10 +170,14 @@ dsload.build(source(), out=sys.argv[1], max_examples=0)
 
 
 def holders(folder: Path) -> list[str]:
-    return subprocess.run(["pgrep", "-f", f"build --json --out {folder}"], capture_output=True, text=True).stdout.split()
+    return subprocess.run(
+        ["pgrep", "-f", f"build --json --out {folder}"], capture_output=True, text=True
+    ).stdout.split()
 
 
-@pytest.mark.parametrize("call", ["build(source, out=out, max_examples=0, progress=False)", "Loader(source, tokenizer='gpt2', shuffle=True)"])
+@pytest.mark.parametrize(
+    "call", ["build(source, out=out, max_examples=0, progress=False)", "Loader(source, tokenizer='gpt2', shuffle=True)"]
+)
 def test_a_build_ends_when_its_caller_is_killed(call: str, tmp_path: Path) -> None:
     """A build without a reader would go on, keep its folder locked and take the machine's time."""
     source = f"synth://wikitext?bytes=100GB&seed={os.getpid()}"
@@ -184,7 +195,9 @@ def test_a_build_ends_when_its_caller_is_killed(call: str, tmp_path: Path) -> No
 
 def children(source: str, parent: int = 0) -> list[str]:
     of = ["-P", str(parent)] if parent else []
-    return subprocess.run(["pgrep", *of, "-f", f"dsload.* -- {re.escape(source)}"], capture_output=True, text=True).stdout.split()
+    return subprocess.run(
+        ["pgrep", *of, "-f", f"dsload.* -- {re.escape(source)}"], capture_output=True, text=True
+    ).stdout.split()
 
 
 def wait_until(holds: Callable[[], Any]) -> None:
@@ -245,7 +258,9 @@ def test_the_docstring_lists_every_flag() -> None:
     text = subprocess.run([binary, "build", "--help"], capture_output=True, text=True, check=True).stdout
     flags = {f.replace("-", "_") for f in re.findall(r"^ +(?:-\w, )?--([a-z-]+)", text, re.M)}
     assert len(flags) >= 20
-    documented = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"^ {8}([a-z_, ]+): ", build.build.__doc__ or "", re.M))))
+    documented = set(
+        re.findall(r"[a-z_]+", " ".join(re.findall(r"^ {8}([a-z_, ]+): ", build.build.__doc__ or "", re.M)))
+    )
     assert flags - {"help", "json", "explain_memory"} <= documented
 
 

@@ -87,17 +87,25 @@ def test_webhook_needs_its_secret_from_the_environment(monkeypatch: pytest.Monke
 
 def test_secrets_are_left_out_of_configs() -> None:
     config = {
-        "lr": 0.1, "hf_token": "x", "tokenizer": "gpt2", "max_tokens": 5, "pad_token_id": 0, "api_key": "x", "inner": {"password": "x", "batch": 3},
+        "lr": 0.1, "hf_token": "x", "tokenizer": "gpt2", "max_tokens": 5, "pad_token_id": 0, "api_key": "x",
+        "inner": {"password": "x", "batch": 3},
         "Webhook_URL": "x", "wandb_secret": "x",
     }  # fmt: skip
-    assert callbacks.without_secrets(config) == {"lr": 0.1, "tokenizer": "gpt2", "max_tokens": 5, "pad_token_id": 0, "inner": {"batch": 3}}
+    assert callbacks.without_secrets(config) == {
+        "lr": 0.1,
+        "tokenizer": "gpt2",
+        "max_tokens": 5,
+        "pad_token_id": 0,
+        "inner": {"batch": 3},
+    }
 
 
 @pytest.mark.parametrize(("value", "want"), [
     ([{"api_key": SECRET, "name": "a"}], [{"name": "a"}]),
     ({"runs": ({"inner": [{"hf_token": SECRET}]},)}, {"runs": ({"inner": [{}]},)}),
     ([["password", SECRET], ("rows", 4)], [["password", "***"], ("rows", 4)]),
-    (["train.py", "--token", SECRET, "--lr", "0.1", f"--api-key={SECRET}"], ["train.py", "--token", "***", "--lr", "0.1", "--api-key=***"]),
+    (["train.py", "--token", SECRET, "--lr", "0.1", f"--api-key={SECRET}"], ["train.py", "--token", "***", "--lr",
+        "0.1", "--api-key=***"]),
     (f"https://me:{SECRET}@example.org/data?rows=3", "https://***@example.org/data?rows=3"),
     (f"git+https://{SECRET}@github.com/a/b", "git+https://***@github.com/a/b"),
     (f"see s3://b/k?X-Amz-Signature={SECRET}&part=1 first", "see s3://b/k?X-Amz-Signature=***&part=1 first"),
@@ -106,9 +114,12 @@ def test_secrets_are_left_out_of_configs() -> None:
     (f"https://hooks.slack.com/services/T0/{SECRET}", "https://hooks.slack.com/services/***"),
     ("Authorization: Bearer abcdef", "Authorization: Bearer ***"),
     (["hf_" + "a" * 30], ["***"]),
-    ({"num_key_value_heads": 8, "max_tokens": 5, "eos_token": "</s>", "additional_special_tokens": ["<a>"], "tokenizer": "gpt2", "keys": 3},
-     {"num_key_value_heads": 8, "max_tokens": 5, "eos_token": "</s>", "additional_special_tokens": ["<a>"], "tokenizer": "gpt2", "keys": 3}),
-    ({"tokenizer_api_key": SECRET, "apiKey": SECRET, "dbPassword": 1234, "hf_tokens": [SECRET], "pass_word": SECRET}, {}),
+    ({"num_key_value_heads": 8, "max_tokens": 5, "eos_token": "</s>", "additional_special_tokens": ["<a>"],
+      "tokenizer": "gpt2", "keys": 3},
+     {"num_key_value_heads": 8, "max_tokens": 5, "eos_token": "</s>", "additional_special_tokens": ["<a>"],
+      "tokenizer": "gpt2", "keys": 3}),
+    ({"tokenizer_api_key": SECRET, "apiKey": SECRET, "dbPassword": 1234, "hf_tokens": [SECRET], "pass_word": SECRET},
+        {}),
     ("https://example.org/a?b=c@d#e", "https://example.org/a?b=c@d#e"),
 ])  # fmt: skip
 def test_secrets_in_lists_and_urls(value: Any, want: Any) -> None:

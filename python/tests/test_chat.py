@@ -1,5 +1,5 @@
-"""Conversations as transformers renders them: text, ids and masks of `dsload tokenizer chat`, on templates and conversations
-that this test makes."""
+"""Conversations as transformers renders them: text, ids and masks of `dsload tokenizer chat`, on templates and
+conversations that this test makes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ CHATML = """{%- for m in messages %}
 CALLS = """{%- if tools %}
     {{- '<|im_start|>system\\n' }}
     {%- for t in tools %}{{ t | tojson }}{{ '\\n' }}{% endfor %}
-    {{- tools | tojson(indent=2) ~ (tools | map(attribute='function') | map(attribute='name') | join(',')) ~ '<|im_end|>\\n' }}
+    {{- tools | tojson(indent=2) ~ (tools | map(attribute='function') | map(attribute='name') | join(','))
+      ~ '<|im_end|>\\n' }}
 {%- endif %}
 {%- for m in messages %}
     {{- '<|im_start|>' + m.role }}
@@ -73,7 +74,24 @@ BARE = """{%- for m in messages %}
 
 
 def sentence(rnd: random.Random, n: int) -> str:
-    words = ["plain", "größe", "naïve", "日本語", "😀", "e\u0301", "a_b", "x = 1;", "<b>", "&amp;", "it's", '"q"', "\\", "{{ x }}", "\t", "  "]
+    words = [
+        "plain",
+        "größe",
+        "naïve",
+        "日本語",
+        "😀",
+        "e\u0301",
+        "a_b",
+        "x = 1;",
+        "<b>",
+        "&amp;",
+        "it's",
+        '"q"',
+        "\\",
+        "{{ x }}",
+        "\t",
+        "  ",
+    ]
     return " ".join(rnd.choice(words) for _ in range(rnd.randint(1, n)))
 
 
@@ -87,7 +105,10 @@ def conversations(seed: int, n: int, tools: bool = False) -> list[dict[str, Any]
         for k in range(rnd.randint(1, 4)):
             m.append({"role": "user", "content": sentence(rnd, 30), "name": None})
             if tools and k == 0 and i % 2:
-                call = {"name": "find", "arguments": {"zeta": sentence(rnd, 3), "alpha": 1.0, "none": None, "list": [1, True]}}
+                call = {
+                    "name": "find",
+                    "arguments": {"zeta": sentence(rnd, 3), "alpha": 1.0, "none": None, "list": [1, True]},
+                }
                 m.append({"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": call}]})
                 m.append({"role": "tool", "content": sentence(rnd, 5), "name": "find"})
             # A last character that a normalizer drops makes transformers mark everything after it: none is here.
@@ -109,7 +130,9 @@ def folder(path: pathlib.Path, kind: str, template: str) -> pathlib.Path:
         tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tok.decoder = decoders.ByteLevel()
         alphabet = pre_tokenizers.ByteLevel.alphabet()
-        tok.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, show_progress=False))
+        tok.train_from_iterator(
+            corpus, trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, show_progress=False)
+        )
     else:
         tok = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True))
         tok.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
@@ -157,7 +180,9 @@ def test_turns_by_prefixes(tmp_path: pathlib.Path, kind: str, name: str) -> None
         said = []  # of each turn: after the generation prompt, to the token that ends it
         for i, m in enumerate(messages):
             if m["role"] == "assistant":
-                before = reference.apply_chat_template(messages[:i], tokenize=False, add_generation_prompt=True, **options)
+                before = reference.apply_chat_template(
+                    messages[:i], tokenize=False, add_generation_prompt=True, **options
+                )
                 after = reference.apply_chat_template(messages[: i + 1], tokenize=False, **options)
                 said.append((len(before), len(after.rstrip("\n"))))
         want = [any(a < end and start < b and start < end for a, b in said) for start, end in encoded["offset_mapping"]]
@@ -202,9 +227,45 @@ def test_template_files_and_names(tmp_path: pathlib.Path) -> None:
 def test_expressions_as_jinja2(tmp_path: pathlib.Path) -> None:
     """Random expressions over random values print what jinja2 prints."""
     rnd = random.Random(4)
-    values = ["m", "m.content", "n", "2.5", "'aXb'", "[3, 1.0, none, 'é', true]", "m.list", "{'a': 1, 'b': [2.0]}", "(1, 2)", "7", "true"]
-    filters = ["string", "length", "upper", "trim", "tojson", "list", "first", "last", "title", "join('-')", "replace('a', 'b')", "default('d')"]
-    filters += ["tojson(indent=1)", "int", "float", "sort", "reverse|list", "unique|list", "map('string')|list", "capitalize", "indent", "wordcount"]
+    values = [
+        "m",
+        "m.content",
+        "n",
+        "2.5",
+        "'aXb'",
+        "[3, 1.0, none, 'é', true]",
+        "m.list",
+        "{'a': 1, 'b': [2.0]}",
+        "(1, 2)",
+        "7",
+        "true",
+    ]
+    filters = [
+        "string",
+        "length",
+        "upper",
+        "trim",
+        "tojson",
+        "list",
+        "first",
+        "last",
+        "title",
+        "join('-')",
+        "replace('a', 'b')",
+        "default('d')",
+    ]
+    filters += [
+        "tojson(indent=1)",
+        "int",
+        "float",
+        "sort",
+        "reverse|list",
+        "unique|list",
+        "map('string')|list",
+        "capitalize",
+        "indent",
+        "wordcount",
+    ]
     operators = ["~", "==", "!=", "and", "or", "in", "+", "*", "<"]
 
     def expression(depth: int) -> str:
@@ -216,7 +277,8 @@ def test_expressions_as_jinja2(tmp_path: pathlib.Path) -> None:
         if kind == 2:
             return f"({expression(depth - 1)}) {rnd.choice(operators)} ({expression(depth - 1)})"
         if kind == 3:  # of what can be indexed: constants are folded otherwise
-            return f"({rnd.choice(['m', 'm.content', 'm.list'])})[{rnd.choice(['0', '-1', '1:', '::-1', ':2', chr(39) + 'a' + chr(39)])}]"
+            value, index = rnd.choice(["m", "m.content", "m.list"]), rnd.choice(["0", "-1", "1:", "::-1", ":2", "'a'"])
+            return f"({value})[{index}]"
         return f"(({expression(depth - 1)}) if ({expression(depth - 1)}) else ({expression(depth - 1)}))"
 
     from transformers.utils import chat_template_utils
@@ -229,7 +291,9 @@ def test_expressions_as_jinja2(tmp_path: pathlib.Path) -> None:
     while len(good) < 300:  # those that Python renders; addresses of objects differ from run to run
         one = expression(3)
         try:
-            text = compile_template("{% set m = messages[0] %}{% set n = m.n %}{{ " + one + " }}").render(messages=[dict(message)])
+            text = compile_template("{% set m = messages[0] %}{% set n = m.n %}{{ " + one + " }}").render(
+                messages=[dict(message)]
+            )
         except Exception:
             continue
         if " at 0x" not in text:

@@ -1,4 +1,5 @@
-"""The files in deploy/: the Slurm array as it runs, with the variables of a task; health checks and the example trainer against a server."""
+"""The files in deploy/: the Slurm array as it runs, with the variables of a task; health checks and the example trainer
+against a server."""
 
 from __future__ import annotations
 
@@ -43,7 +44,13 @@ def dsload(*args: Any) -> str:
 
 def task(script: str, number: int, count: int, **env: Any) -> subprocess.CompletedProcess[str]:
     """Runs a script as Slurm runs task `number` of an array."""
-    slurm = {"SLURM_ARRAY_TASK_ID": number, "SLURM_ARRAY_TASK_MIN": 0, "SLURM_ARRAY_TASK_COUNT": count, "SLURM_CPUS_PER_TASK": 1, "DSLOAD": binary()}
+    slurm = {
+        "SLURM_ARRAY_TASK_ID": number,
+        "SLURM_ARRAY_TASK_MIN": 0,
+        "SLURM_ARRAY_TASK_COUNT": count,
+        "SLURM_CPUS_PER_TASK": 1,
+        "DSLOAD": binary(),
+    }
     variables = {**os.environ, **{k: str(v) for k, v in {**slurm, **env}.items()}}
     return subprocess.run(["bash", str(DEPLOY / "slurm" / script)], env=variables, capture_output=True, text=True)
 
@@ -62,7 +69,10 @@ def test_slurm_array(tmp_path: pathlib.Path) -> None:
     assert task("merge.sbatch", 0, 1, **paths).returncode == 0
     dsload("verify", out)
     dsload("build", corpus, "--out", tmp_path / "whole", "--max-length", 64, "--progress", "none")
-    counts = [json.loads((folder / "manifest.json").read_text())["splits"][0]["tokens"] for folder in (out, tmp_path / "whole")]
+    counts = [
+        json.loads((folder / "manifest.json").read_text())["splits"][0]["tokens"]
+        for folder in (out, tmp_path / "whole")
+    ]
     assert counts[0] == counts[1]
 
 
@@ -101,7 +111,12 @@ def test_slurm_submit_says_what_it_uses(tmp_path: pathlib.Path) -> None:
     env = {**os.environ, "DSLOAD": binary(), "PATH": f"{scheduler}:{os.environ['PATH']}"}
     said = []
     for _ in range(2):
-        result = subprocess.run(["bash", str(DEPLOY / "slurm" / "submit.sh"), "3", str(out), str(corpus)], env=env, capture_output=True, text=True)
+        result = subprocess.run(
+            ["bash", str(DEPLOY / "slurm" / "submit.sh"), "3", str(out), str(corpus)],
+            env=env,
+            capture_output=True,
+            text=True,
+        )
         assert result.returncode == 0, result.stderr
         said.append(result.stderr)
     assert "using the plan" not in said[0] and f"using the plan in {out}.plan.json" in said[1]
@@ -113,25 +128,36 @@ def test_slurm_submit_says_what_it_uses(tmp_path: pathlib.Path) -> None:
 def test_health_and_trainer(tmp_path: pathlib.Path) -> None:
     corpus, out, socket = write_lines(tmp_path / "corpus.txt", 300), tmp_path / "out", tmp_path / "s"
     dsload("build", corpus, "--out", out, "--progress", "none")
-    with subprocess.Popen([binary(), "serve", str(out), "--socket", str(socket), "--exit-with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [binary(), "serve", str(out), "--socket", str(socket), "--exit-with-stdin"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
         assert server.stdout is not None
         assert str(socket) in server.stdout.readline()
         assert dsload("health", socket).strip()
         env = {**os.environ, "DSLOAD_SOCKET": str(socket), "PYTHONPATH": str(REPOSITORY / "python")}
-        trainer = subprocess.run([sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=runs.HANGS)
+        trainer = subprocess.run(
+            [sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=runs.HANGS
+        )
         assert trainer.returncode == 0 and " steps, " in trainer.stdout, trainer.stderr
     assert subprocess.run([binary(), "health", str(socket)], capture_output=True).returncode == 6
 
 
 def test_kubernetes_jobs_run(tmp_path: pathlib.Path) -> None:
-    """The arguments of the jobs make a dataset, with 3 partitions for 64, and folders of this machine for those of the volumes."""
+    """The arguments of the jobs make a dataset, with 3 partitions for 64, and folders of this machine for those of the
+    volumes."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     containers = {}
     for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
         for job in yaml.safe_load_all(path.read_text()):
             if job["kind"] == "Job":
                 (container,) = job["spec"]["template"]["spec"]["containers"]
-                containers[container["args"][0]] = (job["spec"], [a.replace("/data/", f"{tmp_path}/") for a in container["args"]])
+                containers[container["args"][0]] = (
+                    job["spec"],
+                    [a.replace("/data/", f"{tmp_path}/") for a in container["args"]],
+                )
     assert list(containers) == ["plan", "build", "merge"]
     (tmp_path / "corpus").mkdir()
     write_lines(tmp_path / "corpus" / "a.txt", 500)
@@ -159,11 +185,15 @@ def test_compose_services_run(tmp_path: pathlib.Path) -> None:
     (tmp_path / "corpus").mkdir()
     write_lines(tmp_path / "corpus" / "a.txt", 500)
     dsload(*command("build"))
-    with subprocess.Popen([binary(), *command("feed"), "--exit-with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [binary(), *command("feed"), "--exit-with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
         assert "feed.sock" in server.stdout.readline()
         env = {**os.environ, "DSLOAD_SOCKET": str(tmp_path / "feed.sock"), "PYTHONPATH": str(REPOSITORY / "python")}
-        trainer = subprocess.run([sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=runs.HANGS)
+        trainer = subprocess.run(
+            [sys.executable, str(DEPLOY / "trainer.py")], env=env, capture_output=True, text=True, timeout=runs.HANGS
+        )
         assert trainer.returncode == 0 and " steps, " in trainer.stdout, trainer.stderr
 
 

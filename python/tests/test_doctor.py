@@ -42,15 +42,35 @@ def test_other_files_are_refused(tmp_path: Any) -> None:
 
 
 def test_settings_for_a_gpu_are_those_of_the_estimate(tmp_path: Any) -> None:
-    """The batch that `doctor` proposes is the largest power of two that the estimate of GPT-2 fits into 90% of what is free."""
-    config = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257, "n_positions": 1024}
+    """The batch that `doctor` proposes is the largest power of two that the estimate of GPT-2 fits into 90% of what is
+    free."""
+    config = {
+        "model_type": "gpt2",
+        "n_layer": 12,
+        "n_embd": 768,
+        "n_head": 12,
+        "vocab_size": 50257,
+        "n_positions": 1024,
+    }
     smi = tmp_path / "nvidia-smi"
     for free_mib in (3000, 6000, 11000, 24000, 79000):
-        smi.write_text(f'#!/bin/sh\ncase "$*" in *query-gpu*) echo "0, GPU-a, Card, 81920, {81920 - free_mib}" ;; esac\n')
+        smi.write_text(
+            f'#!/bin/sh\ncase "$*" in *query-gpu*) echo "0, GPU-a, Card, 81920, {81920 - free_mib}" ;; esac\n'
+        )
         smi.chmod(0o755)
         path = f"{tmp_path}:{os.environ['PATH']}"
-        done = subprocess.run([str(find_binary()), "doctor", "--json"], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PATH": path})
+        done = subprocess.run(
+            [str(find_binary()), "doctor", "--json"],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path},
+        )
         settings = {s["name"]: int(s["value"]) for s in json.loads(done.stdout)["settings"] if s["for"] == "GPU 0"}
-        fits = [b for b in (1, 2, 4, 8, 16, 32) if estimate(config, b, 512, dtype="mixed", accumulation=2).total <= 0.9 * (free_mib << 20)]
+        fits = [
+            b
+            for b in (1, 2, 4, 8, 16, 32)
+            if estimate(config, b, 512, dtype="mixed", accumulation=2).total <= 0.9 * (free_mib << 20)
+        ]
         assert settings["batch_size"] == max(fits, default=1)
         assert settings.get("accumulation", 32) == 32 // settings["batch_size"]

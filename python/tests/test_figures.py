@@ -18,7 +18,11 @@ from dsload.figures import FeedFigures, reported
 
 def batches(n: int) -> Iterator[dict[str, Any]]:
     for k in range(n):
-        yield {"input_ids": np.zeros((4, 10), np.int64), "length": np.array([10, 5, 5, 4], np.int32), "next": np.full(4, 4 * k + 4)}
+        yield {
+            "input_ids": np.zeros((4, 10), np.int64),
+            "length": np.array([10, 5, 5, 4], np.int32),
+            "next": np.full(4, 4 * k + 4),
+        }
 
 
 def test_figures_are_those_of_the_batches() -> None:
@@ -126,7 +130,13 @@ def test_mlflow_gets_numbers_and_no_secrets(monkeypatch: pytest.MonkeyPatch) -> 
     log = callbacks.MLflow("experiment", name="n", params={"lr": 1, "token": "S3cr3t"})
     log({"step": 3, "loss": 2, "note": "text"})
     log.close()
-    assert calls == [("experiment", "experiment"), ("start", "n"), ("params", {"lr": 1}), ("metrics", {"loss": 2.0}, 3, "r1"), ("end",)]
+    assert calls == [
+        ("experiment", "experiment"),
+        ("start", "n"),
+        ("params", {"lr": 1}),
+        ("metrics", {"loss": 2.0}, 3, "r1"),
+        ("end",),
+    ]
 
 
 def test_mlflow_itself(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,9 @@ DOCUMENTS = [f"{i} " + " ".join(RANDOM.choices(WORDS, k=RANDOM.randint(1, 60))) 
 def build(source: Any, out: pathlib.Path, *flags: str) -> tuple[int, bytes, str]:
     """The exit code of a build, its shard and what it wrote to stderr."""
     command = [os.environ.get("DSLOAD", "dsload"), "build", str(source), "--out", str(out), "--overwrite"]
-    run = subprocess.run([*command, "--progress", "none", "--memory", "96MiB", *flags], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [*command, "--progress", "none", "--memory", "96MiB", *flags], capture_output=True, text=True, check=False
+    )
     shard = out / "train-00000.arrow"
     return run.returncode, shard.read_bytes() if run.returncode == 0 else b"", run.stderr
 
@@ -73,7 +75,10 @@ def test_nested_column(tmp_path: pathlib.Path, want: bytes) -> None:
 def test_arrow(tmp_path: pathlib.Path, want: bytes, codec: str | None, stream: bool) -> None:
     t = table()
     make = pa.ipc.new_stream if stream else pa.ipc.new_file
-    with pa.OSFile(str(tmp_path / "docs"), "wb") as f, make(f, t.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as w:
+    with (
+        pa.OSFile(str(tmp_path / "docs"), "wb") as f,
+        make(f, t.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as w,
+    ):
         w.write_table(t, max_chunksize=100)
     assert build(tmp_path / "docs", tmp_path / "out")[1] == want
 

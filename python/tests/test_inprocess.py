@@ -1,4 +1,5 @@
-"""Reading shards without a server: every row right, or an error. The datasets and forgeries are those of the shard package's tests."""
+"""Reading shards without a server: every row right, or an error. The datasets and forgeries are those of the shard
+package's tests."""
 
 from __future__ import annotations
 
@@ -57,7 +58,17 @@ def both(folder: pathlib.Path) -> dict[str, dict[str, list[Any]]]:
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-@pytest.mark.parametrize("query", [{}, {"shuffle": "none"}, {"labels": "none"}, {"labels": "causal"}, {"bucket": 64, "dtype": "int32"}, {"labels": "causal", "borders": "keep"}])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"shuffle": "none"},
+        {"labels": "none"},
+        {"labels": "causal"},
+        {"bucket": 64, "dtype": "int32"},
+        {"labels": "causal", "borders": "keep"},
+    ],
+)
 def test_every_folder_is_read(name: str, query: dict[str, Any]) -> None:
     assert read(TESTDATA / name, both(TESTDATA / name), **query) == 120
 
@@ -195,7 +206,15 @@ def test_a_damaged_list_of_shards(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(
     ("at", "value"),
-    [(0, b"X"), (8, b"\x63"), (16 + 64, b"\0" * 8), (16 + 72, b"\0" * 8), (16 + 80, b"\xff" * 8), (16 + 88, b"\x09"), (-4, b"\0\0\0\0")],
+    [
+        (0, b"X"),
+        (8, b"\x63"),
+        (16 + 64, b"\0" * 8),
+        (16 + 72, b"\0" * 8),
+        (16 + 80, b"\xff" * 8),
+        (16 + 88, b"\x09"),
+        (-4, b"\0\0\0\0"),
+    ],
     ids=["magic", "count", "rows", "tokens", "bytes", "part", "order"],
 )
 def test_a_forged_list_of_shards(tmp_path: pathlib.Path, at: int, value: bytes) -> None:

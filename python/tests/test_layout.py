@@ -52,5 +52,6 @@ def test_imports_of(folder: str) -> None:
 
 
 def test_small_modules_import_no_folder() -> None:
-    # Columns of packed rows are computed by the arithmetic of packing, which needs numpy, so that import waits for its use.
+    # Columns of packed rows are computed by the arithmetic of packing, which needs numpy, so that import waits for its
+    # use.
     assert {m: more for m in SMALL if (more := imported(PACKAGE / f"{m}.py") - SMALL)} == {"_for_models": {"_order"}}

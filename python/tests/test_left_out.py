@@ -27,7 +27,12 @@ def counted(batches: list[dict[str, Any]]) -> list[int]:
 @pytest.mark.parametrize("in_process", [False, True])
 @pytest.mark.parametrize(
     "shape",
-    [{"split": "val"}, {"shuffle": "none"}, {"split": "val", "balance": "quadratic"}, {"split": "val", "max_tokens": 700, "batch_size": None}],
+    [
+        {"split": "val"},
+        {"shuffle": "none"},
+        {"split": "val", "balance": "quadratic"},
+        {"split": "val", "max_tokens": 700, "batch_size": None},
+    ],
     ids=str,
 )
 def test_an_evaluation_has_every_row_once(
@@ -49,7 +54,12 @@ def test_an_evaluation_has_every_row_once(
 @pytest.mark.parametrize("in_process", [False, True])
 @pytest.mark.parametrize(
     "shape",
-    [{"world": 2}, {"split": "val", "tail": "drop", "batch_size": 64}, {"max_tokens": 700, "world": 3}, {"max_tokens": 2000, "tail": "drop"}],
+    [
+        {"world": 2},
+        {"split": "val", "tail": "drop", "batch_size": 64},
+        {"max_tokens": 700, "world": 3},
+        {"max_tokens": 2000, "tail": "drop"},
+    ],
     ids=str,
 )
 def test_rows_that_are_left_out_are_counted(
@@ -57,7 +67,9 @@ def test_rows_that_are_left_out_are_counted(
 ) -> None:
     world, seen = shape.get("world", 1), 0
     for rank in range(world):
-        with Loader(dataset, output="numpy", rank=rank, in_process=in_process, **{"batch_size": 64, "world": world, **shape}) as loader:
+        with Loader(
+            dataset, output="numpy", rank=rank, in_process=in_process, **{"batch_size": 64, "world": world, **shape}
+        ) as loader:
             for epoch in range(2):
                 seen += sum(len(b["example"]) for b in loader) if epoch == 0 else 0
             rows = loader.num_examples

@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.torch, pytest.mark.trainers, pytest.mark.server, pytes
 @pytest.fixture(scope="module")
 def rows240(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("data")
-    (folder / "lines.txt").write_text("".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(240)))
+    (folder / "lines.txt").write_text(
+        "".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(240))
+    )
     dsload.build(folder / "lines.txt", out=folder / "rows", format="text", max_examples=0)
     return str(folder / "rows")
 
@@ -45,16 +47,27 @@ class Model(lightning.LightningModule):  # type: ignore[name-defined, misc]
 
 
 def fit(
-    loader: Loader, out: Path, notes: Any, stop: int = 0, workers: int = -1, resume: bool = False, world: int = 1, kill: bool = False
+    loader: Loader,
+    out: Path,
+    notes: Any,
+    stop: int = 0,
+    workers: int = -1,
+    resume: bool = False,
+    world: int = 1,
+    kill: bool = False,
 ) -> None:
     callbacks: list[Any] = [LoaderCallback(loader)]
     if stop:
         callbacks.append(
-            lightning.callbacks.ModelCheckpoint(dirpath=out, filename="at", every_n_train_steps=stop, enable_version_counter=False)
+            lightning.callbacks.ModelCheckpoint(
+                dirpath=out, filename="at", every_n_train_steps=stop, enable_version_counter=False
+            )
         )
     trainer = lightning.Trainer(
-        max_epochs=2, max_steps=stop if stop and not kill else -1, accelerator="cpu", devices=world, strategy="ddp" if world > 1 else "auto", logger=False,
-        enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=bool(stop), use_distributed_sampler=False, callbacks=callbacks,
+        max_epochs=2, max_steps=stop if stop and not kill else -1, accelerator="cpu", devices=world,
+        strategy="ddp" if world > 1 else "auto", logger=False,
+        enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=bool(stop),
+        use_distributed_sampler=False, callbacks=callbacks,
     )  # fmt: skip
     feed = loader if workers < 0 else DataLoader(loader, batch_size=None, num_workers=workers)
     model = Model(notes, stop + 2 if kill else -1)
@@ -82,7 +95,15 @@ def test_stopped_anywhere_and_resumed(rows240: str, tmp_path: Path, workers: int
 
 def _run(rank: int, world: int, data: str, out: str, name: str, batch: int, stop: int, resume: bool) -> None:
     with Loader(data, seed=3, batch_size=batch) as loader:
-        fit(loader, Path(out), runs.Notes(Path(out) / f"{name}-{rank}"), stop, resume=resume, world=world, kill=bool(stop))
+        fit(
+            loader,
+            Path(out),
+            runs.Notes(Path(out) / f"{name}-{rank}"),
+            stop,
+            resume=resume,
+            world=world,
+            kill=bool(stop),
+        )
 
 
 def test_two_processes_killed_and_resumed(rows240: str, tmp_path: Path) -> None:

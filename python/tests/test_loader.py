@@ -1,4 +1,5 @@
-"""Loader against the real server: every row once, exact resumption, ranks, restarts, errors; and without a server the same batches."""
+"""Loader against the real server: every row once, exact resumption, ranks, restarts, errors; and without a server the
+same batches."""
 
 from __future__ import annotations
 
@@ -115,7 +116,9 @@ def test_a_state_of_something_else_is_refused(dataset: str, other_dataset: str) 
         state = a.state_dict()
         a.load_state_dict({**state, "start": 10})
         a.set_epoch(0)
-        assert a.state_dict()["start"] == 10, "set_epoch of the same epoch keeps the place, as trainers that resume need it"
+        assert a.state_dict()["start"] == 10, (
+            "set_epoch of the same epoch keeps the place, as trainers that resume need it"
+        )
         a.set_epoch(1)
         assert a.state_dict()["start"] == a.num_examples
 
@@ -126,7 +129,9 @@ def test_ranks_share_an_epoch(dataset: str, tail: str) -> None:
         ranks = [list(a)]
         assert len(ranks[0]) == len(a)
         for rank in (1, 2):
-            with Loader(socket=a._endpoint.path, batch_size=8, seed=2, output="numpy", rank=rank, world=3, tail=tail) as b:
+            with Loader(
+                socket=a._endpoint.path, batch_size=8, seed=2, output="numpy", rank=rank, world=3, tail=tail
+            ) as b:
                 ranks.append(list(b))
                 assert len(ranks[-1]) == len(b)
         rows = a.num_examples
@@ -152,19 +157,29 @@ def test_rank_and_world_come_from_the_environment(dataset: str, monkeypatch: pyt
 
 
 PARAMETERS: list[dict[str, Any]] = [
-    {}, {"shuffle": "none"}, {"shuffle": "block", "seed": 9}, {"bucket": 128, "group": 16}, {"bucket": 100000}, {"max_tokens": 700},
-    {"max_tokens": 700, "bucket": 64, "group": 8, "rank": 1, "world": 3}, {"max_tokens": 512, "rank": 1, "world": 2, "tail": "pad"},
-    {"padding": "max_length"}, {"padding_side": "left", "pad_to_multiple_of": 8}, {"dtype": "int32"}, {"labels": "none"},
-    {"rank": 2, "world": 5, "tail": "pad"}, {"rank": 2, "world": 7, "split": "val"}, {"max_tokens": 512, "rank": 1, "world": 2, "tail": "once"},
+    {}, {"shuffle": "none"}, {"shuffle": "block", "seed": 9}, {"bucket": 128, "group": 16}, {"bucket": 100000},
+    {"max_tokens": 700},
+    {"max_tokens": 700, "bucket": 64, "group": 8, "rank": 1, "world": 3}, {"max_tokens": 512, "rank": 1, "world": 2,
+        "tail": "pad"},
+    {"padding": "max_length"}, {"padding_side": "left", "pad_to_multiple_of": 8}, {"dtype": "int32"},
+    {"labels": "none"},
+    {"rank": 2, "world": 5, "tail": "pad"}, {"rank": 2, "world": 7, "split": "val"}, {"max_tokens": 512, "rank": 1,
+        "world": 2, "tail": "once"},
     {"rank": 1, "world": 2}, {"batch_size": 1000}, {"split": "val"}, {"seed": -3}, {"seed": 2**64 - 1},
     {"max_tokens": 600, "rank": 0, "world": 2, "tail": "keep", "batch_size": 4}, {"epochs": 3, "batch_size": 100},
-    {"balance": "tokens", "rank": 1, "world": 3, "tail": "keep"}, {"balance": "quadratic", "rank": 0, "world": 2, "bucket": 64},
+    {"balance": "tokens", "rank": 1, "world": 3, "tail": "keep"}, {"balance": "quadratic", "rank": 0, "world": 2,
+        "bucket": 64},
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("parameters", PARAMETERS, ids=lambda p: ",".join(f"{k}={v}" for k, v in p.items()) or "defaults")
+@pytest.mark.parametrize(
+    "parameters", PARAMETERS, ids=lambda p: ",".join(f"{k}={v}" for k, v in p.items()) or "defaults"
+)
 def test_without_a_server_the_same_batches(dataset: str, parameters: dict[str, Any]) -> None:
-    with Loader(dataset, output="numpy", **parameters) as a, Loader(dataset, output="numpy", in_process=True, **parameters) as b:
+    with (
+        Loader(dataset, output="numpy", **parameters) as a,
+        Loader(dataset, output="numpy", in_process=True, **parameters) as b,
+    ):
         assert_equal(list(b), list(a))
         assert_equal(list(b), list(a))
         middle = {**a.state_dict(), "start": a.num_examples // 3}
@@ -179,23 +194,35 @@ def test_random_parameters_give_the_same_batches(dataset: str) -> None:
         for _ in range(60):
             world = rng.choice([1, 2, 2, 3, 7])
             p = {
-                "batch_size": rng.randint(1, 70), "seed": rng.getrandbits(64), "shuffle": rng.choice(["full", "block", "none"]),
-                "bucket": rng.choice([0, 0, 10, 100, 333]), "group": rng.choice([1, 7, 256]), "world": world, "rank": rng.randrange(world),
+                "batch_size": rng.randint(1, 70), "seed": rng.getrandbits(64), "shuffle": rng.choice(["full", "block",
+                    "none"]),
+                "bucket": rng.choice([0, 0, 10, 100, 333]), "group": rng.choice([1, 7, 256]), "world": world,
+                "rank": rng.randrange(world),
                 "tail": rng.choice(["drop", "keep", "pad", "once", None]), "max_tokens": rng.choice([0, 0, 300, 2000]),
                 "pad_to_multiple_of": rng.choice([1, 1, 8]), "padding_side": rng.choice(["left", "right"]),
                 "dtype": rng.choice(["int64", "int32"]), "labels": rng.choice(["causal", "none"]),
                 "balance": rng.choice(["none", "tokens", "quadratic"]),
             }  # fmt: skip
             start = rng.randrange(3 * server.num_examples)
-            with Loader(socket=server._endpoint.path, output="numpy", **p) as a, Loader(dataset, output="numpy", in_process=True, **p) as b:
+            with (
+                Loader(socket=server._endpoint.path, output="numpy", **p) as a,
+                Loader(dataset, output="numpy", in_process=True, **p) as b,
+            ):
                 for x in (a, b):
                     x.load_state_dict({**x.state_dict(), "start": start})
                 assert_equal(list(b), list(a))
 
 
 def test_prompts_and_targets_without_a_server(recipes: str) -> None:
-    for parameters in ({"labels": "seq2seq"}, {"labels": "causal"}, {"labels": "seq2seq", "padding_side": "left", "bucket": 50}):
-        with Loader(recipes, output="numpy", **parameters) as a, Loader(recipes, output="numpy", in_process=True, **parameters) as b:
+    for parameters in (
+        {"labels": "seq2seq"},
+        {"labels": "causal"},
+        {"labels": "seq2seq", "padding_side": "left", "bucket": 50},
+    ):
+        with (
+            Loader(recipes, output="numpy", **parameters) as a,
+            Loader(recipes, output="numpy", in_process=True, **parameters) as b,
+        ):
             assert_equal(list(b), list(a))
 
 
@@ -206,7 +233,9 @@ def test_mixes_without_a_server(dataset: str, other_dataset: str) -> None:
         with Loader(both, output="numpy", mix=mix) as a, Loader(both, output="numpy", mix=mix, in_process=True) as b:
             got = list(a)
             assert_equal(list(b), got)
-            assert a.num_examples == sum(len(x["row"]) for x in got) and {0, 1} == {int(d) for x in got for d in x["dataset"]}
+            assert a.num_examples == sum(len(x["row"]) for x in got) and {0, 1} == {
+                int(d) for x in got for d in x["dataset"]
+            }
 
 
 def test_in_process_warns_once_where_no_server_can_run(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,9 +269,15 @@ def test_mistakes_are_told(dataset: str, tmp_path: Any) -> None:
     with pytest.raises(dsload.FeedError, match="split"):
         Loader(dataset, split="test")
     for in_process in (False, True):
-        with pytest.raises(dsload.FeedError, match="seq2seq"), Loader(dataset, labels="seq2seq", in_process=in_process) as loader:
+        with (
+            pytest.raises(dsload.FeedError, match="seq2seq"),
+            Loader(dataset, labels="seq2seq", in_process=in_process) as loader,
+        ):
             list(loader)
-        with pytest.raises(dsload.FeedError, match="max_tokens"), Loader(dataset, max_tokens=20, in_process=in_process) as loader:
+        with (
+            pytest.raises(dsload.FeedError, match="max_tokens"),
+            Loader(dataset, max_tokens=20, in_process=in_process) as loader,
+        ):
             list(loader)
     with pytest.raises(dsload.FeedError, match="cannot be reached"):
         Loader(socket=tmp_path / "none.sock", reconnect_seconds=0.1)
@@ -255,7 +290,10 @@ def test_mistakes_are_told(dataset: str, tmp_path: Any) -> None:
 
 def test_a_stream_that_never_fits_the_cap_is_refused_at_once(tmp_path: Path) -> None:
     dsload.build(iter([" word" * 20_000, *["word"] * 400]), out=tmp_path / "long", max_length=20_000)
-    with Loader(tmp_path / "long", pack="wrapped", max_length=1, memory="40MiB") as loader, pytest.raises(dsload.FeedError) as told:
+    with (
+        Loader(tmp_path / "long", pack="wrapped", max_length=1, memory="40MiB") as loader,
+        pytest.raises(dsload.FeedError) as told,
+    ):
         next(iter(loader))
     assert told.value.status == 413 and "memory cap" in str(told.value) and "max_length" in str(told.value)
 
@@ -347,7 +385,9 @@ print(loader._server.process_id, flush=True)
 os.read(0, 1)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as process:
         assert process.stdout is not None
         server = int(process.stdout.readline())
         os.kill(server, 0)
@@ -388,18 +428,32 @@ def test_https_with_a_token(dataset: str, tmp_path: Any) -> None:
         pytest.skip("openssl is not installed")
     key, cert = tmp_path / "k.pem", tmp_path / "c.pem"
     made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", key, "-out", cert,
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+         "2", "-keyout", key, "-out", cert,
          "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], capture_output=True)  # fmt: skip
     if made.returncode:
         pytest.skip("openssl cannot make a certificate here")
     (tmp_path / "token").write_text("s3cret\n")
-    options = ["--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--token-file", tmp_path / "token", "--json"]
+    options = [
+        "--listen",
+        "127.0.0.1:0",
+        "--tls-cert",
+        cert,
+        "--tls-key",
+        key,
+        "--token-file",
+        tmp_path / "token",
+        "--json",
+    ]
     command = [os.environ.get("DSLOAD_BINARY", "dsload"), "serve", dataset, "--socket", tmp_path / "s", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
         assert server.stdout is not None
         url = json.loads(server.stdout.readline())["url"].replace("127.0.0.1", "localhost")
-        with Loader(dataset, output="numpy") as own, Loader(url=url, token="s3cret", ca_file=cert, output="numpy") as remote:
+        with (
+            Loader(dataset, output="numpy") as own,
+            Loader(url=url, token="s3cret", ca_file=cert, output="numpy") as remote,
+        ):
             assert_equal(list(remote), list(own))
             assert "s3cret" not in repr(remote._endpoint)
         with pytest.raises(dsload.FeedError, match="token"):
@@ -430,7 +484,12 @@ def test_a_loader_travels_by_pickle_and_errors_too(dataset: str) -> None:
             copy = pickle.loads(pickle.dumps(loader))
             assert_equal(list(copy), list(loader))
             copy.close()
-    for error in (dsload.FeedError("a", 404, "b"), dsload.BuildError("a", 3), dsload.ServerFailed("x", 4), dsload.StreamEnded("y")):
+    for error in (
+        dsload.FeedError("a", 404, "b"),
+        dsload.BuildError("a", 3),
+        dsload.ServerFailed("x", 4),
+        dsload.StreamEnded("y"),
+    ):
         again = pickle.loads(pickle.dumps(error))
         assert str(again) == str(error) and again.__dict__ == error.__dict__
 
@@ -453,7 +512,10 @@ def test_both_readers_refuse_alike(dataset: str, query: dict[str, Any]) -> None:
     """What has no batch is an error of the same words, not a quiet end."""
     said = []
     for in_process in (False, True):
-        with pytest.raises(dsload.FeedError) as raised, Loader(dataset, output="numpy", in_process=in_process, **query) as loader:
+        with (
+            pytest.raises(dsload.FeedError) as raised,
+            Loader(dataset, output="numpy", in_process=in_process, **query) as loader,
+        ):
             next(iter(loader))
         said.append(str(raised.value))
     assert said[0] == said[1]
@@ -474,7 +536,8 @@ def test_what_is_no_dataset_or_number_is_refused_at_once(dataset: str, text_line
 
 def test_numbers_of_numpy_are_numbers(dataset: str) -> None:
     with (
-        Loader(dataset, output="numpy", batch_size=np.int64(16), seed=np.uint8(3), bucket=np.int32(64)) as a,  # type: ignore[arg-type]
+        Loader(dataset, output="numpy", batch_size=np.int64(16), seed=np.uint8(3), bucket=np.int32(64)) as a,
+        # type: ignore[arg-type]
         Loader(dataset, output="numpy", batch_size=16, seed=3, bucket=64) as b,
     ):
         assert_equal(list(a), list(b))

@@ -1,4 +1,5 @@
-"""Where epochs end and the next ones begin: for trainers that count batches, for DataLoader's workers, and after a resume."""
+"""Where epochs end and the next ones begin: for trainers that count batches, for DataLoader's workers, and after a
+resume."""
 
 from __future__ import annotations
 
@@ -29,12 +30,16 @@ def counted(loader: Loader, steps: int) -> list[int]:
 
 
 SHAPES: list[dict[str, Any]] = [
-    {"batch_size": 16}, {"batch_size": 18}, {"batch_size": 1000}, {"batch_size": 16, "tail": "drop"}, {"batch_size": 16, "rank": 1, "world": 2},
-    {"batch_size": 7, "rank": 2, "world": 3, "tail": "keep"}, {"batch_size": 100, "rank": 2, "world": 5, "tail": "keep"},
+    {"batch_size": 16}, {"batch_size": 18}, {"batch_size": 1000}, {"batch_size": 16, "tail": "drop"},
+    {"batch_size": 16, "rank": 1, "world": 2},
+    {"batch_size": 7, "rank": 2, "world": 3, "tail": "keep"}, {"batch_size": 100, "rank": 2, "world": 5,
+        "tail": "keep"},
     {"batch_size": 13, "rank": 0, "world": 2, "tail": "pad"}, {"max_tokens": 700}, {"max_tokens": 700, "tail": "drop"},
     {"max_tokens": 700, "rank": 1, "world": 3}, {"max_tokens": 700, "rank": 2, "world": 3, "tail": "keep"},
-    {"max_tokens": 700, "rank": 1, "world": 2, "tail": "pad"}, {"batch_size": 13, "rank": 2, "world": 3, "tail": "once"},
-    {"max_tokens": 700, "rank": 2, "world": 3, "tail": "once"}, {"batch_size": 16, "epochs": 2}, {"batch_size": 16, "tail": "drop", "epochs": 2},
+    {"max_tokens": 700, "rank": 1, "world": 2, "tail": "pad"}, {"batch_size": 13, "rank": 2, "world": 3,
+        "tail": "once"},
+    {"max_tokens": 700, "rank": 2, "world": 3, "tail": "once"}, {"batch_size": 16, "epochs": 2}, {"batch_size": 16,
+        "tail": "drop", "epochs": 2},
 ]  # fmt: skip
 
 
@@ -116,7 +121,9 @@ def test_the_interpreter_exits_in_the_middle_of_an_epoch_without_a_word(dataset:
     code = f"import dsload\nloaders = [dsload.Loader({dataset!r}, batch_size=2, **options) for options in {each!r}]\n"
     code += "feeds = [iter(loader) for loader in loaders]\nfor feed in feeds: next(feed)"
     path = os.pathsep.join(sys.path)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -145,7 +152,10 @@ def test_what_is_asked_for_at_the_door(dataset: str, recipes: str) -> None:
 
 def test_targets_are_labels_without_a_word(recipes: str) -> None:
     for in_process in (False, True):
-        with Loader(recipes, output="numpy", in_process=in_process) as a, Loader(recipes, output="numpy", labels="seq2seq") as b:
+        with (
+            Loader(recipes, output="numpy", in_process=in_process) as a,
+            Loader(recipes, output="numpy", labels="seq2seq") as b,
+        ):
             assert [x["labels"].tolist() for x in a] == [x["labels"].tolist() for x in b]
 
 
@@ -155,7 +165,12 @@ class TestWorkers:
     @pytest.mark.torch
     @pytest.mark.parametrize(
         ("workers", "method", "persistent"),
-        [(0, None, False), *((w, "fork", p) for w in (1, 2) for p in (False, True)), (1, "forkserver", True), (2, "forkserver", False)],
+        [
+            (0, None, False),
+            *((w, "fork", p) for w in (1, 2) for p in (False, True)),
+            (1, "forkserver", True),
+            (2, "forkserver", False),
+        ],
     )
     def test_each_iteration_is_the_next_epoch(self, dataset: str, workers: int, method: Any, persistent: bool) -> None:
         torch = pytest.importorskip("torch")
@@ -164,7 +179,11 @@ class TestWorkers:
             want = [examples(loader) for _ in range(6)]
             loader.set_epoch(0)
             feed = torch.utils.data.DataLoader(
-                loader, batch_size=None, num_workers=workers, multiprocessing_context=method, persistent_workers=persistent
+                loader,
+                batch_size=None,
+                num_workers=workers,
+                multiprocessing_context=method,
+                persistent_workers=persistent,
             )
             assert examples(itertools.islice(feed, len(feed))) == want[0], "as trainers do that count"
             assert examples(feed) == want[1]
@@ -204,9 +223,13 @@ class TestWorkers:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("shape", [{"batch_size": 64}, {"batch_size": 64, "tail": "drop"}, {"max_tokens": 3000}], ids=str)
+@pytest.mark.parametrize(
+    "shape", [{"batch_size": 64}, {"batch_size": 64, "tail": "drop"}, {"max_tokens": 3000}], ids=str
+)
 @pytest.mark.parametrize("workers", [None, 0, 2])
-def test_an_iteration_of_several_epochs_ends_where_it_would_have(dataset: str, shape: Any, workers: Optional[int]) -> None:
+def test_an_iteration_of_several_epochs_ends_where_it_would_have(
+    dataset: str, shape: Any, workers: Optional[int]
+) -> None:
     torch = pytest.importorskip("torch")
 
     def batches(loader: Loader) -> Any:
@@ -232,7 +255,17 @@ def test_an_iteration_of_several_epochs_ends_where_it_would_have(dataset: str, s
 def test_what_is_no_state_is_refused(dataset: str) -> None:
     with Loader(dataset, epochs=2) as loader:
         state = loader.state_dict()
-        for bad in (None, 5, "x", [], {}, {**state, "start": 1.5}, {**state, "start": 10**30}, {**state, "end": 7}, {**state, "end": "x"}):
+        for bad in (
+            None,
+            5,
+            "x",
+            [],
+            {},
+            {**state, "start": 1.5},
+            {**state, "start": 10**30},
+            {**state, "end": 7},
+            {**state, "end": "x"},
+        ):
             with pytest.raises(ValueError, match="not a state of this loader"):
                 loader.load_state_dict(bad)  # type: ignore[arg-type]
         for epoch in (1.5, "1", None, -1):

@@ -1,4 +1,5 @@
-"""Whatever answers: never a hang, never an error that is not dsload's, never another dataset's rows, never a token in a text."""
+"""Whatever answers: never a hang, never an error that is not dsload's, never another dataset's rows, never a token in a
+text."""
 
 from __future__ import annotations
 
@@ -24,12 +25,15 @@ import pytest
 import runs
 
 import dsload
-from dsload import Loader, _transport
+from dsload import Loader
+from dsload._feed import transport
 from dsload._feed.transport import Endpoint
 
 SEAL, OTHER = "a" * 64, "b" * 64
 MANIFEST = {"splits": [{"name": "train", "examples": 100, "shards": [{"blake3": "c" * 64}]}], "blake3": SEAL}
-SCHEMA = pa.schema([pa.field("input_ids", pa.list_(pa.int64())), pa.field("row", pa.int64()), pa.field("next", pa.int64())])
+SCHEMA = pa.schema(
+    [pa.field("input_ids", pa.list_(pa.int64())), pa.field("row", pa.int64()), pa.field("next", pa.int64())]
+)
 END = b"\xff\xff\xff\xff\0\0\0\0"
 
 
@@ -62,7 +66,8 @@ def stream(starts: Any, seal: Any = SEAL, end: bool = True) -> bytes:
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """fake(answer) is a socket's path where answer(path, number of the request) is what is sent: bytes, or an iterator of them."""
+    """fake(answer) is a socket's path where answer(path, number of the request) is what is sent: bytes, or an iterator
+    of them."""
     listeners: list[socket.socket] = []
     threads: list[threading.Thread] = []
     over = threading.Event()
@@ -147,7 +152,11 @@ def test_another_dataset_behind_the_address(fake: Any, where: str, seal: Any) ->
 
 def test_a_server_without_seals_is_read(fake: Any) -> None:
     plain = {"splits": MANIFEST["splits"]}
-    path = fake(lambda path, _: answer_json(plain, None) if path.partition("?")[0] == "/v1/dataset" else stream(range(0, 100, 10), None))
+    path = fake(
+        lambda path, _: (
+            answer_json(plain, None) if path.partition("?")[0] == "/v1/dataset" else stream(range(0, 100, 10), None)
+        )
+    )
     assert read(path) == list(range(100))
 
 
@@ -197,8 +206,10 @@ def test_streams_of_garbage(fake: Any, name: str, hold: bool) -> None:
 
 
 MANIFESTS: list[Any] = [
-    None, [], 5, "text", {}, {"splits": 5}, {"splits": [5]}, {"splits": [{"name": 5}]}, {"splits": []}, {"splits": [{"name": "train"}]},
-    *({"splits": [{"name": "train", "examples": n, "shards": []}]} for n in (-1, 2**63 - 1, 2**80, True, "5", 1.5, None, 0)),
+    None, [], 5, "text", {}, {"splits": 5}, {"splits": [5]}, {"splits": [{"name": 5}]}, {"splits": []},
+    {"splits": [{"name": "train"}]},
+    *({"splits": [{"name": "train", "examples": n, "shards": []}]} for n in (-1, 2**63 - 1, 2**80, True, "5", 1.5,
+        None, 0)),
     {"datasets": 5}, {"datasets": {}}, {"datasets": {"a": 5}},
 ]  # fmt: skip
 
@@ -218,7 +229,8 @@ def test_shards_without_checksums_give_no_state(fake: Any) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"Content-Length: 5\r\n\r\n[", b"Content-Length: x\r\n\r\n{}", b"Content-Length: 99999999999999999\r\n\r\n{}", b"\r\n" + b"[" * 100_000,
+    [b"Content-Length: 5\r\n\r\n[", b"Content-Length: x\r\n\r\n{}", b"Content-Length: 99999999999999999\r\n\r\n{}",
+     b"\r\n" + b"[" * 100_000,
      b"Transfer-Encoding: chunked\r\n\r\nffffffffffff\r\n{}", b"Content-Length: 3\r\n\r\n\xff\xfe\xfd"],
 )  # fmt: skip
 def test_answers_of_garbage(fake: Any, body: bytes) -> None:
@@ -227,7 +239,8 @@ def test_answers_of_garbage(fake: Any, body: bytes) -> None:
 
 
 def test_random_bytes_at_random_places(fake: Any) -> None:
-    """Whatever is changed in a stream: an error, or the very rows that were sent; other values cannot be told from here."""
+    """Whatever is changed in a stream: an error, or the very rows that were sent; other values cannot be told from
+    here."""
     rng = random.Random(5)
     good = stream(range(0, 100, 10))
     for _ in range(60):
@@ -250,7 +263,7 @@ def test_an_answer_that_drips_in_is_late(fake: Any, monkeypatch: pytest.MonkeyPa
             yield b"x"
 
     # By this clock, between two readings a second goes by.
-    monkeypatch.setattr(_transport, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     path = fake(lambda *_: drip())
     with pytest.raises(dsload.FeedError, match="too slow"):
         read(path, timeout=20, reconnect_seconds=0)
@@ -320,7 +333,9 @@ class TestServers:
             if loader._feed is None or loader._feed.seal is None:
                 pytest.skip("this server sends no seal")
 
-    def test_a_folder_that_was_built_anew_under_its_loader(self, dataset: str, other_dataset: str, tmp_path: Path) -> None:
+    def test_a_folder_that_was_built_anew_under_its_loader(
+        self, dataset: str, other_dataset: str, tmp_path: Path
+    ) -> None:
         folder = tmp_path / "data"
         shutil.copytree(dataset, folder)
         seen = 0
@@ -334,7 +349,11 @@ class TestServers:
                         shutil.rmtree(folder)
                         shutil.copytree(other_dataset, folder)
             assert seen >= 20
-        with Loader(folder, output="numpy") as other, Loader(dataset, output="numpy") as first, pytest.raises(ValueError, match="another"):
+        with (
+            Loader(folder, output="numpy") as other,
+            Loader(dataset, output="numpy") as first,
+            pytest.raises(ValueError, match="another"),
+        ):
             other.load_state_dict(first.state_dict())
 
 
@@ -354,6 +373,12 @@ loader.close()
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     environment.pop("XDG_RUNTIME_DIR", None)
     for how in ("killed", "closed"):
-        done = subprocess.run([sys.executable, "-c", code, dataset, how], env=environment, timeout=runs.HANGS, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code, dataset, how],
+            env=environment,
+            timeout=runs.HANGS,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         assert (done.returncode, done.stderr) == (0, ""), "no word at the interpreter's end"
         assert list(tmp_path.iterdir()) == []

@@ -32,10 +32,13 @@ def test_tensors_are_those_of_numpy_without_a_copy(dataset: str) -> None:
                 np.testing.assert_array_equal(tensor.numpy(), want[name])
             whole = [got[n] for n in ("input_ids", "attention_mask", "labels")]
             places = [t.data_ptr() for t in whole]
-            assert all(0 < abs(x - places[0]) < 4 * whole[0].nbytes + 4096 for x in places[1:]), "columns lie in one message"
+            assert all(0 < abs(x - places[0]) < 4 * whole[0].nbytes + 4096 for x in places[1:]), (
+                "columns lie in one message"
+            )
 
 
-# Each spawned process takes seconds to start: of what they add, pickling, one case shows all, and one of a server that has torch already.
+# Each spawned process takes seconds to start: of what they add, pickling, one case shows all, and one of a server that
+# has torch already.
 @pytest.mark.parametrize(
     ("workers", "context", "in_process"),
     [*((w, "fork", p) for w in (0, 1, 3) for p in (False, True)), (1, "spawn", True), (2, "forkserver", False)],
@@ -45,8 +48,10 @@ def test_workers_yield_what_one_process_yields(dataset: str, workers: int, conte
     cases: list[dict[str, Any]] = [{"batch_size": 16, "epochs": 2}]
     if context == "fork":
         cases += [
-            {"batch_size": 16, "rank": 1, "world": 2}, {"batch_size": 50, "rank": 0, "world": 3, "tail": "keep"}, {"batch_size": 13, "tail": "drop"},
-            {"batch_size": 16, "rank": 2, "world": 3, "tail": "pad"}, {"batch_size": 16, "rank": 2, "world": 3, "tail": "once"}, {"max_tokens": 900, "epochs": 2}, {"max_tokens": 900, "rank": 1, "world": 2},
+            {"batch_size": 16, "rank": 1, "world": 2}, {"batch_size": 50, "rank": 0, "world": 3, "tail": "keep"},
+            {"batch_size": 13, "tail": "drop"},
+            {"batch_size": 16, "rank": 2, "world": 3, "tail": "pad"}, {"batch_size": 16, "rank": 2, "world": 3,
+                "tail": "once"}, {"max_tokens": 900, "epochs": 2}, {"max_tokens": 900, "rank": 1, "world": 2},
         ]  # fmt: skip
     for parameters in cases:
         with Loader(dataset, seed=4, in_process=in_process, **parameters) as loader:
@@ -54,7 +59,9 @@ def test_workers_yield_what_one_process_yields(dataset: str, workers: int, conte
             loader.load_state_dict(start)
             want = list(loader)
             loader.load_state_dict(start)
-            feed = DataLoader(loader, batch_size=None, num_workers=workers, multiprocessing_context=context if workers else None)
+            feed = DataLoader(
+                loader, batch_size=None, num_workers=workers, multiprocessing_context=context if workers else None
+            )
             got = list(feed)
             assert len(got) == len(want), parameters
             for g, w in zip(got, want):

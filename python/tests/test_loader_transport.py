@@ -15,7 +15,8 @@ _HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 @pytest.fixture
 def answer(tmp_path):
-    """answer(pieces, end) is an endpoint whose server sends these pieces, and then closes the connection or leaves it open."""
+    """answer(pieces, end) is an endpoint whose server sends these pieces, and then closes the connection or leaves it
+    open."""
     threads, done = [], threading.Event()
 
     def start(pieces, end):
@@ -62,7 +63,10 @@ def test_messages_arrive_whole_however_they_were_cut(answer, size):
 
 @pytest.mark.parametrize("size", [1000, 3 << 20])
 def test_a_connection_that_ends_within_a_message_is_a_cut(answer, size):
-    with answer([_HEAD + b"%x\r\n" % size, b"x" * (size - 1)], end=True).request("/") as response, pytest.raises(StreamCut):
+    with (
+        answer([_HEAD + b"%x\r\n" % size, b"x" * (size - 1)], end=True).request("/") as response,
+        pytest.raises(StreamCut),
+    ):
         response.read_message(_allocate)
 
 
@@ -77,7 +81,9 @@ def test_a_server_that_falls_silent_is_an_error(answer, size):
 
 def test_metadata_that_were_read_before_are_held_against_each_message():
     schema = pa.schema([pa.field("input_ids", pa.list_(pa.int64())), pa.field("next", pa.int64())])
-    batch = pa.record_batch([pa.array([[1, 2], [3, 4]], pa.list_(pa.int64())), pa.array([7, 7], pa.int64())], schema=schema)
+    batch = pa.record_batch(
+        [pa.array([[1, 2], [3, 4]], pa.list_(pa.int64())), pa.array([7, 7], pa.int64())], schema=schema
+    )
     message = np.frombuffer(batch.serialize().to_pybytes(), np.uint8)
     decoder = Decoder(np.frombuffer(schema.serialize().to_pybytes(), np.uint8))
     for _ in range(2):

@@ -1,4 +1,5 @@
-"""generate_in_chunks and evaluate_in_batches: any chunk, any interruption, any shortage gives the undivided run's results."""
+"""generate_in_chunks and evaluate_in_batches: any chunk, any interruption, any shortage gives the undivided run's
+results."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def test_any_chunk_gives_the_undivided_run(make: Any) -> None:
     for chunk in (1, 2, 3, 7):
         assert generate(model, chunk=chunk).sequences == whole.sequences
     assert generate(model, chunk=100, seed=6).sequences != whole.sequences
-    assert generate(model, chunk=2, n=7).sequences[0][:5] == whole.sequences[0], "more sequences begin with the same ones"
+    assert generate(model, chunk=2, n=7).sequences[0][:5] == whole.sequences[0], (
+        "more sequences begin with the same ones"
+    )
 
 
 @pytest.mark.parametrize("make", [models.gpt2, models.t5, models.bart, models.llama])
@@ -173,7 +176,9 @@ def test_what_cannot_be_divided_is_refused(bad: dict[str, Any]) -> None:
     assert len(generate(models.gpt2(), n=1, do_sample=False).sequences) == 3
 
 
-@pytest.mark.parametrize(("make", "data"), [(models.gpt2, models.causal_batch(50, 40)), (models.t5, models.seq2seq_batch(50, 40, 18))])
+@pytest.mark.parametrize(
+    ("make", "data"), [(models.gpt2, models.causal_batch(50, 40)), (models.t5, models.seq2seq_batch(50, 40, 18))]
+)
 def test_evaluation_equals_the_undivided_one(make: Any, data: dict[str, Any], tmp_path: Any) -> None:
     model = make(vocab=1500)
     with torch.no_grad():

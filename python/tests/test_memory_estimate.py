@@ -42,10 +42,18 @@ SHAPES = [
 @pytest.mark.trainers
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize(
-    ("make", "shape", "rows", "length", "target", "dropout"), [(*s, d) for s in SHAPES for d in (0.0, 0.1) if not (d and s[0] == "llama")]
+    ("make", "shape", "rows", "length", "target", "dropout"),
+    [(*s, d) for s in SHAPES for d in (0.0, 0.1) if not (d and s[0] == "llama")],
 )
 def test_training_peak_within_15_percent(
-    make: str, shape: dict[str, Any], rows: int, length: int, target: Optional[int], dropout: float, attention: str, tmp_path: Any
+    make: str,
+    shape: dict[str, Any],
+    rows: int,
+    length: int,
+    target: Optional[int],
+    dropout: float,
+    attention: str,
+    tmp_path: Any,
 ) -> None:
     import models
     import torch
@@ -115,7 +123,11 @@ def test_absurd_settings_are_named_with_what_would_fit() -> None:
     tight = estimate(GPT2, 64, 512, memory_bytes=16 * 10**9)
     assert tight.max_batch_size is not None and 0 < tight.max_batch_size < 64
     assert any(f"a batch of {tight.max_batch_size} fits" in w for w in tight.warnings)
-    assert estimate(GPT2, tight.max_batch_size, 512).total <= 16 * 10**9 < estimate(GPT2, tight.max_batch_size + 1, 512).total
+    assert (
+        estimate(GPT2, tight.max_batch_size, 512).total
+        <= 16 * 10**9
+        < estimate(GPT2, tight.max_batch_size + 1, 512).total
+    )
     nothing = estimate(GPT2, 1, 512, memory_bytes=10**9)
     assert nothing.max_batch_size == 0 and any("not even one row" in w for w in nothing.warnings)
     assert any("positions" in w for w in estimate(GPT2, 1, 2048).warnings)
@@ -131,7 +143,9 @@ def test_what_saves_memory_lowers_the_estimate() -> None:
     assert "parameters" in str(estimate(GPT2)) and "peak" in str(estimate(GPT2))
 
 
-@pytest.mark.parametrize("bad", [{"mode": "dream"}, {"dtype": "int3"}, {"optimizer": "luck"}, {"batch_size": 0}, {"sequence_length": 0}])
+@pytest.mark.parametrize(
+    "bad", [{"mode": "dream"}, {"dtype": "int3"}, {"optimizer": "luck"}, {"batch_size": 0}, {"sequence_length": 0}]
+)
 def test_bad_settings_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         estimate(GPT2, **bad)
@@ -148,7 +162,8 @@ class Device:
 
 
 @pytest.mark.parametrize(("gigabytes", "name", "batch", "examples", "validation"), [
-    (80, "medium", 16, 100_000, 0), (35, "medium", 16, 100_000, 0), (34.9, "small", 6, 50_000, 0), (14, "small", 6, 50_000, 0),
+    (80, "medium", 16, 100_000, 0), (35, "medium", 16, 100_000, 0), (34.9, "small", 6, 50_000, 0), (14, "small", 6,
+        50_000, 0),
     (13.9, "tiny", 4, 30_000, 3_000), (0.5, "tiny", 4, 30_000, 3_000),
 ])  # fmt: skip
 def test_presets(gigabytes: float, name: str, batch: int, examples: int, validation: int) -> None:

@@ -37,7 +37,8 @@ def write(path: Any, lines: list[dict[str, Any]], **start: Any) -> Any:
 
 
 def snapshot(step: int, phase: str, **more: Any) -> dict[str, Any]:
-    base = {"type": "snapshot", "time": step, "step": step, "phase": phase, "allocated": GIB, "reserved": 2 * GIB, "peak": 2 * GIB,
+    base = {"type": "snapshot", "time": step, "step": step, "phase": phase, "allocated": GIB, "reserved": 2 * GIB,
+            "peak": 2 * GIB,
             "free": 13 * GIB, "rss": GIB, "batch": {"rows": 8, "length": 128}}  # fmt: skip
     return {**base, **more}
 
@@ -63,7 +64,11 @@ def test_recorded_run_that_ends_in_the_batch(tmp_path: Any) -> None:
     model = models.gpt2(vocab=2000)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     batches = [models.causal_batch(4, 32)] * 6 + [models.causal_batch(64, 32)]
-    with device, pytest.raises(torch.OutOfMemoryError), MemoryRecorder(path, model=model, meter=device, gradients_every=2) as record:
+    with (
+        device,
+        pytest.raises(torch.OutOfMemoryError),
+        MemoryRecorder(path, model=model, meter=device, gradients_every=2) as record,
+    ):
         for batch in record.loading(batches):
             with record.phase("forward"):
                 loss = model(**{k: batch[k] for k in ("input_ids", "attention_mask", "labels")}).loss
@@ -81,7 +86,9 @@ def test_recorded_run_that_ends_in_the_batch(tmp_path: Any) -> None:
         "rows": 4, "length": 32, "label_length": 32, "tokens": int(batches[0]["attention_mask"].sum()),
     }  # fmt: skip
     norms = [x for x in snapshots if "grad_norm" in x]
-    assert len(norms) == 3 and all(x["grad_norm"] > 0 and x["nonfinite"] == 0 and x["phase"] == "backward" for x in norms)
+    assert len(norms) == 3 and all(
+        x["grad_norm"] > 0 and x["nonfinite"] == 0 and x["phase"] == "backward" for x in norms
+    )
     report = (tmp_path / "memory.jsonl.oom-1.txt").read_text()
     assert "Out of memory in step 7" in report and '"rows": 64' in report and "1. " in report
     result = analyze(path)
@@ -144,17 +151,21 @@ def test_nonfinite_gradients_are_counted(tmp_path: Any) -> None:
 
 # kind expected → lines of a run that shows it (simulated: the numbers a device would have given)
 SIMULATED: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
-    "batch_too_large": ([*calm(), oom("backward", allocated=14 * GIB, reserved=15 * GIB, free=GIB, batch={"rows": 64, "length": 128})], {}),
+    "batch_too_large": ([*calm(), oom("backward", allocated=14 * GIB, reserved=15 * GIB, free=GIB, batch={"rows": 64,
+        "length": 128})], {}),
     "leak": ([snapshot(s, "optimizer", allocated=GIB + s * 50 * MIB) for s in range(1, 20)], {}),
     "host_leak": ([snapshot(s, "load", rss=GIB + s * 20 * MIB) for s in range(1, 30)], {}),
-    "unstable_gradients": ([snapshot(s, "backward", grad_norm=90.0 if s == 7 else 1.0, nonfinite=0) for s in range(1, 12)], {}),
+    "unstable_gradients": ([snapshot(s, "backward", grad_norm=90.0 if s == 7 else 1.0, nonfinite=0) for s in range(1,
+        12)], {}),
     "fragmentation": ([*calm(), oom("forward", allocated=9 * GIB, reserved=14 * GIB, requested=2 * GIB, free=GIB)], {}),
     "other_processes": ([{**s, "free": 5 * GIB} for s in calm()], {}),
     "logits": (
-        [snapshot(s, "backward", peak=14 * GIB, batch={"rows": 16, "length": 512}) for s in range(1, 5)], {"vocab_size": 128_000},
+        [snapshot(s, "backward", peak=14 * GIB, batch={"rows": 16, "length": 512}) for s in range(1, 5)],
+        {"vocab_size": 128_000},
     ),
     "long_sequences": (
-        [*(snapshot(s, "forward", batch={"rows": 8, "length": 128}) for s in range(1, 12)), oom("forward", batch={"rows": 8, "length": 1024})],
+        [*(snapshot(s, "forward", batch={"rows": 8, "length": 128}) for s in range(1, 12)), oom("forward",
+            batch={"rows": 8, "length": 1024})],
         {},
     ),
     "optimizer_state": ([*calm(1), oom("optimizer")], {}),
@@ -205,7 +216,9 @@ def test_values_of_a_finding_have_their_types(tmp_path: Any) -> None:
     assert (nothing.peak, nothing.where, nothing.runs) == (None, "load", 1)
 
 
-def test_without_the_program_analyze_names_it_and_a_report_is_still_written(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_program_analyze_names_it_and_a_report_is_still_written(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("DSLOAD_BINARY", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("dsload._binary._PACKAGED", str(tmp_path / "none"))
@@ -261,7 +274,8 @@ def test_guard_cleans_every_n_and_above_the_threshold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("true_maximum", "start", "limit"), [(1, 1, 4096), (2, 1, 4096), (37, 1, 4096), (64, 1, 4096), (100, 8, 4096), (500, 1, 300)]
+    ("true_maximum", "start", "limit"),
+    [(1, 1, 4096), (2, 1, 4096), (37, 1, 4096), (64, 1, 4096), (100, 8, 4096), (500, 1, 300)],
 )
 def test_find_max_batch_size(true_maximum: int, start: int, limit: int) -> None:
     sizes: list[int] = []
@@ -308,7 +322,9 @@ def test_find_max_batch_size_on_a_real_limit() -> None:
 
 def test_which_errors_are_out_of_memory() -> None:
     assert is_out_of_memory(MemoryError())
-    assert is_out_of_memory(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 10 bytes"))
+    assert is_out_of_memory(
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 10 bytes")
+    )
     assert is_out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"))
     assert not is_out_of_memory(RuntimeError("shapes do not match"))
     assert not is_out_of_memory(ValueError("out of memory"))
@@ -318,7 +334,11 @@ def test_which_errors_are_out_of_memory() -> None:
 def test_importing_the_kit_needs_neither_torch_nor_pyarrow() -> None:
     code = "import sys, dsload.memory; print([m for m in ('torch', 'pyarrow', 'numpy') if m in sys.modules])"
     out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": sys.path[0]}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": sys.path[0]},
     )
     assert out.stdout.strip() == "[]"
 

@@ -59,7 +59,8 @@ for step in range(5):
 
 
 def record(tmp_path: Any, script: str, *args: str, options: tuple[str, ...] = (), **env: str) -> Any:
-    """python -m dsload.memory.record, in a process that has imported torch already, which takes longer than the scripts."""
+    """python -m dsload.memory.record, in a process that has imported torch already, which takes longer than the
+    scripts."""
     (tmp_path / "train.py").write_text(script)
     code = runs.apart(_record, tmp_path, [*options, "train.py", *args], env)
     return subprocess.CompletedProcess(args, code, (tmp_path / "stdout").read_text(), (tmp_path / "stderr").read_text())
@@ -87,11 +88,16 @@ def test_a_script_that_was_not_written_for_it(tmp_path: Any) -> None:
     assert done.returncode == 7 and done.stdout == "done --rows 20 --token=verysecret\n", done.stderr
     assert "9 steps in memory.jsonl" in done.stderr and "dsload doctor memory.jsonl" in done.stderr
     got = lines(tmp_path / "memory.jsonl")
-    assert got[0]["type"] == "start" and got[0]["parameters"] == 50 * 8 + 8 * 50 + 50 and got[-1] == {**got[-1], "type": "end", "steps": 9}
+    assert (
+        got[0]["type"] == "start"
+        and got[0]["parameters"] == 50 * 8 + 8 * 50 + 50
+        and got[-1] == {**got[-1], "type": "end", "steps": 9}
+    )
     assert "verysecret" not in json.dumps(got)
     phases = [(x["step"], x["phase"]) for x in got if x["type"] == "snapshot"]
     train = [(s, p) for s in range(2, 7) for p in ("load", "forward", "backward", "optimizer")]
-    # The first call warms up; the loader's end is a load without a batch; the three calls of the evaluation are a step each.
+    # The first call warms up; the loader's end is a load without a batch; the three calls of the evaluation are a step
+    # each.
     assert phases == [(1, "forward"), *train, (7, "load"), (7, "forward"), (8, "forward"), (9, "forward")]
     assert {(x["batch"]["rows"], x["batch"]["length"]) for x in got if x.get("phase") == "backward"} == {(4, 12)}
     assert analyze(tmp_path / "memory.jsonl").steps == 9
@@ -129,7 +135,10 @@ def test_modules_and_scripts_without_a_model(tmp_path: Any) -> None:
     assert "nothing was recorded" in done.stderr and not (tmp_path / "memory.jsonl").exists()
 
 
-@pytest.mark.parametrize(("args", "why"), [([], "name the script"), (["none.py"], "no script 'none.py'"), (["--every", "0", "x.py"], "--every")])
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [([], "name the script"), (["none.py"], "no script 'none.py'"), (["--every", "0", "x.py"], "--every")],
+)
 def test_wrong_usage(args: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
     from dsload.memory.record import main
 
@@ -167,8 +176,8 @@ sys.path.insert(0, {str(HERE)!r})
 import models, torch, transformers
 model = models.gpt2()
 rows = [{{"input_ids": torch.arange(1, 9), "labels": torch.arange(1, 9)}} for _ in range(12)]
-arguments = transformers.TrainingArguments("out", per_device_train_batch_size=2, max_steps=4, report_to="none", use_cpu=True, save_strategy="no",
-                                           gradient_checkpointing=True)
+arguments = transformers.TrainingArguments("out", per_device_train_batch_size=2, max_steps=4, report_to="none",
+                                           use_cpu=True, save_strategy="no", gradient_checkpointing=True)
 transformers.Trainer(model, arguments, train_dataset=rows).train()
 """
     done = record(tmp_path, script)

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.torch
 
 
 class Still(DeviceMeter):
-    """A meter that collects no garbage: that is slow with torch loaded, and tests run out of memory hundreds of times."""
+    """A meter that collects no garbage: that is slow with torch loaded, and tests run out of memory hundreds of
+    times."""
 
     def release(self) -> int:
         return 0
@@ -175,7 +176,9 @@ def test_padding_of_the_halves_is_trimmed() -> None:
 def test_grows_again_after_a_quiet_stretch_and_waits_longer_after_a_failure() -> None:
     model = torch.nn.Linear(2, 1)
     events: list[dict[str, Any]] = []
-    sizer = AdaptiveBatchSizer(model, 16, micro_batch_size=16, weighting="rows", grow_after=3, on_event=events.append, meter=Still("cpu"))
+    sizer = AdaptiveBatchSizer(
+        model, 16, micro_batch_size=16, weighting="rows", grow_after=3, on_event=events.append, meter=Still("cpu")
+    )
     sizes: list[int] = []
     for part in sizer.batches([{"x": torch.randn(16, 2)} for _ in range(60)]):
         with sizer.step():
@@ -228,7 +231,10 @@ def test_misuse_is_told() -> None:
 
 def test_first_size_follows_free_memory() -> None:
     model = models.gpt2(vocab=5000, layers=4, width=128)
-    sizes = [AdaptiveBatchSizer(model, 4096, sequence_length=128, memory_bytes=m << 20).micro_batch_size for m in (64, 512, 4096)]
+    sizes = [
+        AdaptiveBatchSizer(model, 4096, sequence_length=128, memory_bytes=m << 20).micro_batch_size
+        for m in (64, 512, 4096)
+    ]
     assert sizes[0] < sizes[1] < sizes[2]
     fewer = AdaptiveBatchSizer(model, 4096, sequence_length=512, memory_bytes=512 << 20).micro_batch_size
     assert fewer < sizes[1]

@@ -30,7 +30,9 @@ def order_of(case: dict[str, Any]) -> Order:
     assert case["lengths"] == "1 + mix64(row<<8 | source) % 97"
     changes = [(c["At"], c["Weights"]) for c in case["changes"] or ()]
     names = ("shuffle", "seed", "bucket", "group")
-    return Order(case["rows"], weights=case["weights"], changes=changes, lengths=made_up_lengths, **{n: case[n] for n in names})
+    return Order(
+        case["rows"], weights=case["weights"], changes=changes, lengths=made_up_lengths, **{n: case[n] for n in names}
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c['shuffle']}-{sum(c['rows'])}-{c['bucket']}-{c['start']}")
@@ -45,7 +47,17 @@ def test_golden_order(case: dict[str, Any]) -> None:
 
 def dealt(case: dict[str, Any], rank: int) -> dict[str, Any]:
     """What a rank gets, as loader/serve/sampler/golden_test.go writes it down."""
-    names = ("batch_size", "max_tokens", "pad_to_multiple_of", "fixed_length", "world", "tail", "balance", "epochs", "start")
+    names = (
+        "batch_size",
+        "max_tokens",
+        "pad_to_multiple_of",
+        "fixed_length",
+        "world",
+        "tail",
+        "balance",
+        "epochs",
+        "start",
+    )
     options = StepOptions(rank=rank, **{n: case[n] for n in names})
     order, got = order_of(case["order"]), {"steps": 0, "error": "", "sum": 0}
     stream: Any
@@ -59,7 +71,11 @@ def dealt(case: dict[str, Any], rank: int) -> dict[str, Any]:
             got["steps"] += 1
             numbers = [step.next, len(step.positions)]
             for i, position in enumerate(step.positions.tolist()):
-                pieces = [len(step.pieces[i]), *itertools.chain(*step.pieces[i])] if case["policy"] else (step.sources[i], step.rows[i])
+                pieces = (
+                    [len(step.pieces[i]), *itertools.chain(*step.pieces[i])]
+                    if case["policy"]
+                    else (step.sources[i], step.rows[i])
+                )
                 numbers += [position, *pieces]
             for n in numbers:
                 got["sum"] = orders._fold(got["sum"], int(n) & orders._MASK)

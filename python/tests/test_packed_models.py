@@ -33,7 +33,18 @@ def build(folder: Path, **options: Any) -> str:
     lines = [" ".join(rng.choices(WORDS, k=rng.randint(1, 40))) for _ in range(24)]
     (folder / "lines.txt").write_text("\n".join(lines))
     # Nearly all of a small model's work is in its vocabulary. This one gives the rows that GPT-2's would.
-    command = [str(find_binary()), "tokenizer", "train", "lines.txt", "--vocab-size", "300", "--format", "text", "--out", "tokenizer.json"]
+    command = [
+        str(find_binary()),
+        "tokenizer",
+        "train",
+        "lines.txt",
+        "--vocab-size",
+        "300",
+        "--format",
+        "text",
+        "--out",
+        "tokenizer.json",
+    ]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     options = {"tokenizer": folder / "tokenizer.json", "eos": True, "max_examples": 0, "progress": False, **options}
     dsload.build(folder / "lines.txt", out=folder / "data", format="text", **options)
@@ -48,7 +59,9 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> str:
 def losses(logits: Any, labels: Any) -> tuple[float, int]:
     """(the sum of the losses of a causal model, the number of its targets)."""
     targets = labels[:, 1:]
-    total = torch.nn.functional.cross_entropy(logits[:, :-1].float().transpose(1, 2), targets, ignore_index=-100, reduction="sum")
+    total = torch.nn.functional.cross_entropy(
+        logits[:, :-1].float().transpose(1, 2), targets, ignore_index=-100, reduction="sum"
+    )
     return float(total), int((targets != -100).sum())
 
 
@@ -115,13 +128,16 @@ class Packed(TrainerMixin, Trainer):  # type: ignore[misc]
 
 def trainer_of(folder: Path, model: Any, loader: Loader, cls: Any = Packed, **options: Any) -> Any:
     arguments = TrainingArguments(**{
-        "output_dir": str(folder), "max_steps": 4, "learning_rate": 0.0, "report_to": [], "use_cpu": True, "disable_tqdm": True,
+        "output_dir": str(folder), "max_steps": 4, "learning_rate": 0.0, "report_to": [], "use_cpu": True,
+        "disable_tqdm": True,
         "save_strategy": "no", "per_device_train_batch_size": 3, "dataloader_pin_memory": False, **options,
     })  # fmt: skip
     return cls(model, arguments, train_dataset=loader, eval_dataset=loader)
 
 
-@pytest.mark.parametrize(("kind", "options"), [("GPT2", {}), ("Llama", {"gradient_checkpointing": True}), ("Qwen2", {"use_cache": True})])
+@pytest.mark.parametrize(
+    ("kind", "options"), [("GPT2", {}), ("Llama", {"gradient_checkpointing": True}), ("Qwen2", {"use_cache": True})]
+)
 def test_trainer(documents: str, tmp_path: Path, kind: str, options: Any) -> None:
     model = models.decoder(kind)
     seen: list[tuple[float, int]] = []
@@ -146,10 +162,12 @@ def test_trainer_refuses_a_model_that_does_not_keep_documents_apart(documents: s
     import transformers
 
     small = {
-        "OPT": {"hidden_size": 8, "word_embed_proj_dim": 8, "ffn_dim": 8, "num_hidden_layers": 1, "num_attention_heads": 1},
+        "OPT": {"hidden_size": 8, "word_embed_proj_dim": 8, "ffn_dim": 8, "num_hidden_layers": 1,
+                "num_attention_heads": 1},
         "Mamba": {"hidden_size": 8, "state_size": 2, "num_hidden_layers": 1},
         "Lfm2": {
-            "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 1, "num_key_value_heads": 1,
+            "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 1,
+            "num_key_value_heads": 1,
             "layer_types": ["conv", "full_attention"],
         },
     }[kind]  # fmt: skip
@@ -168,7 +186,8 @@ def test_trainer_refuses_a_model_that_does_not_keep_documents_apart(documents: s
 
 
 def test_flash_attention_gets_the_borders(documents: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a kernel in place of flash attention's, which is for GPUs: transformers flattens the batch and passes it the borders."""
+    """With a kernel in place of flash attention's, which is for GPUs: transformers flattens the batch and passes it the
+    borders."""
     from transformers import masking_utils
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -189,7 +208,9 @@ def test_flash_attention_gets_the_borders(documents: str, monkeypatch: pytest.Mo
         return varlen(*flat, **{name: kwargs[taken] for name, taken in names.items()}).view(q.shape), None
 
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "borders", attention)
-    monkeypatch.setitem(masking_utils.ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, "borders", masking_utils.flash_attention_mask)
+    monkeypatch.setitem(
+        masking_utils.ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, "borders", masking_utils.flash_attention_mask
+    )
     model = models.decoder("Llama", num_key_value_heads=2).eval()
     with Loader(documents, **PACKED) as loader:
         batches = list(loader)
@@ -221,7 +242,10 @@ def test_columns_that_would_join_documents_are_refused(documents: str) -> None:
         with Loader(documents, columns=names, borders="keep", **PACKED) as loader:
             assert sorted(next(iter(loader))) == sorted(names)
     model = models.decoder("Qwen2").eval()
-    with Loader(documents, columns=("input_ids", "labels", "position_ids"), **PACKED) as loader, Loader(documents, **PACKED) as whole:
+    with (
+        Loader(documents, columns=("input_ids", "labels", "position_ids"), **PACKED) as loader,
+        Loader(documents, **PACKED) as whole,
+    ):
         batches = list(loader)
         assert "segments" not in batches[0]
         with torch.no_grad():

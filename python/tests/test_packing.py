@@ -1,4 +1,5 @@
-"""Rows packed while they are read: the server and the reader without one give the same batches, nothing is lost, and a resume is exact."""
+"""Rows packed while they are read: the server and the reader without one give the same batches, nothing is lost, and a
+resume is exact."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def rows_of(batches: Any) -> list[tuple[int, list[tuple[int, ...]], list[int]]]:
         for i, n in enumerate(np.asarray(b["length"]).tolist()):
             real = np.flatnonzero(np.asarray(b["segments"][i]))
             assert len(real) == n
-            ids, places, numbers, labels = (np.asarray(b[c][i])[real] for c in ("input_ids", "position_ids", "segments", "labels"))
+            ids, places, numbers, labels = (
+                np.asarray(b[c][i])[real] for c in ("input_ids", "position_ids", "segments", "labels")
+            )
             starts = np.flatnonzero(places == 0)
             assert numbers.tolist() == np.repeat(np.arange(1, len(starts) + 1), np.diff(starts, append=n)).tolist()
             documents = [tuple(d.tolist()) for d in np.split(ids, starts[1:])]
@@ -35,7 +38,9 @@ def rows_of(batches: Any) -> list[tuple[int, list[tuple[int, ...]], list[int]]]:
     return out
 
 
-@pytest.mark.parametrize("case", json.loads(GOLDEN.read_text()), ids=lambda c: f"{c['policy']}-{c['length']}-{len(c['lengths'])}")
+@pytest.mark.parametrize(
+    "case", json.loads(GOLDEN.read_text()), ids=lambda c: f"{c['policy']}-{c['length']}-{len(c['lengths'])}"
+)
 def test_packs_as_the_server_does(case: Any) -> None:
     rows = [[list(piece) for piece in row] for row in pack(case["policy"], case["length"], case["lengths"])]
     assert rows == case["rows"]
@@ -55,7 +60,9 @@ def test_packs_as_trl_does() -> None:
         for policy in PACKED:
             want = trl.pack_dataset(datasets.Dataset.from_dict({"input_ids": documents}), length, policy)
             rows = pack(policy, length, [len(d) for d in documents])
-            assert [[i for item, at, n in row for i in documents[item][at : at + n]] for row in rows] == want["input_ids"], policy
+            assert [[i for item, at, n in row for i in documents[item][at : at + n]] for row in rows] == want[
+                "input_ids"
+            ], policy
             if policy != "wrapped":
                 assert [[n for _, _, n in row] for row in rows] == want["seq_lengths"]
 
@@ -91,7 +98,9 @@ def test_without_a_server(dataset: str, policy: str, query: dict[str, Any]) -> N
 
 
 @pytest.mark.server
-def test_packs_what_is_packed(tmp_path: pathlib.Path, text_lines: pathlib.Path, dataset: str, other_dataset: str) -> None:
+def test_packs_what_is_packed(
+    tmp_path: pathlib.Path, text_lines: pathlib.Path, dataset: str, other_dataset: str
+) -> None:
     """A dataset that the build packed, and a mix of two; by the server and without it."""
     folder = tmp_path / "packed"
     dsload.build(text_lines, out=folder, format="text", max_examples=0, pack="bfd_split", max_length=40)
@@ -102,7 +111,9 @@ def test_packs_what_is_packed(tmp_path: pathlib.Path, text_lines: pathlib.Path, 
                 got.append(list(loader))
         assert rows_of(got[0]) == rows_of(got[1])
         assert [b["next"].tolist() for b in got[0]] == [b["next"].tolist() for b in got[1]]
-        assert all(a.get("dataset", np.zeros(0)).tolist() == b.get("dataset", np.zeros(0)).tolist() for a, b in zip(*got))
+        assert all(
+            a.get("dataset", np.zeros(0)).tolist() == b.get("dataset", np.zeros(0)).tolist() for a, b in zip(*got)
+        )
 
 
 @pytest.mark.server
@@ -113,7 +124,9 @@ def test_several_windows(tmp_path: pathlib.Path) -> None:
     for policy in PACKED:
         got = []
         for in_process in (False, True):
-            with Loader(folder, pack=policy, max_length=50, batch_size=40, output="numpy", in_process=in_process) as loader:
+            with Loader(
+                folder, pack=policy, max_length=50, batch_size=40, output="numpy", in_process=in_process
+            ) as loader:
                 got.append([(b["row"].tolist(), b["next"].tolist(), b["input_ids"].tolist()) for b in loader])
                 state = loader.state_dict()
                 middle = got[0][len(got[0]) // 2]
@@ -126,7 +139,9 @@ def test_several_windows(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("policy", PACKED)
 def test_nothing_is_lost_or_repeated(dataset: str, policy: str) -> None:
     with Loader(dataset, output="numpy") as loader:
-        plain = collections.Counter(t for b in loader for row, n in zip(b["input_ids"], b["length"]) for t in row[:n].tolist())
+        plain = collections.Counter(
+            t for b in loader for row, n in zip(b["input_ids"], b["length"]) for t in row[:n].tolist()
+        )
         whole = {tuple(row[:n].tolist()) for b in loader for row, n in zip(b["input_ids"], b["length"])}
     with Loader(dataset, pack=policy, max_length=300, batch_size=4, seed=1, output="numpy") as loader:
         assert loader.num_examples == 900
@@ -157,12 +172,17 @@ def test_resumes_anywhere(dataset: str) -> None:
         for world in (1, 2, 3):
             got = []
             for rank in range(world):
-                with Loader(dataset, batch_size=2, rank=rank, world=world, tail="keep", in_process=in_process, **order) as loader:
+                with Loader(
+                    dataset, batch_size=2, rank=rank, world=world, tail="keep", in_process=in_process, **order
+                ) as loader:
                     loader.load_state_dict(state)
                     got += rows_of(loader)
                     assert loader.epoch == 1
             assert sorted(got) == rows[done:]
-    with Loader(dataset, batch_size=5, **{**order, "max_length": 64}) as loader, pytest.raises(ValueError, match="max_length"):
+    with (
+        Loader(dataset, batch_size=5, **{**order, "max_length": 64}) as loader,
+        pytest.raises(ValueError, match="max_length"),
+    ):
         loader.load_state_dict(state)
     with Loader(dataset, seed=2) as loader, pytest.raises(ValueError, match="pack"):
         loader.load_state_dict(state)
@@ -188,7 +208,9 @@ def test_borders_for_attention(dataset: str) -> None:
             assert b["max_seqlen"] == max(np.diff([*want, rows * length]))
     names = ("input_ids", "cu_seqlens", "max_seqlen")
     for in_process in (False, True):
-        with Loader(dataset, pack="bfd", max_length=200, columns=names, in_process=in_process, output="numpy") as loader:
+        with Loader(
+            dataset, pack="bfd", max_length=200, columns=names, in_process=in_process, output="numpy"
+        ) as loader:
             assert all(sorted(b) == sorted(names) for b in loader)
         with Loader(dataset, output="numpy", in_process=in_process) as loader:
             assert "cu_seqlens" not in next(iter(loader))
@@ -235,12 +257,17 @@ def test_what_a_server_packs_by_default(dataset: str, tmp_path: pathlib.Path) ->
     binary = find_binary()
     assert binary is not None
     server = subprocess.Popen(
-        [binary, "serve", dataset, "--socket", path, "--pack", "bfd", "--max-length", "64"], stdout=subprocess.PIPE, text=True
+        [binary, "serve", dataset, "--socket", path, "--pack", "bfd", "--max-length", "64"],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert server.stdout is not None
         assert "serving" in server.stdout.readline()
-        with Loader(dataset, pack="bfd", max_length=64, seed=3, output="numpy") as own, Loader(socket=path, seed=3, output="numpy") as loader:
+        with (
+            Loader(dataset, pack="bfd", max_length=64, seed=3, output="numpy") as own,
+            Loader(socket=path, seed=3, output="numpy") as loader,
+        ):
             assert rows_of(loader) == rows_of(own)
             assert loader.state_dict()["order"] == own.state_dict()["order"]
         with Loader(socket=path, pack="none", output="numpy") as loader:

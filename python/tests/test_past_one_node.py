@@ -1,4 +1,5 @@
-"""Three servers, as on three nodes, each for its own ranks: a run goes on with another number of nodes, and every row comes once."""
+"""Three servers, as on three nodes, each for its own ranks: a run goes on with another number of nodes, and every row
+comes once."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[pathlib.Pat
         for number, data in enumerate((base / "data", base / "data", base / "copy")):
             socket = base / f"s{number}"
             command = [str(find_binary()), "serve", str(data), "--socket", str(socket), "--exit-with-stdin"]
-            server = stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            server = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
             stack.callback(server.kill)
             assert server.stdout is not None
             assert str(socket) in server.stdout.readline()
@@ -41,7 +44,8 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[pathlib.Pat
 
 
 def run(sockets: list[pathlib.Path], world: int, steps: int, state: Any, batch_size: int = 8) -> tuple[list[int], Any]:
-    """The examples that `world` ranks get in some steps, and the state after them; each rank asks the server of its node."""
+    """The examples that `world` ranks get in some steps, and the state after them; each rank asks the server of its
+    node."""
     import dsload
 
     per_node = -(-world // len(sockets))
@@ -49,7 +53,13 @@ def run(sockets: list[pathlib.Path], world: int, steps: int, state: Any, batch_s
     states = []
     for rank in range(world):
         with dsload.Loader(
-            socket=sockets[rank // per_node], batch_size=batch_size, rank=rank, world=world, seed=5, tail="keep", output="numpy"
+            socket=sockets[rank // per_node],
+            batch_size=batch_size,
+            rank=rank,
+            world=world,
+            seed=5,
+            tail="keep",
+            output="numpy",
         ) as loader:
             if state is not None:
                 loader.load_state_dict(state)

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.server
 def peer(rank: int, world: int, socket: str, out: str, balance: str) -> None:
     """Of four processes, two by two share a data-parallel rank."""
     del world
-    with Loader(socket=socket, rank=rank // 2, world=2, batch_size=8, seed=3, tail="keep", output="numpy", balance=balance) as loader:
+    with Loader(
+        socket=socket, rank=rank // 2, world=2, batch_size=8, seed=3, tail="keep", output="numpy", balance=balance
+    ) as loader:
         state = None
         with open(f"{out}/{rank}", "wb") as f:
             for i, batch in enumerate(loader):
@@ -48,12 +50,16 @@ def test_readers_in_one_process_may_be_apart(dataset: str) -> None:
     """A pipeline's last stage reads labels of what its first stage read steps before."""
     with Loader(dataset, output="numpy", rank=1, world=3, tail="keep", columns=["input_ids", "row", "next"]) as first:
         assert first._endpoint is not None
-        with Loader(socket=first._endpoint.path, output="numpy", rank=1, world=3, tail="keep", columns=["labels", "row", "next"]) as last:
+        with Loader(
+            socket=first._endpoint.path, output="numpy", rank=1, world=3, tail="keep", columns=["labels", "row", "next"]
+        ) as last:
             ahead = iter(first)
             waiting = [next(ahead) for _ in range(3)]
             for batch in last:
                 mine = waiting.pop(0)
                 assert mine["row"].tolist() == batch["row"].tolist()
-                assert np.array_equal(np.where(batch["labels"] < 0, mine["input_ids"], batch["labels"]), mine["input_ids"])
+                assert np.array_equal(
+                    np.where(batch["labels"] < 0, mine["input_ids"], batch["labels"]), mine["input_ids"]
+                )
                 waiting += [b for b in [next(ahead, None)] if b is not None]
             assert not waiting

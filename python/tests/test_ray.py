@@ -1,4 +1,5 @@
-"""dsload.ray on real local Ray clusters of two nodes: processes, workers and nodes are killed, and the dataset is that of one machine."""
+"""dsload.ray on real local Ray clusters of two nodes: processes, workers and nodes are killed, and the dataset is that
+of one machine."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ if sys.platform != "linux":
     pytest.skip("Ray's clusters on one machine need Linux", allow_module_level=True)
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "1")
-os.environ["PYTHONPATH"] = os.pathsep.join(p for p in (str(pathlib.Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH")) if p)
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    p for p in (str(pathlib.Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH")) if p
+)
 ray = pytest.importorskip("ray", reason="Ray is not installed (pip install ray)")
 
 OPTIONS = {"max_length": 64, "max_val_examples": 50, "shard_bytes": "64KiB", "checkpoint_every": 200}
@@ -36,7 +39,10 @@ NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80_000_000}
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("corpus") / "c.txt"
     with open(path, "w") as f:
-        f.writelines(f"{i} " + f"words {i * 7919 % 1009} of a line " * (i % 17) + "\n" for i in range(int(os.environ.get("DSLOAD_RAY_LINES", "12000"))))
+        f.writelines(
+            f"{i} " + f"words {i * 7919 % 1009} of a line " * (i % 17) + "\n"
+            for i in range(int(os.environ.get("DSLOAD_RAY_LINES", "12000")))
+        )
     return path
 
 
@@ -136,7 +142,9 @@ def build(corpus: pathlib.Path, out: Union[pathlib.Path, str], **more: Any) -> d
     return result
 
 
-def test_equal_and_read_by_ray_data(cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path) -> None:
+def test_equal_and_read_by_ray_data(
+    cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path
+) -> None:
     seen: list[dict[str, Any]] = []
     result = build(corpus, tmp_path / "out", on_progress=seen.append)
     assert rows(tmp_path / "out") == whole
@@ -159,7 +167,9 @@ def test_equal_and_read_by_ray_data(cluster: Any, corpus: pathlib.Path, whole: l
     assert sum(len(r["input_ids"]) for r in data.iter_rows()) == manifest["splits"][0]["tokens"]
 
 
-def test_killed_processes_and_workers(cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path) -> None:
+def test_killed_processes_and_workers(
+    cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path
+) -> None:
     for which, what in ((0, "process"), (1, "worker")):
         killer = during(kill(which))
         result = build(corpus, tmp_path / what)
@@ -168,7 +178,9 @@ def test_killed_processes_and_workers(cluster: Any, corpus: pathlib.Path, whole:
         assert rows(tmp_path / what) == whole, what
 
 
-def test_a_node_goes_and_another_comes(cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path) -> None:
+def test_a_node_goes_and_another_comes(
+    cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path
+) -> None:
     # The nodes of a cluster_utils.Cluster come and go in the main thread alone.
     thread = threading.Thread(target=build, args=(corpus, tmp_path / "out"))
     thread.start()
@@ -181,7 +193,9 @@ def test_a_node_goes_and_another_comes(cluster: Any, corpus: pathlib.Path, whole
     assert rows(tmp_path / "out") == whole
 
 
-def test_a_straggler_is_started_twice(cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path) -> None:
+def test_a_straggler_is_started_twice(
+    cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path
+) -> None:
     stopped: list[int] = []
 
     def stop() -> bool:
@@ -233,22 +247,31 @@ def test_ctrl_c_ends_the_tasks(
 
 @pytest.fixture
 def bucket(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pathlib.Path]:
-    """A bucket of a real server, whose objects are files of a folder. It comes before the cluster, whose nodes inherit the environment."""
-    server = shutil.which("versitygw", path=os.pathsep.join((os.environ.get("PATH", ""), str(pathlib.Path.home() / "go" / "bin"))))
+    """A bucket of a real server, whose objects are files of a folder. It comes before the cluster, whose nodes inherit
+    the environment."""
+    server = shutil.which(
+        "versitygw", path=os.pathsep.join((os.environ.get("PATH", ""), str(pathlib.Path.home() / "go" / "bin")))
+    )
     if server is None:
         pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
     folder = tmp_path / "s3" / "bucket"
     folder.mkdir(parents=True)
     options = ["--access", "key", "--secret", "a-secret", "--quiet", "posix", str(folder.parent)]
     with runs.server(lambda port: [server, "--port", f"127.0.0.1:{port}", *options]) as port:
-        for name, value in {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "a-secret"}.items():
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "a-secret",
+        }.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("AWS_REGION", "us-east-1")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         yield folder
 
 
-def test_into_a_bucket(bucket: pathlib.Path, cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path) -> None:
+def test_into_a_bucket(
+    bucket: pathlib.Path, cluster: Any, corpus: pathlib.Path, whole: list[Any], tmp_path: pathlib.Path
+) -> None:
     killer = during(kill(0))
     result = build(corpus, "s3://bucket/out")
     killer.join()

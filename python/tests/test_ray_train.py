@@ -1,4 +1,5 @@
-"""Ray Train: workers feed from one server or each from its own, every row comes once, and a run goes on with another number of workers."""
+"""Ray Train: workers feed from one server or each from its own, every row comes once, and a run goes on with another
+number of workers."""
 
 from __future__ import annotations
 
@@ -19,14 +20,22 @@ if sys.platform != "linux":
     pytest.skip("Ray's clusters on one machine need Linux", allow_module_level=True)
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 _HERE = pathlib.Path(__file__).resolve().parent  # where workers find this module, and the package
-os.environ["PYTHONPATH"] = os.pathsep.join(p for p in (str(_HERE), str(_HERE.parent), os.environ.get("PYTHONPATH")) if p)
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    p for p in (str(_HERE), str(_HERE.parent), os.environ.get("PYTHONPATH")) if p
+)
 ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'ray[train]')")
 train_torch = pytest.importorskip("ray.train.torch", reason="Ray Train is not installed (pip install 'ray[train]')")
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=80_000_000, configure_logging=False, log_to_driver=False)
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=80_000_000,
+        configure_logging=False,
+        log_to_driver=False,
+    )
     yield
     ray.shutdown()
 
@@ -44,7 +53,9 @@ def worker(config: dict[str, Any]) -> None:
             loader.load_state_dict(config["state"])
         batches: Any = loader
         if config["prepared"]:
-            batches = train_torch.prepare_data_loader(torch.utils.data.DataLoader(loader, batch_size=None, num_workers=0))
+            batches = train_torch.prepare_data_loader(
+                torch.utils.data.DataLoader(loader, batch_size=None, num_workers=0)
+            )
         seen, state = [], None
         for step, batch in enumerate(batches):
             total = batch["length"].sum().to(torch.int64)
@@ -57,13 +68,25 @@ def worker(config: dict[str, Any]) -> None:
     pathlib.Path(config["out"], f"{rank}.json").write_text(json.dumps({"seen": seen, "state": state}))
 
 
-def run(out: pathlib.Path, workers: int, stop: int = 0, state: Any = None, prepared: bool = False, **loader: Any) -> list[dict[str, Any]]:
+def run(
+    out: pathlib.Path, workers: int, stop: int = 0, state: Any = None, prepared: bool = False, **loader: Any
+) -> list[dict[str, Any]]:
     out.mkdir()
-    config = {"out": str(out), "stop": stop, "state": state, "prepared": prepared, "loader": {"batch_size": 16, "seed": 4, "tail": "keep", **loader}}
+    config = {
+        "out": str(out),
+        "stop": stop,
+        "state": state,
+        "prepared": prepared,
+        "loader": {"batch_size": 16, "seed": 4, "tail": "keep", **loader},
+    }
     scaling = ray.train.ScalingConfig(num_workers=workers, use_gpu=False, resources_per_worker={"CPU": 1})
     storage = ray.train.RunConfig(storage_path=str(out / "ray"), name="run")
     trainer = train_torch.TorchTrainer(
-        worker, train_loop_config=config, scaling_config=scaling, run_config=storage, torch_config=train_torch.TorchConfig(backend="gloo")
+        worker,
+        train_loop_config=config,
+        scaling_config=scaling,
+        run_config=storage,
+        torch_config=train_torch.TorchConfig(backend="gloo"),
     )
     trainer.fit()
     return [json.loads((out / f"{rank}.json").read_text()) for rank in range(workers)]

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.server
 
 def records(first: int, last: int) -> list[dict[str, object]]:
     return [
-        {"text": f"document number {i % 40} of the corpus", "lang": "en" if i % 2 else "de", "meta": {"n": i}} for i in range(first, last)
+        {"text": f"document number {i % 40} of the corpus", "lang": "en" if i % 2 else "de", "meta": {"n": i}}
+        for i in range(first, last)
     ]
 
 

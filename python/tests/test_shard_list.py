@@ -1,4 +1,5 @@
-"""A dataset whose shards are listed in a file, as that of very many shards: read in this process and through a server, whole and damaged."""
+"""A dataset whose shards are listed in a file, as that of very many shards: read in this process and through a server,
+whole and damaged."""
 
 from __future__ import annotations
 
@@ -103,7 +104,12 @@ def test_damaged(tmp_path: pathlib.Path) -> None:
     shutil.copytree(FOLDER, folder)
     path = folder / "shards-train.bin"
     good = path.read_bytes()
-    for bad in (good[:-1], good + b"x", bytes([good[0] ^ 1]) + good[1:], good[:200] + bytes([good[200] ^ 1]) + good[201:]):
+    for bad in (
+        good[:-1],
+        good + b"x",
+        bytes([good[0] ^ 1]) + good[1:],
+        good[:200] + bytes([good[200] ^ 1]) + good[201:],
+    ):
         path.write_bytes(bad)
         with pytest.raises(dsload.Corrupt, match=r"shards-train\.bin"):
             dsload.RandomAccess(folder)

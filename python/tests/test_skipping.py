@@ -1,4 +1,5 @@
-"""Batches that a wrapper drops at the beginning are not read: Accelerate's skip_first_batches; and several readers of one rank."""
+"""Batches that a wrapper drops at the beginning are not read: Accelerate's skip_first_batches; and several readers of
+one rank."""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ def test_skip_first_batches(dataset: str, monkeypatch: pytest.MonkeyPatch, shape
 
     monkeypatch.setattr(Epochs, "stream", streamed)
     shape = {"batch_size": 50, "seed": 2, **shape}
-    options = {"collated": {"batch_size": 1, "collate_fn": dsload.first}, "workers": {"batch_size": None, "num_workers": 2}}
+    options = {
+        "collated": {"batch_size": 1, "collate_fn": dsload.first},
+        "workers": {"batch_size": None, "num_workers": 2},
+    }
     with Loader(dataset, **shape) as loader:
         want, second = examples(loader), examples(loader)
         for skipped in (1, 3, len(want) - 1, len(want), len(want) + 5):
@@ -75,7 +79,9 @@ def _peer(rank: int, world: int, socket: str, out: str) -> None:
     """Process `rank` of 4: two data-parallel groups of two tensor-parallel peers."""
     torch.distributed.init_process_group("gloo", rank=rank, world_size=world)
     mesh = torch.distributed.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
-    with Loader(socket=socket, batch_size=30, seed=5, rank=mesh.get_local_rank("dp"), world=mesh["dp"].size()) as loader:
+    with Loader(
+        socket=socket, batch_size=30, seed=5, rank=mesh.get_local_rank("dp"), world=mesh["dp"].size()
+    ) as loader:
         notes = runs.Notes(Path(out) / f"first-{rank}")
         for step, batch in enumerate(loader):
             same = [torch.zeros_like(batch["input_ids"]) for _ in range(2)]

@@ -96,12 +96,15 @@ def test_mistakes(tmp_path: Path, dataset: str) -> None:
 
 READER = (
     "import sys, json, dsload\n"
-    "with dsload.Loader(sys.argv[1], tokenizer='gpt2', output='numpy', batch_size=500) as l: print(sum(len(b['length']) for b in l))"
+    "with dsload.Loader(sys.argv[1], tokenizer='gpt2', output='numpy', batch_size=500) as l: "
+    "print(sum(len(b['length']) for b in l))"
 )
 
 
 def reader(source: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", READER, str(source)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", READER, str(source)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def test_several_at_once_build_once(tmp_path: Path, cache: Path) -> None:

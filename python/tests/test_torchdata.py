@@ -1,4 +1,5 @@
-"""Workers that keep a state of their own, as torchdata's StatefulDataLoader makes them: a resume yields what is left, in the same order."""
+"""Workers that keep a state of their own, as torchdata's StatefulDataLoader makes them: a resume yields what is left,
+in the same order."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ pytestmark = [pytest.mark.torch, pytest.mark.server, pytest.mark.usefixtures("no
 SHAPES: list[dict[str, Any]] = [
     {"batch_size": 50}, {"batch_size": 70}, {"batch_size": 70, "tail": "drop"}, {"batch_size": 70, "tail": "pad"},
     {"batch_size": 35, "rank": 1, "world": 2, "tail": "keep"}, {"max_tokens": 2000}, {"batch_size": 150, "epochs": 2},
-    {"batch_size": 9, "pack": "bfd", "max_length": 200}, {"batch_size": 7, "pack": "wrapped", "max_length": 150, "rank": 1, "world": 2},
+    {"batch_size": 9, "pack": "bfd", "max_length": 200}, {"batch_size": 7, "pack": "wrapped", "max_length": 150,
+                                                          "rank": 1, "world": 2},
 ]  # fmt: skip
 
 
@@ -44,7 +46,9 @@ class Stated(IterableDataset):  # type: ignore[misc]
 def read(loader: Loader, workers: int, states: Any = None, stop: Any = None) -> tuple[list[list[int]], dict[int, Any]]:
     """The batches, and the state of each worker after the `stop`-th."""
     got, last = [], {}
-    for worker, batch, state in DataLoader(Stated(loader, states), batch_size=None, num_workers=workers, collate_fn=lambda x: x):
+    for worker, batch, state in DataLoader(
+        Stated(loader, states), batch_size=None, num_workers=workers, collate_fn=lambda x: x
+    ):
         if batch is not None and len(got) == stop:
             break
         last[worker] = state
@@ -78,7 +82,12 @@ def test_a_workers_state_is_refused_elsewhere(dataset: str) -> None:
             loader.load_state_dict(states[0])
         with pytest.raises(ValueError, match=r"workers=2.*state_dict\(after=batch\)"):
             read(loader, 1, states)
-    for other in ({"batch_size": 25}, {"batch_size": 50, "rank": 0, "world": 2}, {"batch_size": 50, "tail": "drop"}, {"max_tokens": 4000}):
+    for other in (
+        {"batch_size": 25},
+        {"batch_size": 50, "rank": 0, "world": 2},
+        {"batch_size": 50, "tail": "drop"},
+        {"max_tokens": 4000},
+    ):
         with Loader(dataset, **other) as loader, pytest.raises(ValueError, match="taken with"):
             read(loader, 2, states)
 
@@ -110,8 +119,12 @@ def test_stateful_dataloader(dataset: str, workers: int, shape: Any) -> None:
             if stop == "end":
                 assert passes == want[1:3]
             else:
-                # Where it stopped with the last batch, what is left is empty, or (nothing was known to be over) the next epoch.
-                assert passes == [want[0][stop:], want[1]] or (stop == len(want[0]) and passes == want[1:3]), (stop, persistent)
+                # Where it stopped with the last batch, what is left is empty, or (nothing was known to be over) the
+                # next epoch.
+                assert passes == [want[0][stop:], want[1]] or (stop == len(want[0]) and passes == want[1:3]), (
+                    stop,
+                    persistent,
+                )
             del feed
 
 

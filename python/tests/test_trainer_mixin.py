@@ -26,7 +26,9 @@ pytestmark = [pytest.mark.torch, pytest.mark.trainers, pytest.mark.server, pytes
 @pytest.fixture(scope="module")
 def rows240(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("data")
-    (folder / "lines.txt").write_text("".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(240)))
+    (folder / "lines.txt").write_text(
+        "".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(240))
+    )
     dsload.build(folder / "lines.txt", out=folder / "rows", format="text", max_examples=0)
     return str(folder / "rows")
 
@@ -113,7 +115,9 @@ def test_stopped_anywhere_and_resumed(
         assert first == whole[: len(first)] and len(first) < len(whole)
         began.clear()
         with Loader(rows240, seed=3, **shape) as loader:
-            trainer, again = train(loader, tmp_path / f"at{stop}", runs.Notes(tmp_path / f"rest{stop}-0"), resume=True, **options)
+            trainer, again = train(
+                loader, tmp_path / f"at{stop}", runs.Notes(tmp_path / f"rest{stop}-0"), resume=True, **options
+            )
         assert runs.Notes.read(tmp_path, f"rest{stop}", 1) == whole[len(first) :]
         assert again[-(len(losses) - stop) :] == pytest.approx(losses[stop:], abs=1e-4)
         assert trainer.state.global_step == trainer.state.max_steps == len(losses)
@@ -129,7 +133,9 @@ def _run(rank: int, world: int, data: str, out: str, name: str, batch: int, stop
 
 
 @pytest.mark.parametrize(("stop", "shapes"), [(13, ((2, 4), (1, 8), (1, 4), (1, 16))), (30, ((1, 16),))])
-def test_two_processes_killed_and_resumed_with_another_number(rows240: str, tmp_path: Path, stop: int, shapes: Any) -> None:
+def test_two_processes_killed_and_resumed_with_another_number(
+    rows240: str, tmp_path: Path, stop: int, shapes: Any
+) -> None:
     runs.on_gloo(2, _run, rows240, str(tmp_path / "out"), "two", 4, Stop(stop, kill=True), False, killed=True)
     before = runs.Notes.read(tmp_path, "two", 2, until=stop)
     assert len(before) == stop
@@ -194,7 +200,9 @@ def test_what_is_refused(rows240: str, tmp_path: Path) -> None:
 
 
 def test_other_datasets_are_trainers_own(tmp_path: Path) -> None:
-    arguments = TrainingArguments(output_dir=str(tmp_path), max_steps=2, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True)
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), max_steps=2, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
+    )
     rows = [{"input_ids": torch.arange(4), "labels": torch.arange(4)} for _ in range(8)]
     trainer = Noting(Small(), arguments, train_dataset=rows, eval_dataset=rows)
     assert trainer.train().global_step == 2 and "eval_loss" in trainer.evaluate()
@@ -205,7 +213,11 @@ def samples_a_step(metrics: Any, what: str) -> float:
 
 
 def test_trainer_counts_with_the_loaders_batches(rows240: str, tmp_path: Path) -> None:
-    for batch, options in ((2, {}), (24, {"gradient_accumulation_steps": 2}), (48, {"max_steps": -1, "num_train_epochs": 1})):
+    for batch, options in (
+        (2, {}),
+        (24, {"gradient_accumulation_steps": 2}),
+        (48, {"max_steps": -1, "num_train_epochs": 1}),
+    ):
         arguments = TrainingArguments(**{
             "output_dir": str(tmp_path), "max_steps": 4, "save_strategy": "no", "report_to": [], "use_cpu": True, "disable_tqdm": True, **options,
         })  # fmt: skip
@@ -216,7 +228,13 @@ def test_trainer_counts_with_the_loaders_batches(rows240: str, tmp_path: Path) -
             assert trainer.get_total_train_batch_size(arguments) == step
             assert samples_a_step(trainer.evaluate(), "eval") == pytest.approx(batch, rel=0.02)
     arguments = TrainingArguments(
-        output_dir=str(tmp_path), max_steps=3, per_device_train_batch_size=4, save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True
+        output_dir=str(tmp_path),
+        max_steps=3,
+        per_device_train_batch_size=4,
+        save_strategy="no",
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
     )
     with Loader(rows240, max_tokens=300) as loader, Loader(rows240, batch_size=6) as even:
         trainer = Noting(Small(), arguments, train_dataset=loader)
@@ -249,14 +267,18 @@ def _evaluate(rank: int, world: int, data: str, out: str, shapes: list[dict[str,
     )  # fmt: skip
     for i, shape in enumerate(shapes):
         with Loader(data, shuffle="none", padding="max_length", **shape) as loader:
-            trainer = Evaluating(Predicting(), arguments, train_dataset=loader, eval_dataset=loader, compute_metrics=metrics)
+            trainer = Evaluating(
+                Predicting(), arguments, train_dataset=loader, eval_dataset=loader, compute_metrics=metrics
+            )
             trainer.notes = runs.Notes(Path(out) / f"seen{i}-{rank}")
             got = trainer.evaluate()
             labels = sorted(tuple(row) for row in predicted.pop().label_ids.tolist())
             trainer.notes = None
             trainer.train()
             losses = [h["loss"] for h in trainer.state.log_history if "loss" in h]
-            (Path(out) / f"got{i}-{rank}").write_text(json.dumps({"loss": got["eval_loss"], "labels": labels, "losses": losses}))
+            (Path(out) / f"got{i}-{rank}").write_text(
+                json.dumps({"loss": got["eval_loss"], "labels": labels, "losses": losses})
+            )
 
 
 class Predicting(Small):
@@ -267,7 +289,9 @@ class Predicting(Small):
 
 
 def test_an_evaluation_of_several_ranks_counts_every_row_once(tmp_path: Path) -> None:
-    (tmp_path / "lines.txt").write_text("".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(241)))
+    (tmp_path / "lines.txt").write_text(
+        "".join(f"a line of words, {'and more ' * (i % 5)}the {i}-th\n" for i in range(241))
+    )
     data = str(tmp_path / "rows")
     dsload.build(tmp_path / "lines.txt", out=data, format="text", max_examples=0, max_length=40)
     with Loader(data, shuffle="none", padding="max_length", batch_size=241) as loader:
@@ -276,16 +300,22 @@ def test_an_evaluation_of_several_ranks_counts_every_row_once(tmp_path: Path) ->
     shapes: list[dict[str, Any]] = [{"batch_size": 8}, {"max_tokens": 900}, {"batch_size": 8, "balance": "quadratic"}]
     runs.on_gloo(3, _evaluate, data, str(tmp_path), shapes)
     for i, shape in enumerate(shapes):
-        per_rank = [[json.loads(line) for line in (tmp_path / f"seen{i}-{r}").read_text().splitlines()] for r in range(3)]
+        per_rank = [
+            [json.loads(line) for line in (tmp_path / f"seen{i}-{r}").read_text().splitlines()] for r in range(3)
+        ]
         assert len({len(steps) for steps in per_rank}) == 1, shape
         batches = [[e for e in step if e >= 0] for steps in per_rank for step in steps]
         assert sorted(e for batch in batches for e in batch) == list(range(241)), shape
         want = [model(whole["input_ids"][b], whole["labels"][b])["loss"].item() for b in batches if b]
         for rank in range(3):
             got = json.loads((tmp_path / f"got{i}-{rank}").read_text())
-            assert got["loss"] == pytest.approx(sum(want) / len(want), rel=1e-5), f"{shape}: the mean over the batches that have rows"
+            assert got["loss"] == pytest.approx(sum(want) / len(want), rel=1e-5), (
+                f"{shape}: the mean over the batches that have rows"
+            )
             assert got["labels"] == sorted(whole["labels"].tolist()), shape
-            assert got["losses"] and all(loss == loss and loss < 1e3 for loss in got["losses"]), f"{shape}: a batch of a filler alone spoils no step"
+            assert got["losses"] and all(loss == loss and loss < 1e3 for loss in got["losses"]), (
+                f"{shape}: a batch of a filler alone spoils no step"
+            )
 
 
 def test_ranks_that_would_wait_for_each_other_are_refused(rows240: str, tmp_path: Path) -> None:

@@ -53,7 +53,14 @@ def recipe_targets(tmp_path_factory: pytest.TempPathFactory, corpora: Path, toke
     folder = tmp_path_factory.mktemp("data") / "recipes"
     source = corpora / "recipes" / "recipenlg-sample.csv"
     dsload.build(
-        source, out=folder, format="recipes", template="recipe-seq2seq", tokenizer=tokenizer, eos=True, max_length=48, max_examples=0
+        source,
+        out=folder,
+        format="recipes",
+        template="recipe-seq2seq",
+        tokenizer=tokenizer,
+        eos=True,
+        max_length=48,
+        max_examples=0,
     )
     return str(folder)
 
@@ -117,10 +124,20 @@ def test_killed_and_resumed_equals_uninterrupted(
 def test_hugging_face_trainer_resumes(wikitext: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--steps", 24, "--save-steps", 12, "--batch-size", 4]
     whole = tmp_path / "whole"
-    run_here("hf_trainer", wikitext, "--out", whole, *options, "--losses", tmp_path / "whole.json", monkeypatch=monkeypatch)
+    run_here(
+        "hf_trainer", wikitext, "--out", whole, *options, "--losses", tmp_path / "whole.json", monkeypatch=monkeypatch
+    )
     shutil.copytree(whole / "checkpoint-12", tmp_path / "cut" / "checkpoint-12")
     run_here(
-        "hf_trainer", wikitext, "--out", tmp_path / "cut", *options, "--resume", "--losses", tmp_path / "cut.json", monkeypatch=monkeypatch
+        "hf_trainer",
+        wikitext,
+        "--out",
+        tmp_path / "cut",
+        *options,
+        "--resume",
+        "--losses",
+        tmp_path / "cut.json",
+        monkeypatch=monkeypatch,
     )
     want, got = json.loads((tmp_path / "whole.json").read_text()), json.loads((tmp_path / "cut.json").read_text())
     assert len(want) == 24 and want[-1] < want[0]
@@ -137,7 +154,8 @@ def test_lightning_resumes(wikitext: str, tmp_path: Path) -> None:
         data.setup("fit")
         model = module.Model(data.loader.manifest["tokenizer"]["vocab_size"])
         trainer = lightning.Trainer(
-            max_steps=steps, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+            max_steps=steps, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+            enable_model_summary=False,
             default_root_dir=tmp_path,
         )  # fmt: skip
         trainer.fit(model, data, ckpt_path=resume, **({"weights_only": False} if resume else {}))
@@ -156,7 +174,8 @@ def test_lightning_resumes(wikitext: str, tmp_path: Path) -> None:
     data.setup("fit")
     first = module.Model(data.loader.manifest["tokenizer"]["vocab_size"])
     lightning.Trainer(
-        max_steps=6, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+        max_steps=6, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False,
         callbacks=[Save()], default_root_dir=tmp_path,
     ).fit(first, data)  # fmt: skip
     assert saved.exists()

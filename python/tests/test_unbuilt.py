@@ -22,7 +22,13 @@ from dsload import Loader
 from dsload._binary import find_binary
 from dsload.errors import DsloadError
 
-OPTIONS: dict[str, Any] = {"tokenizer": "gpt2", "max_length": 128, "shuffle": "none", "batch_size": 16, "output": "numpy"}
+OPTIONS: dict[str, Any] = {
+    "tokenizer": "gpt2",
+    "max_length": 128,
+    "shuffle": "none",
+    "batch_size": 16,
+    "output": "numpy",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -191,7 +197,8 @@ def test_killed_server_starts_again(stopped: Stopped) -> None:
 def test_killed_trainer_leaves_no_build(tmp_path: Path) -> None:
     source = write(tmp_path / "corpus.jsonl", 128 << 20)
     code = (
-        "import sys; from dsload import Loader; l = Loader(sys.argv[1], tokenizer='gpt2', shuffle='none', output='numpy');"
+        "import sys; from dsload import Loader; l = Loader(sys.argv[1], tokenizer='gpt2', shuffle='none', "
+        "output='numpy');"
         "next(iter(l)); print(l._server._process.pid, flush=True); sys.stdin.read()"
     )
     trainer = subprocess.Popen([sys.executable, "-c", code, str(source)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -208,7 +215,8 @@ def test_killed_trainer_leaves_no_build(tmp_path: Path) -> None:
 
 @needs_proc
 def test_other_orders_wait_and_say_so(tmp_path: Path) -> None:
-    """A shuffled order is one of all rows: a loader waits for them, and the server of another program's text says why."""
+    """A shuffled order is one of all rows: a loader waits for them, and the server of another program's text says
+    why."""
     binary = find_binary()
     assert binary is not None
     source = write(tmp_path / "corpus.jsonl", 64 << 20)
@@ -221,7 +229,9 @@ def test_other_orders_wait_and_say_so(tmp_path: Path) -> None:
             "import sys; from dsload import Loader\n"
             "with Loader(socket=sys.argv[1], output='numpy') as l: print(len(l), sum(len(b['row']) for b in l))"
         )
-        run = subprocess.run([sys.executable, "-c", code, str(socket)], capture_output=True, text=True, timeout=runs.HANGS)
+        run = subprocess.run(
+            [sys.executable, "-c", code, str(socket)], capture_output=True, text=True, timeout=runs.HANGS
+        )
         assert run.returncode == 0, run.stderr
         batches, rows = map(int, run.stdout.split())
         assert batches == -(-rows // 32)

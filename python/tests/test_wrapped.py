@@ -1,4 +1,5 @@
-"""Accelerate, Trainer and Lightning around a loader: every row once an epoch, each epoch in its own order, or an error that says how."""
+"""Accelerate, Trainer and Lightning around a loader: every row once an epoch, each epoch in its own order, or an error
+that says how."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def examples(batches: Any) -> list[int]:
 def orders(loader: Loader, epochs: int) -> list[list[int]]:
     found = [examples(loader) for _ in range(epochs)]
     loader.set_epoch(0)
-    assert all(sorted(f) == list(range(loader.num_examples)) for f in found) and len({tuple(f) for f in found}) == epochs
+    assert (
+        all(sorted(f) == list(range(loader.num_examples)) for f in found) and len({tuple(f) for f in found}) == epochs
+    )
     return found
 
 
@@ -148,22 +151,33 @@ def test_three_epochs_of_trainer(rows300: str, tmp_path: Path, prepared: bool) -
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if not prepared:
-                Path(args.output_dir, f"checkpoint-{state.global_step}", "loader.json").write_text(json.dumps(self.loader.state_dict()))
+                Path(args.output_dir, f"checkpoint-{state.global_step}", "loader.json").write_text(
+                    json.dumps(self.loader.state_dict())
+                )
 
     def train(loader: Loader, resume: Any = None) -> list[list[int]]:
         options = TrainingArguments(
-            output_dir=str(tmp_path / "run"), num_train_epochs=3, per_device_train_batch_size=1, save_strategy="steps", save_steps=5,
+            output_dir=str(tmp_path / "run"), num_train_epochs=3, per_device_train_batch_size=1, save_strategy="steps",
+            save_steps=5,
             report_to=[], disable_tqdm=True, use_cpu=True, ignore_data_skip=not prepared, remove_unused_columns=False,
         )  # fmt: skip
         with _recorded(loader) as taken:
             model = models.gpt2(vocab=101, layers=1, width=8)
             forward = model.forward
 
-            def small(input_ids: Any, attention_mask: Any, labels: Any, **_: Any) -> Any:  # the order is tested, not the model
-                return forward(input_ids=input_ids % 101, attention_mask=attention_mask, labels=labels.where(labels < 0, labels % 101))
+            def small(
+                input_ids: Any, attention_mask: Any, labels: Any, **_: Any
+            ) -> Any:  # the order is tested, not the model
+                return forward(
+                    input_ids=input_ids % 101,
+                    attention_mask=attention_mask,
+                    labels=labels.where(labels < 0, labels % 101),
+                )
 
             model.forward = small
-            trainer = OwnTrainer(model, options, train_dataset=loader, data_collator=dsload.first, callbacks=[Save(loader)])
+            trainer = OwnTrainer(
+                model, options, train_dataset=loader, data_collator=dsload.first, callbacks=[Save(loader)]
+            )
             trainer.train(resume_from_checkpoint=resume)
         return [t for t in taken if t]
 
@@ -218,7 +232,8 @@ def test_three_epochs_of_lightning(rows300: str, tmp_path: Path) -> None:
         with Loader(rows300, batch_size=64, seed=3) as loader:
             model = Model()
             trainer = lightning.Trainer(
-                max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
+                enable_progress_bar=False,
                 enable_model_summary=False, default_root_dir=tmp_path,
             )  # fmt: skip
             trainer.fit(model, Data(loader, workers), ckpt_path=resume, **({"weights_only": False} if resume else {}))
@@ -239,17 +254,31 @@ def test_a_data_loader_that_collates_once_more(rows300: str, tmp_path: Path) -> 
     import models
     from transformers import Trainer, TrainingArguments
 
-    for options in ({}, {"num_workers": 1}, {"batch_size": 4, "drop_last": True}, {"batch_size": 2, "collate_fn": dsload.first}):
+    for options in (
+        {},
+        {"num_workers": 1},
+        {"batch_size": 4, "drop_last": True},
+        {"batch_size": 2, "collate_fn": dsload.first},
+    ):
         with Loader(rows300, batch_size=8) as loader, pytest.raises(dsload.WrongWrapping, match="batch_size=None"):
             next(iter(DataLoader(loader, **options)))
-    with Loader(rows300, batch_size=8, output="numpy") as loader, pytest.raises(dsload.WrongWrapping, match="batch_size=None"):
+    with (
+        Loader(rows300, batch_size=8, output="numpy") as loader,
+        pytest.raises(dsload.WrongWrapping, match="batch_size=None"),
+    ):
         next(iter(DataLoader(loader)))  # type: ignore[arg-type]
     with Loader(rows300, batch_size=8) as loader:
-        joined = next(iter(DataLoader(loader, batch_size=2, collate_fn=lambda batches: [b["example"] for b in batches])))
+        joined = next(
+            iter(DataLoader(loader, batch_size=2, collate_fn=lambda batches: [b["example"] for b in batches]))
+        )
         assert [len(e) for e in joined] == [8, 8]
         assert next(iter(DataLoader(loader, batch_size=None)))["input_ids"].shape[0] == 8
-        arguments = TrainingArguments(output_dir=str(tmp_path), max_steps=1, report_to=[], use_cpu=True, disable_tqdm=True, save_strategy="no")
-        trainer = Trainer(models.gpt2(vocab=50257, layers=1, width=8), arguments, train_dataset=loader, eval_dataset=loader)
+        arguments = TrainingArguments(
+            output_dir=str(tmp_path), max_steps=1, report_to=[], use_cpu=True, disable_tqdm=True, save_strategy="no"
+        )
+        trainer = Trainer(
+            models.gpt2(vocab=50257, layers=1, width=8), arguments, train_dataset=loader, eval_dataset=loader
+        )
         for run in (trainer.train, trainer.evaluate):
             with pytest.raises(dsload.WrongWrapping, match="TrainerMixin"):
                 run()

@@ -34,7 +34,8 @@ def build(
     progress: Optional[bool] = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Streams sources through a tokenizer into the dataset folder `out`; the same call again resumes an unfinished build.
+    """Streams sources through a tokenizer into the dataset folder `out`; the same call again resumes an unfinished
+    build.
 
     Example::
 
@@ -43,13 +44,14 @@ def build(
         dsload.build((row["body"] for row in rows), out="data")         # texts, a document each
 
     Args:
-        source: a path, glob, folder or URI; a list of them; or any other iterable of strings, each a document, or of dicts, from which
-            `text_field` (or `template`) makes a document. An iterator is read once, one item at a time. None means generated text.
+        source: a path, glob, folder or URI; a list of them; or any other iterable of strings, each a document, or of
+            dicts, from which `text_field` (or `template`) makes a document. An iterator is read once, one item at a
+            time. None means generated text.
         out: the dataset folder.
         on_progress: called with each progress object that the command reports.
         progress: show a bar on stderr; None shows it on a terminal and in notebooks.
-        options: the flags of `dsload build` with underscores, as listed below. True means a flag without a value, a list means a repeated
-            flag; None and False are ignored.
+        options: the flags of `dsload build` with underscores, as listed below. True means a flag without a value, a
+            list means a repeated flag; None and False are ignored.
 
     Options:
         tokenizer: built-in name, folder, tokenizer.json, .tiktoken, .model or hf://OWNER/NAME.
@@ -58,8 +60,8 @@ def build(
         include, exclude: which files of folders and globs to read.
         text_field: the field of a record that holds the text; "a.b[0]" reaches inside, and "a,b" joins two.
         columns, delimiter: names for the columns of CSV without a header, and the character between fields.
-        chat_template, train_on, date: for format="chat": a template instead of the tokenizer's own; whose turns carry loss: "assistant",
-            "last" or "all"; the date that a template writes as today's.
+        chat_template, train_on, date: for format="chat": a template instead of the tokenizer's own; whose turns carry
+            loss: "assistant", "last" or "all"; the date that a template writes as today's.
         template: a built-in or a Go text/template file that makes the prompt, and the target.
         causal_pairs: prompt and target in one row, with the loss on the target only.
         where: conditions on fields, as in "lang=en"; a list for several.
@@ -93,7 +95,8 @@ def build(
 
     Raises:
         BuildError: with the command's own message and exit code; 2 for an unknown option.
-        TypeError, ValueError: for an unusable source, and for an item that is neither text nor JSON, with its number from 0.
+        TypeError, ValueError: for an unusable source, and for an item that is neither text nor JSON, with its number
+        from 0.
         DsloadError: if there is no dsload program for this platform.
 
     Exceptions of an iterator pass through. The build then stops without a dataset, and the same call resumes it.
@@ -104,7 +107,10 @@ def build(
     paths, items = sources_or_items(source)
     if items is not None:
         if options.get("format") not in _ITEM_FORMATS:
-            raise ValueError(f"format: {options['format']!r} is for files; an iterable of strings or dicts is read as jsonl, or as chat")
+            raise ValueError(
+                f"format: {options['format']!r} is for files; an iterable of strings or dicts is read as jsonl, or as "
+                "chat"
+            )
         if options.get("format") != "chat":
             options["format"] = "jsonl"
         paths = ["-"]
@@ -163,7 +169,9 @@ class _Run:
         """(exit code, stdout, the last lines of stderr). pieces: the command's standard input."""
         stdin = subprocess.PIPE if pieces is not None else subprocess.DEVNULL
         process = subprocess.Popen(self._command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        threads = [threading.Thread(target=f, args=(process,), daemon=True) for f in (self._read_stderr, self._read_stdout)]
+        threads = [
+            threading.Thread(target=f, args=(process,), daemon=True) for f in (self._read_stderr, self._read_stdout)
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -172,8 +180,8 @@ class _Run:
             self._follow(wait=True)
             code = process.wait()
         except BaseException:
-            # Ctrl-C or an exception of the iterator. Keep standard input open until the command has ended, so that it does not mistake its end
-            # for the end of the source.
+            # Ctrl-C or an exception of the iterator. Keep standard input open until the command has ended, so that it
+            # does not mistake its end for the end of the source.
             _stop(process)
             raise
         finally:

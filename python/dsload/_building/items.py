@@ -1,7 +1,7 @@
 """Texts and records of a Python iterator as bytes for `dsload build -`: JSON Lines in gzip.
 
-Gzip, without compression, is used for its end mark: if this process dies while it feeds the build, the build sees truncated data and does not
-take it for complete.
+Gzip, without compression, is used for its end mark: if this process dies while it feeds the build, the build sees
+truncated data and does not take it for complete.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _FIELD = re.compile(r"[^.,\[\]]+")
 def sources_or_items(source: Any) -> tuple[Optional[list[str]], Optional[Iterator[Any]]]:
     """(paths and URIs, None), or (None, items) for an iterable of texts or records.
 
-    A list or tuple of strings holds paths; an iterator of strings yields texts. Raises ValueError or TypeError for anything else.
+    A list or tuple of strings holds paths; an iterator of strings yields texts. Raises ValueError or TypeError for
+    anything else.
     """
     if source is None:
         return [], None
@@ -48,12 +49,16 @@ def text_key(text_field: Optional[str]) -> str:
     if text_field is None:
         return "text"
     if not _FIELD.fullmatch(text_field):
-        raise ValueError(f"text_field: {text_field!r} is not the name of a single field, into which the strings of an iterable are put")
+        raise ValueError(
+            f"text_field: {text_field!r} is not the name of a single field, into which the strings of an iterable are "
+            "put"
+        )
     return text_field
 
 
 def encoded(items: Iterator[Any], text_field: Optional[str]) -> Iterator[bytes]:
-    """Parts of the gzip stream. Exceptions of the iterator pass through; ValueError and TypeError name an item, counted from 0."""
+    """Parts of the gzip stream. Exceptions of the iterator pass through; ValueError and TypeError name an item, counted
+    from 0."""
     packer = zlib.compressobj(0, zlib.DEFLATED, _GZIP)
     kind: Any = None
     for number, item in enumerate(items):
@@ -61,7 +66,9 @@ def encoded(items: Iterator[Any], text_field: Optional[str]) -> Iterator[bytes]:
         if this is None:
             raise TypeError(f"item {number} of the source is {named(item)}; items are strings or dicts")
         if kind is not None and this is not kind:
-            raise TypeError(f"item {number} of the source is {named(item)}, and earlier items are not: use one kind throughout")
+            raise TypeError(
+                f"item {number} of the source is {named(item)}, and earlier items are not: use one kind throughout"
+            )
         kind = this
         yield packer.compress(_line(number, {text_key(text_field): item} if kind is str else item))
     yield packer.flush()

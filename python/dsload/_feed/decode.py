@@ -1,9 +1,10 @@
 """Arrow record batches to arrays, without a copy.
 
-All batches of a stream have the same columns, known from the schema message that pyarrow reads. A record batch's metadata is a small
-flatbuffer. The relevant parts (rows, lengths of nodes, positions of buffers) are read with struct, at a tenth of the cost of a general reader.
-Nothing in it is trusted: every length and position is checked against the received message. The metadata depends only on the batch's shape, so
-the result is reused for later messages of the same size that begin with the same bytes.
+All batches of a stream have the same columns, known from the schema message that pyarrow reads. A record batch's
+metadata is a small flatbuffer. The relevant parts (rows, lengths of nodes, positions of buffers) are read with struct,
+at a tenth of the cost of a general reader.
+Nothing in it is trusted: every length and position is checked against the received message. The metadata depends only
+on the batch's shape, so the result is reused for later messages of the same size that begin with the same bytes.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def _column(field: pa.Field) -> _Column:
 
 
 class Decoder:
-    """Decodes the messages of one stream. metadata: the schema's key and value pairs. keep: the columns to decode, None for all."""
+    """Decodes the messages of one stream. metadata: the schema's key and value pairs. keep: the columns to decode, None
+    for all."""
 
     def __init__(self, schema_message: Array, keep: Optional[Collection[str]] = None) -> None:
         try:
@@ -80,7 +82,8 @@ class Decoder:
     def decode(self, message: Array) -> dict[str, Array]:
         """Columns of a record batch: lists as (rows, length) arrays, the others as (rows,); all are views of `message`.
 
-        Returns an empty dict for the end-of-stream marker. Raises StreamCut for anything that does not match the schema.
+        Returns an empty dict for the end-of-stream marker. Raises StreamCut for anything that does not match the
+        schema.
         """
         try:
             return self._decode(message)
@@ -141,6 +144,10 @@ class Decoder:
         nodes = at + _u32(data, at)[0]
         at = batch + _u16(data, fields + 8)[0]
         buffers = at + _u32(data, at)[0]
-        if 16 * _u32(data, nodes)[0] != self._nodes.size or 16 * _u32(data, buffers)[0] != self._buffers.size or rows < 1:
+        if (
+            16 * _u32(data, nodes)[0] != self._nodes.size
+            or 16 * _u32(data, buffers)[0] != self._buffers.size
+            or rows < 1
+        ):
             raise StreamCut("a record batch with other columns than its schema")
         return rows, self._nodes.unpack_from(data, nodes + 4), self._buffers.unpack_from(data, buffers + 4)

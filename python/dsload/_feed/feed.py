@@ -1,6 +1,7 @@
 """A server as the source of batches. It is reached again if it went away, and never confused with another.
 
-Every response of the server identifies its dataset by the manifest's seal (Dsload-Seal). The first seal is pinned. A response with another seal,
+Every response of the server identifies its dataset by the manifest's seal (Dsload-Seal). The first seal is pinned. A
+response with another seal,
 or with none, comes from another server or from a folder that was rebuilt: it ends the loader with DatasetChanged.
 """
 
@@ -26,12 +27,14 @@ Batch = dict[str, Any]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 SEAL_HEADER = "dsload-seal"
-TEXT_SEAL = "text-"  # how the seal of a server of text begins: it names settings and sources, and is known before the manifest
+# how the seal of a server of text begins: it names settings and sources, and is known before the manifest
+TEXT_SEAL = "text-"
 DEFAULTS_HEADER = "dsload-defaults"
 
 
 class Feed:
-    """A server's responses. server: this process's own server, if any, which is restarted if it ended, and which close ends."""
+    """A server's responses. server: this process's own server, if any, which is restarted if it ended, and which close
+    ends."""
 
     def __init__(self, endpoint: Endpoint, server: Optional[Server] = None, *, reconnect_seconds: float = 60.0) -> None:
         self.endpoint, self.server = endpoint, server
@@ -75,7 +78,8 @@ class Feed:
             )
 
     def manifests(self) -> Any:
-        """The server's description of its datasets: a manifest, or {"datasets": {name: manifest}}; {"building": {…}} while a server of text builds."""
+        """The server's description of its datasets: a manifest, or {"datasets": {name: manifest}}; {"building": {…}}
+        while a server of text builds."""
 
         def ask() -> Any:
             with self._open("/v1/dataset?wait=0") as response:
@@ -85,7 +89,9 @@ class Feed:
         answer = self._retrying(ask)
         sealed = answer.get("blake3") if isinstance(answer, dict) else None
         if self.seal is not None and sealed is not None and sealed != self.seal and not self.seal.startswith(TEXT_SEAL):
-            raise FeedError(f"the server at {self.endpoint} has the seal {self.seal!r} but sends a manifest with another one")
+            raise FeedError(
+                f"the server at {self.endpoint} has the seal {self.seal!r} but sends a manifest with another one"
+            )
         return answer
 
     def columns(self, query: Query) -> list[str]:
@@ -98,7 +104,8 @@ class Feed:
         return self._retrying(ask)
 
     def stream(self, query: Query, keep: Optional[Collection[str]], output: Any, end: Optional[int]) -> Iterator[Batch]:
-        """The query's batches up to the row `end`, across cuts and restarts of the server. Raises an error if they end earlier."""
+        """The query's batches up to the row `end`, across cuts and restarts of the server. Raises an error if they end
+        earlier."""
         start = query.start
         deadline: Optional[float] = None
         wait = 0.05
@@ -122,8 +129,8 @@ class Feed:
                 deadline = deadline if deadline is not None else now + self._reconnect_seconds
                 if now >= deadline:
                     raise StreamEnded(
-                        f"the stream of {self.endpoint} ended at row {start}, before its end, and could not be continued"
-                        f" within {self._reconnect_seconds:g} s: {error}"
+                        f"the stream of {self.endpoint} ended at row {start}, before its end, and could not be "
+                        f"continued within {self._reconnect_seconds:g} s: {error}"
                     ) from error
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
@@ -177,7 +184,9 @@ class Feed:
                 return ask()
             except OSError as error:
                 if time.monotonic() >= deadline or isinstance(error, (FileNotFoundError, ssl.SSLCertVerificationError)):
-                    raise FeedError(f"the server at {self.endpoint} cannot be reached: {error}", 0, "start it with dsload serve") from error
+                    raise FeedError(
+                        f"the server at {self.endpoint} cannot be reached: {error}", 0, "start it with dsload serve"
+                    ) from error
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
             self._revive()
@@ -216,5 +225,8 @@ def _advance(arrays: Batch, start: int, end: Optional[int]) -> int:
     """The row at which the next step begins. Raises StreamCut for a batch outside start to end."""
     following = int(arrays["next"][0])
     if not start < following or (end is not None and following > end):
-        raise StreamCut(f"a batch that is followed by row {following}, but {start} to {end if end is not None else 'any'} was requested")
+        raise StreamCut(
+            f"a batch that is followed by row {following}, but {start} to {end if end is not None else 'any'} was "
+            "requested"
+        )
     return following

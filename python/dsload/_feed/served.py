@@ -11,7 +11,10 @@ _MAX_ROWS = 1 << 56
 
 
 def _wrong(source: str, what: str) -> Corrupt:
-    return Corrupt(f"{source}: {what}; the server is not a dsload server, or its dataset is damaged (`dsload verify` names the damage)")
+    return Corrupt(
+        f"{source}: {what}; the server is not a dsload server, or its dataset is damaged (`dsload verify` names the "
+        "damage)"
+    )
 
 
 def splits_of(manifest: Any, source: str) -> list[dict[str, Any]]:
@@ -60,6 +63,8 @@ def shard_checksums(manifest: dict[str, Any], split: dict[str, Any], source: str
             raise _wrong(source, f"the list of the shards of split {split['name']} has no checksum")
         return [checksum]
     shards = split.get("shards")
-    if not isinstance(shards, list) or not all(isinstance(s, dict) and isinstance(s.get("blake3"), str) for s in shards):
+    if not isinstance(shards, list) or not all(
+        isinstance(s, dict) and isinstance(s.get("blake3"), str) for s in shards
+    ):
         raise _wrong(source, f"the shards of split {split['name']} have no checksums")
     return [s["blake3"] for s in shards]

@@ -1,7 +1,8 @@
 """A loader's own server, which starts with the loader and ends with its process.
 
-The server's standard input is a pipe whose other end only this process holds. However this process ends, even by kill -9, the kernel closes
-that end, and the server reads the end of its input and exits (`--exit-with-stdin`). Processes forked from this one close their copy at once.
+The server's standard input is a pipe whose other end only this process holds. However this process ends, even by kill
+-9, the kernel closes that end, and the server reads the end of its input and exits (`--exit-with-stdin`). Processes
+forked from this one close their copy at once.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _owned: weakref.WeakSet[Server] = weakref.WeakSet()
 
 
 class Server:
-    """`dsload serve` on a private unix socket (mode 0600). Raises ServerFailed if it does not come up, OSError if no process can be started."""
+    """`dsload serve` on a private unix socket (mode 0600). Raises ServerFailed if it does not come up, OSError if no
+    process can be started."""
 
     def __init__(
         self,
@@ -41,7 +43,8 @@ class Server:
         memory: Optional[str] = None,
         timeout: float = 300.0,
     ) -> None:
-        """text: the flags where `datasets` are text to build. What the build says is then passed on, and there is no limit on how long it takes."""
+        """text: the flags where `datasets` are text to build. What the build says is then passed on, and there is no
+        limit on how long it takes."""
         self._command = [
             binary,
             "serve",
@@ -71,7 +74,9 @@ class Server:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._log, stderr=stderr)
         passing = None
         if self._process.stderr is not None:
-            passing = threading.Thread(target=_pass_on, args=(self._process.stderr, os.dup(self._log.fileno())), daemon=True)
+            passing = threading.Thread(
+                target=_pass_on, args=(self._process.stderr, os.dup(self._log.fileno())), daemon=True
+            )
             passing.start()
         deadline = time.monotonic() + _START_SECONDS
         wait = 0.002
@@ -82,12 +87,20 @@ class Server:
             code = self._process.poll()
             if code is not None and passing is not None:
                 passing.join()
-                raise ServerFailed(self.log_tail().rpartition("\n")[2].removeprefix("dsload: ") or f"it ended with exit code {code}", code)
+                raise ServerFailed(
+                    self.log_tail().rpartition("\n")[2].removeprefix("dsload: ") or f"it ended with exit code {code}",
+                    code,
+                )
             if code is not None:
-                raise ServerFailed(f"dsload serve {' '.join(self._datasets)} ended with exit code {code}: {in_python(self.log_tail())}", code)
+                raise ServerFailed(
+                    f"dsload serve {' '.join(self._datasets)} ended with exit code {code}: "
+                    f"{in_python(self.log_tail())}",
+                    code,
+                )
             if time.monotonic() > deadline and not self._of_text:
                 raise ServerFailed(
-                    f"dsload serve {' '.join(self._datasets)} did not listen within {_START_SECONDS:.0f} s: {self.log_tail()}"
+                    f"dsload serve {' '.join(self._datasets)} did not listen within {_START_SECONDS:.0f} s: "
+                    f"{self.log_tail()}"
                 )
             time.sleep(wait)
             wait = min(wait * 1.5, 0.1)

@@ -1,4 +1,5 @@
-"""Batches as torch tensors or numpy arrays, and the memory into which they are received. Torch is imported only if tensors are requested."""
+"""Batches as torch tensors or numpy arrays, and the memory into which they are received. Torch is imported only if
+tensors are requested."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""HTTP/1.1 to a dsload server, over a unix socket, TCP or TLS, for two purposes: small JSON answers, and streams of Arrow messages.
+"""HTTP/1.1 to a dsload server, over a unix socket, TCP or TLS, for two purposes: small JSON answers, and streams of
+Arrow messages.
 
-The server sends every encapsulated Arrow message as one HTTP chunk, so a message is read with one call into the batch's memory: from a unix
-socket by one system call that waits for all of it, outside Python. A body that ends without its last, empty chunk was cut.
+The server sends every encapsulated Arrow message as one HTTP chunk, so a message is read with one call into the batch's
+memory: from a unix socket by one system call that waits for all of it, outside Python. A body that ends without its
+last, empty chunk was cut.
 
-The server is not trusted: lines, header lines and answers have limits; memory for a message grows with the bytes that have arrived, not with
-the size that its chunk claims; and an answer's head and each message must arrive within the timeout, however slowly their bytes come.
+The server is not trusted: lines, header lines and answers have limits; memory for a message grows with the bytes that
+have arrived, not with the size that its chunk claims; and an answer's head and each message must arrive within the
+timeout, however slowly their bytes come.
 """
 
 from __future__ import annotations
@@ -65,13 +68,16 @@ def checked_token(token: Optional[str]) -> Optional[Secret]:
     for at, c in enumerate(token):
         if not "!" <= c <= "~":
             what = "a line end" if c in "\r\n" else "a character that a header cannot hold"
-            raise ValueError(f"token: character {at + 1} of {len(token)} is {what}; a token is printable ASCII without spaces")
+            raise ValueError(
+                f"token: character {at + 1} of {len(token)} is {what}; a token is printable ASCII without spaces"
+            )
     return Secret(token)
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a server listens. `path` is a unix socket; else host and port. Can be pickled; the token never shows in repr."""
+    """Where a server listens. `path` is a unix socket; else host and port. Can be pickled; the token never shows in
+    repr."""
 
     path: str = ""
     host: str = ""
@@ -83,7 +89,8 @@ class Endpoint:
 
     @staticmethod
     def of_url(url: str, *, token: Optional[str], ca_file: Optional[str], timeout: float) -> Endpoint:
-        """From http://… or https://…. Raises ValueError for other schemes, and if a token would be sent in the clear."""
+        """From http://… or https://…. Raises ValueError for other schemes, and if a token would be sent in the
+        clear."""
         parts = urlsplit(url)
         if "@" in parts.netloc:
             raise ValueError("url: it has a user name or password, which dsload does not use; pass token= instead")
@@ -97,7 +104,9 @@ class Endpoint:
             raise ValueError("a token is sent over https only; the server serves TLS with --tls-cert and --tls-key")
         port = parts.port or (443 if parts.scheme == "https" else 80)
         tls = parts.scheme == "https"
-        return Endpoint(host=parts.hostname, port=port, tls=tls, ca_file=ca_file, token=checked_token(token), timeout=timeout)
+        return Endpoint(
+            host=parts.hostname, port=port, tls=tls, ca_file=ca_file, token=checked_token(token), timeout=timeout
+        )
 
     @property
     def _authority(self) -> str:
@@ -128,7 +137,8 @@ class Endpoint:
             raise
 
     def open(self, path: str) -> Response:
-        """Sends GET path and reads the head of the answer, whatever its status. Raises OSError if the server cannot be reached."""
+        """Sends GET path and reads the head of the answer, whatever its status. Raises OSError if the server cannot be
+        reached."""
         sock = self.connect()
         try:
             head = f"GET {path} HTTP/1.1\r\nHost: {'dsload' if self.path else self._authority}\r\nConnection: close\r\n"
@@ -150,8 +160,8 @@ class Endpoint:
 
 
 def _wait_in_kernel(sock: socket.socket, timeout: float) -> None:
-    """Leaves the timeout of a connected socket to the system. With Python's own, every read takes two system calls, and none waits for all of
-    its bytes."""
+    """Leaves the timeout of a connected socket to the system. With Python's own, every read takes two system calls, and
+    none waits for all of its bytes."""
     seconds = min(max(timeout, 1e-3), 1e9)
     limit = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))  # struct timeval
     sock.settimeout(None)
@@ -232,7 +242,9 @@ class Response:
         size = self._chunk_size()
         if size == 0:
             return None
-        data: npt.NDArray[np.uint8] = self._read_large(size, allocate) if size > _PIECE else self._read_small(size, allocate)
+        data: npt.NDArray[np.uint8] = (
+            self._read_large(size, allocate) if size > _PIECE else self._read_small(size, allocate)
+        )
         if self._file.read(2) != b"\r\n":
             raise StreamCut("the connection ended after a chunk")
         return data
@@ -243,7 +255,8 @@ class Response:
         return data
 
     def _read_large(self, size: int, allocate: Any) -> Any:
-        """Reads in parts, each as large as all earlier ones together, so that memory grows with received bytes and not with a claimed size."""
+        """Reads in parts, each as large as all earlier ones together, so that memory grows with received bytes and not
+        with a claimed size."""
         held = np.empty(_PIECE, np.uint8)
         done = 0
         try:
@@ -257,7 +270,9 @@ class Response:
                 larger[:done] = held
                 held = larger
         except MemoryError as error:
-            raise StreamCut(f"a message of {size} bytes does not fit into memory ({done} have arrived); ask for smaller batches") from error
+            raise StreamCut(
+                f"a message of {size} bytes does not fit into memory ({done} have arrived); ask for smaller batches"
+            ) from error
         return held
 
     def _read_into(self, view: memoryview) -> None:

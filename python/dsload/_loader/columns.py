@@ -1,4 +1,5 @@
 """The columns of a loader's batches: those that were asked for, as tensors, and those that are computed from them."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from .source import Source
 
 Batch = dict[str, Any]
 
+
 class Columns:
     """The columns that a loader yields. wanted: their names, or one of them; None for all."""
 
@@ -18,11 +20,13 @@ class Columns:
         self._wanted = (wanted,) if isinstance(wanted, str) else tuple(wanted) if wanted is not None else None
         given = self._wanted
         # Without its companions, position_ids would not keep documents apart.
-        self._computed = frozenset(COMPUTED if given is None else (*given, *(FOR_MODELS if "position_ids" in given else ())))
+        self._computed = frozenset(
+            COMPUTED if given is None else (*given, *(FOR_MODELS if "position_ids" in given else ()))
+        )
 
     def check(self, source: Source, query: Query) -> None:
-        """Raises ValueError for names that the query's batches do not have, and for those with which a model would take a packed row for one
-        document."""
+        """Raises ValueError for names that the query's batches do not have, and for those with which a model would take
+        a packed row for one document."""
         wanted = self._wanted
         if wanted is None:
             return
@@ -32,18 +36,20 @@ class Columns:
         unknown = [name for name in wanted if name not in have]
         if unknown and have:
             hint = did_you_mean(unknown[0], have)
-            raise ValueError(f"columns: there is no {', '.join(map(repr, unknown))}; the batches have {', '.join(have)}{hint}")
+            raise ValueError(
+                f"columns: there is no {', '.join(map(repr, unknown))}; the batches have {', '.join(have)}{hint}"
+            )
         if "segments" not in have or query.borders != "mask":
             return
         if MASK in wanted:
             raise ValueError(
-                f"columns: rows are packed, and a model that is given their {MASK} lets documents attend to each other; name 'position_ids'"
-                " in its place, or 'segments', which is 0 on padding"
+                f"columns: rows are packed, and a model that is given their {MASK} lets documents attend to each "
+                "other; name 'position_ids' in its place, or 'segments', which is 0 on padding"
             )
         if "labels" in wanted and not {"position_ids", "segments", "cu_seqlens", "cu_seq_lens_q"}.intersection(wanted):
             raise ValueError(
-                "columns: rows are packed, and without 'position_ids' a model lets their documents attend to each other; name it too,"
-                " or pass borders='keep' if each row is to be one document"
+                "columns: rows are packed, and without 'position_ids' a model lets their documents attend to each "
+                "other; name it too, or pass borders='keep' if each row is to be one document"
             )
 
     @property
@@ -58,9 +64,15 @@ class Columns:
         """The columns of a batch that was read, as `output` makes them."""
         wanted = self._wanted
         if "segments" not in arrays:
-            return dict(output.convert(arrays if wanted is None else {name: arrays[name] for name in wanted if name in arrays}))
-        names = [name for name in arrays if name != MASK] if wanted is None else [name for name in wanted if name in arrays]
+            return dict(
+                output.convert(arrays if wanted is None else {name: arrays[name] for name in wanted if name in arrays})
+            )
+        names = (
+            [name for name in arrays if name != MASK] if wanted is None else [name for name in wanted if name in arrays]
+        )
         batch = PackedBatch(output.convert({name: arrays[name] for name in names}))
         if not self._computed.isdisjoint(COMPUTED):
-            batch.update((name, v) for name, v in computed(arrays["segments"], output.own).items() if name in self._computed)
+            batch.update(
+                (name, v) for name, v in computed(arrays["segments"], output.own).items() if name in self._computed
+            )
         return batch

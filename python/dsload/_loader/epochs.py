@@ -1,6 +1,7 @@
 """The epochs of a dataset: how many rows they have, where an iteration ends, and the batches up to there.
 
-All of it follows from the manifests. While text is being built there are none, and only the batches from the first row on can be read.
+All of it follows from the manifests. While text is being built there are none, and only the batches from the first row
+on can be read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from .unbuilt import Waiting, can_stream
 class Epochs:
     """The epochs of a query.
 
-    source: what is read. query: the loader's, with the server's defaults once it is described. described: whether the manifests are known.
+    source: what is read. query: the loader's, with the server's defaults once it is described. described: whether the
+    manifests are known.
     """
 
     def __init__(self, source: Source, query: Query, columns: Columns) -> None:
@@ -30,7 +32,8 @@ class Epochs:
         self._left_out = LeftOut()
 
     def describe(self, wait: bool = True) -> bool:
-        """Reads the manifests, once. While text is being built there are none: waits for its end if wait is true, else returns False."""
+        """Reads the manifests, once. While text is being built there are none: waits for its end if wait is true, else
+        returns False."""
         if self.described:
             return True
         source = self.source
@@ -76,7 +79,8 @@ class Epochs:
         return start
 
     def end(self, start: int, given: Optional[int] = None) -> int:
-        """The first row after an iteration from `start`, which is `given` if a state says so; for an endless one, the row where it would begin again."""
+        """The first row after an iteration from `start`, which is `given` if a state says so; for an endless one, the
+        row where it would begin again."""
         if given is not None and given > start:
             return given
         return (start // self.rows + self.query.epochs) * self.rows
@@ -89,7 +93,8 @@ class Epochs:
         return self.whole(following) if self.query.epochs == 1 and self.describe(wait=False) else following
 
     def state(self, position: int, end: Optional[int] = None) -> dict[str, Any]:
-        """The state of an iteration whose next step begins at the row `position`, and which ends at the row `end` if that is known."""
+        """The state of an iteration whose next step begins at the row `position`, and which ends at the row `end` if
+        that is known."""
         if not self.describe(wait=False):
             assert self.source.feed is not None
             return states.state_of_text(position, self.source.feed.seal, self.query)
@@ -104,7 +109,9 @@ class Epochs:
         """
         states.check(state)
         if "text" in state:
-            return states.start_in_text(state, self.source.feed.seal if self.source.feed is not None else None, self.query), None
+            return states.start_in_text(
+                state, self.source.feed.seal if self.source.feed is not None else None, self.query
+            ), None
         rows = self.rows
         start = states.start_of(state, rows, self.source.fingerprint(self.query), self.query)
         return start, states.end_of(state, start, rows) if self.query.epochs > 1 else None
@@ -126,10 +133,13 @@ class Epochs:
         if before > query.start and self.describe():
             self._left_out.step(self.source, query, self.rows, before)
 
-    def batches(self, start: int, end: Optional[int], output: Any, *, unbuilt: bool = False) -> Iterator[tuple[int, Batch, bool]]:
+    def batches(
+        self, start: int, end: Optional[int], output: Any, *, unbuilt: bool = False
+    ) -> Iterator[tuple[int, Batch, bool]]:
         """Yields (where the next step begins, the batch, whether it is the iteration's last on this rank)."""
         query = self.query
-        # In an uneven query, and while rows are still being built, only the following batch shows whether a batch was the last.
+        # In an uneven query, and while rows are still being built, only the following batch shows whether a batch was
+        # the last.
         look = query.epochs > 0 and (unbuilt or (query.uneven and (query.tail_or_default == "drop" or query.world > 1)))
         held: Optional[tuple[int, Batch, bool]] = None
         epochs = query.epochs if unbuilt else end // self.rows if end is not None else 0
@@ -141,9 +151,11 @@ class Epochs:
             if look:
                 held = following, batch, False
             else:
-                last = end is not None and following > end - self.rows and (
-                    following == end or (not query.uneven and query.is_last(following, self.rows))
-                )  # fmt: skip
+                last = (
+                    end is not None
+                    and following > end - self.rows
+                    and (following == end or (not query.uneven and query.is_last(following, self.rows)))
+                )
                 yield following, batch, last
         if held is not None:
             yield held[0], held[1], True

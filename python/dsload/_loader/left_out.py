@@ -19,14 +19,16 @@ class LeftOut:
         self.said = False
 
     def describe(self, query: Query, rows: int) -> None:
-        """Takes the loader's query once the rows of an epoch are known: without a token budget and packing, the rest follows from them."""
+        """Takes the loader's query once the rows of an epoch are known: without a token budget and packing, the rest
+        follows from them."""
         self.said = self.said or query.rank > 0 or query.tail_or_default != "drop"
         if not query.uneven:
             self._say(query.left_out(0, rows), rows, query)
             self.said = True
 
     def step(self, source: Source, query: Query, rows: int, position: int, row: Optional[int] = None) -> None:
-        """Takes the row where a step was requested, and a row of that step; None if there was no step. Rows of other epochs are left out."""
+        """Takes the row where a step was requested, and a row of that step; None if there was no step. Rows of other
+        epochs are left out."""
         end = -(-position // rows) * rows
         info = wrapped.worker_info()
         if self.said or position == end or (row is not None and row < end) or (info is not None and info.id > 0):
@@ -45,7 +47,8 @@ class LeftOut:
         part = f"{rows} of {of} rows of an epoch" if of else f"the last {rows} rows that were packed"
         ranks = f" of {query.world} ranks" if query.world > 1 else ""
         print(
-            f'note: {part} are left out, which make no whole step{ranks} (tail="drop"); tail="once" yields every row once',
+            f'note: {part} are left out, which make no whole step{ranks} (tail="drop"); '
+            'tail="once" yields every row once',
             file=sys.stderr,
             flush=True,
         )

@@ -1,16 +1,18 @@
 """Loader: a dataset as an iterable of batches.
 
-A Loader is a position in an order and a source for the rows after it. The position is one integer, the global row at which the next step
-begins. Everything else (resuming, reconnecting, splitting batches among DataLoader's workers) is arithmetic on it.
+A Loader is a position in an order and a source for the rows after it. The position is one integer, the global row at
+which the next step begins. Everything else (resuming, reconnecting, splitting batches among DataLoader's workers) is
+arithmetic on it.
 
 Invariants:
 
-  I1  The batches yielded before a state was taken and those after loading it add up to the whole epoch, for any batch size, rank and world,
-      except for the rows that tail="drop" drops at its end.
-  I2  The end of an iteration is the end of the epoch. A stream that was cut is requested again from the row after the last batch; if that
-      fails for `reconnect_seconds`, StreamEnded is raised.
+  I1  The batches yielded before a state was taken and those after loading it add up to the whole epoch, for any batch
+      size, rank and world, except for the rows that tail="drop" drops at its end.
+  I2  The end of an iteration is the end of the epoch. A stream that was cut is requested again from the row after the
+      last batch; if that fails for `reconnect_seconds`, StreamEnded is raised.
   I3  The workers of a torch DataLoader together yield the batches that one process would, each once, in the same order.
-  I4  An epoch ends with its last batch, not with a request for one more: trainers that count len(loader) batches never make it.
+  I4  An epoch ends with its last batch, not with a request for one more: trainers that count len(loader) batches never
+  make it.
   I5  All rows come from the dataset that the loader began with (DatasetChanged).
 """
 
@@ -51,48 +53,59 @@ class Loader:
 
         with dsload.Loader("data", batch_size=32, seed=1) as loader:
             for epoch in range(3):
-                for batch in loader:          # {"input_ids": (rows, length) int64, "attention_mask": …, "labels": …, "length": …, …}
-                    ...
+                for batch in loader:          # {"input_ids": (rows, length) int64, "attention_mask": …, "labels": …,
+                    "length": …, …} ...
 
     Args:
-        dataset: a folder, or {name: folder} for a mix; a folder may be in a bucket, s3://… or gs://…. The loader starts its own server for it. The
-            path of a unix socket or an http(s) URL means `socket` or `url`. A text file, or with options of `dsload.build` (tokenizer, max_length,
-            text_field, …) any source or list of sources of a build, is built into the user's cache, unless it is there and unchanged.
+        dataset: a folder, or {name: folder} for a mix; a folder may be in a bucket, s3://… or gs://…. The loader starts
+            its own server for it. The path of a unix socket or an http(s) URL means `socket` or `url`. A text file, or
+            with options of `dsload.build` (tokenizer, max_length, text_field, …) any source or list of sources of a
+            build, is built into the user's cache, unless it is there and unchanged.
         socket, url: a running server: the path of its unix socket, or http(s)://HOST:PORT.
-        batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype, labels, balance,
-            split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if the dataset has targets, else
-            "causal". shuffle=True means "full", False means "none".
-        pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the policy "wrapped", "bfd" or
-             "bfd_split". The label of each document's first token is -100, unless borders="keep". See docs/packing.md.
-        mix: {name: weight} if several datasets are served, or the feed's syntax for a mix that changes, as in "a=3,b=1;at=100000:temperature:0.5".
-        rank, world: this process's rank among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE (or SLURM's, MPI's), else 0
-            of 1.
+        batch_size, max_tokens, pad_to_multiple_of, padding, padding_side, shuffle, seed, bucket, group, tail, dtype,
+            labels, balance,
+            split: the feed's parameters of the same names. batch_size is 32 by default, labels is "auto": "seq2seq" if
+            the dataset has targets, else "causal". shuffle=True means "full", False means "none".
+        pack, max_length, borders: fill rows of max_length tokens with several documents while they are read, by the
+             policy "wrapped", "bfd" or "bfd_split". The label of each document's first token is -100, unless
+             borders="keep". See docs/packing.md.
+        mix: {name: weight} if several datasets are served, or the feed's syntax for a mix that changes, as in
+        "a=3,b=1;at=100000:temperature:0.5".
+        rank, world: this process's rank among the trainers; by default torch.distributed's, else RANK and WORLD_SIZE
+            (or SLURM's, MPI's), else 0 of 1.
         epochs: epochs in an iteration: 1, or 0 for an endless one.
-        columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask", "labels"), and of packed
-            rows ("input_ids", "position_ids", "labels"). An unknown name is an error that lists the existing ones.
+        columns: names of the columns to yield; None for all. A model's forward takes ("input_ids", "attention_mask",
+            "labels"), and of packed rows ("input_ids", "position_ids", "labels"). An unknown name is an error that
+            lists the existing ones.
         output: "torch", "numpy", or "auto" for torch if it is installed.
         pin_memory: receive batches into pinned memory if CUDA is available, for asynchronous copies to the device.
-        token, ca_file: for `url`: the bearer token (default: the environment variable DSLOAD_TOKEN), and the certificate authority's file.
+        token, ca_file: for `url`: the bearer token (default: the environment variable DSLOAD_TOKEN), and the
+        certificate authority's file.
         memory: the server's --memory.
         in_process: read shards without a server; None does so only if none can run, with one warning.
         reconnect_seconds: how long to try to reach a server that went away. timeout: seconds to wait for a batch.
 
     Yields:
-        The feed's columns: input_ids, attention_mask and labels (rows, length); length (rows,) int32; example, row and next (rows,) int64.
-        Packed rows have position_ids and segments in place of attention_mask, with which transformers' models would let documents attend to
-        each other, and what models need to keep them apart: use_cache=False, and cu_seqlens (int32, the borders of the documents over the
-        flattened batch) and max_seqlen (an int), also by transformers' names for flash attention. Tensors share the memory of the message in which they arrived. The caller may change them.
+        The feed's columns: input_ids, attention_mask and labels (rows, length); length (rows,) int32; example, row and
+        next (rows,) int64. Packed rows have position_ids and segments in place of attention_mask, with which
+        transformers' models would let documents attend to
+        each other, and what models need to keep them apart: use_cache=False, and cu_seqlens (int32, the borders of the
+        documents over the flattened batch) and max_seqlen (an int), also by transformers' names for flash attention.
+        Tensors share the memory of the message in which they arrived. The caller may change them.
 
     Raises:
-        ValueError: for invalid parameters; ParameterError, which is a FeedError too, for those that the server refuses. FeedError: for a server
-        that cannot be reached. TypeError: for an unknown parameter, with the nearest one. FileNotFoundError, ServerFailed: if there is
-        nothing to serve. StreamEnded: if the data ends before the epoch does. DatasetChanged: if the server changes to another dataset.
+        ValueError: for invalid parameters; ParameterError, which is a FeedError too, for those that the server refuses.
+        FeedError: for a server that cannot be reached. TypeError: for an unknown parameter, with the nearest one.
+        FileNotFoundError, ServerFailed: if there is nothing to serve. StreamEnded: if the data ends before the epoch
+        does. DatasetChanged: if the server changes to another dataset.
         LoaderClosed: for a batch after close. WrongWrapping: if a wrapper around the loader would lose or repeat rows.
 
-    An epoch ends with its last batch. From then on, the state and the next iteration begin at the next epoch's first row.
+    An epoch ends with its last batch. From then on, the state and the next iteration begin at the next epoch's first
+    row.
 
-    In a torch DataLoader use `batch_size=None`, with any number of workers under fork or spawn: `DataLoader(loader, batch_size=None,
-    num_workers=2)`. Each iteration by workers is the next epoch, even if it is not read to the end; call `set_epoch` before it for another.
+    In a torch DataLoader use `batch_size=None`, with any number of workers under fork or spawn: `DataLoader(loader,
+    batch_size=None, num_workers=2)`. Each iteration by workers is the next epoch, even if it is not read to the end;
+    call `set_epoch` before it for another.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Loader:
@@ -144,7 +157,9 @@ class Loader:
             hint = did_you_mean(output, ("auto", "torch", "numpy"))
             raise ValueError(f"output: {output!r} is not one of auto, torch, numpy{hint}")
         self._held: Optional[Held] = None
-        in_build_order = shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
+        in_build_order = (
+            shuffle in (False, "none") and not bucket and balance == "none" and mix is None and not in_process
+        )
         read = recognise(dataset, socket, url, text, pack=pack, max_length=max_length, in_build_order=in_build_order)
         self._held = read.held
         if read.from_text:
@@ -155,17 +170,43 @@ class Loader:
         if isinstance(shuffle, bool):
             shuffle = "full" if shuffle else "none"
         query = Query(
-            split=split, batch_size=batch_size, max_tokens=max_tokens, pad_to_multiple_of=pad_to_multiple_of, padding=padding,
-            padding_side=padding_side, shuffle=shuffle, seed=seed, bucket=bucket, group=group, rank=rank, world=world, tail=tail,
-            dtype=dtype, labels=labels, balance=balance, pack=pack, max_length=max_length, borders=borders, mix=mixes.written(mix),
+            split=split,
+            batch_size=batch_size,
+            max_tokens=max_tokens,
+            pad_to_multiple_of=pad_to_multiple_of,
+            padding=padding,
+            padding_side=padding_side,
+            shuffle=shuffle,
+            seed=seed,
+            bucket=bucket,
+            group=group,
+            rank=rank,
+            world=world,
+            tail=tail,
+            dtype=dtype,
+            labels=labels,
+            balance=balance,
+            pack=pack,
+            max_length=max_length,
+            borders=borders,
+            mix=mixes.written(mix),
             epochs=epochs,
-        ).validate()  # fmt: skip
+        ).validate()
         self._columns = Columns(columns)
         self._output, self._pin = output, pin_memory
         self._source = Source(
-            read.dataset, read.socket, read.url, unbuilt=read.unbuilt, token=token, ca_file=ca_file, memory=memory, in_process=in_process,
-            reconnect_seconds=reconnect_seconds, timeout=timeout, is_closed=self._start.is_closed,
-        )  # fmt: skip
+            read.dataset,
+            read.socket,
+            read.url,
+            unbuilt=read.unbuilt,
+            token=token,
+            ca_file=ca_file,
+            memory=memory,
+            in_process=in_process,
+            reconnect_seconds=reconnect_seconds,
+            timeout=timeout,
+            is_closed=self._start.is_closed,
+        )
         self._epochs = Epochs(self._source, query, self._columns)
         try:
             self._epochs.describe(wait=not can_stream(query))
@@ -198,7 +239,8 @@ class Loader:
 
     @property
     def num_examples(self) -> int:
-        """Examples of the split, over all ranks; with `pack`, before they are packed. While text is being built, this waits for its end."""
+        """Examples of the split, over all ranks; with `pack`, before they are packed. While text is being built, this
+        waits for its end."""
         return self._epochs.examples
 
     @property
@@ -222,13 +264,13 @@ class Loader:
         return self._query.world
 
     def __len__(self) -> int:
-        """Batches of an epoch on this rank. While text is being built, this waits for its end. Raises TypeError for max_tokens, pack and endless
-        loaders, where the number is unknown."""
+        """Batches of an epoch on this rank. While text is being built, this waits for its end. Raises TypeError for
+        max_tokens, pack and endless loaders, where the number is unknown."""
         query = self._query
         if query.packed:
             raise TypeError(
-                "with pack, the number of batches is known only after the rows are packed; give the trainer a number of steps, or build"
-                " the dataset with pack, which then has packed rows"
+                "with pack, the number of batches is known only after the rows are packed; give the trainer a number "
+                "of steps, or build the dataset with pack, which then has packed rows"
             )
         if query.uneven or query.epochs == 0:
             raise TypeError("the number of batches is unknown with max_tokens, and for an endless loader (epochs=0)")
@@ -257,21 +299,23 @@ class Loader:
         self._start.set(self._position)
 
     def state_dict(self, after: Optional[Mapping[str, Any]] = None) -> dict[str, Any]:
-        """The state of the iteration: a few integers that JSON can hold, the same on every rank. In a DataLoader's worker, that worker's.
+        """The state of the iteration: a few integers that JSON can hold, the same on every rank. In a DataLoader's
+        worker, that worker's.
 
-        after: a batch; the state is then the one right after it. Use it if something reads ahead: DataLoader's workers, or Accelerate's data
-        loaders. It needs the column `next`. Raises ValueError if `after` is needed and missing.
+        after: a batch; the state is then the one right after it. Use it if something reads ahead: DataLoader's workers,
+        or Accelerate's data loaders. It needs the column `next`. Raises ValueError if `after` is needed and missing.
         """
         if after is None and self._share is not None and wrapped.worker_info() is not None:
             return {**self._epochs.state(self._share.start), "worker": self._share.state()}
         if after is None and self._start.read()["by_workers"]:
             raise ValueError(
-                "DataLoader's workers read ahead of the batches that are in use: save state_dict(after=batch), which needs the column 'next'"
+                "DataLoader's workers read ahead of the batches that are in use: save state_dict(after=batch), which "
+                "needs the column 'next'"
             )
         if after is None and self._ahead:
             raise ValueError(
-                "Accelerate's data loader reads a batch ahead of the one in use: save state_dict(after=batch), which needs the column"
-                " 'next', or iterate a DataLoader that it did not prepare"
+                "Accelerate's data loader reads a batch ahead of the one in use: save state_dict(after=batch), which "
+                "needs the column 'next', or iterate a DataLoader that it did not prepare"
             )
         position = self._position if after is None else self._epochs.after(after)
         begun = self._start.read()
@@ -295,9 +339,13 @@ class Loader:
     def _load_share(self, start: int, state: Any) -> None:
         """Makes the next iteration of this DataLoader worker continue with the rest of a worker's batches."""
         if wrapped.worker_info() is None or not isinstance(state, Mapping):
-            raise ValueError("the state belongs to one DataLoader worker: load it through the StatefulDataLoader that saved it")
+            raise ValueError(
+                "the state belongs to one DataLoader worker: load it through the StatefulDataLoader that saved it"
+            )
         output = output_of(self._output, pin_memory=False)
-        self._resumed = Share.resumed(self._query, self._epochs.rows, start, state, worker()[1], lambda query: self._epochs.stream(query, output))
+        self._resumed = Share.resumed(
+            self._query, self._epochs.rows, start, state, worker()[1], lambda query: self._epochs.stream(query, output)
+        )
 
     def _check_open(self) -> None:
         if self._closed:
@@ -316,12 +364,13 @@ class Loader:
 
     def __getitem__(self, index: Any) -> Any:
         raise WrongWrapping(
-            "the loader's batches come in order, not by number: iterate it, in a torch DataLoader with output='torch' and batch_size=None;"
-            " dsload.RandomAccess has rows by number"
+            "the loader's batches come in order, not by number: iterate it, in a torch DataLoader with "
+            "output='torch' and batch_size=None; dsload.RandomAccess has rows by number"
         )
 
     def _begin(self, dropped: int) -> Iterator[Batch]:
-        """Begins an iteration. dropped: the number of batches at its beginning that the caller will drop; they are not read."""
+        """Begins an iteration. dropped: the number of batches at its beginning that the caller will drop; they are not
+        read."""
         self._check_use()
         output = output_of(self._output, self._pin)
         if wrapped.worker_info() is not None:
@@ -347,7 +396,15 @@ class Loader:
             number, workers = worker()
             start, last = self._start.begin(lambda row, given: self._epochs.end(self._epochs.whole(row), given))
             start, end = self._epochs.whole(start), last if self._query.epochs else None
-            share = Share(self._query, self._epochs.rows, start, end, number, workers, lambda query: self._epochs.stream(query, output))
+            share = Share(
+                self._query,
+                self._epochs.rows,
+                start,
+                end,
+                number,
+                workers,
+                lambda query: self._epochs.stream(query, output),
+            )
         elif share.end is not None:
             self._start.leave(share.end)
         self._share = share
@@ -360,7 +417,8 @@ class Loader:
         return start // self._epochs.rows, self._query.batches_from(start, self._epochs.rows)
 
     def _iterate(self, start: int, given: Optional[int], turn: int, output: Any) -> Iterator[Batch]:
-        """The batches of an iteration, up to the row `given` if a state says so. With the last, the start moves to the next iteration (I4)."""
+        """The batches of an iteration, up to the row `given` if a state says so. With the last, the start moves to the
+        next iteration (I4)."""
         query = self._query
         ahead = wrapped.reads_ahead()
         self._check_open()
@@ -418,14 +476,15 @@ class Loader:
         query = self._query
         if not self._epochs.described:
             return (
-                f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, rank {query.rank} of {query.world}>"
+                f"<dsload.Loader {source.name}, which is being built: {query.split}, in its own order, "
+                f"rank {query.rank} of {query.world}>"
             )
         shape = f"max_tokens={query.max_tokens}" if query.max_tokens else f"batch_size={query.rows_a_batch}"
         start = self._start.start
         at = "closed" if self._closed else f"next: epoch {start // self._epochs.rows}, row {start % self._epochs.rows}"
         return (
-            f"<dsload.Loader {source.name}: {self._epochs.rows} rows of {query.split}, {shape}, shuffle={query.shuffle}, seed={query.seed},"
-            f" rank {query.rank} of {query.world}; {at}>"
+            f"<dsload.Loader {source.name}: {self._epochs.rows} rows of {query.split}, {shape}, "
+            f"shuffle={query.shuffle}, seed={query.seed}, rank {query.rank} of {query.world}; {at}>"
         )
 
     def __enter__(self) -> Loader:
@@ -453,10 +512,12 @@ def _unpickle(output: str, state: dict[str, Any]) -> Loader:
 
 
 def first(batches: Sequence[Any]) -> Any:
-    """A collate function for DataLoader and Trainer with batch_size=1: each item is a batch already. Raises WrongWrapping for more than one."""
+    """A collate function for DataLoader and Trainer with batch_size=1: each item is a batch already. Raises
+    WrongWrapping for more than one."""
     if len(batches) != 1:
         raise WrongWrapping(
-            f"dsload.first got {len(batches)} of the loader's batches and would drop all but one: each is whole, so use batch_size=1"
-            " (per_device_train_batch_size=1 and per_device_eval_batch_size=1 under Trainer), or DataLoader(loader, batch_size=None)"
+            f"dsload.first got {len(batches)} of the loader's batches and would drop all but one: each is whole, so "
+            "use batch_size=1 (per_device_train_batch_size=1 and per_device_eval_batch_size=1 under Trainer), or "
+            "DataLoader(loader, batch_size=None)"
         )
     return batches[0]

@@ -14,8 +14,9 @@ from .text import Held, cached, is_text, of_text, parameters, served, unexpected
 class Recognised(NamedTuple):
     """Exactly one of dataset, socket, url and unbuilt is set.
 
-    dataset: a folder, or {name: folder}. unbuilt: (sources, flags) of text that a server builds and serves meanwhile. held: keeps the dataset in the
-    cache. from_text: whether the arguments name text, whose build takes the options pack and max_length.
+    dataset: a folder, or {name: folder}. unbuilt: (sources, flags) of text that a server builds and serves meanwhile.
+    held: keeps the dataset in the cache. from_text: whether the arguments name text, whose build takes the options pack
+    and max_length.
     """
 
     dataset: Any

@@ -46,8 +46,9 @@ _FINAL = (2, 3, 4)  # exit codes for usage, damaged data and limits: reading the
 class Source:
     """The datasets that a Loader reads. Exactly one of `feed` and `local` is set.
 
-    feed: the server's responses. local: shards read in this process. name: the datasets for messages. manifests: by the name in a mix; empty
-    until read_manifests has them. closed: whether close was called. unbuilt: (sources, flags) of text that a server builds and serves meanwhile, instead of a dataset.
+    feed: the server's responses. local: shards read in this process. name: the datasets for messages. manifests: by the
+    name in a mix; empty until read_manifests has them. closed: whether close was called. unbuilt: (sources, flags) of
+    text that a server builds and serves meanwhile, instead of a dataset.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class Source:
                 endpoint = Endpoint(path=os.fspath(socket), timeout=timeout)
             else:
                 token = token if token is not None else os.environ.get("DSLOAD_TOKEN")
-                endpoint = Endpoint.of_url(url or "", token=token, ca_file=os.fspath(ca_file) if ca_file else None, timeout=timeout)
+                endpoint = Endpoint.of_url(
+                    url or "", token=token, ca_file=os.fspath(ca_file) if ca_file else None, timeout=timeout
+                )
             self.name = repr(endpoint)
             self._use(endpoint)
 
@@ -90,7 +93,9 @@ class Source:
         self.feed = Feed(endpoint, server, reconnect_seconds=self._reconnect_seconds)
         self.feed.closed_elsewhere = self._is_closed
 
-    def _open_folders(self, datasets: list[tuple[str, str]], memory: Optional[str], in_process: Optional[bool], timeout: float) -> None:
+    def _open_folders(
+        self, datasets: list[tuple[str, str]], memory: Optional[str], in_process: Optional[bool], timeout: float
+    ) -> None:
         """Starts a server for the folders, or reads them here if none can run. A dataset in a bucket needs a server."""
         why = "in_process=True was asked for" if in_process else None
         binary = find_binary()
@@ -112,11 +117,15 @@ class Source:
                 raise failed
             why = f"no server could be started: {failed}"
         if remote is not None:
-            raise ServerFailed(f"{remote}: only a dsload server reads datasets in buckets, but {why}; copy the dataset to a folder")
+            raise ServerFailed(
+                f"{remote}: only a dsload server reads datasets in buckets, but {why}; copy the dataset to a folder"
+            )
         if in_process is False:
             raise ServerFailed(f"in_process=False, but {why}")
         if not in_process:
-            warnings.warn(f"dsload reads the dataset inside this process, which is slower: {why}", RuntimeWarning, stacklevel=4)
+            warnings.warn(
+                f"dsload reads the dataset inside this process, which is slower: {why}", RuntimeWarning, stacklevel=4
+            )
         self.local = local or InProcess(datasets)
 
     def _build(self, sources: list[str], flags: list[str], memory: Optional[str], timeout: float) -> None:
@@ -155,12 +164,15 @@ class Source:
             # A single dataset is served without its name.
             manifest = self.manifests.get(name) or (self.manifests.get("") if len(names) == 1 else None)
             if manifest is None:
-                raise ParameterError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self.manifests)}")
+                raise ParameterError(
+                    f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self.manifests)}"
+                )
             manifests.append(manifest)
         return manifests
 
     def check_mix(self, query: Query) -> None:
-        """Raises ParameterError for a mix of another dataset than the only one, whose server names it in its errors alone."""
+        """Raises ParameterError for a mix of another dataset than the only one, whose server names it in its errors
+        alone."""
         if query.mix and list(self.manifests) == [""]:
             self.columns(query)
 
@@ -169,7 +181,9 @@ class Source:
         if query.pack is None and self.feed is not None:
             query = with_defaults(query, self.feed.defaults)
         if query.max_length is not None and not query.packed:
-            raise ValueError("max_length: rows are not packed, and this is the length of packed rows; name a policy by pack, too")
+            raise ValueError(
+                "max_length: rows are not packed, and this is the length of packed rows; name a policy by pack, too"
+            )
         query.validate()
         if query.packed and query.max_length is None:
             query = replace(query, max_length=max(longest_of(m, query.split, self.name) for m in self._mixed(query)))
@@ -193,7 +207,9 @@ class Source:
                 raise ParameterError(f"split: there is no split {query.split!r}", 400, f"there is {have}{hint}")
             rows += rows_of(split, self.name)
         if rows == 0:
-            raise ParameterError(f"{self.name}: split {query.split!r} has no rows", 400, "there is nothing to iterate over")
+            raise ParameterError(
+                f"{self.name}: split {query.split!r} has no rows", 400, "there is nothing to iterate over"
+            )
         return rows
 
     def columns(self, query: Query) -> list[str]:

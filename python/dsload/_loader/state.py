@@ -27,7 +27,8 @@ def state_of_text(start: int, seal: Optional[str], query: Query) -> dict[str, An
 
 
 def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query) -> int:
-    """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or order."""
+    """The row at which a state continues. Raises ValueError, naming what differs, if it belongs to another dataset or
+    order."""
     if state.get("dataset") != fingerprint or state.get("rows") != rows:
         raise ValueError("the state was taken on another dataset")
     return _start(state, query)
@@ -36,14 +37,19 @@ def start_of(state: Mapping[str, Any], rows: int, fingerprint: str, query: Query
 def start_in_text(state: Mapping[str, Any], seal: Optional[str], query: Query) -> int:
     """The row at which a state of state_of_text continues. Raises ValueError as start_of does."""
     if seal is None or state["text"] != seal:
-        raise ValueError("the state was taken while text was being built: load it by a Loader of the same text and options, with shuffle='none'")
+        raise ValueError(
+            "the state was taken while text was being built: load it by a Loader of the same text and options, with "
+            "shuffle='none'"
+        )
     return _start(state, query)
 
 
 def end_of(state: Mapping[str, Any], start: int, rows: int) -> Optional[int]:
     """The row where the iteration of a state ends; None if the state does not say so."""
     end = state.get("end")
-    if end is not None and (isinstance(end, bool) or not isinstance(end, int) or not start < end <= _MAX_ROW or end % rows):
+    if end is not None and (
+        isinstance(end, bool) or not isinstance(end, int) or not start < end <= _MAX_ROW or end % rows
+    ):
         raise ValueError(f"not a state of this loader: its iteration ends at {str(end)[:40]}")
     return end
 
@@ -58,9 +64,16 @@ def check(state: Any) -> None:
 
 def _start(state: Mapping[str, Any], query: Query) -> int:
     order, start = state.get("order"), state.get("start")
-    if not isinstance(order, Mapping) or isinstance(start, bool) or not isinstance(start, int) or not 0 <= start <= _MAX_ROW:
+    if (
+        not isinstance(order, Mapping)
+        or isinstance(start, bool)
+        or not isinstance(start, int)
+        or not 0 <= start <= _MAX_ROW
+    ):
         raise ValueError("not a state of this loader: its order or its start is missing")
     for name in _ORDER:
         if order.get(name) != getattr(query, name):
-            raise ValueError(f"the state was taken with {name}={order.get(name)!r}, this loader has {getattr(query, name)!r}")
+            raise ValueError(
+                f"the state was taken with {name}={order.get(name)!r}, this loader has {getattr(query, name)!r}"
+            )
     return start

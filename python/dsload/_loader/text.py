@@ -26,8 +26,8 @@ _NOT_HERE = ("json", "help", "explain_memory", "cached", "out", "overwrite", "pr
 
 
 def is_text(dataset: Any, options: Mapping[str, Any]) -> bool:
-    """Reports whether a Loader's argument is text to build rather than a dataset: a list of sources, an existing file, or anything with build
-    options."""
+    """Reports whether a Loader's argument is text to build rather than a dataset: a list of sources, an existing file,
+    or anything with build options."""
     if isinstance(dataset, Mapping) or dataset is None:
         return False
     if isinstance(dataset, (list, tuple)) or options:
@@ -42,7 +42,11 @@ def parameters() -> list[str]:
     """The names of Loader's own parameters."""
     from .loader import Loader  # it imports this module
 
-    return [p.name for p in inspect.signature(Loader.__init__).parameters.values() if p.kind != p.VAR_KEYWORD and p.name != "self"]
+    return [
+        p.name
+        for p in inspect.signature(Loader.__init__).parameters.values()
+        if p.kind != p.VAR_KEYWORD and p.name != "self"
+    ]
 
 
 def unexpected(name: str) -> str:
@@ -60,7 +64,8 @@ def refusal(message: str) -> str:
 
 
 def of_text(dataset: Any, **options: Any) -> dict[str, Any]:
-    """The given options that belong to a build for text and to the feed for a dataset; none for a dataset or a server."""
+    """The given options that belong to a build for text and to the feed for a dataset; none for a dataset or a
+    server."""
     if dataset is None or isinstance(dataset, Mapping):
         return {}
     if isinstance(dataset, (str, os.PathLike)):
@@ -80,12 +85,17 @@ def _sources(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str,
     if not paths:
         raise ValueError("the list of sources is empty")
     if len(paths) == 1 and os.path.exists(os.path.join(os.fspath(paths[0]), _MANIFEST)):
-        raise TypeError(f"{unexpected(next(iter(options), 'a list'))}: {os.fspath(paths[0])} is a dataset, not text to build")
+        raise TypeError(
+            f"{unexpected(next(iter(options), 'a list'))}: {os.fspath(paths[0])} is a dataset, not text to build"
+        )
     return [os.fspath(p) for p in paths]
 
 
-def served(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> Optional[tuple[list[str], list[str]]]:
-    """(sources, flags) of a server that builds the text and serves it meanwhile; None where there can be no such server."""
+def served(
+    sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]
+) -> Optional[tuple[list[str], list[str]]]:
+    """(sources, flags) of a server that builds the text and serves it meanwhile; None where there can be no such
+    server."""
     paths = _sources(sources, options)
     if find_binary() is None or not _BUILD_ALONE.isdisjoint(options) or any("=" in path for path in paths):
         return None
@@ -93,7 +103,8 @@ def served(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
 
 
 def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, Any]) -> str:
-    """The folder of the dataset that `options` make of the sources. Builds it if it is not in the cache. Raises BuildError."""
+    """The folder of the dataset that `options` make of the sources. Builds it if it is not in the cache. Raises
+    BuildError."""
     paths = _sources(sources, options)
     binary = required_binary("building text")
     bar = Bar() if is_shown() else None
@@ -107,7 +118,9 @@ def cached(sources: Union[PathLike, Sequence[PathLike]], options: Mapping[str, A
             bar(line)
 
     try:
-        code, stdout, messages = _Run(command, report, lambda text: print(text, file=sys.stderr, flush=True)).to_end(None)
+        code, stdout, messages = _Run(command, report, lambda text: print(text, file=sys.stderr, flush=True)).to_end(
+            None
+        )
     finally:
         if bar is not None:
             bar.close()

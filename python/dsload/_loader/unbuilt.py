@@ -1,4 +1,5 @@
-"""What a loader does with a server of text that is still being built: read it in order, or wait for the end of the build and say so."""
+"""What a loader does with a server of text that is still being built: read it in order, or wait for the end of the
+build and say so."""
 
 from __future__ import annotations
 
@@ -15,11 +16,14 @@ _SAY_AFTER = 2  # polls: a build that is about to end needs no message
 
 def can_stream(query: Query) -> bool:
     """Reports whether the batches of a query depend on nothing but the rows before them."""
-    return query.shuffle == "none" and not query.bucket and query.balance == "none" and not query.packed and not query.mix
+    return (
+        query.shuffle == "none" and not query.bucket and query.balance == "none" and not query.packed and not query.mix
+    )
 
 
 class Waiting:
-    """A wait for the end of a build. It says on stderr what it waits for; on a terminal and in notebooks it also shows the rows so far."""
+    """A wait for the end of a build. It says on stderr what it waits for; on a terminal and in notebooks it also shows
+    the rows so far."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -37,7 +41,8 @@ class Waiting:
         self._polls += 1
         if self._polls == _SAY_AFTER:
             print(
-                f"waiting for {self._source}, which is still being built: only its first epoch with shuffle='none' can be read before that",
+                f"waiting for {self._source}, which is still being built: only its first epoch with shuffle='none' can "
+                "be read before that",
                 file=sys.stderr,
                 flush=True,
             )

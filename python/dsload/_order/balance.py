@@ -1,5 +1,5 @@
-"""Deals the rows of a step to ranks by cost. loader/serve/sampler/balance.go is normative. All arithmetic is on integers, so that every rank
-and both implementations agree."""
+"""Deals the rows of a step to ranks by cost. loader/serve/sampler/balance.go is normative. All arithmetic is on
+integers, so that every rank and both implementations agree."""
 
 from __future__ import annotations
 
@@ -24,12 +24,25 @@ def _search(n: int, found: Callable[[int], bool]) -> int:
 
 
 class Dealer:
-    """Divides rows of these lengths into groups of about equal cost. most_rows and max_tokens bound a group; max_tokens=0 means no bound."""
+    """Divides rows of these lengths into groups of about equal cost. most_rows and max_tokens bound a group;
+    max_tokens=0 means no bound."""
 
     def __init__(
-        self, lengths: Sequence[int], groups: int, mode: str, padded: Callable[[int], int], most_rows: int, max_tokens: int
+        self,
+        lengths: Sequence[int],
+        groups: int,
+        mode: str,
+        padded: Callable[[int], int],
+        most_rows: int,
+        max_tokens: int,
     ) -> None:
-        self._groups, self._mode, self._padded, self._most_rows, self._max_tokens = groups, mode, padded, most_rows, max_tokens
+        self._groups, self._mode, self._padded, self._most_rows, self._max_tokens = (
+            groups,
+            mode,
+            padded,
+            most_rows,
+            max_tokens,
+        )
         self._by_length = sorted(range(len(lengths)), key=lambda i: -lengths[i])
         self._length = [int(lengths[i]) for i in self._by_length]
         self._squares = [0]
@@ -67,7 +80,8 @@ class Dealer:
         return j - i <= self._most_rows and (j - i) * self._padded(self._length[i]) <= self._max_tokens
 
     def _runs(self) -> list[int]:
-        """Cuts the rows, sorted by length, into runs so that the costliest costs as little as possible, and evens out neighbours."""
+        """Cuts the rows, sorted by length, into runs so that the costliest costs as little as possible, and evens out
+        neighbours."""
         groups, n = self._groups, len(self._length)
         low, high = 0, self._cost(0, n) + self._cost(0, 1)
         while low < high:
@@ -93,8 +107,8 @@ class Dealer:
         return out
 
     def _cut(self, limit: int, exactly: bool = False) -> Optional[list[int]]:
-        """Where runs that cost at most limit begin, each as long as possible, and the end; None if there are too many. exactly: make as many as
-        groups."""
+        """Where runs that cost at most limit begin, each as long as possible, and the end; None if there are too many.
+        exactly: make as many as groups."""
         n, i = len(self._length), 0
         borders: list[int] = []
         while i < n:
@@ -115,12 +129,15 @@ class Dealer:
         at = low + _search(high - low, lambda k: self._cost(a, low + k) >= self._cost(low + k, c))
         best = b
         for p in (at - 1, at):
-            if low <= p < high and max(self._cost(a, p), self._cost(p, c)) < max(self._cost(a, best), self._cost(best, c)):
+            if low <= p < high and max(self._cost(a, p), self._cost(p, c)) < max(
+                self._cost(a, best), self._cost(best, c)
+            ):
                 best = p
         return best
 
     def _lengthen(self, borders: list[int], out: list[int]) -> None:
-        """Swaps the longest row of each run with a longer row of an earlier run, if the run then costs no more than the costliest."""
+        """Swaps the longest row of each run with a longer row of an earlier run, if the run then costs no more than the
+        costliest."""
         most = max(self._cost(borders[k], borders[k + 1]) for k in range(self._groups))
         taken = set(borders)
         for k in range(self._groups - 1, 0, -1):

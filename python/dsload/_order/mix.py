@@ -1,4 +1,5 @@
-"""The parameter mix: how many of each 1,024 rows come from which dataset, and where that changes. loader/serve/sampler/doc.go is normative."""
+"""The parameter mix: how many of each 1,024 rows come from which dataset, and where that changes.
+loader/serve/sampler/doc.go is normative."""
 
 from __future__ import annotations
 
@@ -101,7 +102,8 @@ def weights_of(segment: Segment, names: Sequence[str], rows: Sequence[int]) -> l
 
 
 def shares(weights: Sequence[float], n: int) -> list[int]:
-    """n positions by weight: rounded down, in a whole window at least 1 for a weight above 0; the rest goes to the largest remainders."""
+    """n positions by weight: rounded down, in a whole window at least 1 for a weight above 0; the rest goes to the
+    largest remainders."""
     total = 0.0
     for w in weights:
         total += w / len(weights)
@@ -119,7 +121,8 @@ def shares(weights: Sequence[float], n: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Window:
-    """The positions start … start+rows-1, of which each source has its share. before: the source's rows in all earlier windows."""
+    """The positions start … start+rows-1, of which each source has its share. before: the source's rows in all earlier
+    windows."""
 
     start: int
     rows: int

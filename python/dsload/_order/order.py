@@ -1,7 +1,8 @@
 """The order of rows, as loader/serve/sampler defines it: pure arithmetic on numpy arrays.
 
-The in-process reader promises the same rows in the same batches as the server for the same parameters. The package comment of the Go package
-sampler is normative; tests compare both through testdata/order.json and steps.json and through a running server.
+The in-process reader promises the same rows in the same batches as the server for the same parameters. The package
+comment of the Go package sampler is normative; tests compare both through testdata/order.json and steps.json and
+through a running server.
 
 All arithmetic is on unsigned 64-bit integers that wrap.
 """
@@ -141,7 +142,8 @@ Lengths = Callable[[I64, I64], npt.NDArray[np.int64]]
 class Order:
     """Maps positions (row numbers that continue through all epochs) to (source, row).
 
-    rows: examples of each source; weights, changes: of a mix (_mix), ignored for a single source; lengths: called only for bucketing.
+    rows: examples of each source; weights, changes: of a mix (_mix), ignored for a single source; lengths: called only
+    for bucketing.
     """
 
     def __init__(
@@ -238,7 +240,8 @@ FILLER = -1  # the position of a row that only keeps a rank in step with the oth
 
 @dataclass(frozen=True)
 class Step:
-    """One rank's rows of a step: their positions in the order (or FILLER), the rows, and the position after the step."""
+    """One rank's rows of a step: their positions in the order (or FILLER), the rows, and the position after the
+    step."""
 
     positions: I64
     sources: I64
@@ -248,7 +251,8 @@ class Step:
 
 @dataclass(frozen=True)
 class StepOptions:
-    """How an order is dealt; see the feed's parameters of the same names. fixed_length: 0, or the length of every batch."""
+    """How an order is dealt; see the feed's parameters of the same names. fixed_length: 0, or the length of every
+    batch."""
 
     batch_size: int = 32
     max_tokens: int = 0
@@ -267,7 +271,8 @@ class StepOptions:
         return -(-n // self.pad_to_multiple_of) * self.pad_to_multiple_of
 
     def share(self, n: int) -> tuple[int, int, bool]:
-        """Which of the last n rows of an epoch the rank gets under tail="once": (the first, how many, whether it also gets a FILLER)."""
+        """Which of the last n rows of an epoch the rank gets under tail="once": (the first, how many, whether it also
+        gets a FILLER)."""
         each, more = divmod(n, self.world)
         return each * self.rank + min(self.rank, more), each + (self.rank < more), 0 < more <= self.rank
 
@@ -280,15 +285,20 @@ _MOST_EMPTY = 16  # epochs without rows for a rank before giving up: under a tok
 
 
 class EmptyEpoch(Exception):
-    """Epochs have no rows for this rank: their rows make no whole step under tail="drop", or an endless stream would never yield a row."""
+    """Epochs have no rows for this rank: their rows make no whole step under tail="drop", or an endless stream would
+    never yield a row."""
 
     def __init__(self, rows: int, options: StepOptions) -> None:
         if options.tail == "drop":
             super().__init__(
-                f"the {rows} rows of an epoch do not make one whole step of {options.world} ranks, and tail=drop drops the rest"
+                f"the {rows} rows of an epoch do not make one whole step of {options.world} ranks, and tail=drop drops "
+                "the rest"
             )
         else:
-            super().__init__(f"the {rows} rows of an epoch have none for rank {options.rank} of {options.world}, and the stream has no end")
+            super().__init__(
+                f"the {rows} rows of an epoch have none for rank {options.rank} of {options.world}, and the stream has "
+                "no end"
+            )
 
 
 def steps(order: Order, options: StepOptions, lengths: Lengths) -> Iterator[Step]:
@@ -328,7 +338,9 @@ class _ByRows:
             return np.empty(0, np.int64), epoch_end
         if position + step > epoch_end and o.tail == "once":
             first, n, fill = o.share(epoch_end - position)
-            return self._filled(np.arange(position + first, position + first + n, dtype=np.int64), fill, position), epoch_end
+            return self._filled(
+                np.arange(position + first, position + first + n, dtype=np.int64), fill, position
+            ), epoch_end
         begin = position + o.batch_size * o.rank
         positions = np.arange(begin, begin + o.batch_size, dtype=np.int64)
         if o.tail == "pad":

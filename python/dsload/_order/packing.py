@@ -1,7 +1,8 @@
 """Rows packed while they are read, as loader/pack and the packed orders of loader/serve/sampler define them.
 
-A window of a fixed number of rows of the order is packed at a time, from lengths alone. The numbers of packed rows follow from arithmetic: each
-window has as many numbers as it could have packed rows at most, and unused numbers are skipped. So seeking any position costs one window.
+A window of a fixed number of rows of the order is packed at a time, from lengths alone. The numbers of packed rows
+follow from arithmetic: each window has as many numbers as it could have packed rows at most, and unused numbers are
+skipped. So seeking any position costs one window.
 """
 
 from __future__ import annotations
@@ -263,9 +264,11 @@ def cut_segments(segments: Array, start: int, n: int) -> Array:
 
 
 def varlen(segments: Array) -> tuple[Array, int]:
-    """cu_seqlens and max_seqlen of a batch, over the flattened batch, for attention kernels that take sequences of different lengths.
+    """cu_seqlens and max_seqlen of a batch, over the flattened batch, for attention kernels that take sequences of
+    different lengths.
 
-    segments: the column of that name, (rows, length): the number of the document at each position. A run of padding is a separate sequence.
+    segments: the column of that name, (rows, length): the number of the document at each position. A run of padding is
+    a separate sequence.
     """
     rows, length = segments.shape
     flat = segments.reshape(-1)

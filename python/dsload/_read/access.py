@@ -1,7 +1,8 @@
 """RandomAccess: a dataset as a sequence of examples, read in this process and checked as a server checks it.
 
-It is what map-style loaders expect: torch's DataLoader with a sampler, torchtitan, and Grain, whose RandomAccessDataSource asks for `__len__`,
-`__getitem__` and a `__repr__` that is the same wherever the same data are read.
+It is what map-style loaders expect: torch's DataLoader with a sampler, torchtitan, and Grain, whose
+RandomAccessDataSource asks for `__len__`, `__getitem__` and a `__repr__` that is the same wherever the same data are
+read.
 """
 
 from __future__ import annotations
@@ -40,14 +41,17 @@ class RandomAccess:
         split: "train" or "val".
         dtype: of input_ids and labels: "int64" or "int32".
 
-    An example is a dict of numpy arrays: input_ids; labels, loss_mask (bool) and segments (int32) if the dataset has them; document and part,
-    which are arrays without dimensions. Nothing is padded or shuffled. The arrays are copies that the caller may change.
+    An example is a dict of numpy arrays: input_ids; labels, loss_mask (bool) and segments (int32) if the dataset has
+    them; document and part, which are arrays without dimensions. Nothing is padded or shuffled. The arrays are copies
+    that the caller may change.
 
-    A shard is mapped into memory when one of its examples is first read. Each record batch is compared with its checksum on first touch. The
-    object may be pickled, sent to DataLoader workers by fork or spawn, and read by several threads at once.
+    A shard is mapped into memory when one of its examples is first read. Each record batch is compared with its
+    checksum on first touch. The object may be pickled, sent to DataLoader workers by fork or spawn, and read by several
+    threads at once.
 
     Raises:
-        FileNotFoundError: if there is no dataset. Corrupt: if the files do not match the manifest. FeedError: for a missing split. IndexError
+        FileNotFoundError: if there is no dataset. Corrupt: if the files do not match the manifest. FeedError: for a
+        missing split. IndexError
         and TypeError: as for a list. DatasetChanged: if it is unpickled and the folder holds another dataset.
     """
 
@@ -57,7 +61,8 @@ class RandomAccess:
         folder: str = os.fspath(dataset)
         if is_address(folder):
             raise ValueError(
-                f"{folder}: RandomAccess maps files of this machine; copy the dataset to a folder, or read it in order with dsload.Loader"
+                f"{folder}: RandomAccess maps files of this machine; copy the dataset to a folder, or read it in order "
+                "with dsload.Loader"
             )
         self._folder = os.path.abspath(folder)
         self._manifest = read_manifest(self._folder)
@@ -127,8 +132,9 @@ class RandomAccess:
 
     def __repr__(self) -> str:
         # The folder is left out: Grain compares this text with its checkpoints, and the same data may have moved.
+        seal = self._manifest["blake3"]
         return (
-            f"RandomAccess(split={self._split_name!r}, examples={len(self)}, dtype={self._dtype.name!r}, seal={self._manifest['blake3']!r})"
+            f"RandomAccess(split={self._split_name!r}, examples={len(self)}, dtype={self._dtype.name!r}, seal={seal!r})"
         )
 
     def __reduce__(self) -> Any:

@@ -1,7 +1,8 @@
 """BLAKE3 (https://github.com/BLAKE3-team/BLAKE3-specs), for the seals of manifests and the footers of shards.
 
-All chunks of 1 KiB are hashed in parallel, each in a lane of numpy arrays, and so are the nodes of each level of the tree. That takes a few
-milliseconds for a few KiB and a second for 64 MiB. The `blake3` package is used if it is installed.
+All chunks of 1 KiB are hashed in parallel, each in a lane of numpy arrays, and so are the nodes of each level of the
+tree. That takes a few milliseconds for a few KiB and a second for 64 MiB. The `blake3` package is used if it is
+installed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Words = npt.NDArray[np.uint32]
 
 _IV = np.array(
     [0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19], np.uint32
-).reshape(8, 1)  # fmt: skip
+).reshape(8, 1)
 _PERMUTATION = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8]
 _CHUNK, _BLOCK = 1024, 64
 _CHUNK_START, _CHUNK_END, _PARENT, _ROOT = 1, 2, 4, 8
@@ -66,7 +67,8 @@ def _compress(cv: Words, block: Words, counter: Words, length: Words, flags: Wor
 
 
 def _leaves(data: memoryview, first: int, alone: bool) -> Words:
-    """The chaining values of the chunks of data; first is the number of the first chunk. alone: the only chunk is the root."""
+    """The chaining values of the chunks of data; first is the number of the first chunk. alone: the only chunk is the
+    root."""
     count = max(1, -(-len(data) // _CHUNK))
     padded = np.zeros(count * _CHUNK, np.uint8)
     padded[: len(data)] = np.frombuffer(data, np.uint8)
@@ -91,11 +93,9 @@ def _leaves(data: memoryview, first: int, alone: bool) -> Words:
 def _digest(data: memoryview) -> bytes:
     chunks = max(1, -(-len(data) // _CHUNK))
     cv = np.concatenate(
-        [
-            _leaves(data[at * _CHUNK : (at + _LANES) * _CHUNK], at, chunks == 1) for at in range(0, chunks, _LANES)
-        ],
+        [_leaves(data[at * _CHUNK : (at + _LANES) * _CHUNK], at, chunks == 1) for at in range(0, chunks, _LANES)],
         axis=1,
-    )  # fmt: skip
+    )
     while (count := cv.shape[1]) > 1:
         pairs = count // 2
         blocks = np.concatenate([cv[:, 0 : 2 * pairs : 2], cv[:, 1 : 2 * pairs : 2]])

@@ -1,7 +1,8 @@
-"""The loader without a server: pyarrow reads shards, _order orders rows, and batches are made here. They equal the server's, but take longer.
+"""The loader without a server: pyarrow reads shards, _order orders rows, and batches are made here. They equal the
+server's, but take longer.
 
-A shard is mapped into memory, so only the rows in use are read; but a record batch is read whole when it is first touched, for its checksum.
-The index in memory is a few numbers per record batch.
+A shard is mapped into memory, so only the rows in use are read; but a record batch is read whole when it is first
+touched, for its checksum. The index in memory is a few numbers per record batch.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ class InProcess:
         parts = []
         for name in named(segments, list(self._folders)) if segments else self._folders:
             if name not in self._folders:
-                raise ParameterError(f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._folders)}")
+                raise ParameterError(
+                    f"mix: no dataset {name!r} is served", 400, f"served are {', '.join(self._folders)}"
+                )
             key = (name, query.split)
             if key not in self._splits:
                 self._splits[key] = Split(self._folders[name], self.manifests[name], query.split)
@@ -127,7 +130,10 @@ class InProcess:
         first = self.manifests[parts[0][0]]
         for name, _, _ in parts[1:]:
             other = self.manifests[name]
-            if other["schema"] != first["schema"] or other["tokenizer"]["fingerprint"] != first["tokenizer"]["fingerprint"]:
+            if (
+                other["schema"] != first["schema"]
+                or other["tokenizer"]["fingerprint"] != first["tokenizer"]["fingerprint"]
+            ):
                 raise ParameterError(f"mix: datasets {parts[0][0]} and {name} differ in tokenizer or columns", 400)
         return parts
 
@@ -142,7 +148,11 @@ class InProcess:
         if query.labels == "auto":
             query = replace(query, labels="seq2seq" if manifest["schema"]["labels"] else "causal")
         if query.labels == "seq2seq" and not manifest["schema"]["labels"]:
-            raise ParameterError("labels: the dataset has no targets for seq2seq", 400, "build it from prompts and targets, or omit labels")
+            raise ParameterError(
+                "labels: the dataset has no targets for seq2seq",
+                400,
+                "build it from prompts and targets, or omit labels",
+            )
 
         def lengths(sources: I64, rows: I64) -> I64:
             out = np.empty(len(rows), np.int64)
@@ -155,13 +165,21 @@ class InProcess:
         total = sum(s.rows for s in splits)
         changes = [(s.at, self._weights(s, parts)) for s in parse(query.mix)[1:]] if query.mix else []
         order = Order(
-            [s.rows for s in splits], weights=[w for _, _, w in parts], changes=changes, shuffle=query.shuffle, seed=query.seed,
-            bucket=min(query.bucket, total), group=query.group, lengths=lengths,
-        )  # fmt: skip
+            [s.rows for s in splits],
+            weights=[w for _, _, w in parts],
+            changes=changes,
+            shuffle=query.shuffle,
+            seed=query.seed,
+            bucket=min(query.bucket, total),
+            group=query.group,
+            lengths=lengths,
+        )
         packing = self._packing(query, parts)
         deal = self._deal(query, parts, packing)
         make = _Collate(query, manifest, deal, mixed=len(parts) > 1)
-        dealt: Iterator[Any] = packed_steps(Packed(order, packing, lengths), deal) if packing else steps(order, deal, lengths)
+        dealt: Iterator[Any] = (
+            packed_steps(Packed(order, packing, lengths), deal) if packing else steps(order, deal, lengths)
+        )
         try:
             for step in dealt:
                 yield make(step, splits)
@@ -174,7 +192,11 @@ class InProcess:
     def _packing(self, query: Query, parts: list[tuple[str, Split, float]]) -> Optional[PackOptions]:
         if not query.packed:
             if query.max_length is not None:
-                raise ParameterError("max_length: rows are not packed, and this is the length of packed rows", 400, "name a policy by pack, too")
+                raise ParameterError(
+                    "max_length: rows are not packed, and this is the length of packed rows",
+                    400,
+                    "name a policy by pack, too",
+                )
             return None
         if query.labels == "seq2seq":
             raise ParameterError(
@@ -184,7 +206,10 @@ class InProcess:
             )
         length = query.max_length or self._longest(parts)
         if length > MAX_LENGTH:
-            raise ParameterError(f"max_length: the build's are up to {length} tokens long, and rows are packed to at most {MAX_LENGTH}", 400)
+            raise ParameterError(
+                f"max_length: the build's are up to {length} tokens long, and rows are packed to at most {MAX_LENGTH}",
+                400,
+            )
         tokens = sum(int(s.info["tokens"]) for _, s, _ in parts)
         return PackOptions(str(query.pack), length, tokens, max(int(s.info["max_length"]) for _, s, _ in parts))
 
@@ -198,9 +223,17 @@ class InProcess:
             fixed = packing.length if packing else self._longest(parts)
             fixed = -(-fixed // query.pad_to_multiple_of) * query.pad_to_multiple_of
         deal = StepOptions(
-            batch_size=query.rows_a_batch, max_tokens=query.max_tokens, pad_to_multiple_of=query.pad_to_multiple_of, fixed_length=fixed,
-            rank=query.rank, world=query.world, tail=query.tail_or_default, balance=query.balance, epochs=query.epochs, start=query.start,
-        )  # fmt: skip
+            batch_size=query.rows_a_batch,
+            max_tokens=query.max_tokens,
+            pad_to_multiple_of=query.pad_to_multiple_of,
+            fixed_length=fixed,
+            rank=query.rank,
+            world=query.world,
+            tail=query.tail_or_default,
+            balance=query.balance,
+            epochs=query.epochs,
+            start=query.start,
+        )
         if query.max_tokens:
             longest = deal.padded(packing.length if packing else max(int(s.info["max_length"]) for _, s, _ in parts))
             if longest > query.max_tokens:

@@ -1,6 +1,7 @@
 """manifest.json, read and checked by the rules of shard/FORMAT.md, as on the server.
 
-Every fault raises Corrupt with the file and the reason. testdata/datasets/forged.json lists forged datasets; the tests of both readers use it.
+Every fault raises Corrupt with the file and the reason. testdata/datasets/forged.json lists forged datasets; the tests
+of both readers use it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _SEAL = re.compile(rb'  "blake3": "([0-9a-f]{64})"\n}\n\Z')
 _SEAL_BYTES = 81
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}\Z")
-_OWN = re.compile(r"(?:(?:manifest|run|plan|part-p\d{5})\.json|part-p\d{5}\.(?:checkpoint|lock|plan)|build\.lock|build\.checkpoint)\Z|.*\.(?:tmp|arrow)\Z")
+_OWN = re.compile(
+    r"(?:(?:manifest|run|plan|part-p\d{5})\.json|part-p\d{5}\.(?:checkpoint|lock|plan)|build\.lock|build\.checkpoint)\Z|.*\.(?:tmp|arrow)\Z"
+)
 _PART = re.compile(r"(train|val)-p(\d{5})-(\d{5})(?:-cut)?\.arrow\Z", re.ASCII)
 _SPLITS = ("train", "val")
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -54,13 +57,15 @@ def open_regular(path: str) -> int:
 
 
 def read_manifest(folder: str) -> dict[str, Any]:
-    """manifest.json of a dataset folder. Raises FileNotFoundError with what to do, and Corrupt if no build could have written it."""
+    """manifest.json of a dataset folder. Raises FileNotFoundError with what to do, and Corrupt if no build could have
+    written it."""
     path = os.path.join(folder, "manifest.json")
     try:
         fd = open_regular(path)
     except NotADirectoryError as error:
         raise NotADirectoryError(
-            f"{folder}: a file, not a dataset folder; build one of it with dsload.build({folder!r}, out=…), and load that folder"
+            f"{folder}: a file, not a dataset folder; build one of it with dsload.build({folder!r}, out=…), and load "
+            "that folder"
         ) from error
     except FileNotFoundError as error:
         if not os.path.lexists(folder):
@@ -180,7 +185,13 @@ class _Rules:
         seen = set()
         for file in self._list(m.get("files") or [], "files"):
             name = self._object(file, "file").get("name")
-            if not isinstance(name, str) or not _NAME.match(name) or _OWN.match(name) or name in seen or not _is_hash(file.get("blake3")):
+            if (
+                not isinstance(name, str)
+                or not _NAME.match(name)
+                or _OWN.match(name)
+                or name in seen
+                or not _is_hash(file.get("blake3"))
+            ):
                 self._bad(f"file {_short(name)}")
             self._int(file, "bytes", 0, (1 << 63) - 1, f"file {name}")
             seen.add(name)
@@ -228,7 +239,9 @@ class _Rules:
         for i, shard in enumerate(shards):
             name = f"{s['name']}-{i:05d}.arrow"
             if merged:
-                name, last = self._part_name(self._object(shard, f"{where}: shard {i}").get("name"), s["name"], merged, last)
+                name, last = self._part_name(
+                    self._object(shard, f"{where}: shard {i}").get("name"), s["name"], merged, last
+                )
             if self._object(shard, f"{where}: shard {i}").get("name") != name:
                 self._bad(f"{where}: shard {i} is named {_short(shard.get('name'))}")
             size = self._int(shard, "bytes", 1, MAX_SHARD_BYTES, name)
@@ -254,7 +267,9 @@ class _Rules:
                 self._bad(f"{where}: histogram bucket {first}: {n} rows, {total} tokens")
             rows, tokens = rows + n, tokens + total
         if rows != s["examples"] or tokens != s["tokens"]:
-            self._bad(f"{where}: histogram has {rows} rows and {tokens} tokens, the split {s['examples']} and {s['tokens']}")
+            self._bad(
+                f"{where}: histogram has {rows} rows and {tokens} tokens, the split {s['examples']} and {s['tokens']}"
+            )
 
 
 def bucket_bounds(length: int) -> tuple[int, int]:

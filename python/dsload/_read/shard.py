@@ -1,7 +1,8 @@
 """One shard, read without a server and checked as a server checks it.
 
-The file must have the manifest's size, and its footer the manifest's checksum; both are checked whenever the file is opened. When a record
-batch is first touched, it is compared with its CRC-32 in the footer, and its ids, offsets and lengths with what the manifest allows.
+The file must have the manifest's size, and its footer the manifest's checksum; both are checked whenever the file is
+opened. When a record batch is first touched, it is compared with its CRC-32 in the footer, and its ids, offsets and
+lengths with what the manifest allows.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Shard:
 
     def bad(self, what: str) -> NoReturn:
         if read_seal(self._folder) != self._manifest["blake3"]:
-            raise Corrupt(f"{self._folder}: the dataset was replaced since it was opened; open it again ({self.path}: {what})")
+            raise Corrupt(
+                f"{self._folder}: the dataset was replaced since it was opened; open it again ({self.path}: {what})"
+            )
         raise Corrupt(f"{self.path}: {what}; `dsload verify` names the damage")
 
     def check_present(self) -> None:
@@ -107,7 +110,10 @@ class Shard:
             names = [f.name for f in schema]
         except UnicodeDecodeError:
             self.bad("the name of a column is not UTF-8")
-        if list(zip(names, schema.types)) != want or (schema.metadata or {}).get(b"dsload.format") != b"%d" % FORMAT_VERSION:
+        if (
+            list(zip(names, schema.types)) != want
+            or (schema.metadata or {}).get(b"dsload.format") != b"%d" % FORMAT_VERSION
+        ):
             self.bad("its schema is not the manifest's")
 
     def _read_footer(self, data: mmap.mmap, same: bool) -> list[int]:
@@ -145,7 +151,9 @@ class Shard:
             have = zlib.crc32(memoryview(self._map)[start:end])
             if have != crc:
                 rows = f"rows {self.first[batch]} to {self.first[batch + 1] - 1}"
-                self.bad(f"byte {start}: record batch {batch} ({rows}) has the CRC-32 {have:08x}, the footer says {crc:08x}")
+                self.bad(
+                    f"byte {start}: record batch {batch} ({rows}) has the CRC-32 {have:08x}, the footer says {crc:08x}"
+                )
         columns: dict[str, Column] = {}
         try:
             record = self._file.get_batch(batch)
@@ -154,7 +162,10 @@ class Shard:
                 if name in record.schema.names:
                     column = record.column(name)
                     values = column.values
-                    columns[name] = column.offsets.to_numpy(), values if pa.types.is_boolean(values.type) else values.to_numpy()
+                    columns[name] = (
+                        column.offsets.to_numpy(),
+                        values if pa.types.is_boolean(values.type) else values.to_numpy(),
+                    )
             for name in ("document", "part"):
                 columns[name] = None, record.column(name).to_numpy()
         except (OSError, pa.ArrowException) as error:
@@ -169,7 +180,12 @@ class Shard:
         if rows != self.first[batch + 1] - self.first[batch]:
             self.bad(f"record batch {batch}: {rows} rows")
         least, most = self._split["min_length"], self._split["max_length"]
-        limits = {"input_ids": (least, most), "loss_mask": (least, most), "labels": (0, self._split["max_labels"]), "segments": (1, most)}
+        limits = {
+            "input_ids": (least, most),
+            "loss_mask": (least, most),
+            "labels": (0, self._split["max_labels"]),
+            "segments": (1, most),
+        }
         vocabulary = self._manifest["schema"]["vocab_size"]
         lengths = {}
         for name, (low, high) in limits.items():
@@ -185,7 +201,9 @@ class Shard:
             self.bad(f"record batch {batch}: loss_mask and input_ids differ in length")
         if "segments" in columns:
             offsets, values = columns["segments"]
-            if values.min() < 1 or not np.array_equal(np.add.reduceat(values.astype(np.int64), offsets[:-1]), lengths["input_ids"]):
+            if values.min() < 1 or not np.array_equal(
+                np.add.reduceat(values.astype(np.int64), offsets[:-1]), lengths["input_ids"]
+            ):
                 self.bad(f"record batch {batch}: segments do not add up to the rows' lengths")
 
 

@@ -1,4 +1,5 @@
-"""The shards of a split: listed in the manifest, or, where there are very many, in a file of entries of equal length (shard/FORMAT.md).
+"""The shards of a split: listed in the manifest, or, where there are very many, in a file of entries of equal length
+(shard/FORMAT.md).
 
 Such a file is mapped, so that its entries take no memory; its checksum and every entry are compared when it is opened.
 """
@@ -21,7 +22,17 @@ from .manifest import MAX_SHARD_BYTES, MAX_SHARDS, open_regular
 _HEAD = struct.Struct("<8sQ")
 _MAGIC = b"DSLSHRD\x01"
 _CUT = 1 << 31  # of an entry's number
-_ENTRY = np.dtype([("blake3", "V32"), ("footer", "V32"), ("end", "<i8"), ("tokens", "<i8"), ("bytes", "<i8"), ("part", "<u4"), ("number", "<u4")])
+_ENTRY = np.dtype(
+    [
+        ("blake3", "V32"),
+        ("footer", "V32"),
+        ("end", "<i8"),
+        ("tokens", "<i8"),
+        ("bytes", "<i8"),
+        ("part", "<u4"),
+        ("number", "<u4"),
+    ]
+)
 _PIECE = 1 << 16  # entries that are looked at together
 
 
@@ -75,7 +86,13 @@ class ListedShards:
             e = self._entries[at : at + _PIECE]
             part, number = e["part"].astype(np.int64), (e["number"] & (_CUT - 1)).astype(np.int64)
             rows, places = np.diff(e["end"], prepend=end), part * (MAX_SHARDS + 1) + number
-            wrong = (rows < 1) | (rows > e["bytes"]) | (e["tokens"] < rows) | (e["tokens"] > e["bytes"]) | (e["bytes"] > MAX_SHARD_BYTES)
+            wrong = (
+                (rows < 1)
+                | (rows > e["bytes"])
+                | (e["tokens"] < rows)
+                | (e["tokens"] > e["bytes"])
+                | (e["bytes"] > MAX_SHARD_BYTES)
+            )
             wrong |= (part >= partitions) | (number >= MAX_SHARDS) | (np.diff(places, prepend=place) < 1)
             if wrong.any():
                 self._bad(f"entry {at + int(wrong.argmax())}")

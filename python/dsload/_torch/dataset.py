@@ -1,4 +1,5 @@
-"""Loader as a torch IterableDataset, a class that DataLoader checks for. Made on first use, so that torch is imported only then."""
+"""Loader as a torch IterableDataset, a class that DataLoader checks for. Made on first use, so that torch is imported
+only then."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def wants_torch(output: Any) -> bool:
 
 
 def output_of(output: str, pin_memory: bool) -> Any:
-    """What makes batches of arrays. pin_memory is for a process that receives its batches itself, and only where CUDA is available."""
+    """What makes batches of arrays. pin_memory is for a process that receives its batches itself, and only where CUDA
+    is available."""
     if not wants_torch(output):
         return NumpyOutput
     return TorchOutput(pin_memory and _can_pin())
@@ -38,6 +40,10 @@ def class_for(base: Any, output: Any) -> Any:
         class TorchLoader(base, torch.utils.data.IterableDataset):  # type: ignore[misc, unused-ignore]
             __doc__ = base.__doc__
 
-        TorchLoader.__name__, TorchLoader.__qualname__, TorchLoader.__module__ = base.__name__, base.__qualname__, base.__module__
+        TorchLoader.__name__, TorchLoader.__qualname__, TorchLoader.__module__ = (
+            base.__name__,
+            base.__qualname__,
+            base.__module__,
+        )
         _made[base] = TorchLoader
     return _made[base]

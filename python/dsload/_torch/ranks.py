@@ -15,7 +15,8 @@ _VARIABLES = (
 
 
 def rank_and_world(rank: Optional[int], world: Optional[int]) -> tuple[int, int]:
-    """The given pair; else torch.distributed's if it is initialised; else the environment's; else (0, 1). Raises ValueError for half a pair."""
+    """The given pair; else torch.distributed's if it is initialised; else the environment's; else (0, 1). Raises
+    ValueError for half a pair."""
     if (rank is None) != (world is None):
         raise ValueError("rank and world belong together: give both or neither")
     if rank is not None and world is not None:

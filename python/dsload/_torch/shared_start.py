@@ -1,16 +1,17 @@
 """The row where the next iteration begins, shared by a process and the workers of its DataLoaders.
 
-DataLoader gives its workers copies of the dataset, new ones in every epoch unless they are persistent, and does not call the original
-meanwhile. So the workers' progress is recorded where both sides see it: in an anonymous file of a few numbers, under a file lock. Fork passes
-on the file, and so does the pickling that spawns a process. A copy made by any other pickling has its own file.
+DataLoader gives its workers copies of the dataset, new ones in every epoch unless they are persistent, and does not
+call the original meanwhile. So the workers' progress is recorded where both sides see it: in an anonymous file of a few
+numbers, under a file lock. Fork passes on the file, and so does the pickling that spawns a process. A copy made by any
+other pickling has its own file.
 
 Invariants:
 
-  P1  All workers of an iteration begin at the same row. The first of them takes the start, moves it to the epoch after the iteration, and records
-      both; the others read the record.
+  P1  All workers of an iteration begin at the same row. The first of them takes the start, moves it to the epoch after
+      the iteration, and records both; the others read the record.
   P2  An iteration by workers uses up its epochs, even if it was not read to the end, since workers read ahead.
-  P3  Processes that only share an ancestor, such as ranks, share nothing here: each has its own entry, which its workers find by its process
-      id.
+  P3  Processes that only share an ancestor, such as ranks, share nothing here: each has its own entry, which its
+      workers find by its process id.
 """
 
 from __future__ import annotations
@@ -45,7 +46,14 @@ class SharedStart:
     """The row where the next iteration begins. start: the first one."""
 
     def __init__(self, start: int = 0) -> None:
-        self._first: Entry = {"start": start, "loaded": False, "by_workers": False, "closed": False, "begun": [], "end": None}
+        self._first: Entry = {
+            "start": start,
+            "loaded": False,
+            "by_workers": False,
+            "closed": False,
+            "begun": [],
+            "end": None,
+        }
         self._fd = _new_file()
         self._owner = str(os.getpid())  # whose entry a forked process starts with
         self._begin_in_process()
@@ -121,7 +129,8 @@ class SharedStart:
         return end
 
     def set(self, start: int, *, end: Optional[int] = None, loaded: Optional[bool] = None) -> None:
-        """Moves the start and the end. loaded: the row comes from a state. In a worker, only its own next iteration is moved."""
+        """Moves the start and the end. loaded: the row comes from a state. In a worker, only its own next iteration is
+        moved."""
         if _worker() is not None:
             self._own = start, end
             return
@@ -163,13 +172,17 @@ class SharedStart:
         with self._locked(write=True) as table:
             entry = self._entry(table)
             for begun in reversed(entry["begun"]):
-                # If seeds repeat (torch.manual_seed before each epoch), a worker that calls again begins another iteration.
+                # If seeds repeat (torch.manual_seed before each epoch), a worker that calls again begins another
+                # iteration.
                 if begun["name"] == name and int(info.id) not in begun["workers"]:
                     begun["workers"].append(int(info.id))
                     return int(begun["start"]), int(begun["end"])
             start = int(entry["start"])
             end = after(start, entry["end"])
-            entry["begun"] = [*entry["begun"][1 - _KEPT :], {"name": name, "workers": [int(info.id)], "start": start, "end": end}]
+            entry["begun"] = [
+                *entry["begun"][1 - _KEPT :],
+                {"name": name, "workers": [int(info.id)], "start": start, "end": end},
+            ]
             entry["start"], entry["end"], entry["by_workers"] = end, None, True
         return start, end
 

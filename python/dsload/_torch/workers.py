@@ -1,8 +1,9 @@
 """Sharing an iteration among the workers of a torch DataLoader.
 
-Worker w of W yields the batches w, w + W, w + 2W … of the iteration, which DataLoader puts back in order. A worker's position is the row after
-its last batch, and how many of the following batches belong to others. After any batch of its own that is W − 1, so a worker that continues
-from a state (torchdata's StatefulDataLoader keeps one per worker) needs only that row.
+Worker w of W yields the batches w, w + W, w + 2W … of the iteration, which DataLoader puts back in order. A worker's
+position is the row after its last batch, and how many of the following batches belong to others. After any batch of its
+own that is W − 1, so a worker that continues from a state (torchdata's StatefulDataLoader keeps one per worker) needs
+only that row.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ _SHAPE = ("batch_size", "max_tokens", "world", "tail", "epochs")
 class Share:
     """The batches of one worker, as arrays.
 
-    query: what is iterated. rows: of an epoch. start: the row where the worker begins. end: the row where the iteration ends, None for never.
+    query: what is iterated. rows: of an epoch. start: the row where the worker begins. end: the row where the iteration
+    ends, None for never.
     number: how many batches from `start` on belong to other workers. stream: returns the batches of a query.
     """
 
-    def __init__(self, query: Query, rows: int, start: int, end: Optional[int], number: int, workers: int, stream: Stream) -> None:
+    def __init__(
+        self, query: Query, rows: int, start: int, end: Optional[int], number: int, workers: int, stream: Stream
+    ) -> None:
         self._query, self._rows, self._stream = query, rows, stream
         self.start, self.end, self._number, self._workers = start, end, number, workers
 
@@ -35,16 +39,24 @@ class Share:
         return {"number": self._number, "workers": self._workers, "end": self.end, **_shape(self._query)}
 
     @classmethod
-    def resumed(cls, query: Query, rows: int, start: int, state: Mapping[str, Any], workers: int, stream: Stream) -> Share:
-        """The rest of a worker's batches. Raises ValueError if they are not among those that this loader's workers yield together."""
+    def resumed(
+        cls, query: Query, rows: int, start: int, state: Mapping[str, Any], workers: int, stream: Stream
+    ) -> Share:
+        """The rest of a worker's batches. Raises ValueError if they are not among those that this loader's workers
+        yield together."""
         for name, now in {"workers": workers, **_shape(query)}.items():
             if state.get(name) != now:
                 raise ValueError(
-                    f"the state is that of one of several DataLoader workers, taken with {name}={state.get(name)!r}, and this loader has {now!r};"
-                    " to continue with another number of workers, ranks or rows per batch, save the loader's state_dict(after=batch)"
+                    f"the state is that of one of several DataLoader workers, taken with {name}={state.get(name)!r}, "
+                    f"and this loader has {now!r}; to continue with another number of workers, ranks or rows per "
+                    "batch, save the loader's state_dict(after=batch)"
                 )
         number, end = state.get("number"), state.get("end")
-        if not isinstance(number, int) or not 0 <= number < workers or not (end is None or (isinstance(end, int) and end >= start)):
+        if (
+            not isinstance(number, int)
+            or not 0 <= number < workers
+            or not (end is None or (isinstance(end, int) and end >= start))
+        ):
             raise ValueError("not a state of this loader: its worker's position is missing")
         return cls(query, rows, start, end, number, workers, stream)
 
@@ -74,12 +86,18 @@ class Share:
             start = epoch * self._rows
 
     def _of_epoch(self, start: int, epoch: int, number: int) -> Iterator[Batch]:
-        """Every `workers`-th batch of an epoch, as if the workers were ranks among `world` × workers, since steps are contiguous."""
+        """Every `workers`-th batch of an epoch, as if the workers were ranks among `world` × workers, since steps are
+        contiguous."""
         query, workers, end = self._query, self._workers, (epoch + 1) * self._rows
         rows, step = query.rows_a_batch, query.rows_a_batch * query.world
         dealt = replace(
-            query, start=start, epochs=epoch + 1, rank=number * query.world + query.rank, world=workers * query.world, tail="keep",
-        )  # fmt: skip
+            query,
+            start=start,
+            epochs=epoch + 1,
+            rank=number * query.world + query.rank,
+            world=workers * query.world,
+            tail="keep",
+        )
         for arrays in self._stream(dealt):
             begin = int(arrays["row"][0]) - rows * query.rank
             if query.tail_or_default == "drop" and begin + step > end:
@@ -90,7 +108,11 @@ class Share:
 
 def _shape(query: Query) -> dict[str, Any]:
     """The parameters besides the order that decide which batches a worker yields."""
-    return {**{name: getattr(query, name) for name in _SHAPE}, "batch_size": query.rows_a_batch, "tail": query.tail_or_default}
+    return {
+        **{name: getattr(query, name) for name in _SHAPE},
+        "batch_size": query.rows_a_batch,
+        "tail": query.tail_or_default,
+    }
 
 
 def repeated(batches: Iterator[Batch], times: int) -> Iterator[Batch]:
@@ -98,7 +120,8 @@ def repeated(batches: Iterator[Batch], times: int) -> Iterator[Batch]:
     for batch in batches:
         for _ in range(times):
             yield type(batch)(
-                (name, v.clone() if hasattr(v, "clone") else v.copy() if hasattr(v, "copy") else v) for name, v in batch.items()
+                (name, v.clone() if hasattr(v, "clone") else v.copy() if hasattr(v, "copy") else v)
+                for name, v in batch.items()
             )
         times = 0
         yield batch

@@ -1,8 +1,8 @@
 """Detects wrappers that would distribute a loader's batches to the processes a second time, or that read ahead.
 
-A Loader deals batches to ranks itself. Accelerate's wrappers for iterable datasets do so too, from what rank 0 reads or by dropping other
-ranks' batches, and they do not tell the dataset. They are visible on the call stack: of the training process, of a worker forked from it, and
-while a loader is pickled for a spawned worker.
+A Loader deals batches to ranks itself. Accelerate's wrappers for iterable datasets do so too, from what rank 0 reads or
+by dropping other ranks' batches, and they do not tell the dataset. They are visible on the call stack: of the training
+process, of a worker forked from it, and while a loader is pickled for a spawned worker.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from ..errors import WrongWrapping
 
 _DEALERS = ("DataLoaderDispatcher", "IterableDatasetShard")
 _HOW = (
-    "the loader distributes its batches to the processes itself: iterate it, or DataLoader(loader, batch_size=None), without accelerator.prepare;"
-    " under Hugging Face's Trainer use dsload.integrations.TrainerMixin (examples/hf_trainer.py)"
+    "the loader distributes its batches to the processes itself: iterate it, or DataLoader(loader, batch_size=None), "
+    "without accelerator.prepare; under Hugging Face's Trainer use dsload.integrations.TrainerMixin "
+    "(examples/hf_trainer.py)"
 )
 
 
 def _accelerate_frames() -> list[tuple[str, Any]]:
-    """(function, its self) of every call of Accelerate's or transformers' data loaders on the stack, innermost first."""
+    """(function, its self) of every call of Accelerate's or transformers' data loaders on the stack, innermost
+    first."""
     modules = ("accelerate.data_loader", "transformers.trainer_pt_utils")
     if not any(m in sys.modules for m in modules):
         return []
@@ -42,11 +44,14 @@ def refuse_second_dealing() -> None:
     for _, owner in _accelerate_frames():
         for kind in _kinds(owner).intersection(_DEALERS):
             if _processes(owner) > 1:
-                raise WrongWrapping(f"Accelerate's {kind} would lose or repeat rows on {_processes(owner)} processes; {_HOW}")
+                raise WrongWrapping(
+                    f"Accelerate's {kind} would lose or repeat rows on {_processes(owner)} processes; {_HOW}"
+                )
 
 
 def refuse_stacking(loader: Any) -> None:
-    """Raises WrongWrapping if torch's DataLoader would join the loader's batches into batches of batches, as it does with examples."""
+    """Raises WrongWrapping if torch's DataLoader would join the loader's batches into batches of batches, as it does
+    with examples."""
     fetcher = _fetcher_of(loader)
     if fetcher is None or not fetcher.auto_collation:
         return
@@ -55,14 +60,16 @@ def refuse_stacking(loader: Any) -> None:
         collate = collate.data_collator
     if str(getattr(collate, "__module__", "")).partition(".")[0] in ("torch", "transformers", "trl"):
         raise WrongWrapping(
-            "the loader makes whole batches, which this DataLoader would collate once more, as if they were examples: use"
-            " DataLoader(loader, batch_size=None); under Hugging Face's Trainer use dsload.integrations.TrainerMixin, or"
-            " data_collator=dsload.first with per_device_train_batch_size=1 and per_device_eval_batch_size=1"
+            "the loader makes whole batches, which this DataLoader would collate once more, as if they were "
+            "examples: use DataLoader(loader, batch_size=None); under Hugging Face's Trainer use "
+            "dsload.integrations.TrainerMixin, or data_collator=dsload.first with per_device_train_batch_size=1 and "
+            "per_device_eval_batch_size=1"
         )
 
 
 def _fetcher_of(loader: Any) -> Any:
-    """What fetches items of the loader for a DataLoader that is beginning to iterate it; None if there is no such call on the stack."""
+    """What fetches items of the loader for a DataLoader that is beginning to iterate it; None if there is no such call
+    on the stack."""
     module = "torch.utils.data._utils.fetch"
     frame: Any = sys._getframe(1) if module in sys.modules else None
     while frame is not None:
@@ -79,13 +86,15 @@ def _processes(owner: Any) -> int:
 
 
 def reads_ahead() -> bool:
-    """Reports whether the caller is one of Accelerate's data loaders, which hold back one batch. The one that only skips holds back none."""
+    """Reports whether the caller is one of Accelerate's data loaders, which hold back one batch. The one that only
+    skips holds back none."""
     kinds = [_kinds(owner) for name, owner in _accelerate_frames() if name == "__iter__"]
     return any("DataLoaderAdapter" in k and "SkipDataLoader" not in k for k in kinds)
 
 
 def batches_dropped() -> int:
-    """How many batches the calling data loader of Accelerate will drop at the beginning, because of skip_first_batches."""
+    """How many batches the calling data loader of Accelerate will drop at the beginning, because of
+    skip_first_batches."""
     for name, owner in _accelerate_frames():
         dropped = getattr(owner, "skip_batches", 0)
         if name == "__iter__" and dropped:
@@ -95,7 +104,8 @@ def batches_dropped() -> int:
 
 
 def counted_by_accelerate() -> bool:
-    """Reports whether Accelerate itself calls set_epoch, as it does at each iteration, counting from 0 in every process."""
+    """Reports whether Accelerate itself calls set_epoch, as it does at each iteration, counting from 0 in every
+    process."""
     names = [name for name, _ in _accelerate_frames()]
     return "set_epoch" in names and "__iter__" in names[names.index("set_epoch") :]
 
@@ -115,10 +125,12 @@ def process_group() -> Optional[tuple[int, int]]:
 
 
 def refuse_other_rank(rank: int, world: int) -> None:
-    """Raises WrongWrapping if a loader that found (rank, world) by itself is iterated by another rank of a process group."""
+    """Raises WrongWrapping if a loader that found (rank, world) by itself is iterated by another rank of a process
+    group."""
     group = process_group()
     if group is not None and group != (rank, world):
         raise WrongWrapping(
-            f"the loader was made as rank {rank} of {world}, and this process is rank {group[0]} of {group[1]}: make it after"
-            " torch.distributed.init_process_group, or pass rank= and world= (rank=0, world=1 gives every row to every process)"
+            f"the loader was made as rank {rank} of {world}, and this process is rank {group[0]} of {group[1]}: make "
+            "it after torch.distributed.init_process_group, or pass rank= and world= (rank=0, world=1 gives every "
+            "row to every process)"
         )

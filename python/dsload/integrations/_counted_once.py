@@ -1,7 +1,8 @@
 """What Trainer does on several ranks with fillers: rows that only keep a rank in step with the others (tail="once").
 
-Their labels are all -100, so in a batch with other rows they change no loss. A batch of a filler alone has a mean loss of 0/0, and predictions of
-fillers are not those of a row. Neither counts: the loss of such a batch is left out when evaluating, and is 0 when training.
+Their labels are all -100, so in a batch with other rows they change no loss. A batch of a filler alone has a mean loss
+of 0/0, and predictions of fillers are not those of a row. Neither counts: the loss of such a batch is left out when
+evaluating, and is 0 when training.
 """
 
 from __future__ import annotations
@@ -58,14 +59,16 @@ def has_fillers(loader: Any) -> bool:
 
 
 def refuse_uneven(loader: Loader) -> None:
-    """Raises ValueError if the ranks would get different numbers of batches, or of rows in a step that Trainer gathers."""
+    """Raises ValueError if the ranks would get different numbers of batches, or of rows in a step that Trainer
+    gathers."""
     query = loader._query
     if loader.world == 1 or query.tail_or_default != "keep":
         return
     if query.uneven or loader._epochs.rows % (query.rows_a_batch * loader.world):
         raise ValueError(
-            'tail: with "keep" the ranks get different numbers of batches at the end of an epoch, and Trainer\'s would wait for each other for'
-            ' ever; leave tail out, or make the loader with tail="once", which yields every row once, or tail="drop"'
+            'tail: with "keep" the ranks get different numbers of batches at the end of an epoch, and Trainer\'s would '
+            'wait for each other for ever; leave tail out, or make the loader with tail="once", which yields every row '
+            'once, or tail="drop"'
         )
 
 
@@ -100,7 +103,9 @@ class _Gathered:
         """Reports whether Trainer has divided the loss by the tokens of all ranks."""
         t = self._trainer
         takes = getattr(t, "model_accepts_loss_kwargs", False) or getattr(t, "compute_loss_func", None) is not None
-        return bool(takes and getattr(t.args, "average_tokens_across_devices", False) and hasattr(t, "_get_num_items_in_batch"))
+        return bool(
+            takes and getattr(t.args, "average_tokens_across_devices", False) and hasattr(t, "_get_num_items_in_batch")
+        )
 
     def _gather(self, data: Any) -> Any:
         # Under max_tokens and balance the ranks have different numbers of rows.

@@ -1,7 +1,8 @@
 """Packed rows under Hugging Face's Trainer: what a model is given of them, and whether it keeps their documents apart.
 
-transformers derives the borders of documents from position_ids, in one function that most of its models call while they make their attention
-mask. A model that does not call it, or has layers that carry a state along the row, would train on text that it never sees later.
+transformers derives the borders of documents from position_ids, in one function that most of its models call while they
+make their attention mask. A model that does not call it, or has layers that carry a state along the row, would train on
+text that it never sees later.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ..errors import DsloadError
 
 _CARRIED = ("linear_attention", "mamba", "conv", "recurrent", "hybrid")  # layers that pass a state from token to token
 _INSTEAD = (
-    "train on rows that are not packed, or, if the model does it in a way of its own, set keeps_documents_apart = True in the trainer's class"
+    "train on rows that are not packed, or, if the model does it in a way of its own, "
+    "set keeps_documents_apart = True in the trainer's class"
 )
 
 
@@ -56,8 +58,8 @@ class Watch:
             yield
         if not calls and not self._trainer.args.torch_compile:
             raise DsloadError(
-                f"{name}: this version of transformers does not derive its attention mask from position_ids, so documents packed into one row"
-                f" attend to each other; {_INSTEAD}"
+                f"{name}: this version of transformers does not derive its attention mask from position_ids, so "
+                f"documents packed into one row attend to each other; {_INSTEAD}"
             )
         self._done = True
 
@@ -83,7 +85,10 @@ def _leak(model: Any, devices: int) -> Optional[str]:
         if not taken(model):
             return "its forward takes no **kwargs, by which flash attention gets the borders"
         if devices > 1:
-            return f"torch's DataParallel on {devices} devices cuts the borders that flash attention gets; start one process a device (torchrun)"
+            return (
+                f"torch's DataParallel on {devices} devices cuts the borders that flash attention gets; "
+                "start one process a device (torchrun)"
+            )
     return None
 
 

@@ -29,7 +29,8 @@ def callback_class() -> Any:
     base: Any = _base()
 
     class LoaderCallback(base):  # type: ignore[misc]
-        """Saves a dsload.Loader's position in every checkpoint, and continues there after `trainer.fit(…, ckpt_path=…)`.
+        """Saves a dsload.Loader's position in every checkpoint, and continues there after `trainer.fit(…,
+        ckpt_path=…)`.
 
         Example::
 
@@ -37,15 +38,17 @@ def callback_class() -> Any:
             trainer = Trainer(callbacks=[LoaderCallback(loader)])
             trainer.fit(model, loader)                                # or DataLoader(loader, batch_size=None)
 
-        The state is the one after the last batch that was trained on, even if Lightning or DataLoader workers read ahead. For that the batches
-        need the column `next`. A resume in the middle of an epoch reads none of the earlier batches, and works with another number of
-        processes. Each of several loaders needs its own callback with its own `name`.
+        The state is the one after the last batch that was trained on, even if Lightning or DataLoader workers read
+        ahead. For that the batches need the column `next`. A resume in the middle of an epoch reads none of the earlier
+        batches, and works with another number of processes. Each of several loaders needs its own callback with its own
+        `name`.
         """
 
         def __init__(self, loader: Loader, name: str = "train") -> None:
             if not isinstance(loader, Loader):
                 raise TypeError(
-                    f"LoaderCallback: a {type(loader).__name__} is not a dsload.Loader; pass the loader itself, not a wrapper"
+                    f"LoaderCallback: a {type(loader).__name__} is not a dsload.Loader; pass the loader itself, not a "
+                    "wrapper"
                 )
             super().__init__()
             self.loader, self.name = loader, name
@@ -66,7 +69,8 @@ def callback_class() -> Any:
             return self.loader.state_dict(after=None if self._next is None else {"next": self._next})
 
         def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-            """Corrects the state that Lightning itself saves of a loader that it iterates, which is a batch ahead if the length is unknown."""
+            """Corrects the state that Lightning itself saves of a loader that it iterates, which is a batch ahead if
+            the length is unknown."""
             mine = self.state_dict()
             saved = checkpoint.get("loops", {}).get("fit_loop", {}).get("state_dict", {}).get("combined_loader")
             for i, state in enumerate(saved if isinstance(saved, list) else ()):

@@ -1,7 +1,8 @@
 """TrainerMixin: Hugging Face's Trainer fed by a Loader, without Accelerate's data loaders in between.
 
-Trainer counts batches; the loader counts rows. A checkpoint holds the loader's state, so that a resume costs the same anywhere and may happen
-with other numbers of processes or rows a batch. If these have changed, Trainer's own counts of steps are corrected from the state.
+Trainer counts batches; the loader counts rows. A checkpoint holds the loader's state, so that a resume costs the same
+anywhere and may happen with other numbers of processes or rows a batch. If these have changed, Trainer's own counts of
+steps are corrected from the state.
 """
 
 from __future__ import annotations
@@ -34,26 +35,30 @@ class TrainerMixin(CountedOnce):
         loader = dsload.Loader("data", batch_size=8)
         MyTrainer(model, arguments, train_dataset=loader).train(resume_from_checkpoint=True)
 
-    The loader makes whole batches for its rank and world. Trainer counts samples with the loader's batch_size: `per_device_train_batch_size`
-    and `per_device_eval_batch_size` are set to it, with a warning if they were given another value. `dataloader_num_workers` has no effect: the
-    loader's server does the work. Columns that the model's forward does not take are dropped, unless `remove_unused_columns=False`.
-    `eval_dataset` may be a Loader too.
+    The loader makes whole batches for its rank and world. Trainer counts samples with the loader's batch_size:
+    `per_device_train_batch_size` and `per_device_eval_batch_size` are set to it, with a warning if they were given
+    another value. `dataloader_num_workers` has no effect: the loader's server does the work. Columns that the model's
+    forward does not take are dropped, unless `remove_unused_columns=False`. `eval_dataset` may be a Loader too.
 
-    Every checkpoint holds the loader's state, in `dsload.json`. A resume loads it, also in the middle of an epoch, and reads none of the
-    earlier batches. If the number of processes, rows per batch or gradient_accumulation_steps have changed, the rest of the epochs is counted
-    again, and `global_step` continues from the checkpoint's. With `ignore_data_skip=True` the loader keeps its position.
+    Every checkpoint holds the loader's state, in `dsload.json`. A resume loads it, also in the middle of an epoch, and
+    reads none of the earlier batches. If the number of processes, rows per batch or gradient_accumulation_steps have
+    changed, the rest of the epochs is counted again, and `global_step` continues from the checkpoint's. With
+    `ignore_data_skip=True` the loader keeps its position.
 
-    Epochs are the loader's: training begins at the loader's position, so a second call of train() continues with the next order.
+    Epochs are the loader's: training begins at the loader's position, so a second call of train() continues with the
+    next order.
 
-    Packed rows give the loss of their documents alone. A model of transformers that does not keep documents apart is refused at its first batch;
-    set `keeps_documents_apart = True` in your class for one that does so in a way of its own.
+    Packed rows give the loss of their documents alone. A model of transformers that does not keep documents apart is
+    refused at its first batch; set `keeps_documents_apart = True` in your class for one that does so in a way of its
+    own.
 
-    On several ranks an evaluation counts every row once: in the loss, and in predictions and metrics (docs/feed.md, `tail`).
+    On several ranks an evaluation counts every row once: in the loss, and in predictions and metrics (docs/feed.md,
+        `tail`).
 
     Raises:
-        DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another dataset, for
-        auto_find_batch_size=True, since the loader makes the batches, and on several ranks for a loader with tail="keep" that gives them different
-        numbers of batches.
+        DsloadError: on resuming from a checkpoint without a loader's state. ValueError: if the state belongs to another
+        dataset, for auto_find_batch_size=True, since the loader makes the batches, and on several ranks for a loader
+        with tail="keep" that gives them different numbers of batches.
     """
 
     keeps_documents_apart = False
@@ -73,7 +78,8 @@ class TrainerMixin(CountedOnce):
             options: Any = self.args  # type: ignore[attr-defined]
             if options.auto_find_batch_size:
                 raise ValueError(
-                    "auto_find_batch_size: the loader makes the batches; use dsload.memory.find_max_batch_size, and make a new Loader"
+                    "auto_find_batch_size: the loader makes the batches; use dsload.memory.find_max_batch_size, and "
+                    "make a new Loader"
                 )
             rows = _set_batch_size(options, "train", loader)
             if rows is not None:
@@ -95,8 +101,9 @@ class TrainerMixin(CountedOnce):
         self._resumed = _Resumed(loader, checkpoint)
         if saved["shape"] != _shape(self, loader) and not hasattr(super(), "_init_training_state"):
             raise DsloadError(
-                f"{checkpoint}: taken with another number of processes, rows per batch or gradient_accumulation_steps; this version of"
-                " transformers counts steps from the checkpoint's, so resume with the same ones, or with transformers 5"
+                f"{checkpoint}: taken with another number of processes, rows per batch or "
+                "gradient_accumulation_steps; this version of transformers counts steps from the checkpoint's, so "
+                "resume with the same ones, or with transformers 5"
             )
 
     def get_train_dataloader(self) -> Any:
@@ -134,7 +141,8 @@ class TrainerMixin(CountedOnce):
             return super().prediction_step(model, inputs, *args, **kwargs)
 
     def _finalize_training(self, trial: Any, num_train_samples: Any, start_time: Any) -> Any:
-        """Batches of different numbers of rows are counted as they come; Trainer would multiply the steps by a batch."""
+        """Batches of different numbers of rows are counted as they come; Trainer would multiply the steps by a
+        batch."""
         loader, state = _loader_of(self, "train_dataset"), self.state  # type: ignore[attr-defined]
         steps = state.global_step - getattr(self, "_initial_global_step", 0)
         if loader is not None and loader._query.uneven and steps > 0:
@@ -190,7 +198,10 @@ def _set_batch_size(options: Any, what: str, loader: Loader) -> Optional[int]:
     name, rows = f"per_device_{what}_batch_size", loader._query.rows_a_batch
     each, given = -(-rows // max(1, options.n_gpu)), getattr(options, name)
     if given not in (each, type(options).__dataclass_fields__[name].default):
-        warnings.warn(f"{name}={given} has no effect: the loader makes the batches, of {rows} rows; its batch_size says how many", stacklevel=3)
+        warnings.warn(
+            f"{name}={given} has no effect: the loader makes the batches, of {rows} rows; its batch_size says how many",
+            stacklevel=3,
+        )
     setattr(options, name, each)
     return rows
 
@@ -221,8 +232,8 @@ def _read(checkpoint: str) -> dict[str, Any]:
             saved = json.load(f)
     except FileNotFoundError as error:
         raise DsloadError(
-            f"{path}: the checkpoint has no loader's state, so the position of its data is unknown; resume from one that TrainerMixin saved,"
-            " or set ignore_data_skip=True and the loader's position yourself"
+            f"{path}: the checkpoint has no loader's state, so the position of its data is unknown; resume from one "
+            "that TrainerMixin saved, or set ignore_data_skip=True and the loader's position yourself"
         ) from error
     except ValueError as error:
         raise DsloadError(f"{path}: not a state of a loader: {error}; resume from an earlier checkpoint") from error
@@ -256,7 +267,11 @@ def _state_saver(trainer: Any) -> Any:
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             loader = _loader_of(trainer, "train_dataset")
             if loader is not None and args.should_save:
-                folder = trainer._get_output_dir(trial=trainer._trial) if getattr(trainer, "_trial", None) else args.output_dir
+                folder = (
+                    trainer._get_output_dir(trial=trainer._trial)
+                    if getattr(trainer, "_trial", None)
+                    else args.output_dir
+                )
                 _write(os.path.join(folder, f"checkpoint-{state.global_step}"), trainer, loader)
 
     return SaveLoader()
@@ -269,7 +284,8 @@ def _batches(loader: Loader, resumed: Optional[_Resumed]) -> Any:
     refuse_uneven(loader)
 
     class Batches(torch.utils.data.IterableDataset):  # type: ignore[misc]
-        """The loader; or after a resume the rest of its epoch, preceded by empty batches for the earlier ones, which Trainer drops."""
+        """The loader; or after a resume the rest of its epoch, preceded by empty batches for the earlier ones, which
+        Trainer drops."""
 
         def __iter__(self) -> Iterator[Any]:
             # The state is the one after the batches that were trained on.

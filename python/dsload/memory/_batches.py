@@ -1,7 +1,7 @@
 """Operations on a batch: counting rows, splitting, trimming padding.
 
-A batch is a dict. Values whose first dimension equals the number of rows are per-row columns (torch tensors, numpy arrays, lists); all other
-values are passed on unchanged.
+A batch is a dict. Values whose first dimension equals the number of rows are per-row columns (torch tensors, numpy
+arrays, lists); all other values are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -15,12 +15,19 @@ IGNORED_LABEL = -100
 
 # What models of transformers take of a batch.
 MODEL_INPUTS = (
-    "input_ids", "attention_mask", "labels", "position_ids", "token_type_ids", "decoder_input_ids", "decoder_attention_mask",
-)  # fmt: skip
+    "input_ids",
+    "attention_mask",
+    "labels",
+    "position_ids",
+    "token_type_ids",
+    "decoder_input_ids",
+    "decoder_attention_mask",
+)
 
 
 def model_inputs(batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns that a model of transformers takes. Of packed rows these include the borders of documents for flash attention."""
+    """The columns that a model of transformers takes. Of packed rows these include the borders of documents for flash
+    attention."""
     packed = "segments" in batch and "attention_mask" not in batch
     names = (*MODEL_INPUTS, *(FOR_MODELS if packed else ()))
     out = {name: batch[name] for name in names if name in batch}
@@ -106,10 +113,11 @@ def _cut(batch: dict[str, Any], keys: list[str], bounds: tuple[int, int], length
 def trim(batch: Mapping[str, Any], multiple: int = 1, left: bool = False) -> dict[str, Any]:
     """The batch without columns that are padding in every row.
 
-    The source side (input_ids, attention_mask, position_ids, token_type_ids and labels of the same length) is trimmed by
-    `attention_mask`, or by the `segments` of packed rows; labels of another length, with decoder_input_ids and decoder_attention_mask, by the labels that are
-    not −100. Without a mask nothing is cut. Padding on the left is cut only with `left=True`, for generation: in training it is not neutral,
-    since a causal model is also scored on predicting a row's first token from the padding before it.
+    The source side (input_ids, attention_mask, position_ids, token_type_ids and labels of the same length) is trimmed
+    by `attention_mask`, or by the `segments` of packed rows; labels of another length, with decoder_input_ids and
+    decoder_attention_mask, by the labels that are not −100. Without a mask nothing is cut. Padding on the left is cut
+    only with `left=True`, for generation: in training it is not neutral, since a causal model is also scored on
+    predicting a row's first token from the padding before it.
     """
     out = dict(batch)
     mask: Any

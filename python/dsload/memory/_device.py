@@ -69,8 +69,8 @@ def requested_bytes(error: BaseException) -> Optional[int]:
 def forget_frames(error: Optional[BaseException]) -> None:
     """Drops the local variables of the frames that `error` passed through, and of the errors that caused it.
 
-    A traceback holds the frames, and the frames hold the activations: without this, freeing after an out-of-memory error frees
-    nothing. Frames that still run (the caller's own) keep their variables.
+    A traceback holds the frames, and the frames hold the activations: without this, freeing after an out-of-memory
+    error frees nothing. Frames that still run (the caller's own) keep their variables.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -81,7 +81,8 @@ def forget_frames(error: Optional[BaseException]) -> None:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """Bytes on one device at one moment. `allocated`, `reserved` and `peak` are None if the allocator does not count (the CPU's)."""
+    """Bytes on one device at one moment. `allocated`, `reserved` and `peak` are None if the allocator does not count
+    (the CPU's)."""
 
     total: int
     free: int

@@ -16,8 +16,8 @@ VARIABLE = "PYTORCH_CUDA_ALLOC_CONF"
 
 @dataclass(frozen=True)
 class AllocatorSettings:
-    """value: of the environment variable. explanation: a sentence for each setting. applied: False if CUDA had already been initialised, so
-    that only a new process will see it."""
+    """value: of the environment variable. explanation: a sentence for each setting. applied: False if CUDA had already
+    been initialised, so that only a new process will see it."""
 
     value: str
     explanation: tuple[str, ...]
@@ -32,12 +32,15 @@ def configure_allocator(
 ) -> AllocatorSettings:
     """Sets PYTORCH_CUDA_ALLOC_CONF. Other settings that it already holds stay.
 
-    Call it before the first CUDA tensor: the allocator reads the variable once. Later it warns and changes the environment for child processes only.
+    Call it before the first CUDA tensor: the allocator reads the variable once. Later it warns and changes the
+        environment for child processes only.
 
     Args:
         expandable_segments: let segments grow, so that batches of varying length do not fragment the device.
-        max_split_size_mb: never split cached blocks larger than this (at least 21), against fragmentation if segments cannot grow.
-        garbage_collection_threshold: share of the device above which the allocator frees old cached blocks by itself, in (0, 1).
+        max_split_size_mb: never split cached blocks larger than this (at least 21), against fragmentation if segments
+        cannot grow.
+        garbage_collection_threshold: share of the device above which the allocator frees old cached blocks by itself,
+            in (0, 1).
 
     Raises:
         ValueError: for values that PyTorch would refuse.
@@ -48,31 +51,45 @@ def configure_allocator(
     if expandable_segments:
         why.append("expandable_segments:True lets a segment grow in place: rows of varying length stop leaving holes.")
     else:
-        why.append("expandable_segments:False keeps fixed segments, as virtual memory tools and some older drivers need.")
+        why.append(
+            "expandable_segments:False keeps fixed segments, as virtual memory tools and some older drivers need."
+        )
     if max_split_size_mb is not None:
         if max_split_size_mb < 21:
             raise ValueError(f"max_split_size_mb must be more than 20, got {max_split_size_mb}")
         settings["max_split_size_mb"] = str(max_split_size_mb)
-        why.append(f"max_split_size_mb:{max_split_size_mb} keeps blocks above that size whole, so that large requests find them again.")
+        why.append(
+            f"max_split_size_mb:{max_split_size_mb} keeps blocks above that size whole, so that large requests find "
+            "them again."
+        )
     if garbage_collection_threshold is not None:
         if not 0 < garbage_collection_threshold < 1:
-            raise ValueError(f"garbage_collection_threshold must lie between 0 and 1, got {garbage_collection_threshold}")
+            raise ValueError(
+                f"garbage_collection_threshold must lie between 0 and 1, got {garbage_collection_threshold}"
+            )
         settings["garbage_collection_threshold"] = str(garbage_collection_threshold)
-        why.append(f"garbage_collection_threshold:{garbage_collection_threshold} frees old cached blocks above that share of the device.")
+        why.append(
+            f"garbage_collection_threshold:{garbage_collection_threshold} frees old cached blocks above that share of "
+            "the device."
+        )
     value = ",".join(f"{k}:{v}" for k, v in settings.items())
     os.environ[VARIABLE] = value
     torch = _device.torch_if_loaded()
     applied = torch is None or not torch.cuda.is_initialized()
     if not applied:
-        warnings.warn(f"CUDA is already initialised: {VARIABLE} affects new processes only", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"CUDA is already initialised: {VARIABLE} affects new processes only", RuntimeWarning, stacklevel=2
+        )
     return AllocatorSettings(value, tuple(why), applied)
 
 
 def enable_gradient_checkpointing(model: Any, blocks: Optional[Iterable[Any]] = None) -> int:
-    """Recomputes activations in the backward pass instead of keeping them: about 30% more time for a fraction of the memory.
+    """Recomputes activations in the backward pass instead of keeping them: about 30% more time for a fraction of the
+    memory.
 
-    model: a transformers model uses its own `gradient_checkpointing_enable`; for any other module `blocks` names the submodules to wrap
-    (its layers). Returns the number of blocks wrapped (0 for transformers models). Results do not change; dropout draws the same numbers again.
+    model: a transformers model uses its own `gradient_checkpointing_enable`; for any other module `blocks` names the
+    submodules to wrap (its layers). Returns the number of blocks wrapped (0 for transformers models). Results do not
+    change; dropout draws the same numbers again.
 
     Raises:
         ValueError: for a module without its own checkpointing, if no blocks are named.
@@ -80,7 +97,9 @@ def enable_gradient_checkpointing(model: Any, blocks: Optional[Iterable[Any]] = 
     if blocks is None:
         enable = getattr(model, "gradient_checkpointing_enable", None)
         if enable is None:
-            raise ValueError(f"{type(model).__name__} has no checkpointing of its own: name its blocks, for example model.layers")
+            raise ValueError(
+                f"{type(model).__name__} has no checkpointing of its own: name its blocks, for example model.layers"
+            )
         enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if hasattr(getattr(model, "config", None), "use_cache"):
             model.config.use_cache = False
@@ -102,7 +121,8 @@ def enable_gradient_checkpointing(model: Any, blocks: Optional[Iterable[Any]] = 
 
 
 def supports_bf16(device: Any = None) -> bool:
-    """Reports whether bfloat16 arithmetic is native on the device (CUDA: compute capability 8.0 and later; the CPU is slow)."""
+    """Reports whether bfloat16 arithmetic is native on the device (CUDA: compute capability 8.0 and later; the CPU is
+    slow)."""
     torch = _device.torch_if_loaded()
     if torch is None:
         return False
@@ -114,7 +134,8 @@ def supports_bf16(device: Any = None) -> bool:
 
 @contextlib.contextmanager
 def bf16(device: Any = "cuda", enabled: Optional[bool] = None) -> Iterator[None]:
-    """Autocast to bfloat16 if the device has it natively (or `enabled` says so), else full precision. No loss scaling is needed."""
+    """Autocast to bfloat16 if the device has it natively (or `enabled` says so), else full precision. No loss scaling
+    is needed."""
     import torch
 
     kind = str(device).split(":")[0]

@@ -74,7 +74,9 @@ def analyze(record: Union[str, os.PathLike[str]]) -> Analysis:
         raise DsloadError(said or f"dsload doctor {path} ended with exit code {done.returncode}")
     found = json.loads(done.stdout)
     verdicts = (
-        Verdict(v["kind"], v["phase"], v["message"], tuple(v["actions"]), {k: float(x) for k, x in v["evidence"].items()})
+        Verdict(
+            v["kind"], v["phase"], v["message"], tuple(v["actions"]), {k: float(x) for k, x in v["evidence"].items()}
+        )
         for v in found["verdicts"]
     )
     peak = found["peak"]

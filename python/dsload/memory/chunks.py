@@ -1,7 +1,8 @@
 """Generation and evaluation in bounded memory, for any number of items.
 
-Both process a list of items in chunks, take smaller chunks after an out-of-memory error, return results in the order of the
-items, and keep finished ones in a file from which an interrupted run resumes. Results depend on the items, the seed and the
+Both process a list of items in chunks, take smaller chunks after an out-of-memory error, return results in the order of
+the items, and keep finished ones in a file from which an interrupted run resumes. Results depend on the items, the seed
+and the
 settings, never on the chunk: each sampled sequence has its own random generator.
 """
 
@@ -20,7 +21,8 @@ from . import _batches, _device
 class PartialResults:
     """Finished items in a JSON Lines file: a header that identifies the work, then {"i": index, "r": result} in order.
 
-    A line cut off by a kill is dropped when the file is opened again. Raises ValueError if the file belongs to other work.
+    A line cut off by a kill is dropped when the file is opened again. Raises ValueError if the file belongs to other
+    work.
     """
 
     def __init__(self, path: Optional[Union[str, os.PathLike[str]]], fingerprint: str, every: int) -> None:
@@ -53,7 +55,8 @@ class PartialResults:
                 if number == 0:
                     if not isinstance(line, dict) or line.get("of") != fingerprint:
                         raise ValueError(
-                            f"{self._path} holds results of other inputs or settings: remove it, or name another file to save to"
+                            f"{self._path} holds results of other inputs or settings: remove it, or name another file "
+                            "to save to"
                         )
                 elif line.get("i") != len(self.results):
                     break
@@ -89,7 +92,8 @@ def _in_chunks(
 ) -> Iterator[tuple[int, int]]:
     """Runs work(start, stop) over the remaining items; yields (finished, chunk size) after each chunk.
 
-    An out-of-memory error halves the chunk permanently: lengths vary, and a second failure costs more than larger chunks save.
+    An out-of-memory error halves the chunk permanently: lengths vary, and a second failure costs more than larger
+    chunks save.
     """
     while len(partial.results) < count:
         start = len(partial.results)
@@ -117,8 +121,8 @@ def _in_chunks(
 
 @dataclass(frozen=True)
 class Generated:
-    """sequences[p][s]: the new token ids of sequence s of prompt p, up to and including the end token. texts: the decoded sequences, if a
-    tokenizer was given. chunk: the number of sequences at once at the end of the run."""
+    """sequences[p][s]: the new token ids of sequence s of prompt p, up to and including the end token. texts: the
+    decoded sequences, if a tokenizer was given. chunk: the number of sequences at once at the end of the run."""
 
     sequences: list[list[list[int]]]
     texts: Optional[list[list[str]]]
@@ -147,39 +151,53 @@ def generate_in_chunks(
 ) -> Generated:
     """`num_return_sequences` sampled sequences for each prompt, never more than `chunk` at once on the device.
 
-    Sequence s of prompt p is drawn with a generator seeded by (seed, p, s), so any chunk gives the results of the undivided run (unless the
-    model's own arithmetic depends on the number of rows).
+    Sequence s of prompt p is drawn with a generator seeded by (seed, p, s), so any chunk gives the results of the
+    undivided run (unless the model's own arithmetic depends on the number of rows).
 
     Args:
         model: a transformers model with `generate`.
-        inputs: a dict of input_ids (prompts, length) with attention_mask, padded on either side; or prompts as strings with a `tokenizer`.
-            The padding is moved to the side that generation needs: left for a decoder, which continues a row's last column, right for an
-            encoder-decoder, whose positions begin at the first.
-        prompt_format: makes each prompt's text from an item of `inputs`; called once per prompt, whatever the number of chunks.
+        inputs: a dict of input_ids (prompts, length) with attention_mask, padded on either side; or prompts as strings
+            with a `tokenizer`.
+            The padding is moved to the side that generation needs: left for a decoder, which continues a row's last
+            column, right for an encoder-decoder, whose positions begin at the first.
+        prompt_format: makes each prompt's text from an item of `inputs`; called once per prompt, whatever the number of
+        chunks.
         temperature, top_k, top_p: as in transformers (top_k=0: off).
-        save_to: a file for finished sequences; a run with the same inputs and settings resumes from it. save_every: sequences between writes.
+        save_to: a file for finished sequences; a run with the same inputs and settings resumes from it. save_every:
+        sequences between writes.
         on_progress: called with (finished, all) sequences.
         generate_options: further options of `generate` (eos_token_id, …). Beam search cannot be divided.
 
     Raises:
-        ValueError: for beam search, numbers below 1, a `save_to` of other work, a prompt without tokens or with padding between them, or
-            padded input_ids without an attention_mask.
+        ValueError: for beam search, numbers below 1, a `save_to` of other work, a prompt without tokens or with padding
+            between them, or padded input_ids without an attention_mask.
         The allocator's error if a single sequence does not fit.
     """
     if num_return_sequences < 1 or chunk < 1:
         raise ValueError(f"num_return_sequences and chunk must be at least 1, got {num_return_sequences} and {chunk}")
     if generate_options.get("num_beams", 1) != 1:
-        raise ValueError("beam search needs its beams together and cannot be divided: use num_return_sequences within one generate call")
+        raise ValueError(
+            "beam search needs its beams together and cannot be divided: use num_return_sequences within one generate "
+            "call"
+        )
     if not do_sample and num_return_sequences != 1:
         raise ValueError("without sampling all sequences of a prompt are the same: use num_return_sequences=1")
     is_encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
-    batch = _pad_on(_prompts(inputs, tokenizer, prompt_format, _padding_ids(model, generate_options)), left=not is_encoder_decoder)
+    batch = _pad_on(
+        _prompts(inputs, tokenizer, prompt_format, _padding_ids(model, generate_options)), left=not is_encoder_decoder
+    )
     num_prompts = _batches.num_rows(batch)
     meter = meter if meter is not None else _device.DeviceMeter(next(iter(model.parameters())).device)
     settings = {
-        "seed": seed, "n": num_return_sequences, "sample": do_sample, "temperature": temperature, "top_k": top_k, "top_p": top_p,
-        "new": max_new_tokens, "options": sorted((k, str(v)) for k, v in generate_options.items()),
-    }  # fmt: skip
+        "seed": seed,
+        "n": num_return_sequences,
+        "sample": do_sample,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "new": max_new_tokens,
+        "options": sorted((k, str(v)) for k, v in generate_options.items()),
+    }
     partial = PartialResults(save_to, _fingerprint(batch, settings), save_every)
 
     def work(start: int, stop: int) -> list[Any]:
@@ -211,7 +229,9 @@ def _padding_ids(model: Any, options: Mapping[str, Any]) -> set[Any]:
     return {pad} - used - {None}
 
 
-def _prompts(inputs: Any, tokenizer: Any, prompt_format: Optional[Callable[[Any], str]], padding: set[Any]) -> dict[str, Any]:
+def _prompts(
+    inputs: Any, tokenizer: Any, prompt_format: Optional[Callable[[Any], str]], padding: set[Any]
+) -> dict[str, Any]:
     """input_ids and attention_mask on the host, each prompt formatted exactly once."""
     if isinstance(inputs, Mapping):
         import torch
@@ -222,7 +242,8 @@ def _prompts(inputs: Any, tokenizer: Any, prompt_format: Optional[Callable[[Any]
             ends = sum(1 for row in ids[:, [0, -1]].tolist() if padding.intersection(row))
             if ends and ids.shape[1] > 1:
                 raise ValueError(
-                    f"{ends} of {len(ids)} prompts begin or end with the padding token, and there is no attention_mask: pass attention_mask with input_ids"
+                    f"{ends} of {len(ids)} prompts begin or end with the padding token, and there is no "
+                    "attention_mask: pass attention_mask with input_ids"
                 )
             batch["attention_mask"] = torch.ones_like(ids)
         return batch
@@ -234,17 +255,22 @@ def _prompts(inputs: Any, tokenizer: Any, prompt_format: Optional[Callable[[Any]
 
 
 def _pad_on(batch: dict[str, Any], *, left: bool) -> dict[str, Any]:
-    """The prompts with their padding on one side. On the other side it would be between a prompt and its continuation, or before the first
-    position. Its width is that of the chunk's longest prompt, so results would depend on the chunk."""
+    """The prompts with their padding on one side. On the other side it would be between a prompt and its continuation,
+    or before the first position. Its width is that of the chunk's longest prompt, so results would depend on the
+    chunk."""
     import torch
 
     mask = (batch["attention_mask"] != 0).to(torch.int8)
     borders = (mask[:, 1:] != mask[:, :-1]).sum(-1) + mask[:, 0] + mask[:, -1]
     for row, count in enumerate(borders.tolist()):
         if count == 0:
-            raise ValueError(f"prompt {row} has no tokens: its attention_mask is all 0; drop it, or give it a first token")
+            raise ValueError(
+                f"prompt {row} has no tokens: its attention_mask is all 0; drop it, or give it a first token"
+            )
         if count > 2:
-            raise ValueError(f"the padding of prompt {row} lies between its tokens: pad every prompt on one side, left or right")
+            raise ValueError(
+                f"the padding of prompt {row} lies between its tokens: pad every prompt on one side, left or right"
+            )
     order = torch.argsort(mask if left else 1 - mask, dim=-1, stable=True)
     return {k: v.gather(-1, order.to(v.device)) for k, v in batch.items()}
 
@@ -286,9 +312,14 @@ def _generate(
     try:
         with torch.no_grad():
             out = model.generate(
-                input_ids=ids, attention_mask=part["attention_mask"].to(device), do_sample=False, num_beams=1,
-                max_new_tokens=new_tokens, logits_processor=processors, **options,
-            )  # fmt: skip
+                input_ids=ids,
+                attention_mask=part["attention_mask"].to(device),
+                do_sample=False,
+                num_beams=1,
+                max_new_tokens=new_tokens,
+                logits_processor=processors,
+                **options,
+            )
     finally:
         model.train(was_training)
     encdec = getattr(model.config, "is_encoder_decoder", False)
@@ -306,9 +337,11 @@ def _until_end(row: list[int], stop: set[Any]) -> list[int]:
 
 
 class _RowSampler:
-    """Turns greedy search into sampling with one generator per row: argmax(logits / temperature + Gumbel noise) is a draw from the softmax.
+    """Turns greedy search into sampling with one generator per row: argmax(logits / temperature + Gumbel noise) is a
+    draw from the softmax.
 
-    The noise comes from the host, so that it is the same on every device. The signature is that of transformers' logits processors.
+    The noise comes from the host, so that it is the same on every device. The signature is that of transformers' logits
+    processors.
     """
 
     supports_continuous_batching = False
@@ -331,7 +364,9 @@ class _RowSampler:
             before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)
             drop = torch.zeros_like(scores, dtype=torch.bool).scatter(1, index, before >= self._top_p)
             scores = scores.masked_fill(drop, float("-inf"))
-        uniform = torch.stack([torch.rand(scores.shape[-1], generator=g, dtype=torch.float64) for g in self._generators])
+        uniform = torch.stack(
+            [torch.rand(scores.shape[-1], generator=g, dtype=torch.float64) for g in self._generators]
+        )
         noise = -torch.log(-torch.log(uniform.clamp_min(1e-300)))
         return scores + noise.to(scores.device, scores.dtype)
 
@@ -363,8 +398,10 @@ def evaluate_in_batches(
 
     Args:
         model: a torch module, which runs in eval mode and without gradients.
-        data: columns (rows, length) on the host: input_ids, attention_mask, labels, … Padding is trimmed batch by batch.
-        function: (model, batch on the device) → a sequence of one JSON-able result a row. By default the sum of the token losses and
+        data: columns (rows, length) on the host: input_ids, attention_mask, labels, … Padding is trimmed batch by
+        batch.
+        function: (model, batch on the device) → a sequence of one JSON-able result a row. By default the sum of the
+            token losses and
             the number of labels: [loss, tokens].
         save_to, save_every, on_progress: as in generate_in_chunks, counted in rows.
 

@@ -11,7 +11,8 @@ from .families import Count, Fields, linear, mlp
 
 @dataclass(frozen=True)
 class Encoder:
-    """A masked language model like BERT. The head is a transform of the hidden size and the tied output with its bias."""
+    """A masked language model like BERT. The head is a transform of the hidden size and the tied output with its
+    bias."""
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
     pooler: bool = True  # the bare model and classifiers have one
@@ -29,7 +30,9 @@ class Encoder:
         trunk += layer * (1 if self.shared_layers else c.layers)
         head = linear(h, e, True) + 2 * e + c.vocabulary
         if not c.tied:
-            head += c.vocabulary * e + (c.vocabulary if self.pooler else 0)  # those with a pooler then have the output's bias twice
+            head += c.vocabulary * e + (
+                c.vocabulary if self.pooler else 0
+            )  # those with a pooler then have the output's bias twice
         return Count(trunk, head, 0, c.width, 0, 0, h, h, positions)
 
     def pool(self, c: Fields) -> int:
@@ -38,7 +41,8 @@ class Encoder:
 
 @dataclass(frozen=True)
 class ModernBert:
-    """ModernBERT: rotary positions, gated blocks, norms without bias; the first layer has no norm before its attention."""
+    """ModernBERT: rotary positions, gated blocks, norms without bias; the first layer has no norm before its
+    attention."""
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "masked"
@@ -46,7 +50,12 @@ class ModernBert:
     def count(self, c: Fields) -> Count:
         h, attention, block = c.hidden, c.flag("attention_bias"), c.flag("mlp_bias")
         norm = h * (2 if c.flag("norm_bias") else 1)
-        layer = linear(h, 3 * h, attention) + linear(h, h, attention) + linear(h, 2 * c.width, block) + linear(c.width, h, block)
+        layer = (
+            linear(h, 3 * h, attention)
+            + linear(h, h, attention)
+            + linear(h, 2 * c.width, block)
+            + linear(c.width, h, block)
+        )
         trunk = c.vocabulary * h + norm + c.layers * (layer + 2 * norm) - norm + norm
         head = linear(h, h, c.flag("classifier_bias")) + norm + (c.vocabulary if c.flag("decoder_bias") else 0)
         return Count(trunk, head + (0 if c.tied else c.vocabulary * h), 0, c.width, 0, 0, h, h)
@@ -57,7 +66,8 @@ class ModernBert:
 
 @dataclass(frozen=True)
 class T5:
-    """T5's encoder-decoder: relative positions, RMS norms, no biases. every: each layer has its own relative positions (umT5)."""
+    """T5's encoder-decoder: relative positions, RMS norms, no biases. every: each layer has its own relative positions
+    (umT5)."""
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
     every: bool = False
@@ -76,7 +86,8 @@ class T5:
 
 @dataclass(frozen=True)
 class Bart:
-    """BART's encoder-decoder and its relatives. offset: learned positions in addition to the config's; None: sinusoids in a buffer."""
+    """BART's encoder-decoder and its relatives. offset: learned positions in addition to the config's; None: sinusoids
+    in a buffer."""
 
     defaults: Mapping[str, Any] = field(default_factory=dict)
     offset: Union[int, None] = 0
@@ -89,18 +100,44 @@ class Bart:
         attention, norm = 4 * linear(h, h, True), 2 * h
         first = attention + mlp(h, c.number("encoder_ffn_dim"), False, True) + 2 * norm
         second = 2 * attention + mlp(h, c.number("decoder_ffn_dim"), False, True) + 3 * norm
-        trunk = c.vocabulary * h + encoder * first + decoder * second + 2 * norm * (int(self.embedding_norm) + int(self.final_norm))
+        trunk = (
+            c.vocabulary * h
+            + encoder * first
+            + decoder * second
+            + 2 * norm * (int(self.embedding_norm) + int(self.final_norm))
+        )
         positions = c.number("max_position_embeddings")
         if self.offset is not None:
             trunk += 2 * (positions + self.offset) * h
         # Untied means that the encoder, the decoder and the head each have their own matrix besides the shared one.
-        return Count(trunk, 0 if c.tied else 3 * c.vocabulary * h, 0, c.number("encoder_ffn_dim"), 0, 0, h, h, positions)
+        return Count(
+            trunk, 0 if c.tied else 3 * c.vocabulary * h, 0, c.number("encoder_ffn_dim"), 0, 0, h, h, positions
+        )
 
 
-_BERT = {"vocab_size": 30522, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512, "type_vocab_size": 2}
-_T5 = {"vocab_size": 32128, "num_attention_heads": 8, "intermediate_size": 2048, "d_kv": 64, "feed_forward_proj": "relu"}
-_MT5 = {**_T5, "vocab_size": 250112, "num_attention_heads": 6, "intermediate_size": 1024, "feed_forward_proj": "gated-gelu"}
-_BART = {"vocab_size": 50265, "num_attention_heads": 16, "max_position_embeddings": 1024, "encoder_layers": 12, "decoder_layers": 12,
+_BERT = {
+    "vocab_size": 30522,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+}
+_T5 = {
+    "vocab_size": 32128,
+    "num_attention_heads": 8,
+    "intermediate_size": 2048,
+    "d_kv": 64,
+    "feed_forward_proj": "relu",
+}
+_MT5 = {
+    **_T5,
+    "vocab_size": 250112,
+    "num_attention_heads": 6,
+    "intermediate_size": 1024,
+    "feed_forward_proj": "gated-gelu",
+}
+_BART = {"vocab_size": 50265, "num_attention_heads": 16, "max_position_embeddings": 1024, "encoder_layers": 12,
+         "decoder_layers": 12,
          "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096}  # fmt: skip
 
 ENCODERS: dict[str, Union[Encoder, ModernBert, T5, Bart]] = {
@@ -110,14 +147,16 @@ ENCODERS: dict[str, Union[Encoder, ModernBert, T5, Bart]] = {
     "camembert": Encoder(_BERT),
     "distilbert": Encoder({**_BERT, "type_vocab_size": 0}, pooler=False),
     "electra": Encoder(
-        {**_BERT, "num_attention_heads": 4, "intermediate_size": 1024, "embedding_size": 128}, pooler=False, separate_embedding=True
+        {**_BERT, "num_attention_heads": 4, "intermediate_size": 1024, "embedding_size": 128}, pooler=False,
+        separate_embedding=True
     ),
     "albert": Encoder(
         {**_BERT, "vocab_size": 30000, "num_attention_heads": 64, "intermediate_size": 16384, "embedding_size": 128},
         separate_embedding=True, shared_layers=True,
     ),
     "modernbert": ModernBert(
-        {"vocab_size": 50368, "num_attention_heads": 12, "intermediate_size": 1152, "decoder_bias": True, "max_position_embeddings": 8192}
+        {"vocab_size": 50368, "num_attention_heads": 12, "intermediate_size": 1152, "decoder_bias": True,
+         "max_position_embeddings": 8192}
     ),
     "t5": T5(_T5),
     "mt5": T5(_MT5),
@@ -132,7 +171,8 @@ ENCODERS: dict[str, Union[Encoder, ModernBert, T5, Bart]] = {
 
 def vision_tower(config: Any, text_hidden: int) -> int:
     """The parameters of Gemma 3's vision tower: a SigLIP encoder of patches, and the projection into the text model."""
-    c = Fields(config, {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+    c = Fields(config, {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+                        "intermediate_size": 3072,
                         "image_size": 224, "patch_size": 16, "num_channels": 3})  # fmt: skip
     h, patch = c.hidden, c.number("patch_size")
     size = linear(c.number("num_channels") * patch * patch, h, True) + (c.number("image_size") // patch) ** 2 * h

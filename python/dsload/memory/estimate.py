@@ -1,4 +1,5 @@
-"""How much memory a training run, a generation or an evaluation takes, computed from the model's config before anything is allocated.
+"""How much memory a training run, a generation or an evaluation takes, computed from the model's config before anything
+is allocated.
 
 The sums, for one rank without sharding:
 
@@ -9,9 +10,9 @@ The sums, for one rank without sharding:
     generation = parameters + KV cache + logits of one step
     evaluation = parameters + activations of one layer + logits of the whole batch
 
-Activations are counted tensor by tensor as PyTorch's autograd keeps them in transformers' implementations (comments next to the terms below say
-what a layer saves). Fused kernels keep less, so an estimate is high rather than low. The tests require it to be within 15% of torch's own peak
-for small GPT-2, T5 and Llama shapes.
+Activations are counted tensor by tensor as PyTorch's autograd keeps them in transformers' implementations (comments
+next to the terms below say what a layer saves). Fused kernels keep less, so an estimate is high rather than low. The
+tests require it to be within 15% of torch's own peak for small GPT-2, T5 and Llama shapes.
 """
 
 from __future__ import annotations
@@ -80,20 +81,24 @@ def estimate(
     """The peak memory of a run with these settings, in bytes on the device.
 
     Args:
-        config: a Hugging Face config or model, a dict with the same names (`model_type` names the architecture), or a ModelShape.
+        config: a Hugging Face config or model, a dict with the same names (`model_type` names the architecture), or a
+        ModelShape.
         batch_size: rows of one forward pass (the micro-batch).
-        sequence_length, target_length: tokens per row, of the source and, for encoder-decoders, of the target (default: the same).
+        sequence_length, target_length: tokens per row, of the source and, for encoder-decoders, of the target (default:
+        the same).
         mode: "train", "evaluate" or "generate".
-        dtype: of the parameters: "float32", "bfloat16", "float16", or "mixed" (float32 parameters under bfloat16 autocast).
+        dtype: of the parameters: "float32", "bfloat16", "float16", or "mixed" (float32 parameters under bfloat16
+        autocast).
         optimizer: "adamw", "adam", "momentum", "sgd", "adafactor", "adamw8bit".
         attention: "sdpa" or "eager", as in transformers' `attn_implementation` ("flash_attention_2" counts as sdpa).
         device: "cuda" or "cpu": dropout masks take a byte per element on the first, a whole element on the second.
         gradient_checkpointing: keep each layer's input only, and one layer's activations at a time.
         accumulation: micro-batches per optimizer step; above 1 the gradients outlive the micro-batch.
         max_new_tokens, num_return_sequences: for "generate".
-        keep_logits: the program keeps the model's output: in training over the backward pass (`out = model(…); out.loss.backward()`), in
-            evaluation until the batch ends (Trainer without `preprocess_logits_for_metrics`).
-        memory_bytes: the device's free memory; with it `max_batch_size` is filled in, and an estimate above it gives a warning.
+        keep_logits: the program keeps the model's output: in training over the backward pass (`out = model(…);
+            out.loss.backward()`), in evaluation until the batch ends (Trainer without `preprocess_logits_for_metrics`).
+        memory_bytes: the device's free memory; with it `max_batch_size` is filled in, and an estimate above it gives a
+            warning.
 
     Raises:
         ValueError: for an unknown mode, dtype or optimizer, sizes below 1, or a config of an unknown architecture.
@@ -108,9 +113,20 @@ def estimate(
         raise ValueError(f"batch_size and sequence_length must be at least 1, got {batch_size} and {sequence_length}")
     shape = config if isinstance(config, ModelShape) else ModelShape.of(config)
     plan = _Plan(
-        shape, sequence_length, target_length or sequence_length, mode, dtype, optimizer, attention, device,
-        gradient_checkpointing, accumulation, max_new_tokens, num_return_sequences, keep_logits,
-    )  # fmt: skip
+        shape,
+        sequence_length,
+        target_length or sequence_length,
+        mode,
+        dtype,
+        optimizer,
+        attention,
+        device,
+        gradient_checkpointing,
+        accumulation,
+        max_new_tokens,
+        num_return_sequences,
+        keep_logits,
+    )
     parts = plan.parts(batch_size)
     largest = plan.largest_batch(memory_bytes) if memory_bytes is not None else None
     return Estimate(
@@ -172,7 +188,8 @@ class _Plan:
             elements = kept + elements / layers
         weights = count * 2 if self.dtype == "mixed" else 0  # autocast's copies of the weights
         activations = elements * compute + weights
-        # At the start of the backward pass: the log-probabilities and the gradients of the two steps after them, in float32.
+        # At the start of the backward pass: the log-probabilities and the gradients of the two steps after them, in
+        # float32.
         logits = self._logit_rows(batch) * (3 * 4 + (compute if self.keep_logits else 0))
         gradients = count * size
         embedding = shape.vocab_size * shape.hidden * size if shape.tied else 0
@@ -221,8 +238,9 @@ def _warnings(
     if shape.vocab_size > _MAX_VOCABULARY:
         table = shape.vocab_size * shape.hidden * _DTYPE_BYTES[plan.dtype]
         found.append(
-            f"a vocabulary of {shape.vocab_size:,} is out of the ordinary (32,000 to 262,144 are usual): its embedding alone takes"
-            f" {show(table)}, and the logits of this batch {show(parts['logits'])}; was a number of rows or bytes meant?"
+            f"a vocabulary of {shape.vocab_size:,} is out of the ordinary (32,000 to 262,144 are usual): its "
+            f"embedding alone takes {show(table)}, and the logits of this batch {show(parts['logits'])}; was a number "
+            "of rows or bytes meant?"
         )
     if plan.mode != "train" and batch > _MAX_EVAL_ROWS:
         found.append(
@@ -230,7 +248,10 @@ def _warnings(
             f" {show(plan.parts(256)['total'])} and gives the same result (evaluate_in_batches)"
         )
     if plan.mode == "train" and parts["logits"] > 2 * parts["activations"] and parts["logits"] > parts["parameters"]:
-        found.append(f"the logits ({show(parts['logits'])}) outweigh everything else: fewer tokens a batch, or a loss computed in chunks")
+        found.append(
+            f"the logits ({show(parts['logits'])}) outweigh everything else: fewer tokens a batch, or a loss computed "
+            "in chunks"
+        )
     if plan.length > 1 and shape.positions and plan.length > shape.positions:
         found.append(f"rows of {plan.length} tokens are longer than the model's {shape.positions} positions")
     if memory is not None and parts["total"] > memory:
@@ -243,13 +264,18 @@ def _experts(shape: ModelShape, plan: _Plan, parts: dict[str, int]) -> str:
     """A sentence about the memory and time of a mixture of experts."""
     total, active, show = shape.parameters(), shape.active or 0, _device.format_bytes
     chosen = f"{shape.experts_per_token} of {shape.experts} experts a layer"
-    text = f"a mixture of experts: {total / 1e9:.1f} billion parameters, of which {active / 1e9:.1f} billion are used for any one token ({chosen});"
+    text = (
+        f"a mixture of experts: {total / 1e9:.1f} billion parameters, "
+        f"of which {active / 1e9:.1f} billion are used for any one token ({chosen});"
+    )
     if plan.mode != "train":
-        return f"{text} time follows the second number, memory the first: {show(parts['parameters'])} are held whatever the batch"
+        held = show(parts["parameters"])
+        return f"{text} time follows the second number, memory the first: {held} are held whatever the batch"
     state = parts["parameters"] + parts["gradients"] + parts["optimizer"]
     return (
-        f"{text} time follows the second number, memory the first: {show(state)} of parameters, gradients and optimizer state, whatever"
-        " the batch; train adapters on the attention and leave the experts frozen, or divide the experts over devices"
+        f"{text} time follows the second number, memory the first: {show(state)} of parameters, gradients and "
+        "optimizer state, whatever the batch; train adapters on the attention and leave the experts frozen, or "
+        "divide the experts over devices"
     )
 
 
@@ -265,8 +291,8 @@ def suggest_batch_size(
 ) -> int:
     """Rows that fit into `safety` of the free device memory: the largest power of two, at least 1.
 
-    model: a torch module, a config, or a number of parameters. What a module has already allocated (its parameters, on the device) is not
-    counted again. Without a config the shape is guessed from the number of parameters.
+    model: a torch module, a config, or a number of parameters. What a module has already allocated (its parameters, on
+    the device) is not counted again. Without a config the shape is guessed from the number of parameters.
     """
     name = optimizer if isinstance(optimizer, str) else type(optimizer).__name__.lower()
     name = name if name in _OPTIMIZER_BYTES else "adamw"
@@ -295,9 +321,15 @@ def suggest_batch_size(
 
 
 def _shape_of_size(count: int) -> ModelShape:
-    """A decoder of about `count` parameters with the usual proportions: 64 hidden units a layer, heads of 64, 4 × hidden inside."""
+    """A decoder of about `count` parameters with the usual proportions: 64 hidden units a layer, heads of 64, 4 ×
+    hidden inside."""
     hidden = max(64, 64 * round((64 * count / 12) ** (1 / 3) / 64))
     return ModelShape(
-        vocab_size=50257, hidden=hidden, layers=max(1, math.ceil(hidden / 64)), heads=max(1, hidden // 64),
-        kv_heads=max(1, hidden // 64), head_dim=64, feed_forward=4 * hidden,
-    )  # fmt: skip
+        vocab_size=50257,
+        hidden=hidden,
+        layers=max(1, math.ceil(hidden / 64)),
+        heads=max(1, hidden // 64),
+        kv_heads=max(1, hidden // 64),
+        head_dim=64,
+        feed_forward=4 * hidden,
+    )

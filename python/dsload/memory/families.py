@@ -1,8 +1,9 @@
 """The parameters of a transformer, counted from its config by the architecture that its `model_type` names.
 
-A family is described as transformers builds it: which norms a layer has, which projections have a bias, how many experts a
-layer has. The config fills in the rest; fields that it lacks have the family's default, because a published config.json names only what differs
-from it. The tests compare each family with the real modules on torch's meta device, number for number.
+A family is described as transformers builds it: which norms a layer has, which projections have a bias, how many
+experts a layer has. The config fills in the rest; fields that it lacks have the family's default, because a published
+config.json names only what differs from it. The tests compare each family with the real modules on torch's meta device,
+number for number.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ _ALIASES = {
     "hidden_size": ("hidden_size", "n_embd", "d_model", "dim", "n_embed"),
     "num_hidden_layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers"),
     "num_attention_heads": ("num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads"),
-    "intermediate_size": ("intermediate_size", "n_inner", "d_ff", "ffn_dim", "encoder_ffn_dim", "ffn_hidden_size", "hidden_dim"),
+    "intermediate_size": (
+        "intermediate_size",
+        "n_inner",
+        "d_ff",
+        "ffn_dim",
+        "encoder_ffn_dim",
+        "ffn_hidden_size",
+        "hidden_dim",
+    ),
     "max_position_embeddings": ("max_position_embeddings", "n_positions", "n_ctx"),
     "num_experts": ("num_local_experts", "num_experts", "n_routed_experts"),
 }
@@ -79,7 +88,8 @@ class Fields:
 
 @dataclass(frozen=True)
 class Count:
-    """What a model holds. trunk and head: parameters without and of the head. idle: those of experts that do not see a given token.
+    """What a model holds. trunk and head: parameters without and of the head. idle: those of experts that do not see a
+    given token.
     feed_forward: what a token passes through in a layer, on average over the layers. experts: in a layer (0: none)."""
 
     trunk: int
@@ -116,7 +126,8 @@ class Decoder:
     mlp_bias: Union[bool, str] = False
     positions: int = -1  # learned positions beside those that the config names; -1: none are learned
     head_bias: Union[bool, str] = False
-    attention: Union[Callable[[Fields], tuple[int, int, int]], None] = None  # parameters, width of the queries, of keys or values
+    # parameters, width of the queries, of keys or values
+    attention: Union[Callable[[Fields], tuple[int, int, int]], None] = None
     extra: Callable[[Fields], int] = lambda c: 0  # beside the layers
     layer_extra: Callable[[Fields], int] = lambda c: 0
     embedding: Callable[[Fields], int] = lambda c: c.hidden  # width of a token's embedding
@@ -131,7 +142,11 @@ class Decoder:
             return self.attention(c)
         inner, kv = c.heads * c.head_dim, c.kv_heads * c.head_dim
         bias = c.flag(self.qkv_bias)
-        size = linear(c.hidden, inner, bias) + 2 * linear(c.hidden, kv, bias) + linear(inner, c.hidden, c.flag(self.out_bias))
+        size = (
+            linear(c.hidden, inner, bias)
+            + 2 * linear(c.hidden, kv, bias)
+            + linear(inner, c.hidden, c.flag(self.out_bias))
+        )
         return size + (self.qk_norm_size(c) if c.flag(self.qk_norm) else 0), inner, kv
 
     def count(self, c: Fields) -> Count:
@@ -187,10 +202,21 @@ def _after_the_first(c: Fields) -> int:
 def _latent_attention(c: Fields) -> tuple[int, int, int]:
     """DeepSeek's: keys and values are projected down to one vector a token, and up again for each head."""
     heads, hidden, bias = c.heads, c.hidden, c.flag("attention_bias")
-    nope, rope, value, rank = (c.number(n) for n in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "kv_lora_rank"))
+    nope, rope, value, rank = (
+        c.number(n) for n in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "kv_lora_rank")
+    )
     inner, query_rank = heads * (nope + rope), c.get("q_lora_rank")
-    size = linear(hidden, inner) if query_rank is None else linear(hidden, query_rank, bias) + query_rank + linear(query_rank, inner)
-    size += linear(hidden, rank + rope, bias) + rank + linear(rank, heads * (nope + value)) + linear(heads * value, hidden, bias)
+    size = (
+        linear(hidden, inner)
+        if query_rank is None
+        else linear(hidden, query_rank, bias) + query_rank + linear(query_rank, inner)
+    )
+    size += (
+        linear(hidden, rank + rope, bias)
+        + rank
+        + linear(rank, heads * (nope + value))
+        + linear(heads * value, hidden, bias)
+    )
     return size, inner, heads * (nope + rope + value) // 2
 
 
@@ -229,19 +255,39 @@ def _whole_qk(c: Fields) -> int:
 
 _LLAMA = {"vocab_size": 32000, "num_attention_heads": 32, "intermediate_size": 11008, "tie_word_embeddings": False}
 _MISTRAL = {**_LLAMA, "intermediate_size": 14336, "num_key_value_heads": 8}
-_QWEN = {"vocab_size": 151936, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 22016, "tie_word_embeddings": False}
-_GEMMA = {"vocab_size": 256000, "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "intermediate_size": 24576}
-_GEMMA2 = {"vocab_size": 256000, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "intermediate_size": 9216}
+_QWEN = {
+    "vocab_size": 151936,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "intermediate_size": 22016,
+    "tie_word_embeddings": False,
+}
+_GEMMA = {
+    "vocab_size": 256000,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "head_dim": 256,
+    "intermediate_size": 24576,
+}
+_GEMMA2 = {
+    "vocab_size": 256000,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "intermediate_size": 9216,
+}
 _OLMO = {**_LLAMA, "vocab_size": 50304}
 _GPTJ = {"vocab_size": 50400, "num_attention_heads": 16, "tie_word_embeddings": False}
 _COHERE = {"vocab_size": 256000, "num_attention_heads": 64, "intermediate_size": 22528}
 _PHI = {"vocab_size": 32064, "num_attention_heads": 32, "intermediate_size": 8192, "tie_word_embeddings": False}
 _GLM = {
-    "vocab_size": 151552, "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 13696,
+    "vocab_size": 151552, "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128,
+    "intermediate_size": 13696,
     "tie_word_embeddings": False, "attention_bias": True,
 }  # fmt: skip
 _GPT2 = {"vocab_size": 50257, "num_attention_heads": 12, "max_position_embeddings": 1024}
-_DEEPSEEK = {"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
+_DEEPSEEK = {"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
+             "v_head_dim": 128,
              "tie_word_embeddings": False}  # fmt: skip
 
 DECODERS: dict[str, Decoder] = {
@@ -252,25 +298,32 @@ DECODERS: dict[str, Decoder] = {
     "qwen2": Decoder(_QWEN, qkv_bias=True),
     "qwen2_moe": Decoder(
         {**_QWEN, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 5632, "num_experts": 60,
-         "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632, "qkv_bias": True},
+         "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
+         "qkv_bias": True},
         qkv_bias="qkv_bias",
-        experts=Experts("moe_intermediate_size", shared=lambda c: c.number("shared_expert_intermediate_size"), shared_gate=True, layers=_every_nth),
+        experts=Experts("moe_intermediate_size", shared=lambda c: c.number("shared_expert_intermediate_size"),
+            shared_gate=True, layers=_every_nth),
     ),
     "qwen3": Decoder({**_QWEN, "head_dim": 128}, qkv_bias="attention_bias", out_bias="attention_bias", qk_norm=True),
     "qwen3_moe": Decoder(
-        {**_QWEN, "num_key_value_heads": 4, "intermediate_size": 6144, "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768},
-        qkv_bias="attention_bias", out_bias="attention_bias", qk_norm=True, experts=Experts("moe_intermediate_size", layers=_every_nth),
+        {**_QWEN, "num_key_value_heads": 4, "intermediate_size": 6144, "num_experts": 128, "num_experts_per_tok": 8,
+         "moe_intermediate_size": 768},
+        qkv_bias="attention_bias", out_bias="attention_bias", qk_norm=True, experts=Experts("moe_intermediate_size",
+            layers=_every_nth),
     ),
     "gemma": Decoder(_GEMMA, qkv_bias="attention_bias", out_bias="attention_bias"),
     "gemma2": Decoder(_GEMMA2, norms=4, qkv_bias="attention_bias", out_bias="attention_bias"),
-    "gemma3_text": Decoder({**_GEMMA2, "vocab_size": 262208}, norms=4, qkv_bias="attention_bias", out_bias="attention_bias", qk_norm=True),
+    "gemma3_text": Decoder({**_GEMMA2, "vocab_size": 262208}, norms=4, qkv_bias="attention_bias",
+        out_bias="attention_bias", qk_norm=True),
     "phi": Decoder(
-        {**_PHI, "vocab_size": 51200}, norm="layer", norms=1, qkv_bias=True, out_bias=True, gated=False, mlp_bias=True, head_bias=True,
+        {**_PHI, "vocab_size": 51200}, norm="layer", norms=1, qkv_bias=True, out_bias=True, gated=False, mlp_bias=True,
+        head_bias=True,
         qk_norm="qk_layernorm", qk_norm_size=lambda c: 4 * c.head_dim,
     ),
     "phi3": Decoder(_PHI),
     "phimoe": Decoder(
-        {**_PHI, "num_key_value_heads": 8, "intermediate_size": 6400, "num_experts": 16, "num_experts_per_tok": 2}, norm="layer",
+        {**_PHI, "num_key_value_heads": 8, "intermediate_size": 6400, "num_experts": 16, "num_experts_per_tok": 2},
+        norm="layer",
         qkv_bias="attention_bias", out_bias="attention_bias", head_bias="lm_head_bias", experts=Experts(),
     ),
     "olmo": Decoder(_OLMO, norm="none", qkv_bias="attention_bias", out_bias="attention_bias"),
@@ -282,10 +335,12 @@ DECODERS: dict[str, Decoder] = {
     ),
     "granite": Decoder(_LLAMA, qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias"),
     "granitemoe": Decoder(
-        {**_LLAMA, "num_experts": 8, "num_experts_per_tok": 2}, qkv_bias="attention_bias", out_bias="attention_bias", experts=Experts()
+        {**_LLAMA, "num_experts": 8, "num_experts_per_tok": 2}, qkv_bias="attention_bias", out_bias="attention_bias",
+        experts=Experts()
     ),
     "smollm3": Decoder(
-        {**_LLAMA, "vocab_size": 128256, "num_attention_heads": 16, "num_key_value_heads": 4, "tie_word_embeddings": True},
+        {**_LLAMA, "vocab_size": 128256, "num_attention_heads": 16, "num_key_value_heads": 4,
+         "tie_word_embeddings": True},
         qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias",
     ),
     "stablelm": Decoder(
@@ -293,54 +348,70 @@ DECODERS: dict[str, Decoder] = {
         norms=lambda c: 1 if c.flag("use_parallel_residual") else 2, qk_norm="qk_layernorm", qk_norm_size=_whole_qk,
     ),
     "starcoder2": Decoder(
-        {"vocab_size": 49152, "num_attention_heads": 24, "num_key_value_heads": 2, "intermediate_size": 12288, "use_bias": True},
+        {"vocab_size": 49152, "num_attention_heads": 24, "num_key_value_heads": 2, "intermediate_size": 12288,
+         "use_bias": True},
         norm="layer", qkv_bias="use_bias", out_bias="use_bias", mlp_bias="use_bias", gated=False,
     ),
     "cohere": Decoder(
-        _COHERE, norm="weight", norms=1, qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="use_qk_norm", qk_norm_size=_whole_qk
+        _COHERE, norm="weight", norms=1, qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="use_qk_norm",
+        qk_norm_size=_whole_qk
     ),
     "cohere2": Decoder(_COHERE, norm="weight", norms=1, qkv_bias="attention_bias", out_bias="attention_bias"),
     "glm": Decoder(_GLM, qkv_bias="attention_bias"),
     "glm4": Decoder(_GLM, norms=4, qkv_bias="attention_bias"),
     "gpt_oss": Decoder(
-        {"vocab_size": 201088, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880,
+        {"vocab_size": 201088, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64,
+         "intermediate_size": 2880,
          "attention_bias": True, "num_experts": 128, "num_experts_per_tok": 4, "tie_word_embeddings": False},
-        qkv_bias="attention_bias", out_bias="attention_bias", layer_extra=lambda c: c.heads, experts=Experts(router_bias=True, bias=True),
+        qkv_bias="attention_bias", out_bias="attention_bias", layer_extra=lambda c: c.heads,
+        experts=Experts(router_bias=True, bias=True),
     ),
     "deepseek_v2": Decoder(
-        {**_DEEPSEEK, "vocab_size": 102400, "num_attention_heads": 32, "intermediate_size": 11008, "num_experts": 64, "n_shared_experts": 2,
+        {**_DEEPSEEK, "vocab_size": 102400, "num_attention_heads": 32, "intermediate_size": 11008, "num_experts": 64,
+         "n_shared_experts": 2,
          "moe_intermediate_size": 1407}, attention=_latent_attention, mlp_bias="mlp_bias",
-        experts=Experts("moe_intermediate_size", shared=lambda c: c.number("n_shared_experts") * c.number("moe_intermediate_size"), layers=_after_the_first),
+        experts=Experts("moe_intermediate_size",
+            shared=lambda c: c.number("n_shared_experts") * c.number("moe_intermediate_size"), layers=_after_the_first),
     ),
     "deepseek_v3": Decoder(
-        {**_DEEPSEEK, "vocab_size": 129280, "num_attention_heads": 128, "intermediate_size": 18432, "num_experts": 256, "n_shared_experts": 1,
-         "moe_intermediate_size": 2048, "num_experts_per_tok": 8, "first_k_dense_replace": 3}, attention=_latent_attention,
-        experts=Experts("moe_intermediate_size", shared=lambda c: c.number("n_shared_experts") * c.number("moe_intermediate_size"), layers=_after_the_first),
+        {**_DEEPSEEK, "vocab_size": 129280, "num_attention_heads": 128, "intermediate_size": 18432, "num_experts": 256,
+         "n_shared_experts": 1,
+         "moe_intermediate_size": 2048, "num_experts_per_tok": 8, "first_k_dense_replace": 3},
+         attention=_latent_attention,
+        experts=Experts("moe_intermediate_size",
+            shared=lambda c: c.number("n_shared_experts") * c.number("moe_intermediate_size"), layers=_after_the_first),
     ),
     "gpt2": Decoder(_GPT2, norm="layer", qkv_bias=True, out_bias=True, gated=False, mlp_bias=True, positions=0),
     "gpt_neo": Decoder(
-        {"vocab_size": 50257, "num_attention_heads": 16, "max_position_embeddings": 2048}, norm="layer", out_bias=True, gated=False,
+        {"vocab_size": 50257, "num_attention_heads": 16, "max_position_embeddings": 2048}, norm="layer", out_bias=True,
+        gated=False,
         mlp_bias=True, positions=0,
     ),
     "gptj": Decoder(_GPTJ, norm="layer", norms=1, gated=False, mlp_bias=True, head_bias=True),
     "codegen": Decoder(_GPTJ, norm="layer", norms=1, gated=False, mlp_bias=True, head_bias=True),
     "gpt_neox": Decoder(
-        {"vocab_size": 50432, "num_attention_heads": 64, "intermediate_size": 24576, "attention_bias": True, "tie_word_embeddings": False},
+        {"vocab_size": 50432, "num_attention_heads": 64, "intermediate_size": 24576, "attention_bias": True,
+         "tie_word_embeddings": False},
         norm="layer", qkv_bias="attention_bias", out_bias="attention_bias", gated=False, mlp_bias=True,
     ),
-    "gpt_bigcode": Decoder({**_GPT2, "multi_query": True}, norm="layer", attention=_one_key_head, gated=False, mlp_bias=True, positions=0),
+    "gpt_bigcode": Decoder({**_GPT2, "multi_query": True}, norm="layer", attention=_one_key_head, gated=False,
+        mlp_bias=True, positions=0),
     "opt": Decoder(
-        {"vocab_size": 50272, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 2048, "enable_bias": True,
+        {"vocab_size": 50272, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 2048,
+         "enable_bias": True,
          "layer_norm_elementwise_affine": True, "do_layer_norm_before": True, "word_embed_proj_dim": None},
-        norm="layer", qkv_bias="enable_bias", out_bias="enable_bias", gated=False, mlp_bias="enable_bias", positions=2, extra=_opt_extra,
+        norm="layer", qkv_bias="enable_bias", out_bias="enable_bias", gated=False, mlp_bias="enable_bias", positions=2,
+        extra=_opt_extra,
         embedding=lambda c: c.number("word_embed_proj_dim", c.hidden),
     ),
     "bloom": Decoder(
-        {"vocab_size": 250880, "num_attention_heads": 8}, norm="layer", qkv_bias=True, out_bias=True, gated=False, mlp_bias=True,
+        {"vocab_size": 250880, "num_attention_heads": 8}, norm="layer", qkv_bias=True, out_bias=True, gated=False,
+        mlp_bias=True,
         extra=lambda c: 2 * c.hidden,
     ),
     "falcon": Decoder(
-        {"vocab_size": 65024, "num_attention_heads": 71, "parallel_attn": True, "multi_query": True}, norm="layer", norms=_falcon_norms,
+        {"vocab_size": 65024, "num_attention_heads": 71, "parallel_attn": True, "multi_query": True}, norm="layer",
+        norms=_falcon_norms,
         attention=_falcon_attention, gated=False, mlp_bias="bias",
     ),
     "mpt": Decoder(

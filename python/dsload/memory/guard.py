@@ -31,12 +31,13 @@ class GuardReport:
 
 
 class MemoryGuard:
-    """Collects garbage and empties the device's cache every `every` batches, or when use passes `threshold` of the device.
+    """Collects garbage and empties the device's cache every `every` batches, or when use passes `threshold` of the
+    device.
 
     Example: `for batch in MemoryGuard(every=10).watch(loader): ...`
 
-    Emptying the cache costs a synchronisation and makes the next allocations slow, so look at `report` and raise `every` where
-    it frees nothing.
+    Emptying the cache costs a synchronisation and makes the next allocations slow, so look at `report` and raise
+    `every` where it frees nothing.
 
     Args:
         every: batches between cleanings (0: only above the threshold).

@@ -3,10 +3,11 @@
     python -m dsload.memory.record [--out memory.jsonl] [--every N] script.py [arguments of the script]
     python -m dsload.memory.record [--out memory.jsonl] -m package.module [arguments]
 
-The script runs as it would alone, as `__main__` and with its own arguments and exit code. Its phases are told by what it calls: fetching from a
-DataLoader or a dsload Loader begins a step ("load"), the outermost call of a module with parameters is "forward", which lasts until the loss's
-`backward()` and so counts the logits, and an optimizer's step is "optimizer". The record is that of MemoryRecorder: `dsload doctor memory.jsonl`
-explains it. Where several processes train (torchrun), each writes a record of its own: memory.rank1.jsonl and so on.
+The script runs as it would alone, as `__main__` and with its own arguments and exit code. Its phases are told by what
+it calls: fetching from a DataLoader or a dsload Loader begins a step ("load"), the outermost call of a module with
+parameters is "forward", which lasts until the loss's `backward()` and so counts the logits, and an optimizer's step is
+"optimizer". The record is that of MemoryRecorder: `dsload doctor memory.jsonl` explains it. Where several processes
+train (torchrun), each writes a record of its own: memory.rank1.jsonl and so on.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from .recorder import MemoryRecorder, _safe_shape
 
 
 class Watcher:
-    """Turns what a script does with torch into the phases of a MemoryRecorder, which is made when the first model is called."""
+    """Turns what a script does with torch into the phases of a MemoryRecorder, which is made when the first model is
+    called."""
 
-    def __init__(self, path: str, *, every: int = 1, meter: Any = None, settings: Optional[dict[str, Any]] = None) -> None:
+    def __init__(
+        self, path: str, *, every: int = 1, meter: Any = None, settings: Optional[dict[str, Any]] = None
+    ) -> None:
         self.path, self.recorder = path, None
         self._options: dict[str, Any] = {"every": every, "meter": meter, "settings": settings}
         self._open: Any = None  # the running phase's context
@@ -68,7 +72,8 @@ class Watcher:
                 raise
 
     def failed(self, error: BaseException) -> None:
-        """Records the out-of-memory error that ended the script, unless that was done where it arose. Any other end is none of the record's."""
+        """Records the out-of-memory error that ended the script, unless that was done where it arose. Any other end is
+        none of the record's."""
         if not _device.is_out_of_memory(error):
             return
         if self.recorder is None:
@@ -107,7 +112,8 @@ class Watcher:
             if self._busy or next(owner.parameters(), None) is None:
                 return plain_call(owner, *args, **kwargs)
             self.enter("forward", owner, _batch_of(args, kwargs))
-            # Inner modules are called as torch made them: nothing is added to their cost, and a compiler sees what it knows.
+            # Inner modules are called as torch made them: nothing is added to their cost, and a compiler sees what it
+            # knows.
             module.__call__ = plain_call
             try:
                 return self._during(plain_call, owner, *args, **kwargs)
@@ -185,14 +191,20 @@ def _batch_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m dsload.memory.record", description="Runs a training script and records its memory step by step.", allow_abbrev=False
+        prog="python -m dsload.memory.record",
+        description="Runs a training script and records its memory step by step.",
+        allow_abbrev=False,
     )
     parser.add_argument("--out", default="memory.jsonl", help="the record (memory.jsonl); appended to where it exists")
     parser.add_argument("--every", type=int, default=1, help="write the snapshots of every n-th step only (1)")
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module in place of a script")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py [arguments]")
     # What follows -m MODULE is the module's, as with python -m.
-    cut = argv.index("-m") + 2 if "-m" in argv and not any(a.endswith(".py") for a in argv[: argv.index("-m")]) else len(argv)
+    cut = (
+        argv.index("-m") + 2
+        if "-m" in argv and not any(a.endswith(".py") for a in argv[: argv.index("-m")])
+        else len(argv)
+    )
     options = parser.parse_args(argv[:cut])
     options.command += argv[cut:]
     if not options.module and options.command[:1] == ["--"]:
@@ -234,7 +246,9 @@ def main(argv: Optional[list[str]] = None) -> None:
     except ImportError:
         sys.exit("record memory: PyTorch is not installed in this Python, and it is PyTorch's memory that is recorded")
     name = options.module or options.command[0]
-    watcher = Watcher(_own_path(options.out), every=options.every, settings={"script": name, "arguments": list(options.command)})
+    watcher = Watcher(
+        _own_path(options.out), every=options.every, settings={"script": name, "arguments": list(options.command)}
+    )
     watcher.install()
     try:
         _run(options)
@@ -248,10 +262,17 @@ def main(argv: Optional[list[str]] = None) -> None:
 
 def _tell(watcher: Watcher) -> None:
     if watcher.recorder is None:
-        print("record memory: the script called no torch module that has parameters, so that nothing was recorded", file=sys.stderr)
+        print(
+            "record memory: the script called no torch module that has parameters, so that nothing was recorded",
+            file=sys.stderr,
+        )
         return
     report = f"; the report of the error is {watcher.recorder.report_path}" if watcher.recorder.report_path else ""
-    print(f"record memory: {watcher.recorder.step} steps in {watcher.path}{report}; explain it with: dsload doctor {watcher.path}", file=sys.stderr)
+    print(
+        f"record memory: {watcher.recorder.step} steps in {watcher.path}{report}; explain it with: dsload doctor "
+        f"{watcher.path}",
+        file=sys.stderr,
+    )
 
 
 if __name__ == "__main__":

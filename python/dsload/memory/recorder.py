@@ -2,18 +2,19 @@
 
 Format of a record (version 1). One JSON object a line; unknown keys are to be ignored, missing ones are unknown.
 
-    {"type": "start", "version": 1, "time": …, "device": "cuda:0", "device_name": …, "device_total": bytes, "parameters": n,
-     "parameter_bytes": bytes, "dtype": "torch.float32", "vocab_size": n, "settings": {…}}
-    {"type": "snapshot", "time": seconds since start, "step": n, "phase": "load" | "forward" | "backward" | "optimizer" | …,
-     "allocated": bytes after the phase, "reserved": bytes, "peak": largest allocated within the phase, "growth": bytes allocated since
-     the same phase of the step before, "free": bytes free on the device, "rss": host bytes, "seconds": duration of the phase,
-     "batch": {"rows": n, "length": n, "label_length": n, "tokens": n}, "grad_norm": x, "nonfinite": n}
-    {"type": "oom", "time": …, "step": n, "phase": …, "message": …, "requested": bytes, "batch": {…}, "allocated": …, "reserved": …,
-     "free": …, "rss": …, "report": path}
+    {"type": "start", "version": 1, "time": …, "device": "cuda:0", "device_name": …, "device_total": bytes,
+     "parameters": n, "parameter_bytes": bytes, "dtype": "torch.float32", "vocab_size": n, "settings": {…}}
+    {"type": "snapshot", "time": seconds since start, "step": n, "phase": "load" | "forward" | "backward" | "optimizer"
+     | …, "allocated": bytes after the phase, "reserved": bytes, "peak": largest allocated within the phase, "growth":
+     bytes allocated since the same phase of the step before, "free": bytes free on the device, "rss": host bytes,
+     "seconds": duration of the phase, "batch": {"rows": n, "length": n, "label_length": n, "tokens": n}, "grad_norm":
+     x, "nonfinite": n}
+    {"type": "oom", "time": …, "step": n, "phase": …, "message": …, "requested": bytes, "batch": {…}, "allocated": …,
+     "reserved": …, "free": …, "rss": …, "report": path}
     {"type": "end", "time": …, "steps": n}
 
-`allocated`, `reserved` and `peak` are null on devices whose allocator does not count. `grad_norm` and `nonfinite` are in the phase "backward"
-of every `gradients_every`-th step. A non-finite number is written as null.
+`allocated`, `reserved` and `peak` are null on devices whose allocator does not count. `grad_norm` and `nonfinite` are
+in the phase "backward" of every `gradients_every`-th step. A non-finite number is written as null.
 """
 
 from __future__ import annotations
@@ -49,16 +50,18 @@ class MemoryRecorder:
                 with record.phase("optimizer"):
                     optimizer.step(); optimizer.zero_grad()
 
-    A snapshot takes a few microseconds (without synchronising the device); gradient norms are measured only every `gradients_every` steps,
-    since they synchronise. The per-phase peak resets torch's own peak counter.
+    A snapshot takes a few microseconds (without synchronising the device); gradient norms are measured only every
+    `gradients_every` steps, since they synchronise. The per-phase peak resets torch's own peak counter.
 
     Args:
         path: the record; it is appended to if it exists, so that a resumed run continues in the same file.
         model: for its size, dtype and gradients. device: as DeviceMeter takes it; the model's by default.
-        every: write only the snapshots of every n-th step (the report still has the steps around an out-of-memory error).
+        every: write only the snapshots of every n-th step (the report still has the steps around an out-of-memory
+        error).
         settings: whatever the first line should have (batch size, optimizer, …); secrets are removed.
 
-    An out-of-memory error that leaves a phase is written to the record and to `report_path` (PATH.oom-N.txt), and then passes on.
+    An out-of-memory error that leaves a phase is written to the record and to `report_path` (PATH.oom-N.txt), and then
+    passes on.
     """
 
     def __init__(
@@ -95,7 +98,11 @@ class MemoryRecorder:
 
     def _first_line(self, first: Any, settings: dict[str, Any]) -> dict[str, Any]:
         line: dict[str, Any] = {"type": "start", "version": VERSION, "time": time.time()}
-        line.update(device=getattr(self.meter, "device", "unknown"), device_total=self.meter.read().total, settings=without_secrets(settings))
+        line.update(
+            device=getattr(self.meter, "device", "unknown"),
+            device_total=self.meter.read().total,
+            settings=without_secrets(settings),
+        )
         if getattr(self.meter, "is_cuda", False):
             line["device_name"] = _device.torch_if_loaded().cuda.get_device_name(self.meter.device)
         if self._model is not None:
@@ -110,7 +117,8 @@ class MemoryRecorder:
         return line
 
     def loading(self, loader: Iterable[T]) -> Iterator[T]:
-        """Yields the loader's batches; each begins a step, and the time and memory of fetching it are its phase "load"."""
+        """Yields the loader's batches; each begins a step, and the time and memory of fetching it are its phase
+        "load"."""
         batches = iter(loader)
         while True:
             self.step += 1
@@ -153,10 +161,17 @@ class MemoryRecorder:
     def _snapshot(self, phase: str, seconds: float) -> dict[str, Any]:
         memory = self.meter.read()
         line: dict[str, Any] = {
-            "type": "snapshot", "time": round(time.perf_counter() - self._start, 6), "step": self.step, "phase": phase,
-            "allocated": memory.allocated, "reserved": memory.reserved, "peak": memory.peak, "free": memory.free,
-            "rss": _device.host_rss(), "seconds": round(seconds, 6),
-        }  # fmt: skip
+            "type": "snapshot",
+            "time": round(time.perf_counter() - self._start, 6),
+            "step": self.step,
+            "phase": phase,
+            "allocated": memory.allocated,
+            "reserved": memory.reserved,
+            "peak": memory.peak,
+            "free": memory.free,
+            "rss": _device.host_rss(),
+            "seconds": round(seconds, 6),
+        }
         if memory.allocated is not None:
             line["growth"] = memory.allocated - self._last_allocated.get(phase, memory.allocated)
             self._last_allocated[phase] = memory.allocated
@@ -240,7 +255,12 @@ def _report(line: dict[str, Any], verdicts: Sequence[Verdict], missing: str, rec
     out += [f"batch      {json.dumps(line.get('batch', {}))}", "", "What to do, the most effective first:", ""]
     actions = [a for v in verdicts for a in v.actions] or ["halve the batch size and double the accumulation"]
     out += [f"{i}. {a}" for i, a in enumerate(dict.fromkeys(actions), 1)]
-    out += ["", "Findings:", ""] + [f"- {v.message}" for v in verdicts] + [missing] * bool(missing) + ["", "The last snapshots:", ""]
+    out += (
+        ["", "Findings:", ""]
+        + [f"- {v.message}" for v in verdicts]
+        + [missing] * bool(missing)
+        + ["", "The last snapshots:", ""]
+    )
     out += [json.dumps(_finite(r)) for r in recent]
     return "\n".join(out) + "\n"
 

@@ -29,19 +29,23 @@ def find_max_batch_size(
     safety: float = 0.75,
     meter: Any = None,
 ) -> MaxBatchSize:
-    """Doubles the batch until `step(batch_size)` runs out of memory, then bisects between the last success and the failure.
+    """Doubles the batch until `step(batch_size)` runs out of memory, then bisects between the last success and the
+    failure.
 
-    step: runs a whole training step (forward, backward, optimizer) on a batch of that many rows, as long as the longest that training will
-        see. Its return value is dropped. It should leave the model as a fresh step expects it (`zero_grad(set_to_none=True)`).
-    start: the first size tried; limit: the largest; safety: the share of the maximum that is returned as safe, since real
-        batches fragment memory and vary in length.
+    step: runs a whole training step (forward, backward, optimizer) on a batch of that many rows, as long as the longest
+        that training will see. Its return value is dropped. It should leave the model as a fresh step expects it
+        (`zero_grad(set_to_none=True)`).
+    start: the first size tried; limit: the largest; safety: the share of the maximum that is returned as safe, since
+        real batches fragment memory and vary in length.
 
     Raises:
         The allocator's own error if even `start` rows do not fit; any other error of `step` unchanged.
         ValueError: for start < 1, limit < start or a safety outside (0, 1].
     """
     if start < 1 or limit < start or not 0 < safety <= 1:
-        raise ValueError(f"need 1 <= start <= limit and 0 < safety <= 1, got start={start}, limit={limit}, safety={safety}")
+        raise ValueError(
+            f"need 1 <= start <= limit and 0 < safety <= 1, got start={start}, limit={limit}, safety={safety}"
+        )
     meter = meter if meter is not None else _device.DeviceMeter()
     trials: list[tuple[int, bool]] = []
 

@@ -20,8 +20,8 @@ _LANGUAGE_HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "Fo
 class ModelShape:
     """The shape of a transformer for the sums. `ModelShape.of(config)` makes it from Hugging Face's names.
 
-    feed_forward: the width that a token passes through in a layer: with experts, those that it is routed to and the shared ones, averaged over
-    the layers.
+    feed_forward: the width that a token passes through in a layer: with experts, those that it is routed to and the
+    shared ones, averaged over the layers.
     """
 
     vocab_size: int
@@ -67,12 +67,17 @@ class ModelShape:
         family = FAMILIES.get(name)
         c = Fields(config, family.defaults if family is not None else {})
         if not c.hidden or not c.layers:
-            raise ValueError("the config names neither hidden_size (n_embd, d_model) nor num_hidden_layers (n_layer, num_layers)")
+            raise ValueError(
+                "the config names neither hidden_size (n_embd, d_model) nor num_hidden_layers (n_layer, num_layers)"
+            )
         if family is None:
             if counted is None:
                 raise ValueError(_unknown(config, name))
             shape = _plain(c)
-            note = f"the architecture {name or type(model).__name__!r} is not known: its activations are counted as a plain decoder's"
+            note = (
+                f"the architecture {name or type(model).__name__!r} is not known: "
+                "its activations are counted as a plain decoder's"
+            )
             return replace(shape, family=name, counted=counted, active=counted, notes=(note,))
         count = family.count(c)
         total, note = _with_head(config, family, c, count)
@@ -80,19 +85,35 @@ class ModelShape:
             total += vision_tower(tower, c.hidden)
         total = counted if counted is not None else total
         shape = replace(
-            _plain(c), kv_heads=max(1, count.kv_inner // max(1, count.q_inner // c.heads)), head_dim=max(1, count.q_inner // c.heads),
-            kv_width=count.kv_inner, feed_forward=count.feed_forward, positions=count.positions, is_causal=family.kind != "masked",
-            family=name, counted=total, active=total - count.idle, experts=count.experts, experts_per_token=count.experts_per_token,
-            notes=(note,) if note and counted is None else (), rms_norm=isinstance(family, T5) or getattr(family, "norm", "") == "rms",
-            relative_bias=isinstance(family, T5), tied=c.tied,
-        )  # fmt: skip
+            _plain(c),
+            kv_heads=max(1, count.kv_inner // max(1, count.q_inner // c.heads)),
+            head_dim=max(1, count.q_inner // c.heads),
+            kv_width=count.kv_inner,
+            feed_forward=count.feed_forward,
+            positions=count.positions,
+            is_causal=family.kind != "masked",
+            family=name,
+            counted=total,
+            active=total - count.idle,
+            experts=count.experts,
+            experts_per_token=count.experts_per_token,
+            notes=(note,) if note and counted is None else (),
+            rms_norm=isinstance(family, T5) or getattr(family, "norm", "") == "rms",
+            relative_bias=isinstance(family, T5),
+            tied=c.tied,
+        )
         if isinstance(family, Decoder):
             shape = replace(shape, is_gated=family.gated or count.experts > 0)
         elif isinstance(family, T5):
             projection = str(c.get("feed_forward_proj"))
             activation = "gelu_new" if "gelu" in projection else (projection.replace("gated-", "") or "relu")
-            shape = replace(shape, is_gated=projection.startswith("gated"), activation=activation, is_encoder_decoder=True,
-                            decoder_layers=c.number("num_decoder_layers", c.layers))  # fmt: skip
+            shape = replace(
+                shape,
+                is_gated=projection.startswith("gated"),
+                activation=activation,
+                is_encoder_decoder=True,
+                decoder_layers=c.number("num_decoder_layers", c.layers),
+            )
         elif isinstance(family, Bart):
             shape = replace(shape, is_encoder_decoder=True, decoder_layers=c.number("decoder_layers"))
         return replace(shape, is_gated=True) if isinstance(family, ModernBert) else shape
@@ -106,7 +127,8 @@ class ModelShape:
         return self.kv_width or self.kv_heads * self.head_dim
 
     def parameters(self) -> int:
-        """Number of parameters: by the architecture if the shape was made from a config, else those of a plain transformer of this shape."""
+        """Number of parameters: by the architecture if the shape was made from a config, else those of a plain
+        transformer of this shape."""
         if self.counted is not None:
             return self.counted
         h, bias = self.hidden, int(self.bias)
@@ -158,7 +180,8 @@ class ModelShape:
         return total
 
     def _score_copies(self, attention: str, mask: float) -> float:
-        """How many (rows, heads, length, length) matrices a layer keeps: the probabilities, a dropout mask, the dropped probabilities."""
+        """How many (rows, heads, length, length) matrices a layer keeps: the probabilities, a dropout mask, the dropped
+        probabilities."""
         dropped = (1.0 + mask) if self.attention_dropout > 0 else 0.0
         if attention == "eager" or self.relative_bias:
             return 1.0 + dropped
@@ -178,13 +201,19 @@ def _held(model: Any) -> Optional[int]:
 
 
 def family_name(config: Any) -> str:
-    """The architecture: `model_type`, else the beginning of the class name in `architectures`; "" if neither is known."""
+    """The architecture: `model_type`, else the beginning of the class name in `architectures`; "" if neither is
+    known."""
     if kind := _get(config, "model_type"):
         return str(kind)
     for architecture in _get(config, "architectures") or ():
         plain = {name.replace("_", "").replace("-", ""): name for name in FAMILIES}
         for stem in sorted(plain, key=len, reverse=True):
-            if str(architecture).lower().startswith(stem) and str(architecture)[len(stem) : len(stem) + 1] in ("F", "L", "M", "W"):
+            if str(architecture).lower().startswith(stem) and str(architecture)[len(stem) : len(stem) + 1] in (
+                "F",
+                "L",
+                "M",
+                "W",
+            ):
                 return plain[stem]
         return str(architecture)
     return ""
@@ -202,12 +231,19 @@ def _text_model(config: Any) -> tuple[Any, Any]:
 
 def _unknown(config: Any, name: str) -> str:
     if not name:
-        return "the config does not say its architecture: add model_type, as in a published config.json, or pass the model itself"
+        return (
+            "the config does not say its architecture: add model_type, as in a published config.json, or pass the "
+            "model itself"
+        )
     if _get(config, "text_config") is not None:
-        return f"cannot count the parameters of {name!r}, a model of several parts: pass its text_config, or the model itself"
+        return (
+            f"cannot count the parameters of {name!r}, a model of several parts: "
+            "pass its text_config, or the model itself"
+        )
     return (
-        f"cannot count the parameters of the architecture {name!r}: pass the model itself, which may be made on torch's meta device"
-        f" (with torch.device('meta'): AutoModelForCausalLM.from_config(config)); known are {', '.join(sorted(FAMILIES))}"
+        f"cannot count the parameters of the architecture {name!r}: pass the model itself, which may be made on "
+        "torch's meta device (with torch.device('meta'): AutoModelForCausalLM.from_config(config)); known are "
+        f"{', '.join(sorted(FAMILIES))}"
     )
 
 
@@ -220,7 +256,9 @@ def _with_head(config: Any, family: Family, c: Fields, count: Count) -> tuple[in
     labels = len(c.get("id2label") or ()) or c.number("num_labels", 2)
     encoder = isinstance(family, Encoder)
     if name.endswith("ForSequenceClassification") and (encoder or isinstance(family, Decoder)):
-        return count.trunk + (linear(c.hidden, c.hidden, True) if encoder else 0) + linear(c.hidden, labels, encoder), ""
+        return count.trunk + (linear(c.hidden, c.hidden, True) if encoder else 0) + linear(
+            c.hidden, labels, encoder
+        ), ""
     if name.endswith("ForTokenClassification") and (encoder or isinstance(family, Decoder)):
         return count.trunk + linear(c.hidden, labels, True), ""
     if name.endswith("Model"):
@@ -238,10 +276,22 @@ def _plain(c: Fields) -> ModelShape:
     drop = first("resid_pdrop", "dropout_rate", "hidden_dropout_prob", "dropout", default=0.0)
     default = "gelu_new" if kind == "gpt2" else "gelu"
     return ModelShape(
-        vocab_size=c.vocabulary or 50257, hidden=c.hidden, layers=c.layers, heads=c.heads, kv_heads=c.kv_heads, head_dim=c.head_dim,
-        feed_forward=c.width, tied=c.tied, dropout=float(drop or 0.0),
-        activation=str(first("activation_function", "hidden_activation", "hidden_act", "dense_act_fn", default=default)),
-        attention_dropout=float(
-            first("attn_pdrop", "attention_dropout", "attention_probs_dropout_prob", default=drop if "t5" in kind else 0.0) or 0.0
+        vocab_size=c.vocabulary or 50257,
+        hidden=c.hidden,
+        layers=c.layers,
+        heads=c.heads,
+        kv_heads=c.kv_heads,
+        head_dim=c.head_dim,
+        feed_forward=c.width,
+        tied=c.tied,
+        dropout=float(drop or 0.0),
+        activation=str(
+            first("activation_function", "hidden_activation", "hidden_act", "dense_act_fn", default=default)
         ),
-    )  # fmt: skip
+        attention_dropout=float(
+            first(
+                "attn_pdrop", "attention_dropout", "attention_probs_dropout_prob", default=drop if "t5" in kind else 0.0
+            )
+            or 0.0
+        ),
+    )

@@ -2,18 +2,20 @@
 
 Data flow of one effective batch on one rank:
 
-    loader ──► rows of the effective batch, on the host ──► micro-batches ──► sizer.step() ──► gradients, summed over ranks
+    loader ──► rows of the effective batch, on the host ──► micro-batches ──► sizer.step() ──► gradients, summed over
+    ranks
 
 Invariants:
 
-  I1  Every row of the loader passes through exactly one successful step. A micro-batch that runs out of memory is cut into halves, padding
-      trimmed, which replace it; nothing that succeeded is run again.
-  I2  The gradients after the last step of an effective batch are those of the undivided batch over all ranks, up to the order of
+  I1  Every row of the loader passes through exactly one successful step. A micro-batch that runs out of memory is cut
+      into halves, padding trimmed, which replace it; nothing that succeeded is run again.
+  I2  The gradients after the last step of an effective batch are those of the undivided batch over all ranks, up to the
+      order of
       floating point additions: each micro-batch's mean loss is weighted by its share of the counted tokens (or rows).
-  I3  A failed step leaves no trace in the gradients: while a step runs, the gradients so far are set aside, and what a failed backward
-      pass has already added is dropped.
-  I4  Ranks synchronise twice per effective batch, whatever each of them had to split: once to agree on the number of tokens, once to sum the
-      gradients. A rank that has run out of rows before another runs filler rows of weight zero.
+  I3  A failed step leaves no trace in the gradients: while a step runs, the gradients so far are set aside, and what a
+      failed backward pass has already added is dropped.
+  I4  Ranks synchronise twice per effective batch, whatever each of them had to split: once to agree on the number of
+      tokens, once to sum the gradients. A rank that has run out of rows before another runs filler rows of weight zero.
 """
 
 from __future__ import annotations
@@ -65,21 +67,26 @@ class AdaptiveBatchSizer:
                 optimizer.step()
                 optimizer.zero_grad()
 
-    Names bound in the loop's body (`outputs`, `logits`) stay alive while the halves run: keep large values inside a function.
+    Names bound in the loop's body (`outputs`, `logits`) stay alive while the halves run: keep large values inside a
+    function.
 
     Args:
-        model: the torch module whose gradients are accumulated. DistributedDataParallel is run under `no_sync`, since the sizer sums gradients
-            itself (I4). Sharded gradients (FSDP, ZeRO 2 and 3) cannot be set aside and are refused.
+        model: the torch module whose gradients are accumulated. DistributedDataParallel is run under `no_sync`, since
+            the sizer sums gradients itself (I4). Sharded gradients (FSDP, ZeRO 2 and 3) cannot be set aside and are
+            refused.
         effective_batch_size: rows of one optimizer step over all ranks; a multiple of the world size.
         micro_batch_size: rows to start with; None picks from free device memory, the model and `sequence_length`.
-        optimizer: "adamw", "adam", "sgd", "momentum", "adafactor", "adamw8bit" or an optimizer object: for the first pick only.
+        optimizer: "adamw", "adam", "sgd", "momentum", "adafactor", "adamw8bit" or an optimizer object: for the first
+        pick only.
         sequence_length: tokens per row, for the first pick only.
-        weighting: what a loss averages over: "tokens" (labels that are not −100), "rows", or a function from a micro-batch to its count.
-        shifted_labels: whether the model drops the first label of each row, as causal models do; None asks `model.config`.
+        weighting: what a loss averages over: "tokens" (labels that are not −100), "rows", or a function from a
+        micro-batch to its count.
+        shifted_labels: whether the model drops the first label of each row, as causal models do; None asks
+        `model.config`.
         memory_bytes: free memory to plan with, instead of the device's figure.
         pad_to_multiple_of: trimmed lengths are rounded up to a multiple of it.
-        grow_after: effective batches without an out-of-memory error after which the micro-batch is doubled again (0: never). Each failure at a
-            size doubles the wait before that size is tried again.
+        grow_after: effective batches without an out-of-memory error after which the micro-batch is doubled again (0:
+            never). Each failure at a size doubles the wait before that size is tried again.
         process_group: the torch.distributed group of the ranks; None means the default group if one is initialised.
         meter: reads the free memory; by default a DeviceMeter of the model's device.
         on_event: called with a dict for each split and growth ({"event": "split", "rows": 32, "to": 16, …}).
@@ -110,13 +117,17 @@ class AdaptiveBatchSizer:
         if weighting not in ("tokens", "rows") and not callable(weighting):
             raise ValueError(f"weighting must be 'tokens', 'rows' or a function, got {weighting!r}")
         if type(model).__name__ in ("FullyShardedDataParallel", "DeepSpeedEngine"):
-            raise ValueError(f"{type(model).__name__} shards its gradients; AdaptiveBatchSizer needs them whole on each rank")
+            raise ValueError(
+                f"{type(model).__name__} shards its gradients; AdaptiveBatchSizer needs them whole on each rank"
+            )
         self.model = model
         self.meter = meter if meter is not None else _device.DeviceMeter(_device_of(model))
         self._group = process_group
         self._rank, self._world = _rank_and_world(process_group)
         if effective_batch_size % self._world:
-            raise ValueError(f"effective_batch_size {effective_batch_size} is not a multiple of the {self._world} ranks")
+            raise ValueError(
+                f"effective_batch_size {effective_batch_size} is not a multiple of the {self._world} ranks"
+            )
         self.effective_batch_size = effective_batch_size
         self._rows_a_rank = effective_batch_size // self._world
         if micro_batch_size is None:
@@ -147,8 +158,8 @@ class AdaptiveBatchSizer:
     def batches(self, loader: Iterable[Mapping[str, Any]]) -> Iterator[MicroBatch]:
         """Micro-batches of one pass over `loader`, each to be run inside `with sizer.step():`.
 
-        A batch of the loader larger than the micro-batch is cut into even parts, so let the loader yield batches as large as a rank's share of
-        the effective batch. The last effective batch of a pass holds the rest.
+        A batch of the loader larger than the micro-batch is cut into even parts, so let the loader yield batches as
+        large as a rank's share of the effective batch. The last effective batch of a pass holds the rest.
 
         Raises:
             CannotSplit: if a single row does not fit.
@@ -176,7 +187,8 @@ class AdaptiveBatchSizer:
 
     @contextlib.contextmanager
     def step(self) -> Iterator[MicroBatch]:
-        """Runs one micro-batch. An out-of-memory error inside ends here: memory is freed, and `batches` offers the halves next."""
+        """Runs one micro-batch. An out-of-memory error inside ends here: memory is freed, and `batches` offers the
+        halves next."""
         if self._state != "offered" or self._micro is None:
             raise RuntimeError("step() belongs inside `for micro in sizer.batches(loader):`, once for each micro-batch")
         self._state = "running"
@@ -211,7 +223,8 @@ class AdaptiveBatchSizer:
         (loss * self._micro.weight).backward()
 
     def run(self, function: Callable[[MicroBatch], Any], micro: MicroBatch) -> Any:
-        """`function(micro)` inside a step; its local variables are freed before the halves run. Returns None if it ran out of memory."""
+        """`function(micro)` inside a step; its local variables are freed before the halves run. Returns None if it ran
+        out of memory."""
         result = None
         with self.step():
             result = function(micro)
@@ -227,7 +240,8 @@ class AdaptiveBatchSizer:
         self._wait = {int(k): int(v) for k, v in dict(state.get("wait", {})).items()}
 
     def _effective_batches(self, loader: Iterable[Mapping[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-        """Parts of the loader's batches that add up to this rank's share; then empty lists, while the rank waits for others (I4)."""
+        """Parts of the loader's batches that add up to this rank's share; then empty lists, while the rank waits for
+        others (I4)."""
         held: list[dict[str, Any]] = []
         filled = 0
         last: Optional[dict[str, Any]] = None
@@ -248,7 +262,9 @@ class AdaptiveBatchSizer:
         while self._world > 1:
             # batches() ends the loop once no rank has rows left.
             if last is None:
-                raise RuntimeError(f"rank {self._rank} got no rows at all, so it cannot keep in step with the other ranks")
+                raise RuntimeError(
+                    f"rank {self._rank} got no rows at all, so it cannot keep in step with the other ranks"
+                )
             self._filler = last
             yield []
 
@@ -280,7 +296,8 @@ class AdaptiveBatchSizer:
         return float((labels != _batches.IGNORED_LABEL).sum())
 
     def _cut(self, part: MicroBatch, pieces: int) -> list[MicroBatch]:
-        """The part cut into `pieces` runs of rows, as even as possible, and trimmed; each gets its share of the weight."""
+        """The part cut into `pieces` runs of rows, as even as possible, and trimmed; each gets its share of the
+        weight."""
         n = part.rows
         edges = [n * i // pieces for i in range(pieces + 1)]
         out = [MicroBatch(_batches.trim(_batches.rows(part, a, b), self._multiple)) for a, b in zip(edges, edges[1:])]
@@ -300,8 +317,8 @@ class AdaptiveBatchSizer:
         failed = micro.rows
         if failed == 1:
             raise CannotSplit(
-                "a single row does not fit the device"
-                f" (shape {_batches.shape_of(micro)}): shorten rows, use gradient checkpointing or bf16, or a smaller model"
+                f"a single row does not fit the device (shape {_batches.shape_of(micro)}): shorten rows, use gradient "
+                "checkpointing or bf16, or a smaller model"
             ) from error
         halves = self._cut(micro, 2)
         self.micro_batch_size = min(self.micro_batch_size, max(1, failed // 2))
@@ -348,7 +365,9 @@ class AdaptiveBatchSizer:
         if self._world == 1:
             return count, parts > 0
         torch = _device.torch_if_loaded()
-        both = torch.tensor([count, float(parts > 0)], dtype=torch.float64, device=_collective_device(self.model, self._group))
+        both = torch.tensor(
+            [count, float(parts > 0)], dtype=torch.float64, device=_collective_device(self.model, self._group)
+        )
         torch.distributed.all_reduce(both, group=self._group)
         return float(both[0]), bool(both[1] > 0)
 
