@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/shard"
 )
 
@@ -55,7 +56,7 @@ func sample(b testing.TB, rows, length int) *shard.SplitReader {
 // A row more allocates nothing, whether it is written or read. Batches, shards and files do, now
 // and then.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if effort.Raced {
 		t.Skip("the race detector makes sync.Pool forget")
 	}
 	bd, _, err := shard.OpenBuilder(shard.OS(), filepath.Join(t.TempDir(), "d"),

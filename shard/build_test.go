@@ -165,6 +165,7 @@ func mustEqual(t testing.TB, what string, got, want map[string][]byte) {
 
 // Bytes must not depend on checkpoints nor on how often the build was closed and opened again.
 func TestCheckpointsChangeNothing(t *testing.T) {
+	effort.OneGoroutine(t)
 	for name, c := range corpora {
 		t.Run(name, func(t *testing.T) {
 			want := c.build(t).Files()
@@ -299,6 +300,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 
 // A full disk stops the build with ENOSPC, and it goes on when there is room.
 func TestDiskFull(t *testing.T) {
+	effort.OneGoroutine(t)
 	c := plain
 	want := c.build(t).Files()
 	size := int64(0)
@@ -487,6 +489,7 @@ func TestOpenBuilder(t *testing.T) {
 
 // A crash while an old dataset is being overwritten never leaves it half there as a dataset.
 func TestCrashWhileOverwriting(t *testing.T) {
+	effort.OneGoroutine(t)
 	for k := 1; ; k++ {
 		fsys := wide.build(t)
 		fsys.CutAt(fsys.Ops() + k)
@@ -627,6 +630,7 @@ func TestResumeClearsAway(t *testing.T) {
 
 // BuilderBytes bounds what a Builder holds, with long rows, both splits, and checkpoints.
 func TestBuilderBytes(t *testing.T) {
+	effort.OneGoroutine(t)
 	for _, longest := range []int{64, 4096, 1 << 19} {
 		for _, schema := range []shard.Schema{{VocabSize: 300}, {VocabSize: 1 << 20, Labels: true, LossMask: true,
 			Segments: true}} {

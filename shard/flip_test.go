@@ -27,6 +27,7 @@ func sortedFiles(fsys *shardtest.FS) (names []string, files map[string][]byte) {
 // Any changed byte of any file of a dataset is found and its file named, and a reader returns an
 // error or the right ids, but for values changed in place, which only a checksum can tell.
 func TestFlips(t *testing.T) {
+	effort.OneGoroutine(t)
 	flips, share := 0, effort.Of(40, 300, 3000)
 	for _, name := range []string{"plain", "all"} {
 		c := corpora[name]

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
@@ -22,6 +23,7 @@ func goldenNames(t testing.TB) []string {
 
 // TestGoldenCases compares ids and decoded text of every case with the reference's.
 func TestGoldenCases(t *testing.T) {
+	effort.OneGoroutine(t)
 	for _, name := range goldenNames(t) {
 		t.Run(name, func(t *testing.T) {
 			tok, err := Load(refdata.Path(t, "tokenizers/"+name))
@@ -52,6 +54,7 @@ func TestGoldenCases(t *testing.T) {
 
 // TestGoldenCorpora compares the digests of all ids of whole corpora.
 func TestGoldenCorpora(t *testing.T) {
+	effort.OneGoroutine(t)
 	for _, name := range goldenNames(t) {
 		t.Run(name, func(t *testing.T) {
 			tok, err := Load(refdata.Path(t, "tokenizers/"+name))

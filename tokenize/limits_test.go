@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/tokenize/internal/known"
 )
 
@@ -88,6 +89,7 @@ func rankFile(n int) []byte {
 // TestKnownRanks recognizes vocabularies by their number of ranks, with the pattern and the special
 // tokens they were published with.
 func TestKnownRanks(t *testing.T) {
+	effort.OneGoroutine(t)
 	for _, c := range []struct {
 		ranks   int
 		pattern string

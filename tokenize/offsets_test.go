@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/spec"
 )
@@ -17,6 +18,7 @@ import (
 // Hugging Face's library: of the shared tokenizers, and of the random pipelines of
 // testdata/huggingface.
 func TestOffsets(t *testing.T) {
+	effort.OneGoroutine(t)
 	data, err := os.ReadFile("testdata/offsets.jsonl")
 	if err != nil {
 		t.Fatal(err)

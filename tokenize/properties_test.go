@@ -8,13 +8,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 	"github.com/dsload/dsload/tokenize/internal/pipeline"
 )
-
-// raceEnabled reports that the race detector is on.
-var raceEnabled bool
 
 // loadGeneral loads a tokenizer.json with the plain models, whatever engine would fit.
 func loadGeneral(t testing.TB, path string) *Tokenizer {
@@ -131,7 +129,7 @@ func TestSmallTokenizers(t *testing.T) {
 		wg.Wait()
 		enc := tok.NewEncoder(EncoderOptions{})
 		ids := enc.AppendTokens(nil, text)
-		if tok.pipeline.Kind != "general" || raceEnabled {
+		if tok.pipeline.Kind != "general" || effort.Raced {
 			continue // the engines have such tests of their own; under the race detector sync.Pool drops what it is given
 		}
 		if n := testing.AllocsPerRun(50, func() { ids = enc.AppendTokens(ids[:0], text) }); n != 0 {
@@ -184,6 +182,7 @@ func TestRefused(t *testing.T) {
 // TestHostileTexts encodes a megabyte of what makes naive algorithms quadratic, in every kind of
 // pipeline; it must end.
 func TestHostileTexts(t *testing.T) {
+	effort.OneGoroutine(t)
 	for _, s := range smallFiles {
 		tok, err := Parse([]byte(s), Options{})
 		if err != nil {

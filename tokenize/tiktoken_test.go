@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/charclass"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
@@ -12,6 +13,7 @@ import (
 // TestTiktokenFiles checks .tiktoken ranks against the golden ids of tokenizer.json files with the
 // same vocabulary.
 func TestTiktokenFiles(t *testing.T) {
+	effort.OneGoroutine(t)
 	for _, c := range []struct{ file, twin string }{{"gpt2.tiktoken", "gpt2"}, {"cl100k_base.tiktoken", "cl100k-hf"}} {
 		t.Run(c.file, func(t *testing.T) {
 			tok, err := Load(refdata.Path(t, "tokenizers/"+c.file))

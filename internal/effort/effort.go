@@ -37,6 +37,15 @@ func Count(t testing.TB, name string, short, full, soak int) int {
 	return n
 }
 
+// OneGoroutine skips a test that starts no goroutine of ours where make test runs the quick tests
+// once more under the race detector, which would find nothing in it. make soak runs it there too.
+func OneGoroutine(t testing.TB) {
+	t.Helper()
+	if Raced && testing.Short() {
+		t.Skip("it starts no goroutine: runs without -race, or without -short")
+	}
+}
+
 // Random returns random values by a seed that the test logs: DSLOAD_SEED, or the time in make soak,
 // or always the same one.
 func Random(t testing.TB) *rand.Rand {

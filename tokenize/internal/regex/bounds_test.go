@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 func mustCompile(t testing.TB, pattern string) *Regex {
@@ -118,7 +120,7 @@ func TestCountedLoops(t *testing.T) {
 }
 
 func TestMatchingAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if effort.Raced {
 		t.Skip("allocations cannot be counted under the race detector")
 	}
 	text := []byte(strings.Repeat("Hello, World! It's 2024; I'VE 12345 things\n\n  日本語テキスト ", 20))

@@ -1,5 +1,0 @@
-//go:build !race
-
-package regex
-
-const raceEnabled = false

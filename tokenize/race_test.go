@@ -1,5 +1,0 @@
-//go:build race
-
-package tokenize
-
-func init() { raceEnabled = true }
