@@ -301,7 +301,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
 			ErrInterrupted)
 	}
-	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to go on",
+	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to resume",
 		b.opts.Out, ErrInterrupted, f.state.Examples)
 }
 

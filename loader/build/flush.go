@@ -358,7 +358,7 @@ func (f *flusher) reject(d *document, cause error) error {
 			return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip", located)
 		}
 		return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip, and run the command again: "+
-			"it goes on from its last checkpoint", located)
+			"it resumes from its last checkpoint", located)
 	}
 	s := &f.state
 	s.Rejected += max(1, d.Rows)
