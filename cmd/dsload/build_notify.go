@@ -28,7 +28,7 @@ func newNotifier(addresses []string, o *build.Options, stderr io.Writer) (*notif
 	o.Beside += notify.Bytes
 	out := o.Out
 	o.Resuming = func(c build.Totals) {
-		n.Send(message(out, "resumed", fmt.Sprintf("goes on at example %s", formatCount(c.Examples)),
+		n.Send(message(out, "resumed", fmt.Sprintf("resumes at example %s", formatCount(c.Examples)),
 			map[string]any{"examples": c.Examples, "tokens": c.Tokens}))
 	}
 	return n, nil

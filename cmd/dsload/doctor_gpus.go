@@ -190,7 +190,7 @@ func writeGPUs(w io.Writer, gpus []gpu, err error) {
 	for _, g := range gpus {
 		fmt.Fprintf(w, "GPU %d, %s: %s of %s in use\n", g.Index, g.Name, formatSize(g.Used), formatSize(g.Total))
 		for _, p := range g.Processes {
-			used := "memory not told"
+			used := "memory unknown"
 			if p.Used != nil {
 				used = formatSize(*p.Used)
 			}

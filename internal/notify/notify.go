@@ -162,7 +162,7 @@ func (n *Notifier) Send(m Message) {
 		select {
 		case s.waiting <- m:
 		default:
-			n.warn(fmt.Sprintf("notify: %s was not told that the build is %s: it takes messages too slowly",
+			n.warn(fmt.Sprintf("notify: %s was not notified that the build is %s: it takes messages too slowly",
 				kinds[s.kind].name, m.Event))
 		}
 	}
@@ -190,7 +190,7 @@ func (n *Notifier) Close(wait time.Duration) {
 func (n *Notifier) run(s *service) {
 	for m := range s.waiting {
 		if err := n.deliver(s, m); err != nil {
-			n.warn(fmt.Sprintf("notify: %s was not told that the build is %s: %v", kinds[s.kind].name, m.Event, err))
+			n.warn(fmt.Sprintf("notify: %s was not notified that the build is %s: %v", kinds[s.kind].name, m.Event, err))
 		}
 	}
 }

@@ -28,7 +28,7 @@ func suggestFile(err error) error {
 // advise adds what to do next to a system error that ended a build. None of these errors loses what
 // was checkpointed.
 func advise(err error) error {
-	const again = "run the same command again, it goes on from its last checkpoint"
+	const again = "run the same command again, it resumes from its last checkpoint"
 	is := func(targets ...error) bool {
 		for _, target := range targets {
 			if errors.Is(err, target) {

@@ -175,7 +175,7 @@ func (f *flusher) notes() (notes []fault.Text) {
 	}
 	if s.ForcedCuts > 0 {
 		add("%d stretches of more than %d bytes without a place where the tokenizer can be cut were cut at a "+
-			"character; ids beside those cuts can differ from those of the whole text",
+			"character; ids next to those cuts can differ from those of the whole text",
 			s.ForcedCuts, pieceBytes)
 	}
 	if s.Copies > 0 {
@@ -190,7 +190,7 @@ func trailingNote(t *source.Trailing) string {
 	note := fmt.Sprintf("%s: %d bytes after the bzip2 data, from byte %d on, were passed over", t.URI, t.Bytes,
 		t.Offset)
 	if t.Inputs > 1 {
-		note += fmt.Sprintf("; so it was with %d other files", t.Inputs-1)
+		note += fmt.Sprintf("; %d other files had trailing bytes too", t.Inputs-1)
 	}
 	return note
 }

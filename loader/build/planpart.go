@@ -69,7 +69,7 @@ func openPlanIn(fsys shard.FS, path string) (*planFile, error) {
 }
 
 func notAPlan(path string) error {
-	return fault.BadOption("plan", path, "is no plan; make one with 'dsload plan'")
+	return fault.BadOption("plan", path, "is not a plan; make one with 'dsload plan'")
 }
 
 // OpenPlanPart reads of a plan what building one of its partitions takes. Without a partition of that number,

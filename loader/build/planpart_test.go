@@ -122,7 +122,7 @@ func TestDamagedPlanPart(t *testing.T) {
 	}
 	put(t, bad, []byte("{\"text\": \"no plan\"}\n"))
 	var option *fault.Error
-	if _, err := OpenPlanPart(bad, 1); !errors.As(err, &option) || !strings.Contains(err.Error(), "is no plan") {
+	if _, err := OpenPlanPart(bad, 1); !errors.As(err, &option) || !strings.Contains(err.Error(), "is not a plan") {
 		t.Errorf("another file: %v", err)
 	}
 	if _, err := OpenPlanPart(bad+".gone", 1); !errors.As(err, &option) || !strings.Contains(err.Error(), "no such file") {

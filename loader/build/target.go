@@ -124,7 +124,7 @@ func (w whole) badRecord(_ *flusher, located *source.RecordError) error {
 		return err
 	}
 	return fault.Errorf("%w; fix the record, or pass {on-bad-record} skip, and run the command again: "+
-		"it goes on from its last checkpoint", located)
+		"it resumes from its last checkpoint", located)
 }
 
 // explained returns what to do about a record that options other than OnBadRecord make bad, nil for others.
@@ -156,7 +156,7 @@ func (w whole) interrupted(ctx context.Context, f *flusher) error {
 		return fmt.Errorf("build %s: %w before the first example; run the same command again", b.opts.Out,
 			ErrInterrupted)
 	}
-	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to go on",
+	return fmt.Errorf("build %s: %w at a checkpoint after %d examples; run the same command again to resume",
 		b.opts.Out, ErrInterrupted, f.state.Examples)
 }
 

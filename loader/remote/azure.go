@@ -293,7 +293,7 @@ func (a *azure) refusal(o *Object, answer *azcore.ResponseError) error {
 	case code == http.StatusNotFound:
 		return fs.ErrNotExist
 	case said == "InvalidResourceName", said == "OutOfRangeInput", said == "InvalidUri":
-		e.Kind, e.Text, e.Hint = ErrUsage, "the container or the path is none that Azure can have ("+said+")",
+		e.Kind, e.Text, e.Hint = ErrUsage, "invalid container name or path ("+said+")",
 			"write az://CONTAINER/PATH"
 	case said == "BlobArchived", said == "BlobBeingRehydrated":
 		e.Kind, e.Hint = ErrDenied, "the blob is archived: move it to the hot or cool tier first"

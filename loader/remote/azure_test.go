@@ -159,7 +159,7 @@ func TestAzureAccount(t *testing.T) {
 		{"CONNECTION_STRING=AccountKey=" + key, "names no storage account", false, false, ErrUsage},
 		{"BLOB_ENDPOINT=" + srv.URL + "?" + sig, "BLOB_ENDPOINT", false, false, ErrUsage},
 		{"BLOB_ENDPOINT=S3cret", "BLOB_ENDPOINT", false, false, ErrUsage},
-		{"ACCOUNT=acc@S3cret", "no address", false, false, ErrUsage},
+		{"ACCOUNT=acc@S3cret", "not the address", false, false, ErrUsage},
 		{"BLOB_ENDPOINT=http://127.0.0.1:9 SAS_TOKEN=" + sig, "refused", false, false, ErrUnreachable},
 	} {
 		var env []string

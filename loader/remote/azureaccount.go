@@ -76,7 +76,7 @@ func azureFromEnv() (azureAccount, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
 		return azureAccount{}, &Error{Kind: ErrUsage,
-			Text: "the endpoint of the storage account is no address of a server",
+			Text: "the endpoint of the storage account is not the address of a server",
 			Hint: "check AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_BLOB_ENDPOINT or BlobEndpoint: " +
 				"https://ACCOUNT.blob.core.windows.net"}
 	}

@@ -45,7 +45,7 @@ func newGS(s *Store) (backend, error) {
 	}
 	var err error
 	if g.base, err = url.Parse(strings.TrimRight(text, "/")); err != nil || g.base.Host == "" {
-		return nil, &Error{Kind: ErrUsage, Text: "STORAGE_EMULATOR_HOST is no address of a server",
+		return nil, &Error{Kind: ErrUsage, Text: "STORAGE_EMULATOR_HOST is not the address of a server",
 			Hint: "set it to one such as http://127.0.0.1:4443"}
 	}
 	return g, nil
@@ -204,7 +204,7 @@ func (g *gs) json(ctx context.Context, bucket, name string, query url.Values, in
 		err = json.Unmarshal(data, into)
 	}
 	if err != nil {
-		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s answers what is no JSON: %v", g.base.Host, err)}
+		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s sent invalid JSON: %v", g.base.Host, err)}
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func newHub(s *Store) (backend, error) {
 	settings := hubFromEnvironment()
 	u, err := url.Parse(settings.endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, &Error{Kind: ErrUsage, Text: "HF_ENDPOINT is no http address",
+		return nil, &Error{Kind: ErrUsage, Text: "HF_ENDPOINT is not an http address",
 			Hint: "set it to one such as https://huggingface.co"}
 	}
 	return &hub{store: s, settings: settings, endpoint: u, commits: map[string]string{},
@@ -283,7 +283,7 @@ func decodeJSON(resp *http.Response, v any) error {
 		err = json.Unmarshal(data, v)
 	}
 	if err != nil {
-		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s answers what is no JSON: %v", resp.Request.URL.Host,
+		return &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s sent invalid JSON: %v", resp.Request.URL.Host,
 			err)}
 	}
 	return nil

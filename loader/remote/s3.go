@@ -61,7 +61,7 @@ func s3Endpoint() (host string, secure bool, err error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
-		return "", false, &Error{Kind: ErrUsage, Text: "AWS_ENDPOINT_URL is no address of a server",
+		return "", false, &Error{Kind: ErrUsage, Text: "AWS_ENDPOINT_URL is not the address of a server",
 			Hint: "set it to one such as https://s3.example.org"}
 	}
 	return u.Host, u.Scheme == "https", nil
@@ -242,7 +242,7 @@ func (c *s3) explain(ctx context.Context, o *Object, err error) error {
 		oneLine(cmp.Or(answer.Code, http.StatusText(answer.StatusCode))))}
 	switch code := answer.StatusCode; {
 	case answer.Code == "InvalidBucketName", answer.Code == "InvalidArgument" && code == http.StatusBadRequest:
-		e.Kind, e.Text, e.Hint = ErrUsage, "the bucket or the path is none that S3 can have ("+answer.Code+")",
+		e.Kind, e.Text, e.Hint = ErrUsage, "invalid bucket name or path ("+answer.Code+")",
 			"write s3://BUCKET/PATH"
 	case answer.Code == "NoSuchBucket":
 		e.Kind, e.Hint = ErrNoBucket, "check the bucket's name"

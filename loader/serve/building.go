@@ -168,7 +168,7 @@ func (b *Building) end() {
 	}
 	b.failed = &feed.RequestError{Status: http.StatusInternalServerError,
 		Reason: fmt.Sprintf("build %s: %v", b.info.Source, err),
-		Hint:   "start the server again once this is mended: what was built is kept"}
+		Hint:   "fix the cause, then restart the server: what was built is kept"}
 	b.replace(nil)
 }
 

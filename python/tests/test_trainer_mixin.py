@@ -75,8 +75,10 @@ def train(
 ) -> tuple[Trainer, list[float]]:
     model = Small()
     arguments = TrainingArguments(**{
-        "output_dir": str(out), "num_train_epochs": 2, "per_device_train_batch_size": 8, "save_strategy": "no", "logging_steps": 1,
-        "learning_rate": 1e-3, "report_to": [], "disable_tqdm": True, "use_cpu": True, "dataloader_pin_memory": False, "seed": 1, **options,
+        "output_dir": str(out), "num_train_epochs": 2, "per_device_train_batch_size": 8, "save_strategy": "no",
+        "logging_steps": 1,
+        "learning_rate": 1e-3, "report_to": [], "disable_tqdm": True, "use_cpu": True,
+        "dataloader_pin_memory": False, "seed": 1, **options,
     })  # fmt: skip
     trainer = Noting(model, arguments, train_dataset=loader, callbacks=[stop] if stop is not None else [])
     trainer.notes = notes
@@ -219,7 +221,8 @@ def test_trainer_counts_with_the_loaders_batches(rows240: str, tmp_path: Path) -
         (48, {"max_steps": -1, "num_train_epochs": 1}),
     ):
         arguments = TrainingArguments(**{
-            "output_dir": str(tmp_path), "max_steps": 4, "save_strategy": "no", "report_to": [], "use_cpu": True, "disable_tqdm": True, **options,
+            "output_dir": str(tmp_path), "max_steps": 4, "save_strategy": "no", "report_to": [], "use_cpu": True,
+            "disable_tqdm": True, **options,
         })  # fmt: skip
         with Loader(rows240, batch_size=batch) as loader:
             trainer = Noting(Small(), arguments, train_dataset=loader, eval_dataset=loader)
@@ -262,7 +265,8 @@ def _evaluate(rank: int, world: int, data: str, out: str, shapes: list[dict[str,
         return {}
 
     arguments = TrainingArguments(
-        output_dir=out, report_to=[], use_cpu=True, disable_tqdm=True, learning_rate=1e-3, max_steps=12, save_strategy="no",
+        output_dir=out, report_to=[], use_cpu=True, disable_tqdm=True, learning_rate=1e-3, max_steps=12,
+        save_strategy="no",
         remove_unused_columns=True, per_device_eval_batch_size=8, logging_steps=1,
     )  # fmt: skip
     for i, shape in enumerate(shapes):

@@ -38,7 +38,7 @@ func (c *csvFields) parse(data []byte, comma byte, columns int) error {
 			break
 		}
 		if data[0] != comma {
-			return fault.Of(ErrMalformed, "field %d goes on after its closing quote", len(c.ends))
+			return fault.Of(ErrMalformed, "field %d continues after its closing quote", len(c.ends))
 		}
 		data = data[1:]
 	}

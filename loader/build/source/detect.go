@@ -67,7 +67,7 @@ func (in *Input) look(o *Options, look []byte) (hasText bool, what kind, err err
 	}
 	if o.Format.isColumnar() {
 		return refuse(dataset, fault.Of(ErrUnsupported,
-			"this is no file of the format %s, which begins in another way", o.Format))
+			"this is not a %s file: wrong first bytes", o.Format))
 	}
 	switch {
 	case in.Compression == Zipped:
@@ -127,7 +127,7 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 	}
 	if o.Format == Tar {
 		return refuse(archive, fault.Of(ErrUnsupported,
-			"this is no tar archive: it does not begin with a header; give its own {format}"))
+			"this is not a tar archive: it does not begin with a header; give its own {format}"))
 	}
 	if err := checkText(text); err != nil {
 		encoding := unmarkedUTF16(text)

@@ -81,7 +81,7 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 	switch {
 	case s.opts.Format == Dataset && (err != nil || !info.IsDir() || !isDataset(name)):
 		return false, false, &InputError{URI: name, Offset: -1, Err: fault.Of(ErrUsage,
-			"this is no folder that datasets' save_to_disk wrote: it has no %s", datasetState)}
+			"this is not a folder that datasets' save_to_disk wrote: it has no %s", datasetState)}
 	case err == nil && info.IsDir() && isDataset(name) && (s.opts.Format == Auto || s.opts.Format == Dataset ||
 		s.opts.Format == Chat):
 		hasText, err = s.expandDataset(name, look)

@@ -70,7 +70,7 @@ func (s *Set) Checksum(i int) (f Finished, err error) {
 
 func (s *Set) checksum(in *Input) (f Finished, err error) {
 	if in.path == "" || in.once != nil {
-		return f, fault.Of(ErrUsage, "%s: it is no file that can be read again", in.URI)
+		return f, fault.Of(ErrUsage, "%s: it cannot be read again", in.URI)
 	}
 	raw, err := openRaw(in, &s.opts)
 	if err != nil {

@@ -81,7 +81,7 @@ func (t *tarMembers) entry(w *window) (name string, kind byte, length int64, err
 	}
 	length, ok := tarNumber(h[124:136])
 	if !ok {
-		return "", 0, 0, tarCorrupt(w, "a size is no number")
+		return "", 0, 0, tarCorrupt(w, "a size is not a number")
 	}
 	name, kind = tarText(h[:100]), h[156]
 	if prefix := tarText(h[345:500]); prefix != "" && bytes.HasPrefix(h[257:], []byte("ustar\x00")) {
@@ -224,7 +224,7 @@ func paxRecords(text []byte, name *string, size *int64) error {
 		case "size":
 			v, err := strconv.ParseInt(value, 10, 63)
 			if err != nil || v < 0 {
-				return fault.Of(ErrCorrupt, "an extended header has a size that is no number")
+				return fault.Of(ErrCorrupt, "an extended header has a size that is not a number")
 			}
 			*size = v
 		case "GNU.sparse.major", "GNU.sparse.map", "GNU.sparse.size":

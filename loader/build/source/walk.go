@@ -120,7 +120,7 @@ func (w *walk) entry(parent string, e fs.DirEntry) error {
 		default:
 			return &InputError{URI: w.path(key), Offset: -1,
 				Err:  fault.Of(fs.ErrInvalid, "a link that leads nowhere: %v", pathCause(err)),
-				Hint: "mend or remove it, or leave it out with an exclude pattern"}
+				Hint: "fix or remove it, or leave it out with an exclude pattern"}
 		}
 	}
 	if w.filter.excluded(at, mode.IsDir()) {

@@ -40,7 +40,7 @@ func openPart(ctx context.Context, f *FS, t *Target) (resumed bool, err error) {
 	if done, err := f.home.has(ctx, t.Part.ManifestName()); err != nil || done {
 		return false, err
 	}
-	f.notice("going on from the checkpoint in the bucket, of %s", saved.Modified.Format(time.RFC3339))
+	f.notice("resuming from the checkpoint in the bucket, of %s", saved.Modified.Format(time.RFC3339))
 	err = f.resume(ctx)
 	if changed := (*remote.ChangedError)(nil); errors.As(err, &changed) || errors.Is(err, fs.ErrNotExist) {
 		f.notice("a twin on another machine has replaced that checkpoint meanwhile; starting the partition afresh")

@@ -72,7 +72,7 @@ func (w *whole) takeOver(ctx context.Context, idFile string, held owner) error {
 		return err
 	}
 	if held.ID != "" {
-		w.notice("going on from the checkpoint of %s, of %s", cmp.Or(held.Host, "another machine"),
+		w.notice("resuming from the checkpoint of %s, of %s", cmp.Or(held.Host, "another machine"),
 			held.Time.Format(time.RFC3339))
 		if err := w.resume(ctx); err != nil {
 			return err

@@ -123,7 +123,7 @@ func (d *decoder) listIn(field, s string) (list *jinja.List) {
 	case strings.HasPrefix(strings.TrimLeft(s[1:], " "), "{'"):
 		err = errors.New("it is what Python's str() writes; write it with json.dumps")
 	}
-	panic(fault.Of(ErrShape, "%q is a string that is no JSON list: %v", field, err))
+	panic(fault.Of(ErrShape, "%q is a string but not a JSON list: %v", field, err))
 }
 
 // decodedBytes bounds the memory of a decoded record of recordBytes bytes.

@@ -45,7 +45,7 @@ func listOf(record *jinja.Dict, field string) (*jinja.List, error) {
 		if strings.TrimSpace(v) == "" {
 			return nil, nil
 		}
-		return nil, fault.Of(ErrShape, "%q is a string that is no JSON list", field)
+		return nil, fault.Of(ErrShape, "%q is a string but not a JSON list", field)
 	}
 	return nil, fault.Of(ErrShape, "%q is %s, not a list", field, kindOf(get(record, field)))
 }
@@ -108,7 +108,7 @@ func (c *conversation) flatten() error {
 			}
 			if !ok {
 				p, _ := part.(*jinja.Dict)
-				return fault.Of(ErrShape, "part %d of message %d is no text, with the fields %s, "+
+				return fault.Of(ErrShape, "part %d of message %d is not text, with the fields %s, "+
 					"and the chat template takes text only", j+1, i+1, fields(p))
 			}
 			if text != "" {

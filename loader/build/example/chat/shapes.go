@@ -286,7 +286,7 @@ func (c *conversation) fromTranscript(text string) error {
 		text = "\n\n" + text
 	}
 	if !strings.HasPrefix(text, human) && !strings.HasPrefix(text, assistant) {
-		return fault.Of(ErrShape, `"chosen" is a text without a prompt beside it, `+
+		return fault.Of(ErrShape, `"chosen" is a text without a prompt next to it, `+
 			`and without turns that begin with "Human:" and "Assistant:"`)
 	}
 	for text != "" {
@@ -355,12 +355,12 @@ func (c *conversation) fromPair(record *jinja.Dict) error {
 		for i, item := range history.Items {
 			turn, ok := item.(*jinja.List)
 			if !ok || len(turn.Items) != 2 {
-				return fault.Of(ErrShape, `turn %d of "history" is no pair of strings`, i+1)
+				return fault.Of(ErrShape, `turn %d of "history" is not a pair of strings`, i+1)
 			}
 			for j, role := range []string{"user", "assistant"} {
 				s, ok := turn.Items[j].(string)
 				if !ok {
-					return fault.Of(ErrShape, `turn %d of "history" is no pair of strings`, i+1)
+					return fault.Of(ErrShape, `turn %d of "history" is not a pair of strings`, i+1)
 				}
 				c.add(role, s)
 			}

@@ -167,7 +167,7 @@ func (f *parquetFile) parse(from, end int64) error {
 			}
 		case id == 6 && kind == thriftBinary:
 			if by, cut := c.text(nil, maxKeyBytes); c.err == nil && !printable(by, cut) {
-				c.fail("its footer names a writer that is no text")
+				c.fail("its footer names a writer that is not text")
 			}
 		case id == 8:
 			c.setErr(unsupported("its columns are encrypted"))
@@ -278,7 +278,7 @@ func (c *compact) keyValue() {
 		}
 	})
 	if c.err == nil && !printable(key, cut) {
-		c.fail("its footer has a key that is no text")
+		c.fail("its footer has a key that is not text")
 	}
 }
 

@@ -227,7 +227,7 @@ func (f *parquetFile) schema(c *compact, n int) {
 		}
 	}
 	if s.left != 0 {
-		c.fail("its schema is no tree")
+		c.fail("its schema is not a tree")
 	}
 	f.hasSchema = true
 }
@@ -235,7 +235,7 @@ func (f *parquetFile) schema(c *compact, n int) {
 // line reads the next line and checks it.
 func (s *schemaReader) line(depth int) (e schemaElement) {
 	if s.left == 0 {
-		s.c.fail("its schema is no tree")
+		s.c.fail("its schema is not a tree")
 		return e
 	}
 	s.left--
@@ -243,7 +243,7 @@ func (s *schemaReader) line(depth int) (e schemaElement) {
 	switch {
 	case s.c.err != nil:
 	case e.children < 0 || e.children > s.left:
-		s.c.fail("its schema is no tree")
+		s.c.fail("its schema is not a tree")
 	case depth == 0:
 	case e.repetition < required || e.repetition > repeated:
 		s.c.fail("column %.100s has an unknown repetition", s.name)

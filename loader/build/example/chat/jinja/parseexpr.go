@@ -176,7 +176,7 @@ func (p *parser) primary() node {
 	case tokenFloat:
 		f, err := strconv.ParseFloat(t.text, 64)
 		if err != nil && f == 0 {
-			p.fail(t, "%s is no number", t.text)
+			p.fail(t, "%s is not a number", t.text)
 		}
 		return &constExpr{f}
 	case tokenOperator:
@@ -205,7 +205,7 @@ func (p *parser) integer(t token) any {
 		ok = ok && n.Sign() == 0
 	}
 	if !ok || n.BitLen() > maxBits {
-		p.fail(t, "%.40s is no number", t.text)
+		p.fail(t, "%.40s is not a number", t.text)
 	}
 	return small(n)
 }
