@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ._build import build as build
     from ._loader import Loader as Loader
     from ._loader import first as first
+    from ._options import BuildOptions as BuildOptions
     from .errors import (
         BuildError,
         Corrupt,
@@ -40,6 +41,7 @@ _WHERE = {
     "Loader": "_loader",
     "first": "_loader",
     "RandomAccess": "_access",
+    "BuildOptions": "_options",
     "BuildError": "errors",
     "Corrupt": "errors",
     "DatasetChanged": "errors",
@@ -54,6 +56,7 @@ _WHERE = {
 
 __all__ = [
     "BuildError",
+    "BuildOptions",
     "Corrupt",
     "DatasetChanged",
     "DsloadError",

@@ -20,7 +20,7 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from multiprocessing import context
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _mix, _wrapped
 from ._columns import Batch, Columns
@@ -39,6 +39,11 @@ from ._unbuilt import can_stream
 from ._words import did_you_mean
 from ._workers import Share, repeated
 from .errors import LoaderClosed, WrongWrapping
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import LoaderOptions
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -134,7 +139,7 @@ class Loader:
         in_process: Optional[bool] = None,
         reconnect_seconds: float = 60.0,
         timeout: float = 300.0,
-        **text: Any,
+        **text: Unpack[LoaderOptions],
     ) -> None:
         self._source: Optional[Source] = None
         self._closed = False
