@@ -21,12 +21,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// defaultMaxExamples limits a build without a source, so that a trial ends in seconds.
-const defaultMaxExamples = 30000
-
 type buildFlags struct {
 	opts     build.Options
-	val      []string
 	progress string
 	asJSON   bool
 	explain  bool
@@ -93,112 +89,41 @@ are dropped.`,
 		},
 	}
 	f.add(cmd.Flags())
-	completeTokenizers(cmd)
 	return cmd
 }
 
 // add adds all flags of build.
 func (f *buildFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVarP(&f.opts.Out, "out", "o", build.Defaults().Out,
-		"dataset folder, or s3://BUCKET/PATH or gs://BUCKET/PATH")
+	addOption(flags, &f.opts, "out")
 	flags.BoolVar(&f.cached, "cached", false,
 		"build into the user's cache, unless it has the dataset of unchanged sources")
 	flags.BoolVar(&f.announce, "announce", false,
 		"with --cached --json: print the folder first, and end with standard input")
 	_ = flags.MarkHidden("announce") // the flag exists
-	f.addTextFlags(flags)
-	f.addShapeFlags(flags)
-	f.addLimitFlags(flags)
-	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
-		"fail, or skip and list the first 100 in rejects.jsonl")
-	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "start afresh in a folder that holds another build")
+	f.addRowFlags(flags)
+	addOption(flags, &f.opts, "overwrite")
 	f.part.add(flags)
 	flags.StringVar(&f.http, "http", "", "show a live page at `ADDR` of this machine, such as 127.0.0.1:8080")
 	flags.StringArrayVar(&f.notify, "notify", nil,
 		"send a message to `URL` (Discord, Slack, ntfy, or any that takes JSON) when done, failed or resumed; "+
 			"@FILE or env:NAME keeps it secret (repeatable)")
-	flags.BoolVar(&f.opts.Append, "append", false,
-		"add the SOURCEs to the finished dataset in --out, as new shards with the same settings")
+	addOption(flags, &f.opts, "append")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
 }
 
-// addTextFlags adds the flags about sources and how their text becomes rows.
-func (f *buildFlags) addTextFlags(flags *pflag.FlagSet) {
-	o, d := &f.opts, build.Defaults()
-	flags.StringVarP(&o.Tokenizer, "tokenizer", "t", d.Tokenizer, tokenizerUsage)
-	flags.StringVar(&o.TokenizerPattern, "tokenizer-pattern", "", tokenizerPatternUsage)
-	flags.StringVar((*string)(&o.Format), "format", string(d.Format),
-		orList(words(source.Formats())))
-	flags.StringVar(&o.TextField, "text-field", "",
-		"field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)")
-	flags.StringSliceVar(&o.Columns, "columns", nil, "names of the columns of CSV without a header, as in id,text,lang")
-	flags.StringVar(&o.Delimiter, "delimiter", "",
-		"separator of CSV fields (default the comma, semicolon, tab or | that is most frequent in the first line)")
-	flags.StringArrayVar(&o.Include, "include", nil,
-		"in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable)")
-	flags.StringArrayVar(&o.Exclude, "exclude", nil,
-		"in folders and globs, skip files and folders that match this glob (repeatable)")
-	flags.StringVar(&o.Template, "template", "",
-		"built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for "+
-			"prompt and target")
-	flags.BoolVar(&o.CausalPairs, "causal-pairs", false,
-		"prompt and target in one row, with the loss on the target only, for decoder-only models")
-	flags.StringVar(&o.ChatTemplate, "chat-template", "", chatTemplateUsage)
-	flags.StringVar((*string)(&o.TrainOn), "train-on", string(d.TrainOn), trainOnUsage)
-	flags.StringVar(&o.Date, "date", "", "`DAY` that a chat template writes as today's, such as 2006-01-02")
-	flags.StringVar((*string)(&o.EOS), "eos", "",
-		"`TOKEN` after each document, by name or id; without a value, and with --pack, "+
-			"the tokenizer's own; off for none")
-	flags.StringVar((*string)(&o.BOS), "bos", "", "`TOKEN` before each document, likewise")
-	flags.Lookup("eos").NoOptDefVal, flags.Lookup("bos").NoOptDefVal = build.OwnToken, build.OwnToken
-	flags.StringVar((*string)(&o.SpecialTokens), "special-tokens", string(d.SpecialTokens),
-		"where the post-processor adds its tokens: around each document, or chunk for each row")
-}
-
-// addLimitFlags adds the flags with sizes and counts.
-func (f *buildFlags) addLimitFlags(flags *pflag.FlagSet) {
-	o, d := &f.opts, build.Defaults()
-	o.ShardBytes, o.CheckpointEvery, o.Memory = d.ShardBytes, d.CheckpointEvery, d.Memory // what sizeValue shows
-	flags.Var(sizeValue{&o.MaxExamples, true}, "max-examples",
-		fmt.Sprintf("stop after N training examples, 0 for no limit (default %d without a SOURCE, else 0)",
-			defaultMaxExamples))
-	flags.Var(sizeValue{&o.MaxValExamples, true}, "max-val-examples",
-		"hold out N examples for the split val, by content hash")
-	flags.StringArrayVar(&f.val, "val", nil, "build the split val from this source instead of holding examples out")
-	flags.Var(sizeValue{&o.MaxBytes, false}, "max-bytes", "stop after SIZE of text, 0 for no limit")
-	flags.Var(sizeValue{&o.MaxTokens, true}, "max-tokens", "stop after N tokens, 0 for no limit")
-	flags.IntVar(&o.MaxLength, "max-length", d.MaxLength, "longest example in tokens")
-	flags.StringVar((*string)(&o.Overflow), "overflow", string(d.Overflow),
-		"what happens to the rest of a longer document: chunk, truncate or drop")
-	flags.StringVar((*string)(&o.Pack), "pack", string(d.Pack),
-		"fill rows to --max-length: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), "+
-			"bfd_split or none")
-	flags.Var(sizeValue{&o.ShardBytes, false}, "shard-bytes", "target size of a shard")
-	flags.Var(sizeValue{&o.Memory, false}, "memory", "hard cap on the whole process")
-	flags.IntVar(&o.Workers, "workers", 0, "tokenizing workers (default the CPU quota)")
-	flags.Var(sizeValue{&o.CheckpointEvery, true}, "checkpoint-every",
-		"after a kill, repeat at most N examples or a second's work")
-}
-
 // checkBuildFlags returns an error for values that mean the default in Options but are mistakes on
 // the command line.
 func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
-	for _, flag := range []struct {
-		name  string
-		value int64
-	}{
-		{"workers", int64(o.Workers)}, {"max-length", int64(o.MaxLength)}, {"shard-bytes", o.ShardBytes},
-		{"memory", o.Memory}, {"checkpoint-every", o.CheckpointEvery},
-	} {
-		if cmd.Flags().Changed(flag.name) && flag.value < 1 {
-			return usagef("--%s %d: must be at least 1", flag.name, flag.value)
+	for _, opt := range build.AllOptions() {
+		if !cmd.Flags().Changed(opt.Name) {
+			continue
 		}
-	}
-	if cmd.Flags().Changed("sample") && o.Filter.Sample == 0 {
-		return usagef("--sample 0: is a share of the documents: above 0 and at most 1, as in 0.1")
+		if err := opt.Check(&o); err != nil {
+			return err
+		}
 	}
 	for _, name := range []string{"eos", "bos"} {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {
@@ -231,7 +156,7 @@ func misplacedToken(cmd *cobra.Command) error {
 func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	o := f.opts
-	o.Sources, o.ValSources, o.Stdin = args, f.val, cmd.InOrStdin()
+	o.Sources, o.Stdin = args, cmd.InOrStdin()
 	if err := checkBuildFlags(cmd, o); err != nil {
 		return err
 	}
@@ -245,7 +170,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		args = o.Sources
 	}
 	if len(args) == 0 && !o.Append && !cmd.Flags().Changed("max-examples") {
-		o.MaxExamples = defaultMaxExamples
+		o.MaxExamples = build.DefaultMaxExamples
 	}
 	if err := checkAddresses(addressLimit(), o.Memory); err != nil {
 		return err

@@ -177,25 +177,20 @@ func waitingFor(sources []string, pid int) string {
 // textFlags adds the flags of build that say how text becomes rows, except those that the command
 // already has, and returns them.
 func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
-	var f buildFlags
-	all, added := pflag.NewFlagSet("text", pflag.ContinueOnError), pflag.NewFlagSet("text", pflag.ContinueOnError)
-	all.SortFlags = false
-	f.addTextFlags(all)
-	f.addShapeFlags(all)
-	f.addLimitFlags(all)
-	all.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
-		"fail, or skip and count bad records")
-	all.VisitAll(func(flag *pflag.Flag) {
-		if flags.Lookup(flag.Name) != nil || flag.Name == "workers" || flag.Name == "checkpoint-every" {
-			return
+	var o build.Options
+	added := pflag.NewFlagSet("text", pflag.ContinueOnError)
+	for _, opt := range build.AllOptions() {
+		if !opt.ChangesBytes() || flags.Lookup(opt.Name) != nil {
+			continue
 		}
+		addOption(added, &o, opt.Name)
+		flag := added.Lookup(opt.Name)
 		flag.Usage = "text: " + flag.Usage
 		if flag.Shorthand != "" && flags.ShorthandLookup(flag.Shorthand) != nil {
 			flag.Shorthand = ""
 		}
 		flags.AddFlag(flag)
-		added.AddFlag(flag)
-	})
+	}
 	return added
 }
 

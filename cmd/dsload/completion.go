@@ -3,50 +3,30 @@ package main
 import (
 	"strings"
 
-	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/build/example"
-	"github.com/dsload/dsload/loader/build/example/chat"
-	"github.com/dsload/dsload/loader/build/shape"
-	"github.com/dsload/dsload/loader/build/source"
-	"github.com/dsload/dsload/loader/pack"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// choices lists the values of flags that take one of a few words, in any command. files is set if
-// the value may be a file.
-func choices() map[string]struct {
+// choice is the values that a flag of any command completes to, and whether files are among them.
+type choice struct {
 	words []string
 	files bool
-} {
-	type choice = struct {
-		words []string
-		files bool
-	}
-	return map[string]choice{
-		"format":         {words(source.Formats()), false},
-		"overflow":       {words(example.Overflows), false},
-		"pack":           {words(pack.Policies), false},
-		"special-tokens": {words([]build.SpecialTokens{build.SpecialOfDocument, build.SpecialOfChunk}), false},
-		"train-on":       {words(chat.TrainOns), false},
-		"chat-template":  {nil, true},
-		"on-bad-record":  {words(build.BadRecordPolicies), false},
-		"dedup":          {words(shape.Dedups), false},
-		"progress":       {progressModes, false},
-		"log-level":      {logLevels, false},
-		"documents":      {documentRuns, false},
-		"tokenizer":      {loader.BuiltinTokenizers(), true},
-		"template":       {example.Builtins(), true},
-	}
 }
 
-// words returns the values of an option as strings.
-func words[T ~string](values []T) (out []string) {
-	for _, v := range values {
-		out = append(out, string(v))
+// choices returns the values of flags that take one of a few words, by their names.
+func choices() map[string]choice {
+	all := map[string]choice{
+		"progress":  {progressModes, false},
+		"log-level": {logLevels, false},
+		"documents": {documentRuns, false},
 	}
-	return out
+	for _, opt := range build.AllOptions() {
+		if len(opt.Words) > 0 || opt.Files {
+			all[opt.Name] = choice{opt.Words, opt.Files}
+		}
+	}
+	return all
 }
 
 // orList joins words as help lists them.
@@ -56,8 +36,12 @@ func orList(words []string) string {
 }
 
 // completes makes a flag of cmd complete to words.
-func completes(cmd *cobra.Command, flag string, words []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words,
+func completes[T ~string](cmd *cobra.Command, flag string, words []T) {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = string(word)
+	}
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(all,
 		cobra.ShellCompDirectiveNoFileComp)) // fails only for unknown or registered names
 }
 

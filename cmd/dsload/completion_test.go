@@ -5,16 +5,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/loader/build"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// freeFlags are the flags of any command that take more than a few words: names, paths, numbers,
-// expressions. Every other flag completes to its values.
-var freeFlags = []string{"out", "val", "include", "exclude", "text-field", "columns", "delimiter", "date", "eos", "bos",
-	"where", "match", "no-match", "http", "notify", "plan", "partition", "tokenizer-pattern", "socket", "listen",
-	"tls-cert", "tls-key", "token-file", "html", "special", "query", "dataset", "mix", "text", "ids", "url",
-	"records", "map"}
+// freeFlags are the flags of any command, besides the options of a build, that take more than a few words:
+// names, paths, numbers, expressions. Every other flag completes to its values.
+var freeFlags = []string{"http", "notify", "plan", "partition", "socket", "listen", "tls-cert", "tls-key", "token-file",
+	"html", "special", "query", "dataset", "mix", "text", "ids", "url", "records", "map"}
+
+// isFree reports whether the values of a flag are not known beforehand.
+func isFree(name string) bool {
+	opt, ok := build.OptionNamed(name)
+	return slices.Contains(freeFlags, name) || ok && opt.Kind != build.Word && len(opt.Words) == 0
+}
 
 // numberTypes are the types of flags whose values are no words.
 var numberTypes = []string{"bool", "int", "int64", "uint64", "float64", "duration", "size", "count"}
@@ -28,7 +33,7 @@ func TestFlagsComplete(t *testing.T) {
 			return
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if _, isSize := f.Value.(sizeValue); isSize || f.Hidden || slices.Contains(freeFlags, f.Name) ||
+			if _, isSize := f.Value.(sizeValue); isSize || f.Hidden || isFree(f.Name) ||
 				slices.Contains(numberTypes, f.Value.Type()) || isNumberOfFeed(f.Name) {
 				return
 			}

@@ -50,21 +50,16 @@ wherever a partition is built.`,
 	flags.SortFlags = false
 	flags.IntVarP(&partitions, "partitions", "n", 0, "number of partitions")
 	flags.StringVarP(&out, "out", "o", "plan.json", "file of the plan, or s3:// or gs:// address")
-	f.addTextFlags(flags)
-	f.addShapeFlags(flags)
-	f.addLimitFlags(flags)
-	flags.StringVar((*string)(&f.opts.OnBadRecord), "on-bad-record", string(build.Defaults().OnBadRecord),
-		"fail, or skip and list the first 100 in rejects.jsonl")
+	f.addRowFlags(flags)
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and read nothing")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print a summary as one JSON object")
-	completeTokenizers(cmd)
 	return cmd
 }
 
 func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, out string) error {
 	o := f.opts
-	o.Sources, o.ValSources = args, f.val
+	o.Sources = args
 	if err := checkBuildFlags(cmd, o); err != nil {
 		return err
 	}
@@ -148,10 +143,11 @@ func (f *partFlags) given(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("plan") || cmd.Flags().Changed("partition")
 }
 
-// besidePlan are the flags that may be given with --plan. The values of all others come from the
-// plan.
-var besidePlan = []string{"plan", "partition", "out", "memory", "workers", "checkpoint-every", "overwrite", "progress",
-	"json", "explain-memory", "http", "notify"}
+// inPlan reports whether the value of a flag comes from the plan, or would change what the plan says.
+func inPlan(flag string) bool {
+	opt, ok := build.OptionNamed(flag)
+	return ok && opt.ChangesBytes() || slices.Contains([]string{"append", "cached", "announce"}, flag)
+}
 
 // apply replaces the options with those of the plan.
 func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) error {
@@ -164,7 +160,7 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 	}
 	var err error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if err == nil && !slices.Contains(besidePlan, flag.Name) {
+		if err == nil && inPlan(flag.Name) {
 			err = usagef("build: --%s is part of the plan; leave it out, or make another plan with it", flag.Name)
 		}
 	})

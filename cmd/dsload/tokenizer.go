@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/tokenize"
 	"github.com/spf13/cobra"
 )
@@ -27,47 +28,16 @@ func newTokenizerCommand() *cobra.Command {
 	return cmd
 }
 
-const (
-	tokenizerUsage = "built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model, " +
-		"or hf://OWNER/NAME"
-	tokenizerPatternUsage = "how .tiktoken ranks split text: " +
-		"gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number)"
-)
-
 // tokenizerFlags name a tokenizer.
 type tokenizerFlags struct{ name, pattern string }
 
 func (f *tokenizerFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.name, "tokenizer", "t", "gpt2", tokenizerUsage)
-	cmd.Flags().StringVar(&f.pattern, "tokenizer-pattern", "", tokenizerPatternUsage)
-	completeTokenizers(cmd)
+	cmd.Flags().StringVarP(&f.name, "tokenizer", "t", build.Defaults().Tokenizer, optionUsage("tokenizer"))
+	cmd.Flags().StringVar(&f.pattern, "tokenizer-pattern", "", optionUsage("tokenizer-pattern"))
 }
 
 func (f *tokenizerFlags) load() (*tokenize.Tokenizer, error) {
 	return loader.OpenTokenizer(f.name, loader.TokenizerOptions{Pattern: f.pattern})
-}
-
-// completeTokenizers completes --tokenizer with built-in names and files, and --tokenizer-pattern
-// with names of patterns.
-func completeTokenizers(cmd *cobra.Command) {
-	must := func(err error) {
-		if err != nil {
-			panic(err) // no such flag: a bug
-		}
-	}
-	must(cmd.RegisterFlagCompletionFunc("tokenizer", completeTokenizer))
-	must(cmd.RegisterFlagCompletionFunc("tokenizer-pattern",
-		cobra.FixedCompletions(tokenize.PatternNames(), cobra.ShellCompDirectiveNoFileComp)))
-}
-
-func completeTokenizer(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var names []cobra.Completion
-	for _, name := range loader.BuiltinTokenizers() {
-		if strings.HasPrefix(name, typed) {
-			names = append(names, cobra.CompletionWithDesc(name, "built in"))
-		}
-	}
-	return names, cobra.ShellCompDirectiveDefault // and files
 }
 
 // openTokenizer loads a tokenizer and warns on stderr about parts of its file that have no effect.
@@ -114,7 +84,7 @@ func newTokenizerInspectCommand() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	f.add(cmd)
-	cmd.ValidArgsFunction = completeTokenizer
+	cmd.ValidArgsFunction = cobra.FixedCompletions(loader.BuiltinTokenizers(), cobra.ShellCompDirectiveDefault)
 	return cmd
 }
 

@@ -25,12 +25,6 @@ type chatFlags struct {
 	trainOn        string
 }
 
-const (
-	chatTemplateUsage = "Jinja `FILE` with a chat template, or the name of one of the tokenizer's (default the " +
-		"tokenizer's own)"
-	trainOnUsage = "whose turns carry loss: assistant, last (its last turn) or all"
-)
-
 func newTokenizerChatCommand() *cobra.Command {
 	var f chatFlags
 	var asJSON bool
@@ -50,8 +44,8 @@ reported on stderr.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	f.tokenizer.add(cmd)
-	flags.StringVar(&f.template, "chat-template", "", chatTemplateUsage)
-	flags.StringVar(&f.trainOn, "train-on", string(chat.TrainAssistant), trainOnUsage)
+	flags.StringVar(&f.template, "chat-template", "", optionUsage("chat-template"))
+	flags.StringVar(&f.trainOn, "train-on", string(chat.TrainAssistant), optionUsage("train-on"))
 	flags.StringVar(&f.date, "date", "", "`DAY` that a template writes as today's, such as 2006-01-02 (default today)")
 	flags.BoolVar(&asJSON, "json", true, "JSON lines in and out, the only form")
 	return cmd

@@ -67,7 +67,7 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 		"special token; the first gets id 0 (default the family's usual ones)")
 	flags.StringVar(&f.opts.Split, "split", "",
 		"how byte-level BPE cuts words: gpt2, cl100k, qwen2 or o200k (default gpt2)")
-	completes(cmd, "family", words(train.Families))
+	completes(cmd, "family", train.Families)
 	completes(cmd, "split", train.Splits())
 	flags.BoolVar(&f.opts.Lowercase, "lowercase", false, "lower case; wordpiece also strips accents")
 	flags.Var(sizeValue{&f.bytes, false}, "max-bytes", "stop after this much text, 0 for no limit")
@@ -80,7 +80,7 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 }
 
 func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
-	if !slices.Contains(words(train.Families), f.family) {
+	if !slices.Contains(train.Families, train.Family(f.family)) {
 		return usagef("--family %s: %s", f.family, loader.OneOf(f.family, train.Families))
 	}
 	if split := f.opts.Split; split != "" && !slices.Contains(train.Splits(), split) {

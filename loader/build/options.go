@@ -10,7 +10,6 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
-	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/example/chat"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -104,6 +103,8 @@ const (
 	// DefaultSource is what a build without sources reads: generated text, so that the first
 	// command works without a network.
 	DefaultSource = "synth://wikitext?seed=1"
+	// DefaultMaxExamples is the limit of a trial without sources, so that it ends in seconds. Programs set it.
+	DefaultMaxExamples = 30000
 	// defaultCheckpointInterval bounds what syncing costs: a sync takes milliseconds, a thousand
 	// examples take less.
 	defaultCheckpointInterval = 500 * time.Millisecond
@@ -132,6 +133,7 @@ func (o Options) withDefaults() Options {
 	o.OnBadRecord = cmp.Or(o.OnBadRecord, FailAtBadRecord)
 	o.SpecialTokens = cmp.Or(o.SpecialTokens, SpecialOfDocument)
 	o.Dedup = cmp.Or(o.Dedup, shape.None)
+	o.Sample = cmp.Or(o.Sample, 1)
 	o.CheckpointInterval = cmp.Or(o.CheckpointInterval, defaultCheckpointInterval)
 	if o.FS == nil {
 		o.FS = shard.OS()
@@ -142,67 +144,24 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-const (
-	maxMaxLength = 1 << 24
-	maxWorkers   = 1024
-)
-
 func (o Options) validate() error {
-	for _, err := range []error{
-		oneOf("overflow", o.Overflow, example.Overflows),
-		oneOf("on-bad-record", o.OnBadRecord, BadRecordPolicies),
-		oneOf("format", o.Format, source.Formats()),
-		oneOf("train-on", o.TrainOn, chat.TrainOns),
-		o.checkChat(),
-		oneOf("dedup", o.Dedup, shape.Dedups),
-		oneOf("special-tokens", o.SpecialTokens, []SpecialTokens{SpecialOfDocument, SpecialOfChunk}),
-		atLeast("max-examples", o.MaxExamples, 0),
-		atLeast("max-val-examples", o.MaxValExamples, 0),
-		atLeast("max-bytes", o.MaxBytes, 0),
-		atLeast("max-tokens", o.MaxTokens, 0),
-		atLeast("max-length", int64(o.MaxLength), 1),
-		atLeast("pack-window", o.PackWindow, 0),
-		atLeast("shard-bytes", o.ShardBytes, 1),
-		atLeast("workers", int64(o.Workers), 1),
-		atLeast("checkpoint-every", o.CheckpointEvery, 1),
-		checkOutAddress(o.Out),
-		o.checkStdin(),
-		o.checkAppend(),
-		o.checkTextField(),
-		o.checkCSV(),
-		atMost("max-length", o.MaxLength, maxMaxLength),
-		atMost("workers", o.Workers, maxWorkers),
-		o.checkPack(),
-	} {
-		if err != nil {
+	for _, opt := range options {
+		if err := opt.Check(&o); err != nil {
+			return err
+		}
+	}
+	for _, check := range []func() error{o.checkChat, o.checkOut, o.checkStdin, o.checkAppend, o.checkTextField,
+		o.checkCSV, o.checkPack} {
+		if err := check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func oneOf[T ~string](option fault.Option, value T, allowed []T, aliases ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return fault.BadOption(option, string(value), "%v", loader.OneOf(string(value), allowed, aliases...))
-}
-
-func atLeast(option fault.Option, value, least int64) error {
-	if value >= least {
-		return nil
-	}
-	return fault.BadOption(option, value, "must be at least %d", least)
-}
-
-func atMost(option fault.Option, value, most int) error {
-	if value <= most {
-		return nil
-	}
-	return fault.BadOption(option, value, "must be at most %d", most)
-}
-
-func checkOutAddress(out string) error {
+// checkOut refuses an address that cannot be written.
+func (o Options) checkOut() error {
+	out := o.Out
 	scheme, _, isURL := strings.Cut(out, "://")
 	if !isURL || strings.ContainsAny(scheme, `/\`) {
 		return nil

@@ -22,8 +22,11 @@ func overflowOf(p pack.Policy) example.Overflow {
 
 // checkPack checks the options that concern packing.
 func (o Options) checkPack() error {
-	if err := oneOf("pack", o.Pack, pack.Policies, pack.Aliases()...); err != nil || o.Pack == pack.None {
-		return err
+	if o.PackWindow < 0 {
+		return fault.BadOption("pack-window", o.PackWindow, "must be at least 0")
+	}
+	if o.Pack == pack.None {
+		return nil
 	}
 	if o.Overflow != overflowOf(o.Pack) {
 		does := map[pack.Policy]fault.Text{
@@ -39,7 +42,10 @@ func (o Options) checkPack() error {
 			"{pack} wrapped cuts documents wherever a row ends, so that they have no chunks; "+
 				"leave {special-tokens} out")
 	}
-	return atMost("max-length", o.MaxLength, pack.MaxLength)
+	if o.MaxLength > pack.MaxLength {
+		return fault.BadOption("max-length", o.MaxLength, "must be at most %d", pack.MaxLength)
+	}
+	return nil
 }
 
 // checkPackable refuses to pack rows that have a target in a column of its own.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ._loader.loader import Loader as Loader
     from ._loader.loader import first as first
     from ._read.access import RandomAccess as RandomAccess
+    from ._options import BuildOptions as BuildOptions
     from .errors import (
         BuildError,
         Corrupt,
@@ -41,6 +42,7 @@ _WHERE = {
     "Loader": "_loader.loader",
     "first": "_loader.loader",
     "RandomAccess": "_read.access",
+    "BuildOptions": "_options",
     "BuildError": "errors",
     "Corrupt": "errors",
     "DatasetChanged": "errors",
@@ -55,6 +57,7 @@ _WHERE = {
 
 __all__ = [
     "BuildError",
+    "BuildOptions",
     "Corrupt",
     "DatasetChanged",
     "DsloadError",

@@ -26,7 +26,7 @@ import uuid
 import warnings
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Callable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -36,6 +36,11 @@ from ._building.bar import Bar, is_shown
 from ._building.build import _flag
 from ._words import in_python
 from .errors import BuildError, DsloadError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import PlanOptions
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -58,7 +63,7 @@ def build(
     straggler_seconds: float = 60.0,
     progress: Optional[bool] = None,
     on_progress: Optional[Callable[[dict[str, Any]], None]] = None,
-    **options: Any,
+    **options: Unpack[PlanOptions],
 ) -> dict[str, Any]:
     """Builds the dataset folder `out` from sources, in partitions, on the nodes of a Ray cluster. The same call again
     resumes.
@@ -76,7 +81,7 @@ def build(
         straggler_seconds: but not before this many seconds.
         progress: show one bar for all tasks on stderr; None shows it on a terminal and in notebooks.
         on_progress: called with the sums of the tasks' reports.
-        options: the flags of `dsload build`, as for `dsload.build`.
+        options: as for `dsload.build`.
 
     Returns:
         What `dsload merge --json` prints, with `seconds` of the whole call, `retried` and `twins`: how many tasks were
@@ -91,7 +96,7 @@ def build(
             raise TypeError(f"dsload.ray.build() has no option {name!r}")
     if not ray.is_initialized():
         ray.init()
-    return _Build(source, os.fspath(out), partitions, workers, _bytes(memory), options).run(
+    return _Build(source, os.fspath(out), partitions, workers, _bytes(memory), dict(options)).run(
         retries, stragglers, straggler_seconds, progress, on_progress
     )
 

@@ -43,7 +43,7 @@ type Options struct {
 	// MinChars and MaxChars bound the length in characters (code points); 0 means no bound.
 	MinChars int64 `json:"min-chars,omitempty"`
 	MaxChars int64 `json:"max-chars,omitempty"`
-	// Sample is the share of all texts that stays, chosen by content; 0 and 1 keep all.
+	// Sample is the share of all texts that stays, from 0 to 1, chosen by content; 0 and 1 keep all.
 	Sample float64 `json:"sample,omitempty"`
 }
 
@@ -90,15 +90,8 @@ func NewFilter(o Options) (*Filter, error) {
 			*list.to, f.instructions = append(*list.to, re), f.instructions+n
 		}
 	}
-	switch {
-	case o.MinChars < 0:
-		return bad("min-chars", o.MinChars, "must be at least 0")
-	case o.MaxChars < 0:
-		return bad("max-chars", o.MaxChars, "must be at least 0")
-	case o.MaxChars > 0 && o.MinChars > o.MaxChars:
+	if o.MaxChars > 0 && o.MinChars > o.MaxChars {
 		return bad("min-chars", o.MinChars, "is more than {max-chars} %d: no document has such a length", o.MaxChars)
-	case !(o.Sample >= 0 && o.Sample <= 1): // NaN too
-		return bad("sample", o.Sample, "must be above 0 and at most 1, as in 0.1")
 	}
 	if o.Sample > 0 && o.Sample < 1 {
 		f.below = uint64(o.Sample * (1 << 63) * 2)

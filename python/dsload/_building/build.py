@@ -11,13 +11,18 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Callable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from .._binary import required_binary
 from .._words import in_python
 from ..errors import BuildError
 from .bar import Bar, is_shown
 from .items import encoded, sources_or_items
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .._options import BuildOptions
 
 PathLike = Union[str, "os.PathLike[str]"]
 Source = Union[PathLike, Sequence[PathLike], Iterable[str], Iterable[Mapping[str, Any]], None]
@@ -32,7 +37,7 @@ def build(
     out: PathLike = "./dsload-data",
     on_progress: Optional[Callable[[dict[str, Any]], None]] = None,
     progress: Optional[bool] = None,
-    **options: Any,
+    **options: Unpack[BuildOptions],
 ) -> dict[str, Any]:
     """Streams sources through a tokenizer into the dataset folder `out`; the same call again resumes an unfinished
     build.
@@ -50,45 +55,9 @@ def build(
         out: the dataset folder.
         on_progress: called with each progress object that the command reports.
         progress: show a bar on stderr; None shows it on a terminal and in notebooks.
-        options: the flags of `dsload build` with underscores, as listed below. True means a flag without a value, a
-            list means a repeated flag; None and False are ignored.
-
-    Options:
-        tokenizer: built-in name, folder, tokenizer.json, .tiktoken, .model or hf://OWNER/NAME.
-        tokenizer_pattern: how a .tiktoken or tiktoken.model file splits text.
-        format: the format of the sources; "auto" detects it.
-        include, exclude: which files of folders and globs to read.
-        text_field: the field of a record that holds the text; "a.b[0]" reaches inside, and "a,b" joins two.
-        columns, delimiter: names for the columns of CSV without a header, and the character between fields.
-        chat_template, train_on, date: for format="chat": a template instead of the tokenizer's own; whose turns carry
-            loss: "assistant", "last" or "all"; the date that a template writes as today's.
-        template: a built-in or a Go text/template file that makes the prompt, and the target.
-        causal_pairs: prompt and target in one row, with the loss on the target only.
-        where: conditions on fields, as in "lang=en"; a list for several.
-        match, no_match: regular expressions (RE2) that must, or must not, match a document.
-        min_chars, max_chars: bounds of a document's length in characters.
-        sample: the share of documents to keep, chosen by content hash.
-        dedup: "none", "exact" or "near": which copies of earlier documents are dropped.
-        append: add the sources to the finished dataset in `out`.
-        eos, bos: a token after or before each document: True for the tokenizer's own, or a name or id.
-        special_tokens: "document" or "chunk": where the tokenizer's special tokens go when a document is cut.
-        max_examples: maximum number of training examples.
-        max_val_examples: examples to hold out for the split val.
-        val: sources of the split val, instead of holding examples out.
-        max_bytes, max_tokens: budgets of text and of tokens.
-        max_length: tokens of the longest example.
-        pack: "wrapped", "bfd" or "bfd_split" fills rows to max_length with several documents (docs/packing.md).
-        overflow: "chunk", "truncate" or "drop": what happens to the rest of a longer document.
-        shard_bytes: size of a shard, as in "64MiB".
-        memory: hard cap on the whole process.
-        workers: tokenizing workers.
-        checkpoint_every: maximum number of examples that a build repeats after a kill.
-        on_bad_record: "fail" or "skip".
-        overwrite: start afresh in a folder that holds another build.
-        cached: build into the text cache that `serve` and Loader share, instead of `out`.
-        plan, partition: build one part of a plan, as in partition="0/64" (dsload.ray.build does it for all).
-        http: serve a live page at this address of the machine.
-        notify: URLs that get a message when the build is done, has failed or was resumed.
+        options: the flags of `dsload build` with underscores, which help(dsload.BuildOptions) lists. True means a flag
+            without a value, a list means a repeated flag; None and False are ignored. With `plan` and `partition`, part
+            of a plan is built; dsload.ray.build does it for all of them.
 
     Returns:
         The command's result: examples and tokens of each split, why the build stopped, and so on.

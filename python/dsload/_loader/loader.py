@@ -22,7 +22,7 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from multiprocessing import context
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from .._feed.feed import Feed
 from .._feed.server import Server
@@ -42,6 +42,11 @@ from .recognised import recognise
 from .source import Source
 from .text import Held
 from .unbuilt import can_stream
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import LoaderOptions
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -148,7 +153,7 @@ class Loader:
         in_process: Optional[bool] = None,
         reconnect_seconds: float = 60.0,
         timeout: float = 300.0,
-        **text: Any,
+        **text: Unpack[LoaderOptions],
     ) -> None:
         self._source: Optional[Source] = None
         self._closed = False
