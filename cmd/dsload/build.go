@@ -16,7 +16,6 @@ import (
 	"github.com/dsload/dsload/internal/shell"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
-	"github.com/dsload/dsload/loader/build/source"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
