@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/dsload/dsload/loader/build"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,12 +25,6 @@ func choices() map[string]choice {
 		}
 	}
 	return all
-}
-
-// orList joins words as help lists them.
-func orList(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // completes makes a flag of cmd complete to words.

@@ -64,21 +64,28 @@ var notInPython = []string{"out", "progress", "json", "explain-memory", "announc
 
 // TestPythonOptions holds Python's types of options to the flags of build.
 func TestPythonOptions(t *testing.T) {
-	var b strings.Builder
+	var b, help strings.Builder
 	b.WriteString(pythonHead)
 	for _, class := range pythonClasses {
-		var help, types strings.Builder
+		var types strings.Builder
 		newBuildCommand().Flags().VisitAll(func(flag *pflag.Flag) {
 			opt, _ := build.OptionNamed(flag.Name)
 			changesBytes := opt.Name != "" && opt.ChangesBytes()
-			if slices.Contains(notInPython, flag.Name) || !class.has(flag.Name, changesBytes) {
+			if slices.Contains(notInPython, flag.Name) {
 				return
 			}
-			fmt.Fprintf(&help, "        %s: %s.\n", pythonName(flag.Name), pythonHelp(flag))
-			fmt.Fprintf(&types, "    %s: %s\n", pythonName(flag.Name), pythonType(flag, opt))
+			if class.name == "BuildOptions" { // it has all of them, and help(BuildOptions) shows no other class
+				fmt.Fprintf(&help, "        %s: %s.\n", pythonName(flag.Name), pythonHelp(flag))
+			}
+			if class.has(flag.Name, changesBytes) {
+				fmt.Fprintf(&types, "    %s: %s\n", pythonName(flag.Name), pythonType(flag, opt))
+			}
 		})
-		fmt.Fprintf(&b, "\n\nclass %s(%s):\n    \"\"\"%s\n\n    Options:\n%s    \"\"\"\n\n%s", class.name, class.base,
-			class.doc, help.String(), types.String())
+		doc := class.doc
+		if help.Len() > 0 {
+			doc += "\n\n    Options:\n" + help.String() + "    "
+		}
+		fmt.Fprintf(&b, "\n\nclass %s(%s):\n    \"\"\"%s\"\"\"\n\n%s", class.name, class.base, doc, types.String())
 	}
 	if *update {
 		if err := os.WriteFile(pythonOptions, []byte(b.String()), 0o644); err != nil {

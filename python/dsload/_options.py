@@ -14,39 +14,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 class TextOptions(TypedDict, total=False):
-    """What makes rows of sources, except what is a parameter of Loader too.
-
-    Options:
-        tokenizer: built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model, or hf://OWNER/NAME.
-        tokenizer_pattern: how .tiktoken ranks split text: gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number).
-        format: auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes.
-        text_field: field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text).
-        delimiter: separator of CSV fields (default the comma, semicolon, tab or | that is most frequent in the first line).
-        include: in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable).
-        exclude: in folders and globs, skip files and folders that match this glob (repeatable).
-        template: built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target.
-        causal_pairs: prompt and target in one row, with the loss on the target only, for decoder-only models.
-        chat_template: Jinja FILE with a chat template, or the name of one of the tokenizer's (default the tokenizer's own).
-        train_on: whose turns carry loss: assistant, last (its last turn) or all.
-        date: DAY that a chat template writes as today's, such as 2006-01-02.
-        eos: TOKEN after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.
-        bos: TOKEN before each document, likewise.
-        special_tokens: where the post-processor adds its tokens: around each document, or chunk for each row.
-        where: keep records whose field has this value, as in FIELD=VALUE; several values of a field are alternatives (repeatable).
-        match: keep documents in which this regular expression RE matches (RE2 syntax; repeatable: all must match).
-        no_match: drop documents in which this regular expression RE matches (repeatable: any).
-        min_chars: drop documents with fewer characters.
-        max_chars: drop documents with more characters, 0 for no limit.
-        sample: keep this share of the documents, chosen by content hash, such as 0.1.
-        dedup: drop copies of earlier documents: none, exact, or near for nearly the same words.
-        max_examples: stop after N training examples, 0 for no limit (default 30000 without a SOURCE, else 0).
-        max_val_examples: hold out N examples for the split val, by content hash.
-        val: build the split val from this source instead of holding examples out.
-        max_bytes: stop after SIZE of text, 0 for no limit.
-        overflow: what happens to the rest of a longer document: chunk, truncate or drop.
-        shard_bytes: target size of a shard.
-        on_bad_record: fail, or skip and list the first 100 in rejects.jsonl.
-    """
+    """What makes rows of sources, except what is a parameter of Loader too."""
 
     tokenizer: Optional[PathLike]
     tokenizer_pattern: Optional[str]
@@ -80,14 +48,7 @@ class TextOptions(TypedDict, total=False):
 
 
 class LoaderOptions(TextOptions, total=False):
-    """The options of a Loader of text, besides its own parameters.
-
-    Options:
-        workers: tokenizing workers (default the CPU quota).
-        checkpoint_every: after a kill, repeat at most N examples or a second's work.
-        http: show a live page at ADDR of this machine, such as 127.0.0.1:8080.
-        notify: send a message to URL (Discord, Slack, ntfy, or any that takes JSON) when done, failed or resumed; @FILE or env:NAME keeps it secret (repeatable).
-    """
+    """The options of a Loader of text, besides its own parameters."""
 
     workers: Optional[int]
     checkpoint_every: Optional[int]
@@ -96,15 +57,7 @@ class LoaderOptions(TextOptions, total=False):
 
 
 class PlanOptions(TextOptions, total=False):
-    """The options of dsload.ray.build.
-
-    Options:
-        columns: names of the columns of CSV without a header, as in id,text,lang.
-        max_tokens: stop after N tokens, 0 for no limit.
-        max_length: longest example in tokens.
-        pack: fill rows to max_length: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), bfd_split or none.
-        checkpoint_every: after a kill, repeat at most N examples or a second's work.
-    """
+    """The options of dsload.ray.build."""
 
     columns: Union[str, Sequence[str], None]
     max_tokens: Optional[int]
@@ -118,8 +71,42 @@ class BuildOptions(PlanOptions, total=False):
 
     Options:
         cached: build into the user's cache, unless it has the dataset of unchanged sources.
+        tokenizer: built-in name (gpt2, p50k, cl100k, o200k), folder, tokenizer.json, .tiktoken or .model, or hf://OWNER/NAME.
+        tokenizer_pattern: how .tiktoken ranks split text: gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number).
+        format: auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes.
+        text_field: field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text).
+        columns: names of the columns of CSV without a header, as in id,text,lang.
+        delimiter: separator of CSV fields (default the comma, semicolon, tab or | that is most frequent in the first line).
+        include: in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable).
+        exclude: in folders and globs, skip files and folders that match this glob (repeatable).
+        template: built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target.
+        causal_pairs: prompt and target in one row, with the loss on the target only, for decoder-only models.
+        chat_template: Jinja FILE with a chat template, or the name of one of the tokenizer's (default the tokenizer's own).
+        train_on: whose turns carry loss: assistant, last (its last turn) or all.
+        date: DAY that a chat template writes as today's, such as 2006-01-02.
+        eos: TOKEN after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.
+        bos: TOKEN before each document, likewise.
+        special_tokens: where the post-processor adds its tokens: around each document, or chunk for each row.
+        where: keep records whose field has this value, as in FIELD=VALUE; several values of a field are alternatives (repeatable).
+        match: keep documents in which this regular expression RE matches (RE2 syntax; repeatable: all must match).
+        no_match: drop documents in which this regular expression RE matches (repeatable: any).
+        min_chars: drop documents with fewer characters.
+        max_chars: drop documents with more characters, 0 for no limit.
+        sample: keep this share of the documents, chosen by content hash, such as 0.1.
+        dedup: drop copies of earlier documents: none, exact, or near for nearly the same words.
+        max_examples: stop after N training examples, 0 for no limit (default 30000 without a SOURCE, else 0).
+        max_val_examples: hold out N examples for the split val, by content hash.
+        val: build the split val from this source instead of holding examples out.
+        max_bytes: stop after SIZE of text, 0 for no limit.
+        max_tokens: stop after N tokens, 0 for no limit.
+        max_length: longest example in tokens.
+        overflow: what happens to the rest of a longer document: chunk, truncate or drop.
+        pack: fill rows to max_length: wrapped (cut anywhere), bfd (whole documents, best fit decreasing), bfd_split or none.
+        shard_bytes: target size of a shard.
         memory: hard cap on the whole process.
         workers: tokenizing workers (default the CPU quota).
+        checkpoint_every: after a kill, repeat at most N examples or a second's work.
+        on_bad_record: fail, or skip and list the first 100 in rejects.jsonl.
         overwrite: start afresh in a folder that holds another build.
         plan: build only one partition of this plan, see 'dsload plan -h'.
         partition: which partition of the plan, as I/N with I from 0 to N-1.
