@@ -23,6 +23,9 @@ func flagName(option fault.Option, value any) string {
 	if value == nil {
 		return name
 	}
+	if size, ok := value.(units.Size); ok {
+		value = size.Exact()
+	}
 	return fmt.Sprintf("%s %v", name, value)
 }
 

@@ -36,6 +36,15 @@ func (s Size) String() string {
 	return fmt.Sprintf("%dB", int64(s))
 }
 
+// Exact formats the size so that ParseSize reads the same: as String does if that loses nothing, else in digits.
+func (s Size) Exact() string {
+	text := s.String()
+	if n, err := ParseSize(text); err == nil && Size(n) == s && s >= 1<<10 {
+		return text
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
 // Bytes formats an exact number of bytes, such as 1,234 bytes; -1 is unknown.
 func Bytes(n int64) string {
 	if n < 0 {

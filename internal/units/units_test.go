@@ -10,6 +10,15 @@ func TestCount(t *testing.T) {
 	}
 }
 
+func TestExact(t *testing.T) {
+	for n, want := range map[Size]string{0: "0", 399: "399", 1 << 10: "1KiB", 1536: "1.5KiB", 50_000: "50000",
+		64 << 20: "64MiB"} {
+		if got := n.Exact(); got != want {
+			t.Errorf("%d: %s, want %s", int64(n), got, want)
+		}
+	}
+}
+
 func TestParseSize(t *testing.T) {
 	for _, c := range []struct {
 		in   string

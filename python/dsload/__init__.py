@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ._building.build import build as build
     from ._loader.loader import Loader as Loader
     from ._loader.loader import first as first
-    from ._read.access import RandomAccess as RandomAccess
     from ._options import BuildOptions as BuildOptions
+    from ._read.access import RandomAccess as RandomAccess
     from .errors import (
         BuildError,
         Corrupt,

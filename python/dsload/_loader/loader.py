@@ -46,7 +46,7 @@ from .unbuilt import can_stream
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._options import LoaderOptions
+    from .._options import LoaderOptions
 
 PathLike = Union[str, "os.PathLike[str]"]
 
