@@ -66,7 +66,7 @@ func TestOtherVersions(t *testing.T) {
 	sum := blake3.Sum256(data[:len(data)-32])
 	fsys.Put(path, append(data[:len(data)-32], sum[:]...))
 	_, _, err := shard.OpenBuilder(fsys, "/d", c.options())
-	refused("a checkpoint", err, "`overwrite`")
+	refused("a checkpoint", err, "the version of dsload that began it can finish it")
 }
 
 // errWrong is what readEverything returns for rows that are not the corpus'.

@@ -148,6 +148,10 @@ func (b *Builder) resume(names []string) (*Checkpoint, error) {
 			break
 		}
 		if err := b.resumeSplit(i, &st.splits[i]); err != nil {
+			var missing *fs.PathError
+			if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
+				err = corrupt(missing.Path, -1, "it is missing")
+			}
 			return nil, fmt.Errorf("resume in %s: %w", b.dir, err)
 		}
 	}

@@ -71,7 +71,7 @@ func TestOptionLimits(t *testing.T) {
 		{s: Settings{MaxLength: maxMaxLength + 1}, want: "`max-length` 16777217: must be at most 16777216"},
 		{s: Settings{MaxLength: -1}, want: "`max-length` -1: must be at least 1"},
 		{s: Settings{Pack: "wraped"}, want: "did you mean wrapped?"},
-		{s: Settings{PackWindow: -1}, want: "`pack-window` -1: must be at least 0"},
+		{s: Settings{PackWindow: -1}, want: "PackWindow -1: must be at least 0"},
 		{s: Settings{Dedup: "some"}, want: "`dedup` some: must be one of none, exact, near"},
 		{r: Resources{Workers: maxWorkers + 1}, want: "`workers` 1025: must be at most 1024"},
 	} {

@@ -23,7 +23,7 @@ func overflowOf(p pack.Policy) example.Overflow {
 // checkPack checks the options that concern packing.
 func (o Options) checkPack() error {
 	if o.PackWindow < 0 {
-		return fault.BadOption("pack-window", o.PackWindow, "must be at least 0")
+		return fault.Kindf(fault.Usage, "PackWindow %d: must be at least 0", o.PackWindow)
 	}
 	if o.Pack == pack.None {
 		return nil
