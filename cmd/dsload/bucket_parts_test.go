@@ -87,7 +87,7 @@ func TestBucketParts(t *testing.T) {
 		if text := b.run(t, machine("d"), 0, "merge", out); !strings.Contains(text, "already merged") {
 			t.Errorf("merged again: %s", text)
 		}
-		if text := b.run(t, machine("d"), 0, build(0, out)...); !strings.Contains(text, "the parts are merged") {
+		if text := b.run(t, machine("d"), 0, build(0, out)...); !strings.Contains(text, "the partitions are already merged") {
 			t.Errorf("after the merge: %s", text)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*", "dsload", "out", "*")); len(left) > 0 {
