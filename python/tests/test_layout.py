@@ -9,7 +9,7 @@ import pytest
 from conftest import HERE
 
 PACKAGE = HERE.parent / "dsload"
-SMALL = {"_binary", "_for_models", "_query", "_secrets", "_words", "errors"}
+SMALL = {"_binary", "_for_models", "_options", "_query", "_secrets", "_words", "errors"}
 
 # folder → the folders and public modules from which it imports, besides itself and the small modules of the root
 IMPORTS: dict[str, set[str]] = {

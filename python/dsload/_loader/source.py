@@ -21,7 +21,7 @@ from .._order.mix import named, parse
 from .._order.packing import PackOptions
 from .._query import Query, with_defaults
 from .._read.inprocess import InProcess
-from .._read.manifest import is_address
+from .._read.manifest import is_address, open_manifest
 from .._words import did_you_mean
 from ..errors import BuildError, FeedError, ParameterError, ServerFailed
 from .text import refusal
@@ -103,6 +103,9 @@ class Source:
             why = "there is no dsload program for this platform"
         remote = next((folder for _, folder in datasets if is_address(folder)), None)
         local: Optional[InProcess] = None
+        for _, folder in datasets:
+            if not is_address(folder):
+                os.close(open_manifest(folder))  # a server would take a file for text to build
         if why is None and binary is not None:
             names = [folder if len(datasets) == 1 else f"{name}={folder}" for name, folder in datasets]
             try:

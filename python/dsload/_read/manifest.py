@@ -56,12 +56,11 @@ def open_regular(path: str) -> int:
     return fd
 
 
-def read_manifest(folder: str) -> dict[str, Any]:
-    """manifest.json of a dataset folder. Raises FileNotFoundError with what to do, and Corrupt if no build could have
-    written it."""
+def open_manifest(folder: str) -> int:
+    """A file descriptor of a folder's manifest.json. Raises FileNotFoundError or NotADirectoryError with what to do."""
     path = os.path.join(folder, "manifest.json")
     try:
-        fd = open_regular(path)
+        return open_regular(path)
     except NotADirectoryError as error:
         raise NotADirectoryError(
             f"{folder}: a file, not a dataset folder; build one of it with dsload.build({folder!r}, out=…), and load "
@@ -73,6 +72,12 @@ def read_manifest(folder: str) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{path}: no dataset is there (an unfinished build has no manifest; run the same build again)"
         ) from error
+
+
+def read_manifest(folder: str) -> dict[str, Any]:
+    """manifest.json of a dataset folder. Raises FileNotFoundError with what to do, and Corrupt if no build could have
+    written it."""
+    path, fd = os.path.join(folder, "manifest.json"), open_manifest(folder)
     with open(fd, "rb") as f:
         data = f.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
