@@ -264,7 +264,7 @@ func overCap(s *build.Summary, before int64) error {
 // gcPercent is the garbage that triggers a collection, as a percentage of the memory in use. A
 // build makes almost none once its buffers exist, so collections stay rare, and garbage from the
 // start is not kept up to the limit.
-const gcPercent = 20
+const gcPercent = 50
 
 // setRuntimeLimit sets the Go runtime's soft limit below the cap, as a backstop: the byte ledger
 // enforces the cap. It is here and not in a library package because it acts on the whole process.
