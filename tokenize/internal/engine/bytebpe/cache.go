@@ -3,6 +3,7 @@ package bytebpe
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 )
 
 // The word cache.
@@ -294,4 +295,22 @@ func (c *cache) insertLong(w []byte, hash uint64, ids, at []uint32) {
 	}
 	c.longHead = pos + need
 	c.longIndex[hash>>40&uint64(len(c.longIndex)-1)] = pos&(1<<40-1) | hash&(1<<24-1)<<40
+}
+
+// hashBytes hashes b. It is for tables in memory whose users compare the bytes too.
+func hashBytes(b []byte) uint64 {
+	h := uint64(len(b)) * mulLo
+	for len(b) > 8 {
+		h = bits.RotateLeft64((h^binary.LittleEndian.Uint64(b))*mulHi, 29)
+		b = b[8:]
+	}
+	var tail uint64
+	switch n := len(b); {
+	case n >= 4:
+		tail = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
+	case n > 0:
+		tail = uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16
+	}
+	h = (h ^ tail) * mulLo
+	return h ^ h>>29
 }

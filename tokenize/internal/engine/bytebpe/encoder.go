@@ -80,7 +80,7 @@ func (e *Encoder) seed() {
 	room := len(e.lines) / 2 // more entries would only push each other out
 	set := e.m.seeds()
 	limit := uint32(0)
-	for id := range uint32(len(e.m.vocab.ends)) {
+	for id := range uint32(e.m.vocab.Len()) {
 		if set[id>>6]>>(id&63)&1 != 0 {
 			limit = id + 1
 			if room--; room == 0 {
@@ -93,7 +93,8 @@ func (e *Encoder) seed() {
 		id--
 		if set[id>>6]>>(id&63)&1 != 0 {
 			one[0] = id
-			p := e.probeOf(e.m.vocab.token(id))
+			text, _ := e.m.vocab.Token(id)
+			p := e.probeOf(text)
 			e.insert(&p, e.value(one[:]))
 		}
 	}

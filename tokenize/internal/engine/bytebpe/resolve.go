@@ -101,7 +101,10 @@ func (e *Encoder) whole(w []byte) uint32 {
 	if !e.m.ignoreMerges {
 		return noSymbol
 	}
-	return e.m.vocab.find(w)
+	if id, ok := e.m.vocab.ID(w); ok {
+		return id
+	}
+	return noSymbol
 }
 
 // appendPresent drops the bytes of a word that have no token and merges the rest.
