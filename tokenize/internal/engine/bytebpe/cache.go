@@ -96,16 +96,6 @@ func (c *cache) init(s cacheShape) {
 	c.spill = make([]uint32, 1<<s.spillBits+ringSlack)
 	c.longIndex = make([]uint64, 1<<s.indexBits)
 	c.long = make([]byte, 1<<s.longBits)
-	// Touch the pages now, so that encoding meets no page faults.
-	for i := 0; i < len(c.spill); i += 1024 {
-		c.spill[i] = 1
-	}
-	for i := 0; i < len(c.long); i += 4096 {
-		c.long[i] = 1
-	}
-	for i := 0; i < len(c.longIndex); i += 512 {
-		c.longIndex[i] = 0
-	}
 	c.longHead = 1
 	for l := range c.kinds {
 		k := keyKind{maskLo: ^uint64(0), shift: uint32(64 - s.bBits - 6), base: 64 << s.aBits}
@@ -120,6 +110,14 @@ func (c *cache) init(s cacheShape) {
 		}
 		c.kinds[l] = k
 	}
+}
+
+// touch maps the cache's memory, so that encoding meets no page faults.
+func (c *cache) touch() {
+	populate(c.lines)
+	populate(c.spill)
+	populate(c.longIndex)
+	populate(c.long)
 }
 
 // probe is a word ready for lookup.

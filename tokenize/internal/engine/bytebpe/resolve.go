@@ -5,6 +5,11 @@ import "encoding/binary"
 // resolve computes and caches the values of missed words. Words to be merged go in groups of
 // mergeWidth.
 func (e *Encoder) resolve(missed []uint16) {
+	if e.coldMisses > len(missed) {
+		e.coldMisses -= len(missed)
+	} else {
+		e.Warm()
+	}
 	var jobs mergeJobs
 	var words [mergeWidth]int
 	n := 0
