@@ -15,7 +15,7 @@ const largestDefaultMemory = 256 << 20
 // control group (v1 or v2) or the machine allows.
 func DefaultMemory() int64 { return defaultMemory() }
 
-// defaultMemory reads a dozen files of the control groups, and every flag of a build asks for it.
+// defaultMemory reads the files of the control group once: every option's flag asks for its default.
 var defaultMemory = sync.OnceValue(func() int64 {
 	limit, err := memlimit.FromCgroup()
 	if system, systemErr := memlimit.FromSystem(); systemErr == nil && (err != nil || system < limit) {
