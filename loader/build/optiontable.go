@@ -80,8 +80,8 @@ var options = []Option{
 		field: func(o *Options) any { return (*string)(&o.SpecialTokens) }},
 
 	{Name: "where", Group: GroupFilters, Kind: List, Value: "FIELD=VALUE",
-		Help: "keep records whose field has this value, as in FIELD=VALUE; " +
-			"several values of a field are alternatives (repeatable)",
+		Help: "keep records with FIELD=VALUE, or by !=, >=, <=, > or <, as in lang=en, a.b!=x or 'score>=3' (quote > and <; " +
+			"repeatable: several with = and one field are alternatives, all else must hold)",
 		field: func(o *Options) any { return &o.Where }},
 	{Name: "match", Group: GroupFilters, Kind: List, Value: "RE",
 		Help:  "keep documents in which this regular expression RE matches (RE2 syntax; repeatable: all must match)",

@@ -123,13 +123,13 @@ func (w *worker) judgeFields(j *job, d *document) bool {
 	case len(d.Columns) > 0:
 		var at func(int) []byte
 		if at, d.err = w.formatter.Row(d.record(), data); d.err == nil {
-			holds, d.has = w.filter.Row(d.Columns, at)
+			holds, d.has = w.filter.Row(d.Columns, at, 0)
 		}
 	case d.Decoded:
 		d.err = fault.Errorf("%w: the record is text without fields, and {where} asks for %s", example.ErrUnknownField,
 			fields[0])
 	default:
-		holds, d.has, d.err = w.filter.JSON(data)
+		holds, d.has, d.err = w.filter.JSON(data, 0)
 	}
 	if d.err == nil && d.Ordinal == 0 && d.has != 1<<len(fields)-1 {
 		if d.names = d.Columns; d.names == nil {

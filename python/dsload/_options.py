@@ -87,7 +87,7 @@ class BuildOptions(PlanOptions, total=False):
         eos: TOKEN after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.
         bos: TOKEN before each document, likewise.
         special_tokens: where the post-processor adds its tokens: around each document, or chunk for each row.
-        where: keep records whose field has this value, as in FIELD=VALUE; several values of a field are alternatives (repeatable).
+        where: keep records with FIELD=VALUE, or by !=, >=, <=, > or <, as in lang=en, a.b!=x or 'score>=3' (quote > and <; repeatable: several with = and one field are alternatives, all else must hold).
         match: keep documents in which this regular expression RE matches (RE2 syntax; repeatable: all must match).
         no_match: drop documents in which this regular expression RE matches (repeatable: any).
         min_chars: drop documents with fewer characters.
