@@ -134,8 +134,8 @@ func (c Counts) Clone() Counts {
 	return c
 }
 
-// Drop counts a document that an option left out.
-func (c *Counts) Drop(option string) { add(&c.DroppedBy, option, 1) }
+// Drop counts n documents that an option left out.
+func (c *Counts) Drop(option string, n int64) { add(&c.DroppedBy, option, n) }
 
 // CountShape counts a conversation by its shape.
 func (c *Counts) CountShape(shape string) { c.countShape(shape, 1) }

@@ -95,6 +95,7 @@ func (r *Reader) openInput() error {
 		return err
 	}
 	in := &r.in
+	r.decided, _ = r.set.opts.judge(in.URI)
 	if in.synth != nil {
 		g := newGenerator(in.synth, r.at.Row, r.at.Offset)
 		r.open = &stream{g, &g.framing, g}

@@ -57,9 +57,9 @@ type Options struct {
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
 	// all where there is none.
 	Fields []string
-	// Conditions are fields that records are judged by, each by the names that a column with it may have.
-	// Set.Lacking reports one that no input has.
-	Conditions [][]string
+	// Conditions are those that records must meet, at most 64. Inputs and groups of rows in which no record
+	// can are left out. Set.Lacking reports one whose field no input has. Output.
+	Conditions []Condition
 	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
 	// of every CSV input is its header.
 	Columns []string

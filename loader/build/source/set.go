@@ -67,6 +67,7 @@ type Set struct {
 	only      *Range  // of a partition; nil for all
 	answers   answers // of web servers
 	notes     []fault.Text
+	pruned    pruned
 	counting  sync.Mutex // guards the list for Count
 }
 
@@ -125,6 +126,9 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	}
 	if s.list.len() == 0 && o.Has != nil {
 		return nil, ErrNothingNew
+	}
+	if err := s.tellPruned(); err != nil {
+		return nil, err
 	}
 	if err := s.makeParts(listings); err != nil {
 		return nil, err
