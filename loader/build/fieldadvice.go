@@ -88,9 +88,10 @@ func reference(name string) string {
 
 // adviseField adds to the error of a record that lacks the wanted field what to do: leaving such
 // records out is no advice where the first record of the input is one.
-func adviseField(err error, field *example.FieldError, row int64) error {
+func (b *build) adviseField(err *source.RecordError, field *example.FieldError) error {
 	var advice fault.Text
 	pair := withoutHalf(field)
+	lists := b.adviseRecords(err, field)
 	switch {
 	case field.Chat != "":
 		return fault.Advise(err, "read them as {format} chat")
@@ -102,15 +103,53 @@ func adviseField(err error, field *example.FieldError, row int64) error {
 			shell.Quote(strings.Join(field.Names, ",")))
 	case !pair.IsZero():
 		advice = pair
+	case field.Likely != "" && !lists.IsZero():
+		advice = fault.Textf("%v; else take the text with {text-field} %s", lists, shell.Quote(field.Likely))
 	case field.Likely != "":
 		advice = fault.Textf("take it with {text-field} %s", shell.Quote(field.Likely))
+	case !lists.IsZero():
+		advice = lists
 	default:
 		advice = fault.Textf("name the field of the text with {text-field}, or make the text with {template}")
 	}
-	if row > 1 && !field.Column {
+	if err.Row > 1 && !field.Column {
 		advice = fault.Textf("%v, or leave such records out with {on-bad-record} skip", advice)
 	}
 	return fault.Advise(err, "%v", advice)
+}
+
+// adviseRecords says how to read the elements of the arrays in a record that is the whole file, or the first
+// below a key.
+func (b *build) adviseRecords(err *source.RecordError, field *example.FieldError) (advice fault.Text) {
+	if err.Row > 1 || err.Member != "" {
+		return advice
+	}
+	in := b.inputOf(err)
+	lists := in.Lists
+	if in.Records != "" {
+		lists = nil
+		for _, name := range field.Lists {
+			lists = append(lists, in.Records+"."+name)
+		}
+	}
+	switch {
+	case len(lists) == 0:
+		return advice
+	case len(lists) == 1:
+		return fault.Textf("if the records are the elements of an array in it, pass {records} %s", shell.Quote(lists[0]))
+	}
+	return fault.Textf("if the records are the elements of an array in it, name that: {records} %s",
+		strings.Join(lists, ", or "))
+}
+
+// inputOf returns the input of a bad record.
+func (b *build) inputOf(err *source.RecordError) source.Input {
+	for _, p := range b.phases {
+		if in, failed := p.set.Input(err.Input); failed == nil && in.URI == err.URI {
+			return in
+		}
+	}
+	return source.Input{}
 }
 
 // withoutHalf returns the advice for a record that is a question and its answer, and makes neither of them

@@ -37,6 +37,10 @@ var options = []Option{
 	{Name: "text-field", Group: GroupText,
 		Help:  "field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)",
 		field: func(o *Options) any { return &o.TextField }},
+	{Name: "records", Group: GroupSources, Value: "KEY",
+		Help: "in JSON files, the records are the elements of the array below KEY; a.b reaches inside, and . is the top " +
+			"(default found where there is one array of objects)",
+		field: func(o *Options) any { return &o.Records }},
 	{Name: "columns", Group: GroupSources, Kind: Names,
 		Help:  "names of the columns of CSV without a header, as in id,text,lang",
 		field: func(o *Options) any { return &o.Columns }},

@@ -122,6 +122,7 @@ func (s *Set) append(in Input) error {
 		s.unknown = true
 	}
 	s.formats[in.Format]++
+	s.noteRecords(&in)
 	if s.opts.Conditions != nil {
 		s.schema.add(&s.opts, &in)
 		in.columns = nil

@@ -182,6 +182,11 @@ func (r *Reader) newFramer(raw *rawFile) (framer, error) {
 	if r.in.archive != "" {
 		return newArchive(&r.in, f, raw, &r.set.filter)
 	}
+	if r.in.Records != f.o.Records && r.in.Records != "" {
+		o := *f.o
+		o.Records, o.foundRecords = r.in.Records, true
+		f.o = &o
+	}
 	return newFramer(r.in.Format, f)
 }
 

@@ -60,6 +60,9 @@ type Options struct {
 	// Conditions are those that records must meet, at most 64. Inputs and groups of rows in which no record
 	// can are left out. Set.Lacking reports one whose field no input has. Output.
 	Conditions []Condition
+	// Records is where the records of JSON files lie: the keys that lead to an array of them, with dots
+	// between, or TopRecords. Output. Default: at the top, or below the one key that is found.
+	Records string
 	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
 	// of every CSV input is its header.
 	Columns []string
@@ -106,7 +109,8 @@ type Options struct {
 	// repository, "" for none. Output.
 	Revision func(repository string) string
 
-	chunkBytes int // tests make it small
+	chunkBytes   int  // tests make it small
+	foundRecords bool // Records was found in the input
 }
 
 func (o Options) withDefaults() Options {

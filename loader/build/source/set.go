@@ -24,6 +24,9 @@ type Input struct {
 	Revision    string    // of the repository that a remote file lies in: a commit
 	Hash        string    // of a remote file, where its server gives one: "sha256:hex" or "git-sha1:hex"
 
+	Records string   // of JSON: the keys below which its records lie, with dots between them; "" for the top
+	Lists   []string // of JSON that may be one object: keys of arrays of objects in it, some at most
+
 	archive Format // Tar or Zip where the input's files are its records' inputs, else ""
 	path    string
 	once    *once
@@ -68,7 +71,8 @@ type Set struct {
 	answers   answers // of web servers
 	notes     []fault.Text
 	pruned    pruned
-	counting  sync.Mutex // guards the list for Count
+	below     map[string]*foundBelow // by Input.Records, where that was found
+	counting  sync.Mutex             // guards the list for Count
 }
 
 // needs is what reading the inputs takes.
@@ -130,6 +134,7 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if err := s.tellPruned(); err != nil {
 		return nil, err
 	}
+	s.tellRecords()
 	if err := s.makeParts(listings); err != nil {
 		return nil, err
 	}
