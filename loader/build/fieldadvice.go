@@ -32,7 +32,7 @@ var answers = [][2]string{{"q", "a"}, {"question", "a"}, {"q", "answer"}, {"prom
 
 // pairAdvice says how to read records that hold a question and its answer, nothing for other records.
 func pairAdvice(names []string) fault.Text {
-	prompt, answer := chat.PairOf(names)
+	prompt, answer, shape := chat.PairOf(names)
 	read := fault.Textf("read them as {format} chat, with a tokenizer that has a chat template or with {chat-template}")
 	if prompt == "" && answer != "" {
 		return fault.Textf("%q looks like the better of two answers: %v", answer, read)
@@ -52,10 +52,22 @@ func pairAdvice(names []string) fault.Text {
 	}
 	template := fmt.Sprintf(`{{define "prompt"}}%s{{"\n"}}{{end}}{{define "target"}}%s{{end}}`, body, reference(answer))
 	pair := fault.Textf("pass {causal-pairs} with {template} and a file such as %s", template)
+	if shape == chat.Alpaca {
+		return fault.Textf("%q and %q look like a question and its answer, as Alpaca's instruction data has them: %v; or %v",
+			prompt, answer, read, pair)
+	}
 	if isChat {
 		return fault.Textf("%q and %q look like a question and its answer: %v; or %v", prompt, answer, read, pair)
 	}
 	return fault.Textf("%q and %q look like a question and its answer: %v", prompt, answer, pair)
+}
+
+// chatAdvice says how to read records with a list of messages in a field.
+func chatAdvice(field string) fault.Text {
+	if strings.EqualFold(field, "conversations") {
+		return fault.Textf("read them as {format} chat, which knows ShareGPT's conversations")
+	}
+	return fault.Textf("read them as {format} chat")
 }
 
 // foldedPair returns the names of a question and its answer that differ from known ones, or in case.
@@ -64,7 +76,7 @@ func foldedPair(names []string) (prompt, answer string) {
 	for i, name := range names {
 		folded[i] = strings.ToLower(name)
 	}
-	if q, a := chat.PairOf(folded); q != "" {
+	if q, a, _ := chat.PairOf(folded); q != "" {
 		return names[slices.Index(folded, q)], names[slices.Index(folded, a)]
 	}
 	for _, p := range answers {
@@ -94,7 +106,7 @@ func (b *build) adviseField(err *source.RecordError, field *example.FieldError) 
 	lists := b.adviseRecords(err, field)
 	switch {
 	case field.Chat != "":
-		return fault.Advise(err, "read them as {format} chat")
+		return fault.Advise(err, "%v", chatAdvice(field.Chat))
 	case field.Separator != "":
 		advice = fault.Textf("if %s separates the fields, pass {delimiter} %s", field.Separator,
 			shell.Quote(field.Separator))
@@ -169,7 +181,7 @@ func adviseColumn(err error) error {
 	}
 	switch advice := pairAdvice(column.Has); {
 	case column.Chat != "":
-		return fault.Advise(err, "read them as {format} chat")
+		return fault.Advise(err, "%v", chatAdvice(column.Chat))
 	case !advice.IsZero():
 		return fault.Advise(err, "%v", advice)
 	case len(column.Has) > 0:
