@@ -115,6 +115,8 @@ func (b *build) adviseField(err *source.RecordError, field *example.FieldError) 
 			shell.Quote(strings.Join(field.Names, ",")))
 	case !pair.IsZero():
 		advice = pair
+	case field.Likely != "" && field.Usual && !lists.IsZero():
+		advice = fault.Textf("take it with {text-field} %s; or, %v", shell.Quote(field.Likely), lists)
 	case field.Likely != "" && !lists.IsZero():
 		advice = fault.Textf("%v; else take the text with {text-field} %s", lists, shell.Quote(field.Likely))
 	case field.Likely != "":
@@ -150,8 +152,17 @@ func (b *build) adviseRecords(err *source.RecordError, field *example.FieldError
 	case len(lists) == 1:
 		return fault.Textf("if the records are the elements of an array in it, pass {records} %s", shell.Quote(lists[0]))
 	}
-	return fault.Textf("if the records are the elements of an array in it, name that: {records} %s",
-		strings.Join(lists, ", or "))
+	var ways []fault.Text
+	for _, list := range lists {
+		ways = append(ways, fault.Textf("{records} %s", shell.Quote(list)))
+	}
+	return fault.Textf("if the records are the elements of an array in it, name that: %v", fault.Join(ways, " or "))
+}
+
+// lacksRecords reports whether an error of a record may mean that it is no record, but holds some.
+func (b *build) lacksRecords(cause error) bool {
+	return errors.Is(cause, source.ErrTooLarge) || errors.Is(cause, chat.ErrShape) ||
+		b.template == "" && errors.Is(cause, source.ErrUnknownField)
 }
 
 // inputOf returns the input of a bad record.

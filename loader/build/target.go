@@ -136,8 +136,7 @@ func (w whole) explained(located *source.RecordError) error {
 	if errors.Is(located.Cause, source.ErrRecords) {
 		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip", located)
 	}
-	if lists := w.b.adviseRecords(located, &example.FieldError{}); !lists.IsZero() && (w.b.template == "" &&
-		errors.Is(located.Cause, source.ErrUnknownField) || errors.Is(located.Cause, source.ErrTooLarge)) {
+	if lists := w.b.adviseRecords(located, &example.FieldError{}); !lists.IsZero() && w.b.lacksRecords(located.Cause) {
 		return fault.Errorf("%w; %v", located, lists)
 	}
 	if w.b.tooLongToJudge(located.Cause) {

@@ -22,6 +22,7 @@ type FieldError struct {
 	Column bool     // of a CSV record
 	Has    []string // the record's first fields
 	Likely string   // the field that most likely holds the text, "" if none does
+	Usual  bool     // which has a usual name
 	Chat   string   // a field of messages, or ""
 	Lists  []string // fields that hold lists of objects, of which none is a chat
 	// Names are names for the columns of a CSV file whose first line looks like a record, with Field
@@ -95,7 +96,7 @@ func (e *FieldError) add(name string, textBytes int, list bool, longest *int) {
 	better := *longest < 0 || is < old && 8*textBytes >= *longest || is == old && textBytes > *longest ||
 		is > old && textBytes > 8**longest
 	if better {
-		e.Likely, *longest = printable(name), textBytes
+		e.Likely, e.Usual, *longest = printable(name), is < len(usualFields), textBytes
 	}
 }
 

@@ -113,7 +113,11 @@ func TestRecordsAreFound(t *testing.T) {
 		"other.json":    {Options{}, `{"data": [{"title": "b"}]}`, "", ""},
 		"texts.json":    {Options{}, `{"data": ["text"]}`, "", ""},
 		"several.jsonl": {Options{}, "{\"data\": [{\"text\": \"a\"}]}\n{\"data\": [{\"text\": \"b\"}]}\n", "", ""},
-		"chat.json":     {Options{Format: Chat, Fields: []string{}}, `{"messages": [{"role": "user", "text": "a"}]}`, "", ""},
+		"chat.json":     {Options{Format: Chat}, `{"messages": [{"role": "user", "text": "a"}]}`, "", ""},
+		"chats.json":    {Options{Format: Chat}, `{"data": [{"conversations": [{"from": "human", "value": "a"}]}]}`, "data", ""},
+		"alpaca.json":   {Options{Format: Chat}, `{"data": [{"instruction": "a", "output": "b"}]}`, "data", ""},
+		"tools.json":    {Options{Format: Chat}, `{"prompt": "a", "completion": "b", "tools": [{"input": 1}]}`, "", ""},
+		"none.json":     {Options{Format: Chat}, `{"data": [{"title": "a"}]}`, "", ""},
 		"late.json": {Options{}, `{"data": [` + long + `{}], "more": [ {"text": "b"}]}`, "data",
 			"there are objects below \"data\" and below \"more\"; name one with `records`"},
 		"field.json": {Options{}, `{"data": [` + long + `{}], "text": "b"}`, "data",
@@ -123,7 +127,7 @@ func TestRecordsAreFound(t *testing.T) {
 		"path.json": {Options{Records: "a[0]"}, `{}`, "", "need no brackets"},
 	} {
 		o := c.o
-		if o.Fields == nil {
+		if o.Format != Chat { // which wants all
 			o.Fields = []string{"text"}
 		}
 		o.Args = []string{write(t, dir, name, c.data)}

@@ -36,7 +36,8 @@ func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format,
 	case !top.one:
 		return format, "", nil, nil
 	case len(top.arrays) != 1 || !o.areRecords(&top):
-		return format, "", top.arrays[:min(len(top.arrays), maxListsTold)], nil
+		all := slices.Concat(top.arrays, top.deeper)
+		return format, "", all[:min(len(all), maxListsTold)], nil
 	}
 	return JSON, top.arrays[0], nil, nil
 }
@@ -51,6 +52,7 @@ type jsonTop struct {
 	keys   []string // of its members
 	arrays []string // those of them whose values are arrays of objects
 	first  []byte   // what is seen of the first element of the first of these
+	deeper []string // likewise the paths of arrays in objects in the object
 	chat   bool     // it is a conversation
 }
 
@@ -64,14 +66,16 @@ func lookAtTop(text []byte, whole bool) (top jsonTop) {
 	err := s.Members(func(key []byte) error {
 		name := string(key)
 		top.keys = append(top.keys, name)
-		if s.Token() != '[' {
+		if b := s.Token(); b == '{' {
+			return top.look(&s, name, 1)
+		} else if b != '[' {
 			return s.Skip()
 		}
 		rest := s.Rest()
 		inside := bytes.TrimLeft(rest[1:], " \t\r\n")
 		if slices.Contains(chatLists, name) && beginsMessages(rest) {
 			top.chat = true
-		} else if len(inside) > 0 && inside[0] == '{' && len(name) <= maxListName {
+		} else if len(inside) > 0 && inside[0] == '{' && len(name) <= maxListName && !strings.Contains(name, ".") {
 			if top.arrays = append(top.arrays, name); len(top.arrays) == 1 {
 				top.first = inside
 			}
@@ -90,6 +94,28 @@ func lookAtTop(text []byte, whole bool) (top jsonTop) {
 	return top
 }
 
+// maxLookDepth is how many objects deep arrays of objects are looked for.
+const maxLookDepth = 3
+
+// look notes the arrays of objects in an object, which the scanner is at and a path leads to.
+func (top *jsonTop) look(s *jsonscan.Scanner, path string, depth int) error {
+	return s.Members(func(key []byte) error {
+		below := path + "." + string(key)
+		b := s.Token()
+		if b == '{' && depth < maxLookDepth {
+			return top.look(s, below, depth+1)
+		}
+		if b == '[' && len(below) <= maxListName && strings.Count(below, ".") == depth &&
+			bytes.HasPrefix(bytes.TrimLeft(s.Rest()[1:], " \t\r\n"), []byte("{")) {
+			top.deeper = append(top.deeper, below)
+		}
+		return s.Skip()
+	})
+}
+
+// questions are the fields of which a conversation without a list of messages has one.
+var questions = []string{"prompt", "instruction", "question", "query", "input", "inputs", "chosen"}
+
 // areRecords reports whether the elements of the array are what is wanted, and the object is not.
 func (o *Options) areRecords(top *jsonTop) bool {
 	wants := func(name string) bool { return slices.Contains(o.Fields, name) }
@@ -97,10 +123,12 @@ func (o *Options) areRecords(top *jsonTop) bool {
 		return false
 	}
 	element := lookAtTop(top.first, false)
-	if o.Fields == nil {
-		return o.Format == Chat && element.chat
+	if o.Fields != nil {
+		return slices.ContainsFunc(element.keys, wants)
 	}
-	return slices.ContainsFunc(element.keys, wants)
+	asks := func(name string) bool { return slices.Contains(questions, name) }
+	return o.Format == Chat && !slices.ContainsFunc(top.keys, asks) &&
+		(element.chat || slices.ContainsFunc(element.keys, asks))
 }
 
 // foundBelow counts the inputs whose records were found below one path.
