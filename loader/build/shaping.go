@@ -102,6 +102,7 @@ func seenPart(pool int64) budget.Part {
 type judged struct {
 	dropped shape.Reason
 	has     uint64   // the fields of conditions that the record has, a bit each
+	asText  bool     // shape.Verdict has it
 	names   []string // of the fields of the first record of all, where it lacks one
 	key     span     // in job.keys
 }
@@ -120,28 +121,29 @@ func (w *worker) judgeFields(j *job, d *document) bool {
 		return true
 	}
 	data := j.raw[d.raw.start:d.raw.end]
-	holds := false
+	var v shape.Verdict
 	switch {
 	case len(d.Columns) > 0:
 		var at func(int) []byte
 		if at, d.err = w.formatter.Row(d.record(), data); d.err == nil {
-			holds, d.has = w.filter.Row(d.Columns, at, d.Decided)
+			v = w.filter.Row(d.Columns, at, d.Decided)
 		}
 	case d.Decoded:
 		d.err = fault.Errorf("%w: the record is text without fields, and {where} asks for %s", example.ErrUnknownField,
 			fields[0])
 	default:
-		holds, d.has, d.err = w.filter.JSON(data, d.Decided)
+		v, d.err = w.filter.JSON(data, d.Decided)
 	}
+	d.has, d.asText = v.Has, v.AsText
 	if d.err == nil && d.Ordinal == 0 && d.has != all {
 		if d.names = d.Columns; d.names == nil {
 			d.names = example.FieldNames(data)
 		}
 	}
-	if d.err == nil && !holds {
+	if d.err == nil && !v.Holds {
 		d.dropped = shape.ByWhere
 	}
-	return holds
+	return v.Holds
 }
 
 // judgeText reports whether the text of a record lets it stay, and notes the key by which Dedup
@@ -168,6 +170,9 @@ type shaped struct {
 func (f *flusher) drop(t *taken) (keep bool, err error) {
 	s, d := &f.state, t.document
 	s.Has |= d.has
+	if d.asText {
+		s.WhereAsText++
+	}
 	if d.names != nil && s.Phase == phaseTrain {
 		s.Names = d.names
 	}
@@ -280,7 +285,7 @@ func (f *flusher) allDropped() bool {
 // noneLeft describes which filters left out how many, and fields that no record has.
 func (f *flusher) noneLeft() error {
 	s := &f.state
-	reasons := droppedNotes(s.Counts)
+	reasons := append(droppedNotes(s.Counts), textNotes(s.Counts)...)
 	for i, p := range f.b.filter.Fields() {
 		if s.Has&(1<<i) == 0 {
 			reasons = append(reasons, fault.Plain(noField(p.String(), "the first has", s.Names)))

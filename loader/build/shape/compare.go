@@ -92,7 +92,7 @@ func (b *bound) holdsText(text []byte) bool {
 		if n, ok := parseNumber(text); ok {
 			return b.allows(n.compare(&b.number))
 		}
-		if bytes.EqualFold(text, []byte("nan")) {
+		if isNaN(text) {
 			return false
 		}
 	}
@@ -175,6 +175,8 @@ func parseExponent(text []byte) (exponent int, ok bool) {
 	}
 	return sign * exponent, len(digits) > 0
 }
+
+func isNaN(text []byte) bool { return bytes.EqualFold(text, []byte("nan")) }
 
 func isNumber(text string) bool {
 	_, ok := parseNumber([]byte(text))

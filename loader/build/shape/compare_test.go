@@ -48,7 +48,7 @@ func TestComparisons(t *testing.T) {
 		{`esc>a"b`, true}, {`esc<=a"bé`, true},
 		{"n>=1;n<2;lang=en", true}, {"n>=1;n<1.2", false}, {"n=1.5;n=2;n<2", true}, {"n=1.5;n=2;n>=2", false},
 	} {
-		if got, _, err := newWhere(t, c.where).JSON([]byte(record), 0); err != nil || got != c.want {
+		if got, err := newWhere(t, c.where).JSON([]byte(record), 0); err != nil || got.Holds != c.want {
 			t.Errorf("%s: %v, %v, want %v", c.where, got, err, c.want)
 		}
 	}
@@ -59,6 +59,7 @@ func TestComparisons(t *testing.T) {
 
 func TestComparisonsInColumns(t *testing.T) {
 	columns, row := []string{"id", "n", "empty", "word", "nan"}, []string{"007", "2.50", "", "n/a", "NaN"}
+	at := func(i int) []byte { return []byte(row[i]) }
 	for _, c := range []struct {
 		where string
 		want  bool
@@ -67,13 +68,31 @@ func TestComparisonsInColumns(t *testing.T) {
 		{"empty<9", false}, {"empty!=9", false}, {"empty>=0", false}, {"none!=1", false},
 		{"word>=3", true}, {"word<1000", false}, {"word!=n/a", false}, {"nan>=0", false}, {"nan!=1", true},
 	} {
-		if got, _ := newWhere(t, c.where).Row(columns, func(i int) []byte { return []byte(row[i]) }, 0); got != c.want {
+		if got := newWhere(t, c.where).Row(columns, at, 0); got.Holds != c.want {
 			t.Errorf("%s: %v, want %v", c.where, got, c.want)
 		}
 	}
 	// What is decided is not looked for.
-	if holds, has := newWhere(t, "gone>=1;n>2").Row(columns, func(i int) []byte { return []byte(row[i]) }, 1); !holds || has != 3 {
-		t.Errorf("a decided condition: %v, %b", holds, has)
+	if v := newWhere(t, "gone>=1;n>2").Row(columns, at, 1); !v.Holds || v.Has != 3 {
+		t.Errorf("a decided condition: %+v", v)
+	}
+}
+
+// What is compared as a text though the bound is a number is told.
+func TestComparedAsText(t *testing.T) {
+	columns, row := []string{"n", "word", "empty", "nan"}, []string{"2", "n/a", "", "nan"}
+	record := []byte(`{"n": 2, "word": "10", "none": null, "list": ["a"], "ok": true}`)
+	for where, want := range map[string][2]bool{ // of JSON, of a row
+		"n>=3": {false, false}, "word>=3": {true, true}, "word>=b": {false, false}, "word!=3": {false, false},
+		"word=3": {false, false}, "none>3": {false, false}, "list>3": {false, false}, "ok>3": {false, false},
+		"empty<3": {false, false}, "nan<3": {false, false}, "n<3;word<=5": {true, true},
+	} {
+		f := newWhere(t, where)
+		v, err := f.JSON(record, 0)
+		if r := f.Row(columns, func(i int) []byte { return []byte(row[i]) }, 0); err != nil || v.AsText != want[0] ||
+			r.AsText != want[1] {
+			t.Errorf("%s: %v, %v, %v, want %v", where, v.AsText, r.AsText, err, want)
+		}
 	}
 }
 
@@ -162,9 +181,9 @@ func TestCanHold(t *testing.T) {
 			skipped++
 		}
 		for _, v := range values {
-			if holds, _, err := f.JSON([]byte(`{"v":`+v+`}`), 0); err != nil {
+			if verdict, err := f.JSON([]byte(`{"v":`+v+`}`), 0); err != nil {
 				t.Fatal(err)
-			} else if holds && !can {
+			} else if verdict.Holds && !can {
 				wrong++
 				t.Errorf("%v of %v: %s holds, and cannot", f.opts.Where, values, v)
 			}

@@ -106,8 +106,8 @@ func TestWhere(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.where, err)
 		}
-		got, _, err := f.JSON([]byte(record), 0)
-		if err != nil || got != c.want {
+		got, err := f.JSON([]byte(record), 0)
+		if err != nil || got.Holds != c.want {
 			t.Errorf("%s: %v, %v, want %v", c.where, got, err, c.want)
 		}
 	}
@@ -115,10 +115,10 @@ func TestWhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, has, err := f.JSON([]byte(record), 0); has != 0b101 || err != nil {
-		t.Errorf("fields found: %b, %v", has, err)
+	if v, err := f.JSON([]byte(record), 0); v.Has != 0b101 || err != nil {
+		t.Errorf("fields found: %b, %v", v.Has, err)
 	}
-	if _, _, err := f.JSON([]byte(`{"lang": "de", "text": "never closed`), 0); err == nil {
+	if _, err := f.JSON([]byte(`{"lang": "de", "text": "never closed`), 0); err == nil {
 		t.Error("a malformed record was judged")
 	}
 }
@@ -137,7 +137,7 @@ func TestWhereInColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := f.Row(columns, func(i int) []byte { return []byte(row[i]) }, 0); got != c.want {
+		if got := f.Row(columns, func(i int) []byte { return []byte(row[i]) }, 0); got.Holds != c.want {
 			t.Errorf("%s: %v, want %v", c.where, got, c.want)
 		}
 	}

@@ -116,11 +116,17 @@ func (f *Filter) Compares() bool {
 	return slices.ContainsFunc(f.where, func(c condition) bool { return c.compares() })
 }
 
+// A Verdict is what Where makes of a record.
+type Verdict struct {
+	Holds  bool
+	Has    uint64 // a bit for each field that the record has or that is decided
+	AsText bool   // a number was compared by order with what is none, as a text
+}
+
 // JSON judges a record that is a JSON object. decided has a bit for each field whose conditions are
-// known to hold. has has a bit for each field that the record has or that is decided. It returns an error
-// for a malformed record.
-func (f *Filter) JSON(record []byte, decided uint64) (holds bool, has uint64, err error) {
-	holds, has = true, decided
+// known to hold. It returns an error for a malformed record.
+func (f *Filter) JSON(record []byte, decided uint64) (v Verdict, err error) {
+	v = Verdict{Holds: true, Has: decided}
 	for i := range f.where {
 		if decided&(1<<i) != 0 {
 			continue
@@ -128,22 +134,28 @@ func (f *Filter) JSON(record []byte, decided uint64) (holds bool, has uint64, er
 		c := &f.where[i]
 		value, err := c.path.Find(record)
 		if err != nil {
-			return false, has, err
+			v.Holds = false
+			return v, err
 		}
 		if value == nil {
-			holds = false
+			v.Holds = false
 			continue
 		}
-		has |= 1 << i
-		holds = holds && c.holdsJSON(value)
+		v.Has |= 1 << i
+		v.Holds = v.Holds && c.holdsJSON(value)
+		v.AsText = v.AsText || value[0] == '"' && c.wantsNumber()
 	}
-	return holds, has, nil
+	return v, nil
 }
 
-// Row judges a record of untyped columns; value returns the field of a column. decided and has are those
-// of JSON.
-func (f *Filter) Row(columns []string, value func(i int) []byte, decided uint64) (holds bool, has uint64) {
-	holds, has = true, decided
+// wantsNumber reports whether a bound is a number.
+func (c *condition) wantsNumber() bool {
+	return slices.ContainsFunc(c.bounds, func(b bound) bool { return b.isNumber })
+}
+
+// Row judges a record of untyped columns; value returns the field of a column. decided is that of JSON.
+func (f *Filter) Row(columns []string, value func(i int) []byte, decided uint64) Verdict {
+	v := Verdict{Holds: true, Has: decided}
 	for i := range f.where {
 		if decided&(1<<i) != 0 {
 			continue
@@ -151,13 +163,15 @@ func (f *Filter) Row(columns []string, value func(i int) []byte, decided uint64)
 		c := &f.where[i]
 		at := slices.Index(columns, c.path.String())
 		if at < 0 {
-			holds = false
+			v.Holds = false
 			continue
 		}
-		has |= 1 << i
-		holds = holds && c.holdsText(value(at), wanted.equalsText)
+		v.Has |= 1 << i
+		text := value(at)
+		v.Holds = v.Holds && c.holdsText(text, wanted.equalsText)
+		v.AsText = v.AsText || len(text) > 0 && c.wantsNumber() && !isNumber(string(text)) && !isNaN(text)
 	}
-	return holds, has
+	return v
 }
 
 // Folder judges the i-th field by the name of a folder, KEY=VALUE. null reports that it stands for no
