@@ -55,7 +55,7 @@ test-alone: $(VENV)/installed
 # Packages that start goroutines run once more under the race detector, with the quick tests: it makes everything five to ten times as slow, and what the
 # others try in more places starts no other goroutines. internal/archtest checks the list. On a busy machine a package may take longer than Go's default of
 # ten minutes.
-RACED := ./cmd/dsload ./internal/notify ./internal/page ./loader/build ./loader/build/source ./loader/internal/budget ./loader/internal/store ./loader/memrecord ./loader/remote \
+RACED := ./cmd/dsload ./internal/notify ./internal/page ./loader/build ./loader/build/command ./loader/build/source ./loader/internal/budget ./loader/internal/store ./loader/memrecord ./loader/remote \
   ./loader/serve ./loader/serve/feed ./loader/textcache ./shard ./stats ./tokenize
 
 test-go:

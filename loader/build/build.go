@@ -59,6 +59,7 @@ type build struct {
 
 	// Of the phase that runs.
 	current       *phase
+	mapping       *mapping  // nil without Map
 	ordered, work chan *job // every job goes to both: in order to the flusher, in any order to the workers
 	idle          chan *job
 	readErr       error // of the sources; set before ordered is closed
@@ -225,7 +226,11 @@ func (b *build) stream(ctx context.Context, f *flusher) (_ *Summary, err error) 
 func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	p := &b.phases[f.state.Phase]
 	b.current = p
-	reader, err := p.set.Reader(f.state.Position)
+	at := f.state.Position
+	if a := f.state.Answered; a != nil {
+		at = a.before(at)
+	}
+	reader, err := p.set.Reader(at)
 	if err != nil {
 		return err
 	}
@@ -244,7 +249,15 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	b.meter.began.CompareAndSwap(0, time.Now().UnixNano())
 	// The pipeline outlives ctx: what was read is written before the build stops.
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
-	group.Go(func() error { return b.read(pipeline, ctx, reader) })
+	input := records(reader)
+	if b.mapping = nil; b.opts.Map != "" {
+		if b.mapping, err = b.startMap(pipeline, ctx, reader, f); err != nil {
+			return err
+		}
+		defer b.mapping.close()
+		input = b.mapping
+	}
+	group.Go(func() error { return b.read(pipeline, ctx, input) })
 	for i := range b.opts.Workers {
 		if i == len(b.workers) {
 			b.workers = append(b.workers, b.newWorker(b.plan.cacheBytes))
@@ -258,6 +271,9 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	}
 	group.Go(func() error { return f.run(pipeline) })
 	err = group.Wait()
+	if b.mapping != nil {
+		b.mapping.close() // it reads ahead
+	}
 	b.releaseUnfinished()
 	switch {
 	case errors.Is(err, errStopped):

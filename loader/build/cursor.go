@@ -34,7 +34,8 @@ type reject struct {
 type cursor struct {
 	Phase    int             `json:"phase"`
 	Position source.Position `json:"position"`
-	Cutter   example.State   `json:"cutter"` // the document that goes on, where one was cut into pieces
+	Cutter   example.State   `json:"cutter"`             // the document that goes on, where one was cut into pieces
+	Answered *answered       `json:"answered,omitempty"` // by Map, in this phase
 
 	Verdict   verdict  `json:"verdict"` // of the document that goes on
 	TrainFull bool     `json:"train_full"`

@@ -22,6 +22,7 @@
 //	        + jobs        text and ids in flight, leased a job at a time for its worst case
 //	        + shards      open record batches, checksums, checkpoint
 //	        + list        sizes and checksums of the shards written so far
+//	        + map         with Options.Map, records that wait for their answers
 //	        + filters     conditions and expressions, and what their matches take
 //	        + dedup       pages of the hashes of earlier documents; the others are in a file
 //	        + held out    hashes of the documents in the split val

@@ -32,7 +32,7 @@ func (f *flusher) endPhase() {
 	s.Ends = append(s.Ends, end)
 	s.Phase++
 	s.Damaged.Last = 0 // the next phase counts inputs from the first
-	s.Position, s.SourceBytes, s.Input, s.Offset = source.Position{}, 0, 0, 0
+	s.Position, s.SourceBytes, s.Input, s.Offset, s.Answered = source.Position{}, 0, 0, 0, nil
 	f.cutter.Reset()
 }
 

@@ -71,6 +71,7 @@ func (f *flusher) run(ctx context.Context) error {
 		}
 		err := f.flush(j)
 		f.state.Position, f.state.SourceBytes = j.next, j.read
+		f.state.Answered = cmp.Or(j.answered, f.state.Answered)
 		mark := j.mark
 		f.b.recycle(j)
 		switch {
@@ -98,6 +99,9 @@ func (f *flusher) flush(j *job) error {
 		d.Ordinal += f.first
 		if err := f.origins.note(&f.state, &d.Record); err != nil {
 			return err
+		}
+		if d.mapped {
+			f.state.Mapped++
 		}
 		if d.Wrapped {
 			f.noteWrapped(d)

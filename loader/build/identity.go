@@ -56,6 +56,10 @@ func Identify(ctx context.Context, o Options) (_ *Identity, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if o.Map != "" {
+		return nil, fault.BadOption("map", o.Map,
+			"a change of what it runs would not be seen, so its answers cannot be cached; build them into a folder")
+	}
 	b := newBuild(o)
 	if err := b.prepare(ctx); err != nil {
 		return nil, err

@@ -54,6 +54,7 @@ type job struct {
 	read      int64           // bytes of the sources read up to here
 	last      bool            // the sources end after it
 	mark      *mark           // of a plan: a partition ends with this job
+	answered  *answered       // of Map: the last answer in this job, nil for none
 
 	// Filled by the worker.
 	ids     []uint32 // of all documents of the job, back to back
@@ -66,7 +67,8 @@ type job struct {
 type document struct {
 	// Set by the reader.
 	source.Record
-	raw span // its bytes, in job.raw
+	raw    span // its bytes, in job.raw
+	mapped bool // it went through Map
 
 	// Set by the worker.
 	ids, target span       // in job.ids; target only of pairs
@@ -76,9 +78,9 @@ type document struct {
 	unfound, firstUnfound int
 	textBytes             int64
 	hash                  uint64 // of the text; of the first piece where there are several
-	replaced              int64
-	judged                      // by the filter
-	err                   error // why the record is bad
+	replaced              int64  // in the text, and before that in what was sent to Map
+	judged                       // by the filter
+	err                   error  // why the record is bad
 }
 
 type span struct{ start, end int }
@@ -113,7 +115,7 @@ func (j *job) reset() {
 	}
 	clear(j.documents) // errors must not outlive their job
 	j.raw, j.ids, j.mask, j.keys, j.documents = j.raw[:0], j.ids[:0], j.mask[:0], j.keys[:0], j.documents[:0]
-	j.stopped, j.mark = false, nil
+	j.stopped, j.mark, j.answered = false, nil, nil
 }
 
 // record describes the document's bytes to package example, which does not know package source.

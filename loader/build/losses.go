@@ -49,7 +49,7 @@ func (b *build) kind() documentKind {
 
 // losses makes sentences of the counters.
 func losses(c counts.Counts, kind documentKind) []fault.Text {
-	return slices.Concat(damageLosses(c), droppedNotes(c), textNotes(c), cutLosses(c, kind))
+	return slices.Concat(mapNotes(c), damageLosses(c), droppedNotes(c), textNotes(c), cutLosses(c, kind))
 }
 
 // textNotes warns of numbers that were compared with texts.

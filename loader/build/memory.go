@@ -83,7 +83,7 @@ func (b *build) divideMemory() (*MemoryPlan, error) {
 	workers := int64(o.Workers)
 	leastJobs := workers + 2 // each worker one, the reader one, the flusher one
 
-	fixed := append(b.fixedParts(), filterParts(o, b.filter)...)
+	fixed := slices.Concat(b.fixedParts(), mapParts(o), filterParts(o, b.filter))
 	if b.chat != nil {
 		fixed = append(fixed, b.chat.memoryPart(workers))
 	}

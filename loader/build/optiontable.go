@@ -54,6 +54,9 @@ var options = []Option{
 	{Name: "exclude", Group: GroupSources, Kind: List,
 		Help:  "in folders and globs, skip files and folders that match this glob (repeatable)",
 		field: func(o *Options) any { return &o.Exclude }},
+	{Name: "map", Group: GroupText, Value: "COMMAND",
+		Help:  "send each record through this shell COMMAND, which answers each line of JSON with one line of JSON",
+		field: func(o *Options) any { return &o.Map }},
 	{Name: "template", Group: GroupText, Words: example.Builtins(), Files: true,
 		Help: "built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for " +
 			"prompt and target",

@@ -175,6 +175,10 @@ func planable(o *Options, partitions int) error {
 		return fault.BadOption("append", nil,
 			"a plan builds a dataset of its own; build the new sources into another folder")
 	}
+	if o.Map != "" {
+		return fault.BadOption("map", o.Map, "a plan does not run commands; send the files through it before, "+
+			"or build without partitions")
+	}
 	if o.Pack != pack.None {
 		return fault.BadOption("pack", string(o.Pack),
 			"rows that are packed while partitions are built cannot be those of the single build; "+

@@ -29,7 +29,7 @@ func newBuild(o Options) *build {
 // prepare opens and checks everything that can be wrong before the first byte is written.
 func (b *build) prepare(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.openChat,
+		b.checkMap, b.openTokenizer, b.openCutter, b.openFilter, b.checkOut, b.readTemplate, b.openSources, b.openChat,
 		b.checkFields, b.checkTargets, b.renderSettings, b.planMemory,
 	} {
 		if err := step(ctx); err != nil {
@@ -118,8 +118,8 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	p := phase{options: source.Options{
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
-		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes(),
-		Columns: o.Columns, Delimiter: o.delimiter(), Records: o.Records, FindChat: o.TextField == "" && b.template == "",
+		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes() || o.Map != "",
+		Columns: o.Columns, Delimiter: o.delimiter(), Records: o.Records, FindChat: o.TextField == "" && b.template == "" && o.Map == "",
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
@@ -135,7 +135,10 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		return p, err
 	}
 	p.options.TextField, p.options.Fields = p.formatter.StreamedField(), b.withFilterFields(p.formatter.Fields())
-	if o.Format == source.Chat { // all fields of a record may be part of its conversation
+	if o.Map != "" && o.Format == source.Chat {
+		p.options.Format = source.Auto // it says what comes back from the command
+	}
+	if o.Format == source.Chat || o.Map != "" { // all fields of a record may be part of its conversation, or of the answer to it
 		p.options.TextField, p.options.Fields = "", nil
 	}
 	p.set, err = source.Open(ctx, p.options)

@@ -9,6 +9,13 @@ import (
 	"github.com/dsload/dsload/loader/build/source"
 )
 
+// records are a source.Reader, or what a command made of its records.
+type records interface {
+	Next(dst []byte, rec *source.Record) ([]byte, error)
+	Position() source.Position
+	Progress() (read, total int64)
+}
+
 // read is the first stage: it frames records into jobs until the sources end or the build stops,
 // and hands each job to the workers and, in the same order, to the flusher. What it reads goes
 // through one staging buffer, so that a job's lease is known before the job's buffers hold
@@ -16,7 +23,7 @@ import (
 //
 // It stops at the end of a job where wanted ends. An error of the sources is kept for the flusher:
 // everything that was read before it is still written.
-func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
+func (b *build) read(ctx, wanted context.Context, reader records) error {
 	defer close(b.ordered)
 	defer close(b.work)
 	var (
@@ -39,6 +46,7 @@ func (b *build) read(ctx, wanted context.Context, reader *source.Reader) error {
 			start := len(j.raw)
 			j.raw = append(j.raw, staged...)
 			j.documents = append(j.documents, document{Record: record, raw: span{start, len(j.raw)}})
+			b.mapping.note(j, &j.documents[len(j.documents)-1])
 			j.next = reader.Position()
 			j.mark = b.target.inside(&j.next)
 			next()

@@ -47,6 +47,9 @@ type Settings struct {
 	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two.
 	// Default: the comma, semicolon or tab that the first line has most of.
 	Delimiter string `json:"delimiter,omitempty"`
+	// Map is a shell command through which all records go: it answers each line of its standard input, a JSON
+	// object, with one, and what it answers is the record. Default: none.
+	Map string `json:"map,omitempty"`
 	// Template is a built-in name or a file that turns a record into prompt and target.
 	Template string `json:"template,omitempty"`
 	// CausalPairs puts prompt and target into one row, with a loss mask that is true for the

@@ -50,7 +50,7 @@ func (b *build) conditions() (conditions []source.Condition) {
 	for i, p := range b.filter.Fields() {
 		c := source.Condition{Field: p.String(), Names: []string{p.String(), p.Root()},
 			Folder: func(value string, null bool) bool { return b.filter.Folder(i, value, null) }}
-		if b.filter.Compares() {
+		if b.filter.Compares() && b.opts.Map == "" { // conditions are about what comes back from it
 			c.Paths = [][]string{{p.String()}}
 			if names := p.Names(); len(names) > 1 {
 				c.Paths = append(c.Paths, names)
@@ -65,7 +65,7 @@ func (b *build) conditions() (conditions []source.Condition) {
 // checkFields refuses conditions on fields that no record can have.
 func (b *build) checkFields(context.Context) error {
 	fields := b.filter.Fields()
-	if len(fields) == 0 {
+	if len(fields) == 0 || b.opts.Map != "" { // what comes back from it has fields of its own
 		return nil
 	}
 	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.opts.Partition == nil {

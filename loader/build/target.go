@@ -139,6 +139,9 @@ func (w whole) explained(located *source.RecordError) error {
 	if lists := w.b.adviseRecords(located, &example.FieldError{}); !lists.IsZero() && w.b.lacksRecords(located.Cause) {
 		return fault.Errorf("%w; %v", located, lists)
 	}
+	if w.b.tooLongToMap(located.Cause) {
+		return fault.Errorf("%w; {map} gets whole records: leave longer ones out with {on-bad-record} skip", located)
+	}
 	if w.b.tooLongToJudge(located.Cause) {
 		return fault.Errorf("%w; filters and {dedup} judge whole documents: "+
 			"leave longer ones out with {on-bad-record} skip, or build without filters and {dedup}", located)
@@ -150,6 +153,9 @@ func (w whole) explained(located *source.RecordError) error {
 // other settings.
 func (w whole) interrupted(ctx context.Context, f *flusher) error {
 	b := w.b
+	if errors.Is(b.readErr, errMiscounted) {
+		return errors.Join(b.readErr, f.builder.Forget())
+	}
 	if f.begun() {
 		if err := b.target.checkpoint(f); err != nil {
 			return errors.Join(b.readErr, err)

@@ -76,7 +76,7 @@ func (w *worker) run(j *job) bool {
 			continue
 		}
 		d.textBytes = int64(len(f.Prompt) + len(f.Target))
-		d.replaced = int64(f.Replaced)
+		d.replaced += int64(f.Replaced)
 		d.hash = textHash(f.Prompt, f.Target)
 		if w.skip(d) {
 			continue

@@ -1,0 +1,204 @@
+// Package command runs a shell command that answers each line of its standard input with a line of its
+// standard output.
+//
+// A Process has one writer, one reader and any number of callers of Stop. The command and all that it starts
+// are a process group of their own: a Ctrl-C in the terminal does not reach them, and Stop ends them together.
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// MemoryBytes is what a Process holds, without the lines that its caller keeps.
+	MemoryBytes = bufferBytes + tailBytes + 32<<10 // io.Copy's buffer
+
+	bufferBytes = 64 << 10
+	// termTime is how long a command has to end after SIGTERM before it is killed.
+	termTime = time.Second
+	// waitTime is how long a command may run on after it closed its output.
+	waitTime = 5 * time.Second
+)
+
+// ErrTooLong is returned for a line that is longer than the limit. The rest of it was skipped.
+var ErrTooLong = errors.New("line too long")
+
+// A Process is a command that runs.
+type Process struct {
+	cmd    *exec.Cmd
+	in     *os.File
+	out    *os.File
+	lines  *bufio.Reader // over out
+	stderr *tail
+	exited chan struct{}
+	status error // of the command, once exited is closed
+
+	closeIn, stop sync.Once
+	closing       sync.WaitGroup
+}
+
+// Find returns an error if the first word of a command is a plain name, and the shell knows no command of that
+// name. Other commands show what they are when they run.
+func Find(command string) error {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		return fmt.Errorf("there is no sh to run it: %w", err)
+	}
+	word, _, _ := strings.Cut(strings.TrimSpace(command), " ")
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./"
+	if strings.Trim(word, plain) != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), waitTime)
+	defer cancel()
+	var exit *exec.ExitError
+	err = exec.CommandContext(ctx, shell, "-c", `command -v "$0" >/dev/null`, word).Run()
+	if errors.As(err, &exit) && exit.Exited() {
+		return fmt.Errorf("%s: command not found", word)
+	}
+	return nil
+}
+
+// Start runs a command by sh. say, where not nil, is called with the first lines of its stderr, by one
+// goroutine.
+func Start(command string, say func(line string)) (_ *Process, err error) {
+	p := &Process{cmd: exec.Command("sh", "-c", command), stderr: &tail{say: say}, exited: make(chan struct{})}
+	p.cmd.SysProcAttr = ownGroup()
+	var ours, theirs [3]*os.File
+	defer func() {
+		closeAll(theirs[:])
+		if err != nil {
+			closeAll(ours[:])
+		}
+	}()
+	for i := range ours {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		if ours[i], theirs[i] = r, w; i == 0 {
+			ours[i], theirs[i] = w, r
+		}
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	p.in, p.out, p.lines = ours[0], ours[1], bufio.NewReaderSize(ours[1], bufferBytes)
+	go p.wait(ours[2])
+	return p, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// wait follows the command to its end.
+func (p *Process) wait(stderr *os.File) {
+	defer close(p.exited)
+	var copied sync.WaitGroup
+	copied.Go(func() {
+		_, _ = io.Copy(p.stderr, stderr)
+		_ = stderr.Close()
+	})
+	p.status = p.cmd.Wait()
+	killGroup(p.cmd.Process)                             // what it left behind
+	_ = stderr.SetReadDeadline(time.Now().Add(termTime)) // something outside of the group may hold it open
+	copied.Wait()
+}
+
+// Write writes to the command's standard input.
+func (p *Process) Write(data []byte) (int, error) { return p.in.Write(data) }
+
+// CloseInput ends the command's standard input.
+func (p *Process) CloseInput() { p.closeIn.Do(func() { _ = p.in.Close() }) }
+
+// AppendLine appends the next line of the command's output to dst, without its end. It returns io.EOF after the
+// last line, io.ErrUnexpectedEOF with a last line that has no end, and ErrTooLong, without the line, for one of
+// more than limit bytes.
+func (p *Process) AppendLine(dst []byte, limit int) ([]byte, error) {
+	start := len(dst)
+	for tooLong := false; ; {
+		part, err := p.lines.ReadSlice('\n')
+		if tooLong = tooLong || len(dst)-start+len(part) > limit+len("\r\n"); !tooLong {
+			dst = append(dst, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case tooLong:
+			return dst[:start], ErrTooLong
+		case err == io.EOF && len(dst) > start:
+			return dst, io.ErrUnexpectedEOF
+		case err != nil:
+			return dst, err
+		}
+		dst = dst[:len(dst)-1]
+		if n := len(dst); n > start && dst[n-1] == '\r' {
+			dst = dst[:n-1]
+		}
+		return dst, nil
+	}
+}
+
+// Waiting reports whether no output of the command is in memory.
+func (p *Process) Waiting() bool { return p.lines.Buffered() == 0 }
+
+// Wait returns how the command ended: nil for status 0. One that does not end in seconds, though it closed its
+// output, is ended.
+func (p *Process) Wait() error {
+	select {
+	case <-p.exited:
+		return p.status
+	case <-time.After(waitTime):
+		p.Stop()
+		p.Close()
+		return fmt.Errorf("it closed its output and did not end in %v", waitTime)
+	}
+}
+
+// Stop makes the command, and what it started, end within a moment. It does not wait.
+func (p *Process) Stop() {
+	p.stop.Do(func() {
+		p.closing.Go(func() {
+			select {
+			case <-p.exited: // its number may be another process's by now
+				return
+			default:
+				endGroup(p.cmd.Process)
+			}
+			select {
+			case <-p.exited:
+			case <-time.After(termTime):
+				killGroup(p.cmd.Process)
+			}
+			_ = p.out.SetReadDeadline(time.Now()) // something outside of the group may hold them open
+			_ = p.in.SetWriteDeadline(time.Now())
+		})
+	})
+}
+
+// Close stops the command, waits for its end and releases it. Nothing may read or write any more.
+func (p *Process) Close() {
+	p.Stop()
+	p.closing.Wait()
+	<-p.exited
+	p.CloseInput()
+	_ = p.out.Close()
+}
+
+// Stderr returns the last lines that the command wrote to stderr, "" if there are none. Call it after Wait.
+func (p *Process) Stderr() string { return p.stderr.String() }
