@@ -18,6 +18,7 @@ from .._words import in_python
 from ..errors import BuildError
 from .bar import Bar, is_shown
 from .items import encoded, sources_or_items
+from .mapping import Mapped
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -37,6 +38,7 @@ def build(
     out: PathLike = "./dsload-data",
     on_progress: Optional[Callable[[dict[str, Any]], None]] = None,
     progress: Optional[bool] = None,
+    map: Union[Callable[[dict[str, Any]], Mapping[str, Any]], str, None] = None,
     **options: Unpack[BuildOptions],
 ) -> dict[str, Any]:
     """Streams sources through a tokenizer into the dataset folder `out`; the same call again resumes an unfinished
@@ -55,6 +57,10 @@ def build(
         out: the dataset folder.
         on_progress: called with each progress object that the command reports.
         progress: show a bar on stderr; None shows it on a terminal and in notebooks.
+        map: a function through which all records go, in order: it gets each as a dict and returns a dict, of which
+            `text_field` (or `template`) makes a document. It is called in a thread of this process and must depend on
+            the record alone, since a build that resumes begins anew with the record after its last checkpoint. Or a
+            shell command that answers each line of JSON with one. Not on Windows.
         options: the flags of `dsload build` with underscores, which help(dsload.BuildOptions) lists. True means a flag
             without a value, a list means a repeated flag; None and False are ignored. With `plan` and `partition`, part
             of a plan is built; dsload.ray.build does it for all of them.
@@ -68,7 +74,7 @@ def build(
         from 0.
         DsloadError: if there is no dsload program for this platform.
 
-    Exceptions of an iterator pass through. The build then stops without a dataset, and the same call resumes it.
+    Exceptions of an iterator, or of `map`, pass through. The build then stops without a dataset, and the same call resumes it.
     """
     for name in ("json", "help", "explain_memory"):
         if name in options:
@@ -83,10 +89,11 @@ def build(
         if options.get("format") != "chat":
             options["format"] = "jsonl"
         paths = ["-"]
+    mapped = Mapped(map) if callable(map) else None
     bar = Bar() if (is_shown() if progress is None else progress) else None
     # Without a reader of its progress, the command does not outlive this process if that is killed.
     command = [required_binary("build"), "build", "--json", "--out", os.fspath(out), "--progress", "json"]
-    for name, value in options.items():
+    for name, value in {**options, "map": mapped.command if mapped is not None else map}.items():
         command += _flag(name, value)
     command += ["--", *(paths or ())]
 
@@ -98,10 +105,14 @@ def build(
 
     try:
         pieces = encoded(items, options.get("text_field")) if items is not None else None
-        code, stdout, messages = _Run(command, report).to_end(pieces)
+        code, stdout, messages = _Run(command, report, env=mapped and mapped.environment).to_end(pieces)
     finally:
         if bar is not None:
             bar.close()
+        if mapped is not None:
+            mapped.close()
+    if mapped is not None and mapped.error is not None:
+        raise mapped.error
     if code != 0:
         message = in_python(messages[-1]) if messages else f"dsload build ended with exit code {code}"
         raise BuildError(message + _hint(paths if items is None else None), code)
@@ -126,9 +137,13 @@ class _Run:
     """One run of the command. A thread reads its stderr; callbacks and the iterator run in the caller's thread."""
 
     def __init__(
-        self, command: list[str], report: Callable[[dict[str, Any]], None], say: Optional[Callable[[str], None]] = None
+        self,
+        command: list[str],
+        report: Callable[[dict[str, Any]], None],
+        say: Optional[Callable[[str], None]] = None,
+        env: Optional[Mapping[str, str]] = None,
     ) -> None:
-        self._command, self._report, self._say = command, report, say
+        self._command, self._report, self._say, self._env = command, report, say, env
         self._lines: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
         self._messages: list[str] = []
         self._stdout = ""
@@ -137,7 +152,9 @@ class _Run:
     def to_end(self, pieces: Optional[Iterator[bytes]]) -> tuple[int, str, list[str]]:
         """(exit code, stdout, the last lines of stderr). pieces: the command's standard input."""
         stdin = subprocess.PIPE if pieces is not None else subprocess.DEVNULL
-        process = subprocess.Popen(self._command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            self._command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self._env
+        )
         threads = [
             threading.Thread(target=f, args=(process,), daemon=True) for f in (self._read_stderr, self._read_stdout)
         ]

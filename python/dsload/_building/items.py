@@ -70,11 +70,12 @@ def encoded(items: Iterator[Any], text_field: Optional[str]) -> Iterator[bytes]:
                 f"item {number} of the source is {named(item)}, and earlier items are not: use one kind throughout"
             )
         kind = this
-        yield packer.compress(_line(number, {text_key(text_field): item} if kind is str else item))
+        yield packer.compress(line(f"item {number} of the source", {text_key(text_field): item} if kind is str else item))
     yield packer.flush()
 
 
-def _line(number: int, record: Any) -> bytes:
+def line(what: str, record: Any) -> bytes:
+    """A record as a line of JSON. what: its name in errors."""
     try:
         # A NaN in an unused field is harmless; as a text, the build refuses it.
         text = json.dumps(record if isinstance(record, dict) else dict(record), ensure_ascii=False, default=_plain)
@@ -82,11 +83,11 @@ def _line(number: int, record: Any) -> bytes:
     except UnicodeEncodeError as error:
         found = f"U+{ord(error.object[error.start]):04X}"
         raise ValueError(
-            f"item {number} of the source holds a lone surrogate, {found}, which is not a character;"
+            f"{what} holds a lone surrogate, {found}, which is not a character;"
             " decode the text with errors='replace', or drop the item"
         ) from error
     except (TypeError, ValueError, RecursionError) as error:
-        raise type(error)(f"item {number} of the source is not JSON: {error}") from error
+        raise type(error)(f"{what} is not JSON: {error}") from error
 
 
 def _plain(value: Any) -> Any:
