@@ -91,6 +91,8 @@ resident memory are the kernel's figures for the whole process, start-up include
 	flags.StringVarP(&tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
 	flags.StringVar(&format, "format", "auto", "format of the sources, as build takes it")
 	flags.Var(sizeValue{&maxBytes, false}, "max-bytes", "stop each build after so much text, 0 for no limit")
+	likeOption(flags, "tokenizer", "format", "max-bytes")
+	inGroup(flags, groupMeasurement, "rounds")
 	return cmd
 }
 

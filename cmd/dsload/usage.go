@@ -72,34 +72,6 @@ var synonyms = map[string]string{
 	"server": "serve", "report": "stats", "convert": "export", "run": "build", "start": "serve", "benchmark": "bench",
 }
 
-// newHelpCommand is cobra's help command, but an unknown command is an error.
-func newHelpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Show the help of a command",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			found, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 && found.HasSubCommands() {
-				return unknownCommand(found, rest[0])
-			}
-			found.InitDefaultHelpFlag()
-			return found.Help()
-		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string,
-			_ cobra.ShellCompDirective) {
-			found, rest, err := cmd.Root().Find(args)
-			if err == nil && len(rest) == 0 {
-				for _, c := range found.Commands() {
-					if c.IsAvailableCommand() {
-						names = append(names, c.Name()+"\t"+c.Short)
-					}
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-	}
-}
-
 // unknownCommand returns the error for a first argument that is not a command.
 func unknownCommand(cmd *cobra.Command, typed string) error {
 	path := cmd.CommandPath()
