@@ -25,6 +25,7 @@ type buildFlags struct {
 	progress string
 	asJSON   bool
 	explain  bool
+	preview  int // documents of each input to show, in place of a build
 	part     partFlags
 	cached   bool
 	announce bool // for a server, which serves the dataset while it is built
@@ -66,7 +67,7 @@ are dropped.`,
   dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
 		Annotations: map[string]string{usualFlags: "out tokenizer format text-field max-length pack eos " +
-			"max-val-examples memory"},
+			"max-val-examples memory preview"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runBuild(cmd, args, &f)
 		},
@@ -95,8 +96,10 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
+	flags.IntVar(&f.preview, "preview", 0, "show how the first N documents of each input would be read, cut and "+
+		"tokenized, with a plan and an estimate, and write nothing")
 	inGroup(flags, groupOutput, "cached")
-	inGroup(flags, groupLive, "http", "notify")
+	inGroup(flags, groupLive, "http", "notify", "preview")
 	inGroup(flags, groupLimits, "explain-memory")
 }
 
@@ -174,6 +177,10 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	}
 	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
 		fmt.Fprintf(stderr, "no source given: building from %s\n", build.DefaultSource)
+	}
+	if cmd.Flags().Changed("preview") {
+		o.Notice = notices(f.progress, stderr)
+		return f.runPreview(cmd, o)
 	}
 	if f.cached {
 		return runCached(cmd, o, f)

@@ -37,8 +37,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		name, value, reason := invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap().Error()
 		if kind := invalid.GetFlag().Value.Type(); kind == "int" || kind == "int64" {
-			reason = fmt.Sprintf("%q is not a whole number: write digits only, as in %s", value,
-				invalid.GetFlag().DefValue)
+			usual := invalid.GetFlag().DefValue
+			if usual == "0" {
+				usual = "1"
+			}
+			reason = fmt.Sprintf("%q is not a whole number: write digits only, as in %s", value, usual)
 			if n := strings.TrimRight(value, "kK"); n != value && isDigits(n) {
 				reason = fmt.Sprintf("%q has a unit: write digits only, as in %s or %s000", value, n, n)
 			}
