@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/spf13/cobra"
@@ -115,11 +114,10 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 	out, err := child.Output()
 	wall := time.Since(start).Seconds()
 	if err != nil {
-		kind := ""
-		if exit, ok := err.(*exec.ExitError); ok {
-			kind = kindOf(exit.ExitCode())
+		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() > 0 {
+			return nil, &said{exit.ExitCode()}
 		}
-		return nil, fault.Kindf(kind, "measured build failed: %w", err)
+		return nil, fmt.Errorf("measured build: %w", err)
 	}
 	var s build.Summary
 	if err := json.Unmarshal(out, &s); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/tokenize"
@@ -92,6 +93,10 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	}
 	if split := f.opts.Split; split != "" && !slices.Contains(train.Splits(), split) {
 		return usagef("--split %s: %s", split, loader.OneOf(split, train.Splits()))
+	}
+	format, _ := build.OptionNamed("format")
+	if err := format.Check(&build.Options{Settings: build.Settings{Format: source.Format(f.format)}}); err != nil {
+		return err
 	}
 	o := f.opts
 	o.Family = train.Family(f.family)

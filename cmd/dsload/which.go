@@ -210,7 +210,7 @@ func whichError(args []string, err error) error {
 	if errors.As(err, &param) {
 		reason = "--" + flagOfParameter(param.Param) + ": " + param.Reason
 	}
-	if request.Hint != "" {
+	if request.Hint != "" && !strings.HasSuffix(reason, "?") {
 		reason += "; " + request.Hint
 	}
 	return usagef("which %s: %s", strings.Join(args, " "), reason)

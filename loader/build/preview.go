@@ -152,6 +152,12 @@ func Preview(ctx context.Context, o Options, documents int) (_ *Previewed, err e
 	v.f.emit = v.take
 	p := &Previewed{Tokenizer: b.tokenizer, Memory: b.plan, Options: b.opts}
 	err = v.phases(ctx, p)
+	for i, field := range b.filter.Fields() {
+		if v.f.state.Has&(1<<i) == 0 {
+			p.Notes = append(p.Notes, fault.Textf("{where}: of the records that were looked at, %s",
+				noField(field.String(), "the first has", v.f.state.Names)))
+		}
+	}
 	p.Notes = append(p.Notes, b.endNote())
 	p.Notes = slices.DeleteFunc(append(p.Notes, v.f.state.Lines.notes()...), fault.Text.IsZero)
 	p.Estimate = v.estimate()

@@ -309,7 +309,7 @@ func ParseQuery(raw string) (Query, error) {
 			return q, BadParam(name, "given more than once", "give it once")
 		}
 		if err := params[i].set(&q, values[name][0]); err != nil {
-			return q, BadParam(name, err.Error(), "see the feed's parameters in the documentation")
+			return q, BadParam(name, err.Error(), "'dsload help batches' describes the parameters")
 		}
 	}
 	return q.completed()
