@@ -153,6 +153,9 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if !cmd.Flags().Changed("overflow") {
 		o.Overflow = "" // --pack sets its own
 	}
+	if cmd.Flags().Changed("preview") && (f.part.given(cmd) || f.cached) {
+		return usagef("build: --preview looks at sources; leave --plan, --partition and --cached out")
+	}
 	if f.part.given(cmd) {
 		if err := f.part.apply(cmd, args, &o); err != nil {
 			return err

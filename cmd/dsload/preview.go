@@ -24,9 +24,6 @@ const (
 
 // runPreview shows how a build would begin. What was found before an error is shown, too.
 func (f *buildFlags) runPreview(cmd *cobra.Command, o build.Options) error {
-	if f.part.given(cmd) || f.cached {
-		return usagef("build: --preview looks at sources; leave --plan, --partition and --cached out")
-	}
 	p, err := build.Preview(cmd.Context(), o, f.preview)
 	if p == nil {
 		return err

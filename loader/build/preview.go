@@ -27,6 +27,7 @@ const (
 	previewSample = 128 << 10 // of text of an input that the estimate is made of
 	previewPieces = 256 << 10 // of a document, after which its rest is not read
 	previewRows   = 4         // of a document that are shown
+	previewTokens = 1 << 20   // of all rows that are shown
 	previewText   = 240       // bytes of the text of a document that was left out
 	previewKeys   = 48 << 10  // bytes of keys that dedup compares: below what it keeps in memory
 )
@@ -117,11 +118,12 @@ type previewer struct {
 	doc    PreviewDocument
 	sample sample // of the input
 	looked int    // inputs
+	kept   int    // tokens of all rows
 	estimator
 }
 
 // Preview reads the first documents of each input and returns what a build would make of them. It writes
-// nothing. An error is the one that the build would end with; what was found before it is returned too.
+// nothing, except that a tokenizer of the Hugging Face Hub is downloaded into the cache of the build. An error is the one that the build would end with; what was found before it is returned too.
 func Preview(ctx context.Context, o Options, documents int) (_ *Previewed, err error) {
 	if documents < 1 || documents > MaxPreview {
 		return nil, fault.BadOption("preview", documents, "must be from 1 to %d", MaxPreview)
@@ -387,7 +389,7 @@ func (v *previewer) take(row *example.Example) error {
 	}
 	d.NumRows++
 	d.Tokens += int64(len(row.InputIDs) + len(row.Labels))
-	if len(d.Rows) < previewRows {
+	if v.kept += len(row.InputIDs) + len(row.Labels); len(d.Rows) < previewRows && v.kept <= previewTokens {
 		d.Rows = append(d.Rows, PreviewRow{InputIDs: slices.Clone(row.InputIDs), Labels: slices.Clone(row.Labels),
 			LossMask: slices.Clone(row.LossMask)})
 	}
