@@ -49,7 +49,7 @@ Other pages: 'dsload help sources' for addresses and which files of a folder are
 chats, 'dsload help filters' for which documents stay.
 
 A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
-happen while serving, where they can change without another build: see 'dsload serve -h'.
+happen while serving, where they can change without another build: see 'dsload help batches'.
 
 With --append, SOURCEs are added to a finished dataset: flags that shape rows must be
 those of its build; --max-examples and other budgets count what is added. The old

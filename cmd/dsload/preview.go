@@ -29,7 +29,7 @@ func (f *buildFlags) runPreview(cmd *cobra.Command, o build.Options) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) {
-		return errors.Join(build.ErrInterrupted, err)
+		return fmt.Errorf("preview: %w", build.ErrInterrupted)
 	}
 	for _, in := range p.Inputs {
 		for i := range in.Documents {

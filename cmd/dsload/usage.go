@@ -32,7 +32,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			name, typed = short, "-"+short // pflag parses "-memory" as letters
 		}
 		if meant := nearestFlag(cmd, name); meant != "" {
-			return usagef("%sunknown flag: %s; did you mean --%s? See '%s -h'", label(cmd), typed, meant, path)
+			return usagef("%sunknown flag: %s; did you mean --%s? See '%s --help'", label(cmd), typed, meant, path)
 		}
 	case errors.As(err, &invalid):
 		name, value, reason := invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap().Error()
@@ -46,9 +46,9 @@ func flagError(cmd *cobra.Command, err error) error {
 				reason = fmt.Sprintf("%q has a unit: write digits only, as in %s or %s000", value, n, n)
 			}
 		}
-		return usagef("%s--%s %s: %s; see '%s -h'", label(cmd), name, value, reason, path)
+		return usagef("%s--%s %s: %s; see '%s --help'", label(cmd), name, value, reason, path)
 	}
-	return usagef("%s%v; see '%s -h'", label(cmd), err, path)
+	return usagef("%s%v; see '%s --help'", label(cmd), err, path)
 }
 
 func isDigits(s string) bool {
