@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// previewHead and previewTail are how many tokens of a row are shown at its beginning and end.
+// previewHead and previewTail are how many tokens of an example are shown at its beginning and end.
 const (
 	previewHead = 56
 	previewTail = 8
@@ -76,7 +76,7 @@ func (s *previewScreen) write(p *build.Previewed, whole bool) {
 	for _, note := range p.Notes {
 		s.printf("note: %s\n", oneLine(note.String()))
 	}
-	s.rows(p)
+	s.examples(p)
 	s.estimate(p)
 	s.printf("memory, as the cap of %s would be divided:\n", formatSize(p.Memory.Cap))
 	_ = printPlan(&s.b, p.Memory, false) // a Builder takes everything
@@ -125,7 +125,7 @@ func howRead(in *build.PreviewInput, o *build.Options) string {
 
 // document writes what becomes of a document.
 func (s *previewScreen) document(d *build.PreviewDocument) {
-	s.printf("\n  row %s", formatCount(d.Row))
+	s.printf("\n  record %s", formatCount(d.Record))
 	if d.Member != "" {
 		s.printf(" of %s", oneLine(d.Member))
 	}
@@ -145,8 +145,8 @@ func (s *previewScreen) document(d *build.PreviewDocument) {
 	}
 	s.printf(": %s of text%s, %s", formatSize(d.Bytes), more, plural(d.Tokens, "token"))
 	switch {
-	case d.NumRows > 1:
-		s.printf(", cut into %s", plural(d.NumRows, "row"))
+	case d.NumExamples > 1:
+		s.printf(", cut into %s", plural(d.NumExamples, "example"))
 	case d.Cut:
 		s.printf(", cut to --max-length: the rest is left out")
 	}
@@ -157,19 +157,19 @@ func (s *previewScreen) document(d *build.PreviewDocument) {
 		s.printf(", %s replaced by U+FFFD", plural(d.Replaced, "ill-formed UTF-8 sequence"))
 	}
 	s.printf("\n")
-	for i := range d.Rows {
-		if d.NumRows > 1 {
-			s.printf("    part %d, %s\n", i, plural(len(d.Rows[i].InputIDs), "token"))
+	for i := range d.Examples {
+		if d.NumExamples > 1 {
+			s.printf("    part %d, %s\n", i, plural(len(d.Examples[i].InputIDs), "token"))
 		}
-		s.row(&d.Rows[i])
+		s.example(&d.Examples[i])
 	}
-	if hidden := d.NumRows - len(d.Rows); hidden > 0 {
-		s.printf("    and %s\n", plural(hidden, "more row"))
+	if hidden := d.NumExamples - len(d.Examples); hidden > 0 {
+		s.printf("    and %s\n", plural(hidden, "more example"))
 	}
 }
 
-// row writes the tokens of a row: a line for each stretch with the same loss.
-func (s *previewScreen) row(r *build.PreviewRow) {
+// example writes the tokens of an example: a line for each stretch with the same loss.
+func (s *previewScreen) example(r *build.PreviewExample) {
 	if r.Labels != nil {
 		s.tokens("prompt  ", r.InputIDs, nil)
 		s.tokens("target  ", r.Labels, nil)
@@ -178,7 +178,7 @@ func (s *previewScreen) row(r *build.PreviewRow) {
 	s.tokens("", r.InputIDs, r.LossMask)
 }
 
-// tokens writes the beginning and the end of a row with the borders of its tokens.
+// tokens writes the beginning and the end of an example with the borders of its tokens.
 func (s *previewScreen) tokens(label string, ids []uint32, mask []bool) {
 	segments := tokenSegments(s.tokenizer, ids[:min(len(ids), previewHead+previewTail)])
 	hidden := len(ids) - previewHead - previewTail
@@ -229,15 +229,32 @@ func tokenSegments(t *tokenize.Tokenizer, ids []uint32) (out []segment) {
 	return out
 }
 
-// rows writes what all rows have in common.
-func (s *previewScreen) rows(p *build.Previewed) {
+// examples writes what all examples have in common.
+func (s *previewScreen) examples(p *build.Previewed) {
 	o := &p.Options
-	s.printf("rows: tokenizer %s, at most %s", oneLine(p.Tokenizer.Name()), plural(o.MaxLength, "token"))
+	s.printf("examples: tokenizer %s, at most %s, %s", oneLine(p.Tokenizer.Name()), plural(o.MaxLength, "token"), loss(p))
 	if o.Pack != pack.None {
-		s.printf(", packed by %s, which fills each with several documents\n", o.Pack)
+		s.printf("; packed by %s, which fills each row with several documents\n", o.Pack)
 		return
 	}
 	s.printf("; longer documents: %s\n", o.Overflow)
+}
+
+// loss says which tokens of the examples are trained on.
+func loss(p *build.Previewed) string {
+	for _, in := range p.Inputs {
+		for _, d := range in.Documents {
+			for _, x := range d.Examples {
+				switch {
+				case x.Labels != nil:
+					return "loss on the target"
+				case x.LossMask != nil:
+					return "loss on part of the tokens"
+				}
+			}
+		}
+	}
+	return "loss on every token"
 }
 
 // estimate writes what the build would make.
@@ -258,7 +275,7 @@ func (s *previewScreen) estimate(p *build.Previewed) {
 	case e.Kept < e.Documents:
 		s.printf(", of which %s%s would stay", about, formatCount(figure(e.Kept)))
 	}
-	s.printf(", %s in %s", plural(figure(e.Tokens), "token"), plural(figure(e.Rows), "row"))
+	s.printf(", %s in %s", plural(figure(e.Tokens), "token"), plural(figure(e.Examples), "example"))
 	if p.Options.Pack != pack.None {
 		s.printf(" before packing")
 	}

@@ -12,10 +12,10 @@ type Estimate struct {
 	Known bool `json:"known"`
 
 	Documents int64   `json:"documents"`
-	Kept      int64   `json:"kept"` // of them: those that rows are made of
+	Kept      int64   `json:"kept"` // of them: those that examples are made of
 	TextBytes int64   `json:"text_bytes"`
 	Tokens    int64   `json:"tokens"`
-	Rows      int64   `json:"rows"` // before packing
+	Examples  int64   `json:"examples"` // before packing
 	Bytes     int64   `json:"dataset_bytes"`
 	Seconds   float64 `json:"seconds"`
 	// LimitedBy is the option that ends the build before the sources do, or "".
@@ -24,22 +24,22 @@ type Estimate struct {
 
 // A sample is what a preview saw of an input, or what all inputs that it looked at hold by that.
 type sample struct {
-	documents, kept float64
-	text            float64 // bytes, of the documents that stay
-	tokens, rows    float64
-	seconds         float64 // in a worker
+	documents, kept  float64
+	text             float64 // bytes, of the documents that stay
+	tokens, examples float64
+	seconds          float64 // in a worker
 }
 
 func (s *sample) add(d *PreviewDocument) {
-	s.rows += float64(d.NumRows)
+	s.examples += float64(d.NumExamples)
 	s.tokens += float64(d.Tokens)
 	if !d.Partial {
 		s.documents++
 	}
-	if d.NumRows > 0 && !d.Partial {
+	if d.NumExamples > 0 && !d.Partial {
 		s.kept++
 	}
-	if d.NumRows > 0 {
+	if d.NumExamples > 0 {
 		s.text += float64(d.Bytes)
 	}
 }
@@ -50,7 +50,7 @@ func (s *sample) addTimes(n float64, other *sample) {
 	s.kept += n * other.kept
 	s.text += n * other.text
 	s.tokens += n * other.tokens
-	s.rows += n * other.rows
+	s.examples += n * other.examples
 	s.seconds += n * other.seconds
 }
 
@@ -106,17 +106,17 @@ func (v *previewer) estimate() (e Estimate) {
 			scale, e.Known, e.Exact, e.LimitedBy = float64(budget)/held, true, false, option
 		}
 	}
-	limited(o.MaxExamples, s.rows, "max-examples")
+	limited(o.MaxExamples, s.examples, "max-examples")
 	limited(o.MaxTokens, s.tokens, "max-tokens")
 	limited(o.MaxBytes, s.text, "max-bytes")
 	times := func(n float64) int64 { return int64(scale*n + 0.5) }
 	e.Documents, e.Kept, e.TextBytes = times(s.documents), times(s.kept), times(s.text)
-	e.Tokens, e.Rows = times(s.tokens), times(s.rows)
+	e.Tokens, e.Examples = times(s.tokens), times(s.examples)
 	width := int64(4)
 	if v.b.tokenizer.VocabSize() <= 1<<16 {
 		width = 2
 	}
-	e.Bytes = e.Tokens*width + e.Rows*rowBytes
+	e.Bytes = e.Tokens*width + e.Examples*rowBytes
 	if v.b.shards.Schema.LossMask {
 		e.Bytes += e.Tokens / 8
 	}

@@ -22,14 +22,14 @@ import (
 const MaxPreview = 1000
 
 const (
-	previewInputs = 8         // that are looked at
-	previewListed = 10_000    // of which these are chosen
-	previewSample = 128 << 10 // of text of an input that the estimate is made of
-	previewPieces = 256 << 10 // of a document, after which its rest is not read
-	previewRows   = 4         // of a document that are shown
-	previewTokens = 1 << 20   // of all rows that are shown
-	previewText   = 240       // bytes of the text of a document that was left out
-	previewKeys   = 48 << 10  // bytes of keys that dedup compares: below what it keeps in memory
+	previewInputs   = 8         // that are looked at
+	previewListed   = 10_000    // of which these are chosen
+	previewSample   = 128 << 10 // of text of an input that the estimate is made of
+	previewPieces   = 256 << 10 // of a document, after which its rest is not read
+	previewExamples = 4         // of a document that are shown
+	previewTokens   = 1 << 20   // of all examples that are shown
+	previewText     = 240       // bytes of the text of a document that was left out
+	previewKeys     = 48 << 10  // bytes of keys that dedup compares: below what it keeps in memory
 )
 
 // A Previewed is how a build would begin.
@@ -58,24 +58,24 @@ type PreviewInput struct {
 
 // A PreviewDocument is what becomes of a document.
 type PreviewDocument struct {
-	Row    int64  `json:"row"` // as in messages: the line, the record, or the document of the input
+	Record int64  `json:"record"` // as in messages: the line, the record, or the document of the input
 	Member string `json:"member,omitempty"`
 	Shape  string `json:"shape,omitempty"` // of a conversation
 	Split  string `json:"split,omitempty"` // "" if it is left out
-	// LeftOut is why no row is made of it; zero otherwise. Text is then its beginning.
-	LeftOut  fault.Text   `json:"left_out,omitzero"`
-	Text     string       `json:"text,omitempty"`
-	Bytes    int64        `json:"text_bytes"`
-	Replaced int64        `json:"replaced,omitempty"` // ill-formed sequences
-	Tokens   int64        `json:"tokens"`             // of its rows
-	NumRows  int          `json:"num_rows"`
-	Rows     []PreviewRow `json:"rows,omitempty"` // the first of them
-	Cut      bool         `json:"cut,omitempty"`  // longer than the longest row, and its rest is left out
-	Partial  bool         `json:"partial,omitempty"`
+	// LeftOut is why no example is made of it; zero otherwise. Text is then its beginning.
+	LeftOut     fault.Text       `json:"left_out,omitzero"`
+	Text        string           `json:"text,omitempty"`
+	Bytes       int64            `json:"text_bytes"`
+	Replaced    int64            `json:"replaced,omitempty"` // ill-formed sequences
+	Tokens      int64            `json:"tokens"`             // of its examples
+	NumExamples int              `json:"num_examples"`
+	Examples    []PreviewExample `json:"examples,omitempty"` // the first of them
+	Cut         bool             `json:"cut,omitempty"`      // longer than an example may be, and its rest is left out
+	Partial     bool             `json:"partial,omitempty"`
 }
 
-// A PreviewRow is a row as it would be written, before packing.
-type PreviewRow struct {
+// A PreviewExample is an example as it would be written, or packed into a row.
+type PreviewExample struct {
 	InputIDs []uint32 `json:"input_ids"`
 	Labels   []uint32 `json:"labels,omitempty"`    // ids of the target
 	LossMask []bool   `json:"loss_mask,omitempty"` // nil where every token is trained on
@@ -90,7 +90,6 @@ type look struct {
 func (*look) choose(_ int, o *source.Options) { o.ScratchDir = "" }
 
 func (l *look) begin(f *flusher) error {
-	f.origins.unwanted = true
 	f.openSeen("", "") // which has no files while previewKeys holds
 	return nil
 }
@@ -118,7 +117,7 @@ type previewer struct {
 	doc    PreviewDocument
 	sample sample // of the input
 	looked int    // inputs
-	kept   int    // tokens of all rows
+	kept   int    // tokens of all examples
 	estimator
 }
 
@@ -295,7 +294,7 @@ func (v *previewer) next(reader *source.Reader, input int) (*job, error) {
 func (v *previewer) document(j *job, d *document) error {
 	f := v.f
 	if d.First {
-		v.doc = PreviewDocument{Row: d.Row, Member: d.Member}
+		v.doc = PreviewDocument{Record: d.Row, Member: d.Member}
 	}
 	start := time.Now()
 	if !v.w.run(j) {
@@ -317,7 +316,7 @@ func (v *previewer) document(j *job, d *document) error {
 		return err
 	}
 	switch v.doc.Cut = v.doc.Cut || f.state.Truncated > before.Truncated; {
-	case v.doc.NumRows == 0:
+	case v.doc.NumExamples == 0:
 		v.doc.LeftOut, v.doc.Text = v.whyLeftOut(reasons), v.beginning(j, d)
 	case f.state.Verdict == toVal:
 		v.doc.Split = splitVal
@@ -387,11 +386,11 @@ func (v *previewer) take(row *example.Example) error {
 		s.Val++
 		v.f.hold.have++
 	}
-	d.NumRows++
+	d.NumExamples++
 	d.Tokens += int64(len(row.InputIDs) + len(row.Labels))
-	if v.kept += len(row.InputIDs) + len(row.Labels); len(d.Rows) < previewRows && v.kept <= previewTokens {
-		d.Rows = append(d.Rows, PreviewRow{InputIDs: slices.Clone(row.InputIDs), Labels: slices.Clone(row.Labels),
-			LossMask: slices.Clone(row.LossMask)})
+	if v.kept += len(row.InputIDs) + len(row.Labels); len(d.Examples) < previewExamples && v.kept <= previewTokens {
+		d.Examples = append(d.Examples, PreviewExample{slices.Clone(row.InputIDs), slices.Clone(row.Labels),
+			slices.Clone(row.LossMask)})
 	}
 	return nil
 }

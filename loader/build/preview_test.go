@@ -38,19 +38,19 @@ func checkPreview(t *testing.T, o Options) *Previewed {
 	for _, in := range p.Inputs {
 		for _, d := range in.Documents {
 			documents++
-			if d.LeftOut.IsZero() != (d.NumRows > 0) || d.NumRows > 0 != (d.Split != "") {
-				t.Errorf("row %d makes %d rows of %q and is left out because %q", d.Row, d.NumRows, d.Split, d.LeftOut)
+			if d.LeftOut.IsZero() != (d.NumExamples > 0) || d.NumExamples > 0 != (d.Split != "") {
+				t.Errorf("row %d makes %d rows of %q and is left out because %q", d.Record, d.NumExamples, d.Split, d.LeftOut)
 			}
-			if d.NumRows == 0 {
+			if d.NumExamples == 0 {
 				continue
 			}
 			kept++
-			for i, row := range d.Rows {
+			for i, row := range d.Examples {
 				if want := rows[d.Split][at[d.Split]+i]; !slices.Equal(row.InputIDs, want) {
-					t.Fatalf("row %d, part %d: %d tokens, and the build writes %d", d.Row, i, len(row.InputIDs), len(want))
+					t.Fatalf("row %d, part %d: %d tokens, and the build writes %d", d.Record, i, len(row.InputIDs), len(want))
 				}
 			}
-			at[d.Split] += d.NumRows
+			at[d.Split] += d.NumExamples
 		}
 	}
 	var examples int64
@@ -61,7 +61,7 @@ func checkPreview(t *testing.T, o Options) *Previewed {
 		}
 	}
 	if e := p.Estimate; !e.Exact || e.Documents != s.Documents || e.Documents != documents || e.Kept != kept ||
-		e.Rows != examples {
+		e.Examples != examples {
 		t.Errorf("%+v for %d documents, of which %d stay, in %d rows", e, documents, kept, examples)
 	}
 	return p
@@ -93,7 +93,7 @@ func TestPreviewOfChats(t *testing.T) {
 	p := checkPreview(t, chatOptions(chats, template))
 	trained, untrained := 0, 0
 	for _, d := range p.Inputs[0].Documents {
-		for _, row := range d.Rows {
+		for _, row := range d.Examples {
 			if len(row.LossMask) != len(row.InputIDs) {
 				t.Fatalf("a mask of %d tokens for %d", len(row.LossMask), len(row.InputIDs))
 			}
@@ -130,16 +130,16 @@ func TestPreviewOfMuch(t *testing.T) {
 	if len(p.Inputs) != previewInputs || p.MoreInputs != files-previewInputs || len(p.Inputs[0].Documents) != 2 {
 		t.Errorf("%d inputs and %d more, the first of %d documents", len(p.Inputs), p.MoreInputs, len(p.Inputs[0].Documents))
 	}
-	if e := p.Estimate; e.Exact || !e.Known || e.Rows < files*lines*9/10 || e.Rows > files*lines*11/10 || e.Seconds <= 0 {
+	if e := p.Estimate; e.Exact || !e.Known || e.Examples < files*lines*9/10 || e.Examples > files*lines*11/10 || e.Seconds <= 0 {
 		t.Errorf("%+v for %d rows", e, files*lines)
 	}
 	o.MaxExamples = 100
-	if p, err = Preview(context.Background(), o, 1); err != nil || p.Estimate.Rows != 100 ||
+	if p, err = Preview(context.Background(), o, 1); err != nil || p.Estimate.Examples != 100 ||
 		p.Estimate.LimitedBy != "max-examples" {
 		t.Errorf("%+v, %v for 100 rows", p.Estimate, err)
 	}
 	o.Format, o.MaxExamples, o.Pack = "document", 0, pack.BFD
-	if p, err = Preview(context.Background(), o, 1); err != nil || p.Estimate.Rows != files {
+	if p, err = Preview(context.Background(), o, 1); err != nil || p.Estimate.Examples != files {
 		t.Errorf("%+v, %v for a row of each file", p.Estimate, err)
 	}
 }
