@@ -5,6 +5,7 @@
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
 # make soak   what takes hours: every kill, fault and crash, all tests under the race detector, a thousand hostile configurations, ten minutes of fuzzing a target
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
+# make man    manual pages of every command, into bin/man
 # make bench  the benchmarks of the Go packages
 
 GO          ?= go
@@ -32,12 +33,15 @@ QUICK       ?=
 PYTESTMODE   = $(if $(QUICK),--setup-only)
 
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go lint-python bench wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go lint-python bench man wheel clean
 
 all: build
 
 build:
 	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
+
+man: build
+	rm -rf bin/man && bin/dsload help --man bin/man
 
 # Python's tests wait more than they compute: they run beside Go's, and what they print comes after it.
 test:

@@ -79,6 +79,8 @@ Documents are runs of whole lines of at least 2 KiB; ids go to a reused buffer.`
 	flags.Var(sizeValue{&f.cache, false}, "cache", "size of each encoder's cache")
 	flags.Var(sizeValue{&f.memory, false}, "memory",
 		"limit on memory for text, tokenizer and encoders (default half of the control group's or machine's)")
+	inGroup(flags, groupMeasurement, "rounds", "documents")
+	inGroup(flags, groupLimits, "cache")
 	return cmd
 }
 
