@@ -4,9 +4,9 @@ middle."""
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import signal
 import socket
@@ -17,17 +17,26 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Optional
 
+HERE = Path(__file__).resolve().parent
+
 # Past this many seconds a process hangs. On a busy machine a second's work may take minutes.
 HANGS = 600
 
 
 def processes_of_their_own() -> Any:
-    """The context of processes that begin without the state of this one. They share one import of the frameworks, which
-    takes longer than most runs."""
+    """The context of processes that begin without the state of this one. They share one import of the frameworks
+    (preloaded.py), which takes longer than most runs."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        [name for name in ("torch", "accelerate", "transformers", "dsload") if importlib.util.find_spec(name)]
-    )
+    context.set_forkserver_preload(["preloaded"])
+    before = os.environ.get("PYTHONPATH")
+    # The server does not get sys.path.
+    os.environ["PYTHONPATH"] = os.pathsep.join(str(p) for p in (HERE.parent, HERE, before) if p)
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
     return context
 
 
