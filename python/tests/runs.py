@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -102,6 +102,22 @@ def on_gloo(world: int, run: Callable[..., Any], *args: Any, killed: bool = Fals
     finally:
         for p in processes:
             p.kill()
+
+
+@contextlib.contextmanager
+def ended(feed: Iterable[Any]) -> Iterator[Any]:
+    """An iteration of a DataLoader whose workers are ended with it. After an error, those of an iteration that is
+    collected as garbage are waited for, five seconds each."""
+    batches = iter(feed)
+    try:
+        yield batches
+    finally:
+        getattr(batches, "_shutdown_workers", lambda: None)()
+
+
+def every(feed: Iterable[Any]) -> list[Any]:
+    with ended(feed) as batches:
+        return list(batches)
 
 
 def _received(pipe: Any) -> Any:

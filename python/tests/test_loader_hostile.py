@@ -202,7 +202,7 @@ STREAMS: dict[str, bytes] = {
 def test_streams_of_garbage(fake: Any, name: str, hold: bool) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(dsload.DsloadError):
-        read(fake(served(STREAMS[name]), hold), **({"timeout": 0.3} if hold else {}))
+        read(fake(served(STREAMS[name]), hold), **({"timeout": 0.1} if hold else {}))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10, "MiB that nobody sent"
 
 

@@ -104,7 +104,7 @@ def test_workers_see_the_epoch_that_was_set(dataset: str) -> None:
 
 def test_an_error_in_a_worker_reaches_the_trainer(dataset: str) -> None:
     with Loader(dataset, labels="seq2seq") as loader, pytest.raises(dsload.FeedError, match="seq2seq"):
-        list(DataLoader(loader, batch_size=None, num_workers=2))
+        runs.every(DataLoader(loader, batch_size=None, num_workers=2))
 
 
 def test_collate_function(dataset: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import effort
 import pytest
+import runs
 
 torch = pytest.importorskip("torch")
 
@@ -47,14 +48,14 @@ class Stated(IterableDataset):  # type: ignore[misc]
 def read(loader: Loader, workers: int, states: Any = None, stop: Any = None) -> tuple[list[list[int]], dict[int, Any]]:
     """The batches, and the state of each worker after the `stop`-th."""
     got, last = [], {}
-    for worker, batch, state in DataLoader(
-        Stated(loader, states), batch_size=None, num_workers=workers, collate_fn=lambda x: x
-    ):
-        if batch is not None and len(got) == stop:
-            break
-        last[worker] = state
-        if batch is not None:
-            got.append(batch)
+    feed = DataLoader(Stated(loader, states), batch_size=None, num_workers=workers, collate_fn=lambda x: x)
+    with runs.ended(feed) as batches:
+        for worker, batch, state in batches:
+            if batch is not None and len(got) == stop:
+                break
+            last[worker] = state
+            if batch is not None:
+                got.append(batch)
     return got, last
 
 
