@@ -8,7 +8,8 @@ comment on a line of its own above a block changes that:
     <!-- given: data, model -->          made before, see inputs.GIVEN
     <!-- file: train.py -->              saved under this name
     <!-- each alone -->                  every command in a fresh copy of the folder
-    <!-- needs: trl -->                  skipped, with a message, where this module or program is missing
+
+Where a block imports a package of OPTIONAL that is not installed, the rest of its page is skipped with a message.
 """
 
 import dataclasses
@@ -19,6 +20,7 @@ import shlex
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "python/README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"sh", "python", "go", "json", "text", "javascript"}
+OPTIONAL = {"torch", "transformers", "datasets", "polars", "matplotlib", "trl", "accelerate"}
 NOT_RUN = {"needs a bucket", "needs a cluster", "needs a GPU", "needs eight GPUs", "needs Slurm", "needs Ray", "needs the network",
            "installs", "compiles", "measures", "tests", "an outline"}
 
@@ -55,7 +57,7 @@ def blocks(page):
                 body.append(line)
         elif opening:
             fence, language, begun, body = opening[2], opening[3], number, []
-        elif mark := re.fullmatch(r"<!-- (not run|given|file|needs|each alone)(?:: (.*))? -->", line.strip()):
+        elif mark := re.fullmatch(r"<!-- (not run|given|file|each alone)(?:: (.*))? -->", line.strip()):
             marks[mark[1]] = mark[2] or ""
         elif line.strip():
             assert not marks, f"{page}:{number}: a mark that stands above no block"

@@ -19,12 +19,19 @@ from snippets import PAGES, ROOT
 SECONDS = 600  # a command that takes longer hangs
 
 
+def skip_without(where, error):
+    """Skips the rest of a page if an optional package was not found."""
+    missing = re.search(r"^ModuleNotFoundError: No module named '(\w+)", error, re.M)
+    if missing and missing[1] in snippets.OPTIONAL:
+        pytest.skip(f"{where}: could not import {missing[1]}")
+
+
 class Page:
     """Runs the blocks of a page in its folder."""
 
     def __init__(self, folder, environment, interpreter):
         self.folder, self.environment, self.interpreter = folder, environment, interpreter
-        self.server, self.missing, self.made = None, [], set()
+        self.server, self.made = None, set()
         self.short = pathlib.Path(tempfile.mkdtemp(prefix="d"))  # paths of sockets are short
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
@@ -47,10 +54,6 @@ class Page:
     def run(self, block):
         for name in block.names("given"):
             self.give(name, block)
-        for need in block.names("needs"):
-            if not shutil.which(need, path=self.environment["PATH"]) and importlib.util.find_spec(need) is None:
-                self.missing.append(f"{block.where}: {need} not installed")
-                return
         if "file" in block.marks:
             (self.folder / block.marks["file"]).write_text(block.text)
         elif block.language == "sh":
@@ -92,6 +95,8 @@ class Page:
         if text.strip():
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder or self.folder, env=self.environment, capture_output=True,
                                   text=True, timeout=SECONDS, stdin=subprocess.DEVNULL)
+            if done.returncode:
+                skip_without(where, done.stderr)
             assert done.returncode == 0, f"{where}: exit {done.returncode} of\n{text}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
 
     def serve(self, command, where):
@@ -104,6 +109,7 @@ class Page:
 
     def python(self, page, line, text):
         if error := self.interpreter.run(page, line, self.folder, self.here(text)):
+            skip_without(f"{page}:{line}", error)
             pytest.fail(f"{page}:{line}: {error}", pytrace=False)
 
     def go(self, block):
@@ -123,8 +129,6 @@ def test_page(page, folder, environment, interpreter):
                 running.run(block)
     finally:
         running.close()
-    if running.missing:
-        pytest.skip("; ".join(running.missing))
 
 
 def test_marks_are_known():
