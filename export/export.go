@@ -65,7 +65,7 @@ func (o Options) validate(m *shard.Manifest) error {
 		}
 	}
 	if o.Out == "" {
-		return fault.BadOption("out", nil, "name a folder")
+		return fault.BadOption("out", nil, "is required; name a folder")
 	}
 	if scheme, _, isURL := strings.Cut(o.Out, "://"); isURL && !strings.ContainsAny(scheme, `/\`) {
 		return fault.BadOption("out", o.Out,

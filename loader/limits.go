@@ -1,6 +1,8 @@
 package loader
 
 import (
+	"sync"
+
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/dsload/dsload/loader/internal/resident"
 )
@@ -11,7 +13,10 @@ const largestDefaultMemory = 256 << 20
 
 // DefaultMemory returns the default cap in bytes: the smaller of 256 MiB and half of what the
 // control group (v1 or v2) or the machine allows.
-func DefaultMemory() int64 {
+func DefaultMemory() int64 { return defaultMemory() }
+
+// defaultMemory reads the files of the control group once: every option's flag asks for its default.
+var defaultMemory = sync.OnceValue(func() int64 {
 	limit, err := memlimit.FromCgroup()
 	if system, systemErr := memlimit.FromSystem(); systemErr == nil && (err != nil || system < limit) {
 		limit, err = system, nil
@@ -20,7 +25,7 @@ func DefaultMemory() int64 {
 		return largestDefaultMemory
 	}
 	return int64(min(limit/2, largestDefaultMemory))
-}
+})
 
 // RuntimeLimit returns the soft limit of the Go runtime (GOMEMLIMIT) for a memory cap: the cap
 // without the program's own pages, which the runtime does not count.

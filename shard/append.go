@@ -184,7 +184,7 @@ func (b *Builder) sideFile(name string) bool {
 	if _, _, _, isShard := parseShardName(name); isShard || !ownName(name) {
 		return false
 	}
-	if _, isPart := ofPart(name); isPart || name == PlanName { // of a merge that goes on
+	if _, isPart := ofPart(name); isPart || name == PlanName { // of an unfinished merge
 		return false
 	}
 	return !slices.ContainsFunc(b.base.Files, func(f FileInfo) bool { return f.Name == name })

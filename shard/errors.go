@@ -28,7 +28,7 @@ var (
 	ErrNoSplit   = &sentinel{"usage", "no such split"}             // neither in the dataset nor a name of one
 	ErrOtherPart = &sentinel{"corrupt", "not a part of this plan"} // Merge: a part or shard of another build
 	ErrNoRows    = errors.New("no example was made")               // Merge: nothing to write a manifest of
-	ErrSchema    = errors.New("row does not match the schema")     // columns missing, not asked for, or of the wrong length
+	ErrSchema    = errors.New("row does not match the schema")     // columns missing, unknown or of the wrong length
 )
 
 // ErrNotRegular reports a folder, link, pipe, socket or device where a file is expected. It wraps

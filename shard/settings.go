@@ -12,9 +12,9 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// diffSettings returns the first setting, in sorted order after those of the tokenizer, in which two JSON objects differ. It
-// compares objects member by member, and anything else by its compact JSON. It ignores differences
-// that mayChange accepts.
+// diffSettings returns the first setting, in sorted order after those of the tokenizer, in which two JSON
+// objects differ. It compares objects member by member, and anything else by its compact JSON. It ignores
+// differences that mayChange accepts.
 func diffSettings(have, want json.RawMessage, mayChange func(name, have, want string) bool) (name, haveValue,
 	wantValue string, differ bool) {
 	h, w := objectOf(have), objectOf(want)

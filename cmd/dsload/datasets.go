@@ -63,8 +63,8 @@ func (p *places) bytes() int64 {
 
 // onDatasets returns the function that runs a command on the datasets that its arguments name. The
 // command's context also ends when a bucket no longer answers.
-func onDatasets(o loader.BucketOptions, run func(cmd *cobra.Command, args []string, at *places) error) func(*cobra.Command,
-	[]string) error {
+func onDatasets(o loader.BucketOptions, run func(cmd *cobra.Command, args []string, at *places) error) (
+	runE func(*cobra.Command, []string) error) {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		ctx, end := context.WithCancelCause(cmd.Context())
 		defer end(nil)
@@ -77,7 +77,8 @@ func onDatasets(o loader.BucketOptions, run func(cmd *cobra.Command, args []stri
 		defer context.AfterFunc(ctx, func() { _ = at.close() })() // a request may wait for minutes
 		cmd.SetContext(ctx)
 		err = run(cmd, args, at)
-		if cause := context.Cause(ctx); err != nil && fault.KindOf(cause) == fault.Unreachable && fault.KindOf(err) != fault.Unreachable {
+		cause := context.Cause(ctx)
+		if err != nil && fault.KindOf(cause) == fault.Unreachable && fault.KindOf(err) != fault.Unreachable {
 			err = fmt.Errorf("%s %s: %w", cmd.Name(), strings.Join(args, " "), cause)
 		}
 		if errors.Is(err, shard.ErrNotFound) && at.buckets != nil {

@@ -77,6 +77,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		return err
 	}
 	setRuntimeLimit(o.Memory)
+	collectLater()
 	show, err := newProgress(f.progress, cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -143,10 +144,13 @@ func (f *partFlags) given(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("plan") || cmd.Flags().Changed("partition")
 }
 
-// inPlan reports whether the value of a flag comes from the plan, or would change what the plan says.
-func inPlan(flag string) bool {
-	opt, ok := build.OptionNamed(flag)
-	return ok && opt.ChangesBytes() || slices.Contains([]string{"append", "cached", "announce"}, flag)
+// besidePlan reports whether a flag may be given with --plan: it says where and how a partition is built.
+// The values of all others come from the plan.
+func besidePlan(flag string) bool {
+	if opt, ok := build.OptionNamed(flag); ok {
+		return opt.Group == build.GroupLimits || flag == "out" || flag == "overwrite"
+	}
+	return slices.Contains([]string{"plan", "partition", "progress", "json", "explain-memory", "http", "notify"}, flag)
 }
 
 // apply replaces the options with those of the plan.
@@ -160,7 +164,7 @@ func (f *partFlags) apply(cmd *cobra.Command, args []string, o *build.Options) e
 	}
 	var err error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if err == nil && inPlan(flag.Name) {
+		if err == nil && !besidePlan(flag.Name) {
 			err = usagef("build: --%s is part of the plan; leave it out, or make another plan with it", flag.Name)
 		}
 	})

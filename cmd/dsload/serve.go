@@ -309,8 +309,8 @@ func (f *serveFlags) serve(ctx context.Context, server *feed.Server, listeners l
 		return stuck, err
 	}
 	if cut > 0 && !f.stdinLife {
-		return stuck, fault.Kindf(fault.Interrupted, "shut down with %s still running; their clients can resume from their last row",
-			plural(cut, "stream"))
+		return stuck, fault.Kindf(fault.Interrupted,
+			"shut down with %s still running; their clients can resume from their last row", plural(cut, "stream"))
 	}
 	return stuck, nil
 }

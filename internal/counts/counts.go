@@ -36,7 +36,7 @@ type numbers struct {
 	ValRest        int64 `json:"val_rest,omitempty"`        // examples of held-out documents that val had no room for
 	WithoutTarget  int64 `json:"without_target,omitempty"`  // examples left out because no token of a target was in them
 	Truncated      int64 `json:"truncated,omitempty"`       // documents, and pairs, that were cut to the longest row
-	Empty          int64 `json:"empty,omitempty"`           // documents without text, pairs without prompt or target: left out
+	Empty          int64 `json:"empty,omitempty"`           // documents without text, pairs without prompt or target
 	Untrained      int64 `json:"untrained,omitempty"`       // conversations left out because no token is trained on
 	UntrainedRows  int64 `json:"untrained_rows,omitempty"`  // rows of others without a trained token, which are kept
 	UnfoundTurns   int64 `json:"unfound_turns,omitempty"`   // of the assistant, not found in what the template writes

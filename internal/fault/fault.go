@@ -112,7 +112,8 @@ func (e *Error) Message() Text {
 }
 
 // Show returns the text of any error, with the options in it written by names. An error has a method
-// Message() Text or In(Names) string, or its text holds the texts of the errors that it wraps, as that of fmt.Errorf does.
+// Message() Text or In(Names) string, or its text holds the texts of the errors that it wraps, as that of
+// fmt.Errorf does.
 func Show(err error, names Names) string {
 	switch e := err.(type) {
 	case interface{ Message() Text }:

@@ -224,8 +224,9 @@ func settingText(value json.RawMessage) string {
 func (a *addition) checkNew() error {
 	for _, s := range a.b.known() {
 		if a.named(s.URI) && s.URI != "-" {
-			return fault.BadOption("append", nil, "%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
-				"of which new files are added; to add it once more, write its path differently, as in ./%s",
+			return fault.BadOption("append", nil,
+				"%s is in %s already, and nothing was added; name only new sources, or a folder or quoted pattern, "+
+					"of which new files are added; to add it once more, write its path differently, as in ./%s",
 				s.URI, a.b.opts.Out, filepath.Base(s.URI))
 		}
 	}

@@ -22,6 +22,7 @@ import (
 // chats is what a build needs for conversations. It is nil in a build without them.
 type chats struct {
 	*chat.Renderer
+	pieces       *chat.Pieces
 	tokenizer    *tokenize.Tokenizer
 	plain, tools string // the templates
 	date         string
@@ -111,7 +112,7 @@ func (b *build) openRenderer() error {
 	if err != nil {
 		return err
 	}
-	b.chat = &chats{Renderer: r, tokenizer: b.tokenizer, plain: c.Template, tools: c.ToolTemplate}
+	b.chat = &chats{Renderer: r, pieces: chat.NewPieces(b.tokenizer), tokenizer: b.tokenizer, plain: c.Template, tools: c.ToolTemplate}
 	if r.UsesDate() {
 		if b.chat.date = o.Date; o.Date == "" {
 			return fault.BadOption("date", nil,
@@ -183,7 +184,7 @@ func (c *chats) leaseBytes(raw, records int64) int64 {
 func (c *chats) memoryPart(workers int64) budget.Part {
 	n := c.ScratchBytes(pieceBytes)
 	traced := chat.TracedBytes(c.tokenizer, chat.TextFactor*pieceBytes)
-	return budget.Part{Name: "chat template", Bytes: c.ResidentBytes() + workers*n + traced,
+	return budget.Part{Name: "chat template", Bytes: c.ResidentBytes() + c.pieces.Bytes() + workers*n + traced,
 		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers,
 			n>>10)}
 }
@@ -200,7 +201,7 @@ type chatWorker struct {
 
 func (c *chats) newWorker(b *build, w *worker, done <-chan struct{}) *chatWorker {
 	return &chatWorker{all: b.opts.Format == source.Chat, render: c.NewWorker(done), rows: w.formatter,
-		encoder: c.NewEncoder(b.tokenizer, w.encoder)}
+		encoder: c.NewEncoder(c.pieces, w.encoder)}
 }
 
 // takes reports whether a document is a conversation.

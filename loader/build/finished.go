@@ -192,16 +192,16 @@ func (b *build) compareContent(set *source.Set, i int, in *source.Stat, checksum
 	// a budget ended the build within it or before it; a list has no checksum to compare file by
 	// file
 	if checksum == "" || in.Files > 0 || source.IsRemote(in.URI) { // nor is a remote file read again
-		return &StaleError{Out: b.opts.Out, URI: in.URI, Reason: fmt.Sprintf("may have changed: it was modified at %s and is now of %s",
-			then, modified)}
+		return &StaleError{Out: b.opts.Out, URI: in.URI,
+			Reason: fmt.Sprintf("may have changed: it was modified at %s and is now of %s", then, modified)}
 	}
 	now, err := set.Checksum(i)
 	if err != nil {
 		return err
 	}
 	if "xxh3-128:"+now.Sum.String() != checksum {
-		return &StaleError{Out: b.opts.Out, URI: in.URI, Reason: fmt.Sprintf("changed: it was modified at %s and is now of %s", then,
-			modified)}
+		return &StaleError{Out: b.opts.Out, URI: in.URI,
+			Reason: fmt.Sprintf("changed: it was modified at %s and is now of %s", then, modified)}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ type flusher struct {
 	// reached when the last rows were packed.
 	sourcesEnded bool
 
-	stopped string // the option whose budget ended the phase, "" while it goes on
+	stopped string // the option whose budget ended the phase, "" while it runs
 	// saved is zero before the first checkpoint of this run, so that it comes early and runs that are soon
 	// killed make progress too.
 	saved saved

@@ -78,11 +78,17 @@ func (opt Option) ChangesBytes() bool {
 
 // HelpFor returns Help with the names of options as write spells them.
 func (opt Option) HelpFor(write func(name string) string) string {
-	help := opt.Help
-	for _, o := range options {
-		help = strings.ReplaceAll(help, "`"+o.Name+"`", write(o.Name))
+	var b strings.Builder
+	for rest := opt.Help; ; {
+		before, after, named := strings.Cut(rest, "`")
+		b.WriteString(before)
+		if !named {
+			return b.String()
+		}
+		name, after, _ := strings.Cut(after, "`")
+		b.WriteString(write(name))
+		rest = after
 	}
-	return help
 }
 
 // Check returns an error if the value that o has for the option is out of its limits. Zero is a value
@@ -129,4 +135,10 @@ func words[T ~string](values []T) (out []string) {
 		out = append(out, string(v))
 	}
 	return out
+}
+
+// alternatives writes values as in "a, b or c".
+func alternatives(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
 }

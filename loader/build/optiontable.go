@@ -32,7 +32,7 @@ var options = []Option{
 			"gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number)",
 		field: func(o *Options) any { return &o.TokenizerPattern }},
 	{Name: "format", Group: GroupSources, Kind: Word, Words: words(source.Formats()),
-		Help:  "auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes",
+		Help:  alternatives(words(source.Formats())),
 		field: func(o *Options) any { return (*string)(&o.Format) }},
 	{Name: "text-field", Group: GroupText,
 		Help:  "field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)",

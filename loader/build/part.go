@@ -256,8 +256,8 @@ func (p *part) notOpened(ctx context.Context, err error) (*Summary, error) {
 // finished returns the summary of a part that another run built.
 func (p *part) finished() (*Summary, error) {
 	o := &p.b.opts
-	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Stopped: fault.Plain("nothing to do: the partition is already built"),
-		Partition: p.String()}
+	s := &Summary{Out: o.Out, AlreadyBuilt: true, CapBytes: o.Memory, Partition: p.String(),
+		Stopped: fault.Plain("nothing to do: the partition is already built")}
 	m, err := shard.ReadPartManifest(o.FS, o.Out, p.Number)
 	if errors.Is(err, shard.ErrNotFound) { // merged, and tidied up
 		s.Stopped = fault.Plain("nothing to do: the partitions are already merged")

@@ -165,10 +165,10 @@ func planable(o *Options, partitions int) error {
 	}
 	for _, arg := range slices.Concat(o.Sources, o.ValSources) {
 		if safe := source.Redact(arg); safe != arg {
-			return fault.BadOption("partitions", partitions, "a part of the address of %s is hidden, for it may grant access, and a plan keeps no secrets; "+
-				"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+
-				"environment, or download it",
-				safe)
+			return fault.BadOption("partitions", partitions,
+				"a part of the address of %s is hidden, for it may grant access, and a plan keeps no secrets; "+
+					"name it by an s3://, gs://, az:// or hf:// address, whose credentials come from the "+
+					"environment, or download it", safe)
 		}
 	}
 	if o.Append {

@@ -170,8 +170,8 @@ func (s *stream) accept(b *body) (enough bool, err error) {
 		return true, nil // it is the first one
 	}
 	if s.unproven++; s.unproven > maxUnproven {
-		return false, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s breaks off at byte %d, and its next "+
-			"answers have neither an ETag nor a time by which they could be known to continue the same file", s.tries.host, s.at),
+		return false, &Error{Kind: ErrUnreachable, Text: fmt.Sprintf("%s breaks off at byte %d, and its next answers have "+
+			"neither an ETag nor a time by which they could be known to continue the same file", s.tries.host, s.at),
 			Hint: "download the file, and name the copy"}
 	}
 	s.reread = true
@@ -207,7 +207,8 @@ func (s *stream) ended(ctx context.Context, err error) error {
 		return io.EOF
 	case isEOF(err), errors.Is(err, io.ErrUnexpectedEOF):
 		return &Error{Kind: ErrUnreachable, retry: true,
-			Text: fmt.Sprintf("%s closed the connection at byte %d; its size is %s", s.tries.host, s.at, units.Bytes(s.object.Size))}
+			Text: fmt.Sprintf("%s closed the connection at byte %d; its size is %s", s.tries.host, s.at,
+				units.Bytes(s.object.Size))}
 	}
 	return transportError(err, s.tries.host)
 }

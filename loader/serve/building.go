@@ -255,8 +255,8 @@ func (b *Building) Await(ctx context.Context, q *feed.Query) error {
 // serves reports whether a query can be answered from the rows so far.
 func (b *Building) serves(q feed.Query) bool {
 	d := b.latest.datasets[0]
-	if q.Shuffle != sampler.None || q.Bucket > 0 || q.Pack != "" && q.Pack != pack.None || q.Balance != sampler.NoBalance ||
-		q.Mix != nil || d.maxLength == 0 {
+	if q.Shuffle != sampler.None || q.Bucket > 0 || q.Pack != "" && q.Pack != pack.None ||
+		q.Balance != sampler.NoBalance || q.Mix != nil || d.maxLength == 0 {
 		return false
 	}
 	padded := sampler.StepOptions{Multiple: q.PadToMultipleOf}.PaddedLength(int64(d.maxLength))

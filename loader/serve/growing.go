@@ -78,7 +78,7 @@ func (s *growingStream) goOn(whole *Reader) error {
 	return nil
 }
 
-// rowsLeftOut is Plan.LeftOut. While the build goes on, none are.
+// rowsLeftOut is Plan.LeftOut. While the build runs, none are.
 func (s *growingStream) rowsLeftOut() (rows, of int64) {
 	if s.leftOut == nil {
 		return 0, 0

@@ -21,7 +21,8 @@ func (o *Options) packDefault() (pack.Policy, error) {
 	policy, ok := pack.Parse(string(cmp.Or(o.Pack, pack.None)))
 	switch {
 	case !ok:
-		return "", fault.BadOption("pack", string(o.Pack), "%v", loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
+		return "", fault.BadOption("pack", string(o.Pack), "%v",
+			loader.OneOf(string(o.Pack), pack.Policies, pack.Aliases()...))
 	case policy == pack.None && o.PackLength != 0:
 		return "", fault.BadOption("max-length", o.PackLength,
 			"it is the length of packed rows; say by {pack} how they are packed, or leave it out")

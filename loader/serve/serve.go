@@ -83,7 +83,7 @@ type Reader struct {
 	pack     pack.Policy // of requests that set none
 	length   int         // likewise
 
-	building bool // the rows are those of a build that goes on: there is no manifest to compare
+	building bool // the rows are those of a build that still runs: there is no manifest to compare
 
 	health  cachedCheck // of Check
 	current cachedCheck // of checkCurrent
@@ -210,7 +210,8 @@ type Backend interface {
 
 // tooSmall is the error for a memory cap.
 func tooSmall(memory int64, format string, args ...any) error {
-	return &fault.Error{Class: fault.Limit, Option: "memory", Value: units.Size(memory), What: fault.Textf(format, args...)}
+	return &fault.Error{Class: fault.Limit, Option: "memory", Value: units.Size(memory),
+		What: fault.Textf(format, args...)}
 }
 
 // NewServer makes a server for r under o's memory cap. It reserves the fixed parts and leases the

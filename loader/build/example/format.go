@@ -269,8 +269,8 @@ func (w *Worker) locate(columns []string) {
 	}
 }
 
-// csvMap returns the fields that a template names by column. If one is missing, it adds the names of some others, as jsonDecoder.fields does, with the same bound
-// on memory.
+// csvMap returns the fields that a template names by column. If one is missing, it adds the names of some
+// others, as jsonDecoder.fields does, with the same bound on memory.
 func (w *Worker) csvMap(rec Record, size int) (map[string]any, error) {
 	room := w.f.decodedBytes(int64(size))
 	fields := make(map[string]any, min(len(rec.Columns), maxFieldsTold))

@@ -49,8 +49,9 @@ const (
 type layout struct {
 	name    Format
 	records Kind
-	frames  func(framing) (framer, error)                                     // nil for files of columns, archives and folders
-	opens   func(io.ReaderAt, int64, columnar.Options) (columnar.File, error) // of a file of columns
+	frames  func(framing) (framer, error) // nil for files of columns, archives and folders
+	// opens a file of columns.
+	opens func(io.ReaderAt, int64, columnar.Options) (columnar.File, error)
 	// buffer returns the most bytes that its framer looks at. Default Options.MaxRecordBytes.
 	buffer func(*Options) int
 

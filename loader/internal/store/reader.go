@@ -91,7 +91,8 @@ type look struct {
 func NewReader(o ReaderOptions) (*Reader, error) {
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	f := &Reader{FS: shard.OS(), interval: o.Interval, onLost: o.Lost,
-		store: remote.NewStore(remote.Options{Notice: o.Notice}), objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*look{}}
+		store:   remote.NewStore(remote.Options{Notice: o.Notice}),
+		objects: map[string]*version{}, listed: map[string]bool{}, seen: map[string]*look{}}
 	f.ctx, f.end = context.WithCancel(context.Background())
 	if o.Straight {
 		return f, nil

@@ -9,8 +9,8 @@ import (
 // Backend is what a server serves: datasets that can be read as batches. It must be safe for
 // concurrent use.
 //
-// serve.Reader is the only implementation outside tests. It stays an interface because feed must
-// not import shard: the server speaks the protocol, serve knows the datasets.
+// serve.Reader serves finished datasets and serve.Building those that are still built. It is an interface
+// because feed must not import shard: the server speaks the protocol, serve knows the datasets.
 type Backend interface {
 	// Open plans the stream that q asks for. It reads no rows and holds no memory that grows with
 	// the query. A query that the datasets cannot answer is a *RequestError.

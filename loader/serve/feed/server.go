@@ -350,8 +350,8 @@ func (s *Server) sayLeftOut(st *stream, rows, of int64) {
 	if of == 0 {
 		part = fmt.Sprintf("the last %d rows", rows)
 	}
-	s.opts.Log.Warn(part+" of the epoch are left out: with tail=drop, the rows after the last whole step of all ranks are; "+
-		"tail=once serves every row", "stream", st.id, "query", st.raw)
+	s.opts.Log.Warn(part+" of the epoch are left out: with tail=drop, the rows after the last whole step of "+
+		"all ranks are; tail=once serves every row", "stream", st.id, "query", st.raw)
 }
 
 // finish counts and logs how a stream ended.
