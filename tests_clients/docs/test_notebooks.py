@@ -16,16 +16,17 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("name", NEEDS)
-def test_notebook_runs(name, environment, tmp_path):
+def test_notebook_runs(name, environment, tmp_path, monkeypatch):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     modules, pictures = NEEDS[name]
     for module in ["ipykernel", *modules]:
         pytest.importorskip(module)
     shutil.copy(NOTEBOOKS[name], tmp_path)
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     notebook = nbformat.read(tmp_path / name, 4)
     nbformat.validate(notebook)
     client = nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
-    client.execute(env={k: v for k, v in environment.items() if k != "MPLBACKEND"})
+    client.execute(env={**{k: v for k, v in environment.items() if k != "MPLBACKEND"}, "IPYTHONDIR": str(tmp_path / "ipython")})
     drawn = sum("image/png" in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", []))
     assert drawn == pictures
     # A shell command that fails does not end a notebook.
