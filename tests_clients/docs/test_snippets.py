@@ -3,6 +3,7 @@ explains how a page marks its blocks."""
 
 import ast
 import importlib.util
+import inspect
 import json
 import pathlib
 import re
@@ -167,11 +168,18 @@ def test_flags_exist(page, flags):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_names_exist(page):
-    """Python blocks that are not run are Python, and take from dsload what it has."""
+    """Python blocks that are not run are Python. They take from dsload what it has, and call Loader and build with options that these have."""
     import dsload
 
+    built = set(dsload.BuildOptions.__annotations__)
+    options = {"Loader": built | set(inspect.signature(dsload.Loader.__init__).parameters), "build": built | set(inspect.signature(dsload.build).parameters)}
     for block in snippets.blocks(page):
-        if block.language == "python" and "not run" in block.marks:
-            for node in ast.walk(ast.parse(block.text)):
-                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "dsload":
-                    assert hasattr(dsload, node.attr) or importlib.util.find_spec(f"dsload.{node.attr}"), f"{block.where}: dsload.{node.attr}"
+        if block.language != "python" or "not run" not in block.marks:
+            continue
+        for node in ast.walk(ast.parse(block.text)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "dsload":
+                assert hasattr(dsload, node.attr) or importlib.util.find_spec(f"dsload.{node.attr}"), f"{block.where}: dsload.{node.attr}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in options:
+                own = {"partitions", "retries", "stragglers"} if "dsload.ray" in block.text else set()
+                unknown = {k.arg for k in node.keywords} - options[node.func.attr] - own - {None}
+                assert not unknown, f"{block.where}: {node.func.attr} has no {unknown}"
