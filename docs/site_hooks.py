@@ -59,3 +59,7 @@ def on_page_markdown(markdown, page, **_):
 def on_post_page(output, **_):
     # The theme takes this small script from another server.
     return output.replace("https://unpkg.com/iframe-worker/shim", "search_from_files.js")
+
+
+def on_post_template(output_content, **_):
+    return on_post_page(output_content)
