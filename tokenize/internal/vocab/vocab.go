@@ -122,6 +122,20 @@ func (v *Table) Token(id uint32) (text []byte, ok bool) {
 	return v.blob[v.offsets[id]:v.offsets[id+1]:v.offsets[id+1]], true
 }
 
+// AppendToken appends the text of an id to dst, nothing if it has none.
+func (v *Table) AppendToken(dst []byte, id uint32) []byte {
+	const block = 16 // most tokens are shorter: a copy of fixed length costs a fraction of one that is not
+	if int64(id) >= int64(v.Len()) {
+		return dst
+	}
+	start, n := int(v.offsets[id]), int(v.offsets[id+1]-v.offsets[id]) // 0 for a missing one
+	if at := len(dst); n <= block && start+block <= len(v.blob) && at+block <= cap(dst) {
+		*(*[block]byte)(dst[at : at+block]) = *(*[block]byte)(v.blob[start:])
+		return dst[:at+n]
+	}
+	return append(dst, v.blob[start:start+n]...)
+}
+
 // Tokens lists all tokens by id, nil for unused ids. The caller must not change their bytes.
 func (v *Table) Tokens() [][]byte {
 	list := make([][]byte, v.Len())
