@@ -141,6 +141,16 @@ def test_marks_are_known():
             assert block.language != "javascript" or page == "docs/feed.md", block.where
 
 
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "shard/FORMAT.md"])
+def test_one_width(page):
+    """Lines have at most 100 columns, and cells of tables 200. A line that is one link or one tag may be longer."""
+    for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("|"):
+            assert max(len(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)) <= 200, f"{page}:{number}: make the cell a list or a sentence"
+        else:
+            assert len(line) <= 100 or re.fullmatch(r"\s*(<.*>|\[[^]]*\]: \S+|!?\[[^]]*\]\(\S+\))", line), f"{page}:{number}: {len(line)} columns"
+
+
 @pytest.fixture(scope="session")
 def flags(dsload):
     """(command) -> the flags that it has."""
