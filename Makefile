@@ -7,6 +7,7 @@
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
 # make man    manual pages of every command, into bin/man
 # make bench  the benchmarks of the Go packages
+# make site   README and docs/ as a web site in bin/site, which needs no server and can be searched offline
 
 GO          ?= go
 PYTHON      ?= python3
@@ -33,7 +34,7 @@ QUICK       ?=
 PYTESTMODE   = $(if $(QUICK),--setup-only)
 
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go lint-python bench man wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go lint-python bench man site wheel clean
 
 all: build
 
@@ -116,6 +117,10 @@ lint-python: $(VENV)/installed
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
+
+site: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --strict --quiet
+	@echo bin/site/index.html
 
 wheel:
 	$(PYTHON) python/build_wheel.py
