@@ -5,6 +5,8 @@
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
 # make soak   what takes hours: every kill, fault and crash, all tests under the race detector, a thousand hostile configurations, ten minutes of fuzzing a target
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
+# make vet-targets  go vet, tests included, for every system and processor that programs are released for
+# make test-arm64  the quick tests of tokenize and shard, a build and a feed, by an arm64 program under qemu-user
 # make bench  the benchmarks of the Go packages
 
 GO          ?= go
@@ -31,8 +33,11 @@ SOAKFUZZ    ?= 10m
 QUICK       ?=
 PYTESTMODE   = $(if $(QUICK),--setup-only)
 
+# What programs are released for. s390x stands for big-endian machines: the program refuses them at its start, the libraries work there.
+TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go lint-python bench wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go vet-targets lint-python test-arm64 bench wheel clean
 
 all: build
 
@@ -99,11 +104,15 @@ $(VENV)/installed: tests_clients/requirements.txt python/tests/install_torch.py
 
 lint: lint-go lint-python
 
-lint-go:
+lint-go: vet-targets
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
-	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) test ./internal/archtest
+
+vet-targets:
+	@set -e; for target in $(TARGETS) linux/s390x; do \
+	  echo "GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./..."; GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
+	done
 
 lint-python: $(VENV)/installed
 	cd python && $(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
