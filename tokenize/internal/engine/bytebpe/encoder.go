@@ -52,9 +52,10 @@ func (e *Encoder) Warm() {
 	if e.coldMisses <= 0 {
 		return
 	}
+	empty := e.coldMisses == coldMisses
 	e.coldMisses = 0
 	e.touch()
-	e.seed()
+	e.seed(empty)
 }
 
 // encoderFixed is an upper bound of an Encoder's memory besides the cache: its own fields and the
@@ -84,8 +85,8 @@ func (e *Encoder) touch() {
 }
 
 // seed puts the vocabulary into the cache, low ids last: they are the frequent ones, and the newest
-// entry is first in its line.
-func (e *Encoder) seed() {
+// entry is first in its line. empty says that no text has put words there.
+func (e *Encoder) seed(empty bool) {
 	room := len(e.lines) / 2 // more entries would only push each other out
 	set := e.m.seeds()
 	limit := uint32(0)
@@ -105,7 +106,7 @@ func (e *Encoder) seed() {
 		}
 		one[0] = id
 		text, _ := e.m.vocab.Token(id)
-		if p := e.probeOf(text); e.find(&p) == nil {
+		if p := e.probeOf(text); empty || e.find(&p) == nil {
 			e.insert(&p, e.value(one[:]))
 		}
 	}
