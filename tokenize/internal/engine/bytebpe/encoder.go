@@ -27,6 +27,8 @@ type Encoder struct {
 	scanned int                             // bytes scanned so far; tests compare it with the bytes encoded
 	touched uint64                          // keeps the compiler from dropping loads that only touch lines
 	kept    []byte                          // a word without the bytes that have no token
+	hashes  [windowBytes / 16]uint64        // of the window's long words
+	wide    wideBatch
 
 	coldMisses int // until Warm
 }
@@ -281,17 +283,18 @@ func (e *Encoder) markZeros(words, misses int) int {
 	return left
 }
 
-// appendStopped appends the ids of a word at which emit stopped: a long one, or one whose spilled
-// ids have left the ring.
+// appendStopped appends the ids of a word at which emit stopped: one of more than maxLong bytes, or
+// one whose spilled ids have left the ring.
 func (e *Encoder) appendStopped(dst []uint32, w int) []uint32 {
 	word := e.buf[e.pos[w]:e.pos[w+1]]
-	if len(word) > 16 {
-		return e.appendLongWord(dst, word)
-	}
 	base := len(dst)
 	dst = e.appendUncached(dst, word)
-	if bytes.IndexByte(word, 0) < 0 {
-		e.keep(w, e.value(dst[base:]))
+	switch {
+	case len(word) > maxLong:
+	case len(word) > 16:
+		e.keep(w, hashBytes(word), e.value(dst[base:]))
+	case bytes.IndexByte(word, 0) < 0:
+		e.keep(w, 0, e.value(dst[base:]))
 	}
 	return dst
 }

@@ -258,7 +258,7 @@ func (m *Model) findSeeds() []uint64 {
 	buf := make([]byte, mergeWidth*16)
 	n := 0
 	merge := func() {
-		g.mergeSome(buf, &jobs)
+		g.mergeSome(buf, &jobs, &g.results)
 		for i, id := range ids[:n] {
 			if g.results.count[i] == 1 && g.results.ids[i][0] == id {
 				set[id>>6] |= 1 << (id & 63)
