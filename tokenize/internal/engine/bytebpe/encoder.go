@@ -28,6 +28,7 @@ type Encoder struct {
 	touched uint64                          // keeps the compiler from dropping loads that only touch lines
 	kept    []byte                          // a word without the bytes that have no token
 	hashes  [windowBytes / 16]uint64        // of the window's long words
+	sorted  [windowBytes + 8]uint16         // missed words by length
 	wide    wideBatch
 
 	coldMisses int // until Warm

@@ -2,17 +2,17 @@ package bytebpe
 
 import "encoding/binary"
 
-// resolve finds or computes the values of missed words, and caches them. Words to be merged go in
-// groups of mergeWidth, longer ones in a batch.
+// resolve finds or computes the values of missed words, and caches them. Short words to be merged
+// go in groups of mergeWidth, by length: a group takes as long as its longest. Longer words go in a
+// batch.
 func (e *Encoder) resolve(missed []uint16) {
 	hashes := e.hashLong(missed)
-	var jobs mergeJobs
-	var words [mergeWidth]int
-	n, unknown := 0, 0
+	short := missed[:0] // the words to be merged take the place of those that were looked at
+	var lengths [kernelBytes + 2]int
+	unknown := 0
 	for _, m := range missed {
 		w := int(m)
-		begin, end := int(e.pos[w]), int(e.pos[w+1])
-		word, hash := e.buf[begin:end], uint64(0)
+		word, hash := e.buf[e.pos[w]:e.pos[w+1]], uint64(0)
 		if len(word) > maxLong {
 			e.values[w] = longMark
 			continue
@@ -38,24 +38,43 @@ func (e *Encoder) resolve(missed []uint16) {
 			e.batch(w, hash)
 			continue
 		}
-		jobs[n].begin, jobs[n].length = uint32(begin), uint32(len(word))
-		words[n] = w
-		if n++; n == len(jobs) {
-			e.resolveSome(&jobs, words[:n])
-			n = 0
-		}
+		short = append(short, m)
+		lengths[len(word)+1]++
 	}
-	if n > 0 {
-		for i := n; i < len(jobs); i++ {
-			jobs[i].length = 1
-		}
-		e.resolveSome(&jobs, words[:n])
-	}
+	e.resolveShort(short, &lengths)
 	e.resolveBatch()
 	if e.coldMisses > unknown {
 		e.coldMisses -= unknown
 	} else {
 		e.Warm()
+	}
+}
+
+// resolveShort merges words of at most kernelBytes bytes; lengths[n+1] is how many have n bytes.
+func (e *Encoder) resolveShort(words []uint16, lengths *[kernelBytes + 2]int) {
+	for n := range lengths[1:] {
+		lengths[n+1] += lengths[n]
+	}
+	sorted := e.sorted[:len(words)]
+	for _, w := range words {
+		n := e.pos[w+1] - e.pos[w]
+		sorted[lengths[n]] = w
+		lengths[n]++
+	}
+	var jobs mergeJobs
+	for i := 0; i < len(sorted); i += mergeWidth {
+		group := sorted[i:min(i+mergeWidth, len(sorted))]
+		for j := range jobs {
+			jobs[j].length = 1
+			if j < len(group) {
+				begin := e.pos[group[j]]
+				jobs[j].begin, jobs[j].length = uint32(begin), uint32(e.pos[group[j]+1]-begin)
+			}
+		}
+		e.mergeSome(e.buf[:], &jobs, &e.results)
+		for j, w := range group {
+			e.keep(int(w), 0, e.value(e.results.ids[j][:e.results.count[j]]))
+		}
 	}
 }
 
@@ -73,13 +92,6 @@ func (e *Encoder) hashLong(missed []uint16) []uint64 {
 	}
 	e.touched = touched
 	return e.hashes[:n]
-}
-
-func (e *Encoder) resolveSome(jobs *mergeJobs, words []int) {
-	e.mergeSome(e.buf[:], jobs, &e.results)
-	for i, w := range words {
-		e.keep(w, 0, e.value(e.results.ids[i][:e.results.count[i]]))
-	}
 }
 
 // keep sets the value of a word of at most maxLong bytes and caches it, unless it is short and has
