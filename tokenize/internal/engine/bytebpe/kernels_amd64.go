@@ -58,6 +58,9 @@ func classifyAVX2(buf *byte, out *block, n int) (high, nul uint64)
 func highBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
 
 //go:noescape
+func highVBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
+
+//go:noescape
 func flattenVBMI2(start *uint64, n int, pos *uint16) (count int)
 
 //go:noescape
@@ -85,7 +88,13 @@ func (m *Model) classifyHigh(buf []byte, blocks []block, n int) {
 		for i := range blocks[1:] {
 			want += bits.OnesCount64(blocks[1+i].high)
 		}
-		if highBMI2(&buf[0], &blocks[1], len(blocks)-1, &m.classes[0]) == want {
+		got := 0
+		if hasVBMI2 {
+			got = highVBMI2(&buf[0], &blocks[1], len(blocks)-1, &m.classes[0])
+		} else {
+			got = highBMI2(&buf[0], &blocks[1], len(blocks)-1, &m.classes[0])
+		}
+		if got == want {
 			return
 		}
 		classify(buf, blocks[1:])
