@@ -1,6 +1,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -70,3 +71,17 @@ def prepared(dsload, tmp_path_factory):
 @pytest.fixture()
 def folder(prepared, tmp_path):
     return pathlib.Path(shutil.copytree(prepared, tmp_path / "page"))
+
+
+@pytest.fixture(scope="session")
+def flags(dsload):
+    """(command) -> the flags that it has."""
+    known = {}
+
+    def of(words):
+        if words not in known:
+            text = subprocess.run([dsload, *words, "--help"], capture_output=True, text=True, check=True).stdout
+            known[words] = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) | {"--help", "--version"}
+        return known[words]
+
+    return of

@@ -1,6 +1,7 @@
 """Small inputs for the pages: what their commands read, under the names that the pages use."""
 
 import json
+import shutil
 import subprocess
 
 import pyarrow as pa
@@ -78,6 +79,30 @@ def make(folder, dsload):
     model(folder, dsload)
 
 
+def more(folder):
+    """Adds what only the examples of help read."""
+    json_lines(folder / "more.jsonl", [{"text": t} for t in texts(50, 5000)])
+    json_lines(folder / "pages.jsonl", [{"text": " ".join(texts(12, i)), "lang": "en"} for i in range(50)])
+    json_lines(folder / "pairs.jsonl", [{"title": f"Title {i}", "body": sentence(i)} for i in range(50)])
+    (folder / "pair.tmpl").write_text('{{define "prompt"}}Summarize: {{.body}}{{end}}{{define "target"}}{{.title}}{{end}}')
+    (folder / "table.csv").write_text("".join(f'{i},"{sentence(i)}",en\n' for i in range(50)))
+    (folder / "logs").mkdir()
+    (folder / "logs/a.txt").write_text("\n".join(texts(300)) + "\n")
+    (folder / "wiki.train.txt").write_bytes((folder / "wiki.train.raw").read_bytes())
+    shutil.copy(folder / "filtered/part.jsonl.gz", folder / "corpus/part.jsonl.gz")
+    shutil.copy(folder / "filtered/part.jsonl.gz", folder / "data.jsonl.gz")
+    shutil.copy(folder / "path/to/model/tokenizer.json", folder / "path/to/tokenizer.json")
+    record(folder)
+
+
+def record(folder):
+    """memory.jsonl, as MemoryRecorder writes it."""
+    phases = ("load", "forward", "backward", "optimizer")
+    steps = [{"type": "snapshot", "time": i, "step": 1 + i // 4, "phase": phases[i % 4], "allocated": 10 + i, "reserved": 40, "peak": 20 + i}
+             for i in range(16)]
+    json_lines(folder / "memory.jsonl", [{"type": "start", "version": 1, "time": 0, "device_total": 100}, *steps, {"type": "end", "time": 16, "steps": 4}])
+
+
 def model(folder, dsload):
     """path/to/model: a tokenizer of 300 tokens with a chat template, as a model's folder has them."""
     where = folder / "path/to/model"
@@ -92,7 +117,7 @@ def model(folder, dsload):
 
 TINY = "n_layer=1, n_head=2, n_embd=8, bos_token_id=0, eos_token_id=0"
 
-# What a page may take as given: shell commands, or Python for its interpreter.
+# What a page may take as given: shell commands, Python for its interpreter, or a function that writes into its folder.
 GIVEN = {
     "data": ("sh", "dsload build corpus.jsonl --eos --max-val-examples 20 --out data"),
     "chats": ("sh", "dsload build chats.jsonl --format chat --tokenizer path/to/model --out chats --overwrite"),
@@ -100,13 +125,7 @@ GIVEN = {
     "model for chats": ("python", f"import transformers\nmodel = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=300, {TINY}))"),
     "optimizer": ("python", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"),
     "rows": ("python", "import datasets\nrows = datasets.Dataset.from_json('corpus.jsonl')\nrows.save_to_disk('saved')"),
-    "memory.jsonl": ("python", """import json
-names = ("load", "forward", "backward", "optimizer")
-steps = [dict(type="snapshot", time=i, step=1 + i // 4, phase=names[i % 4], allocated=10 + i, reserved=40, peak=20 + i) for i in range(16)]
-with open("memory.jsonl", "w") as record:
-    for line in (dict(type="start", version=1, time=0, device_total=100), *steps, dict(type="end", time=16, steps=4)):
-        record.write(json.dumps(line) + chr(10))
-"""),
+    "memory.jsonl": ("function", record),
     "train.py": ("python", """open("train.py", "w").write('''
 import torch, dsload
 with dsload.Loader("data", batch_size=4) as loader:

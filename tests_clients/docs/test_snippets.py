@@ -72,6 +72,8 @@ class Page:
             self.bash(text, f"{block.where}, given {name}")
         elif language == "python":
             self.python(block.page, block.line, text)
+        elif language == "function":
+            text(self.folder)
         self.made.add(name)
 
     def shell(self, block):
@@ -149,20 +151,6 @@ def test_one_width(page):
             assert max(len(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)) <= 200, f"{page}:{number}: make the cell a list or a sentence"
         else:
             assert len(line) <= 100 or re.fullmatch(r"\s*(<.*>|\[[^]]*\]: \S+|!?\[[^]]*\]\(\S+\))", line), f"{page}:{number}: {len(line)} columns"
-
-
-@pytest.fixture(scope="session")
-def flags(dsload):
-    """(command) -> the flags that it has."""
-    known = {}
-
-    def of(words):
-        if words not in known:
-            text = subprocess.run([dsload, *words, "--help"], capture_output=True, text=True, check=True).stdout
-            known[words] = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) | {"--help", "--version"}
-        return known[words]
-
-    return of
 
 
 @pytest.mark.parametrize("page", PAGES)
