@@ -78,7 +78,10 @@ func (b *build) openChat(ctx context.Context) error {
 		b.notice("the records are conversations, read as {format} chat; " +
 			"{format} jsonl with {text-field} or {template} reads them otherwise")
 	}
-	if err := b.openRenderer(); err != nil {
+	if err := b.openRenderer(); err != nil && o.Format != source.Chat {
+		return fault.Advise(err, "the records hold conversations, as lists of messages or ShareGPT's; "+
+			"{format} jsonl with {text-field} or {template} reads them otherwise")
+	} else if err != nil {
 		return err
 	}
 	if o.EOS == "" { // packed or not, the template writes the end of a conversation

@@ -37,6 +37,10 @@ var options = []Option{
 	{Name: "text-field", Group: GroupText, Value: "FIELD",
 		Help:  "field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)",
 		field: func(o *Options) any { return &o.TextField }},
+	{Name: "records", Group: GroupSources, Value: "KEY",
+		Help: "in JSON files, the records are the elements of the array below KEY; a.b reaches inside, and . is the top " +
+			"(default found where there is one array of objects)",
+		field: func(o *Options) any { return &o.Records }},
 	{Name: "columns", Group: GroupSources, Kind: Names, Value: "FIELDS",
 		Help:  "names of the columns of CSV without a header, as in id,text,lang",
 		field: func(o *Options) any { return &o.Columns }},
@@ -80,8 +84,8 @@ var options = []Option{
 		field: func(o *Options) any { return (*string)(&o.SpecialTokens) }},
 
 	{Name: "where", Group: GroupFilters, Kind: List, Value: "FIELD=VALUE",
-		Help: "keep records whose field has this value, as in FIELD=VALUE; " +
-			"several values of a field are alternatives (repeatable)",
+		Help: "keep records with FIELD=VALUE, or by !=, >=, <=, > or <, as in lang=en, a.b!=x or 'score>=3' (quote > and <; " +
+			"repeatable: several with = and one field are alternatives, all else must hold)",
 		field: func(o *Options) any { return &o.Where }},
 	{Name: "match", Group: GroupFilters, Kind: List, Value: "RE",
 		Help:  "keep documents in which this regular expression matches (RE2 syntax; repeatable: all must match)",

@@ -176,7 +176,11 @@ def holders(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "call", ["build(source, out=out, max_examples=0, progress=False)", "Loader(source, tokenizer='gpt2', shuffle=True)"]
+    "call",
+    [
+        "build(source, out=out, max_examples=0, progress=False)",
+        "Loader(source, tokenizer='gpt2', shuffle=True, output='numpy')",
+    ],
 )
 def test_a_build_ends_when_its_caller_is_killed(call: str, tmp_path: Path) -> None:
     """A build without a reader would go on, keep its folder locked and take the machine's time."""
