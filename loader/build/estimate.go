@@ -64,7 +64,7 @@ type estimator struct {
 
 // input adds an input of which a sample was read, up to a position.
 func (e *estimator) input(set *source.Set, i int, s *sample, at source.Position, ended bool) error {
-	times, text, err := set.Whole(i, int64(s.documents), at)
+	times, text, err := set.Whole(i, at)
 	if err != nil {
 		return err
 	}

@@ -21,20 +21,20 @@ func (s *Set) FirstRecords(i int) (*Reader, error) {
 	return one.Reader(Position{})
 }
 
-// Whole estimates how many times as much the i-th input holds as was read of it, some documents up to a
-// position, and how much text that is in bytes: -1 if it has no known end. The rows of a file of columns are
-// counted, without reading them.
-func (s *Set) Whole(i int, documents int64, at Position) (times float64, textBytes int64, err error) {
+// Whole estimates how many times as much the i-th input holds as was read of it up to a position, and how much
+// text that is in bytes: -1 if it has no known end. The rows of a file of columns are counted, without reading
+// them.
+func (s *Set) Whole(i int, at Position) (times float64, textBytes int64, err error) {
 	in, err := s.list.at(i)
 	if err != nil || in.textBytes < 0 {
 		return 1, -1, err
 	}
-	if in.Format.isColumnar() && documents > 0 {
+	if in.Format.isColumnar() && at.Row > 0 {
 		c, err := s.countTable(&in, newCutting(&in, nil))
 		if err != nil {
 			return 1, in.textBytes, err
 		}
-		return float64(c.Documents) / float64(documents), in.textBytes, nil
+		return float64(c.Documents) / float64(at.Row), in.textBytes, nil
 	}
 	read := at.Offset
 	for _, done := range at.Done {
