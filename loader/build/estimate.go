@@ -34,7 +34,7 @@ func (s *sample) add(d *PreviewDocument) {
 	s.examples += float64(d.NumExamples)
 	s.tokens += float64(d.Tokens)
 	if !d.Partial {
-		s.documents++
+		s.documents += float64(max(1, d.Unread))
 	}
 	if d.NumExamples > 0 && !d.Partial {
 		s.kept++
