@@ -43,22 +43,20 @@ def conversation(i):
 def make(folder, dsload):
     """Fills a folder with the inputs that every page may use."""
     languages = ["en", "de", "en", "fr"]
-    records = [{"id": i, "text": t, "content": t, "title": f"Title {i}", "lang": languages[i % 4], "score": i % 10, "meta": {"year": 2010 + i % 16}}
-               for i, t in enumerate(texts(400))]
+    records = [{"id": i, "text": t, "content": t, "title": f"Title {i}", "lang": languages[i % 4], "score": i % 10} for i, t in enumerate(texts(400))]
     for name, part in (("corpus.jsonl", records), ("corpus/a.jsonl", records[:200]), ("corpus/b.jsonl", records[200:])):
         json_lines(folder / name, part)
     json_lines(folder / "wiki.jsonl", [{"text": t} for t in texts(300)])
     json_lines(folder / "code.jsonl", [{"text": f"def f{i}(): return {i}"} for i in range(300)])
     json_lines(folder / "first.jsonl", [{"text": t} for t in texts(300)])
     json_lines(folder / "second.jsonl", [{"text": t} for t in texts(100, 290)])
-    json_lines(folder / "r.jsonl", [{"body": "Put ginger and honey into a cup."}, {"body": ""}])
-    for language, year in (("en", 2018), ("en", 2021), ("de", 2021)):
-        json_lines(folder / f"crawl/lang={language}/year={year}/part-0.jsonl", [{"text": t} for t in texts(50, year)])
-    paragraphs = [{"paragraphs": [{"context": t} for t in texts(5, 5 * i)]} for i in range(10)]
-    (folder / "train-v2.0.json").write_text(json.dumps({"version": "v2.0", "data": paragraphs}))
     json_lines(folder / "chats.jsonl", [conversation(i) for i in range(200)])
     for i in range(3):
         (folder / f"corpus/{i}.txt").write_text("\n".join(texts(30, 30 * i)) + "\n")
+    for lang, year in (("en", 2019), ("en", 2021), ("de", 2021)):
+        json_lines(folder / f"by-language/lang={lang}/year={year}/part-0.jsonl", [{"text": t} for t in texts(20, year)])
+    articles = [{"title": f"Title {i}", "paragraphs": [{"context": t, "qas": []} for t in texts(5, i)]} for i in range(20)]
+    (folder / "train-v2.0.json").write_text(json.dumps({"version": "v2.0", "data": articles}))
     (folder / "corpus.txt").write_text("\n".join(texts(100)) + "\n")
     (folder / "books").mkdir()
     for i in range(4):
