@@ -43,7 +43,8 @@ def conversation(i):
 def make(folder, dsload):
     """Fills a folder with the inputs that every page may use."""
     languages = ["en", "de", "en", "fr"]
-    records = [{"id": i, "text": t, "content": t, "title": f"Title {i}", "lang": languages[i % 4], "score": i % 10} for i, t in enumerate(texts(400))]
+    records = [{"id": i, "text": t, "content": t, "title": f"Title {i}", "lang": languages[i % 4], "score": i % 10, "meta": {"year": 2010 + i % 16}}
+               for i, t in enumerate(texts(400))]
     for name, part in (("corpus.jsonl", records), ("corpus/a.jsonl", records[:200]), ("corpus/b.jsonl", records[200:])):
         json_lines(folder / name, part)
     json_lines(folder / "wiki.jsonl", [{"text": t} for t in texts(300)])
