@@ -5,7 +5,9 @@
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
 # make soak   what takes hours: every kill, fault and crash, all tests under the race detector, a thousand hostile configurations, ten minutes of fuzzing a target
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
+# make man    manual pages of every command, into bin/man
 # make bench  the benchmarks of the Go packages
+# make site   README and docs/ as a web site in bin/site, which needs no server and can be searched offline
 
 GO          ?= go
 PYTHON      ?= python3
@@ -32,12 +34,15 @@ QUICK       ?=
 PYTESTMODE   = $(if $(QUICK),--setup-only)
 
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go lint-python bench wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go lint-python bench man site wheel clean
 
 all: build
 
 build:
 	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
+
+man: build
+	rm -rf bin/man && bin/dsload help --man bin/man
 
 # Python's tests wait more than they compute: they run beside Go's, and what they print comes after it.
 test:
@@ -112,6 +117,10 @@ lint-python: $(VENV)/installed
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
+
+site: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --strict --quiet
+	@echo bin/site/index.html
 
 wheel:
 	$(PYTHON) python/build_wheel.py

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/dsload/dsload/internal/effort"
 	"github.com/dsload/dsload/loader/remote"
@@ -213,12 +214,13 @@ func TestBucketOut(t *testing.T) {
 	})
 }
 
-// stopMidway runs a build until its source stalls and its checkpoint has rows, then ends it.
+// stopMidway runs a build until its source is slow and its checkpoint has rows, then ends it. The source
+// never stops: a build asks whether a checkpoint is due when text arrives.
 func (b *bucketTest) stopMidway(t *testing.T, srv *remotetest.Server, at int, signal syscall.Signal, machine,
 	folder string, args []string) {
 	t.Helper()
 	stalled := make(chan struct{})
-	srv.Fail(remotetest.Fault{}, remotetest.Fault{Stall: at, Then: func() { close(stalled) }})
+	srv.Fail(remotetest.Fault{}, remotetest.Fault{Stall: at, Drip: 50 * time.Millisecond, Then: func() { close(stalled) }})
 	cmd := b.command(machine, args...)
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output

@@ -26,6 +26,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dsload/dsload/internal/effort"
 )
 
 // csv draws tables whose records or headers have very many fields.
@@ -234,7 +236,7 @@ func (m *hostileMaker) tree() hostileCase {
 			if compressed[text] == nil {
 				var b bytes.Buffer
 				w := gzip.NewWriter(&b)
-				writeParts(m.t, w, times{text, 4 << 20})
+				writeParts(m.t, w, times{text, effort.Of(1<<20, 1<<20, 4<<20)}) // together above any cap
 				must(w.Close())
 				compressed[text] = b.Bytes()
 			}

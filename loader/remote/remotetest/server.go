@@ -26,8 +26,10 @@ type Fault struct {
 	Header http.Header // sent with Status
 	// Drop, if above 0, breaks the connection after that many bytes of the body.
 	Drop int
-	// Stall, if above 0, sends nothing after that many bytes until the client goes away.
+	// Stall, if above 0, sends nothing after that many bytes until the client goes away, or, with Drip,
+	// some more after each such time.
 	Stall int
+	Drip  time.Duration
 	// Then is called once when the fault happens, before the client can notice.
 	Then func()
 }
@@ -213,6 +215,19 @@ func write(w http.ResponseWriter, r *http.Request, data []byte, fault Fault, sen
 	case fault.Stall > 0:
 		if fault.Then != nil {
 			fault.Then()
+		}
+		for fault.Drip > 0 && until < len(data) {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(fault.Drip):
+			}
+			next := min(until+16<<10, len(data))
+			if _, err := w.Write(data[until:next]); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			until = next
 		}
 		<-r.Context().Done()
 	case fault.Drop > 0:

@@ -3,6 +3,7 @@ package bytebpe
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 )
 
 // The word cache.
@@ -95,16 +96,6 @@ func (c *cache) init(s cacheShape) {
 	c.spill = make([]uint32, 1<<s.spillBits+ringSlack)
 	c.longIndex = make([]uint64, 1<<s.indexBits)
 	c.long = make([]byte, 1<<s.longBits)
-	// Touch the pages now, so that encoding meets no page faults.
-	for i := 0; i < len(c.spill); i += 1024 {
-		c.spill[i] = 1
-	}
-	for i := 0; i < len(c.long); i += 4096 {
-		c.long[i] = 1
-	}
-	for i := 0; i < len(c.longIndex); i += 512 {
-		c.longIndex[i] = 0
-	}
 	c.longHead = 1
 	for l := range c.kinds {
 		k := keyKind{maskLo: ^uint64(0), shift: uint32(64 - s.bBits - 6), base: 64 << s.aBits}
@@ -119,6 +110,14 @@ func (c *cache) init(s cacheShape) {
 		}
 		c.kinds[l] = k
 	}
+}
+
+// touch maps the cache's memory, so that encoding meets no page faults.
+func (c *cache) touch() {
+	populate(c.lines)
+	populate(c.spill)
+	populate(c.longIndex)
+	populate(c.long)
 }
 
 // probe is a word ready for lookup.
@@ -294,4 +293,22 @@ func (c *cache) insertLong(w []byte, hash uint64, ids, at []uint32) {
 	}
 	c.longHead = pos + need
 	c.longIndex[hash>>40&uint64(len(c.longIndex)-1)] = pos&(1<<40-1) | hash&(1<<24-1)<<40
+}
+
+// hashBytes hashes b. It is for tables in memory whose users compare the bytes too.
+func hashBytes(b []byte) uint64 {
+	h := uint64(len(b)) * mulLo
+	for len(b) > 8 {
+		h = bits.RotateLeft64((h^binary.LittleEndian.Uint64(b))*mulHi, 29)
+		b = b[8:]
+	}
+	var tail uint64
+	switch n := len(b); {
+	case n >= 4:
+		tail = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
+	case n > 0:
+		tail = uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16
+	}
+	h = (h ^ tail) * mulLo
+	return h ^ h>>29
 }

@@ -27,20 +27,34 @@ type Encoder struct {
 	scanned int                             // bytes scanned so far; tests compare it with the bytes encoded
 	touched uint64                          // keeps the compiler from dropping loads that only touch lines
 	kept    []byte                          // a word without the bytes that have no token
+
+	coldMisses int // until Warm
 }
 
 // NewEncoder returns an encoder of at most cacheBytes of memory (see EncoderBytes). 0 means
-// DefaultCacheBytes; less than 512 KiB is raised to 512 KiB. The cache starts with the tokens of
-// the vocabulary.
+// DefaultCacheBytes; less than 512 KiB is raised to 512 KiB. The cache is empty until Warm.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
-	e := &Encoder{m: m}
+	e := &Encoder{m: m, coldMisses: coldMisses}
 	e.merger.m = m
 	e.merger.memo = &e.cache
 	e.cache.init(shapeOf(cacheSize(cacheBytes)))
 	e.heap.reserve(keptSymbols)
+	return e
+}
+
+// coldMisses is how many words an encoder misses before it calls Warm, which takes as long as some
+// 50,000 misses: little text never pays for the vocabulary.
+const coldMisses = 8 << 10
+
+// Warm puts the vocabulary into the cache and touches the encoder's memory, so that encoding meets
+// no page faults. The encoder does so by itself once it has missed coldMisses words.
+func (e *Encoder) Warm() {
+	if e.coldMisses <= 0 {
+		return
+	}
+	e.coldMisses = 0
 	e.touch()
 	e.seed()
-	return e
 }
 
 // encoderFixed is an upper bound of an Encoder's memory besides the cache: its own fields and the
@@ -59,19 +73,14 @@ func (m *Model) EncoderBytes(cacheBytes int) int64 {
 	return shapeOf(cacheSize(cacheBytes)).bytes() + encoderFixed
 }
 
-// touch writes to all of the encoder's memory, so that encoding meets no page faults.
+// touch writes to all of the encoder's memory that may not have been used yet.
 func (e *Encoder) touch() {
-	clear(e.buf[:])
-	clear(e.blocks[:])
-	clear(e.pos[:])
-	clear(e.values[:])
-	clear(e.missed[:])
-	clear(e.ids[:])
 	h := &e.heap
 	for _, s := range [][]uint32{h.sym, h.next, h.prev, h.rank, h.ids, h.at} {
 		clear(s)
 	}
 	clear(h.heap[:cap(h.heap)])
+	e.cache.touch()
 }
 
 // seed puts the vocabulary into the cache, low ids last: they are the frequent ones, and the newest
@@ -80,7 +89,7 @@ func (e *Encoder) seed() {
 	room := len(e.lines) / 2 // more entries would only push each other out
 	set := e.m.seeds()
 	limit := uint32(0)
-	for id := range uint32(len(e.m.vocab.ends)) {
+	for id := range uint32(e.m.vocab.Len()) {
 		if set[id>>6]>>(id&63)&1 != 0 {
 			limit = id + 1
 			if room--; room == 0 {
@@ -91,9 +100,12 @@ func (e *Encoder) seed() {
 	var one [1]uint32
 	for id := limit; id > 0; {
 		id--
-		if set[id>>6]>>(id&63)&1 != 0 {
-			one[0] = id
-			p := e.probeOf(e.m.vocab.token(id))
+		if set[id>>6]>>(id&63)&1 == 0 {
+			continue
+		}
+		one[0] = id
+		text, _ := e.m.vocab.Token(id)
+		if p := e.probeOf(text); e.find(&p) == nil {
 			e.insert(&p, e.value(one[:]))
 		}
 	}

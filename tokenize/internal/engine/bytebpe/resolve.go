@@ -5,6 +5,11 @@ import "encoding/binary"
 // resolve computes and caches the values of missed words. Words to be merged go in groups of
 // mergeWidth.
 func (e *Encoder) resolve(missed []uint16) {
+	if e.coldMisses > len(missed) {
+		e.coldMisses -= len(missed)
+	} else {
+		e.Warm()
+	}
 	var jobs mergeJobs
 	var words [mergeWidth]int
 	n := 0
@@ -101,7 +106,10 @@ func (e *Encoder) whole(w []byte) uint32 {
 	if !e.m.ignoreMerges {
 		return noSymbol
 	}
-	return e.m.vocab.find(w)
+	if id, ok := e.m.vocab.ID(w); ok {
+		return id
+	}
+	return noSymbol
 }
 
 // appendPresent drops the bytes of a word that have no token and merges the rest.
