@@ -6,6 +6,10 @@
 # make soak   what takes hours: every kill, fault and crash, all tests under the race detector, a thousand hostile configurations, ten minutes of fuzzing a target
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
 # make man    manual pages of every command, into bin/man
+# make vet-targets  go vet, tests included, for every system and processor that programs are released for
+# make test-arm64  the quick tests of tokenize and shard, a build and a feed, by an arm64 program under qemu-user
+# make release VERSION=0.1.0  programs, wheels, packages, an image, checksums and an SBOM into dist/0.1.0, published nowhere
+# make release-check  make a release twice, compare the bytes, install and start what is in it
 # make bench  the benchmarks of the Go packages
 # make site   README and docs/ as a web site in bin/site, which needs no server and can be searched offline
 
@@ -36,8 +40,11 @@ PYTESTMODE   = $(if $(QUICK),--setup-only)
 # Python's two runs at once, where make keeps what each prints together.
 SIDEBYSIDE   = $(if $(filter output-sync,$(.FEATURES)),-j2 --output-sync=target)
 
+# What programs are released for. s390x stands for big-endian machines: the program refuses them at its start, the libraries work there.
+TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go lint-python bench man site wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go vet-targets lint-python test-arm64 release release-check bench man site wheel clean
 
 all: build
 
@@ -112,16 +119,23 @@ $(VENV)/installed: tests_clients/requirements.txt python/tests/install_torch.py
 
 lint: lint-go lint-python
 
-lint-go:
+lint-go: vet-targets
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
-	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) test ./internal/archtest
+
+vet-targets:
+	@set -e; for target in $(TARGETS) linux/s390x; do \
+	  echo "GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./..."; GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
+	done
 
 lint-python: $(VENV)/installed
 	cd python && $(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
 	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench
 	cd python && $(VENV_PYTHON) -m mypy
+
+test-arm64:
+	@release/test-arm64.sh
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
@@ -132,6 +146,12 @@ site: $(VENV)/installed
 
 wheel:
 	$(PYTHON) python/build_wheel.py
+
+release:
+	@$(PYTHON) release/release.py "$(VERSION)"
+
+release-check: $(VENV)/installed
+	@$(VENV_PYTHON) release/check.py
 
 clean:
 	rm -rf bin $(VENV) dist

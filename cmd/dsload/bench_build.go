@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/dsload/dsload/loader"
@@ -134,8 +133,6 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 	f.MBPerCPUSecond = float64(f.TextBytes) / 1e6 / f.CPUSeconds
 	f.MBPerSecond = float64(f.TextBytes) / 1e6 / wall
 	f.TokensPerSec = float64(f.Tokens) / wall
-	if usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		f.PeakRSSBytes = usage.Maxrss << 10
-	}
+	f.PeakRSSBytes = peakOfEnded(child.ProcessState)
 	return f, nil
 }

@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -121,9 +120,7 @@ func runBenchFeed(cmd *cobra.Command, f *benchFeedFlags) (err error) {
 	if err := server.stop(); err != nil {
 		return err
 	}
-	if usage, ok := server.command.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		figures.PeakRSSBytes = usage.Maxrss << 10
-	}
+	figures.PeakRSSBytes = peakOfEnded(server.command.ProcessState)
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
 	}

@@ -3,10 +3,12 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 )
@@ -17,6 +19,10 @@ func main() {
 
 // run executes one command line and returns its exit code. An error is one line on stderr.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if err := checkByteOrder(binary.NativeEndian); err != nil {
+		fmt.Fprintln(stderr, "dsload: "+err.Error())
+		return exitFailed
+	}
 	ctx, stop := notifyContext(context.Background(), stderr)
 	defer stop()
 
@@ -42,6 +48,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, "dsload: "+errorLine(err, args...))
 	return exitCode(err)
+}
+
+// checkByteOrder refuses big-endian machines: shards would be right there, but batches would not.
+func checkByteOrder(native binary.ByteOrder) error {
+	if native.Uint16([]byte{1, 0}) != 1 {
+		return fmt.Errorf("%s/%s stores numbers with their highest byte first, and batches would be wrong there; "+
+			"use a little-endian machine, such as one with amd64 or arm64", runtime.GOOS, runtime.GOARCH)
+	}
+	return nil
 }
 
 func newRootCommand() *cobra.Command {
