@@ -63,7 +63,7 @@ func TestHelpFits(t *testing.T) {
 
 // valueWords are the words that help has for values, besides those of legend.
 var valueWords = strings.Fields("DIR FILE TOKENIZER PATTERN FIELD FIELDS FIELD=VALUE CONDITION CHARACTER GLOB RE TOKEN DAY " +
-	"SOURCE HOST:PORT ADDR URL I/N DATASET QUERY FORMATS NAME NAME=W,… COMMAND PATH")
+	"SOURCE HOST:PORT ADDR URL I/N DATASET QUERY FORMATS NAME NAME=W,… COMMAND PATH KEY")
 
 // TestValuesHaveOneWord holds help to one word for each type, and every flag to a group.
 func TestValuesHaveOneWord(t *testing.T) {
@@ -136,12 +136,13 @@ func TestWrapped(t *testing.T) {
 // TestHelpColours compares the page of a terminal with that of a pipe, and wraps one to a narrow terminal.
 func TestHelpColours(t *testing.T) {
 	cmd := newBuildCommand()
-	style := helpStyle{width: widestHelp, title: "<", name: "<", word: "<"}
+	const mark = "\x01" // stands nowhere else
+	style := helpStyle{width: widestHelp, title: mark, name: mark, word: mark}
 	coloured := newHelpPage(cmd).render(style)
-	if n := strings.Count(coloured, "<"); n < 100 || n != strings.Count(coloured, endColours) {
+	if n := strings.Count(coloured, mark); n < 100 || n != strings.Count(coloured, endColours) {
 		t.Errorf("%d colours begin and %d end", n, strings.Count(coloured, endColours))
 	}
-	if plain := strings.NewReplacer("<", "", endColours, "").Replace(coloured); plain != newHelpPage(cmd).text() {
+	if plain := strings.NewReplacer(mark, "", endColours, "").Replace(coloured); plain != newHelpPage(cmd).text() {
 		t.Errorf("colours change the text")
 	}
 	for _, row := range newHelpPage(cmd).tables {
