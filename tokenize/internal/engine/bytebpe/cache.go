@@ -77,7 +77,7 @@ const minCache = 128 << 10
 func shapeOf(cacheBytes int) cacheShape {
 	var best cacheShape
 	for b := 17; b < 48; b++ {
-		s := cacheShape{aBits: b - 2 - 6, bBits: b - 2 - 6, spillBits: b - 3 - 2, indexBits: b - 4 - 3, longBits: b - 2}
+		s := cacheShape{aBits: b - 2 - 6, bBits: b - 2 - 6, spillBits: b - 2 - 2, indexBits: b - 4 - 3, longBits: b - 3}
 		if b > 17 && s.bytes() > int64(cacheBytes) {
 			break
 		}

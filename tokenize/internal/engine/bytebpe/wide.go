@@ -10,7 +10,7 @@ const (
 	batchPieces = 64
 	// A piece begins with a character, and at most wideStep bytes after the one before: the rest
 	// overlaps, so that most often a token lies in both.
-	wideStep      = 18
+	wideStep      = 16
 	leastWideStep = wideStep - 3 // a character of four bytes may lie across wideStep
 )
 
@@ -70,12 +70,22 @@ func (e *Encoder) resolveBatch() {
 		ids, ok := r.ids[lane][:r.count[lane]], true
 		if q.pieces > 1 {
 			if ids, ok = b.join(e.ids[:0], q); !ok {
-				ids = e.appendMerged(e.ids[:0], e.buf[e.pos[w]:e.pos[w+1]])
+				ids = e.appendWhole(e.ids[:0], e.buf[e.pos[w]:e.pos[w+1]])
 			}
 		}
 		e.keep(w, q.hash, e.value(ids))
 	}
 	b.n, b.pieces = 0, 0
+}
+
+// appendWhole appends the ids of a word whose pieces could not be joined: smaller ones would not
+// be, either.
+func (g *merger) appendWhole(dst []uint32, w []byte) []uint32 {
+	if len(w) > maxShort {
+		return g.appendMerged(dst, w)
+	}
+	n := g.short(w)
+	return append(dst, g.ids[:n]...)
 }
 
 // join appends the ids of a word of several pieces; ok is false if two of them share no token.
