@@ -65,5 +65,6 @@ func read(path string) error {
 		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{"bytes": bytes, "documents": documents,
-		"seconds": time.Since(start).Seconds(), "cpu_seconds": (cputime.Process() - before).Seconds(), "memory_bytes": set.MemoryBytes()})
+		"seconds": time.Since(start).Seconds(), "cpu_seconds": (cputime.Process() - before).Seconds(),
+		"memory_bytes": set.MemoryBytes()})
 }
