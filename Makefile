@@ -119,6 +119,9 @@ lint-python: $(VENV)/installed
 	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench
 	cd python && $(VENV_PYTHON) -m mypy
 
+test-arm64:
+	@release/test-arm64.sh
+
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
 
