@@ -7,6 +7,8 @@
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
 # make vet-targets  go vet, tests included, for every system and processor that programs are released for
 # make test-arm64  the quick tests of tokenize and shard, a build and a feed, by an arm64 program under qemu-user
+# make release VERSION=0.1.0  programs, wheels, packages, an image, checksums and an SBOM into dist/0.1.0, published nowhere
+# make release-check  make a release twice, compare the bytes, install and start what is in it
 # make bench  the benchmarks of the Go packages
 
 GO          ?= go
@@ -37,7 +39,7 @@ PYTESTMODE   = $(if $(QUICK),--setup-only)
 TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go vet-targets lint-python test-arm64 bench wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go vet-targets lint-python test-arm64 release release-check bench wheel clean
 
 all: build
 
@@ -93,6 +95,7 @@ soak:
 
 test-python: build $(VENV)/installed
 	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_clients
+	$(VENV_PYTHON) -m pytest -q release
 	cd python && DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q $(PYTESTMODE)
 
 # What the Python tests need goes into a local environment, nowhere else: readers of Arrow, torch for the CPU, linters.
@@ -116,7 +119,7 @@ vet-targets:
 
 lint-python: $(VENV)/installed
 	cd python && $(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
-	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench
+	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench release
 	cd python && $(VENV_PYTHON) -m mypy
 
 test-arm64:
@@ -127,6 +130,12 @@ bench:
 
 wheel:
 	$(PYTHON) python/build_wheel.py
+
+release:
+	@$(PYTHON) release/release.py "$(VERSION)"
+
+release-check: $(VENV)/installed
+	@$(VENV_PYTHON) release/check.py
 
 clean:
 	rm -rf bin $(VENV) dist
