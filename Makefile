@@ -5,11 +5,13 @@
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
 # make soak   what takes hours: every kill, fault and crash, all tests under the race detector, a thousand hostile configurations, ten minutes of fuzzing a target
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
+# make man    manual pages of every command, into bin/man
 # make vet-targets  go vet, tests included, for every system and processor that programs are released for
 # make test-arm64  the quick tests of tokenize and shard, a build and a feed, by an arm64 program under qemu-user
 # make release VERSION=0.1.0  programs, wheels, packages, an image, checksums and an SBOM into dist/0.1.0, published nowhere
 # make release-check  make a release twice, compare the bytes, install and start what is in it
 # make bench  the benchmarks of the Go packages
+# make site   README and docs/ as a web site in bin/site, which needs no server and can be searched offline
 
 GO          ?= go
 PYTHON      ?= python3
@@ -39,12 +41,15 @@ PYTESTMODE   = $(if $(QUICK),--setup-only)
 TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go vet-targets lint-python test-arm64 release release-check bench wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go vet-targets lint-python test-arm64 release release-check bench man site wheel clean
 
 all: build
 
 build:
 	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
+
+man: build
+	rm -rf bin/man && bin/dsload help --man bin/man
 
 # Python's tests wait more than they compute: they run beside Go's, and what they print comes after it.
 test:
@@ -127,6 +132,10 @@ test-arm64:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
+
+site: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --strict --quiet
+	@echo bin/site/index.html
 
 wheel:
 	$(PYTHON) python/build_wheel.py

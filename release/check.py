@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -19,6 +20,18 @@ import release
 
 VERSION = release.versions_of(release.ROOT)["cmd/dsload/version.go"]
 TWINE = "twine==7.0.0"
+# What README's first loop trains, without PyTorch.
+GIVEN = """
+from types import SimpleNamespace
+steps = 0
+def model(input_ids, attention_mask, labels):
+    assert input_ids.shape == attention_mask.shape == labels.shape
+    def backward():
+        global steps
+        steps += 1
+    return SimpleNamespace(loss=SimpleNamespace(backward=backward))
+optimizer = SimpleNamespace(step=lambda: None, zero_grad=lambda: None)
+"""
 
 
 def said(*command: object, cwd: pathlib.Path, **env: str) -> str:
@@ -105,15 +118,15 @@ def check_python(python: str, out: pathlib.Path, program: pathlib.Path, scratch:
     pip = [venv / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     said(*pip, "--find-links", out, f"dsload=={VERSION}", "--only-binary", "dsload", cwd=scratch)
     names_itself(venv / "bin/dsload", scratch, f"the wheel's program under {python}")
-    code = re.search(r"^## Python\n\n((?:    .*\n|\n)+)", (release.ROOT / "README.md").read_text(), re.M)
-    check(code is not None, "README has its first lines of Python")
-    (venv / "corpus.txt").write_text("One line of text.\nAnother one.\n" * 100)
-    (venv / "corpus.jsonl").write_text('{"text": "One line of text."}\n' * 100)
-    lines = (
-        re.sub(r"(?m)^    ", "", code[1]) + f"\nassert dsload.__version__ == {VERSION!r} and len(next(iter(loader))['input_ids'])\nloader.close()\n"
-    )  # type: ignore[index]
-    (venv / "readme.py").write_text(lines)
-    said(venv / "bin/python", "-W", "error::ResourceWarning", "readme.py", cwd=venv, HOME=str(venv), XDG_CACHE_HOME=str(venv / "cache"))
+    own = (release.ROOT / "README.md").read_text().partition("## Your own text")[2]
+    build, loop = re.search(r"```sh\n(dsload build .*)\n", own), re.search(r"```python\n(import dsload\n(?s:.)*?)```", own)
+    assert build and loop, "README no longer has its first build and its first loop"
+    (venv / "corpus").mkdir()
+    (venv / "corpus/a.txt").write_text("One line of text.\nAnother one.\n" * 100)
+    env = {"PATH": f"{venv}/bin:{os.environ['PATH']}", "HOME": str(venv), "XDG_CACHE_HOME": str(venv / "cache")}
+    said("bash", "-c", build[1], cwd=venv, **env)
+    (venv / "readme.py").write_text(GIVEN + loop[1] + f"assert dsload.__version__ == {VERSION!r} and steps == -(-200 // 32), steps\n")
+    said("python", "-W", "error::ResourceWarning", "readme.py", cwd=venv, **env)
     print("ok: README's lines run")
     said(venv / "bin/python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", venv / "built", out / f"dsload-{VERSION}.tar.gz", cwd=scratch)
     with zipfile.ZipFile(next((venv / "built").iterdir())) as wheel:

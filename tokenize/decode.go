@@ -60,14 +60,15 @@ func (v *tokenSet) appendSteps(dst []byte, ids []uint32, o DecodeOptions, d spec
 func (v *tokenSet) appendBytes(dst []byte, ids []uint32, o DecodeOptions) []byte {
 	from := len(dst)
 	for _, id := range ids {
-		if s, ok := v.addedR[id]; ok {
-			if !o.SkipSpecial {
-				dst = append(dst, s...)
+		if id >= v.firstAdded {
+			if s, ok := v.addedR[id]; ok {
+				if !o.SkipSpecial {
+					dst = append(dst, s...)
+				}
+				continue
 			}
-			continue
 		}
-		b, _ := v.Token(id)
-		dst = append(dst, b...)
+		dst = v.AppendToken(dst, id)
 	}
 	if !utf8.Valid(dst[from:]) {
 		dst, _ = normalize.AppendValid(dst[:from], bytes.Clone(dst[from:]))

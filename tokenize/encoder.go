@@ -52,11 +52,15 @@ type Encoder struct {
 	ids  []uint32
 }
 
-// NewEncoder returns an Encoder with an empty cache.
+// NewEncoder returns an Encoder. It takes little time: see Warm.
 func (t *Tokenizer) NewEncoder(o EncoderOptions) *Encoder {
 	o = o.withDefaults()
 	return &Encoder{t: t, enc: t.pipeline.NewEncoder(o.CacheBytes), max: o.MaxNormalized}
 }
+
+// Warm puts the vocabulary into the cache. An Encoder does that by itself once it has met so much
+// text that the milliseconds are worth it; a benchmark may want to spend them before it begins.
+func (e *Encoder) Warm() { e.enc.Warm() }
 
 // AppendTokens appends the ids of a whole document to dst. It adds no special tokens; those written
 // in the text are recognized, as Hugging Face does with add_special_tokens=False.

@@ -44,3 +44,7 @@ func FromRanks(r Ranks) (*Tokenizer, error) {
 	}
 	return newTokenizer(s, mem)
 }
+
+// FromSpec returns the tokenizer that s describes. Only the packages of this module can make a
+// Spec; builtin does, whose tables stand already. mem counts what they took.
+func FromSpec(s *spec.Spec, mem *spec.Meter) (*Tokenizer, error) { return newTokenizer(s, mem) }

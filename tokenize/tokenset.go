@@ -1,6 +1,8 @@
 package tokenize
 
 import (
+	"math"
+
 	"github.com/dsload/dsload/tokenize/internal/spec"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
@@ -13,13 +15,15 @@ type tokenSet struct {
 	decoded map[uint32]string // decoded text of the added tokens whose content differs
 	special map[string]bool
 	numIDs  int
+
+	firstAdded uint32 // the lowest id in addedR
 }
 
 func newTokenSet(s *spec.Spec) *tokenSet {
 	table := s.Model.Table()
 	v := &tokenSet{
 		Table: table, added: make(map[string]uint32, len(s.Added)), addedR: make(map[uint32]string, len(s.Added)),
-		special: map[string]bool{}, numIDs: table.Len(),
+		special: map[string]bool{}, numIDs: table.Len(), firstAdded: math.MaxUint32,
 	}
 	for _, a := range s.Added {
 		v.added[a.Content], v.addedR[a.ID] = a.ID, a.Content
@@ -33,6 +37,7 @@ func newTokenSet(s *spec.Spec) *tokenSet {
 			v.decoded[a.ID] = a.Decoded
 		}
 		v.numIDs = max(v.numIDs, int(a.ID)+1)
+		v.firstAdded = min(v.firstAdded, a.ID)
 	}
 	return v
 }

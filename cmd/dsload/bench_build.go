@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/spf13/cobra"
@@ -90,6 +89,8 @@ resident memory are the kernel's figures for the whole process, start-up include
 	flags.StringVarP(&tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
 	flags.StringVar(&format, "format", "auto", "format of the sources, as build takes it")
 	flags.Var(sizeValue{&maxBytes, false}, "max-bytes", "stop each build after so much text, 0 for no limit")
+	likeOption(flags, "tokenizer", "format", "max-bytes")
+	inGroup(flags, groupMeasurement, "rounds")
 	return cmd
 }
 
@@ -112,11 +113,10 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 	out, err := child.Output()
 	wall := time.Since(start).Seconds()
 	if err != nil {
-		kind := ""
-		if exit, ok := err.(*exec.ExitError); ok {
-			kind = kindOf(exit.ExitCode())
+		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() > 0 {
+			return nil, &said{exit.ExitCode()}
 		}
-		return nil, fault.Kindf(kind, "measured build failed: %w", err)
+		return nil, fmt.Errorf("measured build: %w", err)
 	}
 	var s build.Summary
 	if err := json.Unmarshal(out, &s); err != nil {

@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"loader/build/source/synth":    {"internal/units"},
 	"loader/build/source/columnar": {"internal/fault", "internal/units"},
 	"loader/build/example":         {"internal/fault", "internal/counts", "internal/csvscan", "internal/jsonscan", "tokenize"},
-	"loader/build/shape":           {"internal/fault", "loader/build/example", "shard"},
+	"loader/build/shape":           {"internal/fault", "internal/jsonscan", "loader/build/example", "shard"},
 	"loader/serve":                 {"internal/fault", "internal/units", "loader!", "loader/internal", "loader/pack", "shard"},
 	"loader/serve/sampler":         {"internal/fault", "loader/pack"},
 	"loader/serve/collate":         {},

@@ -40,6 +40,7 @@ type numbers struct {
 	Untrained      int64 `json:"untrained,omitempty"`       // conversations left out because no token is trained on
 	UntrainedRows  int64 `json:"untrained_rows,omitempty"`  // rows of others without a trained token, which are kept
 	UnfoundTurns   int64 `json:"unfound_turns,omitempty"`   // of the assistant, not found in what the template writes
+	WhereAsText    int64 `json:"where_as_text,omitempty"`   // documents of which a value that is no number was compared with one
 	DamagedInputs  int64 `json:"damaged_inputs,omitempty"`  // of which something was lost
 	// DamagedCutOff counts those of DamagedInputs whose rest was lost, of unknown length.
 	DamagedCutOff int64 `json:"damaged_inputs_cut_off,omitempty"`
@@ -134,8 +135,8 @@ func (c Counts) Clone() Counts {
 	return c
 }
 
-// Drop counts a document that an option left out.
-func (c *Counts) Drop(option string) { add(&c.DroppedBy, option, 1) }
+// Drop counts n documents that an option left out.
+func (c *Counts) Drop(option string, n int64) { add(&c.DroppedBy, option, n) }
 
 // CountShape counts a conversation by its shape.
 func (c *Counts) CountShape(shape string) { c.countShape(shape, 1) }

@@ -91,7 +91,7 @@ func TestCheckpoint(t *testing.T) {
 func TestClone(t *testing.T) {
 	c := filled()
 	old := c.Clone()
-	c.Drop("where")
+	c.Drop("where", 1)
 	c.CountShape("ShareGPT")
 	*c.DroppedTokens++
 	if !reflect.DeepEqual(old, filled()) {

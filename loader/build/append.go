@@ -48,7 +48,7 @@ type addition struct {
 
 // ofAddition lists the settings that an addition has of its own: what it reads, and how much. It
 // shares all others with the dataset.
-var ofAddition = []string{"sources", "include", "exclude", "format", "text-field", "columns", "delimiter",
+var ofAddition = []string{"sources", "include", "exclude", "format", "records", "text-field", "columns", "delimiter",
 	"max-examples", "max-bytes", "max-tokens"}
 
 // notCompared lists other settings that may differ: the tokenizer is compared by its fingerprint,

@@ -22,6 +22,7 @@ import (
 // chats is what a build needs for conversations. It is nil in a build without them.
 type chats struct {
 	*chat.Renderer
+	pieces       *chat.Pieces
 	tokenizer    *tokenize.Tokenizer
 	plain, tools string // the templates
 	date         string
@@ -77,7 +78,10 @@ func (b *build) openChat(ctx context.Context) error {
 		b.notice("the records are conversations, read as {format} chat; " +
 			"{format} jsonl with {text-field} or {template} reads them otherwise")
 	}
-	if err := b.openRenderer(); err != nil {
+	if err := b.openRenderer(); err != nil && o.Format != source.Chat {
+		return fault.Advise(err, "the records hold conversations, as lists of messages or ShareGPT's; "+
+			"{format} jsonl with {text-field} or {template} reads them otherwise")
+	} else if err != nil {
 		return err
 	}
 	if o.EOS == "" { // packed or not, the template writes the end of a conversation
@@ -111,7 +115,7 @@ func (b *build) openRenderer() error {
 	if err != nil {
 		return err
 	}
-	b.chat = &chats{Renderer: r, tokenizer: b.tokenizer, plain: c.Template, tools: c.ToolTemplate}
+	b.chat = &chats{Renderer: r, pieces: chat.NewPieces(b.tokenizer), tokenizer: b.tokenizer, plain: c.Template, tools: c.ToolTemplate}
 	if r.UsesDate() {
 		if b.chat.date = o.Date; o.Date == "" {
 			return fault.BadOption("date", nil,
@@ -183,7 +187,7 @@ func (c *chats) leaseBytes(raw, records int64) int64 {
 func (c *chats) memoryPart(workers int64) budget.Part {
 	n := c.ScratchBytes(pieceBytes)
 	traced := chat.TracedBytes(c.tokenizer, chat.TextFactor*pieceBytes)
-	return budget.Part{Name: "chat template", Bytes: c.ResidentBytes() + workers*n + traced,
+	return budget.Part{Name: "chat template", Bytes: c.ResidentBytes() + c.pieces.Bytes() + workers*n + traced,
 		Why: fmt.Sprintf("%d workers' messages and texts, each with %dKiB for what the template computes", workers,
 			n>>10)}
 }
@@ -200,7 +204,7 @@ type chatWorker struct {
 
 func (c *chats) newWorker(b *build, w *worker, done <-chan struct{}) *chatWorker {
 	return &chatWorker{all: b.opts.Format == source.Chat, render: c.NewWorker(done), rows: w.formatter,
-		encoder: c.NewEncoder(b.tokenizer, w.encoder)}
+		encoder: c.NewEncoder(c.pieces, w.encoder)}
 }
 
 // takes reports whether a document is a conversation.

@@ -32,7 +32,7 @@ var answers = [][2]string{{"q", "a"}, {"question", "a"}, {"q", "answer"}, {"prom
 
 // pairAdvice says how to read records that hold a question and its answer, nothing for other records.
 func pairAdvice(names []string) fault.Text {
-	prompt, answer := chat.PairOf(names)
+	prompt, answer, shape := chat.PairOf(names)
 	read := fault.Textf("read them as {format} chat, with a tokenizer that has a chat template or with {chat-template}")
 	if prompt == "" && answer != "" {
 		return fault.Textf("%q looks like the better of two answers: %v", answer, read)
@@ -52,10 +52,22 @@ func pairAdvice(names []string) fault.Text {
 	}
 	template := fmt.Sprintf(`{{define "prompt"}}%s{{"\n"}}{{end}}{{define "target"}}%s{{end}}`, body, reference(answer))
 	pair := fault.Textf("pass {causal-pairs} with {template} and a file such as %s", template)
+	if shape == chat.Alpaca {
+		return fault.Textf("%q and %q look like a question and its answer, as Alpaca's instruction data has them: %v; or %v",
+			prompt, answer, read, pair)
+	}
 	if isChat {
 		return fault.Textf("%q and %q look like a question and its answer: %v; or %v", prompt, answer, read, pair)
 	}
 	return fault.Textf("%q and %q look like a question and its answer: %v", prompt, answer, pair)
+}
+
+// chatAdvice says how to read records with a list of messages in a field.
+func chatAdvice(field string) fault.Text {
+	if strings.EqualFold(field, "conversations") {
+		return fault.Textf("read them as {format} chat, which knows ShareGPT's conversations")
+	}
+	return fault.Textf("read them as {format} chat")
 }
 
 // foldedPair returns the names of a question and its answer that differ from known ones, or in case.
@@ -64,7 +76,7 @@ func foldedPair(names []string) (prompt, answer string) {
 	for i, name := range names {
 		folded[i] = strings.ToLower(name)
 	}
-	if q, a := chat.PairOf(folded); q != "" {
+	if q, a, _ := chat.PairOf(folded); q != "" {
 		return names[slices.Index(folded, q)], names[slices.Index(folded, a)]
 	}
 	for _, p := range answers {
@@ -88,12 +100,13 @@ func reference(name string) string {
 
 // adviseField adds to the error of a record that lacks the wanted field what to do: leaving such
 // records out is no advice where the first record of the input is one.
-func adviseField(err error, field *example.FieldError, row int64) error {
+func (b *build) adviseField(err *source.RecordError, field *example.FieldError) error {
 	var advice fault.Text
 	pair := withoutHalf(field)
+	lists := b.adviseRecords(err, field)
 	switch {
 	case field.Chat != "":
-		return fault.Advise(err, "read them as {format} chat")
+		return fault.Advise(err, "%v", chatAdvice(field.Chat))
 	case field.Separator != "":
 		advice = fault.Textf("if %s separates the fields, pass {delimiter} %s", field.Separator,
 			shell.Quote(field.Separator))
@@ -102,15 +115,64 @@ func adviseField(err error, field *example.FieldError, row int64) error {
 			shell.Quote(strings.Join(field.Names, ",")))
 	case !pair.IsZero():
 		advice = pair
+	case field.Likely != "" && field.Usual && !lists.IsZero():
+		advice = fault.Textf("take it with {text-field} %s; or, %v", shell.Quote(field.Likely), lists)
+	case field.Likely != "" && !lists.IsZero():
+		advice = fault.Textf("%v; else take the text with {text-field} %s", lists, shell.Quote(field.Likely))
 	case field.Likely != "":
 		advice = fault.Textf("take it with {text-field} %s", shell.Quote(field.Likely))
+	case !lists.IsZero():
+		advice = lists
 	default:
 		advice = fault.Textf("name the field of the text with {text-field}, or make the text with {template}")
 	}
-	if row > 1 && !field.Column {
+	if err.Row > 1 && !field.Column {
 		advice = fault.Textf("%v, or leave such records out with {on-bad-record} skip", advice)
 	}
 	return fault.Advise(err, "%v", advice)
+}
+
+// adviseRecords says how to read the elements of the arrays in a record that is the whole file, or the first
+// below a key.
+func (b *build) adviseRecords(err *source.RecordError, field *example.FieldError) (advice fault.Text) {
+	if err.Row > 1 || err.Member != "" {
+		return advice
+	}
+	in := b.inputOf(err)
+	lists := in.Lists
+	if in.Records != "" {
+		lists = nil
+		for _, name := range field.Lists {
+			lists = append(lists, in.Records+"."+name)
+		}
+	}
+	switch {
+	case len(lists) == 0:
+		return advice
+	case len(lists) == 1:
+		return fault.Textf("if the records are the elements of an array in it, pass {records} %s", shell.Quote(lists[0]))
+	}
+	var ways []fault.Text
+	for _, list := range lists {
+		ways = append(ways, fault.Textf("{records} %s", shell.Quote(list)))
+	}
+	return fault.Textf("if the records are the elements of an array in it, name that: %v", fault.Join(ways, " or "))
+}
+
+// lacksRecords reports whether an error of a record may mean that it is no record, but holds some.
+func (b *build) lacksRecords(cause error) bool {
+	return errors.Is(cause, source.ErrTooLarge) || errors.Is(cause, chat.ErrShape) ||
+		b.template == "" && errors.Is(cause, source.ErrUnknownField)
+}
+
+// inputOf returns the input of a bad record.
+func (b *build) inputOf(err *source.RecordError) source.Input {
+	for _, p := range b.phases {
+		if in, failed := p.set.Input(err.Input); failed == nil && in.URI == err.URI {
+			return in
+		}
+	}
+	return source.Input{}
 }
 
 // withoutHalf returns the advice for a record that is a question and its answer, and makes neither of them
@@ -130,7 +192,7 @@ func adviseColumn(err error) error {
 	}
 	switch advice := pairAdvice(column.Has); {
 	case column.Chat != "":
-		return fault.Advise(err, "read them as {format} chat")
+		return fault.Advise(err, "%v", chatAdvice(column.Chat))
 	case !advice.IsZero():
 		return fault.Advise(err, "%v", advice)
 	case len(column.Has) > 0:

@@ -91,7 +91,7 @@ func (b *build) warnings() (warnings []fault.Text) {
 		warnings = append(warnings, fault.Textf("the tokenizer's file cuts texts at %d tokens, and rows have up to %d: "+
 			"{max-length} decides", cut, b.opts.MaxLength))
 	}
-	for _, unused := range []fault.Text{b.unusedTextField(), b.unusedCSV()} {
+	for _, unused := range []fault.Text{b.unusedTextField(), b.unusedRecords(), b.unusedCSV()} {
 		if !unused.IsZero() {
 			warnings = append(warnings, unused)
 		}

@@ -49,7 +49,16 @@ func (b *build) kind() documentKind {
 
 // losses makes sentences of the counters.
 func losses(c counts.Counts, kind documentKind) []fault.Text {
-	return slices.Concat(damageLosses(c), droppedNotes(c), cutLosses(c, kind))
+	return slices.Concat(damageLosses(c), droppedNotes(c), textNotes(c), cutLosses(c, kind))
+}
+
+// textNotes warns of numbers that were compared with texts.
+func textNotes(c counts.Counts) []fault.Text {
+	if c.WhereAsText == 0 {
+		return nil
+	}
+	return []fault.Text{fault.Textf("documents in which {where} compared a number with a text: %s; texts are compared by "+
+		"their characters, where 10 comes before 9", units.Count(c.WhereAsText))}
 }
 
 // LeftOut returns how many documents a build left out so far, by the reason.

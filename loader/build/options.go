@@ -151,7 +151,7 @@ func (o Options) validate() error {
 		}
 	}
 	for _, check := range []func() error{o.checkChat, o.checkOut, o.checkStdin, o.checkAppend, o.checkTextField,
-		o.checkCSV, o.checkPack} {
+		o.checkRecords, o.checkCSV, o.checkPack} {
 		if err := check(); err != nil {
 			return err
 		}

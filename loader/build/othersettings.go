@@ -50,8 +50,13 @@ func (b *build) explainSettings(other *shard.SettingsError) error {
 		}
 		return err
 	}
-	return fault.Advise(other, "use the same settings, another {out}, or {overwrite} to start afresh")
+	shown := *other
+	shown.Have, shown.Want = asTyped.Replace(other.Have), asTyped.Replace(other.Want)
+	return fault.Advise(&shown, "use the same settings, another {out}, or {overwrite} to start afresh")
 }
+
+// asTyped writes characters as people do that JSON in datasets has as escapes.
+var asTyped = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // maxSourcesNamed is how many sources an error names.
 const maxSourcesNamed = 5

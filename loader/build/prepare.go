@@ -119,7 +119,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes(),
-		Columns: o.Columns, Delimiter: o.delimiter(), FindChat: o.TextField == "" && b.template == "",
+		Columns: o.Columns, Delimiter: o.delimiter(), Records: o.Records, FindChat: o.TextField == "" && b.template == "",
 		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),

@@ -39,6 +39,9 @@ type Settings struct {
 	// a.b[0] reaches inside, and several separated by commas are joined by a blank line.
 	// Default "text".
 	TextField string `json:"text-field,omitempty"`
+	// Records is where the records of JSON files lie, as source.Options.Records has it. Default: at the top,
+	// or below the one key that is found.
+	Records string `json:"records,omitempty"`
 	// Columns are the names of the columns of CSV without a header. Default: the header's.
 	Columns []string `json:"columns,omitempty"`
 	// Delimiter separates the fields of CSV: one ASCII character, or "\t" written as two.

@@ -44,12 +44,22 @@ func (b *build) withFilterFields(fields []string) []string {
 	return fields
 }
 
-// conditions returns the names that columns of the fields of conditions may have.
-func (b *build) conditions() (names [][]string) {
-	for _, p := range b.filter.Fields() {
-		names = append(names, []string{p.String(), p.Root()})
+// conditions returns the conditions on fields as the sources judge them. Only with comparisons do they
+// leave out rows unread: before there were any, the checksum of a source was over all of its rows.
+func (b *build) conditions() (conditions []source.Condition) {
+	for i, p := range b.filter.Fields() {
+		c := source.Condition{Field: p.String(), Names: []string{p.String(), p.Root()},
+			Folder: func(value string, null bool) bool { return b.filter.Folder(i, value, null) }}
+		if b.filter.Compares() {
+			c.Paths = [][]string{{p.String()}}
+			if names := p.Names(); len(names) > 1 {
+				c.Paths = append(c.Paths, names)
+			}
+			c.CanHold = func(s source.Stats) bool { return b.filter.CanHold(i, shape.Extent(s)) }
+		}
+		conditions = append(conditions, c)
 	}
-	return names
+	return conditions
 }
 
 // checkFields refuses conditions on fields that no record can have.
@@ -60,31 +70,17 @@ func (b *build) checkFields(context.Context) error {
 	}
 	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.opts.Partition == nil {
 		where := b.opts.Filter.Where
-		at := slices.IndexFunc(where, func(w string) bool { return strings.HasPrefix(w, fields[i].String()) })
+		at := slices.IndexFunc(where, func(w string) bool { return strings.HasPrefix(strings.TrimSpace(w), fields[i].String()) })
 		return fault.BadOption("where", where[max(at, 0)], "%v", noField(fields[i].Root(), "the columns are", has))
 	}
 	for _, p := range b.phases {
-		for _, format := range source.Formats() {
-			if format.Kind() == source.Texts && p.set.Formats()[format] > 0 {
-				return fault.BadOption("where", b.opts.Filter.Where[0], "records of the format %s have no fields (%s); "+
-					"choose by their text with {match}, or leave files out with {exclude}",
-					format, b.firstOf(format))
-			}
+		if in, found := p.set.Fieldless(); found {
+			return fault.BadOption("where", b.opts.Filter.Where[0], "records of the format %s have no fields (%s); "+
+				"choose by their text with {match}, or leave files out with {exclude}",
+				in.Format, sourceName(in.URI))
 		}
 	}
 	return nil
-}
-
-// firstOf names the first input of a format.
-func (b *build) firstOf(format source.Format) string {
-	for _, p := range b.phases {
-		for i := range p.set.Len() {
-			if in, err := p.set.Input(i); err == nil && in.Format == format {
-				return sourceName(in.URI)
-			}
-		}
-	}
-	return "an input"
 }
 
 // filterParts returns the parts of the memory cap that filters take, none without them.
@@ -106,6 +102,7 @@ func seenPart(pool int64) budget.Part {
 type judged struct {
 	dropped shape.Reason
 	has     uint64   // the fields of conditions that the record has, a bit each
+	asText  bool     // shape.Verdict has it
 	names   []string // of the fields of the first record of all, where it lacks one
 	key     span     // in job.keys
 }
@@ -114,32 +111,39 @@ type judged struct {
 // the document says so.
 func (w *worker) judgeFields(j *job, d *document) bool {
 	fields := w.filter.Fields()
-	if len(fields) == 0 {
+	all := uint64(1)<<len(fields) - 1
+	switch {
+	case d.Skipped:
+		d.dropped, d.has = shape.ByWhere, all
+		return false
+	case d.Decided == all:
+		d.has = all
 		return true
 	}
 	data := j.raw[d.raw.start:d.raw.end]
-	holds := false
+	var v shape.Verdict
 	switch {
 	case len(d.Columns) > 0:
 		var at func(int) []byte
 		if at, d.err = w.formatter.Row(d.record(), data); d.err == nil {
-			holds, d.has = w.filter.Row(d.Columns, at)
+			v = w.filter.Row(d.Columns, at, d.Decided)
 		}
 	case d.Decoded:
 		d.err = fault.Errorf("%w: the record is text without fields, and {where} asks for %s", example.ErrUnknownField,
 			fields[0])
 	default:
-		holds, d.has, d.err = w.filter.JSON(data)
+		v, d.err = w.filter.JSON(data, d.Decided)
 	}
-	if d.err == nil && d.Ordinal == 0 && d.has != 1<<len(fields)-1 {
+	d.has, d.asText = v.Has, v.AsText
+	if d.err == nil && d.Ordinal == 0 && d.has != all {
 		if d.names = d.Columns; d.names == nil {
 			d.names = example.FieldNames(data)
 		}
 	}
-	if d.err == nil && !holds {
+	if d.err == nil && !v.Holds {
 		d.dropped = shape.ByWhere
 	}
-	return holds
+	return v.Holds
 }
 
 // judgeText reports whether the text of a record lets it stay, and notes the key by which Dedup
@@ -166,6 +170,9 @@ type shaped struct {
 func (f *flusher) drop(t *taken) (keep bool, err error) {
 	s, d := &f.state, t.document
 	s.Has |= d.has
+	if d.asText {
+		s.WhereAsText++
+	}
 	if d.names != nil && s.Phase == phaseTrain {
 		s.Names = d.names
 	}
@@ -186,8 +193,12 @@ func (f *flusher) drop(t *taken) (keep bool, err error) {
 	if reason == shape.Kept {
 		return true, nil
 	}
-	s.Drop(string(reason))
-	s.Documents++
+	n := int64(1)
+	if d.Skipped {
+		n = d.Rows
+	}
+	s.Drop(string(reason), n)
+	s.Documents += n
 	f.since++
 	return false, nil
 }
@@ -274,7 +285,7 @@ func (f *flusher) allDropped() bool {
 // noneLeft describes which filters left out how many, and fields that no record has.
 func (f *flusher) noneLeft() error {
 	s := &f.state
-	reasons := droppedNotes(s.Counts)
+	reasons := append(droppedNotes(s.Counts), textNotes(s.Counts)...)
 	for i, p := range f.b.filter.Fields() {
 		if s.Has&(1<<i) == 0 {
 			reasons = append(reasons, fault.Plain(noField(p.String(), "the first has", s.Names)))

@@ -131,7 +131,13 @@ func (w whole) badRecord(_ *flusher, located *source.RecordError) error {
 func (w whole) explained(located *source.RecordError) error {
 	var field *example.FieldError
 	if errors.As(located.Cause, &field) && w.b.template == "" {
-		return adviseField(located, field, located.Row)
+		return w.b.adviseField(located, field)
+	}
+	if errors.Is(located.Cause, source.ErrRecords) {
+		return fault.Errorf("%w; give {records} another path, or leave such values out with {on-bad-record} skip", located)
+	}
+	if lists := w.b.adviseRecords(located, &example.FieldError{}); !lists.IsZero() && w.b.lacksRecords(located.Cause) {
+		return fault.Errorf("%w; %v", located, lists)
 	}
 	if w.b.tooLongToJudge(located.Cause) {
 		return fault.Errorf("%w; filters and {dedup} judge whole documents: "+

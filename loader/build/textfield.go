@@ -87,6 +87,34 @@ func (o Options) checkCSV() error {
 	return nil
 }
 
+// checkRecords refuses paths that cannot be parsed, and those for a format without any.
+func (o Options) checkRecords() error {
+	if o.Records == "" {
+		return nil
+	}
+	if _, err := source.ParseRecords(o.Records); err != nil {
+		return fault.BadOption("records", o.Records, "%v", err)
+	}
+	switch o.Format {
+	case source.Auto, source.JSON, source.Chat, source.Tar:
+		return nil
+	}
+	return fault.BadOption("records", o.Records, "{format} %s has no arrays of records; it is for JSON files", o.Format)
+}
+
+// unusedRecords returns a sentence where the option Records has no effect.
+func (b *build) unusedRecords() (none fault.Text) {
+	if b.opts.Records == "" {
+		return none
+	}
+	for f := range b.formats() {
+		if format := source.Format(f); format == source.JSON || format.Kind() == source.Various {
+			return none
+		}
+	}
+	return fault.Textf("{records} %s has no effect: no source is read as JSON", b.opts.Records)
+}
+
 // unusedCSV returns a sentence where options of CSV have no effect.
 func (b *build) unusedCSV() (none fault.Text) {
 	o := &b.opts

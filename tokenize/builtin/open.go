@@ -1,19 +1,23 @@
 package builtin
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/dsload/dsload/tokenize"
+	"github.com/dsload/dsload/tokenize/internal/known"
+	"github.com/dsload/dsload/tokenize/internal/spec"
+	"github.com/dsload/dsload/tokenize/internal/tiktoken"
 )
 
 // Names lists the built-in tokenizers, sorted.
-func Names() []string { return slices.Sorted(maps.Keys(files)) }
+func Names() []string { return slices.Sorted(maps.Keys(vocabularies)) }
 
 // Has reports whether Open knows the name.
 func Has(name string) bool {
-	_, ok := files[canonical(name)]
+	_, ok := vocabularies[canonical(name)]
 	return ok
 }
 
@@ -35,10 +39,25 @@ func Open(name string) (*tokenize.Tokenizer, error) { return OpenWithin(name, 0)
 // tokenize.ErrTooLarge. 0 means no limit.
 func OpenWithin(name string, maxMemory int64) (*tokenize.Tokenizer, error) {
 	name = canonical(name)
-	v, err := Ranks(name)
+	prepared := vocabularies[name].prepared
+	if prepared == nil {
+		v, err := Ranks(name)
+		if err != nil {
+			return nil, err
+		}
+		return tokenize.FromRanks(tokenize.Ranks{Name: name, Pattern: v.Split, Tokens: v.Tokens, Special: v.Special,
+			MaxMemory: maxMemory})
+	}
+	mem := spec.NewMeter(maxMemory)
+	model, fingerprint, err := prepare(prepared, mem)
+	if err != nil {
+		return nil, fmt.Errorf("read built-in vocabulary %s: %w", name, err)
+	}
+	k := known.ByName(vocabularies[name].known)
+	s, err := tiktoken.Prepared(tiktoken.Ranks{Name: name, Pattern: k.Pattern, Special: k.Special(model.Vocab.Len())},
+		model, fingerprint)
 	if err != nil {
 		return nil, err
 	}
-	return tokenize.FromRanks(tokenize.Ranks{Name: name, Pattern: v.Split, Tokens: v.Tokens, Special: v.Special,
-		MaxMemory: maxMemory})
+	return tokenize.FromSpec(s, mem)
 }

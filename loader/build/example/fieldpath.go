@@ -108,3 +108,15 @@ func (p FieldPath) Find(record []byte) (value []byte, err error) {
 	}
 	return record[found.start:found.end], nil
 }
+
+// Names returns the names of the fields on the way, nil if the path leads through a list.
+func (p FieldPath) Names() []string {
+	names := make([]string, len(p.steps))
+	for i, step := range p.steps {
+		if step.index >= 0 {
+			return nil
+		}
+		names[i] = step.field
+	}
+	return names
+}

@@ -1,6 +1,7 @@
 package example
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,7 +22,9 @@ type FieldError struct {
 	Column bool     // of a CSV record
 	Has    []string // the record's first fields
 	Likely string   // the field that most likely holds the text, "" if none does
+	Usual  bool     // which has a usual name
 	Chat   string   // a field of messages, or ""
+	Lists  []string // fields that hold lists of objects, of which none is a chat
 	// Names are names for the columns of a CSV file whose first line looks like a record, with Field
 	// for the text; nil for other files.
 	Names []string
@@ -93,7 +96,7 @@ func (e *FieldError) add(name string, textBytes int, list bool, longest *int) {
 	better := *longest < 0 || is < old && 8*textBytes >= *longest || is == old && textBytes > *longest ||
 		is > old && textBytes > 8**longest
 	if better {
-		e.Likely, *longest = printable(name), textBytes
+		e.Likely, e.Usual, *longest = printable(name), is < len(usualFields), textBytes
 	}
 }
 
@@ -113,6 +116,10 @@ func missingField(name string, data []byte) error {
 	s.Reset(data)
 	err := s.Members(func(key []byte) error {
 		name, kind, start := string(key), s.Token(), s.Offset()
+		if kind == '[' && holdsObjects(s.Rest()) && !slices.Contains(chatFields, strings.ToLower(name)) &&
+			len(e.Lists) < maxFieldsTold && printable(name) == name {
+			e.Lists = append(e.Lists, name)
+		}
 		if err := s.Skip(); err != nil {
 			return err
 		}
@@ -127,6 +134,11 @@ func missingField(name string, data []byte) error {
 		return asProblem(err)
 	}
 	return e
+}
+
+// holdsObjects reports whether the first element of a list is an object.
+func holdsObjects(list []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(list[1:], " \t\r\n"), []byte("{"))
 }
 
 // missingColumn returns the error for a column that a CSV record lacks.

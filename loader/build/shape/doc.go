@@ -11,7 +11,7 @@
 //
 //	I1  The decisions of a Filter and a Seen depend only on their options and the documents, never
 //	    on memory, workers or interruptions.
-//	I2  Memory is fixed: a Seen keeps its hashes in a file and a fixed number of its pages in
+//	I2  Memory is fixed: a Seen keeps its hashes in a file and a fixed number of its entries in
 //	    memory, so it works for any number of documents.
 //	I3  After Restore, a Seen holds exactly what it held at the Mark.
 package shape

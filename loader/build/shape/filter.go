@@ -33,8 +33,9 @@ var Reasons = []Reason{ByWhere, TooShort, TooLong, NoMatch, Matched, Unpicked, C
 
 // Options are the conditions that a document must meet. The zero Options keeps all.
 type Options struct {
-	// Where are conditions on fields, FIELD=VALUE. A document stays if, for every FIELD named, its
-	// value equals one of the VALUEs given for it.
+	// Where are conditions on fields: FIELD, one of =, !=, >=, <=, > and <, and VALUE. A document stays
+	// if, for every FIELD named, its value equals one of the VALUEs given with =, and meets all other
+	// conditions. Numbers are compared as numbers, else texts. A record without the FIELD meets none.
 	Where []string `json:"where,omitempty"`
 	// Match lists regular expressions of which all must match the text; NoMatch lists some of which
 	// none may.

@@ -60,8 +60,18 @@ func TestBadConditions(t *testing.T) {
 		{Options{MinChars: 9, MaxChars: 8}, "`max-chars` 8"},
 		{Options{Where: []string{"lang"}}, "FIELD=VALUE"},
 		{Options{Where: []string{"=en"}}, "FIELD=VALUE"},
-		{Options{Where: []string{"score>=3"}}, "= alone"},
-		{Options{Where: []string{"lang!=en"}}, "= alone"},
+		{Options{Where: []string{"score"}}, "'score>=3'"}, // which a shell may have left of score>3
+		{Options{Where: []string{">=3"}}, `">=3": the name of the field is missing`},
+		{Options{Where: []string{"!=en"}}, "the name of the field is missing"},
+		{Options{Where: []string{"<"}}, "the name of the field is missing"},
+		{Options{Where: []string{"score>= "}}, "the value is missing"},
+		{Options{Where: []string{"score!="}}, "the value is missing"},
+		{Options{Where: []string{"score<>3"}}, "write != for unequal, as in score!=3"},
+		{Options{Where: []string{"score=>3"}}, "write score>=3"},
+		{Options{Where: []string{"score>==3"}}, "a sign too many"},
+		{Options{Where: []string{"score!==3"}}, "a sign too many"},
+		{Options{Where: []string{"lang~=en"}}, "`match`"},
+		{Options{Where: []string{"lang!>en"}}, "! stands before = alone"},
 		{Options{Where: []string{"a..b=1"}}, "is empty"},
 	} {
 		if _, err := NewFilter(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -96,8 +106,8 @@ func TestWhere(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.where, err)
 		}
-		got, _, err := f.JSON([]byte(record))
-		if err != nil || got != c.want {
+		got, err := f.JSON([]byte(record), 0)
+		if err != nil || got.Holds != c.want {
 			t.Errorf("%s: %v, %v, want %v", c.where, got, err, c.want)
 		}
 	}
@@ -105,10 +115,10 @@ func TestWhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, has, err := f.JSON([]byte(record)); has != 0b101 || err != nil {
-		t.Errorf("fields found: %b, %v", has, err)
+	if v, err := f.JSON([]byte(record), 0); v.Has != 0b101 || err != nil {
+		t.Errorf("fields found: %b, %v", v.Has, err)
 	}
-	if _, _, err := f.JSON([]byte(`{"lang": "de", "text": "never closed`)); err == nil {
+	if _, err := f.JSON([]byte(`{"lang": "de", "text": "never closed`), 0); err == nil {
 		t.Error("a malformed record was judged")
 	}
 }
@@ -127,7 +137,7 @@ func TestWhereInColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := f.Row(columns, func(i int) []byte { return []byte(row[i]) }); got != c.want {
+		if got := f.Row(columns, func(i int) []byte { return []byte(row[i]) }, 0); got.Holds != c.want {
 			t.Errorf("%s: %v, want %v", c.where, got, c.want)
 		}
 	}

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"encoding/binary"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -255,35 +256,50 @@ func (s *Seen) indexNear(sketch []byte, number uint64) error {
 	return nil
 }
 
-// findNear reports whether a document that shares a band with a sketch is near it.
-func (s *Seen) findNear(sketch []byte) (bool, error) {
+// addNear adds the bands of a sketch that findNear found to be new.
+func (s *Seen) addNear(sketch []byte, number uint64, unseen bandSet) error {
+	for band := range bands {
+		if unseen&(1<<band) == 0 {
+			continue
+		}
+		if err := s.table.add(bandEntry(sketch, band), number+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bandSet has a bit for each band.
+type bandSet uint16
+
+// findNear reports whether a document that shares a band with a sketch is near it, and else which bands no
+// document has.
+func (s *Seen) findNear(sketch []byte) (isNear bool, unseen bandSet, err error) {
 	var compared [bands]uint64
 	n := 0
-next:
 	for band := range bands {
 		number, found, err := s.table.get(bandEntry(sketch, band), 0, 0)
 		if err != nil {
-			return false, err
+			return false, 0, err
 		}
 		if !found {
+			unseen |= 1 << band
 			continue
 		}
-		for _, c := range compared[:n] {
-			if c == number {
-				continue next
-			}
+		if slices.Contains(compared[:n], number) {
+			continue
 		}
 		compared[n] = number
 		n++
 		other, err := s.key(number - 1)
 		if err != nil {
-			return false, err
+			return false, 0, err
 		}
 		if agreeing(sketch, other) >= nearMatches {
-			return true, nil
+			return true, 0, nil
 		}
 	}
-	return false, nil
+	return false, unseen, nil
 }
 
 // agreeing counts the values in which two sketches agree.

@@ -77,10 +77,10 @@ type Seen struct {
 // tailBytes is how much of the log is buffered before it is written.
 const tailBytes = 64 << 10
 
-// leastPool is the smallest number of bytes for the pages of a table.
+// leastPool is the smallest number of bytes for a table.
 const leastPool = 256 << 10
 
-// PoolBytes returns the least memory for the pages of a Seen under a memory cap. It affects only
+// PoolBytes returns the least memory for the table of a Seen under a memory cap. It affects only
 // speed.
 func PoolBytes(capBytes int64) int64 { return max(leastPool, capBytes/16) }
 
@@ -160,8 +160,9 @@ func exactEntry(key []byte) (first, second uint64) {
 // Add reports whether the document with a key is a copy of an earlier one. If not, it remembers the
 // key.
 func (s *Seen) Add(key []byte) (isCopy bool, err error) {
+	var unseen bandSet
 	if s.kind == Near {
-		isCopy, err = s.findNear(key)
+		isCopy, unseen, err = s.findNear(key)
 	} else {
 		first, second := exactEntry(key)
 		isCopy, err = s.table.put(first, second, ^uint64(0))
@@ -174,7 +175,7 @@ func (s *Seen) Add(key []byte) (isCopy bool, err error) {
 		return false, err
 	}
 	if s.kind == Near {
-		err = s.indexNear(key, number)
+		err = s.addNear(key, number, unseen)
 	}
 	return false, err
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// TestTableIsAMap compares a table whose pages mostly lie in its file with a map.
+// TestTableIsAMap compares a table that mostly lies in its file with a map.
 func TestTableIsAMap(t *testing.T) {
 	fsys := shardtest.New()
-	tab := newTable(fsys, "scratch", 4*pageBytes)
+	tab := newTable(fsys, "scratch", 16<<10)
 	rnd := rand.New(rand.NewPCG(3, 3))
 	type entry struct{ first, second uint64 }
 	all := map[entry]bool{}
@@ -42,8 +42,8 @@ func TestTableIsAMap(t *testing.T) {
 		}
 		all[e] = true
 	}
-	if tab.bits < 7 || tab.file == nil {
-		t.Errorf("%d bits: the table never left its memory", tab.bits)
+	if len(tab.levels) < 3 || tab.file.file == nil {
+		t.Errorf("%d levels: the table hardly left its memory", len(tab.levels))
 	}
 	if err := tab.close(); err != nil {
 		t.Fatal(err)
@@ -125,10 +125,10 @@ func TestSeenDependsOnTheDocumentsAlone(t *testing.T) {
 		for _, c := range []struct {
 			pool  int64
 			stops []int
-		}{{pageBytes, nil}, {8 * pageBytes, []int{1, 2, 900}}, {64 << 20, []int{0, 1500, 2999}}} {
+		}{{4 << 10, nil}, {32 << 10, []int{1, 2, 900}}, {64 << 20, []int{0, 1500, 2999}}} {
 			got, gotKeys := fates(t, kind, texts, c.pool, c.stops...)
 			if fmt.Sprint(got) != fmt.Sprint(want) || gotKeys != keys {
-				t.Errorf("%s with %d bytes of pages, stopped at %v: other documents stay", kind, c.pool, c.stops)
+				t.Errorf("%s with %d bytes of memory, stopped at %v: other documents stay", kind, c.pool, c.stops)
 			}
 		}
 		if kind != Exact {
@@ -146,7 +146,7 @@ func TestSeenDependsOnTheDocumentsAlone(t *testing.T) {
 
 func TestRestoreRefusesAnotherLog(t *testing.T) {
 	fsys := shardtest.New()
-	s := NewSeen(Exact, fsys, "log", "log.tmp", pageBytes)
+	s := NewSeen(Exact, fsys, "log", "log.tmp", 4<<10)
 	for i := range 100 {
 		if _, err := s.Add(appendHash(nil, fmt.Append(nil, i), nil)); err != nil {
 			t.Fatal(err)
@@ -157,12 +157,12 @@ func TestRestoreRefusesAnotherLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	fsys.Flip("log", 700, 4)
-	if err := NewSeen(Exact, fsys, "log", "log.tmp", pageBytes).Restore(mark); err == nil ||
+	if err := NewSeen(Exact, fsys, "log", "log.tmp", 4<<10).Restore(mark); err == nil ||
 		!strings.Contains(err.Error(), "not those of the checkpoint") {
 		t.Errorf("a flipped bit: %v", err)
 	}
 	fsys.Put("log", make([]byte, 800))
-	if err := NewSeen(Exact, fsys, "log", "log.tmp", pageBytes).Restore(mark); err == nil ||
+	if err := NewSeen(Exact, fsys, "log", "log.tmp", 4<<10).Restore(mark); err == nil ||
 		!strings.Contains(err.Error(), "byte 800") {
 		t.Errorf("half of the log: %v", err)
 	}
@@ -202,7 +202,7 @@ func TestNearAgainstJaccard(t *testing.T) {
 			words[rnd.IntN(len(words))] = fmt.Sprintf("p%dx%d", pair, rnd.IntN(1<<30))
 		}
 		b := strings.Join(words, " ")
-		got, _ := fates(t, Near, []string{a, b}, pageBytes)
+		got, _ := fates(t, Near, []string{a, b}, 4<<10)
 		if got[0] {
 			t.Fatal("the first text is a copy")
 		}

@@ -1,221 +1,284 @@
 package shape
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
+	"math/bits"
 	"os"
 
 	"github.com/dsload/dsload/shard"
 )
 
-const (
-	pageBytes  = 4096
-	entryBytes = 16
-	pageSlots  = pageBytes / entryBytes
-)
+// An entry is two words, of which the second is not 0. The first is a hash: its bits are as good as random.
+type entry struct{ first, second uint64 }
 
-// A table holds entries of two words, found by the first, in a file of pages, a fixed number of
-// which are in memory. The file is scratch: it is created when the pages no longer fit, and a later
-// process ignores it.
-//
-// The highest bits of an entry's first word select its page. In the page it takes the first free
-// slot, starting at the slot that the lowest bits select. When an entry's page is full, the number
-// of pages is doubled and the entries of each page are split between two.
+const entryBytes = 16
+
+// A table holds entries, found by the first word. New ones are in memory; when they fill their room they
+// move, in order, to runs in a scratch file, as in a log-structured merge tree (O'Neil and others 1996):
+// each level is one run, up to levelFactor times as long as the one before it, and takes that one in when
+// it is full. A filter of all entries in runs answers for most words that no run has them. The file is
+// created when it is needed, and a later process ignores it.
 type table struct {
-	fs   shard.FS
-	path string
-	file shard.File // nil until it is needed
+	file  scratch
+	slots []entry // open addressing by the highest bits of the first word, so that they are nearly sorted
+	shift int     // of a first word, to its slot
+	used  int
 
-	bits   uint   // the table has 1<<bits pages
-	frames []byte // page p is in frame p & mask, or in the file
-	mask   uint64
-	tags   []uint32 // of each frame: 1 + the page that it holds, 0 for none
-	dirty  []bool
+	runsHave bloom
+	levels   []run // the shortest first
+	fences   int   // a run has at most
+	read     block
 }
 
-// maxPageBits keeps page numbers within a tag: 16 TiB.
-const maxPageBits = 31
+const levelFactor = 8
 
-// newTable returns a table that keeps poolBytes of pages, rounded down to a power of two, in memory.
+// newTable returns a table that takes up to poolBytes of memory, and what tableBytes adds.
 func newTable(fsys shard.FS, path string, poolBytes int64) *table {
-	frames := uint64(1)
-	for int64(2*frames*pageBytes) <= poolBytes {
-		frames *= 2
+	slotBits := 4
+	for int64(2*entryBytes)<<slotBits <= poolBytes/8 {
+		slotBits++
 	}
-	return &table{fs: fsys, path: path, frames: make([]byte, frames*pageBytes), mask: frames - 1,
-		tags: make([]uint32, frames), dirty: make([]bool, frames)}
+	fences := max(16, poolBytes/16/fenceBytes)
+	return &table{file: scratch{fs: fsys, path: path}, slots: make([]entry, 1<<slotBits), shift: 64 - slotBits,
+		runsHave: newBloom(poolBytes * 11 / 16), fences: int(fences / 2)}
 }
 
-// tableBytes returns the memory of a table with poolBytes of pages.
-func tableBytes(poolBytes int64) int64 { return poolBytes + poolBytes/pageBytes*8 + 4*pageBytes }
+// tableBytes returns the memory of a table with poolBytes of entries, filter and fences.
+func tableBytes(poolBytes int64) int64 { return poolBytes + blockBytes + 3*mergeBytes }
 
-// close removes the file.
-func (t *table) close() error {
-	if t.file == nil {
-		return nil
-	}
-	err := errors.Join(t.file.Close(), t.fs.Remove(t.path))
-	t.file = nil
-	return err
-}
+func (t *table) close() error { return t.file.close() }
 
-// page returns a page, valid until the next call for another one. write marks it as changed.
-func (t *table) page(p uint64, write bool) ([]byte, error) {
-	frame := p & t.mask
-	data := t.frames[frame*pageBytes : (frame+1)*pageBytes]
-	if t.tags[frame] != uint32(p)+1 {
-		if err := t.evict(frame); err != nil {
-			return nil, err
-		}
-		if err := t.load(p, data); err != nil {
-			return nil, err
-		}
-		t.tags[frame] = uint32(p) + 1
-	}
-	t.dirty[frame] = t.dirty[frame] || write
-	return data, nil
-}
-
-// evict writes a frame to the file if it was changed.
-func (t *table) evict(frame uint64) error {
-	if t.tags[frame] == 0 || !t.dirty[frame] {
-		return nil
-	}
-	if t.file == nil {
-		if err := t.create(); err != nil {
-			return err
-		}
-	}
-	at := int64(t.tags[frame]-1) * pageBytes
-	if _, err := t.file.WriteAt(t.frames[frame*pageBytes:(frame+1)*pageBytes], at); err != nil {
-		return fmt.Errorf("write %s at byte %d: %w", t.path, at, err)
-	}
-	t.dirty[frame] = false
-	return nil
-}
-
-func (t *table) create() (err error) {
-	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
-	t.file, err = t.fs.OpenFile(t.path, flag)
-	if errors.Is(err, os.ErrExist) { // an earlier process left it
-		if err = t.fs.Remove(t.path); err == nil {
-			t.file, err = t.fs.OpenFile(t.path, flag)
-		}
-	}
-	if err != nil {
-		t.file = nil
-		return fmt.Errorf("create %s: %w", t.path, err)
-	}
-	return nil
-}
-
-// load reads a page from the file. A page that was never written is empty.
-func (t *table) load(p uint64, data []byte) error {
-	n := 0
-	if t.file != nil {
-		var err error
-		n, err = t.file.ReadAt(data, int64(p)*pageBytes)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read %s at byte %d: %w", t.path, int64(p)*pageBytes, err)
-		}
-	}
-	clear(data[n:])
-	return nil
-}
-
-func (t *table) pageOf(first uint64) uint64 { return first >> 1 >> (63 - t.bits) }
-
-// slot finds an entry in a page: it returns the entry's offset, or that of the first free slot.
-// full means that there is neither.
-func slot(page []byte, first, second, mask uint64) (at int, found, full bool) {
-	at = int(first%pageSlots) * entryBytes
-	for range pageSlots {
-		s := binary.LittleEndian.Uint64(page[at+8:])
-		if s == 0 {
-			return at, false, false
-		}
-		if binary.LittleEndian.Uint64(page[at:]) == first && (s^second)&mask == 0 {
-			return at, true, false
-		}
-		if at += entryBytes; at == pageBytes {
-			at = 0
-		}
-	}
-	return 0, false, true
-}
-
-// get returns the second word of the entry with this first word whose second word agrees with
-// second in the bits of mask.
+// get returns the second word of an entry with this first word whose second word agrees with second in the
+// bits of mask.
 func (t *table) get(first, second, mask uint64) (value uint64, found bool, err error) {
-	page, err := t.page(t.pageOf(first), false)
-	if err != nil {
-		return 0, false, err
+	last := len(t.slots) - 1
+	for i := int(first >> t.shift); t.slots[i].second != 0; i = (i + 1) & last {
+		if e := &t.slots[i]; e.first == first && (e.second^second)&mask == 0 {
+			return e.second, true, nil
+		}
 	}
-	at, found, _ := slot(page, first, second, mask)
-	if !found {
+	if !t.runsHave.mayHave(first) {
 		return 0, false, nil
 	}
-	return binary.LittleEndian.Uint64(page[at+8:]), true, nil
+	for i := range t.levels {
+		if value, found, err = t.levels[i].find(&t.file, &t.read, first, second, mask); found || err != nil {
+			return value, found, err
+		}
+	}
+	return 0, false, nil
 }
 
 // put adds an entry unless get would find one. second must not be 0.
 func (t *table) put(first, second, mask uint64) (found bool, err error) {
-	for {
-		p := t.pageOf(first)
-		page, err := t.page(p, false)
-		if err != nil {
-			return false, err
+	if _, found, err = t.get(first, second, mask); found || err != nil {
+		return found, err
+	}
+	return false, t.add(first, second)
+}
+
+// add adds an entry that get does not find.
+func (t *table) add(first, second uint64) error {
+	if t.used >= len(t.slots)/4*3 {
+		if err := t.flush(); err != nil {
+			return err
 		}
-		at, found, full := slot(page, first, second, mask)
-		if found {
-			return true, nil
+	}
+	i, last := int(first>>t.shift), len(t.slots)-1
+	for t.slots[i].second != 0 {
+		i = (i + 1) & last
+	}
+	t.slots[i] = entry{first, second}
+	t.used++
+	return nil
+}
+
+// flush moves the entries in memory to the first level, and full levels to the next.
+func (t *table) flush() error {
+	moved := t.sorted()
+	for _, e := range moved {
+		t.runsHave.add(e.first)
+	}
+	into, err := t.merge(func() (entry, bool, error) {
+		if len(moved) == 0 {
+			return entry{}, false, nil
 		}
-		if !full {
-			binary.LittleEndian.PutUint64(page[at:], first)
-			binary.LittleEndian.PutUint64(page[at+8:], second)
-			t.dirty[p&t.mask] = true
-			return false, nil
+		e := moved[0]
+		moved = moved[1:]
+		return e, true, nil
+	}, t.used, 0)
+	if err != nil {
+		return err
+	}
+	clear(t.slots)
+	room := t.used
+	t.used = 0
+	for level := 0; ; level++ {
+		t.levels[level] = into
+		if room *= levelFactor; into.entries <= room {
+			return nil
 		}
-		if err := t.grow(); err != nil {
-			return false, err
+		full := into.entriesOf(&t.file)
+		if into, err = t.merge(full.next, into.entries, level+1); err != nil {
+			return err
 		}
+		t.levels[level] = run{}
 	}
 }
 
-// grow doubles the number of pages. It goes from the last page to the first, since the two new
-// pages of a page are at or after it, where all entries have already been moved.
-func (t *table) grow() error {
-	if t.bits == maxPageBits {
-		return fmt.Errorf("%s: more than 1<<%d pages", t.path, maxPageBits)
+// sorted brings the entries in memory to the beginning of their room, in order. Each is near its place.
+func (t *table) sorted() []entry {
+	wrapped := 0 // entries at the beginning whose slots are at the end
+	for t.slots[wrapped].second != 0 && int(t.slots[wrapped].first>>t.shift) > wrapped {
+		wrapped++
 	}
-	n := uint64(1) << t.bits
-	t.bits++
-	var old [pageBytes]byte
-	for p := n; p > 0; {
-		p--
-		page, err := t.page(p, true)
-		if err != nil {
+	turned := append(make([]entry, 0, wrapped), t.slots[:wrapped]...)
+	n := 0
+	insert := func(e entry) {
+		i := n
+		for ; i > 0 && e.before(t.slots[i-1]); i-- {
+			t.slots[i] = t.slots[i-1]
+		}
+		t.slots[i] = e
+		n++
+	}
+	for _, e := range t.slots[wrapped:] {
+		if e.second != 0 {
+			insert(e)
+		}
+	}
+	for _, e := range turned {
+		insert(e)
+	}
+	return t.slots[:n]
+}
+
+func (e entry) before(other entry) bool {
+	return cmp.Or(cmp.Compare(e.first, other.first), cmp.Compare(e.second, other.second)) < 0
+}
+
+// merge writes the run that a level becomes when n entries in order join it.
+func (t *table) merge(next func() (entry, bool, error), n, level int) (run, error) {
+	if level == len(t.levels) {
+		t.levels = append(t.levels, run{})
+	}
+	old := &t.levels[level]
+	total := n + old.entries
+	w := newRunWriter(&t.file, t.place(total), total, t.fences)
+	mine := old.entriesOf(&t.file)
+	a, more, err := next()
+	b, rest, errOld := mine.next()
+	for more || rest {
+		if err = errors.Join(err, errOld); err != nil {
+			return run{}, err
+		}
+		if !rest || more && a.before(b) {
+			errOld = w.add(a)
+			a, more, err = next()
+		} else {
+			err = w.add(b)
+			b, rest, errOld = mine.next()
+		}
+	}
+	out, errEnd := w.finish()
+	return out, errors.Join(err, errOld, errEnd)
+}
+
+// place returns the first place in the file where n entries fit between the runs.
+func (t *table) place(n int) int64 {
+	at, size := int64(0), int64(n)*entryBytes
+	for moved := true; moved; {
+		moved = false
+		for i := range t.levels {
+			r := &t.levels[i]
+			if end := r.at + int64(r.entries)*entryBytes; r.entries > 0 && at < end && r.at < at+size {
+				at, moved = end, true
+			}
+		}
+	}
+	return at
+}
+
+// A bloom is a Bloom filter (1970) in lines of the cache, with two bits for an entry in one line.
+type bloom struct{ lines [][8]uint64 }
+
+func newBloom(size int64) bloom { return bloom{make([][8]uint64, max(1, size/64))} }
+
+func (f *bloom) line(first uint64) (line *[8]uint64, hash uint64) {
+	hash = mix(first)
+	at, _ := bits.Mul64(hash, uint64(len(f.lines)))
+	return &f.lines[at], mix(hash)
+}
+
+func (f *bloom) add(first uint64) {
+	line, h := f.line(first)
+	line[h&7] |= 1 << (h >> 3 & 63)
+	line[h>>9&7] |= 1 << (h >> 12 & 63)
+}
+
+func (f *bloom) mayHave(first uint64) bool {
+	line, h := f.line(first)
+	return line[h&7]>>(h>>3&63)&1 != 0 && line[h>>9&7]>>(h>>12&63)&1 != 0
+}
+
+// scratch is a file that is created when it is first written.
+type scratch struct {
+	fs   shard.FS
+	path string
+	file shard.File // nil until then
+}
+
+func (s *scratch) writeAt(data []byte, at int64) error {
+	if s.file == nil {
+		if err := s.create(); err != nil {
 			return err
 		}
-		copy(old[:], page)
-		clear(page)
-		for half := 2 * p; half <= 2*p+1; half++ {
-			if page, err = t.page(half, true); err != nil {
-				return err
-			}
-			clear(page) // the old entries of this page have been moved
-			for at := 0; at < pageBytes; at += entryBytes {
-				first := binary.LittleEndian.Uint64(old[at:])
-				second := binary.LittleEndian.Uint64(old[at+8:])
-				if second == 0 || t.pageOf(first) != half {
-					continue
-				}
-				to, _, _ := slot(page, first, second, ^uint64(0))
-				copy(page[to:to+entryBytes], old[at:at+entryBytes])
-			}
-		}
+	}
+	if _, err := s.file.WriteAt(data, at); err != nil {
+		return fmt.Errorf("write %s at byte %d: %w", s.path, at, err)
 	}
 	return nil
+}
+
+func (s *scratch) readAt(data []byte, at int64) error {
+	if _, err := s.file.ReadAt(data, at); err != nil {
+		return fmt.Errorf("read %s at byte %d: %w", s.path, at, err)
+	}
+	return nil
+}
+
+func (s *scratch) create() (err error) {
+	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	s.file, err = s.fs.OpenFile(s.path, flag)
+	if errors.Is(err, os.ErrExist) { // an earlier process left it
+		if err = s.fs.Remove(s.path); err == nil {
+			s.file, err = s.fs.OpenFile(s.path, flag)
+		}
+	}
+	if err != nil {
+		s.file = nil
+		return fmt.Errorf("create %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// close removes the file.
+func (s *scratch) close() error {
+	if s.file == nil {
+		return nil
+	}
+	err := errors.Join(s.file.Close(), s.fs.Remove(s.path))
+	s.file = nil
+	return err
+}
+
+func putEntry(to []byte, e entry) {
+	binary.LittleEndian.PutUint64(to, e.first)
+	binary.LittleEndian.PutUint64(to[8:], e.second)
+}
+
+func getEntry(from []byte) entry {
+	return entry{binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(from[8:])}
 }

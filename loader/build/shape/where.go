@@ -1,8 +1,6 @@
 package shape
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,38 +9,46 @@ import (
 	"github.com/dsload/dsload/loader/build/example"
 )
 
-// A condition holds if a field's value equals one of its values.
+// A condition is all that Where asks of a field. It holds if the field equals one of values, where
+// there are any, and none of others, and meets all bounds.
 type condition struct {
-	path   example.FieldPath
-	values []wanted
+	path           example.FieldPath
+	values, others []wanted
+	bounds         []bound
 }
 
-// maxConditions bounds the fields of Where: each has a bit in a set of present fields.
+// compares reports whether anything but equality is asked. A field without a value never meets that.
+func (c *condition) compares() bool { return len(c.others)+len(c.bounds) > 0 }
+
+// maxConditions bounds the fields of Where: each has a bit in a set of fields.
 const maxConditions = 64
 
-// parseWhere collects the values of each field.
+// operators are those of Where, none after one that begins it. "!=" is found by its second character.
+var operators = []string{">=", "<=", ">", "<", "="}
+
+// parseWhere collects what is asked of each field.
 func parseWhere(list []string) (out []condition, err error) {
 	for _, text := range list {
-		bad := func(format string, args ...any) ([]condition, error) {
-			return nil, fault.BadOption("where", strconv.Quote(text), format, args...)
+		field, operator, value, err := splitCondition(text)
+		if err != nil {
+			return nil, err
 		}
-		field, value, found := strings.Cut(text, "=")
-		switch {
-		case !found || field == "":
-			return bad("write FIELD=VALUE, as in lang=en")
-		case strings.ContainsAny(field[len(field)-1:], "!<>~"):
-			return bad("a value is compared by = alone: write FIELD=VALUE, or filter before the build")
-		}
-		value = strings.TrimPrefix(value, "=") // accept == as in programming languages
 		i := slices.IndexFunc(out, func(c condition) bool { return c.path.String() == field })
 		if i < 0 {
 			path, err := example.ParseFieldPath(field)
 			if err != nil {
-				return bad("%v", err)
+				return nil, badWhere(text, "%v", err)
 			}
 			i, out = len(out), append(out, condition{path: path})
 		}
-		out[i].values = append(out[i].values, parseWanted(value))
+		switch c := &out[i]; operator {
+		case "=":
+			c.values = append(c.values, parseWanted(value))
+		case "!=":
+			c.others = append(c.others, parseWanted(value))
+		default:
+			c.bounds = append(c.bounds, newBound(operator, value))
+		}
 	}
 	if len(out) > maxConditions {
 		return nil, fault.BadOption("where", nil, "%d fields are more than %d", len(out), maxConditions)
@@ -50,106 +56,157 @@ func parseWhere(list []string) (out []condition, err error) {
 	return out, nil
 }
 
+func badWhere(text, format string, args ...any) error {
+	return fault.BadOption("where", strconv.Quote(text), format, args...)
+}
+
+// splitCondition parses FIELD, an operator and VALUE. White space around the operator counts only for
+// "=", whose conditions are older than the others.
+func splitCondition(text string) (field, operator, value string, err error) {
+	bad := func(format string, args ...any) (string, string, string, error) {
+		return "", "", "", badWhere(text, format, args...)
+	}
+	const usage = "write FIELD=VALUE, as in lang=en, or compare by !=, >=, <=, > or <"
+	at := strings.IndexAny(text, "=<>")
+	if at < 0 {
+		return bad("%s; quote such a condition, since a shell takes > and < for itself: {where} 'score>=3'", usage)
+	}
+	field = text[:at]
+	for _, operator = range operators {
+		if rest, found := strings.CutPrefix(text[at:], operator); found {
+			value = rest
+			break
+		}
+	}
+	if name, not := strings.CutSuffix(field, "!"); not && operator == "=" {
+		field, operator = name, "!="
+	}
+	if operator == "=" {
+		value = strings.TrimPrefix(value, "=") // accept == as in programming languages
+		if value != "" && strings.Contains("<>", value[:1]) && isNumber(value[1:]) {
+			return bad("it has a sign too many, or in the wrong order: write %s%s=%s", field, value[:1], value[1:])
+		}
+	} else {
+		field, value = strings.TrimSpace(field), strings.TrimSpace(value)
+	}
+	switch {
+	case field == "":
+		return bad("the name of the field is missing; %s", usage)
+	case strings.HasSuffix(field, "~"):
+		return bad("a value is not compared with an expression; choose by the text with {match}")
+	case strings.HasSuffix(field, "!"):
+		return bad("! stands before = alone; %s", usage)
+	case operator == "=":
+	case value == "":
+		return bad("the value is missing: write one after %s, as in score%s3", operator, operator)
+	case operator == "<" && value[0] == '>':
+		return bad("write != for unequal, as in %s!=%s", field, value[1:])
+	case strings.Contains("=<>!", value[:1]):
+		return bad("it has a sign too many; %s", usage)
+	}
+	return field, operator, value, nil
+}
+
 // Fields returns the fields of the conditions, in the order of Options.Where. The caller must not
 // change the slice.
 func (f *Filter) Fields() []example.FieldPath { return f.fields }
 
-// JSON judges a record that is a JSON object. has has a bit for each field of the conditions that
-// the record has. It returns an error for a malformed record.
-func (f *Filter) JSON(record []byte) (holds bool, has uint64, err error) {
-	holds = true
+// Compares reports whether Where has anything but equality.
+func (f *Filter) Compares() bool {
+	return slices.ContainsFunc(f.where, func(c condition) bool { return c.compares() })
+}
+
+// A Verdict is what Where makes of a record.
+type Verdict struct {
+	Holds  bool
+	Has    uint64 // a bit for each field that the record has or that is decided
+	AsText bool   // a number was compared by order with what is none, as a text
+}
+
+// JSON judges a record that is a JSON object. decided has a bit for each field whose conditions are
+// known to hold. It returns an error for a malformed record.
+func (f *Filter) JSON(record []byte, decided uint64) (v Verdict, err error) {
+	v = Verdict{Holds: true, Has: decided}
 	for i := range f.where {
+		if decided&(1<<i) != 0 {
+			continue
+		}
 		c := &f.where[i]
 		value, err := c.path.Find(record)
 		if err != nil {
-			return false, has, err
+			v.Holds = false
+			return v, err
 		}
 		if value == nil {
-			holds = false
+			v.Holds = false
 			continue
 		}
-		has |= 1 << i
-		holds = holds && slices.ContainsFunc(c.values, func(w wanted) bool { return w.equalsJSON(value) })
+		v.Has |= 1 << i
+		v.Holds = v.Holds && c.holdsJSON(value)
+		v.AsText = v.AsText || value[0] == '"' && c.wantsNumber()
 	}
-	return holds, has, nil
+	return v, nil
 }
 
-// Row judges a record of untyped columns; value returns the field of a column.
-func (f *Filter) Row(columns []string, value func(i int) []byte) (holds bool, has uint64) {
-	holds = true
+// wantsNumber reports whether a bound is a number.
+func (c *condition) wantsNumber() bool {
+	return slices.ContainsFunc(c.bounds, func(b bound) bool { return b.isNumber })
+}
+
+// Row judges a record of untyped columns; value returns the field of a column. decided is that of JSON.
+func (f *Filter) Row(columns []string, value func(i int) []byte, decided uint64) Verdict {
+	v := Verdict{Holds: true, Has: decided}
 	for i := range f.where {
+		if decided&(1<<i) != 0 {
+			continue
+		}
 		c := &f.where[i]
 		at := slices.Index(columns, c.path.String())
 		if at < 0 {
-			holds = false
+			v.Holds = false
 			continue
 		}
-		has |= 1 << i
+		v.Has |= 1 << i
 		text := value(at)
-		holds = holds && slices.ContainsFunc(c.values, func(w wanted) bool { return w.equalsText(text) })
+		v.Holds = v.Holds && c.holdsText(text, wanted.equalsText)
+		v.AsText = v.AsText || len(text) > 0 && c.wantsNumber() && !isNumber(string(text)) && !isNaN(text)
 	}
-	return holds, has
+	return v
 }
 
-// wanted is a VALUE with its meanings besides its text.
-type wanted struct {
-	text   string
-	number string // canonical, "" for none
-	word   string // "true", "false" or "null", "" for none
+// Folder judges the i-th field by the name of a folder, KEY=VALUE. null reports that it stands for no
+// value.
+func (f *Filter) Folder(i int, value string, null bool) bool {
+	c := &f.where[i]
+	if null {
+		return c.holdsJSON([]byte("null"))
+	}
+	return c.holdsText([]byte(value), wanted.equalsFolder)
 }
 
-func parseWanted(text string) wanted {
-	w := wanted{text: text}
-	if n, ok := canonicalNumber([]byte(text)); ok {
-		w.number = n
-	}
-	for _, word := range []string{"true", "false", "null"} {
-		if strings.EqualFold(text, word) {
-			w.word = word
-		}
-	}
-	return w
-}
-
-// equalsJSON compares with a JSON value: strings by text, numbers by value, true, false and null by
-// name. A list is equal if one of its elements is. An object is never equal.
-func (w wanted) equalsJSON(value []byte) bool {
-	value = bytes.TrimSpace(value)
-	if len(value) == 0 {
+// holdsJSON judges a JSON value. null is no value: it equals the word, and meets no comparison.
+func (c *condition) holdsJSON(value []byte) bool {
+	if len(c.values) > 0 && !slices.ContainsFunc(c.values, func(w wanted) bool { return w.equalsJSON(value) }) {
 		return false
 	}
-	switch value[0] {
-	case '"':
-		if !bytes.ContainsRune(value, '\\') {
-			return string(value[1:len(value)-1]) == w.text
-		}
-		var text string
-		return json.Unmarshal(value, &text) == nil && text == w.text
-	case '[':
-		var list []json.RawMessage
-		return json.Unmarshal(value, &list) == nil && slices.ContainsFunc(list, func(v json.RawMessage) bool {
-			return len(v) > 0 && v[0] != '[' && w.equalsJSON(v)
-		})
-	case '{':
-		return false
-	case 't', 'f', 'n':
-		return string(value) == w.word
-	}
-	if w.number == "" {
-		return string(value) == w.text // Python's NaN and infinities
-	}
-	n, ok := canonicalNumber(value)
-	return ok && n == w.number
-}
-
-// equalsText compares with a text that may stand for a number or a boolean.
-func (w wanted) equalsText(text []byte) bool {
-	if string(text) == w.text {
+	if !c.compares() {
 		return true
 	}
-	if w.number != "" {
-		n, ok := canonicalNumber(text)
-		return ok && n == w.number
+	if value[0] == 'n' || value[0] == '{' {
+		return false
 	}
-	return (w.word == "true" || w.word == "false") && strings.EqualFold(string(text), w.word)
+	return !slices.ContainsFunc(c.others, func(w wanted) bool { return w.equalsJSON(value) }) &&
+		!slices.ContainsFunc(c.bounds, func(b bound) bool { return !b.holdsJSON(value) })
+}
+
+// holdsText judges an untyped text, which may stand for a number or a boolean. An empty one is no value.
+func (c *condition) holdsText(text []byte, equals func(w wanted, text []byte) bool) bool {
+	if len(c.values) > 0 && !slices.ContainsFunc(c.values, func(w wanted) bool { return equals(w, text) }) {
+		return false
+	}
+	if !c.compares() {
+		return true
+	}
+	return len(text) > 0 && !slices.ContainsFunc(c.others, func(w wanted) bool { return equals(w, text) }) &&
+		!slices.ContainsFunc(c.bounds, func(b bound) bool { return !b.holdsText(text) })
 }

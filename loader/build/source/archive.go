@@ -236,6 +236,9 @@ func (a *archiveFramer) begin(m member) (kind, error) {
 			return binaryFile, nil
 		}
 	}
+	if a.o.Records != "" && a.o.Records != TopRecords && (a.kind == JSONL || a.kind == Chat) {
+		a.kind = JSON
+	}
 	a.w.consume(len(head) - len(text)) // a byte order mark
 	a.inner, err = newFramer(a.kind, framing{w: a.w, o: a.o})
 	return readable, err

@@ -14,7 +14,7 @@ import (
 
 // startBucket starts a server that answers as S3 does, with a bucket of these keys. Each holds its
 // own name.
-func startBucket(t *testing.T, keys ...string) {
+func startBucket(t *testing.T, keys ...string) *remotetest.Server {
 	t.Helper()
 	srv := remotetest.New()
 	t.Cleanup(srv.Close)
@@ -34,6 +34,7 @@ func startBucket(t *testing.T, keys ...string) {
 	for name, value := range remotetest.S3Env(srv.URL) {
 		t.Setenv(name, value)
 	}
+	return srv
 }
 
 // Every key of a bucket is read, though no file on a disk could have its name.

@@ -91,6 +91,9 @@ func (s *Set) expandDataset(dir string, look []byte) (hasText bool, err error) {
 			return false, &InputError{URI: name, Offset: -1, Err: pathCause(err)}
 		}
 		in := fileInput(name, info)
+		if s.prunes(name) {
+			continue
+		}
 		text, _, err := in.detect(&o, look)
 		if err != nil {
 			return false, err

@@ -157,6 +157,9 @@ func (in *Input) detectText(o *Options, text []byte, whole bool, refuse refusal)
 			in.Format = Chat
 		}
 	}
+	if in.Format, in.Records, in.Lists, err = o.withRecords(in.Format, text, whole); err != nil {
+		return refuse(readable, err)
+	}
 	if o.Conditions != nil && in.Format.Kind() == Rows {
 		in.columns = header(o, text, whole)
 	}

@@ -18,6 +18,8 @@ var (
 	ErrMalformed = fault.New(fault.Corrupt, "malformed record")
 	// ErrUnknownField is the cause where a streamed JSON record has no field of the wanted name.
 	ErrUnknownField = fault.New(fault.Corrupt, "unknown field")
+	// ErrRecords is the cause where records are not below the keys of Options.Records.
+	ErrRecords = fault.New(fault.Usage, "no records below these keys")
 	// ErrTruncated is the cause where compressed data ends before its end mark.
 	ErrTruncated = fault.New(fault.Corrupt, "truncated")
 	// ErrCorrupt is the cause where compressed data contradicts itself.

@@ -105,6 +105,9 @@ func (s *Set) expand(ctx context.Context, arg string, look []byte) (many, hasTex
 
 // add looks at an input and appends it.
 func (s *Set) add(in Input, look []byte) (hasText bool, err error) {
+	if s.prunes(in.URI) {
+		return false, nil
+	}
 	hasText, _, err = in.detect(&s.opts, look)
 	if err != nil {
 		return false, err
@@ -119,8 +122,9 @@ func (s *Set) append(in Input) error {
 		s.unknown = true
 	}
 	s.formats[in.Format]++
+	s.noteRecords(&in)
 	if s.opts.Conditions != nil {
-		s.schema.add(&s.opts, in.columns)
+		s.schema.add(&s.opts, &in)
 		in.columns = nil
 	}
 	if in.Size < 0 || s.total < 0 {
@@ -183,6 +187,10 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 			return &InputError{URI: name, Offset: -1, Err: pathCause(err)}
 		}
 		in := fileInput(name, info)
+		if s.prunes(name) {
+			w.passed.add(otherFolder, name)
+			return nil
+		}
 		if has, err := s.has(in, look); err != nil {
 			return err
 		} else if has {
@@ -204,7 +212,7 @@ func (s *Set) addListed(arg string, w *walk, look []byte) (hasText bool, err err
 	if err != nil {
 		return false, err
 	}
-	if added == 0 && w.passed.counts[knownFile] == 0 {
+	if added == 0 && w.passed.counts[knownFile]+w.passed.counts[otherFolder] == 0 {
 		return false, w.nothing(arg)
 	}
 	s.notePassed(arg, &w.passed)

@@ -73,7 +73,7 @@ var formats = []layout{
 		extensions: []string{".tokens"}},
 	{name: JSONL, frames: newJSONL, buffer: ofLines, lines: true, cuts: true,
 		extensions: []string{".jsonl", ".ndjson", ".ldjson"}},
-	{name: JSON, frames: newJSON},
+	{name: JSON, frames: newJSON}, // or newBelow
 	{name: Chat, frames: newChat, lines: true, cuts: true},
 	{name: CSV, records: Rows, frames: newCSV, cuts: true, header: true, extensions: []string{".csv", ".tsv"}},
 	{name: Parquet, opens: columnar.OpenParquet, cuts: true},

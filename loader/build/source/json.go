@@ -28,7 +28,12 @@ const (
 	jsonEnded                      // nothing more: the input was cut off
 )
 
-func newJSON(f framing) (framer, error) { return &valueFramer{framing: f}, nil }
+func newJSON(f framing) (framer, error) {
+	if f.o.Records != "" && f.o.Records != TopRecords {
+		return newBelow(f)
+	}
+	return &valueFramer{framing: f}, nil
+}
 
 func (f *valueFramer) state() uint32    { return uint32(f.place) }
 func (f *valueFramer) restore(s uint32) { f.place = jsonPlace(s) }

@@ -32,6 +32,7 @@ const (
 	builtFolder // a dataset of dsload, or an unfinished one
 	builtFile   // of such a folder that is itself the source
 	knownFile   // Options.Has knows it
+	otherFolder // Options.Conditions leave out what is in its folder: noted apart
 	notIncluded // by Options.Include or Exclude: counted for errors alone
 	kinds
 )
@@ -215,7 +216,7 @@ func (p *passedOver) text(all bool) string {
 	for k := image; k < kinds; k++ {
 		n := p.counts[k]
 		switch {
-		case n == 0 || k == notIncluded && !all:
+		case n == 0 || k == otherFolder || k == notIncluded && !all:
 		case k == notIncluded:
 			list = append(list, fmt.Sprintf("%d %s", n, kindNames[k][0]))
 		case n == 1:

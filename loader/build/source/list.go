@@ -84,7 +84,7 @@ func (in *Input) appendRow(row []byte) []byte {
 	row = append(row, in.archive...)
 	row = binary.AppendVarint(row, in.ModTime.Unix())
 	row = binary.AppendVarint(row, int64(in.ModTime.Nanosecond()))
-	for _, s := range []string{in.path, in.ETag, in.Revision, in.Hash} {
+	for _, s := range []string{in.path, in.ETag, in.Revision, in.Hash, in.Records} {
 		row = binary.AppendUvarint(row, uint64(len(s)))
 		row = append(row, s...)
 	}
@@ -113,7 +113,7 @@ func (in *Input) parseRow(row []byte) error {
 	}
 	in.Format, in.Compression, in.archive = Format(word()), Compression(word()), Format(word())
 	in.ModTime = time.Unix(number(), number()).UTC()
-	for _, s := range []*string{&in.path, &in.ETag, &in.Revision, &in.Hash} {
+	for _, s := range []*string{&in.path, &in.ETag, &in.Revision, &in.Hash, &in.Records} {
 		size, n := binary.Uvarint(row)
 		if n <= 0 || size > uint64(len(row)-n) {
 			return scratchError(fault.Of(ErrCorrupt, "a row of it ends early"))

@@ -95,6 +95,7 @@ func (r *Reader) openInput() error {
 		return err
 	}
 	in := &r.in
+	r.decided, _ = r.set.opts.judge(in.URI)
 	if in.synth != nil {
 		g := newGenerator(in.synth, r.at.Row, r.at.Offset)
 		r.open = &stream{g, &g.framing, g}
@@ -180,6 +181,11 @@ func (r *Reader) newFramer(raw *rawFile) (framer, error) {
 	f := framing{w: &r.win, o: &r.set.opts}
 	if r.in.archive != "" {
 		return newArchive(&r.in, f, raw, &r.set.filter)
+	}
+	if r.in.Records != f.o.Records && r.in.Records != "" {
+		o := *f.o
+		o.Records, o.foundRecords = r.in.Records, true
+		f.o = &o
 	}
 	return newFramer(r.in.Format, f)
 }

@@ -57,9 +57,12 @@ type Options struct {
 	// that are read at all, and the column by which CSV is recognised. Output. Default: TextField,
 	// all where there is none.
 	Fields []string
-	// Conditions are fields that records are judged by, each by the names that a column with it may have.
-	// Set.Lacking reports one that no input has.
-	Conditions [][]string
+	// Conditions are those that records must meet, at most 64. Inputs and groups of rows in which no record
+	// can are left out. Set.Lacking reports one whose field no input has. Output.
+	Conditions []Condition
+	// Records is where the records of JSON files lie: the keys that lead to an array of them, with dots
+	// between, or TopRecords. Output. Default: at the top, or below the one key that is found.
+	Records string
 	// Columns are the names of the columns of CSV without a header. Output. Default: the first line
 	// of every CSV input is its header.
 	Columns []string
@@ -106,7 +109,8 @@ type Options struct {
 	// repository, "" for none. Output.
 	Revision func(repository string) string
 
-	chunkBytes int // tests make it small
+	chunkBytes   int  // tests make it small
+	foundRecords bool // Records was found in the input
 }
 
 func (o Options) withDefaults() Options {

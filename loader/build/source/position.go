@@ -107,12 +107,18 @@ type Record struct {
 	// document of the input
 	Row     int64
 	Ordinal int64 // of its document in the whole set, counted from 0
-	// rows that it stands for: 1, or for a bad record the number of rows lost, which may be 0
+	// rows that it stands for: 1, or for a bad record the number of rows lost, which may be 0, or of Skipped
+	// ones
 	Rows int64
+	// Decided has a bit for each of Options.Conditions that holds since the input's folders say so.
+	Decided uint64
 
 	First, Last bool // first and last piece of its document
-	Decoded     bool // the bytes are the text already: of a format without fields, or of the field Options.TextField
-	Forced      bool // the piece was cut where Options.Cut had found no safe cut
+	// Skipped is set on what stands for a group of rows of which none meets Options.Conditions: documents
+	// that were not read, the first of which has the Ordinal.
+	Skipped bool
+	Decoded bool // the bytes are the text already: of a format without fields, or of the field Options.TextField
+	Forced  bool // the piece was cut where Options.Cut had found no safe cut
 	// The input, or member of an archive, is read by lines though they look like parts of documents:
 	// wrapped prose, or code. It is set on one record of it, where Options.Format chose lines.
 	Wrapped bool

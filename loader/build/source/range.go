@@ -31,6 +31,7 @@ type Listed struct {
 	Window      int64       `json:"window,omitempty"`
 	TextBytes   int64       `json:"text_bytes"` // estimated
 	Archive     Format      `json:"archive,omitempty"`
+	Records     string      `json:"records,omitempty"`  // where the records of JSON lie, if not at the top
 	ETag        string      `json:"etag,omitempty"`     // of a remote file
 	Modified    time.Time   `json:"modified,omitzero"`  // likewise
 	Revision    string      `json:"revision,omitempty"` // likewise
@@ -61,7 +62,7 @@ func (s *Set) PlanInput(i int) (Listed, error) {
 			"for themselves; write it to a file first", in.URI)
 	}
 	l := Listed{URI: in.URI, Bytes: in.Size, Format: in.Format, Compression: in.Compression, Window: in.window,
-		TextBytes: in.textBytes, Archive: in.archive}
+		TextBytes: in.textBytes, Archive: in.archive, Records: in.Records}
 	if in.store != nil {
 		l.ETag, l.Modified, l.Revision, l.Hash = in.ETag, in.ModTime, in.Revision, in.Hash
 	}
@@ -100,7 +101,7 @@ func (s *Set) openRange(r *Range) error {
 	for i := range r.Inputs {
 		l := &r.Inputs[i]
 		in := Input{URI: l.URI, Format: l.Format, Compression: l.Compression, Size: l.Bytes, window: l.Window,
-			textBytes: l.TextBytes, archive: l.Archive}
+			textBytes: l.TextBytes, archive: l.Archive, Records: l.Records}
 		if IsRemote(l.URI) {
 			in.store, in.ETag, in.ModTime = s.remoteStore(), l.ETag, l.Modified
 			in.Revision, in.Hash = l.Revision, l.Hash

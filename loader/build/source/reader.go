@@ -20,9 +20,11 @@ type Reader struct {
 	at   Position // of the next input where none is open; of the last one's beginning otherwise
 	open *stream  // the input that is read, nil between two
 	in   Input    // the same
-	read int64    // bytes on disk of the inputs before it
-	list hash.Hash
-	err  error // sticky
+	// of Options.Conditions, those that hold for all records of the open input
+	decided uint64
+	read    int64 // bytes on disk of the inputs before it
+	list    hash.Hash
+	err     error // sticky
 
 	spans spans
 }
@@ -119,7 +121,7 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 			}
 			continue
 		}
-		*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format, Rows: 1}
+		*rec = Record{Input: r.at.Input, Ordinal: r.at.Ordinal, Format: r.in.Format, Rows: 1, Decided: r.decided}
 		out, err := s.next(dst, rec)
 		if err == io.EOF {
 			if r.err = r.finishInput(); r.err != nil {
@@ -141,7 +143,9 @@ func (r *Reader) Next(dst []byte, rec *Record) ([]byte, error) {
 		}
 		if rec.Last {
 			s.row += rec.Rows
-			r.at.Ordinal++
+			if r.at.Ordinal++; rec.Skipped {
+				r.at.Ordinal += rec.Rows - 1
+			}
 		}
 		return out, nil
 	}

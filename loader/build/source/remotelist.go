@@ -238,6 +238,10 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 		if l.splits.drops(string(key), name) {
 			return nil
 		}
+		if s.prunes(in.URI) {
+			w.passed.add(otherFolder, name)
+			return nil
+		}
 		if has, err := s.has(in, look); err != nil {
 			return err
 		} else if has {
@@ -264,7 +268,7 @@ func (l *remoteListing) addAll(ctx context.Context, look []byte) (hasText bool, 
 	switch {
 	case err != nil:
 		return false, err
-	case w.passed.counts[knownFile] > 0:
+	case w.passed.counts[knownFile]+w.passed.counts[otherFolder] > 0:
 	case added == 0 && l.config != "" && w.passed.text(true) == "":
 		return false, remoteError(l.arg, -1, &remote.Error{Kind: fs.ErrNotExist, Text: l.config,
 			Hint: "name the files in the address"})

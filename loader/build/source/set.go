@@ -24,6 +24,9 @@ type Input struct {
 	Revision    string    // of the repository that a remote file lies in: a commit
 	Hash        string    // of a remote file, where its server gives one: "sha256:hex" or "git-sha1:hex"
 
+	Records string   // of JSON: the keys below which its records lie, with dots between them; "" for the top
+	Lists   []string // of JSON that may be one object: keys of arrays of objects in it, some at most
+
 	archive Format // Tar or Zip where the input's files are its records' inputs, else ""
 	path    string
 	once    *once
@@ -67,7 +70,9 @@ type Set struct {
 	only      *Range  // of a partition; nil for all
 	answers   answers // of web servers
 	notes     []fault.Text
-	counting  sync.Mutex // guards the list for Count
+	pruned    pruned
+	below     map[string]*foundBelow // by Input.Records, where that was found
+	counting  sync.Mutex             // guards the list for Count
 }
 
 // needs is what reading the inputs takes.
@@ -126,6 +131,10 @@ func Open(ctx context.Context, o Options) (_ *Set, err error) {
 	if s.list.len() == 0 && o.Has != nil {
 		return nil, ErrNothingNew
 	}
+	if err := s.tellPruned(); err != nil {
+		return nil, err
+	}
+	s.tellRecords()
 	if err := s.makeParts(listings); err != nil {
 		return nil, err
 	}

@@ -44,6 +44,12 @@ func columnOptions(o *Options, in *Input) columnar.Options {
 	if o.TextField != "" {
 		c.Columns = nil
 	}
+	decided, _ := o.judge(in.URI)
+	for i, condition := range o.Conditions {
+		if decided&(1<<i) == 0 && condition.CanHold != nil {
+			c.Conditions = append(c.Conditions, columnar.Condition{Paths: condition.Paths, CanHold: condition.CanHold})
+		}
+	}
 	return c
 }
 
@@ -199,8 +205,13 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 		return t.piece(dst, rec)
 	}
 	rec.First = true
-	if err := t.advance(); err != nil {
+	skipped, err := t.advance()
+	if err != nil {
 		return dst, t.skip(rec, err)
+	}
+	if skipped > 0 {
+		rec.Last, rec.Skipped, rec.Rows = true, true, skipped
+		return dst, nil
 	}
 	if t.o.TextField == "" {
 		return t.object(dst, rec)
@@ -215,20 +226,36 @@ func (t *tableFramer) next(dst []byte, rec *Record) ([]byte, error) {
 	return t.piece(dst, rec)
 }
 
-// advance goes to the next row, in the next group where the current one ends.
-func (t *tableFramer) advance() error {
+// advance goes to the next row, in the next group where the current one ends. If no row of that is wanted,
+// it goes to the group's end instead, and returns the number of rows.
+func (t *tableFramer) advance() (skipped int64, err error) {
 	for {
 		if !t.over {
 			err := t.rows.Next()
 			if err != io.EOF {
-				return tableError(err)
+				return 0, tableError(err)
 			}
 			t.over = true
 		}
 		if err := t.nextGroup(); err != nil {
-			return err
+			return 0, err
+		}
+		if t.file.Skips(t.group) {
+			t.over = true
+			if n := t.file.Rows(t.group); n > 0 {
+				t.noteGroup(n)
+				return n, nil
+			}
 		}
 	}
+}
+
+// noteGroup adds a group that is not read to the checksum.
+func (t *tableFramer) noteGroup(rows int64) {
+	var sizes [16]byte
+	binary.LittleEndian.PutUint64(sizes[:], uint64(rows))
+	binary.LittleEndian.PutUint64(sizes[8:], uint64(t.file.GroupBytes(t.group)))
+	t.note(sizes[:], true)
 }
 
 // object gives the row as a JSON object.
@@ -350,7 +377,7 @@ func (t *tableFramer) goOn(in *Input, at *Position) error {
 		}
 	}
 	if at.Inside {
-		if err := t.advance(); err != nil {
+		if _, err := t.advance(); err != nil {
 			return err
 		}
 		if t.text, _ = t.rows.Text(); int64(at.State) > int64(len(t.text)) {

@@ -84,12 +84,16 @@ func (t *tableFramer) bytesBefore(group int) int64 {
 func (t *tableFramer) seekRange(in *Input, from *Mark, at *Position) error {
 	row := int64(0)
 	for g := range t.file.Groups() {
+		if row == from.Row && t.file.Skips(g) {
+			t.group, t.row, t.bytes = g-1, row, at.Offset // advance passes over it
+			return nil
+		}
 		if row == from.Row {
 			t.group, t.over, t.row, t.bytes = g, false, row, at.Offset
 			if err := t.rows.Seek(g); err != nil || !at.Inside {
 				return tableError(err)
 			}
-			if err := t.advance(); err != nil {
+			if _, err := t.advance(); err != nil {
 				return err
 			}
 			t.text, _ = t.rows.Text()

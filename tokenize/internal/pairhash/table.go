@@ -38,6 +38,23 @@ func (t *Table) Find(a, b uint32) uint32 {
 	return r
 }
 
+// NewEmpty returns a table without pairs that has a slot for each pair of the table that these
+// values are of: its Mul, the logarithm of its number of slots and its Disp. Put stores them.
+func NewEmpty(mul uint64, slotBits int, disp []uint16) Table {
+	t := Table{Mul: mul, BucketShift: uint8(64 - bits.Len(uint(len(disp)-1))), SlotShift: uint8(32 - slotBits),
+		Disp: disp, Slots: make([]uint64, 1<<slotBits)}
+	for i := range t.Slots {
+		t.Slots[i] = emptySlot
+	}
+	return t
+}
+
+// Put stores an entry in slot form.
+func (t *Table) Put(entry uint64) {
+	p := (entry >> 24) * t.Mul
+	t.Slots[uint32(p>>8)*uint32(t.Disp[p>>t.BucketShift])>>t.SlotShift] = entry
+}
+
 const emptySlot = uint64(NoSymbol)<<44 | uint64(NoSymbol)<<24 | NoRank
 
 // New builds the table from entries in slot form; of equal pairs the last counts. It fails only for
@@ -55,12 +72,7 @@ func New(entries []uint64) (Table, bool) {
 
 func tryTable(entries []uint64, mul uint64, sbits int) (Table, bool) {
 	bbits := sbits - 2
-	t := Table{Mul: mul, BucketShift: uint8(64 - bbits), SlotShift: uint8(32 - sbits)}
-	t.Disp = make([]uint16, 1<<bbits)
-	t.Slots = make([]uint64, 1<<sbits)
-	for i := range t.Slots {
-		t.Slots[i] = emptySlot
-	}
+	t := NewEmpty(mul, sbits, make([]uint16, 1<<bbits))
 	// Counting sort by bucket, then buckets by size, largest first.
 	start := make([]uint32, 1<<bbits+1)
 	for _, e := range entries {

@@ -152,7 +152,7 @@ func (c *Config) ranks(m *spec.Ranks, s *spec.Spec) bool {
 		}
 		c.PreTokenizer = split.Steps()
 	}
-	model, err := bytebpe.New(bytebpe.Config{Tokens: m.Vocab.Tokens(), Ranked: true, Split: engine})
+	model, err := bytebpe.New(bytebpe.Config{Vocab: m.Vocab, Ranked: true, Pairs: m.Pairs, Split: engine})
 	if err != nil {
 		return false
 	}
@@ -170,8 +170,8 @@ func (c *Config) byteLevel(m *spec.BPE, s *spec.Spec, pattern string, prefixSpac
 			return false // a byte may be unknown
 		}
 	}
-	model, err := bytebpe.New(bytebpe.Config{Tokens: byteTokens(m.Vocab), Merges: m.Merges, Split: split,
-		IgnoreMerges: m.IgnoreMerges})
+	model, err := bytebpe.New(bytebpe.Config{Vocab: byteTokens(m.Vocab, m.IgnoreMerges), Merges: m.Merges,
+		Split: split, IgnoreMerges: m.IgnoreMerges})
 	if err != nil {
 		return false
 	}
@@ -181,8 +181,8 @@ func (c *Config) byteLevel(m *spec.BPE, s *spec.Spec, pattern string, prefixSpac
 }
 
 // byteTokens maps tokens from the byte-level alphabet back to bytes. Tokens with other characters
-// match no text and become nil.
-func byteTokens(v *vocab.Table) [][]byte {
+// match no text and have none. indexed prepares looking tokens up by their bytes.
+func byteTokens(v *vocab.Table, indexed bool) *vocab.Table {
 	raw := make([][]byte, v.Len())
 	var blob []byte
 	for id := range raw {
@@ -196,7 +196,10 @@ func byteTokens(v *vocab.Table) [][]byte {
 			raw[id] = blob[from:len(blob):len(blob)]
 		}
 	}
-	return raw
+	if indexed {
+		return vocab.New(raw)
+	}
+	return vocab.NewList(raw)
 }
 
 // wordPiece replaces BertNormalizer and BertPreTokenizer too.

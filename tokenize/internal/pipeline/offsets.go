@@ -38,7 +38,7 @@ func NewOffsets(s *spec.Spec, p *Pipeline) (*Offsets, error) {
 	case *spec.SentencePiece:
 		return nil, spec.Unsupportedf("offsets of a SentencePiece .model")
 	case *spec.Ranks:
-		o.ranks, err = bytebpe.New(bytebpe.Config{Tokens: m.Vocab.Tokens(), Ranked: true, Split: bytebpe.None})
+		o.ranks, err = bytebpe.New(bytebpe.Config{Vocab: m.Vocab, Ranked: true, Pairs: m.Pairs, Split: bytebpe.None})
 		if split, ok := s.PreTokenizer[0].(pretokenize.Split); ok && err == nil && split.Pattern.Expression == nil {
 			if split.Pattern, err = spec.Compile(split.Pattern.Text); err == nil {
 				with := *s

@@ -109,6 +109,13 @@ func (p *Pipeline) NewEncoder(size int) *Encoder {
 	return e
 }
 
+// Warm fills the cache as the engine does by itself once it has seen some text.
+func (e *Encoder) Warm() {
+	if w, ok := e.seg.(interface{ Warm() }); ok {
+		w.Warm()
+	}
+}
+
 // AppendPiece appends the ids of a document, or of a piece of one that was cut where SafeCut says.
 // ok is false if the normalizer makes more than limit bytes of the text; the ids are then
 // incomplete. 0 means no limit.

@@ -12,6 +12,7 @@ import (
 	"github.com/dsload/dsload/tokenize/internal/added"
 	"github.com/dsload/dsload/tokenize/internal/decode"
 	"github.com/dsload/dsload/tokenize/internal/normalize"
+	"github.com/dsload/dsload/tokenize/internal/pairhash"
 	"github.com/dsload/dsload/tokenize/internal/pretokenize"
 	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
@@ -94,7 +95,10 @@ type Unigram struct {
 }
 
 // Ranks is a byte-level BPE whose ids are its priorities, as in tiktoken.
-type Ranks struct{ Vocab *vocab.Table }
+type Ranks struct {
+	Vocab *vocab.Table
+	Pairs *pairhash.Table // the ranks of the pairs that merge; nil: the engine finds them
+}
 
 // SentencePiece is a SentencePiece model of type BPE or Unigram. Its normalizer is the only
 // component of Spec.Normalizer.

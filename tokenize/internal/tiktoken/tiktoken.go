@@ -88,6 +88,25 @@ func (r *Ranks) spec(split normalize.Pattern, textBytes int, mem *spec.Meter) (*
 	if first, again, ok := table.Twice(); ok {
 		return nil, spec.Formatf("token %q has ranks %d and %d", r.Tokens[first], first, again)
 	}
+	return r.describe(split, &spec.Ranks{Vocab: table})
+}
+
+// Prepared returns the Spec of ranks whose tables stand already. r.Tokens is not used, and
+// r.Pattern is a name.
+func Prepared(r Ranks, model *spec.Ranks, fingerprint string) (*spec.Spec, error) {
+	split, err := findPattern(r.Pattern, model.Vocab.Len())
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.describe(split, model)
+	if err == nil {
+		s.Fingerprint = fingerprint
+	}
+	return s, err
+}
+
+// describe returns the Spec of a model, without a fingerprint.
+func (r *Ranks) describe(split normalize.Pattern, model *spec.Ranks) (*spec.Spec, error) {
 	shown := r.Pattern
 	if len(shown) > maxShown {
 		shown = shown[:maxShown] + "\u2026"
@@ -96,7 +115,7 @@ func (r *Ranks) spec(split normalize.Pattern, textBytes int, mem *spec.Meter) (*
 		Name: r.Name, FileName: "tokenizer.tiktoken", Decoder: spec.JoinBytes{}, Around: spec.Around{CLS: -1, SEP: -1},
 		Names:        spec.Names{PreTokenizer: shown, Model: "ranks", Decoder: "bytes"},
 		PreTokenizer: []pretokenize.Component{pretokenize.Split{Pattern: split, Behavior: pretokenize.Isolated}},
-		Model:        &spec.Ranks{Vocab: table},
+		Model:        model,
 	}
 	for _, token := range sortedKeys(r.Special) {
 		id := r.Special[token]

@@ -16,7 +16,7 @@ type Table struct {
 	blob    []byte
 	offsets []uint32 // id -> start in blob; one more than there are ids
 	missing []uint64 // bit set: the id has no token (nil: all have)
-	slots   []uint32 // id + 1, and above it bits of the hash, which save most comparisons; 0 is free
+	slots   []uint32 // id + 1, and above it bits of the hash, which save most comparisons; 0 is free; nil in a list
 
 	again, first uint32 // equal tokens, if again > first
 }
@@ -26,6 +26,13 @@ const idBits = 25 // of a slot
 // New builds a table of tokens. The index is the id; nil is an unused id. Of equal tokens ID finds
 // the last.
 func New(tokens [][]byte) *Table {
+	v := NewList(tokens)
+	v.index()
+	return v
+}
+
+// NewList builds a table in which no token is looked up by its text: ID and Twice find nothing.
+func NewList(tokens [][]byte) *Table {
 	total := 0
 	for _, t := range tokens {
 		total += len(t)
@@ -41,7 +48,6 @@ func New(tokens [][]byte) *Table {
 			v.missing[id/64] |= 1 << (id % 64)
 		}
 	}
-	v.index()
 	return v
 }
 
@@ -116,6 +122,20 @@ func (v *Table) Token(id uint32) (text []byte, ok bool) {
 	return v.blob[v.offsets[id]:v.offsets[id+1]:v.offsets[id+1]], true
 }
 
+// AppendToken appends the text of an id to dst, nothing if it has none.
+func (v *Table) AppendToken(dst []byte, id uint32) []byte {
+	const block = 16 // most tokens are shorter: a copy of fixed length costs a fraction of one that is not
+	if int64(id) >= int64(v.Len()) {
+		return dst
+	}
+	start, n := int(v.offsets[id]), int(v.offsets[id+1]-v.offsets[id]) // 0 for a missing one
+	if at := len(dst); n <= block && start+block <= len(v.blob) && at+block <= cap(dst) {
+		*(*[block]byte)(dst[at : at+block]) = *(*[block]byte)(v.blob[start:])
+		return dst[:at+n]
+	}
+	return append(dst, v.blob[start:start+n]...)
+}
+
 // Tokens lists all tokens by id, nil for unused ids. The caller must not change their bytes.
 func (v *Table) Tokens() [][]byte {
 	list := make([][]byte, v.Len())
@@ -127,6 +147,9 @@ func (v *Table) Tokens() [][]byte {
 
 // ID returns the id of a token.
 func (v *Table) ID(token []byte) (uint32, bool) {
+	if v.slots == nil {
+		return 0, false
+	}
 	h := hash(token)
 	tag := uint32(h>>32) >> idBits << idBits
 	mask := uint64(len(v.slots) - 1)

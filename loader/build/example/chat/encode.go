@@ -15,20 +15,17 @@ import (
 // An Encoder encodes texts and computes the mask of the ids that are trained on. It belongs to one
 // goroutine.
 type Encoder struct {
-	t        *tokenize.Tokenizer
-	enc      *tokenize.Encoder
-	trainOn  TrainOn
-	bytewise bool
-	traced   bool
-	offsets  []tokenize.Offset
-	piece    []byte
-	tries    int // of meetNear
+	*Pieces
+	enc     *tokenize.Encoder
+	trainOn TrainOn
+	offsets []tokenize.Offset
+	piece   []byte
+	tries   int // of meetNear
 }
 
-// NewEncoder returns an Encoder for tokenizer t that uses enc.
-func (r *Renderer) NewEncoder(t *tokenize.Tokenizer, enc *tokenize.Encoder) *Encoder {
-	return &Encoder{t: t, enc: enc, trainOn: r.opts.TrainOn, bytewise: t.Family() == "bytelevel-bpe",
-		traced: traced(t)}
+// NewEncoder returns an Encoder that uses enc, of the tokenizer that the pieces are of.
+func (r *Renderer) NewEncoder(p *Pieces, enc *tokenize.Encoder) *Encoder {
+	return &Encoder{Pieces: p, enc: enc, trainOn: r.opts.TrainOn}
 }
 
 const (
@@ -295,15 +292,14 @@ const metaspace = "▁"
 // width returns how many bytes of the text's beginning a token covers, -1 if the text does not
 // begin with it.
 func (e *Encoder) width(id uint32, text []byte, mayPrepend bool) int {
+	if piece := e.of(id); len(piece) > 0 && bytes.HasPrefix(text, piece) {
+		return len(piece)
+	}
 	token, ok := e.t.Token(id)
 	if !ok {
 		return -1
 	}
 	if e.bytewise {
-		e.piece = appendAlphabet(e.piece[:0], token)
-		if len(e.piece) > 0 && bytes.HasPrefix(text, e.piece) {
-			return len(e.piece)
-		}
 		if strings.HasPrefix(string(text[:min(len(text), len(token))]), token) {
 			return len(token)
 		}

@@ -354,9 +354,13 @@ func (f *arrowFile) block(i int, offset, metaSize, end int64) error {
 	return f.note(m, from, size, body, bodySize)
 }
 
-func (f *arrowFile) Columns() []string          { return f.columns.names() }
-func (f *arrowFile) Groups() int                { return f.batches.len() }
-func (f *arrowFile) Rows(group int) int64       { return f.batches.at(group).rows }
+func (f *arrowFile) Columns() []string    { return f.columns.names() }
+func (f *arrowFile) Groups() int          { return f.batches.len() }
+func (f *arrowFile) Rows(group int) int64 { return f.batches.at(group).rows }
+
+// Skips implements File. An Arrow file says nothing of its values.
+func (f *arrowFile) Skips(int) bool { return false }
+
 func (f *arrowFile) GroupBytes(group int) int64 { return f.batches.at(group).bodySize }
 
 func (f *arrowFile) MemoryBytes() (n int64, why string) {

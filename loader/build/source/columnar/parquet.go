@@ -23,6 +23,9 @@ type Options struct {
 	Remote bool
 	// Lenient opens a damaged file as far as it can be read. The rest gives errors of the rows.
 	Lenient bool
+	// Conditions are those of which a row must meet all to be wanted. A group in which no row can is one
+	// that File.Skips, where the file tells.
+	Conditions []Condition
 }
 
 // A File is an open file of columns.
@@ -33,6 +36,8 @@ type File interface {
 	// Groups returns the number of groups of rows, and Rows that of rows in one of them.
 	Groups() int
 	Rows(group int) int64
+	// Skips reports whether no row of a group is wanted: it need not be read.
+	Skips(group int) bool
 	// GroupBytes returns what the wanted columns of a group take in the file.
 	GroupBytes(group int) int64
 	// MemoryBytes is what reading takes at most, and why.
@@ -182,6 +187,9 @@ func (f *parquetFile) MemoryBytes() (n int64, why string) {
 func (f *parquetFile) chunkBytes(slot int) (most int64, group int) {
 	l := leafReader{f: f, n: f.wanted[slot]}
 	for i := range f.groups.len() {
+		if f.Skips(i) {
+			continue
+		}
 		l.seek(i, slot)
 		bound := l.ch.bound()
 		if bound > usualPages && (i == 0 || !f.options.Remote) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,6 +25,8 @@ type chunk struct {
 type rowGroup struct {
 	rows   int64
 	chunks []chunk
+	// none of its rows can be wanted, by statistics alone or by such as the order of columns defines
+	skip, skipOrdered bool
 }
 
 // parquetFile is the metadata of a file. It has the wanted columns alone, and of the row groups their
@@ -42,6 +45,7 @@ type parquetFile struct {
 	numWanted int     // of the leaves
 	wanted    []*node // these
 	top       []*node // the wanted columns
+	tests     []test
 	groups    blocks[rowGroup]
 	numGroups int
 	rows      int64
@@ -149,6 +153,7 @@ func (f *parquetFile) parse(from, end int64) error {
 		case id == 2 && kind == thriftList:
 			if n, _ := c.list(); c.err == nil {
 				f.schema(c, n)
+				f.openTests()
 			}
 		case id == 3 && kind == thriftI64:
 			f.rows = c.varint()
@@ -169,6 +174,9 @@ func (f *parquetFile) parse(from, end int64) error {
 			if by, cut := c.text(nil, maxKeyBytes); c.err == nil && !printable(by, cut) {
 				c.fail("its footer names a writer that is not text")
 			}
+		case id == 7 && kind == thriftList:
+			n, _ := c.list()
+			f.columnOrders(c, n)
 		case id == 8:
 			c.setErr(unsupported("its columns are encrypted"))
 		default:
@@ -184,6 +192,7 @@ func (f *parquetFile) parse(from, end int64) error {
 	if f.over() {
 		return f.tooLarge()
 	}
+	f.endTests()
 	return f.check()
 }
 
@@ -336,26 +345,36 @@ func (f *parquetFile) chunks(c *compact, g *rowGroup, first *leafReader) {
 	spans := f.spans
 	var path []byte
 	for i := 0; i < f.leaves && c.err == nil; i++ {
-		ch := c.columnChunk(&path, first != nil)
-		if c.err == nil && first != nil {
-			c.setErr(f.checkPage(first, &ch, path))
-		}
 		if len(spans) > 0 && i == spans[0].to {
 			spans = spans[1:]
 		}
-		if len(spans) == 0 || i < spans[0].from {
-			continue
+		slot := -1
+		if len(spans) > 0 && i >= spans[0].from {
+			slot = spans[0].slot + i - spans[0].from
 		}
-		if slot := spans[0].slot + i - spans[0].from; g.chunks != nil {
+		var stats *statistics
+		if slices.ContainsFunc(f.tests, func(t test) bool { return t.leaf == slot }) {
+			stats = &statistics{}
+		}
+		ch := c.columnChunk(&path, first != nil, stats)
+		if c.err == nil && first != nil {
+			c.setErr(f.checkPage(first, &ch, path))
+		}
+		if stats != nil && c.err == nil {
+			f.judge(g, slot, &ch, stats)
+		}
+		switch {
+		case slot < 0:
+		case g.chunks != nil:
 			g.chunks[slot] = ch
-		} else {
+		default:
 			f.measureChunk(slot, &ch)
 		}
 	}
 }
 
-// columnChunk reads a chunk, and the column's path where it is wanted.
-func (c *compact) columnChunk(path *[]byte, wantsPath bool) (ch chunk) {
+// columnChunk reads a chunk, and the column's path and its statistics where they are wanted.
+func (c *compact) columnChunk(path *[]byte, wantsPath bool, stats *statistics) (ch chunk) {
 	data, dictionary := int64(-1), int64(0)
 	*path = (*path)[:0]
 	c.fields(func(id int, kind byte) {
@@ -381,6 +400,8 @@ func (c *compact) columnChunk(path *[]byte, wantsPath bool) (ch chunk) {
 					data = c.varint()
 				case id == 11 && kind == thriftI64:
 					dictionary = c.varint()
+				case id == 12 && kind == thriftStruct && stats != nil:
+					*stats = c.statistics()
 				default:
 					c.skip(kind)
 				}

@@ -156,7 +156,7 @@ func BenchmarkNew(b *testing.B) {
 			best := math.Inf(1)
 			for b.Loop() {
 				t := threadSeconds()
-				m, err := New(c)
+				m, err := newListed(c)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	tokens "github.com/dsload/dsload/tokenize/internal/vocab"
+	"github.com/dsload/dsload/tokenize/internal/pairhash"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
 // Split selects how text is cut into pre-tokens before merging.
@@ -40,15 +41,14 @@ func (s Split) String() string {
 const MaxID = 1<<20 - 2
 
 // Merge joins two neighbouring tokens into Result.
-type Merge = tokens.Merge
+type Merge = vocab.Merge
 
-// Config describes a model. It may come from an untrusted file; New checks all of it and keeps none
-// of it.
+// Config describes a model. It may come from an untrusted file; New checks all of it but Pairs.
 type Config struct {
-	// Tokens holds the raw bytes of every token (after undoing the byte-level alphabet); the index
-	// is the id. A nil entry is an id that takes no part in merging, such as an added token. There
-	// are at most MaxID+1 entries. With Ranked or IgnoreMerges, no two may be equal.
-	Tokens [][]byte
+	// Vocab holds the raw bytes of every token (after undoing the byte-level alphabet). An id
+	// without a token takes no part in merging, such as that of an added token. There are at most
+	// MaxID+1 ids. With Ranked or IgnoreMerges, no two tokens may be equal. The model keeps it.
+	Vocab *vocab.Table
 
 	// Merges lists the merges in order of priority, best first. Of equal pairs the last counts, as
 	// in Hugging Face's loader. The bytes of Result must be those of Left and Right together.
@@ -58,6 +58,9 @@ type Config struct {
 	// whose concatenation is a token may merge, the lowest id first. Merges must be nil. A
 	// pre-token that is a token is not merged, as with IgnoreMerges.
 	Ranked bool
+
+	// Pairs holds the rank of every pair of tokens that merges, for Ranked. If nil, New finds them.
+	Pairs *pairhash.Table
 
 	// Split is the pre-tokenizer.
 	Split Split
@@ -77,8 +80,11 @@ func (c *Config) validate() error {
 	if c.Split >= numSplits {
 		return configError("unknown split %d", c.Split)
 	}
-	if len(c.Tokens) > MaxID+1 {
-		return configError("%d ids, the limit is %d", len(c.Tokens), MaxID+1)
+	if c.Vocab.Len() > MaxID+1 {
+		return configError("%d ids, the limit is %d", c.Vocab.Len(), MaxID+1)
+	}
+	if first, again, ok := c.Vocab.Twice(); ok && (c.Ranked || c.IgnoreMerges) {
+		return configError("tokens %d and %d are equal", first, again)
 	}
 	if c.Ranked && c.Merges != nil {
 		return configError("both ranks and merges")
@@ -86,18 +92,20 @@ func (c *Config) validate() error {
 	if len(c.Merges) > MaxID {
 		return configError("%d merges, the limit is %d", len(c.Merges), MaxID)
 	}
-	for id, t := range c.Tokens {
-		if t != nil && len(t) == 0 {
+	for id := range uint32(c.Vocab.Len()) {
+		if t, ok := c.Vocab.Token(id); ok && len(t) == 0 {
 			return configError("token %d is empty", id)
 		}
 	}
 	for i, m := range c.Merges {
-		for _, id := range [3]uint32{m.Left, m.Right, m.Result} {
-			if int64(id) >= int64(len(c.Tokens)) || c.Tokens[id] == nil {
+		var text [3][]byte
+		for j, id := range [3]uint32{m.Left, m.Right, m.Result} {
+			var ok bool
+			if text[j], ok = c.Vocab.Token(id); !ok {
 				return configError("merge %d refers to token %d, which does not exist", i, id)
 			}
 		}
-		l, r, t := c.Tokens[m.Left], c.Tokens[m.Right], c.Tokens[m.Result]
+		l, r, t := text[0], text[1], text[2]
 		if len(t) != len(l)+len(r) || !bytes.HasPrefix(t, l) || !bytes.HasSuffix(t, r) {
 			return configError("merge %d of tokens %d and %d does not make token %d", i, m.Left, m.Right, m.Result)
 		}

@@ -27,20 +27,38 @@ type Encoder struct {
 	scanned int                             // bytes scanned so far; tests compare it with the bytes encoded
 	touched uint64                          // keeps the compiler from dropping loads that only touch lines
 	kept    []byte                          // a word without the bytes that have no token
+	hashes  [windowBytes / 16]uint64        // of the window's long words
+	sorted  [windowBytes + 8]uint16         // missed words by length
+	wide    wideBatch
+
+	coldMisses int // until Warm
 }
 
 // NewEncoder returns an encoder of at most cacheBytes of memory (see EncoderBytes). 0 means
-// DefaultCacheBytes; less than 512 KiB is raised to 512 KiB. The cache starts with the tokens of
-// the vocabulary.
+// DefaultCacheBytes; less than 512 KiB is raised to 512 KiB. The cache is empty until Warm.
 func (m *Model) NewEncoder(cacheBytes int) *Encoder {
-	e := &Encoder{m: m}
+	e := &Encoder{m: m, coldMisses: coldMisses}
 	e.merger.m = m
 	e.merger.memo = &e.cache
 	e.cache.init(shapeOf(cacheSize(cacheBytes)))
 	e.heap.reserve(keptSymbols)
-	e.touch()
-	e.seed()
 	return e
+}
+
+// coldMisses is how many words an encoder misses before it calls Warm, which takes as long as some
+// 50,000 misses: little text never pays for the vocabulary.
+const coldMisses = 8 << 10
+
+// Warm puts the vocabulary into the cache and touches the encoder's memory, so that encoding meets
+// no page faults. The encoder does so by itself once it has missed coldMisses words.
+func (e *Encoder) Warm() {
+	if e.coldMisses <= 0 {
+		return
+	}
+	empty := e.coldMisses == coldMisses
+	e.coldMisses = 0
+	e.touch()
+	e.seed(empty)
 }
 
 // encoderFixed is an upper bound of an Encoder's memory besides the cache: its own fields and the
@@ -59,28 +77,23 @@ func (m *Model) EncoderBytes(cacheBytes int) int64 {
 	return shapeOf(cacheSize(cacheBytes)).bytes() + encoderFixed
 }
 
-// touch writes to all of the encoder's memory, so that encoding meets no page faults.
+// touch writes to all of the encoder's memory that may not have been used yet.
 func (e *Encoder) touch() {
-	clear(e.buf[:])
-	clear(e.blocks[:])
-	clear(e.pos[:])
-	clear(e.values[:])
-	clear(e.missed[:])
-	clear(e.ids[:])
 	h := &e.heap
 	for _, s := range [][]uint32{h.sym, h.next, h.prev, h.rank, h.ids, h.at} {
 		clear(s)
 	}
 	clear(h.heap[:cap(h.heap)])
+	e.cache.touch()
 }
 
 // seed puts the vocabulary into the cache, low ids last: they are the frequent ones, and the newest
-// entry is first in its line.
-func (e *Encoder) seed() {
+// entry is first in its line. empty says that no text has put words there.
+func (e *Encoder) seed(empty bool) {
 	room := len(e.lines) / 2 // more entries would only push each other out
 	set := e.m.seeds()
 	limit := uint32(0)
-	for id := range uint32(len(e.m.vocab.ends)) {
+	for id := range uint32(e.m.vocab.Len()) {
 		if set[id>>6]>>(id&63)&1 != 0 {
 			limit = id + 1
 			if room--; room == 0 {
@@ -91,9 +104,12 @@ func (e *Encoder) seed() {
 	var one [1]uint32
 	for id := limit; id > 0; {
 		id--
-		if set[id>>6]>>(id&63)&1 != 0 {
-			one[0] = id
-			p := e.probeOf(e.m.vocab.token(id))
+		if set[id>>6]>>(id&63)&1 == 0 {
+			continue
+		}
+		one[0] = id
+		text, _ := e.m.vocab.Token(id)
+		if p := e.probeOf(text); empty || e.find(&p) == nil {
 			e.insert(&p, e.value(one[:]))
 		}
 	}
@@ -268,17 +284,18 @@ func (e *Encoder) markZeros(words, misses int) int {
 	return left
 }
 
-// appendStopped appends the ids of a word at which emit stopped: a long one, or one whose spilled
-// ids have left the ring.
+// appendStopped appends the ids of a word at which emit stopped: one of more than maxLong bytes, or
+// one whose spilled ids have left the ring.
 func (e *Encoder) appendStopped(dst []uint32, w int) []uint32 {
 	word := e.buf[e.pos[w]:e.pos[w+1]]
-	if len(word) > 16 {
-		return e.appendLongWord(dst, word)
-	}
 	base := len(dst)
 	dst = e.appendUncached(dst, word)
-	if bytes.IndexByte(word, 0) < 0 {
-		e.keep(w, e.value(dst[base:]))
+	switch {
+	case len(word) > maxLong:
+	case len(word) > 16:
+		e.keep(w, hashBytes(word), e.value(dst[base:]))
+	case bytes.IndexByte(word, 0) < 0:
+		e.keep(w, 0, e.value(dst[base:]))
 	}
 	return dst
 }

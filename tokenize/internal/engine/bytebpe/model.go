@@ -8,13 +8,15 @@ import (
 
 	"github.com/dsload/dsload/tokenize/internal/pairhash"
 	"github.com/dsload/dsload/tokenize/internal/ucd"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
 )
 
 // Model is an immutable vocabulary with its merges. It may be shared by any number of goroutines;
 // each makes its own Encoder.
 type Model struct {
 	split        Split
-	ignoreMerges bool
+	ranked       bool
+	ignoreMerges bool   // so with ranked
 	classes      []byte // of code points: page numbers, 16 bits each, then pages of 128
 
 	byteID    [256]uint32 // token of each byte, or noSymbol
@@ -25,7 +27,7 @@ type Model struct {
 	results   []uint32   // rank to token; nil if that is the rank plus base
 	base      uint32
 	tables    mergeTables
-	vocab     *vocab
+	vocab     *vocab.Table
 
 	seeds func() []uint64 // ids whose bytes merge to themselves, as a bit set
 }
@@ -48,12 +50,14 @@ const classPages = 2 * (0x110000 >> 7)
 // classTable is Onig's table in one slice, shared by all models.
 var classTable = sync.OnceValue(func() []byte {
 	t := ucd.Onig()
-	out := make([]byte, 0, classPages+len(t.Pages))
+	out := make([]byte, 0, classPages+len(t.Pages)+kernelPad)
 	for _, p := range t.Index {
 		out = binary.LittleEndian.AppendUint16(out, p)
 	}
-	return append(out, t.Pages...)
+	return append(append(out, t.Pages...), make([]byte, kernelPad)...)
 })
+
+const kernelPad = 3 // a kernel reads classes four bytes at a time
 
 func (m *Model) class(c rune) uint8 {
 	page := int(binary.LittleEndian.Uint16(m.classes[c>>7*2:]))
@@ -65,41 +69,26 @@ func New(c Config) (*Model, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	m := &Model{split: c.Split, ignoreMerges: c.IgnoreMerges || c.Ranked, classes: classTable()}
+	m := &Model{split: c.Split, ranked: c.Ranked, ignoreMerges: c.IgnoreMerges || c.Ranked, classes: classTable()}
 	for b := range m.byteID {
 		m.byteID[b] = noSymbol
 	}
 	for b := range m.ascii {
 		m.ascii[b] = m.class(rune(b))
 	}
-	for id, t := range c.Tokens {
-		if len(t) == 1 && m.byteID[t[0]] == noSymbol {
-			m.byteID[t[0]] = uint32(id)
+	m.vocab = c.Vocab
+	for id := range uint32(m.vocab.Len()) {
+		if t, _ := m.vocab.Token(id); len(t) == 1 && m.byteID[t[0]] == noSymbol {
+			m.byteID[t[0]] = id
 		}
 	}
 	m.missing = slices.Contains(m.byteID[:], noSymbol)
-	var err error
-	if m.vocab, err = newVocab(c.Tokens, m.ignoreMerges); err != nil {
-		return nil, err
-	}
 	m.bytePairs = make([]uint32, 1<<16)
 	for i := range m.bytePairs {
 		m.bytePairs[i] = noRank
 	}
-	var pairs []uint64
-	if c.Ranked {
-		pairs = m.derivePairs(c.Tokens).entries()
-	} else {
-		pairs = make([]uint64, len(c.Merges))
-		for r, g := range c.Merges {
-			pairs[r] = pairhash.Key(g.Left, g.Right)<<24 | uint64(r)
-			m.setBytePair(c.Tokens, g.Left, g.Right, uint32(r))
-		}
-		m.setResults(c.Merges)
-	}
-	var ok bool
-	if m.pairs, ok = pairhash.New(pairs); !ok {
-		return nil, configError("the merges cannot be hashed")
+	if err := m.setPairs(&c); err != nil {
+		return nil, err
 	}
 	m.tables = mergeTables{byteID: &m.byteID[0], bytePairs: &m.bytePairs[0], disp: &m.pairs.Disp[0],
 		slots: &m.pairs.Slots[0],
@@ -111,39 +100,72 @@ func New(c Config) (*Model, error) {
 	return m, nil
 }
 
+// setPairs builds the tables of merges.
+func (m *Model) setPairs(c *Config) error {
+	if c.Ranked && c.Pairs != nil {
+		m.pairs = *c.Pairs
+		for id := range uint32(m.vocab.Len()) {
+			if t, _ := m.vocab.Token(id); len(t) == 2 {
+				l, r := m.byteID[t[0]], m.byteID[t[1]]
+				m.bytePairs[uint32(t[0])<<8|uint32(t[1])] = m.pairs.Find(l, r)
+			}
+		}
+		return nil
+	}
+	var pairs []uint64
+	if c.Ranked {
+		pairs = m.derivePairs().entries()
+	} else {
+		pairs = make([]uint64, len(c.Merges))
+		for r, g := range c.Merges {
+			pairs[r] = pairhash.Key(g.Left, g.Right)<<24 | uint64(r)
+			m.setBytePair(g.Left, g.Right, uint32(r))
+		}
+		m.setResults(c.Merges)
+	}
+	var ok bool
+	if m.pairs, ok = pairhash.New(pairs); !ok {
+		return configError("the merges cannot be hashed")
+	}
+	return nil
+}
+
 // derivePairs finds, for ranked tokens, the one pair that can merge into each token.
 //
 // When the parts of a token are about to merge in a text, no merge has crossed the token's ends, so
 // the merges inside were those of the token's bytes alone. So the last two parts of that run are
 // the only pair that ever merges into it. Parts are shorter than the whole, so tokens are taken by
 // length; tokens that merges never produce are reachable only as whole pre-tokens.
-func (m *Model) derivePairs(tokens [][]byte) *pairSet {
-	longest := 0
-	for _, t := range tokens {
+func (m *Model) derivePairs() *pairSet {
+	longest, n := 0, uint32(m.vocab.Len())
+	for id := range n {
+		t, _ := m.vocab.Token(id)
 		longest = max(longest, len(t))
 	}
 	count := make([]uint32, longest+2)
-	for _, t := range tokens {
+	for id := range n {
+		t, _ := m.vocab.Token(id)
 		count[len(t)+1]++
 	}
 	for i := 1; i < len(count); i++ {
 		count[i] += count[i-1]
 	}
-	order := make([]uint32, len(tokens))
-	for id, t := range tokens {
-		order[count[len(t)]] = uint32(id)
+	order := make([]uint32, n)
+	for id := range n {
+		t, _ := m.vocab.Token(id)
+		order[count[len(t)]] = id
 		count[len(t)]++
 	}
-	set := newPairSet(len(tokens))
+	set := newPairSet(int(n))
 	var s slowMerger
 	for _, id := range order {
-		t := tokens[id]
+		t, _ := m.vocab.Token(id)
 		if len(t) < 2 || len(t) > longestDerived {
 			continue
 		}
 		if l, r, ok := s.lastPair(m, t, set); ok {
 			set.put(l, r, id)
-			m.setBytePair(tokens, l, r, id)
+			m.setBytePair(l, r, id)
 		}
 	}
 	return set
@@ -154,8 +176,9 @@ func (m *Model) derivePairs(tokens [][]byte) *pairSet {
 // bytes.
 const longestDerived = 1 << 10
 
-func (m *Model) setBytePair(tokens [][]byte, l, r, rank uint32) {
-	a, b := tokens[l], tokens[r]
+func (m *Model) setBytePair(l, r, rank uint32) {
+	a, _ := m.vocab.Token(l)
+	b, _ := m.vocab.Token(r)
 	if len(a) == 1 && len(b) == 1 && m.byteID[a[0]] == l && m.byteID[b[0]] == r {
 		m.bytePairs[uint32(a[0])<<8|uint32(b[0])] = rank
 	}
@@ -230,14 +253,14 @@ func (m *Model) result(rank uint32) uint32 {
 
 // findSeeds lists the tokens of at most 16 bytes without NUL whose bytes encode to themselves.
 func (m *Model) findSeeds() []uint64 {
-	set := make([]uint64, len(m.vocab.ends)/64+1)
+	set := make([]uint64, m.vocab.Len()/64+1)
 	g := merger{m: m}
 	var jobs mergeJobs
 	var ids [mergeWidth]uint32
 	buf := make([]byte, mergeWidth*16)
 	n := 0
 	merge := func() {
-		g.mergeSome(buf, &jobs)
+		g.mergeSome(buf, &jobs, &g.results)
 		for i, id := range ids[:n] {
 			if g.results.count[i] == 1 && g.results.ids[i][0] == id {
 				set[id>>6] |= 1 << (id & 63)
@@ -248,8 +271,8 @@ func (m *Model) findSeeds() []uint64 {
 	for i := range jobs {
 		jobs[i].length = 1
 	}
-	for id := range uint32(len(m.vocab.ends)) {
-		t := m.vocab.token(id)
+	for id := range uint32(m.vocab.Len()) {
+		t, _ := m.vocab.Token(id)
 		if len(t) == 0 || len(t) > 16 || bytes.IndexByte(t, 0) >= 0 {
 			continue
 		}
@@ -278,8 +301,15 @@ func (m *Model) hasMissing(w []byte) bool {
 	return slices.ContainsFunc(w, func(c byte) bool { return m.byteID[c] == noSymbol })
 }
 
-// ResidentBytes returns the memory of the model, which all encoders share.
+// Pairs returns the rank of every pair of tokens that merges. The caller must not change it.
+func (m *Model) Pairs() *pairhash.Table { return &m.pairs }
+
+// ResidentBytes returns the memory of the model, which all encoders share. The vocabulary of ranks
+// is not in it: it is the tokenizer's own.
 func (m *Model) ResidentBytes() int64 {
-	n := int64(len(m.bytePairs)*4+len(m.results)*4+len(m.vocab.ends)/8) + m.pairs.Bytes() + m.vocab.bytes()
-	return n + int64(len(m.classes))
+	n := int64(len(m.bytePairs)*4+len(m.results)*4+m.vocab.Len()/8+len(m.classes)) + m.pairs.Bytes()
+	if !m.ranked {
+		n += m.vocab.Bytes()
+	}
+	return n
 }

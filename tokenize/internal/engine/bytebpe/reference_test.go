@@ -11,13 +11,13 @@ import (
 
 // oracle splits as the engine does and merges by the definition.
 type oracle struct {
-	c     Config
+	c     listed
 	ranks map[[2]uint32][2]uint32 // pair to rank and result
 	whole map[string]uint32
 	m     *Model
 }
 
-func newOracle(c Config, m *Model) *oracle {
+func newOracle(c listed, m *Model) *oracle {
 	r := &oracle{c: c, ranks: make(map[[2]uint32][2]uint32), whole: make(map[string]uint32), m: m}
 	for id, b := range c.Tokens {
 		if b != nil {
@@ -67,8 +67,8 @@ func (r *oracle) encode(text []byte) (ids []uint32) {
 
 // randomConfig is a vocabulary learned at random: merges of tokens that exist, in an order that is
 // not the one in which they were made, so that results may rank before their parts.
-func randomConfig(r *rand.Rand, split Split, ranked bool) Config {
-	c := Config{Split: split, Ranked: ranked, IgnoreMerges: r.IntN(2) == 0}
+func randomConfig(r *rand.Rand, split Split, ranked bool) listed {
+	c := listed{Config: Config{Split: split, Ranked: ranked, IgnoreMerges: r.IntN(2) == 0}}
 	drop := byte(0)
 	if r.IntN(4) == 0 {
 		drop = 'h'
@@ -128,7 +128,7 @@ func randomWords(r *rand.Rand, n int) []byte {
 
 // randomTexts returns a vocabulary for any split, and what makes texts of its letters or of pieces, most of
 // them short.
-func randomTexts(_ testing.TB, r *rand.Rand, _ bool) (Config, func() string) {
+func randomTexts(_ testing.TB, r *rand.Rand, _ bool) (listed, func() string) {
 	c := randomConfig(r, Split(r.IntN(int(numSplits))), r.IntN(3) == 0)
 	return c, func() string {
 		n := r.IntN(100)
@@ -202,7 +202,7 @@ func TestLongWords(t *testing.T) {
 // TestChunksThatDoNotMeet: a token longer than a chunk, and a vocabulary whose merges depend on the
 // far end of a word.
 func TestChunksThatDoNotMeet(t *testing.T) {
-	c := Config{Split: None}
+	c := listed{Config: Config{Split: None}}
 	for b := range 256 {
 		c.Tokens = append(c.Tokens, []byte{byte(b)})
 	}

@@ -13,27 +13,40 @@ import (
 
 	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
 // suite is what this engine shares with the others.
-var suite = enginetest.Suite[Config, *Model, *Encoder]{
-	New: New, Goldens: []string{"gpt2", "roberta", "cl100k-hf"}, Golden: readJSON,
+var suite = enginetest.Suite[listed, *Model, *Encoder]{
+	New: newListed, Goldens: []string{"gpt2", "roberta", "cl100k-hf"}, Golden: readJSON,
 	Random: randomTexts, Rounds: [3]int{240, 240, 5000}, Texts: 30, AnyBytes: true, SlowFrom: 3000,
-	Reference: func(c Config, m *Model) func(string) []uint32 {
+	Reference: func(c listed, m *Model) func(string) []uint32 {
 		r := newOracle(c, m)
 		return func(text string) []uint32 { return r.encode([]byte(text)) }
 	},
-	Refused: map[string]Config{
-		"split":      {Split: numSplits},
-		"both":       {Ranked: true, Tokens: twoTokens, Merges: []Merge{}},
+	Refused: map[string]listed{
+		"split":      {Config: Config{Split: numSplits}},
+		"both":       {Config{Ranked: true, Merges: []Merge{}}, twoTokens},
+		"equal":      {Config{Ranked: true}, slices.Concat(twoTokens, twoTokens)},
 		"empty":      {Tokens: [][]byte{{}}},
-		"no token":   {Tokens: twoTokens, Merges: []Merge{{Left: 0, Right: 1, Result: 2}}},
-		"wrong text": {Tokens: twoTokens, Merges: []Merge{{Left: 0, Right: 0, Result: 1}}},
+		"no token":   {Config{Merges: []Merge{{Left: 0, Right: 1, Result: 2}}}, twoTokens},
+		"wrong text": {Config{Merges: []Merge{{Left: 0, Right: 0, Result: 1}}}, twoTokens},
 	},
 }
 
 var twoTokens = [][]byte{[]byte("a"), []byte("b")}
+
+// listed is a Config whose vocabulary is a list.
+type listed struct {
+	Config
+	Tokens [][]byte
+}
+
+func newListed(c listed) (*Model, error) {
+	c.Vocab = vocab.New(c.Tokens)
+	return New(c.Config)
+}
 
 func TestSuite(t *testing.T) { suite.Run(t) }
 
@@ -66,7 +79,7 @@ func rawToken(s string) []byte {
 	return out
 }
 
-func readJSON(t testing.TB, name string) (Config, []enginetest.Added) {
+func readJSON(t testing.TB, name string) (listed, []enginetest.Added) {
 	var file struct {
 		enginetest.AddedTokens
 		Model struct {
@@ -79,7 +92,7 @@ func readJSON(t testing.TB, name string) (Config, []enginetest.Added) {
 	for _, a := range file.Added {
 		delete(file.Model.Vocab, a.Text)
 	}
-	c := Config{Split: GPT2, IgnoreMerges: file.Model.IgnoreMerges}
+	c := listed{Config: Config{Split: GPT2, IgnoreMerges: file.Model.IgnoreMerges}}
 	if name == "cl100k-hf" {
 		c.Split = CL100K
 	}
@@ -120,13 +133,13 @@ func loadRanks(t testing.TB, name string, split Split) *Model {
 	return m
 }
 
-func readRanks(t testing.TB, name string, split Split) Config {
+func readRanks(t testing.TB, name string, split Split) listed {
 	t.Helper()
 	file, err := assets.Assets.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Split: split, Ranked: true}
+	c := listed{Config: Config{Split: split, Ranked: true}}
 	for line := range bytes.Lines(file) {
 		word, rank, ok := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
 		if !ok {

@@ -75,7 +75,7 @@ func windowSplit(e *Encoder, text []byte) (ends []int) {
 // tinyModel is a vocabulary made of bytes and a few merges, for tests of splitting.
 func tinyModel(t testing.TB, split Split) *Model {
 	t.Helper()
-	c := Config{Split: split}
+	c := listed{Config: Config{Split: split}}
 	for b := range 256 {
 		c.Tokens = append(c.Tokens, []byte{byte(b)})
 	}
@@ -95,9 +95,9 @@ func tinyModel(t testing.TB, split Split) *Model {
 	return newModel(t, c)
 }
 
-func newModel(t testing.TB, c Config) *Model {
+func newModel(t testing.TB, c listed) *Model {
 	t.Helper()
-	m, err := New(c)
+	m, err := newListed(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func (e *execution) name(name string, s *scope) any {
 	if v, ok := s.get(name); ok {
 		return v
 	}
-	if v, ok := e.globals[name]; ok {
+	if v, ok := globalFunctions[name]; ok && (name != "strftime_now" || !e.now.IsZero()) {
 		return v
 	}
 	return &undefined{"'" + name + "' is undefined"}

@@ -10,19 +10,18 @@ import (
 // maxRange is the length of the longest range, as in the sandbox.
 const maxRange = 100_000
 
-// globalFunctions returns the functions that every template has.
-func globalFunctions(e *execution) map[string]any {
-	g := map[string]any{}
-	for name, f := range map[string]func(*execution, *arguments) any{
-		"range": rangeFunction, "dict": dictFunction, "namespace": namespaceFunction, "cycler": cyclerFunction,
-		"joiner": joinerFunction, "raise_exception": raiseFunction,
-	} {
+// globalFunctions are the functions that every template has, by name. Only a template with a date has
+// strftime_now.
+var globalFunctions = functions(map[string]func(*execution, *arguments) any{
+	"range": rangeFunction, "dict": dictFunction, "namespace": namespaceFunction, "cycler": cyclerFunction,
+	"joiner": joinerFunction, "raise_exception": raiseFunction,
+	"strftime_now": func(e *execution, a *arguments) any { return e.strftime(e.textArgument("strftime_now", a, 0)) },
+})
+
+func functions(list map[string]func(*execution, *arguments) any) map[string]any {
+	g := make(map[string]any, len(list))
+	for name, f := range list {
 		g[name] = &function{name, f}
-	}
-	if !e.now.IsZero() {
-		g["strftime_now"] = &function{"strftime_now", func(e *execution, a *arguments) any {
-			return e.strftime(e.textArgument("strftime_now", a, 0))
-		}}
 	}
 	return g
 }

@@ -98,7 +98,6 @@ func (t *Template) Render(dst []byte, variables *Dict, o Options) (out []byte, s
 			root.set(name, variables.entries[i].value)
 		}
 	}
-	e.globals = globalFunctions(e)
 	e.run(t.body, &scope{parent: root})
 	out, spans = e.out.finish()
 	return out, spans, used, nil
@@ -166,7 +165,6 @@ type execution struct {
 	depth        int
 	line         int
 	out          *output
-	globals      map[string]any
 	now          time.Time
 	done         <-chan struct{}
 }

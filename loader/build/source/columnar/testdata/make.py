@@ -48,9 +48,10 @@ def table() -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def parquet(rows: pa.Table, **options) -> bytes:
+def parquet(rows: pa.Table, write_statistics=False, **options) -> bytes:
     out = io.BytesIO()
-    pq.write_table(rows, out, row_group_size=GROUP, store_schema=False, write_statistics=False, **options)
+    options["write_statistics"] = write_statistics
+    pq.write_table(rows, out, row_group_size=GROUP, store_schema=False, **options)
     return out.getvalue()
 
 
@@ -113,6 +114,7 @@ def files() -> dict[str, bytes]:
         "brotli.parquet": parquet(rows, compression="brotli"),
         "lz4.parquet": parquet(rows, compression="lz4", data_page_size=100, write_batch_size=4),
         "delta.parquet": parquet(rows, **delta),
+        "statistics/pyarrow.parquet": parquet(rows, True, compression="zstd"),
         "file.arrow": arrow(rows),
         "zstd.arrow": arrow(rows, compression="zstd"),
         "lz4.arrow": arrow(rows, stream=True, compression="lz4"),
@@ -138,6 +140,7 @@ if __name__ == "__main__":
     wrong = []
     for name, data in files().items():
         if "--check" not in sys.argv:
+            (HERE / name).parent.mkdir(exist_ok=True)
             (HERE / name).write_bytes(data)
             continue
         there = (HERE / name).read_bytes()

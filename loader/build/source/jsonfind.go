@@ -1,0 +1,164 @@
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/internal/jsonscan"
+)
+
+// Of a JSON file that is one object, the records may be the elements of an array in it, as in SQuAD's
+// {"version": …, "data": […]}. Such an array is found if it is the only one of objects at the top, the object
+// itself is no record, having none of the wanted fields, and the first element has one of them.
+
+// withRecords returns the format of an input whose text begins so, and the path below which its records lie,
+// or else some of the arrays of objects in it that hold other records.
+func (o *Options) withRecords(format Format, text []byte, whole bool) (_ Format, path string, others []string,
+	err error) {
+	if format != JSON && format != JSONL && format != Chat || o.Format == JSONL || o.Records == TopRecords {
+		return format, "", nil, nil
+	}
+	keys, err := ParseRecords(o.Records)
+	if err != nil {
+		return format, "", nil, err
+	}
+	top := lookAtTop(text, whole)
+	switch {
+	case keys != nil && whole && top.ended && !slices.Contains(top.keys, keys[0]) && !o.SkipDamaged:
+		return format, "", nil, fault.Of(ErrUsage, "{records} %s: no key %q in the object; it has %s", o.Records, keys[0],
+			strings.Join(top.keys[:min(len(top.keys), maxKeysTold)], ", "))
+	case keys != nil:
+		return JSON, o.Records, nil, nil
+	case !top.one:
+		return format, "", nil, nil
+	case len(top.arrays) != 1 || !o.areRecords(&top):
+		all := slices.Concat(top.arrays, top.deeper)
+		return format, "", all[:min(len(all), maxListsTold)], nil
+	}
+	return JSON, top.arrays[0], nil, nil
+}
+
+// maxListsTold is how many arrays of objects of an input are kept for its errors.
+const maxListsTold = 4
+
+// jsonTop is what can be seen of the object that a text begins with.
+type jsonTop struct {
+	one    bool     // nothing follows the object, as far as the text goes
+	ended  bool     // all of it was seen
+	keys   []string // of its members
+	arrays []string // those of them whose values are arrays of objects
+	first  []byte   // what is seen of the first element of the first of these
+	deeper []string // likewise the paths of arrays in objects in the object
+	chat   bool     // it is a conversation
+}
+
+// maxListName is the longest key that records are found below.
+const maxListName = 64
+
+// lookAtTop looks at the object that a text begins with, as far as it goes.
+func lookAtTop(text []byte, whole bool) (top jsonTop) {
+	var s jsonscan.Scanner
+	s.Reset(text)
+	err := s.Members(func(key []byte) error {
+		name := string(key)
+		top.keys = append(top.keys, name)
+		if b := s.Token(); b == '{' {
+			return top.look(&s, name, 1)
+		} else if b != '[' {
+			return s.Skip()
+		}
+		rest := s.Rest()
+		inside := bytes.TrimLeft(rest[1:], " \t\r\n")
+		if slices.Contains(chatLists, name) && beginsMessages(rest) {
+			top.chat = true
+		} else if len(inside) > 0 && inside[0] == '{' && len(name) <= maxListName && !strings.Contains(name, ".") {
+			if top.arrays = append(top.arrays, name); len(top.arrays) == 1 {
+				top.first = inside
+			}
+		}
+		return s.Skip()
+	})
+	top.ended = err == nil
+	var bounds jsonscan.Bounds
+	text = bytes.TrimLeft(text, " \t\r\n")
+	rest := text[bounds.Skip(text):]
+	if bounds.Ended {
+		top.one = top.ended && isBlank(rest)
+	} else {
+		top.one = !whole
+	}
+	return top
+}
+
+// maxLookDepth is how many objects deep arrays of objects are looked for.
+const maxLookDepth = 3
+
+// look notes the arrays of objects in an object, which the scanner is at and a path leads to.
+func (top *jsonTop) look(s *jsonscan.Scanner, path string, depth int) error {
+	return s.Members(func(key []byte) error {
+		below := path + "." + string(key)
+		b := s.Token()
+		if b == '{' && depth < maxLookDepth {
+			return top.look(s, below, depth+1)
+		}
+		if b == '[' && len(below) <= maxListName && strings.Count(below, ".") == depth &&
+			bytes.HasPrefix(bytes.TrimLeft(s.Rest()[1:], " \t\r\n"), []byte("{")) {
+			top.deeper = append(top.deeper, below)
+		}
+		return s.Skip()
+	})
+}
+
+// questions are the fields of which a conversation without a list of messages has one.
+var questions = []string{"prompt", "instruction", "question", "query", "input", "inputs", "chosen"}
+
+// areRecords reports whether the elements of the array are what is wanted, and the object is not.
+func (o *Options) areRecords(top *jsonTop) bool {
+	wants := func(name string) bool { return slices.Contains(o.Fields, name) }
+	if top.chat || slices.ContainsFunc(top.keys, wants) {
+		return false
+	}
+	element := lookAtTop(top.first, false)
+	if o.Fields != nil {
+		return slices.ContainsFunc(element.keys, wants)
+	}
+	asks := func(name string) bool { return slices.Contains(questions, name) }
+	return o.Format == Chat && !slices.ContainsFunc(top.keys, asks) &&
+		(element.chat || slices.ContainsFunc(element.keys, asks))
+}
+
+// foundBelow counts the inputs whose records were found below one path.
+type foundBelow struct {
+	inputs int64
+	first  string
+}
+
+// noteRecords counts an input whose records were found below a key.
+func (s *Set) noteRecords(in *Input) {
+	if in.Records == "" || s.opts.Records != "" || s.only != nil {
+		return
+	}
+	if s.below == nil {
+		s.below = map[string]*foundBelow{}
+	}
+	if s.below[in.Records] == nil {
+		s.below[in.Records] = &foundBelow{first: in.URI}
+	}
+	s.below[in.Records].inputs++
+}
+
+// tellRecords adds notes on where records were found.
+func (s *Set) tellRecords() {
+	for _, path := range slices.Sorted(maps.Keys(s.below)) {
+		b := s.below[path]
+		which := b.first
+		if b.inputs > 1 {
+			which = fmt.Sprintf("%d files (%s, …)", b.inputs, b.first)
+		}
+		s.note("the records of %s are read from the array below the key %q, as with {records} %s", which, path, path)
+	}
+}

@@ -1,0 +1,64 @@
+package builtin
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/dsload/dsload/tokenize/internal/pairhash"
+	"github.com/dsload/dsload/tokenize/internal/spec"
+	"github.com/dsload/dsload/tokenize/internal/vocab"
+)
+
+// header begins a prepared vocabulary, little-endian. The ranks from 256 on follow, each of which
+// is a merge of two lower ones: the low 16 bits of all left ranks, those of all right ranks, and if
+// there are more than 65,536 ranks, a byte for each with the bits above, left ones below right
+// ones. The displacements of the pairs' perfect hash come last.
+type header struct {
+	Tokens, TextBytes       uint32 // number of ranks, and the total length of their tokens
+	Multiplier              uint64 // of the perfect hash
+	SlotBits, Displacements uint32 // of the perfect hash
+	Fingerprint             [32]byte
+	Bytes                   [256]byte // the tokens of the ranks below 256
+}
+
+// prepare builds the tables of a prepared vocabulary. mem counts their memory.
+func prepare(file []byte, mem *spec.Meter) (m *spec.Ranks, fingerprint string, err error) {
+	var h header
+	n, err := binary.Decode(file, binary.LittleEndian, &h)
+	if err != nil {
+		return nil, "", err
+	}
+	merges := int(h.Tokens) - len(h.Bytes)
+	planes := 4 * merges
+	if h.Tokens > 1<<16 {
+		planes += merges
+	}
+	if want := n + planes + 2*int(h.Displacements); len(file) != want {
+		return nil, "", fmt.Errorf("%d bytes, want %d", len(file), want)
+	}
+	if err := mem.Take(int64(h.Tokens)*spec.ListedTokenBytes+int64(h.TextBytes), "the ranks"); err != nil {
+		return nil, "", err
+	}
+	left, right, high := file[n:n+2*merges], file[n+2*merges:n+4*merges], file[n+4*merges:n+planes]
+	disp := make([]uint16, h.Displacements)
+	for i := range disp {
+		disp[i] = binary.LittleEndian.Uint16(file[n+planes+2*i:])
+	}
+	pairs := pairhash.NewEmpty(h.Multiplier, int(h.SlotBits), disp)
+	blob := append(make([]byte, 0, h.TextBytes), h.Bytes[:]...)
+	offsets := make([]uint32, 0, h.Tokens+1)
+	for i := range uint32(len(h.Bytes) + 1) {
+		offsets = append(offsets, i)
+	}
+	for i := range merges {
+		l, r := uint32(binary.LittleEndian.Uint16(left[2*i:])), uint32(binary.LittleEndian.Uint16(right[2*i:]))
+		if len(high) > 0 {
+			l, r = l|uint32(high[i]&15)<<16, r|uint32(high[i]>>4)<<16
+		}
+		pairs.Put(pairhash.Key(l, r)<<24 | uint64(len(h.Bytes)+i))
+		blob = append(append(blob, blob[offsets[l]:offsets[l+1]]...), blob[offsets[r]:offsets[r+1]]...)
+		offsets = append(offsets, uint32(len(blob)))
+	}
+	return &spec.Ranks{Vocab: vocab.FromBlob(blob, offsets), Pairs: &pairs}, hex.EncodeToString(h.Fingerprint[:]), nil
+}
