@@ -101,7 +101,7 @@ def check_image(out: pathlib.Path, program: pathlib.Path) -> None:
 def check_packages(out: pathlib.Path, program: pathlib.Path, scratch: pathlib.Path) -> None:
     machine = program.parent.name.rpartition("-")[2]
     kinds = {"deb": ("dpkg-deb", f"*_{machine}.deb", "dpkg-deb -x"),
-             "rpm": ("rpm2cpio", f"*.{ {'amd64': 'x86_64', 'arm64': 'aarch64'}[machine] }.rpm", "unpack() { rpm2cpio $1 | (cd $2 && cpio -id --quiet); }; unpack")}  # fmt: skip
+             "rpm": ("rpm2cpio", f"*.{ {'amd64': 'x86_64', 'arm64': 'aarch64'}[machine] }.rpm", "unpack() { rpm2cpio $1 | (cd $2 && cpio -id --quiet --no-absolute-filenames); }; unpack")}  # fmt: skip
     for kind, (tool, pattern, unpack) in kinds.items():
         if not shutil.which(tool) or (kind == "rpm" and not shutil.which("cpio")):
             print(f"skipped: the {kind}, since {tool} or cpio is not installed")
@@ -141,6 +141,7 @@ def check_go_install(scratch: pathlib.Path) -> None:
     said("git", "archive", "--format=zip", f"--prefix={release.MODULE}@{version}/", "-o", proxy / f"{version}.zip", "HEAD", cwd=release.ROOT)
     shutil.copy(release.ROOT / "go.mod", proxy / f"{version}.mod")
     (proxy / f"{version}.info").write_text(json.dumps({"Version": version}))
+    (proxy / "list").write_text(f"{version}\n")
     others = said("go", "env", "GOPROXY", cwd=scratch)
     # A module cache of its own would download everything again; this version is removed from the shared one instead.
     env = {
