@@ -118,7 +118,7 @@ func formatsPage() *helpPage {
 		{name: "document", text: "a document is a file"},
 		{name: "wikitext", text: "a document is an article, from one level-one heading (= Title =) to the next"},
 		{name: "jsonl", text: "a document is a JSON object on a line"},
-		{name: "json", text: "a document is an element of an array"},
+		{name: "json", text: "a document is an element of an array: of the file's, or of the one below the key of --records"},
 		{name: "csv", text: "a document is a record, with commas, semicolons, tabs or --delimiter between fields"},
 		{name: "parquet, arrow", text: "a document is a row"},
 		{name: "dataset", text: "a folder of save_to_disk; a document is a row"},
@@ -183,6 +183,7 @@ Documents are chosen by their content alone, so the same sources give the same d
 workers.`),
 		examples: []string{
 			"dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near",
+			"dsload build pages.parquet --where 'score>=3' --where 'meta.year<2020'",
 			"dsload build logs/ --no-match 'DEBUG|TRACE' --sample 0.1",
 		},
 		tables: optionTable(build.GroupFilters),

@@ -125,7 +125,11 @@ func howRead(in *build.PreviewInput, o *build.Options) string {
 
 // document writes what becomes of a document.
 func (s *previewScreen) document(d *build.PreviewDocument) {
-	s.printf("\n  record %s", formatCount(d.Record))
+	if d.Unread > 1 {
+		s.printf("\n  records %s to %s, unread", formatCount(d.Record), formatCount(d.Record+d.Unread-1))
+	} else {
+		s.printf("\n  record %s", formatCount(d.Record))
+	}
 	if d.Member != "" {
 		s.printf(" of %s", oneLine(d.Member))
 	}

@@ -34,7 +34,7 @@ func (s *sample) add(d *PreviewDocument) {
 	s.examples += float64(d.NumExamples)
 	s.tokens += float64(d.Tokens)
 	if !d.Partial {
-		s.documents++
+		s.documents += float64(max(1, d.Unread))
 	}
 	if d.NumExamples > 0 && !d.Partial {
 		s.kept++
@@ -64,20 +64,28 @@ type estimator struct {
 
 // input adds an input of which a sample was read, up to a position.
 func (e *estimator) input(set *source.Set, i int, s *sample, at source.Position, ended bool) error {
-	times, text, err := set.Whole(i, int64(s.documents), at)
+	text, rows, err := set.Holds(i)
 	if err != nil {
 		return err
 	}
-	if ended {
-		times, text = 1, max(text, 0)
+	times, skipped := 1.0, 0.0
+	switch {
+	case ended && rows >= 0:
+		skipped, text = float64(rows)-s.documents, max(text, 0)
+	case ended:
+		text = max(text, 0)
+	case rows >= 0 && s.documents > 0: // the rest is as what statistics did not skip
+		skipped = float64(at.Row) - s.documents
+		times = (float64(rows) - skipped) / s.documents
+	case text > 0 && at.Offset > 0:
+		times = max(1, float64(text)/float64(at.Offset))
 	}
 	e.sampled, e.endless, e.text = e.sampled || !ended, e.endless || text < 0, e.text+max(text, 0)
-	if s.documents == 0 { // it is part of one
-		one := *s
-		one.documents, one.kept = 1/times, 1/times
-		s = &one
+	if s.documents == 0 && !ended { // it is part of one
+		s.documents, s.kept = 1/times, 1/times
 	}
 	e.all.addTimes(times, s)
+	e.all.documents += max(0, skipped)
 	return nil
 }
 

@@ -37,8 +37,8 @@ var options = []Option{
 	{Name: "text-field", Group: GroupText, Value: "FIELD",
 		Help:  "field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text)",
 		field: func(o *Options) any { return &o.TextField }},
-	{Name: "records", Group: GroupSources, Value: "KEY",
-		Help: "in JSON files, the records are the elements of the array below KEY; a.b reaches inside, and . is the top " +
+	{Name: "records", Group: GroupSources, Value: "PATH",
+		Help: "in JSON files, the records are the elements of the array at PATH, as in data or a.b; . is the top " +
 			"(default found where there is one array of objects)",
 		field: func(o *Options) any { return &o.Records }},
 	{Name: "columns", Group: GroupSources, Kind: Names, Value: "FIELDS",
@@ -83,9 +83,9 @@ var options = []Option{
 		Help:  "where the post-processor adds its tokens: around each document, or chunk for each row",
 		field: func(o *Options) any { return (*string)(&o.SpecialTokens) }},
 
-	{Name: "where", Group: GroupFilters, Kind: List, Value: "FIELD=VALUE",
-		Help: "keep records with FIELD=VALUE, or by !=, >=, <=, > or <, as in lang=en, a.b!=x or 'score>=3' (quote > and <; " +
-			"repeatable: several with = and one field are alternatives, all else must hold)",
+	{Name: "where", Group: GroupFilters, Kind: List, Value: "CONDITION",
+		Help: "keep records that meet CONDITION: FIELD=VALUE, or !=, >=, <=, > or <, as in a.b!=x or 'score>=3' (quote " +
+			"> and <; repeatable: values of one field with = are alternatives, else all must hold)",
 		field: func(o *Options) any { return &o.Where }},
 	{Name: "match", Group: GroupFilters, Kind: List, Value: "RE",
 		Help:  "keep documents in which this regular expression matches (RE2 syntax; repeatable: all must match)",

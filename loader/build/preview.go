@@ -58,7 +58,9 @@ type PreviewInput struct {
 
 // A PreviewDocument is what becomes of a document.
 type PreviewDocument struct {
-	Record int64  `json:"record"` // as in messages: the line, the record, or the document of the input
+	Record int64 `json:"record"` // as in messages: the line, the record, or the document of the input
+	// Unread is how many records from this one on are left out unread, 0 for a record that was read.
+	Unread int64  `json:"unread,omitempty"`
 	Member string `json:"member,omitempty"`
 	Shape  string `json:"shape,omitempty"` // of a conversation
 	Split  string `json:"split,omitempty"` // "" if it is left out
@@ -295,6 +297,9 @@ func (v *previewer) document(j *job, d *document) error {
 	f := v.f
 	if d.First {
 		v.doc = PreviewDocument{Record: d.Row, Member: d.Member}
+	}
+	if d.Skipped {
+		v.doc.Unread = d.Rows
 	}
 	start := time.Now()
 	if !v.w.run(j) {

@@ -114,9 +114,12 @@ func TestPreviewOfChats(t *testing.T) {
 func TestPreviewOfMuch(t *testing.T) {
 	dir := t.TempDir()
 	const files, lines = 12, 4000
-	text := strings.Repeat("a line of about fifty characters, as they all are.\n", lines)
+	var b strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&b, "line %d of about fifty characters, as they all are %d.\n", i, i*i)
+	}
 	for i := range files {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.txt", i)), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.txt", i)), []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,6 +144,13 @@ func TestPreviewOfMuch(t *testing.T) {
 	o.Format, o.MaxExamples, o.Pack = "document", 0, pack.BFD
 	if p, err = Preview(context.Background(), o, 1); err != nil || p.Estimate.Examples != files {
 		t.Errorf("%+v, %v for a row of each file", p.Estimate, err)
+	}
+	o.Format, o.Pack, o.Dedup = "text", pack.None, shape.Near // whose keys would fill a file
+	if p, err = Preview(context.Background(), o, MaxPreview); err != nil || p.Estimate.Kept == 0 {
+		t.Errorf("%+v, %v where copies are left out", p.Estimate, err)
+	}
+	if files := fsys.Files(); len(files) > 0 {
+		t.Errorf("previews wrote %d files", len(files))
 	}
 }
 

@@ -52,6 +52,10 @@ def make(folder, dsload):
     json_lines(folder / "chats.jsonl", [conversation(i) for i in range(200)])
     for i in range(3):
         (folder / f"corpus/{i}.txt").write_text("\n".join(texts(30, 30 * i)) + "\n")
+    for lang, year in (("en", 2019), ("en", 2021), ("de", 2021)):
+        json_lines(folder / f"by-language/lang={lang}/year={year}/part-0.jsonl", [{"text": t} for t in texts(20, year)])
+    articles = [{"title": f"Title {i}", "paragraphs": [{"context": t, "qas": []} for t in texts(5, i)]} for i in range(20)]
+    (folder / "train-v2.0.json").write_text(json.dumps({"version": "v2.0", "data": articles}))
     (folder / "corpus.txt").write_text("\n".join(texts(100)) + "\n")
     (folder / "books").mkdir()
     for i in range(4):

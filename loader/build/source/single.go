@@ -21,24 +21,16 @@ func (s *Set) FirstRecords(i int) (*Reader, error) {
 	return one.Reader(Position{})
 }
 
-// Whole estimates how many times as much the i-th input holds as was read of it, some documents up to a
-// position, and how much text that is in bytes: -1 if it has no known end. The rows of a file of columns are
-// counted, without reading them.
-func (s *Set) Whole(i int, documents int64, at Position) (times float64, textBytes int64, err error) {
+// Holds estimates what the i-th input holds: bytes of text, -1 if it has no known end, and the rows of a file of
+// columns, which are counted without reading them, -1 for other inputs and where damage hides them.
+func (s *Set) Holds(i int) (textBytes, rows int64, err error) {
 	in, err := s.list.at(i)
-	if err != nil || in.textBytes < 0 {
-		return 1, -1, err
+	if err != nil || !in.Format.isColumnar() {
+		return in.textBytes, -1, err
 	}
-	if in.Format.isColumnar() && documents > 0 {
-		c, err := s.countTable(&in, newCutting(&in, nil))
-		if err != nil {
-			return 1, in.textBytes, err
-		}
-		return float64(c.Documents) / float64(documents), in.textBytes, nil
+	c, err := s.countTable(&in, newCutting(&in, nil))
+	if err != nil {
+		return in.textBytes, -1, nil // the build finds out
 	}
-	read := at.Offset
-	for _, done := range at.Done {
-		read += done.Bytes
-	}
-	return max(1, float64(in.textBytes)/float64(max(1, read))), in.textBytes, nil
+	return in.textBytes, c.Documents, nil
 }
