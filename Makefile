@@ -107,6 +107,7 @@ test-python: test-clients test-package
 
 test-clients: build $(VENV)/installed
 	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_clients $(if $(QUICK),--ignore=tests_clients/docs)
+	$(VENV_PYTHON) -m pytest -q release
 
 test-package: build $(VENV)/installed
 	cd python && DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q $(PYTESTMODE)
@@ -134,7 +135,7 @@ vet-targets:
 
 lint-python: $(VENV)/installed
 	cd python && $(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
-	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench
+	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench release
 	cd python && $(VENV_PYTHON) -m mypy
 
 test-arm64:

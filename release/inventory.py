@@ -18,6 +18,7 @@ KINDS = {
     "BSD-2-Clause": r"Redistribution and use in source and binary forms(?!(?s:.)*(Neither the name|may not be used to endorse))",
     "MPL-2.0": r"Mozilla Public License,? (Version|v\.) 2\.0",
     "CC0-1.0": r"CC0 1\.0 Universal",
+    "LicenseRef-public-domain": r"files have been put\s+into the public domain",
     "ISC": r"Permission to use, copy, modify, and/or distribute this software",
 }
 
@@ -57,7 +58,7 @@ def linked(go: list[str], source: pathlib.Path, envs: list[dict[str, str]]) -> d
     """The modules that the program is linked from on any of the platforms, ours and Go's own library included, by path."""
     modules: dict[str, Module] = {}
     for env in envs:
-        fields = "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}\t{{join $.EmbedFiles "\t"}}{{end}}"
+        fields = '{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}\t{{join $.EmbedFiles "\t"}}{{end}}'
         packages = _output([*go, "list", "-deps", "-f", fields, "./cmd/dsload"], source, env).splitlines()
         for path, version, root, folder, *embedded in (line.split("\t") for line in packages):
             module = modules.setdefault(path, Module(path, version, {}))
@@ -95,13 +96,26 @@ def sbom(go: list[str], programs: dict[str, pathlib.Path], modules: dict[str, Mo
     packages, files, relations = [], [], [("SPDXRef-DOCUMENT", "DESCRIBES", root.id)]
     for module in [root, *(m for path, m in sorted(modules.items()) if path != own)]:
         purl = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:golang/{module.path}@{module.version}"}
-        packages.append({"SPDXID": module.id, "name": module.path, "versionInfo": module.version, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
-                         "licenseConcluded": module.spdx, "licenseDeclared": module.spdx, "copyrightText": "NOASSERTION", "externalRefs": [purl]})
+        packages.append(
+            {
+                "SPDXID": module.id,
+                "name": module.path,
+                "versionInfo": module.version,
+                "downloadLocation": "NOASSERTION",
+                "filesAnalyzed": False,
+                "licenseConcluded": module.spdx,
+                "licenseDeclared": module.spdx,
+                "copyrightText": "NOASSERTION",
+                "externalRefs": [purl],
+            }
+        )
     for name, path in sorted(programs.items()):
         data = path.read_bytes()
         checksums = [{"algorithm": a, "checksumValue": hashlib.new(a, data).hexdigest()} for a in ("SHA1", "SHA256")]
         id = f"SPDXRef-program-{name}"
-        files.append({"SPDXID": id, "fileName": f"./{name}", "checksums": checksums, "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"})
+        files.append(
+            {"SPDXID": id, "fileName": f"./{name}", "checksums": checksums, "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"}
+        )
         relations += [(id, "GENERATED_FROM", root.id), (id, "DEPENDS_ON", modules["std"].id)]
         info = json.loads(subprocess.run([*go, "version", "-m", "-json", str(path)], check=True, stdout=subprocess.PIPE).stdout)
         for dep in info["Deps"]:
@@ -113,6 +127,7 @@ def sbom(go: list[str], programs: dict[str, pathlib.Path], modules: dict[str, Mo
         "documentNamespace": f"https://{own}/releases/v{version}/sbom-{commit}",
         "creationInfo": {"created": created, "creators": ["Tool: dsload-release"]},
         "packages": packages, "files": files,
+        "hasExtractedLicensingInfos": [{"licenseId": "LicenseRef-public-domain", "extractedText": "Put into the public domain by its authors."}],
         "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b} for a, kind, b in relations],
     }  # fmt: skip
     return json.dumps(document, indent=1) + "\n"

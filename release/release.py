@@ -98,7 +98,7 @@ class Release:
         modules = inventory.linked(["go"], self.source, [{**os.environ, **env} for env in envs])
         licenses = self.scratch / "THIRD-PARTY-LICENSES.txt"
         licenses.write_text(inventory.license_text(modules, MODULE), encoding="utf-8")
-        for target, env in zip(TARGETS, envs):
+        for target, env in zip(TARGETS, envs, strict=True):
             print(f"release: {target}", file=sys.stderr)
             program = self.scratch / target.replace("/", "-")
             self.wheels.compile_program(program, GOFLAGS="", GOEXPERIMENT="", **env)
