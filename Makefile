@@ -1,11 +1,17 @@
 # make test   every test: Go, where there are goroutines with the race detector too, a short fuzzing of every parser, then Python;
-#             QUICK=1 for Go's short tests without the race detector, no fuzzing, and of python/ the fixtures alone
+#             QUICK=1 for Go's short tests without the race detector, no fuzzing, no snippets of pages, and of python/ the fixtures alone
 # make test-alone  README's commands in a fresh clone with an empty home and no reference data, the tests quick
 # make tools  install the programs and servers without which tests are skipped, where this machine lets it
 # make fuzz   fuzzing alone; FUZZ=10m for ten minutes a target
 # make soak   what takes hours: every kill, fault and crash, all tests under the race detector, a thousand hostile configurations, ten minutes of fuzzing a target
 # make lint   gofmt, go vet, staticcheck, the direction of imports; ruff, mypy
+# make man    manual pages of every command, into bin/man
+# make vet-targets  go vet, tests included, for every system and processor that programs are released for
+# make test-arm64  the quick tests of tokenize and shard, a build and a feed, by an arm64 program under qemu-user
+# make release VERSION=0.1.0  programs, wheels, packages, an image, checksums and an SBOM into dist/0.1.0, published nowhere
+# make release-check  make a release twice, compare the bytes, install and start what is in it
 # make bench  the benchmarks of the Go packages
+# make site   README and docs/ as a web site in bin/site, which needs no server and can be searched offline
 
 GO          ?= go
 PYTHON      ?= python3
@@ -31,17 +37,27 @@ SOAKFUZZ    ?= 10m
 QUICK       ?=
 PYTESTMODE   = $(if $(QUICK),--setup-only)
 
+# Python's two runs at once, where make keeps what each prints together.
+SIDEBYSIDE   = $(if $(filter output-sync,$(.FEATURES)),-j2 --output-sync=target)
+
+# What programs are released for. s390x stands for big-endian machines: the program refuses them at its start, the libraries work there.
+TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+ENDIAN  := linux/s390x
+
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python lint lint-go lint-python bench wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go vet-targets lint-python test-arm64 release release-check bench man site wheel clean
 
 all: build
 
 build:
 	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/dsload ./cmd/dsload
 
+man: build
+	rm -rf bin/man && bin/dsload help --man bin/man
+
 # Python's tests wait more than they compute: they run beside Go's, and what they print comes after it.
 test:
-	@mkdir -p bin; $(MAKE) --no-print-directory test-python >bin/test-python.log 2>&1 & python=$$!; \
+	@mkdir -p bin; $(MAKE) --no-print-directory $(SIDEBYSIDE) test-python >bin/test-python.log 2>&1 & python=$$!; \
 	trap 'kill $$python 2>/dev/null' EXIT; \
 	$(MAKE) --no-print-directory test-go $(if $(QUICK),,fuzz); go=$$?; \
 	wait $$python; failed=$$?; trap - EXIT; cat bin/test-python.log; exit $$((go | failed))
@@ -83,11 +99,17 @@ soak:
 	@start=$$(date +%s); DSLOAD_SOAK=1 $(GO) test -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; echo "tests: $$(( $$(date +%s) - start )) s"
 	@start=$$(date +%s); $(GO) test -race -count 1 -timeout 24h $(GOTESTFLAGS) $(PKG) || exit 1; \
 	echo "tests under the race detector: $$(( $$(date +%s) - start )) s"
+	@start=$$(date +%s); DSLOAD_SOAK=1 $(MAKE) --no-print-directory test-python || exit 1; echo "Python's tests: $$(( $$(date +%s) - start )) s"
 	@start=$$(date +%s); $(MAKE) --no-print-directory fuzz FUZZ=$(SOAKFUZZ) FUZZCACHE=$$($(GO) env GOCACHE)/fuzz/dsload || exit 1; \
 	echo "fuzzing: $$(( $$(date +%s) - start )) s"
 
-test-python: build $(VENV)/installed
-	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_clients
+test-python: test-clients test-package
+
+test-clients: build $(VENV)/installed
+	DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q tests_clients $(if $(QUICK),--ignore=tests_clients/docs)
+	$(VENV_PYTHON) -m pytest -q release
+
+test-package: build $(VENV)/installed
 	cd python && DSLOAD=$(CURDIR)/bin/dsload $(VENV_PYTHON) -m pytest -q $(PYTESTMODE)
 
 # What the Python tests need goes into a local environment, nowhere else: readers of Arrow, torch for the CPU, linters.
@@ -99,22 +121,41 @@ $(VENV)/installed: tests_clients/requirements.txt python/tests/install_torch.py
 
 lint: lint-go lint-python
 
+# Two of the targets have what is special about other systems and processors; make vet-targets takes minutes for all.
 lint-go:
+	@$(MAKE) --no-print-directory vet-targets TARGETS="linux/amd64 windows/amd64 darwin/arm64" ENDIAN=
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
-	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) test ./internal/archtest
 
+vet-targets:
+	@set -e; for target in $(TARGETS) $(ENDIAN); do \
+	  echo "GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./..."; GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
+	done
+
 lint-python: $(VENV)/installed
 	cd python && $(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
-	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench
+	$(VENV_PYTHON) -m ruff check --isolated --select E,F,W --ignore E501,E701,E702,E741,F841 tests_clients bench release
 	cd python && $(VENV_PYTHON) -m mypy
+
+test-arm64:
+	@release/test-arm64.sh
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
 
+site: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --strict --quiet
+	@echo bin/site/index.html
+
 wheel:
 	$(PYTHON) python/build_wheel.py
+
+release:
+	@$(PYTHON) release/release.py "$(VERSION)"
+
+release-check: $(VENV)/installed
+	@$(VENV_PYTHON) release/check.py
 
 clean:
 	rm -rf bin $(VENV) dist

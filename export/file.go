@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/shard"
 )
 
 // file is an output that gets its name once it is complete.
@@ -22,13 +22,13 @@ type file struct {
 const fileBufferBytes = 256 << 10
 
 // create opens path under its temporary name. It replaces a file that an interrupted export left
-// there, and follows no link.
+// there. It follows no link: O_EXCL fails where the name exists, whatever it is.
 func create(path string) (*file, error) {
 	tmp := path + tmpSuffix
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o666)
+	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
 	}
@@ -100,17 +100,7 @@ func writeJSON(path string, v any) error {
 }
 
 // syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		err = nil // some network file systems cannot sync a folder
-	}
-	return errors.Join(err, d.Close())
-}
+func syncFolder(dir string) error { return shard.OS().SyncDir(dir) }
 
 func makeFolder(dir string) error { return os.MkdirAll(filepath.Clean(dir), 0o777) }
 

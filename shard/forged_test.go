@@ -5,7 +5,6 @@ package shard_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,8 +19,6 @@ import (
 	"github.com/dsload/dsload/shard"
 	"github.com/dsload/dsload/shard/shardtest"
 )
-
-var update = flag.Bool("update", false, "write testdata/datasets anew")
 
 // The folders in testdata/datasets are those that this package writes. They are read, by all ways of reading,
 // and verified.

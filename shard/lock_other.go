@@ -1,4 +1,4 @@
-//go:build !unix || solaris || illumos || aix
+//go:build (!unix && !windows) || solaris || illumos || aix
 
 package shard
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"github.com/dsload/dsload/shard/shardtest"
 	"github.com/dsload/dsload/tokenize"
 )
+
+var update = flag.Bool("update", false, "write testdata/datasets anew")
 
 // words are the documents of testdata/datasets/words, by their split.
 var words = map[string][]string{

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/refdata"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
@@ -63,11 +64,11 @@ func BenchmarkHostile(b *testing.B) {
 func perByte(tok *Tokenizer, text []byte, size int) float64 {
 	enc := tok.NewEncoder(EncoderOptions{})
 	ids := make([]uint32, 5*size) // written to: page faults of the output are not the engine's
-	start := enginetest.CPUTime()
+	start := cputime.Process()
 	for rest := text; len(rest) > 0; {
 		n := min(size, len(rest))
 		ids = enc.AppendTokens(ids[:0], rest[:n])
 		rest = rest[n:]
 	}
-	return float64((enginetest.CPUTime() - start).Nanoseconds()) / float64(len(text))
+	return float64((cputime.Process() - start).Nanoseconds()) / float64(len(text))
 }

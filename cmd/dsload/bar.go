@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -54,7 +53,7 @@ func terminalWidth(w io.Writer) func() int {
 
 func newBar(w io.Writer, width func() int) *bar {
 	b := &bar{w: w, width: width, resized: make(chan os.Signal, 1), done: make(chan struct{})}
-	signal.Notify(b.resized, syscall.SIGWINCH)
+	signal.Notify(b.resized, resizeSignal)
 	go b.follow()
 	return b
 }

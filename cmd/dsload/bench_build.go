@@ -7,10 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
-	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/build"
 	"github.com/spf13/cobra"
@@ -91,6 +89,8 @@ resident memory are the kernel's figures for the whole process, start-up include
 	flags.StringVarP(&tokenizer, "tokenizer", "t", "gpt2", "tokenizer, as build takes it")
 	flags.StringVar(&format, "format", "auto", "format of the sources, as build takes it")
 	flags.Var(sizeValue{&maxBytes, false}, "max-bytes", "stop each build after so much text, 0 for no limit")
+	likeOption(flags, "tokenizer", "format", "max-bytes")
+	inGroup(flags, groupMeasurement, "rounds")
 	return cmd
 }
 
@@ -113,11 +113,10 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 	out, err := child.Output()
 	wall := time.Since(start).Seconds()
 	if err != nil {
-		kind := ""
-		if exit, ok := err.(*exec.ExitError); ok {
-			kind = kindOf(exit.ExitCode())
+		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() > 0 {
+			return nil, &said{exit.ExitCode()}
 		}
-		return nil, fault.Kindf(kind, "measured build failed: %w", err)
+		return nil, fmt.Errorf("measured build: %w", err)
 	}
 	var s build.Summary
 	if err := json.Unmarshal(out, &s); err != nil {
@@ -134,8 +133,6 @@ func measureBuild(cmd *cobra.Command, args []string) (*buildFigures, error) {
 	f.MBPerCPUSecond = float64(f.TextBytes) / 1e6 / f.CPUSeconds
 	f.MBPerSecond = float64(f.TextBytes) / 1e6 / wall
 	f.TokensPerSec = float64(f.Tokens) / wall
-	if usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		f.PeakRSSBytes = usage.Maxrss << 10
-	}
+	f.PeakRSSBytes = peakOfEnded(child.ProcessState)
 	return f, nil
 }

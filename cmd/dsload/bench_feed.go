@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/dsload/dsload/internal/fault"
@@ -78,6 +77,9 @@ middle and near the end.`,
 	flags.StringVar(&f.query, "query", "", "more parameters of /v1/batches, as name=value&name=value")
 	flags.DurationVar(&f.seconds, "for", 5*time.Second, "how long to read")
 	flags.Var(sizeValue{&f.memory, false}, "memory", "the server's --memory")
+	takes(flags, "DATASET", "dataset")
+	takes(flags, "QUERY", "query")
+	inGroup(flags, groupMeasurement, "dataset", "rows", "tokens", "batch-size", "query", "for")
 	return cmd
 }
 
@@ -118,9 +120,7 @@ func runBenchFeed(cmd *cobra.Command, f *benchFeedFlags) (err error) {
 	if err := server.stop(); err != nil {
 		return err
 	}
-	if usage, ok := server.command.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		figures.PeakRSSBytes = usage.Maxrss << 10
-	}
+	figures.PeakRSSBytes = peakOfEnded(server.command.ProcessState)
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
 	}

@@ -11,10 +11,10 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/tokenize"
@@ -79,6 +79,8 @@ Documents are runs of whole lines of at least 2 KiB; ids go to a reused buffer.`
 	flags.Var(sizeValue{&f.cache, false}, "cache", "size of each encoder's cache")
 	flags.Var(sizeValue{&f.memory, false}, "memory",
 		"limit on memory for text, tokenizer and encoders (default half of the control group's or machine's)")
+	inGroup(flags, groupMeasurement, "rounds", "documents")
+	inGroup(flags, groupLimits, "cache")
 	return cmd
 }
 
@@ -124,11 +126,7 @@ func runBenchTokenize(cmd *cobra.Command, f *benchTokenizeFlags, paths []string)
 			return err
 		}
 	}
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return fmt.Errorf("bench tokenize: read own resource usage: %w", err)
-	}
-	figures.PeakRSSBytes = usage.Maxrss << 10
+	figures.PeakRSSBytes = ownPeak()
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(figures)
 	}
@@ -258,16 +256,10 @@ func (b *tokenizeBench) round(best *tokenizeFigures) error {
 		buffers[i] = make([]uint32, 0, 1<<16)
 	}
 	runtime.GC()
-	cold, err := b.pass(encoders, buffers)
-	if err != nil {
-		return err
-	}
+	cold := b.pass(encoders, buffers)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	warm, err := b.pass(encoders, buffers)
-	if err != nil {
-		return err
-	}
+	warm := b.pass(encoders, buffers)
 	runtime.ReadMemStats(&after)
 	if cold.tokens != warm.tokens {
 		return fmt.Errorf("bench tokenize: %d tokens cold, %d warm: the encoder is broken", cold.tokens, warm.tokens)
@@ -290,7 +282,7 @@ type passCost struct {
 	tokens    int64
 }
 
-func (b *tokenizeBench) pass(encoders []*tokenize.Encoder, buffers [][]uint32) (passCost, error) {
+func (b *tokenizeBench) pass(encoders []*tokenize.Encoder, buffers [][]uint32) passCost {
 	var next, tokens atomic.Int64
 	work := func(enc *tokenize.Encoder, kept *[]uint32) {
 		buffer, n := *kept, int64(0)
@@ -307,11 +299,7 @@ func (b *tokenizeBench) pass(encoders []*tokenize.Encoder, buffers [][]uint32) (
 		*kept = buffer
 		tokens.Add(n)
 	}
-	cpu, err := ownCPU()
-	if err != nil {
-		return passCost{}, err
-	}
-	start := time.Now()
+	cpu, start := cputime.Process(), time.Now()
 	if len(encoders) == 1 {
 		work(encoders[0], &buffers[0])
 	} else {
@@ -322,18 +310,6 @@ func (b *tokenizeBench) pass(encoders []*tokenize.Encoder, buffers [][]uint32) (
 		wg.Wait()
 	}
 	wall := time.Since(start).Seconds()
-	end, err := ownCPU()
-	if err != nil {
-		return passCost{}, err
-	}
-	return passCost{cpu: max(end-cpu, 1e-6), wall: max(wall, 1e-9), tokens: tokens.Load()}, nil
-}
-
-// ownCPU returns the user and system time of this process in seconds.
-func ownCPU() (float64, error) {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0, fmt.Errorf("read own resource usage: %w", err)
-	}
-	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9, nil
+	spent := (cputime.Process() - cpu).Seconds()
+	return passCost{cpu: max(spent, 1e-6), wall: max(wall, 1e-9), tokens: tokens.Load()}
 }

@@ -26,6 +26,7 @@ type buildFlags struct {
 	progress string
 	asJSON   bool
 	explain  bool
+	preview  int // documents of each input to show, in place of a build
 	part     partFlags
 	cached   bool
 	announce bool // for a server, which serves the dataset while it is built
@@ -40,42 +41,24 @@ func newBuildCommand() *cobra.Command {
 		Short: "Stream sources through a tokenizer into a dataset folder",
 		Long: `Streams sources through a tokenizer into a folder of Arrow shards, under a hard cap on
 the whole process's memory. After an interruption of any kind the same command resumes
-the build, which ends with the same bytes.
+the build, which ends with the same bytes. A SOURCE is a path, a glob, a folder, an
+address, "-" for standard input, or a generated corpus.
 
-A SOURCE is a path, a glob, a folder, an address, "-" for standard input, or a generated
-corpus: synth://wikitext or synth://recipes with ?seed=N. Addresses: https://, s3://, gs://,
-az:// and hf://datasets/OWNER/NAME[@REVISION][/PATH], with globs and folders, except for
-https://. Credentials come from the environment or the usual files. Compression (gzip,
-zstd, bzip2, xz, lz4, snappy), tar and zip archives are recognized by content; the files
-of an archive are read one by one.
-In a quoted glob, ** stands for any number of folders: 'corpus/**/*.txt'. In folders and
-globs, files without text (images, archives, programs, PDFs) and files that describe the
-data (README, LICENSE, hidden files) are skipped and counted, unless a pattern names them.
+Other pages: 'dsload help sources' for addresses and which files of a folder are read,
+'dsload help formats' for what a document is, 'dsload help templates' for pairs and
+chats, 'dsload help filters' for which documents stay.
 
-A template that defines "prompt" and "target" makes two columns, for encoder-decoder
-models. With --causal-pairs each pair is one row, prompt first, with the loss on the target
-and its end only, for decoder-only models. Rows without any of the target are dropped.
-
-With --format chat each record is a conversation (messages, ShareGPT, Alpaca, prompt and
-completion, the chosen side of a preference), which the tokenizer's chat template turns
-into text, with the loss on what the assistant says.
-
-The tokens of the tokenizer's post-processor surround each document once, or each row
-with --special-tokens chunk. --bos and --eos put a token before and after each document,
-and around each prompt and target of two columns, unless the post-processor does so.
-
-A document stays if it meets every condition: --where, --min-chars, --max-chars, --match,
---no-match, --sample, then --dedup. The documents that each drops are counted and printed.
 A build does not shuffle or mix: the order is that of the sources. Shuffling and mixing
-happen while serving, where they can change without another build: see 'dsload serve -h'.
+happen while serving, where they can change without another build: see 'dsload help batches'.
 
 With --append, SOURCEs are added to a finished dataset: flags that shape rows must be
 those of its build; --max-examples and other budgets count what is added. The old
 dataset stays readable until the addition is complete, and copies of held-out documents
 are dropped.`,
-		Example: `  dsload build                                           # generated text, 30,000 examples
+		Example: `  dsload build corpus/*.txt --eos --out data                # a document a line
+  dsload build 'corpus/*.jsonl.gz' --text-field content --preview 3    # look first; writes nothing
+  dsload build                                           # generated text, 30,000 examples
   dsload build wiki.train.txt --format wikitext --out data
-  dsload build 'corpus/*.jsonl.gz' --text-field content --eos
   dsload build hf://datasets/Salesforce/wikitext --text-field text
   dsload build pages.jsonl --where lang=en --min-chars 200 --dedup near
   dsload build recipes.csv --format recipes --template recipe-seq2seq
@@ -84,6 +67,8 @@ are dropped.`,
   dsload build more.jsonl --append --out data
   dsload build 'books/*.txt' --format document --pack wrapped --max-length 4096
   cat notes.txt | dsload build - --max-length 1024 --memory 64MiB`,
+		Annotations: map[string]string{usualFlags: "out tokenizer format text-field max-length pack eos " +
+			"max-val-examples memory preview"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runBuild(cmd, args, &f)
 		},
@@ -112,6 +97,11 @@ func (f *buildFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and build nothing")
+	flags.IntVar(&f.preview, "preview", 0, "show how the first N documents of each input would be read, cut and "+
+		"tokenized, with a plan and an estimate, and write nothing")
+	inGroup(flags, groupOutput, "cached")
+	inGroup(flags, groupLive, "http", "notify", "preview")
+	inGroup(flags, groupLimits, "explain-memory")
 }
 
 // checkBuildFlags returns an error for values that mean the default in Options but are mistakes on
@@ -166,6 +156,9 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	if !cmd.Flags().Changed("overflow") {
 		o.Overflow = "" // --pack sets its own
 	}
+	if cmd.Flags().Changed("preview") && (f.part.given(cmd) || f.cached) {
+		return usagef("build: --preview looks at sources; leave --plan, --partition and --cached out")
+	}
 	if f.part.given(cmd) {
 		if err := f.part.apply(cmd, args, &o); err != nil {
 			return err
@@ -192,6 +185,10 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 	}
 	if len(args) == 0 && !o.Append && f.progress != "none" || len(args) == 0 && !cmd.Flags().Changed("progress") {
 		fmt.Fprintf(stderr, "no source given: building from %s\n", build.DefaultSource)
+	}
+	if cmd.Flags().Changed("preview") {
+		o.Notice = notices(f.progress, stderr)
+		return f.runPreview(cmd, o)
 	}
 	if f.cached {
 		return runCached(cmd, o, f)

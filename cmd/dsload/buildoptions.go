@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/dsload/dsload/loader/build"
 	"github.com/spf13/pflag"
 )
@@ -23,6 +21,7 @@ func addOption(flags *pflag.FlagSet, o *build.Options, name string) {
 	d.Workers = 0 // its help says what the default is
 	opt, _ := build.OptionNamed(name)
 	usage := optionUsage(name)
+	defer likeOption(flags, name)
 	switch p := opt.Field(o).(type) {
 	case *string:
 		flags.StringVarP(p, name, opt.Short, *opt.Field(&d).(*string), usage)
@@ -47,12 +46,36 @@ func addOption(flags *pflag.FlagSet, o *build.Options, name string) {
 	}
 }
 
-// optionUsage returns the help of an option as pflag wants it, with the value in backquotes.
+// likeOption gives flags the groups and the words for their values of the options of their names.
+func likeOption(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		opt, _ := build.OptionNamed(name)
+		inGroup(flags, string(opt.Group), name)
+		if word := optionWord(opt); word != "" {
+			takes(flags, word, name)
+		}
+	}
+}
+
+// optionWord returns what help calls the value of an option, or "" if it takes none.
+func optionWord(opt build.Option) string {
+	switch opt.Kind {
+	case build.Switch:
+		return ""
+	case build.Word:
+		return valueChoice
+	case build.Count:
+		return valueCount
+	case build.Size:
+		return valueSize
+	case build.Share:
+		return valueShare
+	}
+	return opt.Value
+}
+
+// optionUsage returns the help of an option, for a flag of another command that takes the same.
 func optionUsage(name string) string {
 	opt, _ := build.OptionNamed(name)
-	usage := opt.HelpFor(func(name string) string { return "--" + name })
-	if opt.Value != "" {
-		usage = strings.Replace(usage, opt.Value, "`"+opt.Value+"`", 1)
-	}
-	return usage
+	return opt.HelpFor(func(name string) string { return "--" + name })
 }

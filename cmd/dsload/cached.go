@@ -185,7 +185,7 @@ func textFlags(flags *pflag.FlagSet) *pflag.FlagSet {
 		}
 		addOption(added, &o, opt.Name)
 		flag := added.Lookup(opt.Name)
-		flag.Usage = "text: " + flag.Usage
+		inGroup(added, groupForText+strings.ToLower(string(opt.Group)), opt.Name)
 		if flag.Shorthand != "" && flags.ShorthandLookup(flag.Shorthand) != nil {
 			flag.Shorthand = ""
 		}

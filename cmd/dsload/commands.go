@@ -2,22 +2,36 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commands returns every command, in the order of the help. Each has its own file.
-func commands() []*cobra.Command {
-	return []*cobra.Command{
-		newBuildCommand(),
-		newPlanCommand(),
-		newMergeCommand(),
-		newServeCommand(),
-		newInspectCommand(),
-		newVerifyCommand(),
-		newStatsCommand(),
-		newExportCommand(),
-		newWhichCommand(),
-		newTokenizerCommand(),
-		newBenchCommand(),
-		newDoctorCommand(),
-		newHealthCommand(),
-		newVersionCommand(),
+// commandGroups returns the commands under the titles of the help. Each command has its own file.
+func commandGroups() []commandGroup {
+	return []commandGroup{
+		{"Make a dataset", []*cobra.Command{newBuildCommand(), newPlanCommand(), newMergeCommand()}},
+		{"Look into it", []*cobra.Command{newInspectCommand(), newStatsCommand(), newVerifyCommand(), newWhichCommand()}},
+		{"Train with it", []*cobra.Command{newServeCommand(), newExportCommand(), newHealthCommand()}},
+		{"Tools", []*cobra.Command{newTokenizerCommand(), newBenchCommand(), newDoctorCommand(), newVersionCommand()}},
 	}
+}
+
+// groupAbout is the title of commands about the program itself.
+const groupAbout = "About dsload"
+
+type commandGroup struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// addCommands adds the commands to the root, each in its group.
+func addCommands(root *cobra.Command) {
+	for _, group := range commandGroups() {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddGroup(&cobra.Group{ID: groupAbout, Title: groupAbout})
+	root.SetHelpCommand(newHelpCommand())
+	root.SetHelpCommandGroupID(groupAbout)
+	root.SetCompletionCommandGroupID(groupAbout)
+	addCompletion(root)
 }

@@ -35,6 +35,37 @@ func completes[T ~string](cmd *cobra.Command, flag string, words []T) {
 	}
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(all,
 		cobra.ShellCompDirectiveNoFileComp)) // fails only for unknown or registered names
+	if f := cmd.Flags().Lookup(flag); f != nil && firstOf(f, flagValue) == "" {
+		takes(cmd.Flags(), valueChoice, flag)
+	}
+}
+
+// addCompletion adds cobra's command that prints the scripts of shells, in our words.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, _ := root.Find([]string{"completion"}) // it was just added
+	cmd.Short = "Print the script that completes commands, flags and values in a shell"
+	cmd.Long = ""
+	cmd.Example = "  dsload completion bash\n  dsload completion zsh"
+	// Cobra's own would answer an unknown shell with its help.
+	cmd.Args, cmd.RunE = noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	for _, shell := range cmd.Commands() {
+		name := shell.Name()
+		shell.Short = "For " + name
+		shell.Long = "Prints the script that completes dsload's commands, flags and the values of flags in " + name + ". " +
+			"Source it where the shell starts."
+		shell.Example = completionSetup[name]
+		shell.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = "leave out the descriptions" })
+	}
+}
+
+// completionSetup is how each shell takes its script: now, and in every new shell.
+var completionSetup = map[string]string{
+	"bash": "  source <(dsload completion bash)\n  dsload completion bash > /etc/bash_completion.d/dsload",
+	"zsh":  "  source <(dsload completion zsh)\n  dsload completion zsh > \"${fpath[1]}/_dsload\"",
+	"fish": "  dsload completion fish | source\n  dsload completion fish > ~/.config/fish/completions/dsload.fish",
+	"powershell": "  dsload completion powershell | Out-String | Invoke-Expression\n" +
+		"  dsload completion powershell >> $PROFILE",
 }
 
 // registerCompletions registers the choices for the flags of cmd and its subcommands. A command

@@ -36,5 +36,6 @@ func spaceOf(path string) *space {
 	if syscall.Statfs(path, &s) != nil {
 		return nil
 	}
-	return &space{path, int64(s.Blocks) * s.Bsize, int64(s.Bavail) * s.Bsize}
+	block := int64(s.Bsize) // of another type on some machines
+	return &space{path, int64(s.Blocks) * block, int64(s.Bavail) * block}
 }

@@ -31,16 +31,6 @@ const (
 var exitCodes = map[string]int{fault.Usage: exitUsage, fault.Corrupt: exitCorrupt, fault.Limit: exitLimit,
 	fault.Interrupted: exitInterrupted, fault.Unreachable: exitUnreachable}
 
-// kindOf returns the kind of error that a dsload process ended with.
-func kindOf(code int) string {
-	for kind, c := range exitCodes {
-		if c == code {
-			return kind
-		}
-	}
-	return ""
-}
-
 // usagef returns an error about how the command was called, with exit code 2.
 func usagef(format string, args ...any) error {
 	return fault.Kindf(fault.Usage, format, args...)

@@ -58,11 +58,17 @@ Running the same command again, also after a kill, gives the same bytes.`,
 	flags.StringVarP(&f.out, "out", "o", "", "folder to write into")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace files of another dataset or program")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as one JSON object")
+	takes(flags, "FORMATS", "to")
+	takes(flags, "DIR", "out")
 	completes(cmd, "to", export.Formats)
+	inGroup(flags, groupOutput, "to", "out")
 	return cmd
 }
 
 func runExport(cmd *cobra.Command, dir string, at *places, f *exportFlags) (err error) {
+	if err := checkFormats(f.to); err != nil {
+		return err
+	}
 	setRuntimeLimit(exportMemory + at.bytes())
 	d, err := shard.OpenFS(at, dir)
 	if err != nil {
@@ -95,7 +101,7 @@ func exportError(dir string, err error) error {
 	err = fmt.Errorf("export %s: %w", dir, err)
 	switch again := "run the same command again, it starts over"; {
 	case fault.OptionOf(err) != "":
-		return suggestFormat(err)
+		return err
 	case errors.Is(err, context.Canceled):
 		return fault.Kindf(fault.Interrupted, "export %s: interrupted; %s", dir, again)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -106,16 +112,14 @@ func exportError(dir string, err error) error {
 	return err
 }
 
-// suggestFormat adds to the error for an unknown format the one that was probably meant.
-func suggestFormat(err error) error {
-	var option *export.OptionError
-	if errors.As(err, &option) && option.Option == "formats" {
-		value := fmt.Sprint(option.Value)
-		if near := loader.Nearest(value, export.Formats); near != "" && near != value {
-			return fault.Advise(err, "did you mean %s?", near)
+// checkFormats returns an error for a format that export does not know, before the dataset is opened.
+func checkFormats(formats []string) error {
+	for _, name := range formats {
+		if !slices.Contains(export.Formats, name) {
+			return fault.BadOption("formats", name, "%s", loader.OneOf(name, export.Formats))
 		}
 	}
-	return err
+	return nil
 }
 
 func printExport(cmd *cobra.Command, s *export.Summary) error {

@@ -3,10 +3,12 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 )
@@ -17,6 +19,10 @@ func main() {
 
 // run executes one command line and returns its exit code. An error is one line on stderr.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if err := checkByteOrder(binary.NativeEndian); err != nil {
+		fmt.Fprintln(stderr, "dsload: "+err.Error())
+		return exitFailed
+	}
 	ctx, stop := notifyContext(context.Background(), stderr)
 	defer stop()
 
@@ -44,16 +50,25 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
+// checkByteOrder refuses big-endian machines: shards would be right there, but batches would not.
+func checkByteOrder(native binary.ByteOrder) error {
+	if native.Uint16([]byte{1, 0}) != 1 {
+		return fmt.Errorf("%s/%s stores numbers with their highest byte first, and batches would be wrong there; "+
+			"use a little-endian machine, such as one with amd64 or arm64", runtime.GOOS, runtime.GOARCH)
+	}
+	return nil
+}
+
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dsload",
 		Short: "Tokenize a corpus under a memory cap and feed it to trainers",
 		Long: `dsload streams text through a tokenizer into Arrow shards under a hard cap on the
 whole process's memory, and serves the shards to trainers as padded batches.`,
-		Example: `  dsload build                                   # 30,000 generated examples in ./dsload-data
+		Example: `  dsload build corpus/*.txt --preview 3          # how your text would be read; writes nothing
   dsload build corpus/*.txt --out data           # your text, one document per line
   dsload inspect data                            # what is in it, with a few decoded examples
-  dsload verify data                             # every checksum and invariant`,
+  dsload serve data                              # batches for trainers, as dsload.Loader reads them`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,
@@ -63,40 +78,11 @@ whole process's memory, and serves the shards to trainers as padded batches.`,
 	}
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().BoolP("version", "v", false, "print version, commit and platform")
 	root.PersistentPreRunE = checkUsage
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpTemplate(helpTemplate)
-	root.SetUsageTemplate(usageTemplate)
-	root.AddCommand(commands()...)
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" { // cobra's own would answer an unknown shell with its help
-			cmd.Args, cmd.RunE = noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-		}
-	}
-	root.SetHelpCommand(newHelpCommand())
+	root.SetHelpFunc(showHelp)
+	addCommands(root)
 	registerCompletions(root)
 	return root
 }
-
-// helpTemplate shows what a command does, then examples, then flags.
-const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
-
-{{end}}{{if .HasExample}}Examples:
-{{.Example}}
-
-{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}`
-
-// usageTemplate is cobra's without the examples, which helpTemplate shows.
-const usageTemplate = `Usage:{{if .Runnable}}
-  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
-  {{.CommandPath}} [command]
-
-Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
-
-"{{.CommandPath}} [command] -h" shows the help of a command.{{end}}
-`

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/binary"
 	"flag"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/dsload/dsload/internal/refdata"
@@ -26,6 +28,16 @@ func TestMain(m *testing.M) {
 // build that is watched, and servers.
 var racedScripts = []string{"testdata/script/build_page.txtar", "testdata/script/build_notify.txtar",
 	"testdata/script/serve_basic.txtar", "testdata/script/serve_mix.txtar"}
+
+// Machines whose batches would be wrong are refused with what to do.
+func TestByteOrder(t *testing.T) {
+	if err := checkByteOrder(binary.LittleEndian); err != nil {
+		t.Error(err)
+	}
+	if err := checkByteOrder(binary.BigEndian); err == nil || !strings.Contains(err.Error(), "use a little-endian machine") {
+		t.Errorf("big-endian: %v", err)
+	}
+}
 
 // TestScripts runs testdata/script: each command as a user calls it, with its exit code and
 // messages. Scripts find the reference data at $SHARED. Those that need it begin with [!shared]

@@ -26,8 +26,7 @@ func newPlanCommand() *cobra.Command {
 		Short: "Cut a build into partitions that other machines build",
 		Long: `Reads the sources once, without tokenizing them, and writes a plan: where each
 of N partitions begins, with which document, and the state that depends on earlier
-documents. Each
-partition is then built anywhere with 'dsload build --plan', into the same folder, and
+documents. Each partition is then built anywhere with 'dsload build --plan', into the same folder, and
 'dsload merge' writes the manifest. The dataset has the rows of the single build, in its order.
 
 Plain text, WikiText, JSON lines and CSV are cut between records, parquet and Arrow files
@@ -41,6 +40,8 @@ wherever a partition is built.`,
   dsload plan -n 16 --out s3://bucket/plan.json 's3://bucket/corpus/**'    # all in a bucket
   dsload build --plan s3://bucket/plan.json --partition 0/16 --out s3://bucket/data
   dsload merge s3://bucket/data`,
+		Annotations: map[string]string{usualFlags: "partitions out tokenizer format text-field max-length pack eos " +
+			"max-val-examples memory"},
 		Args: minArgs(1, "one or more sources"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runPlan(cmd, args, &f, partitions, out)
@@ -54,6 +55,9 @@ wherever a partition is built.`,
 	flags.BoolVar(&f.explain, "explain-memory", false, "print how the memory cap is divided, and read nothing")
 	flags.StringVar(&f.progress, "progress", "auto", "auto, bar, json or none")
 	flags.BoolVar(&f.asJSON, "json", false, "print a summary as one JSON object")
+	takes(flags, "FILE", "out")
+	inGroup(flags, "Plan", "partitions", "out")
+	inGroup(flags, groupLimits, "explain-memory")
 	return cmd
 }
 
@@ -138,6 +142,8 @@ type partFlags struct{ plan, partition string }
 func (f *partFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "", "build only one partition of this plan, see 'dsload plan -h'")
 	flags.StringVar(&f.partition, "partition", "", "which partition of the plan, as `I/N` with I from 0 to N-1")
+	takes(flags, "FILE", "plan")
+	inGroup(flags, groupPartitions, "plan", "partition")
 }
 
 func (f *partFlags) given(cmd *cobra.Command) bool {

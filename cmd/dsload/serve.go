@@ -49,21 +49,26 @@ func newServeCommand() *cobra.Command {
 		Short: "Serve padded batches over a unix socket, and TCP on request",
 		Long: `Serves datasets to any number of trainers as padded batches: HTTP/1.1 with Arrow IPC
 bodies over a unix socket of mode 0600, and over TCP on request. A DATASET is a folder,
-or NAME=FOLDER to mix several. A folder may be in a bucket, s3://BUCKET/PATH or
-gs://BUCKET/PATH: the blocks that are read are cached on this disk while the server
-runs, up to --cache. If the dataset is larger, ask for shuffle=block rather than full,
-which makes a request for each row. Text is served too: files, and with any text flag
-all sources of a build. It is built into the user's cache, and again only if it
-changed; DSLOAD_CACHE names another folder, DSLOAD_CACHE_LIMIT its size. Rows are served
-under shuffle=none during the build; other requests wait for its end. SIGTERM ends the
-server after its streams have ended or --drain is over; a second one ends it at once. A
-cut stream is an error for its client. If a dataset is rebuilt while it is served, all
-its streams end: start the server again.
+or NAME=FOLDER to mix several; text is served too.
 
-GET /v1/batches takes the parameters
-` + parameterHelp() + `
-/v1/dataset is the manifest, /healthz the state, /metrics for Prometheus, / a dashboard.
-Without a token, TCP answers only requests for localhost, and none from other sites' pages.`,
+A folder may be in a bucket, s3://BUCKET/PATH or gs://BUCKET/PATH: the blocks that are
+read are cached on this disk while the server runs, up to --cache. If the dataset is
+larger, ask for shuffle=block rather than full, which makes a request for each row.
+
+Text is files, and with any flag for text all sources of a build. It is built into the
+user's cache, and again only if it changed; DSLOAD_CACHE names another folder,
+DSLOAD_CACHE_LIMIT its size. Rows are served under shuffle=none during the build; other
+requests wait for its end.
+
+SIGTERM ends the server after its streams have ended or --drain is over; a second one
+ends it at once. A cut stream is an error for its client. If a dataset is rebuilt while
+it is served, all its streams end: start the server again.
+
+/v1/batches are the batches, /v1/dataset is the manifest, /healthz the state, /metrics for
+Prometheus, / a dashboard. Without a token, TCP answers only requests for localhost, and
+none from other sites' pages.`,
+		Annotations: map[string]string{usualFlags: "socket listen tls-cert tls-key token-file memory pack max-length " +
+			"tokenizer log-level"},
 		Example: `  dsload serve data --socket /tmp/feed.sock
   dsload serve corpus.jsonl --tokenizer gpt2 --max-length 1024
   dsload serve wiki=data/wiki code=data/code          # ?mix=wiki=0.7,code=0.3
@@ -84,6 +89,7 @@ Without a token, TCP answers only requests for localhost, and none from other si
 		"for text, when it is built"
 	flags.Lookup("max-length").Usage = "tokens of rows that --pack fills (default the build's); " +
 		"for text, longest example"
+	inGroup(flags, "Packing", "pack", "max-length")
 	cmd.Args = servable(f.text, minArgs(1, "at least one dataset"))
 	return cmd
 }
@@ -113,6 +119,11 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 		"end at once when standard input ends, for programs that start their own server")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error; logs go to standard error")
 	flags.BoolVar(&f.asJSON, "json", false, "print the addresses as one JSON object; logs are JSON too")
+	takes(flags, "FILE", "socket", "tls-cert", "tls-key", "token-file")
+	takes(flags, "HOST:PORT", "listen")
+	inGroup(flags, "Server", "socket", "listen", "verify", "drain", "exit-with-stdin", "log-level")
+	inGroup(flags, "Security", "tls-cert", "tls-key", "token-file")
+	inGroup(flags, groupLimits, "cache", "max-streams", "write-timeout", "idle-timeout")
 }
 
 func runServe(cmd *cobra.Command, f *serveFlags) (err error) {
@@ -215,19 +226,6 @@ func (f *serveFlags) open(cmd *cobra.Command, logs io.Writer) (*servedData, erro
 	return &servedData{reader, nil, func() error { // in this order: a read may wait for a bucket
 		return errors.Join(closeBuckets(), reader.Close(), release())
 	}}, nil
-}
-
-// parameterHelp lists the feed's parameters, one per line.
-func parameterHelp() string {
-	var b strings.Builder
-	for _, p := range feed.Parameters() {
-		help := p.Help
-		if p.Default != "" {
-			help = strings.TrimSpace(help + " (" + p.Default + ")")
-		}
-		fmt.Fprintf(&b, "  %-20s %-28s %s\n", p.Name, p.Values, help)
-	}
-	return b.String()
 }
 
 // takePacking uses --pack and --max-length as defaults of requests if everything served is built

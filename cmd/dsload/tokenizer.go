@@ -34,6 +34,7 @@ type tokenizerFlags struct{ name, pattern string }
 func (f *tokenizerFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.name, "tokenizer", "t", build.Defaults().Tokenizer, optionUsage("tokenizer"))
 	cmd.Flags().StringVar(&f.pattern, "tokenizer-pattern", "", optionUsage("tokenizer-pattern"))
+	likeOption(cmd.Flags(), "tokenizer", "tokenizer-pattern")
 }
 
 func (f *tokenizerFlags) load() (*tokenize.Tokenizer, error) {

@@ -36,8 +36,8 @@ func newTokenizerChatCommand() *cobra.Command {
 1 for tokens that are trained on. A turn of the assistant that is not found in the text is
 reported on stderr.`,
 		Example: `  dsload tokenizer chat --tokenizer path/to/model < chats.jsonl
-  echo '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}' |
-    dsload tokenizer chat --tokenizer path/to/model --chat-template template.jinja`,
+  echo '{"messages": [{"role": "user", "content": "Hi"}]}' | dsload tokenizer chat -t path/to/model
+  dsload tokenizer chat --tokenizer path/to/model --chat-template template.jinja < chats.jsonl`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runChat(cmd, &f) },
 	}
@@ -46,7 +46,8 @@ reported on stderr.`,
 	f.tokenizer.add(cmd)
 	flags.StringVar(&f.template, "chat-template", "", optionUsage("chat-template"))
 	flags.StringVar(&f.trainOn, "train-on", string(chat.TrainAssistant), optionUsage("train-on"))
-	flags.StringVar(&f.date, "date", "", "`DAY` that a template writes as today's, such as 2006-01-02 (default today)")
+	flags.StringVar(&f.date, "date", "", "day that a template writes as today's, such as 2006-01-02 (default today)")
+	likeOption(flags, "chat-template", "train-on", "date")
 	flags.BoolVar(&asJSON, "json", true, "JSON lines in and out, the only form")
 	return cmd
 }

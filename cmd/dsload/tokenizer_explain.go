@@ -116,23 +116,8 @@ func (e *explainer) write(out io.Writer, text []byte) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
 	var ids []string
-	for i, s := range segments {
-		shown := shownToken(s.text)
-		switch {
-		case e.colours && s.special:
-			b.WriteString(framed + shown + endColours)
-		case e.colours && len(s.ids) > 0:
-			b.WriteString(grounds[len(ids)%len(grounds)] + shown + endColours)
-		case e.colours:
-			b.WriteString(shown)
-		default:
-			if i > 0 {
-				b.WriteString(borderMark)
-			}
-			b.WriteString(shown)
-		}
+	for _, s := range segments {
 		own := make([]string, len(s.ids))
 		for k, id := range s.ids {
 			own[k] = strconv.Itoa(int(id))
@@ -145,9 +130,35 @@ func (e *explainer) write(out io.Writer, text []byte) error {
 	for _, s := range segments {
 		n += len(s.ids)
 	}
-	fmt.Fprintf(&b, "\n  %s: %s", plural(n, "token"), strings.Join(ids, " "))
-	_, err = io.WriteString(out, b.String())
+	_, err = fmt.Fprintf(out, "%s\n  %s: %s", renderSegments(segments, e.colours), plural(n, "token"),
+		strings.Join(ids, " "))
 	return err
+}
+
+// renderSegments returns the text of segments with the borders between them.
+func renderSegments(segments []segment, colours bool) string {
+	var b strings.Builder
+	tokens := 0
+	for i, s := range segments {
+		shown := shownToken(s.text)
+		switch {
+		case colours && s.special:
+			b.WriteString(framed + shown + endColours)
+		case colours && len(s.ids) > 0:
+			b.WriteString(grounds[tokens%len(grounds)] + shown + endColours)
+		case colours:
+			b.WriteString(shown)
+		default:
+			if i > 0 {
+				b.WriteString(borderMark)
+			}
+			b.WriteString(shown)
+		}
+		if len(s.ids) > 0 {
+			tokens++
+		}
+	}
+	return b.String()
 }
 
 // shownToken is a token's text on one line, without anything that a terminal would act on.

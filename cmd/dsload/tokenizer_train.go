@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader"
+	"github.com/dsload/dsload/loader/build"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/source"
 	"github.com/dsload/dsload/tokenize"
@@ -54,6 +55,8 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 		Example: `  dsload tokenizer train corpus/*.txt --out my-tokenizer
   dsload tokenizer train corpus.txt --family wordpiece --lowercase --vocab-size 30000
   dsload tokenizer train data.jsonl.gz --family unigram --text-field content --out unigram.json`,
+		Annotations: map[string]string{usualFlags: "out family vocab-size min-frequency special format text-field " +
+			"max-bytes memory overwrite"},
 		Args: minArgs(1, "at least one source"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runTrain(cmd, args, &f) },
 	}
@@ -64,7 +67,7 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 	flags.Var(sizeValue{&f.vocabSize, true}, "vocab-size", "tokens, special ones included")
 	flags.Var(sizeValue{&f.frequency, true}, "min-frequency", "occurrences that a merge needs")
 	flags.StringArrayVar(&f.opts.SpecialTokens, "special", nil,
-		"special token; the first gets id 0 (default the family's usual ones)")
+		"special token, repeatable; the first gets id 0 (default the family's usual ones)")
 	flags.StringVar(&f.opts.Split, "split", "",
 		"how byte-level BPE cuts words: gpt2, cl100k, qwen2 or o200k (default gpt2)")
 	completes(cmd, "family", train.Families)
@@ -76,6 +79,11 @@ A SOURCE is what build takes: a path, a glob, a folder, "-", or synth://wikitext
 	flags.StringVar(&f.field, "text-field", "", "field of a record that holds the text (default text)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	inGroup(flags, "Vocabulary", "family", "vocab-size", "min-frequency", "special", "split", "lowercase")
+	takes(flags, "FILE", "out")
+	takes(flags, "TOKEN", "special")
+	inGroup(flags, groupOutput, "out")
+	likeOption(flags, "format", "text-field", "max-bytes")
 	return cmd
 }
 
@@ -85,6 +93,10 @@ func runTrain(cmd *cobra.Command, args []string, f *trainFlags) error {
 	}
 	if split := f.opts.Split; split != "" && !slices.Contains(train.Splits(), split) {
 		return usagef("--split %s: %s", split, loader.OneOf(split, train.Splits()))
+	}
+	format, _ := build.OptionNamed("format")
+	if err := format.Check(&build.Options{Settings: build.Settings{Format: source.Format(f.format)}}); err != nil {
+		return err
 	}
 	o := f.opts
 	o.Family = train.Family(f.family)

@@ -32,20 +32,23 @@ func flagError(cmd *cobra.Command, err error) error {
 			name, typed = short, "-"+short // pflag parses "-memory" as letters
 		}
 		if meant := nearestFlag(cmd, name); meant != "" {
-			return usagef("%sunknown flag: %s; did you mean --%s? See '%s -h'", label(cmd), typed, meant, path)
+			return usagef("%sunknown flag: %s; did you mean --%s? See '%s --help'", label(cmd), typed, meant, path)
 		}
 	case errors.As(err, &invalid):
 		name, value, reason := invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap().Error()
 		if kind := invalid.GetFlag().Value.Type(); kind == "int" || kind == "int64" {
-			reason = fmt.Sprintf("%q is not a whole number: write digits only, as in %s", value,
-				invalid.GetFlag().DefValue)
+			usual := invalid.GetFlag().DefValue
+			if usual == "0" {
+				usual = "1"
+			}
+			reason = fmt.Sprintf("%q is not a whole number: write digits only, as in %s", value, usual)
 			if n := strings.TrimRight(value, "kK"); n != value && isDigits(n) {
 				reason = fmt.Sprintf("%q has a unit: write digits only, as in %s or %s000", value, n, n)
 			}
 		}
-		return usagef("%s--%s %s: %s; see '%s -h'", label(cmd), name, value, reason, path)
+		return usagef("%s--%s %s: %s; see '%s --help'", label(cmd), name, value, reason, path)
 	}
-	return usagef("%s%v; see '%s -h'", label(cmd), err, path)
+	return usagef("%s%v; see '%s --help'", label(cmd), err, path)
 }
 
 func isDigits(s string) bool {
@@ -70,34 +73,6 @@ var synonyms = map[string]string{
 	"digest": "tokenizer digest",
 	"check":  "verify", "validate": "verify", "show": "inspect", "info": "inspect", "head": "inspect", "ls": "inspect",
 	"server": "serve", "report": "stats", "convert": "export", "run": "build", "start": "serve", "benchmark": "bench",
-}
-
-// newHelpCommand is cobra's help command, but an unknown command is an error.
-func newHelpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Show the help of a command",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			found, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 && found.HasSubCommands() {
-				return unknownCommand(found, rest[0])
-			}
-			found.InitDefaultHelpFlag()
-			return found.Help()
-		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string,
-			_ cobra.ShellCompDirective) {
-			found, rest, err := cmd.Root().Find(args)
-			if err == nil && len(rest) == 0 {
-				for _, c := range found.Commands() {
-					if c.IsAvailableCommand() {
-						names = append(names, c.Name()+"\t"+c.Short)
-					}
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-	}
 }
 
 // unknownCommand returns the error for a first argument that is not a command.

@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The linker sets version and commit in released binaries (see Makefile). A plain `go build` has
-// Go's build information.
-var (
-	version = "0.1.0-dev"
-	commit  = ""
-)
+// version is that of the next release, or of the one this is. The Python package has the same: make
+// release (release/release.py) checks all places.
+const version = "0.1.0"
+
+// commit is set by the linker in released binaries and by make. A plain `go build` has Go's build
+// information.
+var commit = ""
 
 func newVersionCommand() *cobra.Command {
 	var asJSON bool

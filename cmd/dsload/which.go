@@ -79,7 +79,8 @@ and each packed row is shown with every document in it.`,
   dsload which data --step 340 --batch-size 32 --world 8 --rank 3 --seed 7 --json
   dsload which data --document 12345 --batch-size 32    # when is it seen?
   dsload which data --step 340 --pack bfd --max-length 4096   # of a packed batch`,
-		Args: folders(minArgs(1, "at least one dataset")),
+		Annotations: map[string]string{usualFlags: "step row document batch-size world rank seed shuffle bucket json"},
+		Args:        folders(minArgs(1, "at least one dataset")),
 		RunE: onDatasets(loader.BucketOptions{}, func(cmd *cobra.Command, args []string, at *places) error {
 			return runWhich(cmd, args, at, &f)
 		}),
@@ -90,10 +91,14 @@ and each packed row is shown with every document in it.`,
 	flags.Int64Var(&f.row, "row", 0, "row of the order, as in the feed's column row")
 	flags.Int64Var(&f.document, "document", 0, "ordinal of a document: when its rows come")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per row, each on a line")
+	inGroup(flags, "What to show", "step", "row", "document")
 	for _, p := range feed.Parameters() {
-		help := strings.TrimSpace(p.Help + " (" + p.Values + ")")
+		word, help := parameterHelp(p)
+		help = strings.ReplaceAll(help, "max_tokens", "--max-tokens")
 		name := flagOfParameter(p.Name)
 		flags.String(name, p.Default, help)
+		takes(flags, word, name)
+		inGroup(flags, "Batches, as the training run asked for them", name)
 		words := p.Words()
 		if name == "split" {
 			words = []string{"train", "val"}
@@ -205,7 +210,7 @@ func whichError(args []string, err error) error {
 	if errors.As(err, &param) {
 		reason = "--" + flagOfParameter(param.Param) + ": " + param.Reason
 	}
-	if request.Hint != "" {
+	if request.Hint != "" && !strings.HasSuffix(reason, "?") {
 		reason += "; " + request.Hint
 	}
 	return usagef("which %s: %s", strings.Join(args, " "), reason)

@@ -20,7 +20,7 @@ const module = "github.com/dsload/dsload"
 // matching place governs a package.
 var allowed = map[string][]string{
 	"cmd/dsload": {"internal/fault", "loader", "shard", "export", "stats", "tokenize", "internal/page",
-		"internal/counts", "internal/notify", "internal/shell", "internal/units"},
+		"internal/counts", "internal/cputime", "internal/notify", "internal/shell", "internal/units"},
 	"stats":  {"shard", "tokenize", "loader/serve/sampler", "loader/pack", "internal/counts", "internal/units"},
 	"export": {"internal/fault", "shard", "internal/counts"},
 	"loader": {"internal/fault", "loader/internal", "loader/origins", "tokenize", "shard",
@@ -49,12 +49,12 @@ var allowed = map[string][]string{
 	"loader/textcache":                {"internal/fault", "shard"},
 	"tokenize":                        {},
 	"shard":                           {},
-	"bench":                           {"loader", "shard", "tokenize"},
+	"bench":                           {"internal/cputime", "loader", "shard", "tokenize"},
 	"internal/archtest":               {},
 	"internal/refdata":                {}, // for tests alone: imports of tests are not looked at
 	"internal/effort":                 {}, // likewise
 	"tokenize/internal":               {},
-	"tokenize/internal/enginetest":    {"internal/effort", "internal/refdata"},
+	"tokenize/internal/enginetest":    {"internal/cputime", "internal/effort", "internal/refdata"},
 	"tokenize/builtin":                {"tokenize"},
 	"tokenize/train":                  {"tokenize"},
 	"tokenize/internal/ucd":           {},
@@ -62,6 +62,7 @@ var allowed = map[string][]string{
 	"loader/build/example/chat":       {"internal/fault", "internal/jsonscan", "loader/build/example", "tokenize"},
 	"loader/build/example/chat/jinja": {},
 	"internal/counts":                 {},
+	"internal/cputime":                {},
 	"internal/csvscan":                {},
 	"internal/jsonscan":               {},
 	"internal/page":                   {},

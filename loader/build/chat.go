@@ -115,7 +115,8 @@ func (b *build) openRenderer() error {
 	if err != nil {
 		return err
 	}
-	b.chat = &chats{Renderer: r, pieces: chat.NewPieces(b.tokenizer), tokenizer: b.tokenizer, plain: c.Template, tools: c.ToolTemplate}
+	b.chat = &chats{Renderer: r, pieces: chat.NewPieces(b.tokenizer), tokenizer: b.tokenizer,
+		plain: c.Template, tools: c.ToolTemplate}
 	if r.UsesDate() {
 		if b.chat.date = o.Date; o.Date == "" {
 			return fault.BadOption("date", nil,

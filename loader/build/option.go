@@ -16,7 +16,7 @@ type Option struct {
 	Short   string // one letter, or ""
 	Group   Group
 	Kind    Kind
-	Value   string   // what Help calls the value, or ""
+	Value   string   // the word for the value, such as FILE, where its Kind has none
 	Help    string   // one line without a full stop; names of other options are in backquotes
 	Words   []string // all values of a Word, and usual ones of a Text
 	Aliases []string // other spellings of Words
@@ -31,13 +31,18 @@ type Group string
 
 const (
 	GroupSources Group = "Sources"
-	GroupText    Group = "Text"
+	GroupText    Group = "Text and tokens"
 	GroupFilters Group = "Filters"
 	GroupSplits  Group = "Splits and budgets"
 	GroupPacking Group = "Packing"
 	GroupOutput  Group = "Output"
 	GroupLimits  Group = "Limits"
 )
+
+// Groups returns the groups in the order of help.
+func Groups() []Group {
+	return []Group{GroupSources, GroupText, GroupSplits, GroupFilters, GroupPacking, GroupOutput, GroupLimits}
+}
 
 // Kind is what an option takes.
 type Kind uint8

@@ -43,8 +43,9 @@ func TestOptionsAreSettings(t *testing.T) {
 		if opt.ChangesBytes() {
 			changing++
 		}
-		if opt.Help == "" || opt.Group == "" || !strings.Contains(opt.Help, opt.Value) {
-			t.Errorf("option %s has an incomplete help", opt.Name)
+		ownWord := opt.Kind == Text || opt.Kind == Ending || opt.Kind == List || opt.Kind == Names
+		if opt.Help == "" || !slices.Contains(Groups(), opt.Group) || ownWord != (opt.Value != "") {
+			t.Errorf("option %s has an incomplete help, or a word for its value that its kind has already", opt.Name)
 		}
 	}
 	for name := range fields {

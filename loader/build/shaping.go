@@ -70,7 +70,9 @@ func (b *build) checkFields(context.Context) error {
 	}
 	if i, has, lacking := b.phases[phaseTrain].set.Lacking(); lacking && b.opts.Partition == nil {
 		where := b.opts.Filter.Where
-		at := slices.IndexFunc(where, func(w string) bool { return strings.HasPrefix(strings.TrimSpace(w), fields[i].String()) })
+		at := slices.IndexFunc(where, func(w string) bool {
+			return strings.HasPrefix(strings.TrimSpace(w), fields[i].String())
+		})
 		return fault.BadOption("where", where[max(at, 0)], "%v", noField(fields[i].Root(), "the columns are", has))
 	}
 	for _, p := range b.phases {

@@ -87,6 +87,24 @@ func TestGroupsLeftOut(t *testing.T) {
 	}
 }
 
+// TestPreviewOfGroupsLeftOut counts what a preview passes over.
+func TestPreviewOfGroupsLeftOut(t *testing.T) {
+	p, err := Preview(context.Background(), whereOptions(scoresFile, "score>=18"), 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := p.Inputs[0].Documents
+	if first := documents[0]; first.Record != 1 || first.Unread != 20 || !strings.Contains(first.LeftOut.String(), "where") {
+		t.Errorf("%+v", first)
+	}
+	if d := documents[19]; d.Record != 362 || d.Unread != 0 || d.NumExamples != 1 {
+		t.Errorf("%+v", d)
+	}
+	if e := p.Estimate; e.Documents != 400 || e.Kept != 34 {
+		t.Errorf("%+v", e)
+	}
+}
+
 // TestGroupsLeftOutOfParts cuts a file of which groups are left out, and interrupts a build of it.
 func TestGroupsLeftOutOfParts(t *testing.T) {
 	whole := whereOptions(scoresFile, "score>=4", "score!=9", "score<16")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsload/dsload/internal/fault"
+	"github.com/dsload/dsload/loader"
 	"github.com/dsload/dsload/loader/pack"
 	"github.com/dsload/dsload/loader/serve/collate"
 	"github.com/dsload/dsload/loader/serve/feed"
@@ -266,6 +267,9 @@ func (d *dataset) split(name string) (*shard.SplitReader, error) {
 			"`dsload inspect` shows what its build read")
 	}
 	hint := "it has " + strings.Join(have, ", ")
+	if near := loader.Nearest(name, have); near != "" {
+		hint += "; did you mean " + near + "?"
+	}
 	if name == "val" {
 		hint += "; a split val is held out by building with max-val-examples or val"
 	}

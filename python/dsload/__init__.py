@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ._loader.loader import first as first
     from ._options import BuildOptions as BuildOptions
     from ._read.access import RandomAccess as RandomAccess
+    from ._stats.stats import Stats as Stats
+    from ._stats.stats import stats as stats
     from .errors import (
         BuildError,
         Corrupt,
@@ -42,6 +44,8 @@ _WHERE = {
     "Loader": "_loader.loader",
     "first": "_loader.loader",
     "RandomAccess": "_read.access",
+    "Stats": "_stats.stats",
+    "stats": "_stats.stats",
     "BuildOptions": "_options",
     "BuildError": "errors",
     "Corrupt": "errors",
@@ -67,12 +71,14 @@ __all__ = [
     "ParameterError",
     "RandomAccess",
     "ServerFailed",
+    "Stats",
     "StreamEnded",
     "WrongWrapping",
     "build",
     "first",
     "integrations",
     "memory",
+    "stats",
 ]
 
 

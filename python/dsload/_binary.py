@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from typing import Optional
 
 from .errors import DsloadError
 
-_PACKAGED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", "dsload")
+_NAME = "dsload.exe" if os.name == "nt" else "dsload"
+_PACKAGED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_bin", _NAME)
 
 
 def find_binary() -> Optional[str]:
@@ -42,4 +44,6 @@ def main() -> None:
             "dsload: this package was installed without the dsload program; install the platform wheel, or name it in "
             "DSLOAD_BINARY"
         )
+    if os.name == "nt":  # where execv does not wait for the program
+        sys.exit(subprocess.call([path, *sys.argv[1:]]))
     os.execv(path, [path, *sys.argv[1:]])

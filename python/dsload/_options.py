@@ -76,22 +76,22 @@ class BuildOptions(PlanOptions, total=False):
         tokenizer_pattern: how .tiktoken ranks split text: gpt2, cl100k, o200k, llama3, qwen2, kimi or a regular expression (default: by their number).
         format: auto, text, document, wikitext, jsonl, json, chat, csv, parquet, arrow, dataset, tar or recipes.
         text_field: field that holds the text; a.b[0] reaches inside, and a,b joins two with a blank line (default text).
-        records: in JSON files, the records are the elements of the array below KEY; a.b reaches inside, and . is the top (default found where there is one array of objects).
+        records: in JSON files, the records are the elements of the array at PATH, as in data or a.b; . is the top (default found where there is one array of objects).
         columns: names of the columns of CSV without a header, as in id,text,lang.
         delimiter: separator of CSV fields (default the comma, semicolon, tab or | that is most frequent in the first line).
         include: in folders and globs, read only files that match this glob, by name or by path from the folder (repeatable).
         exclude: in folders and globs, skip files and folders that match this glob (repeatable).
         template: built-in template (recipe, recipe-seq2seq), or a Go text/template file for a document or for prompt and target.
         causal_pairs: prompt and target in one row, with the loss on the target only, for decoder-only models.
-        chat_template: Jinja FILE with a chat template, or the name of one of the tokenizer's (default the tokenizer's own).
+        chat_template: Jinja file with a chat template, or the name of one of the tokenizer's (default the tokenizer's own).
         train_on: whose turns carry loss: assistant, last (its last turn) or all.
-        date: DAY that a chat template writes as today's, such as 2006-01-02.
-        eos: TOKEN after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.
-        bos: TOKEN before each document, likewise.
+        date: day that a chat template writes as today's, such as 2006-01-02.
+        eos: token after each document, by name or id; without a value, and with pack, the tokenizer's own; off for none.
+        bos: token before each document, likewise.
         special_tokens: where the post-processor adds its tokens: around each document, or chunk for each row.
-        where: keep records with FIELD=VALUE, or by !=, >=, <=, > or <, as in lang=en, a.b!=x or 'score>=3' (quote > and <; repeatable: several with = and one field are alternatives, all else must hold).
-        match: keep documents in which this regular expression RE matches (RE2 syntax; repeatable: all must match).
-        no_match: drop documents in which this regular expression RE matches (repeatable: any).
+        where: keep records that meet CONDITION: FIELD=VALUE, or !=, >=, <=, > or <, as in a.b!=x or 'score>=3' (quote > and <; repeatable: values of one field with = are alternatives, else all must hold).
+        match: keep documents in which this regular expression matches (RE2 syntax; repeatable: all must match).
+        no_match: drop documents in which this regular expression matches (repeatable: any).
         min_chars: drop documents with fewer characters.
         max_chars: drop documents with more characters, 0 for no limit.
         sample: keep this share of the documents, chosen by content hash, such as 0.1.

@@ -4,30 +4,39 @@ middle."""
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Optional
+
+HERE = Path(__file__).resolve().parent
 
 # Past this many seconds a process hangs. On a busy machine a second's work may take minutes.
 HANGS = 600
 
 
 def processes_of_their_own() -> Any:
-    """The context of processes that begin without the state of this one. They share one import of the frameworks, which
-    takes longer than most runs."""
+    """The context of processes that begin without the state of this one. They share one import of the frameworks
+    (preloaded.py), which takes longer than most runs."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        [name for name in ("torch", "accelerate", "transformers", "dsload") if importlib.util.find_spec(name)]
-    )
+    context.set_forkserver_preload(["preloaded"])
+    before = os.environ.get("PYTHONPATH")
+    # The server does not get sys.path.
+    os.environ["PYTHONPATH"] = os.pathsep.join(str(p) for p in (HERE.parent, HERE, before) if p)
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
     return context
 
 
@@ -93,6 +102,22 @@ def on_gloo(world: int, run: Callable[..., Any], *args: Any, killed: bool = Fals
     finally:
         for p in processes:
             p.kill()
+
+
+@contextlib.contextmanager
+def ended(feed: Iterable[Any]) -> Iterator[Any]:
+    """An iteration of a DataLoader whose workers are ended with it. After an error, those of an iteration that is
+    collected as garbage are waited for, five seconds each."""
+    batches = iter(feed)
+    try:
+        yield batches
+    finally:
+        getattr(batches, "_shutdown_workers", lambda: None)()
+
+
+def every(feed: Iterable[Any]) -> list[Any]:
+    with ended(feed) as batches:
+        return list(batches)
 
 
 def _received(pipe: Any) -> Any:

@@ -176,7 +176,11 @@ def holders(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "call", ["build(source, out=out, max_examples=0, progress=False)", "Loader(source, tokenizer='gpt2', shuffle=True)"]
+    "call",
+    [
+        "build(source, out=out, max_examples=0, progress=False)",
+        "Loader(source, tokenizer='gpt2', shuffle=True, output='numpy')",
+    ],
 )
 def test_a_build_ends_when_its_caller_is_killed(call: str, tmp_path: Path) -> None:
     """A build without a reader would go on, keep its folder locked and take the machine's time."""
@@ -261,7 +265,7 @@ def test_the_options_are_every_flag() -> None:
     options = dsload.BuildOptions
     documented = set(re.findall(r"^ {8}([a-z_]+): ", (build.build.__doc__ or "") + (options.__doc__ or ""), re.M))
     assert options.__optional_keys__ <= documented
-    assert flags - {"help", "json", "explain_memory"} <= documented
+    assert flags - {"help", "json", "explain_memory", "preview"} <= documented
 
 
 PROGRESS = {"examples": 12345, "tokens": 6789012, "fraction": 0.5, "mb_per_s": 31.2, "rss_bytes": 64 << 20}

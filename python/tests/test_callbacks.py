@@ -34,7 +34,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.posts, server.status, server.arrived = [], 204, threading.Event()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     monkeypatch.setenv(callbacks.WEBHOOK_VARIABLE, f"http://127.0.0.1:{server.server_port}/{SECRET}")
     yield server

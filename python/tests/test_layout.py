@@ -18,6 +18,7 @@ IMPORTS: dict[str, set[str]] = {
     "_feed": {"_read"},
     "_torch": {"_feed"},
     "_building": set(),
+    "_stats": {"_read"},
     "_loader": {"_order", "_read", "_feed", "_torch", "_building"},
     "integrations": {"_loader", "_torch"},
     "memory": {""},  # the root, for the Loader that a recorded script uses

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import Any, Optional
 
+import effort
 import pytest
 import runs
 
@@ -167,9 +168,10 @@ class TestWorkers:
         ("workers", "method", "persistent"),
         [
             (0, None, False),
-            *((w, "fork", p) for w in (1, 2) for p in (False, True)),
+            (1, "fork", False),
+            (2, "fork", True),
             (1, "forkserver", True),
-            (2, "forkserver", False),
+            *effort.soaked((1, "fork", True), (2, "fork", False), (2, "forkserver", False)),
         ],
     )
     def test_each_iteration_is_the_next_epoch(self, dataset: str, workers: int, method: Any, persistent: bool) -> None:

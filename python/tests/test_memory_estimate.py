@@ -29,12 +29,12 @@ def measured_peak(run: Any, tmp_path: Any) -> int:
 
 
 SHAPES = [
-    ("gpt2", {"vocab": 1000, "layers": 4, "width": 128, "heads": 4}, 8, 64, None),
-    ("gpt2", {"vocab": 20000, "layers": 2, "width": 64}, 8, 128, None),
-    ("gpt2", {"vocab": 5000, "layers": 6, "width": 256, "heads": 8}, 2, 256, None),
-    ("t5", {"vocab": 512, "layers": 4, "width": 128, "heads": 4}, 8, 64, 32),
-    ("t5", {"vocab": 8000, "layers": 3, "width": 64, "heads": 4, "feed_forward_proj": "gated-gelu"}, 4, 256, 64),
-    ("llama", {"vocab": 8000, "layers": 4, "width": 128, "heads": 4, "num_key_value_heads": 2}, 4, 256, None),
+    ("gpt2", {"vocab": 1000, "layers": 4, "width": 128, "heads": 4}, 4, 64, None),
+    ("gpt2", {"vocab": 20000, "layers": 2, "width": 64}, 2, 128, None),
+    ("gpt2", {"vocab": 5000, "layers": 6, "width": 256, "heads": 8}, 2, 96, None),
+    ("t5", {"vocab": 512, "layers": 4, "width": 128, "heads": 4}, 4, 64, 32),
+    ("t5", {"vocab": 8000, "layers": 3, "width": 64, "heads": 4, "feed_forward_proj": "gated-gelu"}, 3, 96, 40),
+    ("llama", {"vocab": 8000, "layers": 4, "width": 128, "heads": 4, "num_key_value_heads": 2}, 2, 128, None),
 ]
 
 

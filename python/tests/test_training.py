@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -12,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, Optional
 
+import effort
 import pytest
 import runs
 from conftest import REPOSITORY
@@ -25,7 +25,6 @@ pytest.importorskip("transformers")
 pytestmark = [pytest.mark.torch, pytest.mark.trainers, pytest.mark.server, pytest.mark.usefixtures("no_servers_left")]
 
 EXAMPLES = REPOSITORY / "python" / "examples"
-LONG = os.environ.get("DSLOAD_LONG") == "1"
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +101,7 @@ def test_killed_and_resumed_equals_uninterrupted(
 ) -> None:
     """The accelerate example: killed with SIGKILL between two checkpoints, then started again by the same command."""
     data = request.getfixturevalue("wikitext" if kind == "gpt2" else "recipe_targets")
-    steps = 300 if LONG else 60
+    steps = 300 if effort.SOAK else 40
     options = ["--steps", steps, "--save-steps", 20, "--batch-size", 8]
     run_here("accelerate_loop", data, "--out", tmp_path / "whole", *options, monkeypatch=monkeypatch)
     assert run_apart("accelerate_loop", data, "--out", tmp_path / "cut", *options, "--kill-at", steps // 2 + 3) == -9

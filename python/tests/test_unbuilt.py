@@ -195,7 +195,7 @@ def test_killed_server_starts_again(stopped: Stopped) -> None:
 
 @needs_proc
 def test_killed_trainer_leaves_no_build(tmp_path: Path) -> None:
-    source = write(tmp_path / "corpus.jsonl", 128 << 20)
+    source = write(tmp_path / "corpus.jsonl", 48 << 20)
     code = (
         "import sys; from dsload import Loader; l = Loader(sys.argv[1], tokenizer='gpt2', shuffle='none', "
         "output='numpy');"
@@ -219,7 +219,7 @@ def test_other_orders_wait_and_say_so(tmp_path: Path) -> None:
     why."""
     binary = find_binary()
     assert binary is not None
-    source = write(tmp_path / "corpus.jsonl", 64 << 20)
+    source = write(tmp_path / "corpus.jsonl", 24 << 20)
     socket = tmp_path / "s"
     command = [binary, "serve", str(source), "--tokenizer", "gpt2", "--max-length", "128", "--socket", str(socket)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

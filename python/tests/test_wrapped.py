@@ -70,7 +70,7 @@ def _rank(rank: int, world: int, data: str) -> dict[str, tuple[list[int], str]]:
             elif wrapping.startswith("shard"):
                 feed = prepare_data_loader(feed, put_on_device=False, dispatch_batches=False)
             try:
-                said[wrapping] = (sorted(examples(feed)), "")
+                said[wrapping] = (sorted(examples(runs.every(feed))), "")
             except dsload.WrongWrapping as error:
                 said[wrapping] = ([], str(error))
             del feed
@@ -261,7 +261,7 @@ def test_a_data_loader_that_collates_once_more(rows300: str, tmp_path: Path) -> 
         {"batch_size": 2, "collate_fn": dsload.first},
     ):
         with Loader(rows300, batch_size=8) as loader, pytest.raises(dsload.WrongWrapping, match="batch_size=None"):
-            next(iter(DataLoader(loader, **options)))
+            runs.every(DataLoader(loader, **options))
     with (
         Loader(rows300, batch_size=8, output="numpy") as loader,
         pytest.raises(dsload.WrongWrapping, match="batch_size=None"),

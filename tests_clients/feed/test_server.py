@@ -166,7 +166,7 @@ def test_256_clients_with_default_settings(serve, dataset):
     stats = json.load(get(server.socket, "/v1/stats"))
     assert stats["streams"] == 256 and stats["memory_leased_bytes"] <= stats["memory_cap_bytes"]
     assert server.resident() <= 48 << 20
-    for i in random.Random(1).sample(range(256), 40):
+    for i in random.Random(1).sample(range(256), 12):
         rows[i] += sum(batch.num_rows for batch in feeds[i])
         assert rows[i] == 2 * total_rows(dataset)
     for feed in feeds:
@@ -242,8 +242,8 @@ def misbehave(path, rng, stop):
 
 
 def test_soak(serve, dataset):
-    """64 misbehaving clients for seconds (DSLOAD_LONG=1: ten minutes): memory stays flat, and no descriptor is left when they are gone."""
-    seconds = 600 if os.environ.get("DSLOAD_LONG") else 6
+    """64 misbehaving clients for seconds (DSLOAD_SOAK=1: ten minutes): memory stays flat, and no descriptor is left when they are gone."""
+    seconds = 600 if os.environ.get("DSLOAD_SOAK") else 3
     server = serve(dataset)
     assert lists(stream(server.socket, "batch_size=100"))  # from now on all shards are open
     before = server.fds()
@@ -254,7 +254,7 @@ def test_soak(serve, dataset):
     most = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        time.sleep(0.25)
+        time.sleep(0.1)
         most.append(server.resident())
     stop.set()
     for c in clients:

@@ -117,7 +117,7 @@ def test_pages_before_the_first_event_show_no_empty_cards(browser, which):
             page.wait("typeof past === 'object' && document.querySelectorAll('.plot').length > 2")
             assert "The first figures are on their way." in page.text()
             cards = "[...document.querySelectorAll('section, .bar')].filter(s => s.checkVisibility({visibilityProperty: true})).length"
-            assert page.run(cards) == 0 and "Nobody reads" not in page.text()
+            assert page.run(cards) == 0 and "No clients are reading" not in page.text()
     finally:
         over.set()
         server.shutdown()
@@ -126,7 +126,7 @@ def test_pages_before_the_first_event_show_no_empty_cards(browser, which):
 def test_page_of_a_server_that_goes_and_comes_back(browser, serve, kitchen):
     url = serve(kitchen)
     with browser.open(url) as page:
-        page.wait("/Nobody reads/.test(document.body.innerText) && /12,345 rows/.test(document.body.innerText)")
+        page.wait("/No clients are reading/.test(document.body.innerText) && /12,345 rows/.test(document.body.innerText)")
         assert "curl" in page.text() and page.run("document.getElementById('gone').hidden")
         looks(page)
         serve.process.kill()

@@ -15,9 +15,9 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"syscall"
 	"time"
 
+	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/loader/build/source"
 )
 
@@ -40,7 +40,7 @@ func read(path string) error {
 		return err
 	}
 	defer set.Close()
-	start, before := time.Now(), cpu()
+	start, before := time.Now(), cputime.Process()
 	r, err := set.Reader(source.Position{})
 	if err != nil {
 		return err
@@ -65,14 +65,6 @@ func read(path string) error {
 		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{"bytes": bytes, "documents": documents,
-		"seconds": time.Since(start).Seconds(), "cpu_seconds": cpu() - before, "memory_bytes": set.MemoryBytes()})
-}
-
-// cpu is what the process took of the processors, in seconds.
-func cpu() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+		"seconds": time.Since(start).Seconds(), "cpu_seconds": (cputime.Process() - before).Seconds(),
+		"memory_bytes": set.MemoryBytes()})
 }

@@ -14,8 +14,8 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"syscall"
 
+	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/tokenize"
 )
 
@@ -55,18 +55,11 @@ func run(args []string) error {
 		ids = nil
 		runtime.GC() // the previous pass's ids are not a cost of this one
 		ids = make([]uint32, 0, len(text)/2)
-		before, err := cpuSeconds()
-		if err != nil {
-			return err
-		}
+		before := cputime.Process()
 		for _, d := range docs {
 			ids = encoder.AppendTokens(ids, d)
 		}
-		after, err := cpuSeconds()
-		if err != nil {
-			return err
-		}
-		seconds = append(seconds, after-before)
+		seconds = append(seconds, (cputime.Process() - before).Seconds())
 	}
 	digest := sha256.New()
 	if err := binary.Write(digest, binary.LittleEndian, ids); err != nil {
@@ -91,13 +84,4 @@ func documents(text []byte) [][]byte {
 		docs = append(docs, text[start:])
 	}
 	return docs
-}
-
-// cpuSeconds returns the user and system time of this process.
-func cpuSeconds() (float64, error) {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, err
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, nil
 }

@@ -17,7 +17,7 @@ rangeButtons();
 
 const who = c => c.world > 1 ? "rank " + c.rank : "client " + c.id;
 const headline = (s, all) => {
-  if (!s.streams) return ["Nobody reads.", "idle"];
+  if (!s.streams) return ["No clients are reading.", "idle"];
   const n = plural(s.streams, "trainer"), stalled = all.filter(c => c.state === "stalled");
   if (stalled.length) return [who(stalled[0]) + " has taken nothing for " + span(stalled[0].waiting) + (stalled.length > 1 ? ", nor have " + count(stalled.length - 1) + " more" : "") + " · " + n, "stalled: " + who(stalled[0])];
   const waits = all.filter(c => c.state === "waits"), slowest = all.filter(c => known(c.rows_s)).sort((a, b) => a.rows_s - b.rows_s)[0];

@@ -11,6 +11,8 @@ import (
 	"testing"
 )
 
+const pngHead = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06"
+
 // A file is a file of an archive.
 type file struct{ name, data string }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/dsload/dsload/internal/cputime"
 )
 
 // synthFile writes generated documents of at least size bytes to a file, framed for a format, through a compressor.
@@ -102,7 +104,7 @@ func BenchmarkRead(b *testing.B) {
 			var bytes, documents int64
 			buf := make([]byte, 0, 512<<10)
 			var rec Record
-			before := cpuSeconds()
+			before := cputime.Process()
 			for b.Loop() {
 				r, err := set.Reader(Position{})
 				if err != nil {
@@ -121,7 +123,7 @@ func BenchmarkRead(b *testing.B) {
 				}
 				r.Close()
 			}
-			cpu := cpuSeconds() - before
+			cpu := (cputime.Process() - before).Seconds()
 			b.ReportMetric(float64(bytes)/1e6/cpu, "MB/cpu-s")
 			b.ReportMetric(float64(bytes)/float64(documents), "B/doc")
 		})

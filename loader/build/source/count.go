@@ -129,12 +129,11 @@ func (c *cutting) taken(offset int64) {
 // countRecords reads the records of an input.
 func (s *Set) countRecords(ctx context.Context, in *Input, o *CountOptions) (*Counted, error) {
 	cuts := newCutting(in, o.Cuts)
-	one := &Set{opts: s.opts, filter: s.filter, formats: map[Format]int{}, store: s.store,
-		only: &Range{Inputs: []Listed{{}}}, needs: s.needs,
-		list: inputList{few: []Input{*in}}, total: in.Size}
-	if err := one.makeParts([]listing{{uri: in.URI, n: 1}}); err != nil {
+	one, err := s.single(in)
+	if err != nil {
 		return nil, err
 	}
+	one.only = &Range{Inputs: []Listed{{}}} // an input without a document is no error
 	r, err := one.Reader(Position{})
 	if err != nil {
 		return nil, err

@@ -1,3 +1,5 @@
+//go:build unix
+
 package source
 
 import (
@@ -11,8 +13,6 @@ import (
 
 	"github.com/dsload/dsload/internal/fault"
 )
-
-const pngHead = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06"
 
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {

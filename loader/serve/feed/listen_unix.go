@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -60,10 +61,14 @@ func listenLocked(path string) (net.Listener, error) {
 		}
 	}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		// On Linux the file gets the socket's mode at bind, so nobody else can ever connect. On
-		// other systems the chmod below must suffice.
+		// On Linux the file gets the socket's mode at bind, so nobody else can ever connect.
 		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
 	}}
+	if runtime.GOOS != "linux" {
+		// Elsewhere only the umask decides about the mode at bind. It is the whole process's: another
+		// file that is made at this moment is more private than asked for.
+		defer syscall.Umask(syscall.Umask(0o177))
+	}
 	l, err := config.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, err

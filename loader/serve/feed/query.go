@@ -118,7 +118,7 @@ var params = []param{
 	choice("shuffle", sampler.Shuffles, "full",
 		"all rows; blocks of 256 neighbours, for slow disks; not at all",
 		func(q *Query) *sampler.Shuffle { return &q.Shuffle }),
-	{Parameter{"seed", "N", "0", "of the shuffling"}, setSeed},
+	{Parameter{"seed", "N", "0", "seed of the shuffling"}, setSeed},
 	{Parameter{"epochs", "N", "1", "0 is endless; each epoch has its own order"},
 		number(func(q *Query) *int64 { return &q.Epochs }, 0, math.MaxInt64)},
 	{Parameter{"bucket", "N", "0", "rows of the shuffled order to sort by length, for less padding; 0 is off"},
@@ -309,7 +309,7 @@ func ParseQuery(raw string) (Query, error) {
 			return q, BadParam(name, "given more than once", "give it once")
 		}
 		if err := params[i].set(&q, values[name][0]); err != nil {
-			return q, BadParam(name, err.Error(), "see the feed's parameters in the documentation")
+			return q, BadParam(name, err.Error(), "'dsload help batches' describes the parameters")
 		}
 	}
 	return q.completed()

@@ -74,7 +74,8 @@ def build(
         from 0.
         DsloadError: if there is no dsload program for this platform.
 
-    Exceptions of an iterator, or of `map`, pass through. The build then stops without a dataset, and the same call resumes it.
+    Exceptions of an iterator, or of `map`, pass through. The build then stops without a dataset, and the same
+    call resumes it.
     """
     for name in ("json", "help", "explain_memory"):
         if name in options:
@@ -105,7 +106,9 @@ def build(
 
     try:
         pieces = encoded(items, options.get("text_field")) if items is not None else None
-        code, stdout, messages = _Run(command, report, env=mapped and mapped.environment).to_end(pieces)
+        code, stdout, messages = _Run(command, report, env=None if mapped is None else mapped.environment).to_end(
+            pieces
+        )
     finally:
         if bar is not None:
             bar.close()

@@ -70,7 +70,9 @@ def encoded(items: Iterator[Any], text_field: Optional[str]) -> Iterator[bytes]:
                 f"item {number} of the source is {named(item)}, and earlier items are not: use one kind throughout"
             )
         kind = this
-        yield packer.compress(line(f"item {number} of the source", {text_key(text_field): item} if kind is str else item))
+        yield packer.compress(
+            line(f"item {number} of the source", {text_key(text_field): item} if kind is str else item)
+        )
     yield packer.flush()
 
 

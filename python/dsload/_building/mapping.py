@@ -125,8 +125,8 @@ def _parts(value: Any) -> Any:
     value = getattr(value, "__func__", value)  # of a method
     code = getattr(value, "__code__", None)
     if code is None:
-        call = getattr(type(value), "__call__", None)
-        return ["object", type(value).__qualname__, _parts(call.__code__) if hasattr(call, "__code__") else None]
+        called = vars(type(value)).get("__call__")  # of an object; a function in C shows its name alone
+        return ["object", _name(value), _parts(called) if hasattr(called, "__code__") else None]
     cells = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
     held = [v for v in cells if v is not value]  # a function that calls itself holds itself
     return [_parts(code), _parts(value.__defaults__), _parts(value.__kwdefaults__), _parts(held)]

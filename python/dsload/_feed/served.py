@@ -51,6 +51,22 @@ def longest_of(manifest: dict[str, Any], name: str, source: str, *, rows: bool =
     return longest
 
 
+def lengths_of(split: dict[str, Any], source: str) -> list[tuple[int, int, int]]:
+    """The histogram of a split's lengths: (least length, rows, tokens) of each bucket, ascending."""
+    buckets = split.get("lengths")
+    if (
+        not isinstance(buckets, list)
+        or not all(
+            isinstance(b, list) and len(b) == 3 and all(type(n) is int and 0 < n < _MAX_ROWS for n in b)
+            for b in buckets
+        )
+        or sum(b[1] for b in buckets) != split.get("examples")
+        or sum(b[2] for b in buckets) != split.get("tokens")
+    ):
+        raise _wrong(source, f"the lengths of split {split['name']} do not add up to its rows and tokens")
+    return [(b[0], b[1], b[2]) for b in buckets]
+
+
 def shard_checksums(manifest: dict[str, Any], split: dict[str, Any], source: str) -> list[str]:
     """The checksums of a split's shards, or that of the file that lists them."""
     listed = split.get("shard_list")

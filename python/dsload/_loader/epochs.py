@@ -71,6 +71,25 @@ class Epochs:
         self.describe()
         return self._rows
 
+    @property
+    def most_batches(self) -> Optional[int]:
+        """The most batches of an iteration on this rank; None if there is no bound."""
+        rows: Optional[int] = self.rows
+        query = self.query
+        if query.epochs == 0:
+            return None
+        if not query.uneven:
+            return query.batches_from(0, self.rows) * query.epochs
+        if query.packed:
+            rows = self.source.most_packed_rows(query, self._examples)
+        if rows is None:
+            return None
+        least = query.rows_a_batch  # of a batch that the end of the epoch does not cut
+        if query.max_tokens:
+            least = max(1, min(least, query.max_tokens // self.source.most_of_a_row(query)))
+        steps, rest = divmod(rows, least * query.world)
+        return (steps + (rest > 0 and query.tail_or_default != "drop")) * query.epochs
+
     def whole(self, start: int) -> int:
         """`start`, or the next epoch's first row if tail="drop" leaves no whole step before it."""
         query = self.query

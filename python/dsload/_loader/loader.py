@@ -270,16 +270,27 @@ class Loader:
 
     def __len__(self) -> int:
         """Batches of an epoch on this rank. While text is being built, this waits for its end. Raises TypeError for
-        max_tokens, pack and endless loaders, where the number is unknown."""
-        query = self._query
-        if query.packed:
+        max_tokens, pack and endless loaders, where the number is unknown; max_batches bounds it."""
+        most, query = self.max_batches, self._query
+        if query.epochs == 0:
+            raise TypeError("an endless loader (epochs=0) has no number of batches; give the trainer a number of steps")
+        if query.uneven:
+            bound = "" if most is None else f": at most {most} here (loader.max_batches)"
             raise TypeError(
-                "with pack, the number of batches is known only after the rows are packed; give the trainer a number "
-                "of steps, or build the dataset with pack, which then has packed rows"
+                f"with {'pack' if query.packed else 'max_tokens'}, the number of batches is known only after an epoch"
+                f"{bound}; give the trainer a number of steps"
+                + (", or build the dataset with pack, which then has packed rows" if query.packed else "")
             )
-        if query.uneven or query.epochs == 0:
-            raise TypeError("the number of batches is unknown with max_tokens, and for an endless loader (epochs=0)")
-        return self._query.batches_from(0, self._epochs.rows) * self._query.epochs
+        assert most is not None
+        return most
+
+    @property
+    def max_batches(self) -> Optional[int]:
+        """The most batches of an iteration on this rank: len() where that is known. With max_tokens and pack it is a
+        bound for every seed and epoch, which follows from the lengths in the manifest; with pack="wrapped", and where
+        one window of the order is packed (see docs/packing.md), it counts the packed rows almost exactly. None for an
+        endless loader, and for a mix that is packed. While text is being built, this waits for its end."""
+        return self._epochs.most_batches
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next iteration `epoch`, from its first row, or from a loaded state in the middle of it."""

@@ -14,10 +14,11 @@ from typing import Any, Callable, Optional, Union
 
 from .._binary import find_binary
 from .._feed.feed import Feed, building_of
-from .._feed.served import longest_of, rows_of, shard_checksums, split_of, splits_of
+from .._feed.served import lengths_of, longest_of, rows_of, shard_checksums, split_of, splits_of
 from .._feed.server import Server
 from .._feed.transport import Endpoint
 from .._order.mix import named, parse
+from .._order.packed_count import most_rows
 from .._order.packing import PackOptions
 from .._query import Query, with_defaults
 from .._read.inprocess import InProcess
@@ -198,6 +199,25 @@ class Source:
             return 1
         longest = max(longest_of(m, query.split, self.name, rows=True) for m in self._mixed(query))
         return PackOptions(str(query.pack), query.max_length or 1, 0, longest).numbers_per_row
+
+    def most_packed_rows(self, query: Query, rows: int) -> Optional[int]:
+        """The most packed rows of an epoch of `rows` rows; None for a mix, whose lengths differ from epoch to epoch."""
+        manifests = self._mixed(query)
+        split = split_of(manifests[0], query.split, self.name)
+        if len(manifests) > 1 or split is None:
+            return None
+        histogram = lengths_of(split, self.name)
+        longest = longest_of(manifests[0], query.split, self.name, rows=True)
+        tokens = sum(bucket[2] for bucket in histogram)
+        return most_rows(PackOptions(str(query.pack), query.max_length or 1, tokens, longest), rows, histogram)
+
+    def most_of_a_row(self, query: Query) -> int:
+        """The most tokens of a row of a batch, with padding."""
+        fixed = query.padding == "max_length"
+        longest = query.max_length if query.packed else None
+        if longest is None:
+            longest = max(longest_of(m, query.split, self.name, rows=not fixed) for m in self._mixed(query))
+        return -(-longest // query.pad_to_multiple_of) * query.pad_to_multiple_of
 
     def count_rows(self, query: Query) -> int:
         """The rows of the query's split in all datasets, at least 1."""

@@ -7,6 +7,7 @@ installed.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import struct
 from typing import Any, Optional, Union
@@ -106,6 +107,7 @@ def _digest(data: memoryview) -> bytes:
     return struct.pack("<8I", *cv[:, 0].tolist())
 
 
+@functools.cache  # looking for what is not installed takes a millisecond
 def _package() -> Optional[Any]:
     try:
         return importlib.import_module("blake3").blake3

@@ -7,6 +7,7 @@ touched, for its checksum. The index in memory is a few numbers per record batch
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Optional, Union
@@ -84,7 +85,7 @@ class Split:
         for row, shard in zip(rows.tolist(), shards.tolist()):
             first = self._shard(shard).first
             within = row - (int(self._shards.ends[shard - 1]) if shard else 0)
-            batch = int(np.searchsorted(first, within, side="right")) - 1
+            batch = bisect.bisect_right(first, within) - 1
             yield shard, batch, within - int(first[batch])
 
     def lengths(self, rows: I64) -> I64:

@@ -36,7 +36,7 @@ const ops = {
   eval: ({ page, script }) => pages.get(page).page.evaluate(script),
   // wait returns once the script is true. playwright's own wait evaluates strings in the page, which its policy forbids.
   async wait({ page, script, timeout = hangs }) {
-    for (const end = Date.now() + timeout; ; await new Promise((done) => setTimeout(done, 150))) {
+    for (const end = Date.now() + timeout; ; await new Promise((done) => setTimeout(done, 50))) {
       if (await pages.get(page).page.evaluate(script)) return true;
       if (Date.now() > end) throw new Error(`not so within ${timeout} ms: ${script}`);
     }

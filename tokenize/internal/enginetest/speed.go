@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/internal/refdata"
 )
 
@@ -60,17 +61,17 @@ func speed(b *testing.B, k tokenizer) {
 			var cold, warm, made time.Duration
 			ids := make([]uint32, 0, 1<<16)
 			pass := func(e Encoder) time.Duration {
-				start := CPUTime()
+				start := cputime.Process()
 				for _, d := range docs {
 					ids = k.encode(e, ids[:0], d)
 				}
-				return CPUTime() - start
+				return cputime.Process() - start
 			}
 			for b.Loop() {
 				for i := range 5 {
-					start := CPUTime()
+					start := cputime.Process()
 					e := k.newEncoder(0)
-					m := CPUTime() - start
+					m := cputime.Process() - start
 					x, y := pass(e), pass(e)
 					if i == 0 || x < cold {
 						cold = x
@@ -98,12 +99,12 @@ func hostile(b *testing.B, k tokenizer) {
 		b.Run(h.Name, func(b *testing.B) {
 			e := k.newEncoder(0)
 			var ids []uint32
-			start := CPUTime()
+			start := cputime.Process()
 			for b.Loop() {
 				ids = k.encode(e, ids[:0], h.Text)
 			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(float64((CPUTime()-start).Nanoseconds())/float64(b.N)/float64(len(h.Text)), "ns/B")
+			b.ReportMetric(float64((cputime.Process()-start).Nanoseconds())/float64(b.N)/float64(len(h.Text)), "ns/B")
 		})
 	}
 }

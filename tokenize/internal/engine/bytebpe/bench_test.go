@@ -7,22 +7,14 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"syscall"
 	"testing"
-	"unsafe"
 
+	"github.com/dsload/dsload/internal/cputime"
 	"github.com/dsload/dsload/tokenize/internal/enginetest"
 )
 
 // threadSeconds is the processor time of this thread.
-func threadSeconds() float64 {
-	var t [2]int64
-	const clockThread = 3
-	if _, _, err := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockThread, uintptr(unsafe.Pointer(&t)), 0); err != 0 {
-		return math.NaN()
-	}
-	return float64(t[0]) + float64(t[1])/1e9
-}
+func threadSeconds() float64 { return cputime.Thread().Seconds() }
 
 func benchModel(b *testing.B, name string) *Model {
 	switch name {

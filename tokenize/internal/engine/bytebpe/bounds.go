@@ -63,12 +63,20 @@ func moveToFirstByte(wrong uint64, k int, blocks []block, start []uint64, begin 
 }
 
 // boundsCL100K handles cl100k and the patterns derived from it; see endCL100K and endO200K. ok is
-// false for text that it leaves to the plain scanner: for o200k, marks and other rare sequences. It
-// is one loop, in which what a block passes on to the next stays in local variables.
+// false for text that it leaves to the plain scanner: for o200k, rare sequences. It is one loop, in
+// which what a block passes on to the next stays in local variables.
+//
+// For o200k, a mark is what a caseless letter is, except after several other characters or after
+// one that follows a blank: those take it with them.
 func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok bool) {
 	var pl, pn, pnn, po, pb, ps, pAttach, pAbsorbed, pNew, pThird uint64
 	var set uint64
 	var words casedWords
+	if split == O200K {
+		for k := range blocks {
+			blocks[k].letter |= blocks[k].mark
+		}
+	}
 	pending := -1 // a boundary after a newline, void if another newline follows in the same white space
 	for k := range start {
 		b := &blocks[k]
@@ -145,7 +153,7 @@ func boundsCL100K(buf []byte, blocks []block, start []uint64, split Split) (ok b
 		begin |= set
 		set = 0
 		if split == O200K {
-			if b.mark != 0 || (absorbed<<1|pAbsorbed)&b.slash != 0 {
+			if b.mark&prevO&^attached != 0 || (absorbed<<1|pAbsorbed)&b.slash != 0 {
 				return false
 			}
 			if begin, ok = words.cut(buf, blocks, k, begin); !ok {

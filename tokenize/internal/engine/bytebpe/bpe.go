@@ -39,15 +39,41 @@ type mergeResults struct {
 	count  [mergeWidth]uint32
 }
 
-func (g *merger) mergeSomeGo(buf []byte, jobs *mergeJobs) {
+// wideWidth is how many words of up to wideBytes bytes a kernel merges at once.
+const (
+	wideWidth = 4
+	wideBytes = 32
+)
+
+// wideJobs are words of 1..wideBytes bytes in a buffer.
+type wideJobs [wideWidth]struct{ begin, length uint32 }
+
+type wideResults struct {
+	ids    [wideWidth][wideBytes]uint32
+	starts [wideWidth]uint32
+	count  [wideWidth]uint32
+}
+
+func (g *merger) mergeWideGo(buf []byte, jobs *wideJobs, out *wideResults) {
 	for i, j := range jobs {
 		n := g.short(buf[j.begin : j.begin+j.length])
-		copy(g.results.ids[i][:], g.ids[:n])
+		copy(out.ids[i][:], g.ids[:n])
+		out.starts[i], out.count[i] = 0, uint32(n)
+		for _, at := range g.at[:n] {
+			out.starts[i] |= 1 << at
+		}
+	}
+}
+
+func (g *merger) mergeSomeGo(buf []byte, jobs *mergeJobs, out *mergeResults) {
+	for i, j := range jobs {
+		n := g.short(buf[j.begin : j.begin+j.length])
+		copy(out.ids[i][:], g.ids[:n])
 		starts := uint32(0)
 		for _, at := range g.at[:n] {
 			starts |= 1 << at
 		}
-		g.results.starts[i], g.results.count[i] = starts, uint32(n)
+		out.starts[i], out.count[i] = starts, uint32(n)
 	}
 }
 

@@ -25,8 +25,8 @@ import (
 // miss.
 //
 // Words of 17 to maxLong bytes live in a direct-mapped table over a second ring, which holds their
-// bytes too. So do the chunks of longer words, with the offsets of their ids: otherwise a megabyte
-// of one letter would merge the same chunk again and again.
+// bytes and their value. So do the chunks of longer words, with their ids and the offsets of those:
+// otherwise a megabyte of one letter would merge the same chunk again and again.
 //
 // Package chunkcache holds a similar cache for the other engines, and package pipeline a simple one
 // for models without an engine. They are not merged: this one's probe and emit steps, where an
@@ -77,7 +77,7 @@ const minCache = 128 << 10
 func shapeOf(cacheBytes int) cacheShape {
 	var best cacheShape
 	for b := 17; b < 48; b++ {
-		s := cacheShape{aBits: b - 2 - 6, bBits: b - 2 - 6, spillBits: b - 3 - 2, indexBits: b - 4 - 3, longBits: b - 2}
+		s := cacheShape{aBits: b - 2 - 6, bBits: b - 2 - 6, spillBits: b - 2 - 2, indexBits: b - 4 - 3, longBits: b - 3}
 		if b > 17 && s.bytes() > int64(cacheBytes) {
 			break
 		}
@@ -213,14 +213,19 @@ func (c *cache) spillLive(pos uint64) bool {
 
 func (c *cache) spillAt(pos uint64) int { return int(pos & uint64(len(c.spill)-ringSlack-1)) }
 
-// hasOffsets is the flag in a record's header that says that offsets follow the ids. The header
-// also holds the length in bytes (16 bits) and the number of ids (15 bits).
+// hasOffsets is the flag in a record's header that says that it is a chunk's. The header also holds
+// the length in bytes (16 bits) and a chunk's number of ids (15 bits).
 const hasOffsets = 1 << 15
 
-// findLong returns the record of w after the bytes themselves: ids of 32 bits and, for chunks,
-// offsets of 16 bits.
+// longEntry returns the entry of the table for bytes with this hash.
+func (c *cache) longEntry(hash uint64) *uint64 {
+	return &c.longIndex[hash>>40&uint64(len(c.longIndex)-1)]
+}
+
+// findLong returns the record of w after the bytes themselves: the value of a word, or ids of 32
+// bits and offsets of 16 bits of a chunk.
 func (c *cache) findLong(w []byte, hash uint64, flag int) (rec []byte, n int) {
-	e := c.longIndex[hash>>40&uint64(len(c.longIndex)-1)]
+	e := *c.longEntry(hash)
 	pos := e & (1<<40 - 1)
 	if e>>40 != hash&(1<<24-1) || pos == 0 || c.longHead-pos > uint64(len(c.long)) {
 		return nil, 0
@@ -233,16 +238,30 @@ func (c *cache) findLong(w []byte, hash uint64, flag int) (rec []byte, n int) {
 	return rec[4+size:], n &^ hasOffsets
 }
 
-// appendLong appends the ids of a word of 17..maxLong bytes if they are cached.
-func (c *cache) appendLong(dst []uint32, w []byte, hash uint64) (_ []uint32, ok bool) {
-	rec, n := c.findLong(w, hash, 0)
+// findWord returns the value of a word of 17..maxLong bytes, 0 if it is not cached.
+func (c *cache) findWord(w []byte, hash uint64) uint64 {
+	rec, _ := c.findLong(w, hash, 0)
 	if rec == nil {
-		return dst, false
+		return 0
 	}
-	for rec = rec[:4*n]; len(rec) >= 4; rec = rec[4:] {
-		dst = append(dst, binary.LittleEndian.Uint32(rec))
+	v := binary.LittleEndian.Uint64(rec)
+	if v>>60 == spilled && !c.spillLive(v&(1<<40-1)) {
+		return 0
 	}
-	return dst, true
+	return v
+}
+
+// appendValue appends the ids of a value that findWord has just returned.
+func (c *cache) appendValue(dst []uint32, v uint64) []uint32 {
+	if v>>60 == spilled {
+		at := c.spillAt(v & (1<<40 - 1))
+		return append(dst, c.spill[at:at+int(v>>40&idMask)]...)
+	}
+	for n := v >> 60; n > 0; n-- {
+		dst = append(dst, uint32(v&idMask))
+		v >>= idBits
+	}
+	return dst
 }
 
 // findChunk copies the ids of a cached chunk and where they begin into the given slices.
@@ -259,7 +278,7 @@ func (c *cache) findChunk(w []byte, hash uint64, ids, at []uint32) (_, _ []uint3
 // seenBefore reports whether bytes with this hash were seen lately, and records that they were seen
 // now: text that occurs once is not worth caching.
 func (c *cache) seenBefore(hash uint64) bool {
-	e := &c.longIndex[hash>>40&uint64(len(c.longIndex)-1)]
+	e := c.longEntry(hash)
 	if *e>>40 == hash&(1<<24-1) {
 		return true
 	}
@@ -267,32 +286,34 @@ func (c *cache) seenBefore(hash uint64) bool {
 	return false
 }
 
-// insertLong caches the ids of a word, or those of a chunk and their offsets.
-func (c *cache) insertLong(w []byte, hash uint64, ids, at []uint32) {
-	need := uint64(4 + len(w) + 4*len(ids) + 2*len(at))
-	size := uint64(len(c.long))
+// insertWord caches the value of a word of 17..maxLong bytes.
+func (c *cache) insertWord(w []byte, hash, v uint64) {
+	binary.LittleEndian.PutUint64(c.insertLong(w, hash, 0, 8), v)
+}
+
+// insertChunk caches the ids of a chunk and where they begin.
+func (c *cache) insertChunk(w []byte, hash uint64, ids, at []uint32) {
+	rec := c.insertLong(w, hash, uint16(len(ids))|hasOffsets, 6*len(ids))
+	for i, id := range ids {
+		binary.LittleEndian.PutUint32(rec[4*i:], id)
+		binary.LittleEndian.PutUint16(rec[4*len(ids)+2*i:], uint16(at[i]))
+	}
+}
+
+// insertLong makes room for a record, of which size bytes after w are the caller's to fill.
+func (c *cache) insertLong(w []byte, hash uint64, n uint16, size int) []byte {
+	need, ring := uint64(4+len(w)+size), uint64(len(c.long))
 	pos := c.longHead
-	if off := pos & (size - 1); off+need > size {
-		pos += size - off
+	if off := pos & (ring - 1); off+need > ring {
+		pos += ring - off
 	}
-	rec := c.long[pos&(size-1):]
-	n := uint16(len(ids))
-	if at != nil {
-		n |= hasOffsets
-	}
+	rec := c.long[pos&(ring-1):]
 	binary.LittleEndian.PutUint16(rec, uint16(len(w)))
 	binary.LittleEndian.PutUint16(rec[2:], n)
 	copy(rec[4:], w)
-	rec = rec[4+len(w):]
-	for i, id := range ids {
-		binary.LittleEndian.PutUint32(rec[4*i:], id)
-	}
-	rec = rec[4*len(ids):]
-	for i, p := range at {
-		binary.LittleEndian.PutUint16(rec[2*i:], uint16(p))
-	}
 	c.longHead = pos + need
-	c.longIndex[hash>>40&uint64(len(c.longIndex)-1)] = pos&(1<<40-1) | hash&(1<<24-1)<<40
+	*c.longEntry(hash) = pos&(1<<40-1) | hash&(1<<24-1)<<40
+	return rec[4+len(w):]
 }
 
 // hashBytes hashes b. It is for tables in memory whose users compare the bytes too.

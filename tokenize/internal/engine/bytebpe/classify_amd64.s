@@ -366,6 +366,167 @@ high_bad:
 	MOVQ $-1, bytes+32(FP)
 	RET
 
+#define CONSTANT(VALUE, Z) \
+	MOVL VALUE, R14          \
+	VPBROADCASTD R14, Z
+
+// The bits of class N of 16 characters, at shift R15 of BITS.
+#define CLASS_BITS(N, BITS) \
+	VPSLLD $(31-N), Z11, Z5  \
+	VPMOVD2M Z5, K3          \
+	KMOVW K3, R14            \
+	SHLXQ R15, R14, R14      \
+	ORQ  R14, BITS
+
+// func highVBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
+//
+// highBMI2 for 16 characters at once. classes has three bytes more, which are read.
+TEXT ·highVBMI2(SB), NOSPLIT, $8-40
+	MOVQ buf+0(FP), SI
+	MOVQ blocks+8(FP), DI
+	MOVQ n+16(FP), AX
+	MOVQ AX, 0(SP)
+	MOVQ classes+24(FP), R9
+	XORL R8, R8
+	CONSTANT($0xff, Z12)
+	CONSTANT($0xe0, Z13)
+	CONSTANT($0xf0, Z14)
+	CONSTANT($0xf8, Z15)
+	CONSTANT($0x3f, Z16)
+	CONSTANT($0xc0, Z17)
+	CONSTANT($0x80, Z18)
+	CONSTANT($0x800, Z19)
+	CONSTANT($0x10000, Z20)
+	CONSTANT($0x10ffff, Z21)
+	CONSTANT($0xd800, Z22)
+	CONSTANT($0x1f, Z23)
+	CONSTANT($7, Z24)
+	CONSTANT($0xffff, Z25)
+	CONSTANT($0x7f, Z26)
+	VMOVDQU64 ·iota64(SB), Z31
+
+high16_block:
+	MOVQ 56(DI), R11
+	TESTQ R11, R11
+	JZ   high16_next
+	MOVQ 48(DI), R10
+	ANDNQ R11, R10, R11               // first bytes
+	XORL AX, AX
+	XORL BX, BX
+	XORL CX, CX
+	XORL DX, DX
+	XORL R12, R12
+	XORL R13, R13
+	TESTQ R11, R11
+	JZ   high16_spread
+	KMOVQ R11, K1
+	VPCOMPRESSB.Z Z31, K1, Z30        // where they are
+	POPCNTQ R11, R10                  // how many are left
+	XORL R15, R15                     // how many are done
+
+high16_chars:
+	VPMOVZXBD X30, Z0
+	MOVL $-1, R14
+	BZHIL R10, R14, R14
+	KMOVW R14, K2                     // lanes in use
+	KMOVW R14, K3
+	VPXORD Z1, Z1, Z1
+	VPGATHERDD (SI)(Z0*1), K3, Z1
+	VPSRLD $8, Z1, Z2
+	VPSRLD $16, Z1, Z3
+	VPSRLD $24, Z1, Z4
+	VPANDD Z12, Z1, Z5                // the first byte
+	VPCMPUD $5, Z13, Z5, K2, K4       // three bytes or more
+	VPCMPUD $5, Z14, Z5, K2, K5       // four
+	VPCMPUD $5, Z15, Z5, K2, K6       // K6 collects lanes that are not valid
+	VPANDD Z17, Z2, Z6
+	VPCMPUD $4, Z18, Z6, K2, K3
+	KORW K3, K6, K6
+	VPANDD Z17, Z3, Z6
+	VPCMPUD $4, Z18, Z6, K4, K3
+	KORW K3, K6, K6
+	VPANDD Z17, Z4, Z6
+	VPCMPUD $4, Z18, Z6, K5, K3
+	KORW K3, K6, K6
+	VPANDD Z16, Z2, Z2
+	VPANDD Z16, Z3, Z3
+	VPANDD Z16, Z4, Z4
+	VPANDD Z23, Z5, Z7                // the code point
+	VPANDD Z24, Z5, K5, Z7
+	VPSLLD $6, Z7, Z7
+	VPORD Z2, Z7, Z7
+	VPSLLD $6, Z7, K4, Z7
+	VPORD Z3, Z7, K4, Z7
+	VPSLLD $6, Z7, K5, Z7
+	VPORD Z4, Z7, K5, Z7
+	VMOVDQA32 Z18, Z8                 // the least of as many bytes
+	VMOVDQA32 Z19, K4, Z8
+	VMOVDQA32 Z20, K5, Z8
+	VPCMPUD $1, Z8, Z7, K2, K3
+	KORW K3, K6, K6
+	VPCMPUD $6, Z21, Z7, K2, K3
+	KORW K3, K6, K6
+	VPSUBD Z22, Z7, Z9
+	VPCMPUD $1, Z19, Z9, K2, K3       // surrogates
+	KORW K3, K6, K6
+	KORTESTW K6, K6
+	JNE  high16_bad
+	VPSRLD $7, Z7, Z9
+	KMOVW K2, K3
+	VPXORD Z10, Z10, Z10
+	VPGATHERDD (R9)(Z9*2), K3, Z10
+	VPANDD Z25, Z10, Z10
+	VPSLLD $7, Z10, Z10
+	VPANDD Z26, Z7, Z9
+	VPORD Z9, Z10, Z10
+	KMOVW K2, K3
+	VPXORD Z11, Z11, Z11
+	VPGATHERDD 17408(R9)(Z10*1), K3, Z11
+	CLASS_BITS(0, AX)
+	CLASS_BITS(1, BX)
+	CLASS_BITS(2, CX)
+	CLASS_BITS(3, DX)
+	CLASS_BITS(4, R12)
+	CLASS_BITS(5, R13)
+	KMOVW K2, R14
+	POPCNTL R14, R14
+	LEAQ (R8)(R14*2), R8
+	KMOVW K4, R14
+	POPCNTL R14, R14
+	ADDQ R14, R8
+	KMOVW K5, R14
+	POPCNTL R14, R14
+	ADDQ R14, R8
+	VALIGND $4, Z30, Z30, Z30
+	ADDQ $16, R15
+	SUBQ $16, R10
+	JGT  high16_chars
+
+high16_spread:
+	MOVQ 48(DI), R10
+	MOVQ 56(DI), R11
+	ANDNQ R11, R10, R11
+	SPREAD(AX, 0)
+	SPREAD(BX, 8)
+	SPREAD(CX, 16)
+	SPREAD(DX, 80)
+	SPREAD(R12, 64)
+	SPREAD(R13, 72)
+
+high16_next:
+	ADDQ $64, SI
+	ADDQ $128, DI
+	DECQ 0(SP)
+	JNZ  high16_block
+	VZEROUPPER
+	MOVQ R8, bytes+32(FP)
+	RET
+
+high16_bad:
+	VZEROUPPER
+	MOVQ $-1, bytes+32(FP)
+	RET
+
 DATA ·iota64+0(SB)/8, $0x0706050403020100
 DATA ·iota64+8(SB)/8, $0x0f0e0d0c0b0a0908
 DATA ·iota64+16(SB)/8, $0x1716151413121110

@@ -27,6 +27,9 @@ type Encoder struct {
 	scanned int                             // bytes scanned so far; tests compare it with the bytes encoded
 	touched uint64                          // keeps the compiler from dropping loads that only touch lines
 	kept    []byte                          // a word without the bytes that have no token
+	hashes  [windowBytes / 16]uint64        // of the window's long words
+	sorted  [windowBytes + 8]uint16         // missed words by length
+	wide    wideBatch
 
 	coldMisses int // until Warm
 }
@@ -52,9 +55,10 @@ func (e *Encoder) Warm() {
 	if e.coldMisses <= 0 {
 		return
 	}
+	empty := e.coldMisses == coldMisses
 	e.coldMisses = 0
 	e.touch()
-	e.seed()
+	e.seed(empty)
 }
 
 // encoderFixed is an upper bound of an Encoder's memory besides the cache: its own fields and the
@@ -84,8 +88,8 @@ func (e *Encoder) touch() {
 }
 
 // seed puts the vocabulary into the cache, low ids last: they are the frequent ones, and the newest
-// entry is first in its line.
-func (e *Encoder) seed() {
+// entry is first in its line. empty says that no text has put words there.
+func (e *Encoder) seed(empty bool) {
 	room := len(e.lines) / 2 // more entries would only push each other out
 	set := e.m.seeds()
 	limit := uint32(0)
@@ -105,7 +109,7 @@ func (e *Encoder) seed() {
 		}
 		one[0] = id
 		text, _ := e.m.vocab.Token(id)
-		if p := e.probeOf(text); e.find(&p) == nil {
+		if p := e.probeOf(text); empty || e.find(&p) == nil {
 			e.insert(&p, e.value(one[:]))
 		}
 	}
@@ -280,17 +284,18 @@ func (e *Encoder) markZeros(words, misses int) int {
 	return left
 }
 
-// appendStopped appends the ids of a word at which emit stopped: a long one, or one whose spilled
-// ids have left the ring.
+// appendStopped appends the ids of a word at which emit stopped: one of more than maxLong bytes, or
+// one whose spilled ids have left the ring.
 func (e *Encoder) appendStopped(dst []uint32, w int) []uint32 {
 	word := e.buf[e.pos[w]:e.pos[w+1]]
-	if len(word) > 16 {
-		return e.appendLongWord(dst, word)
-	}
 	base := len(dst)
 	dst = e.appendUncached(dst, word)
-	if bytes.IndexByte(word, 0) < 0 {
-		e.keep(w, e.value(dst[base:]))
+	switch {
+	case len(word) > maxLong:
+	case len(word) > 16:
+		e.keep(w, hashBytes(word), e.value(dst[base:]))
+	case bytes.IndexByte(word, 0) < 0:
+		e.keep(w, 0, e.value(dst[base:]))
 	}
 	return dst
 }

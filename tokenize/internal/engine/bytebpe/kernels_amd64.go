@@ -58,10 +58,16 @@ func classifyAVX2(buf *byte, out *block, n int) (high, nul uint64)
 func highBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
 
 //go:noescape
+func highVBMI2(buf *byte, blocks *block, n int, classes *byte) (bytes int)
+
+//go:noescape
 func flattenVBMI2(start *uint64, n int, pos *uint16) (count int)
 
 //go:noescape
 func mergeAVX512(t *mergeTables, buf *byte, jobs *mergeJobs, sym *uint32, out *mergeResults)
+
+//go:noescape
+func mergeWideAVX512(t *mergeTables, buf *byte, jobs *wideJobs, sym *uint32, out *wideResults)
 
 func classify(buf []byte, out []block) (high, nul uint64) {
 	if !hasAVX2 {
@@ -82,7 +88,13 @@ func (m *Model) classifyHigh(buf []byte, blocks []block, n int) {
 		for i := range blocks[1:] {
 			want += bits.OnesCount64(blocks[1+i].high)
 		}
-		if highBMI2(&buf[0], &blocks[1], len(blocks)-1, &m.classes[0]) == want {
+		got := 0
+		if hasVBMI2 {
+			got = highVBMI2(&buf[0], &blocks[1], len(blocks)-1, &m.classes[0])
+		} else {
+			got = highBMI2(&buf[0], &blocks[1], len(blocks)-1, &m.classes[0])
+		}
+		if got == want {
 			return
 		}
 		classify(buf, blocks[1:])
@@ -126,10 +138,21 @@ func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
 	return dst[:n+written], first + done
 }
 
-func (g *merger) mergeSome(buf []byte, jobs *mergeJobs) {
+func (g *merger) mergeSome(buf []byte, jobs *mergeJobs, out *mergeResults) {
 	if !hasAVX512 {
-		g.mergeSomeGo(buf, jobs)
+		g.mergeSomeGo(buf, jobs, out)
 		return
 	}
-	mergeAVX512(&g.m.tables, &buf[0], jobs, &g.symbols[0], &g.results)
+	mergeAVX512(&g.m.tables, &buf[0], jobs, &g.symbols[0], out)
 }
+
+func (g *merger) mergeWide(buf []byte, jobs *wideJobs, out *wideResults) {
+	if !hasAVX512 {
+		g.mergeWideGo(buf, jobs, out)
+		return
+	}
+	mergeWideAVX512(&g.m.tables, &buf[0], jobs, &g.symbols[0], out)
+}
+
+// hasMergeWide reports whether mergeWide is faster than merging the same words one by one.
+func hasMergeWide() bool { return hasAVX512 }

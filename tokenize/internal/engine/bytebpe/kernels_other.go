@@ -18,4 +18,12 @@ func (e *Encoder) emit(dst []uint32, first, words int) (_ []uint32, done int) {
 	return e.emitGo(dst, first, words)
 }
 
-func (g *merger) mergeSome(buf []byte, jobs *mergeJobs) { g.mergeSomeGo(buf, jobs) }
+func (g *merger) mergeSome(buf []byte, jobs *mergeJobs, out *mergeResults) {
+	g.mergeSomeGo(buf, jobs, out)
+}
+
+func (g *merger) mergeWide(buf []byte, jobs *wideJobs, out *wideResults) {
+	g.mergeWideGo(buf, jobs, out)
+}
+
+func hasMergeWide() bool { return false }

@@ -104,8 +104,8 @@ func checkKernels(t *testing.T, e, twin *Encoder, text []byte) {
 		if e.m.missing || i < mergeWidth {
 			continue
 		}
-		e.mergeSome(e.buf[:], &jobs)
-		twin.mergeSomeGo(twin.buf[:], &jobs)
+		e.mergeSome(e.buf[:], &jobs, &e.results)
+		twin.mergeSomeGo(twin.buf[:], &jobs, &twin.results)
 		for j := range jobs {
 			x, y := e.results.ids[j][:e.results.count[j]], twin.results.ids[j][:twin.results.count[j]]
 			if !slices.Equal(x, y) || e.results.starts[j] != twin.results.starts[j] {
@@ -117,6 +117,21 @@ func checkKernels(t *testing.T, e, twin *Encoder, text []byte) {
 	twin.resolve(twin.missed[:m2])
 	if !slices.Equal(e.values[:words], twin.values[:words]) {
 		t.Fatalf("values of %q differ", text)
+	}
+	for i := 0; i+wideWidth*wideBytes <= n; i += wideWidth * wideBytes {
+		var jobs wideJobs
+		for j := range jobs {
+			jobs[j].begin, jobs[j].length = uint32(i+j*wideBytes), uint32(1+(i/wideBytes+7*j)%wideBytes)
+		}
+		e.mergeWide(e.buf[:], &jobs, &e.wide.results[0])
+		twin.mergeWideGo(twin.buf[:], &jobs, &twin.wide.results[0])
+		x, y := &e.wide.results[0], &twin.wide.results[0]
+		for j := range jobs {
+			if x.starts[j] != y.starts[j] || !slices.Equal(x.ids[j][:x.count[j]], y.ids[j][:y.count[j]]) {
+				t.Fatalf("merging %d bytes at %d of %q: %v and %v", jobs[j].length, jobs[j].begin, text,
+					x.ids[j][:x.count[j]], y.ids[j][:y.count[j]])
+			}
+		}
 	}
 	x, d1 := e.emit(e.ids[:0], 0, words)
 	y, d2 := twin.emitGo(twin.ids[:0], 0, words)

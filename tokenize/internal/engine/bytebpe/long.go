@@ -139,7 +139,7 @@ func (g *merger) chunk(w []byte) (ids, at []uint32, n int) {
 		n = len(w)
 	}
 	if again {
-		g.memo.insertLong(w, hash, ids, at)
+		g.memo.insertChunk(w, hash, ids, at)
 	}
 	return ids, at, n
 }
@@ -171,7 +171,7 @@ func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
 		}
 	}
 	copy(g.text[:], w)
-	g.mergeSome(g.text[:], &jobs)
+	g.mergeSome(g.text[:], &jobs, &g.results)
 	g.work += len(w)
 	h, r := &g.heap, &g.results
 	ids, at = h.ids[:0], h.at[:0]
@@ -183,8 +183,8 @@ func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
 		to, next := length, 0
 		n = begin + length
 		if i+1 < windows {
-			shared := sharedToken((starts|1<<length)>>windowStep,
-				(r.starts[i+1]|1<<jobs[i+1].length)&(1<<(length-windowStep+1)-1), max(0, from-windowStep))
+			shared := sharedToken(uint64(starts|1<<length)>>windowStep,
+				uint64(r.starts[i+1]|1<<jobs[i+1].length)&(1<<(length-windowStep+1)-1), max(0, from-windowStep))
 			if shared < 0 && n < maxShort {
 				return g.array(w)
 			}
@@ -205,13 +205,13 @@ func (g *merger) stretch(w []byte) (ids, at []uint32, n int) {
 
 // sharedToken returns where the first token at or after from begins that both sets of boundaries
 // have, or -1.
-func sharedToken(a, b uint32, from int) int {
-	mask := ^uint32(0) << from
+func sharedToken(a, b uint64, from int) int {
+	mask := ^uint64(0) << from
 	all, both := (a|b)&mask, a&b&mask
 	for starts := both; starts != 0; starts &= starts - 1 {
-		later := all & (starts ^ (starts - 1) ^ ^uint32(0)) // boundaries after this one
+		later := all & (starts ^ (starts - 1) ^ ^uint64(0)) // boundaries after this one
 		if later&-later&both != 0 {
-			return bits.TrailingZeros32(starts)
+			return bits.TrailingZeros64(starts)
 		}
 	}
 	return -1

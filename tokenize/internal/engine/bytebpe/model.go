@@ -50,12 +50,14 @@ const classPages = 2 * (0x110000 >> 7)
 // classTable is Onig's table in one slice, shared by all models.
 var classTable = sync.OnceValue(func() []byte {
 	t := ucd.Onig()
-	out := make([]byte, 0, classPages+len(t.Pages))
+	out := make([]byte, 0, classPages+len(t.Pages)+kernelPad)
 	for _, p := range t.Index {
 		out = binary.LittleEndian.AppendUint16(out, p)
 	}
-	return append(out, t.Pages...)
+	return append(append(out, t.Pages...), make([]byte, kernelPad)...)
 })
+
+const kernelPad = 3 // a kernel reads classes four bytes at a time
 
 func (m *Model) class(c rune) uint8 {
 	page := int(binary.LittleEndian.Uint16(m.classes[c>>7*2:]))
@@ -258,7 +260,7 @@ func (m *Model) findSeeds() []uint64 {
 	buf := make([]byte, mergeWidth*16)
 	n := 0
 	merge := func() {
-		g.mergeSome(buf, &jobs)
+		g.mergeSome(buf, &jobs, &g.results)
 		for i, id := range ids[:n] {
 			if g.results.count[i] == 1 && g.results.ids[i][0] == id {
 				set[id>>6] |= 1 << (id & 63)

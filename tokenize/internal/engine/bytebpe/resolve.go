@@ -2,63 +2,112 @@ package bytebpe
 
 import "encoding/binary"
 
-// resolve computes and caches the values of missed words. Words to be merged go in groups of
-// mergeWidth.
+// resolve finds or computes the values of missed words, and caches them. Short words to be merged
+// go in groups of mergeWidth, by length: a group takes as long as its longest. Longer words go in a
+// batch.
 func (e *Encoder) resolve(missed []uint16) {
-	if e.coldMisses > len(missed) {
-		e.coldMisses -= len(missed)
-	} else {
-		e.Warm()
-	}
-	var jobs mergeJobs
-	var words [mergeWidth]int
-	n := 0
+	hashes := e.hashLong(missed)
+	short := missed[:0] // the words to be merged take the place of those that were looked at
+	var lengths [kernelBytes + 2]int
+	unknown := 0
 	for _, m := range missed {
 		w := int(m)
-		begin, end := int(e.pos[w]), int(e.pos[w+1])
-		if end-begin > 16 {
+		word, hash := e.buf[e.pos[w]:e.pos[w+1]], uint64(0)
+		if len(word) > maxLong {
 			e.values[w] = longMark
 			continue
 		}
-		if id := e.whole(e.buf[begin:end]); id != noSymbol {
-			e.keep(w, e.value([]uint32{id}))
+		if len(word) > kernelBytes {
+			hash, hashes = hashes[0], hashes[1:]
+			if v := e.findWord(word, hash); v != 0 {
+				e.values[w] = v
+				continue
+			}
+		}
+		unknown++
+		if id := e.whole(word); id != noSymbol {
+			e.keep(w, hash, e.value([]uint32{id}))
 			continue
 		}
-		if e.m.missing {
-			e.keep(w, e.value(e.appendPresent(e.ids[:0], e.buf[begin:end])))
+		if e.m.missing || len(word) > kernelBytes && !hasMergeWide() {
+			e.keep(w, hash, e.value(e.appendPresent(e.ids[:0], word)))
 			continue
 		}
-		jobs[n].begin, jobs[n].length = uint32(begin), uint32(end-begin)
-		words[n] = w
-		if n++; n == len(jobs) {
-			e.resolveSome(&jobs, words[:n])
-			n = 0
+		e.work += len(word)
+		if len(word) > kernelBytes {
+			e.batch(w, hash)
+			continue
 		}
+		short = append(short, m)
+		lengths[len(word)+1]++
 	}
-	if n > 0 {
-		for i := n; i < len(jobs); i++ {
-			jobs[i].length = 1
-		}
-		e.resolveSome(&jobs, words[:n])
+	e.resolveShort(short, &lengths)
+	e.resolveBatch()
+	if e.coldMisses > unknown {
+		e.coldMisses -= unknown
+	} else {
+		e.Warm()
 	}
 }
 
-func (e *Encoder) resolveSome(jobs *mergeJobs, words []int) {
-	e.mergeSome(e.buf[:], jobs)
-	for i, w := range words {
-		e.keep(w, e.value(e.results.ids[i][:e.results.count[i]]))
+// resolveShort merges words of at most kernelBytes bytes; lengths[n+1] is how many have n bytes.
+func (e *Encoder) resolveShort(words []uint16, lengths *[kernelBytes + 2]int) {
+	for n := range lengths[1:] {
+		lengths[n+1] += lengths[n]
+	}
+	sorted := e.sorted[:len(words)]
+	for _, w := range words {
+		n := e.pos[w+1] - e.pos[w]
+		sorted[lengths[n]] = w
+		lengths[n]++
+	}
+	var jobs mergeJobs
+	for i := 0; i < len(sorted); i += mergeWidth {
+		group := sorted[i:min(i+mergeWidth, len(sorted))]
+		for j := range jobs {
+			jobs[j].length = 1
+			if j < len(group) {
+				begin := e.pos[group[j]]
+				jobs[j].begin, jobs[j].length = uint32(begin), uint32(e.pos[group[j]+1]-begin)
+			}
+		}
+		e.mergeSome(e.buf[:], &jobs, &e.results)
+		for j, w := range group {
+			e.keep(int(w), 0, e.value(e.results.ids[j][:e.results.count[j]]))
+		}
 	}
 }
 
-// keep sets the value of a word of at most 16 bytes and caches it, unless it has a zero byte.
-func (e *Encoder) keep(w int, v uint64) {
+// hashLong returns the hashes of the missed words of more than 16 bytes that may be cached, in
+// order. It touches their entries of the table first, so that the cache misses overlap.
+func (e *Encoder) hashLong(missed []uint16) []uint64 {
+	n, touched := 0, uint64(0)
+	for _, w := range missed {
+		if word := e.buf[e.pos[w]:e.pos[w+1]]; len(word) > kernelBytes && len(word) <= maxLong {
+			hash := hashBytes(word)
+			touched |= *e.longEntry(hash)
+			e.hashes[n] = hash
+			n++
+		}
+	}
+	e.touched = touched
+	return e.hashes[:n]
+}
+
+// keep sets the value of a word of at most maxLong bytes and caches it, unless it is short and has
+// a zero byte. hash is that of a word of more than 16 bytes.
+func (e *Encoder) keep(w int, hash, v uint64) {
 	zero := e.values[w] == zeroMark
 	e.values[w] = v
+	begin, end := int(e.pos[w]), int(e.pos[w+1])
+	if end-begin > 16 {
+		e.insertWord(e.buf[begin:end], hash, v)
+		return
+	}
 	if zero {
 		return
 	}
-	begin := int(e.pos[w])
-	k := &e.kinds[int(e.pos[w+1])-begin]
+	k := &e.kinds[end-begin]
 	p := k.probe(binary.LittleEndian.Uint64(e.buf[begin:])&k.maskLo,
 		binary.LittleEndian.Uint64(e.buf[begin+8:])&k.maskHi)
 	if old := e.find(&p); old != nil {
@@ -81,13 +130,13 @@ func (e *Encoder) appendLongWord(dst []uint32, w []byte) []uint32 {
 	if len(w) > maxLong {
 		return e.appendUncached(dst, w)
 	}
-	base := len(dst)
 	hash := hashBytes(w)
-	dst, ok := e.appendLong(dst, w, hash)
-	if !ok {
-		dst = e.appendUncached(dst, w)
-		e.insertLong(w, hash, dst[base:], nil)
+	if v := e.findWord(w, hash); v != 0 {
+		return e.appendValue(dst, v)
 	}
+	base := len(dst)
+	dst = e.appendUncached(dst, w)
+	e.insertWord(w, hash, e.value(dst[base:]))
 	return dst
 }
 

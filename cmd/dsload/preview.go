@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/dsload/dsload/loader/build"
+	"github.com/dsload/dsload/loader/build/source"
+	"github.com/dsload/dsload/loader/pack"
+	"github.com/dsload/dsload/tokenize"
+	"github.com/spf13/cobra"
+)
+
+// previewHead and previewTail are how many tokens of an example are shown at its beginning and end.
+const (
+	previewHead = 56
+	previewTail = 8
+)
+
+// runPreview shows how a build would begin. What was found before an error is shown, too.
+func (f *buildFlags) runPreview(cmd *cobra.Command, o build.Options) error {
+	p, err := build.Preview(cmd.Context(), o, f.preview)
+	if p == nil {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("preview: %w", build.ErrInterrupted)
+	}
+	for _, in := range p.Inputs {
+		for i := range in.Documents {
+			if d := &in.Documents[i]; !d.LeftOut.IsZero() {
+				inFlags(&d.LeftOut)
+			}
+		}
+	}
+	for i := range p.Notes {
+		inFlags(&p.Notes[i])
+	}
+	out := cmd.OutOrStdout()
+	if f.asJSON {
+		return errors.Join(err, json.NewEncoder(out).Encode(p))
+	}
+	s := &previewScreen{tokenizer: p.Tokenizer, colours: colourful(out)}
+	if guard, ok := out.(*terminalWriter); ok {
+		out = guard.w // colours are ours, and what they surround is made printable
+	}
+	s.write(p, err == nil)
+	_, writeErr := io.WriteString(out, s.b.String())
+	return errors.Join(err, writeErr)
+}
+
+// A previewScreen writes a preview for people.
+type previewScreen struct {
+	b         strings.Builder
+	tokenizer *tokenize.Tokenizer
+	colours   bool
+}
+
+func (s *previewScreen) printf(format string, args ...any) { fmt.Fprintf(&s.b, format, args...) }
+
+func (s *previewScreen) write(p *build.Previewed, whole bool) {
+	for i := range p.Inputs {
+		s.input(&p.Inputs[i], &p.Options)
+	}
+	if p.MoreInputs > 0 {
+		s.printf("and %s that this preview does not look at\n\n", plural(p.MoreInputs, "input"))
+	}
+	if !whole {
+		return
+	}
+	for _, note := range p.Notes {
+		s.printf("note: %s\n", oneLine(note.String()))
+	}
+	s.examples(p)
+	s.estimate(p)
+	s.printf("memory, as the cap of %s would be divided:\n", formatSize(p.Memory.Cap))
+	_ = printPlan(&s.b, p.Memory, false) // a Builder takes everything
+	s.printf("nothing was written\n")
+}
+
+// input writes an input with its documents.
+func (s *previewScreen) input(in *build.PreviewInput, o *build.Options) {
+	s.printf("%s: read as %s", oneLine(in.URI), in.Format)
+	if in.Compression != source.Plain {
+		s.printf(" in %s", in.Compression)
+	}
+	s.printf("%s", howRead(in, o))
+	if in.Bytes >= 0 {
+		s.printf(", %s", formatSize(in.Bytes))
+	}
+	if in.Val {
+		s.printf(", for the split val")
+	}
+	s.printf("\n")
+	for i := range in.Documents {
+		s.document(&in.Documents[i])
+	}
+	if in.Ended && len(in.Documents) == 0 {
+		s.printf("  it holds no document\n")
+	}
+	s.printf("\n")
+}
+
+// howRead says where the text of a record comes from, "" where the record is text.
+func howRead(in *build.PreviewInput, o *build.Options) string {
+	switch {
+	case in.Format == source.Chat || o.Format == source.Chat:
+		return ", by the chat template"
+	case in.Format.Kind() == source.Texts, in.Format.Kind() == source.Various:
+		return ""
+	case o.Template != "":
+		return ", template " + oneLine(o.Template)
+	case o.TextField != "":
+		return ", field " + oneLine(o.TextField)
+	case in.Format == source.Recipes:
+		return ""
+	}
+	return ", field text"
+}
+
+// document writes what becomes of a document.
+func (s *previewScreen) document(d *build.PreviewDocument) {
+	if d.Unread > 1 {
+		s.printf("\n  records %s to %s, unread", formatCount(d.Record), formatCount(d.Record+d.Unread-1))
+	} else {
+		s.printf("\n  record %s", formatCount(d.Record))
+	}
+	if d.Member != "" {
+		s.printf(" of %s", oneLine(d.Member))
+	}
+	if d.Shape != "" {
+		s.printf(", %s", d.Shape)
+	}
+	if !d.LeftOut.IsZero() {
+		s.printf(": left out: %s\n", oneLine(d.LeftOut.String()))
+		if d.Text != "" {
+			s.printf("    %s\n", shownToken(d.Text))
+		}
+		return
+	}
+	more := ""
+	if d.Partial {
+		more = " and more"
+	}
+	s.printf(": %s of text%s, %s", formatSize(d.Bytes), more, plural(d.Tokens, "token"))
+	switch {
+	case d.NumExamples > 1:
+		s.printf(", cut into %s", plural(d.NumExamples, "example"))
+	case d.Cut:
+		s.printf(", cut to --max-length: the rest is left out")
+	}
+	if d.Split != "" && d.Split != "train" {
+		s.printf(", for the split %s", d.Split)
+	}
+	if d.Replaced > 0 {
+		s.printf(", %s replaced by U+FFFD", plural(d.Replaced, "ill-formed UTF-8 sequence"))
+	}
+	s.printf("\n")
+	for i := range d.Examples {
+		if d.NumExamples > 1 {
+			s.printf("    part %d, %s\n", i, plural(len(d.Examples[i].InputIDs), "token"))
+		}
+		s.example(&d.Examples[i])
+	}
+	if hidden := d.NumExamples - len(d.Examples); hidden > 0 {
+		s.printf("    and %s\n", plural(hidden, "more example"))
+	}
+}
+
+// example writes the tokens of an example: a line for each stretch with the same loss.
+func (s *previewScreen) example(r *build.PreviewExample) {
+	if r.Labels != nil {
+		s.tokens("prompt  ", r.InputIDs, nil)
+		s.tokens("target  ", r.Labels, nil)
+		return
+	}
+	s.tokens("", r.InputIDs, r.LossMask)
+}
+
+// tokens writes the beginning and the end of an example with the borders of its tokens.
+func (s *previewScreen) tokens(label string, ids []uint32, mask []bool) {
+	segments := tokenSegments(s.tokenizer, ids[:min(len(ids), previewHead+previewTail)])
+	hidden := len(ids) - previewHead - previewTail
+	if hidden > 0 {
+		segments = tokenSegments(s.tokenizer, ids[:previewHead])
+	}
+	at := s.stretches(label, segments, mask, 0)
+	if hidden <= 0 {
+		return
+	}
+	s.printf("    %s… %s …\n", label, plural(hidden, "more token"))
+	s.stretches(label, tokenSegments(s.tokenizer, ids[at+hidden:]), mask, at+hidden)
+}
+
+// stretches writes segments whose first token is number at, and returns the number after their last.
+func (s *previewScreen) stretches(label string, segments []segment, mask []bool, at int) int {
+	for len(segments) > 0 {
+		n, next := 0, at
+		for ; n < len(segments) && (mask == nil || mask[next] == mask[at]); n++ {
+			next += len(segments[n].ids)
+		}
+		if mask != nil {
+			label = map[bool]string{true: "loss on   ", false: "loss off  "}[mask[at]]
+		}
+		s.printf("    %s%s\n", label, renderSegments(segments[:n], s.colours))
+		segments, at = segments[n:], next
+	}
+	return at
+}
+
+// tokenSegments returns the text of ids, cut where tokens begin. Tokens that share a character share a segment.
+func tokenSegments(t *tokenize.Tokenizer, ids []uint32) (out []segment) {
+	const maxShared = 8 // tokens of one character, and of bytes that are none
+	shown, start := "", 0
+	for k := 1; k <= len(ids); k++ {
+		text := t.Decode(ids[:k])
+		if strings.HasSuffix(text, "\uFFFD") && k < len(ids) && k-start < maxShared {
+			continue
+		}
+		own, ok := strings.CutPrefix(text, shown)
+		if !ok {
+			own = text[min(len(shown), len(text)):]
+		}
+		special := len(t.AppendText(nil, ids[start:k], tokenize.DecodeOptions{SkipSpecial: true})) == 0 && own != ""
+		out = append(out, segment{own, slices.Clone(ids[start:k]), special})
+		shown, start = text, k
+	}
+	return out
+}
+
+// examples writes what all examples have in common.
+func (s *previewScreen) examples(p *build.Previewed) {
+	o := &p.Options
+	s.printf("examples: tokenizer %s, at most %s, %s", oneLine(p.Tokenizer.Name()), plural(o.MaxLength, "token"), loss(p))
+	if o.Pack != pack.None {
+		s.printf("; packed by %s, which fills each row with several documents\n", o.Pack)
+		return
+	}
+	s.printf("; longer documents: %s\n", o.Overflow)
+}
+
+// loss says which tokens of the examples are trained on.
+func loss(p *build.Previewed) string {
+	for _, in := range p.Inputs {
+		for _, d := range in.Documents {
+			for _, x := range d.Examples {
+				switch {
+				case x.Labels != nil:
+					return "loss on the target"
+				case x.LossMask != nil:
+					return "loss on part of the tokens"
+				}
+			}
+		}
+	}
+	return "loss on every token"
+}
+
+// estimate writes what the build would make.
+func (s *previewScreen) estimate(p *build.Previewed) {
+	e := &p.Estimate
+	if !e.Known {
+		s.printf("estimate: none, since the size of the sources is not known\n")
+		return
+	}
+	about, figure := "about ", roughly
+	if e.Exact {
+		about, figure = "", func(n int64) int64 { return n }
+	}
+	s.printf("estimate: %s%s", about, plural(figure(e.Documents), "document"))
+	switch {
+	case e.Kept == 0:
+		s.printf(", of which none that was looked at would stay")
+	case e.Kept < e.Documents:
+		s.printf(", of which %s%s would stay", about, formatCount(figure(e.Kept)))
+	}
+	s.printf(", %s in %s", plural(figure(e.Tokens), "token"), plural(figure(e.Examples), "example"))
+	if p.Options.Pack != pack.None {
+		s.printf(" before packing")
+	}
+	if e.LimitedBy != "" {
+		s.printf(", where --%s ends the build", e.LimitedBy)
+	}
+	s.printf("; a dataset of about %s, in about %s with %s\n", formatSize(e.Bytes), formatSeconds(e.Seconds),
+		plural(p.Options.Workers, "worker"))
+}
+
+// roughly returns n with two digits.
+func roughly(n int64) int64 {
+	unit := int64(1)
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return (n + unit/2) / unit * unit
+}
+
+// formatSeconds writes a duration roughly, such as "0.4 s" or "12 min".
+func formatSeconds(seconds float64) string {
+	switch {
+	case seconds < 10:
+		return fmt.Sprintf("%.1f s", seconds)
+	case seconds < 120:
+		return fmt.Sprintf("%.0f s", seconds)
+	case seconds < 7200:
+		return fmt.Sprintf("%.0f min", seconds/60)
+	}
+	return fmt.Sprintf("%.1f h", seconds/3600)
+}

@@ -1,0 +1,3 @@
+// Package cputime measures CPU time, which other programs on the machine change less than wall-clock
+// time. It is for benchmarks.
+package cputime

@@ -1,0 +1,196 @@
+"""Makes everything that a release has, and publishes nothing:
+
+    make release VERSION=0.1.0          # into dist/0.1.0/
+
+The sources are those of the commit that is checked out. The same commit and Go version give the same bytes in any
+folder. What is made is worked on in a folder of its own, and gets its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import importlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE))
+
+import inventory  # noqa: E402
+import pack  # noqa: E402
+
+TARGETS = ["linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"]
+MODULE = "github.com/dsload/dsload"
+URL = f"https://{MODULE}"
+SUMMARY = "Streaming, memory-capped dataset tokenizer and loader for training language models"
+# Tools and data of others, each of one version. Later versions of nfpm need modules that not every proxy has.
+NFPM = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0"
+ROOTS = "golang.org/x/crypto/x509roots/fallback@v0.0.0-20261030153154-30a33513ff6d"
+# Where the version is written. All must have the one that is released.
+VERSIONS = {
+    "cmd/dsload/version.go": r'^const version = "(.+)"$',
+    "python/dsload/__init__.py": r'^__version__ = "(.+)"$',
+    "deploy/kubernetes/10-plan.yaml": r"image: dsload:(\S+)",
+    "deploy/kubernetes/20-build.yaml": r"image: dsload:(\S+)",
+    "deploy/kubernetes/30-merge.yaml": r"image: dsload:(\S+)",
+}
+SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+
+
+def run(*command: object, cwd: pathlib.Path = ROOT, **env: str) -> str:
+    """What a command prints. If it fails, what it said ends the release."""
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        raise SystemExit(f"release: {' '.join(map(str, command))} ended with {done.returncode}:\n{said}")
+    return done.stdout.strip()
+
+
+def versions_of(root: pathlib.Path) -> dict[str, str]:
+    """The version in each place that has one, "" where it is not found."""
+    found = {}
+    for name, pattern in VERSIONS.items():
+        match = re.search(pattern, (root / name).read_text(encoding="utf-8"), re.M)
+        found[name] = match[1] if match else ""
+    return found
+
+
+def refuse_unless_ready(version: str, root: pathlib.Path) -> None:
+    """Ends with what to do where a release cannot be made."""
+    if not SEMVER.fullmatch(version):
+        raise SystemExit(f'release: VERSION is "{version}"; name a semantic version: make release VERSION=0.1.0')
+    if sys.version_info < (3, 11):
+        raise SystemExit("release: needs Python 3.11: make release PYTHON=python3.11")
+    for tool, use in {"git": "apt-get install git", "go": "https://go.dev/dl"}.items():
+        if not shutil.which(tool):
+            raise SystemExit(f"release: {tool} is not on PATH; install it ({use})")
+    if others := {name: found for name, found in versions_of(root).items() if found != version}:
+        lines = "".join(f"\n  {name} has {found or 'none'}" for name, found in others.items())
+        raise SystemExit(f"release: VERSION is {version}, but{lines}\nwrite {version} there and commit, or release the other")
+    if changed := run("git", "status", "--porcelain", cwd=root):
+        lines = "\n  ".join(changed.splitlines()[:10])
+        raise SystemExit(f"release: a commit is released, and these files differ from it:\n  {lines}\ncommit or stash them")
+    if (root / "dist" / version).exists():
+        raise SystemExit(f"release: dist/{version} is there already; remove it to make it anew: rm -r dist/{version}")
+
+
+class Release:
+    def __init__(self, version: str, source: pathlib.Path, scratch: pathlib.Path, out: pathlib.Path) -> None:
+        self.version, self.source, self.scratch, self.out = version, source, scratch, out
+        self.time = int(run("git", "log", "-1", "--format=%ct", cwd=source))
+        self.created = datetime.datetime.fromtimestamp(self.time, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.commit = run("git", "rev-parse", "HEAD", cwd=source)
+        self.stem = f"dsload-{version}"
+        sys.path.insert(0, str(source / "python"))
+        self.wheels = importlib.import_module("build_wheel")
+        self.programs: dict[str, pathlib.Path] = {}  # by target
+
+    def make(self) -> None:
+        envs = [{"GOOS": t.split("/")[0], "GOARCH": t.split("/")[1], "GOAMD64": "v1", "GOARM64": "v8.0"} for t in TARGETS]
+        modules = inventory.linked(["go"], self.source, [{**os.environ, **env} for env in envs])
+        licenses = self.scratch / "THIRD-PARTY-LICENSES.txt"
+        licenses.write_text(inventory.license_text(modules, MODULE), encoding="utf-8")
+        for target, env in zip(TARGETS, envs, strict=True):
+            print(f"release: {target}", file=sys.stderr)
+            program = self.scratch / target.replace("/", "-")
+            self.wheels.compile_program(program, GOFLAGS="", GOEXPERIMENT="", **env)
+            self.programs[target] = program
+            self.archive(target, licenses)
+            self.wheels.wheel_of(self.out, program, tuple(target.split("/")), licenses)
+        self.wheels.build_sdist(str(self.out))
+        print("release: packages, image, SBOM", file=sys.stderr)
+        self.linux_packages(licenses)
+        self.image()
+        self.formula()
+        named = {target.replace("/", "-"): program for target, program in self.programs.items()}
+        self.write(f"{self.stem}.spdx.json", inventory.sbom(["go"], named, modules, MODULE, self.version, self.commit, self.created).encode())
+        self.write("SHA256SUMS", "".join(f"{digest(path)}  {path.name}\n" for path in sorted(self.out.iterdir())).encode())
+
+    def write(self, name: str, data: bytes) -> None:
+        (self.out / name).write_bytes(data)
+
+    def archive(self, target: str, licenses: pathlib.Path) -> None:
+        name, windows = f"{self.stem}-{target.replace('/', '-')}", target.startswith("windows")
+        program = "dsload.exe" if windows else "dsload"
+        entries = [pack.Entry(f"{name}/{program}", self.programs[target].read_bytes(), 0o755)]
+        for path in (licenses, *(self.source / file for file in ("LICENSE", "README.md", "CHANGELOG.md"))):
+            entries.append(pack.Entry(f"{name}/{path.name}", path.read_bytes()))
+        if windows:
+            self.write(f"{name}.zip", pack.zip_file(entries))
+        else:
+            self.write(f"{name}.tar.gz", pack.tar_gz(entries, self.time))
+
+    def linux_packages(self, licenses: pathlib.Path) -> None:
+        run("go", "install", NFPM, GOBIN=str(self.scratch), GOFLAGS="-trimpath", cwd=self.scratch)
+        mode = {"mode": 0o644, "mtime": self.created}
+        for target in TARGETS[:2]:
+            contents = [{"src": str(self.programs[target]), "dst": "/usr/bin/dsload", "file_info": {**mode, "mode": 0o755}}]
+            for path in (self.source / "LICENSE", licenses):
+                contents.append({"src": str(path), "dst": f"/usr/share/doc/dsload/{path.name}", "file_info": mode})
+            config = {"name": "dsload", "arch": target.split("/")[1], "platform": "linux", "version": self.version, "release": "1",
+                      "section": "utils", "maintainer": f"The dsload authors <{URL}>", "description": SUMMARY, "homepage": URL,
+                      "license": "Apache-2.0", "mtime": self.created, "rpm": {"buildhost": "localhost"},
+                      "recommends": ["ca-certificates"], "contents": contents}  # fmt: skip
+            path = self.scratch / "nfpm.json"
+            path.write_text(json.dumps(config))
+            for kind in ("deb", "rpm"):
+                run(self.scratch / "nfpm", "package", "-f", path, "-p", kind, "-t", self.out, SOURCE_DATE_EPOCH=str(self.time))
+
+    def image(self) -> None:
+        folder = pathlib.Path(json.loads(run("go", "mod", "download", "-json", ROOTS, cwd=self.scratch))["Dir"])
+        labels = {"org.opencontainers.image." + name: value for name, value in
+                  {"title": "dsload", "version": self.version, "revision": self.commit, "source": URL, "licenses": "Apache-2.0"}.items()}  # fmt: skip
+        programs = {t.split("/")[1]: self.programs[t].read_bytes() for t in TARGETS if t.startswith("linux")}
+        certificates = pem((folder / "bundle/bundle.der").read_bytes())
+        self.write(f"{self.stem}-oci.tar", pack.image(programs, certificates, labels, self.created, self.time))
+
+    def formula(self) -> None:
+        text = (HERE / "dsload.rb").read_text(encoding="utf-8").replace("VERSION", self.version).replace("SUMMARY", SUMMARY)
+        for target in TARGETS[:4]:
+            name = target.replace("/", "-")
+            text = text.replace(f"SHA256-{name}", digest(self.out / f"{self.stem}-{name}.tar.gz"))
+        self.write("dsload.rb", text.encode())
+
+
+def digest(path: pathlib.Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def pem(der: bytes) -> bytes:
+    """Certificates one after another in DER, as PEM."""
+    import ssl
+
+    out, at = [], 0
+    while at < len(der):
+        if der[at : at + 2] != b"\x30\x82":
+            raise AssertionError("not a certificate of 256 to 65535 bytes")
+        end = at + 4 + int.from_bytes(der[at + 2 : at + 4], "big")
+        out.append(ssl.DER_cert_to_PEM_cert(der[at:end]))
+        at = end
+    return "".join(out).encode()
+
+
+def main(version: str, root: pathlib.Path = ROOT) -> None:
+    refuse_unless_ready(version, root)
+    (root / "dist").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root / "dist", prefix=".unfinished-") as folder:
+        scratch = pathlib.Path(folder)
+        source, out = scratch / "source", scratch / "out"
+        run("git", "clone", "-q", "--shared", root, source)
+        out.mkdir()
+        Release(version, source, scratch, out).make()
+        out.rename(root / "dist" / version)
+    for path in sorted((root / "dist" / version).iterdir()):
+        print(f"{path.stat().st_size / 1e6:8.2f} MB  dist/{version}/{path.name}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")
