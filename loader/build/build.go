@@ -251,7 +251,7 @@ func (b *build) runPhase(ctx context.Context, f *flusher) error {
 	group, pipeline := errgroup.WithContext(context.WithoutCancel(ctx))
 	input := records(reader)
 	if b.mapping = nil; b.opts.Map != "" {
-		if b.mapping, err = b.startMap(pipeline, ctx, reader, f); err != nil {
+		if b.mapping, err = b.startMap(pipeline, ctx, reader, p.set.URI, f); err != nil {
 			return err
 		}
 		defer b.mapping.close()

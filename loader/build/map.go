@@ -69,6 +69,7 @@ func (a *answered) before(at source.Position) source.Position {
 type mapping struct {
 	b       *build
 	reader  *source.Reader
+	uri     func(input int) string
 	process *command.Process
 	line    *mapLine
 	queue   chan queued
@@ -99,14 +100,16 @@ type queued struct {
 	err      error // the end of the sources, instead of a record
 }
 
-// startMap runs the command for a phase. Where an earlier run is resumed, reader must be at the position
-// before its last answer. The mapping ends with either context.
-func (b *build) startMap(pipeline, wanted context.Context, reader *source.Reader, f *flusher) (*mapping, error) {
+// startMap runs the command for the records of a reader, whose inputs have names by their numbers. Where an
+// earlier run is resumed, reader must be at the position before its last answer. The mapping ends with either
+// context.
+func (b *build) startMap(pipeline, wanted context.Context, reader *source.Reader, uri func(input int) string,
+	f *flusher) (*mapping, error) {
 	process, err := command.Start(b.opts.Map, func(line string) { b.notice("map: %s", line) })
 	if err != nil {
 		return nil, fault.BadOption("map", b.opts.Map, "cannot be run: %v", err)
 	}
-	m := &mapping{b: b, reader: reader, process: process, queue: make(chan queued, mapAhead),
+	m := &mapping{b: b, reader: reader, uri: uri, process: process, queue: make(chan queued, mapAhead),
 		line: newMapLine(process, b.current.formatter)}
 	m.last.at = reader.Position()
 	if m.again = f.state.Answered; m.again != nil {
@@ -178,7 +181,7 @@ func (m *mapping) set(q *queued, data []byte) bool {
 	if q.Err == nil && !q.Skipped {
 		var err error
 		if q.replaced, err = m.line.set(&q.Record, data); err != nil {
-			q.Err = &source.RecordError{URI: m.b.current.set.URI(q.Input), Input: q.Input, Row: q.Row, Offset: q.Offset,
+			q.Err = &source.RecordError{URI: m.uri(q.Input), Input: q.Input, Row: q.Row, Offset: q.Offset,
 				Member: q.Member, Cause: err}
 		}
 		q.asked = err == nil
@@ -230,7 +233,7 @@ func (m *mapping) takeAnswer(dst []byte, q *queued) ([]byte, error) {
 	case m.stopped.Err() != nil:
 		return dst, context.Canceled
 	case errors.Is(err, command.ErrTooLong):
-		q.Err = &source.RecordError{URI: m.b.current.set.URI(q.Input), Input: q.Input, Row: q.Row, Offset: q.Offset,
+		q.Err = &source.RecordError{URI: m.uri(q.Input), Input: q.Input, Row: q.Row, Offset: q.Offset,
 			Member: q.Member, Cause: fault.Of(source.ErrTooLarge, "{map} answered with more than the %v that a record may have",
 				units.Size(maxRecordBytes))}
 	case err == io.ErrUnexpectedEOF && m.process.Wait() != nil, err != nil && err != io.ErrUnexpectedEOF:
@@ -272,7 +275,7 @@ func (m *mapping) Progress() (read, total int64) {
 
 // where names a record in errors.
 func (m *mapping) where(q *queued) string {
-	return fmt.Sprintf("row %d of %s", q.Row, sourceName(m.b.current.set.URI(q.Input)))
+	return fmt.Sprintf("row %d of %s", q.Row, sourceName(m.uri(q.Input)))
 }
 
 // numbers says how many records the command got and answered.

@@ -317,3 +317,22 @@ func TestWriteTextIsJSON(t *testing.T) {
 		t.Errorf("a malformed record: %v", err)
 	}
 }
+
+// TestPreviewOfMap looks at the first answers of each input, and ends the command there.
+func TestPreviewOfMap(t *testing.T) {
+	o := mapped(t, "a.jsonl", jsonLines(0, 9000, -1), "sed 's/document number/text/'")
+	o.Sources = append(o.Sources, o.Sources[0])
+	p, err := Preview(context.Background(), o, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range p.Inputs {
+		if len(in.Documents) != 2 || in.Documents[0].Bytes != int64(len("text 0")) || in.Ended {
+			t.Errorf("%+v", in)
+		}
+	}
+	o.Map = "awk 'NR==2{exit 3} {print}'"
+	if _, err = Preview(context.Background(), o, 2); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("a command that fails: %v", err)
+	}
+}

@@ -182,13 +182,22 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		return err
 	}
 	defer reader.Close()
+	input := records(reader)
+	if v.b.opts.Map != "" {
+		named := func(int) string { return v.b.current.set.URI(i) }
+		if v.b.mapping, err = v.b.startMap(ctx, ctx, reader, named, v.f); err != nil {
+			return err
+		}
+		defer v.b.mapping.close()
+		input = v.b.mapping
+	}
 	v.sample = sample{}
 	var sampled int64
 	for sampled < previewSample || len(p.Documents) < v.n {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		j, err := v.next(reader, i)
+		j, err := v.next(input, i)
 		if errors.Is(err, io.EOF) || errors.Is(err, source.ErrNoDocuments) {
 			p.Ended = true
 			break
@@ -213,7 +222,7 @@ func (v *previewer) input(ctx context.Context, p *PreviewInput, i int) error {
 		}
 	}
 	v.looked++
-	return v.estimator.input(v.b.current.set, i, &v.sample, reader.Position(), p.Ended)
+	return v.estimator.input(v.b.current.set, i, &v.sample, input.Position(), p.Ended)
 }
 
 // endPartial ends an input inside a document that is too long, or where a budget is reached.
@@ -230,7 +239,7 @@ func (v *previewer) endPartial(p *PreviewInput, d *document) {
 }
 
 // next reads a record into a job of its own.
-func (v *previewer) next(reader *source.Reader, input int) (*job, error) {
+func (v *previewer) next(reader records, input int) (*job, error) {
 	j := &job{documents: make([]document, 1)}
 	d := &j.documents[0]
 	var err error
@@ -238,6 +247,7 @@ func (v *previewer) next(reader *source.Reader, input int) (*job, error) {
 		return nil, err
 	}
 	d.raw, d.Input = span{0, len(j.raw)}, input
+	v.b.mapping.note(j, d)
 	return j, nil
 }
 
