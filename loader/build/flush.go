@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dsload/dsload/internal/fault"
 	"github.com/dsload/dsload/loader/build/example"
 	"github.com/dsload/dsload/loader/build/shape"
 	"github.com/dsload/dsload/loader/build/source"
@@ -252,6 +253,9 @@ func (f *flusher) valFull() bool {
 // reject counts a bad record and lists the first of them, or ends the build with it.
 func (f *flusher) reject(d *document, cause error) error {
 	uri := f.b.phases[f.state.Phase].set.URI(d.Input)
+	if d.mapped && d.Err == nil {
+		cause = fault.Errorf("in the answer of {map}: %w", cause)
+	}
 	var located *source.RecordError
 	if !errors.As(cause, &located) {
 		located = &source.RecordError{URI: uri, Input: d.Input, Row: d.Row, Offset: d.Offset, Member: d.Member,

@@ -260,9 +260,14 @@ func TestMapMakesFields(t *testing.T) {
 	if s.Documents != 3 || s.Splits[0].Examples != 2 || s.Mapped != 3 {
 		t.Errorf("%+v", s.Counts)
 	}
-	o.Where = nil
+	o.TextField, o.Where = "", nil
+	o.FS = shardtest.New()
+	if _, err := Run(context.Background(), o); err == nil ||
+		!matches(`a.txt, row 1 at byte 0: in the answer of .*: no field "text".*"body"`, err.Error()) {
+		t.Errorf("answers without a text: %v", err)
+	}
 	o.Map = `sed 's/.*/{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}/'`
-	o.TextField, o.Format = "", source.Chat
+	o.Format = source.Chat
 	o.ChatTemplate = filepath.Join(t.TempDir(), "chat.jinja")
 	put(t, o.ChatTemplate, []byte("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"))
 	if _, s = shardOf(t, o); s.Shapes["messages"] != 3 {
