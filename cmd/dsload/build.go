@@ -115,9 +115,6 @@ func checkBuildFlags(cmd *cobra.Command, o build.Options) error {
 			return err
 		}
 	}
-	if cmd.Flags().Changed("map") && strings.TrimSpace(o.Map) == "" {
-		return usagef("--map=%s: give a command that answers each line of its standard input with a line", o.Map)
-	}
 	for _, name := range []string{"eos", "bos"} {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "" {
 			return usagef("--%s=: name a token, or give --%s without a value for the tokenizer's own", name, name)

@@ -54,6 +54,9 @@ func Find(command string) error {
 		return fmt.Errorf("there is no sh to run it: %w", err)
 	}
 	word, _, _ := strings.Cut(strings.TrimSpace(command), " ")
+	if word == "" {
+		return errors.New("it is empty")
+	}
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./"
 	if strings.Trim(word, plain) != "" {
 		return nil

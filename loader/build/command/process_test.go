@@ -81,7 +81,7 @@ func TestStop(t *testing.T) {
 func TestFind(t *testing.T) {
 	for command, ok := range map[string]bool{"cat": true, "  cat -u": true, "/bin/sh -c x": true,
 		"while read l; do :; done": true,
-		"cd / && nosuchcommand-zz": true, "X=1 nosuchcommand-zz": true, "nosuchcommand-zz": false,
+		"cd / && nosuchcommand-zz": true, "X=1 nosuchcommand-zz": true, "nosuchcommand-zz": false, " ": false,
 		"./nosuch/command --x": false} {
 		if err := Find(command); (err == nil) != ok {
 			t.Errorf("%s: %v", command, err)
