@@ -119,8 +119,9 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 		Args: args, Format: o.Format, PieceBytes: pieceBytes, MaxPieceBytes: 2 * pieceBytes,
 		MaxRecordBytes: maxRecordBytes,
 		Cut:            b.tokenizer.SafeCut, Whole: b.template != "" || o.shapes() || o.Map != "",
-		Columns: o.Columns, Delimiter: o.delimiter(), Records: o.Records, FindChat: o.TextField == "" && b.template == "" && o.Map == "",
-		Stdin: o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
+		Columns: o.Columns, Delimiter: o.delimiter(), Records: o.Records,
+		FindChat: o.TextField == "" && b.template == "" && o.Map == "",
+		Stdin:    o.Stdin, Done: ctx.Done(), Notice: func(text string) { b.notice("%s", text) },
 		Revision: b.pinned,
 		Include:  o.Include, Exclude: o.Exclude, OutDir: o.Out, ScratchDir: existingFolder(o.Out),
 		Built: builtFiles, Marks: marksBuild, Conditions: b.conditions(),
@@ -138,7 +139,7 @@ func (b *build) openPhase(ctx context.Context, args []string) (phase, error) {
 	if o.Map != "" && o.Format == source.Chat {
 		p.options.Format = source.Auto // it says what comes back from the command
 	}
-	if o.Format == source.Chat || o.Map != "" { // all fields of a record may be part of its conversation, or of the answer to it
+	if o.Format == source.Chat || o.Map != "" { // all fields may be part of the conversation, or of the answer
 		p.options.TextField, p.options.Fields = "", nil
 	}
 	p.set, err = source.Open(ctx, p.options)
