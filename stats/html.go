@@ -167,7 +167,7 @@ func newSubject(s *Split, cut, rows, documents int64) subject {
 	x := subject{Split: s}
 	marks := s.Length.marks()
 	if cut > 0 && cut >= s.Length.Max {
-		marks = append(marks, mark{"cut at", float64(cut)})
+		marks = append(marks, mark{"--max-length", float64(cut)})
 	}
 	x.Rows = histogram("rows", s.Lengths, marks, rows)
 	x.Documents = histogram("documents", s.DocCounts, s.DocLength.marks(), documents)

@@ -61,7 +61,7 @@ def _marks(summary: dict[str, Any], cut: int) -> dict[int, str]:
     """The lengths to point out, ascending, with their names."""
     named = [(math.floor(summary[key] + 0.5), name) for key, name in _NAMES]
     if cut > 0 and cut >= summary["max"]:
-        named.append((cut, "cut at"))
+        named.append((cut, "--max-length"))
     marks: dict[int, str] = {}
     for at, name in named:
         marks[at] = f"{marks[at]}, {name}" if at in marks else name
