@@ -11,6 +11,7 @@
 # make release VERSION=0.1.0  programs, wheels, packages, an image, checksums and an SBOM into dist/0.1.0, published nowhere
 # make release-check  make a release twice, compare the bytes, install and start what is in it
 # make bench  the benchmarks of the Go packages
+# make screenshots  the pictures of docs/pages.md, taken by Chromium of pages that are running
 # make site   README and docs/ as a web site in bin/site, which needs no server and can be searched offline
 
 GO          ?= go
@@ -45,7 +46,7 @@ TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 ENDIAN  := linux/s390x
 
 # .ci/run runs tools, lint, test-alone and test.
-.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go vet-targets lint-python test-arm64 release release-check bench man site wheel clean
+.PHONY: all build tools test test-alone test-go fuzz soak test-python test-clients test-package lint lint-go vet-targets lint-python test-arm64 release release-check bench man screenshots site wheel clean
 
 all: build
 
@@ -143,6 +144,9 @@ test-arm64:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./tokenize/... ./shard/... ./loader/...
+
+screenshots: build $(VENV)/installed
+	$(VENV_PYTHON) tests_clients/pages/screenshots.py bin/dsload docs
 
 site: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --strict --quiet

@@ -2,7 +2,7 @@
 
     .ci/report.py LOG [NEEDLESS]
 
-LOG holds the output of the Go tests (run with -json), of fuzzing and of pytest (run with -rs). For each test that failed this
+LOG holds the output of the Go tests (run with -json), of fuzzing and of pytest (run with -rfEs). For each test that failed this
 prints its name, its first and last lines, and the command that runs it alone. A test that was skipped for a reason that matches the
 regular expression NEEDLESS fails too: it should have run here. The exit status is 1 if anything failed.
 """

@@ -87,19 +87,30 @@ class Page:
         self.ask("close")
 
 
-@pytest.fixture(scope="session")
-def browser():
-    need("node")
-    need("npm")
-    need("chromium")
+class NoBrowser(Exception):
+    """What drives the browser cannot be installed."""
+
+
+def modules():
+    """Installs what drives the browser where it is missing; the program of the browser, and the folder of what drives it."""
     target = pathlib.Path(os.environ.get("DSLOAD_NODE_PACKAGES") or ROOT / ".venv-node") / "pages"
     if not (target / "node_modules/playwright-core").is_dir():
         target.mkdir(parents=True, exist_ok=True)
         shutil.copy(NODE / "package.json", target)
         done = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund"], cwd=target, capture_output=True, text=True)
         if done.returncode:
-            pytest.skip("playwright-core cannot be installed: " + done.stderr[-200:])
-    browser = Browser(shutil.which("chromium"), target / "node_modules")
+            raise NoBrowser("playwright-core cannot be installed: " + done.stderr[-200:])
+    return shutil.which("chromium"), target / "node_modules"
+
+
+@pytest.fixture(scope="session")
+def browser():
+    for program in ("node", "npm", "chromium"):
+        need(program)
+    try:
+        browser = Browser(*modules())
+    except NoBrowser as missing:
+        pytest.skip(str(missing))
     yield browser
     browser.close()
 
