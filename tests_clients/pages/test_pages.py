@@ -259,6 +259,26 @@ def test_page_of_a_build_that_fails(browser, start, dsload, tmp_path):
         page.clean(ended=True)
 
 
+RECORD = "".join(json.dumps(line) + "\n" for line in [
+    {"type": "start", "device": HOSTILE, "device_total": 8 << 30},
+    *({"type": "snapshot", "step": step, "phase": phase, "allocated": (step + k) << 28, "peak": (step + k + 1) << 28, "reserved": 7 << 30}
+      for step in range(1, 9) for k, phase in enumerate(("forward", "backward"))),
+    {"type": "oom", "step": 9, "phase": "backward", "message": HOSTILE, "requested": 3 << 30},
+])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_in_files(browser, dsload, kitchen, tmp_path, scheme):
+    """The report of a dataset, of two beside each other, and the page of a memory record, without a server."""
+    (tmp_path / "record.jsonl").write_text(RECORD)
+    for command in (["stats", kitchen, "--html", "one.html"], ["stats", kitchen, kitchen, "--html", "two.html"], ["doctor", "record.jsonl", "--html", "record.html"]):
+        done = subprocess.run([dsload, *map(str, command)], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        with browser.open((tmp_path / command[-1]).as_uri(), scheme=scheme) as page:
+            looks(page)
+            assert page.ask("seen")["errors"] == []
+
+
 def test_screenshots_are_small():
     """The pictures of docs/pages.md exist and are small."""
     docs = pathlib.Path(__file__).resolve().parents[2] / "docs"
