@@ -169,7 +169,7 @@ func runBuild(cmd *cobra.Command, args []string, f *buildFlags) error {
 		return err
 	}
 	setRuntimeLimit(o.Memory)
-	collectLater()
+	collectLater(o.Memory)
 	if f.http != "" {
 		o.Beside += pageBytes
 	}
@@ -260,16 +260,26 @@ func overCap(s *build.Summary, before int64) error {
 		s.Out, formatSize(s.PeakRSSBytes), formatSize(s.CapBytes))
 }
 
-// gcPercent is the garbage that triggers a collection, as a percentage of the memory in use. A
-// build makes almost none once its buffers exist, so collections stay rare, and garbage from the
-// start is not kept up to the limit.
-const gcPercent = 50
+// gcPercent returns the garbage that triggers a collection, as a percentage of the memory in use. A
+// build of lines makes almost none once its buffers exist, so that collections are rare, and garbage
+// from the start is not kept up to the limit; one of conversations makes much, and is faster where the
+// cap leaves room for it.
+func gcPercent(capBytes int64) int {
+	if capBytes < roomyCap {
+		return 20
+	}
+	return 50
+}
+
+// roomyCap is the cap from which on garbage may take the room of several collections. Below it, the heap
+// would reach the runtime's limit, which is soft, where a busy machine runs a collection late.
+const roomyCap = 128 << 20
 
 // setRuntimeLimit sets the Go runtime's soft limit below the cap, as a backstop: the byte ledger
 // enforces the cap. It is here and not in a library package because it acts on the whole process.
 func setRuntimeLimit(capBytes int64) {
 	debug.SetMemoryLimit(loader.RuntimeLimit(capBytes))
-	debug.SetGCPercent(gcPercent)
+	debug.SetGCPercent(gcPercent(capBytes))
 	fitThreads(addressLimit(), capBytes)
 }
 
@@ -280,9 +290,12 @@ const startPercent = 400
 // collectLater puts off the first collection of a build, and sets gcPercent at the first. What a
 // build allocates at its start stays; a dozen collections of a few MiB would find next to nothing,
 // and took a third of the time of a short build.
-func collectLater() {
+func collectLater(capBytes int64) {
+	if capBytes < roomyCap {
+		return
+	}
 	debug.SetGCPercent(startPercent)
-	runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, gcPercent)
+	runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, gcPercent(capBytes))
 }
 
 func printPlan(w io.Writer, plan *build.MemoryPlan, asJSON bool) error {

@@ -102,10 +102,10 @@ Network faults are retried, and a source that changes during a build is refused.
 		tables: append([]helpTable{{title: "Sources", rows: []helpRow{
 			{name: "PATH, FOLDER, GLOB", text: "files on this machine; quote globs, so that the shell leaves them to dsload"},
 			{name: "-", text: "standard input"},
-			{name: "https://HOST/FILE", text: "one file; http:// likewise"},
+			{name: "https://HOST/FILE", text: "one file; http:// too"},
 			{name: "s3://, gs://, az://", text: "files, folders and globs in a bucket: s3://BUCKET/PATH"},
 			{name: "hf://datasets/OWNER/NAME", text: "a dataset of the Hugging Face Hub, with @REVISION and /PATH if need be"},
-			{name: "synth://wikitext?seed=1", text: "a generated corpus, endless; synth://recipes likewise. The same seed " +
+			{name: "synth://wikitext?seed=1", text: "a generated corpus, endless; synth://recipes too. The same seed " +
 				"gives the same bytes"},
 		}}}, optionTable(build.GroupSources)...),
 	}
@@ -124,7 +124,7 @@ func formatsPage() *helpPage {
 		{name: "dataset", text: "a folder of save_to_disk; a document is a row"},
 		{name: "chat", text: "a document is a conversation, written by the tokenizer's chat template; --train-on chooses " +
 			"whose turns carry loss"},
-		{name: "tar", text: "what the format of each file inside says; zip likewise"},
+		{name: "tar", text: "what the format of each file inside says; zip too"},
 		{name: "recipes", text: "a document is a record of RecipeNLG's CSV"},
 	}
 	return &helpPage{

@@ -81,7 +81,7 @@ func runPlan(cmd *cobra.Command, args []string, f *buildFlags, partitions int, o
 		return err
 	}
 	setRuntimeLimit(o.Memory)
-	collectLater()
+	collectLater(o.Memory)
 	show, err := newProgress(f.progress, cmd.ErrOrStderr())
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ var options = []Option{
 			"the tokenizer's own; off for none",
 		field: func(o *Options) any { return (*string)(&o.EOS) }},
 	{Name: "bos", Group: GroupText, Kind: Ending, Value: "TOKEN",
-		Help:  "token before each document, likewise",
+		Help:  "token before each document, as `eos` takes it",
 		field: func(o *Options) any { return (*string)(&o.BOS) }},
 	{Name: "special-tokens", Group: GroupText, Kind: Word,
 		Words: words([]SpecialTokens{SpecialOfDocument, SpecialOfChunk}),

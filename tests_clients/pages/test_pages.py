@@ -215,7 +215,7 @@ def test_page_of_a_build(browser, start, dsload, tmp_path):
         page.wait(f"{CHARTS}.filter(c => c.drawn > 300 && c.figures >= 4).length === 3")
         page.wait("/\\d+ (s|min|h) left/.test(document.querySelector('h1').innerText) && document.querySelectorAll('#rejects-rows tr').length > 5")
         text = page.text()
-        for want in ("of 1,000,000", "128 MiB", "gpt2", HOSTILE, "malformed JSON", "goes on at row", "tokens/s", "busy"):
+        for want in ("of 1,000,000", "128 MiB", "gpt2", HOSTILE, "malformed JSON", "continues at row", "tokens/s", "busy"):
             assert want in text
         first = page.run("document.querySelector('h1').innerText")
         drawn = page.run("past.times.length")
@@ -223,7 +223,7 @@ def test_page_of_a_build(browser, start, dsload, tmp_path):
         looks(page)
         page.clean()
         process.terminate()
-        page.wait("/Resumable: the same command goes on at row/.test(document.querySelector('h1').innerText)")
+        page.wait("/Resumable: the same command continues at row/.test(document.querySelector('h1').innerText)")
         assert process.wait(HANGS) == 5
         assert page.run("document.getElementById('gone').hidden")
         page.accessible()

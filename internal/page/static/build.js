@@ -13,7 +13,7 @@ rangeButtons();
 const headline = s => {
   if (s.phase === "done") return ["Done in " + span(s.seconds) + ": " + plural(s.examples, "row") + ", " + rate(s.tokens) + " tokens", "done"];
   if (s.phase === "failed") return ["Failed: " + visible(s.message), "failed"];
-  if (s.phase === "interrupted") return ["Resumable: the same command goes on at row " + count(s.examples), "interrupted"];
+  if (s.phase === "interrupted") return ["Resumable: the same command continues at row " + count(s.examples), "interrupted"];
   if (s.phase === "preparing") return ["Looking at the sources", "…"];
   const parts = [];
   if (known(s.fraction)) parts.push(percent(s.fraction));
@@ -70,7 +70,7 @@ const show = (s, ended) => {
     (li, x) => { put(li.much, known(x.busy) ? "busy " + percent(x.busy) : "–"); li.bar.value = x.busy || 0 });
   rows($("splits"), s.splits || [], x => x.name, x => make("tr", null, make("th", {scope: "row"}, name(x.name)), make("td"), make("td"), make("td")),
     (tr, x) => [x.examples, x.tokens, x.shards].forEach((v, i) => put(tr.children[i + 1], known(v) ? count(v) : "–")));
-  say("checkpoint", s.phase === "done" ? "The dataset is complete." : s.checkpoints ? "The same command goes on at row " + count(s.checkpoint_examples) + ", as of " + span(s.checkpoint_age) + " ago." : s.resumed_at ? "The same command goes on at row " + count(s.resumed_at) + "." : "No checkpoint yet: the same command begins again.");
+  say("checkpoint", s.phase === "done" ? "The dataset is complete." : s.checkpoints ? "The same command continues at row " + count(s.checkpoint_examples) + ", as of " + span(s.checkpoint_age) + " ago." : s.resumed_at ? "The same command continues at row " + count(s.resumed_at) + "." : "No checkpoint yet: the same command begins again.");
   rows($("counts"), s.counts || [], x => x.name, x => { const f = make("div"); f.style.display = "contents"; f.append(make("dt", null, x.name), f.value = make("dd")); return f }, (f, x) => put(f.value, count(x.n)));
   rows($("notices"), (s.notices || []).map((t, i) => ({t, i})), x => x.i + x.t, x => make("li", null, make("bdi", {class: "reason"}, visible(x.t))), () => {});
   say("rejects-count", s.rejected ? plural(s.rejected, "record") + (s.rejected > (s.rejects || []).length ? ", the first " + (s.rejects || []).length + " here" : "") : "none");

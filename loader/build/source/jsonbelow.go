@@ -151,13 +151,13 @@ func (f *belowFramer) unfit(b byte) error {
 		return fault.Of(ErrRecords, "%s is an array of arrays, and {records} %s needs objects with the key %q", where,
 			f.o.Records, f.path[f.level])
 	case f.level < len(f.path):
-		return fault.Of(ErrRecords, "%s is no object, and {records} %s needs the key %q in it", where, f.o.Records,
+		return fault.Of(ErrRecords, "%s is not an object, and {records} %s needs the key %q in it", where, f.o.Records,
 			f.path[f.level])
 	case b == '{':
 		return fault.Of(ErrRecords, "%s is an object, and records are the elements of an array; "+
 			"name an array in it, as in {records} %s.KEY", where, f.o.Records)
 	}
-	return fault.Of(ErrRecords, "%s is no array of records; give {records} another key", where)
+	return fault.Of(ErrRecords, "%s is not an array of records; give {records} another key", where)
 }
 
 func quotedPath(path []string) string { return `"` + strings.Join(path, ".") + `"` }

@@ -34,11 +34,11 @@ func TestRecordsBelow(t *testing.T) {
 		{"a.b", `{"a": [{"b": [{"x": 1}, {"x": 2}]}, {"b": []}, {"b": [{"x": 3}]}]}`, `{"x": 1} {"x": 2} {"x": 3}`},
 		{"a.b", `{"a": [{"b": [{"x": 1}]}, {"c": 2}, 3, {"b": {}}, {"b": [{"x": 3}]}]}`,
 			`{"x": 1} !` + "`records` a.b: an object of \"a\" has no key \"b\"; it has c" +
-				" !\"a\" is no object, and `records` a.b needs the key \"b\" in it" +
+				" !\"a\" is not an object, and `records` a.b needs the key \"b\" in it" +
 				" !\"a.b\" is an object, and records are the elements of an array; name an array in it, as in `records` a.b.KEY" +
 				` {"x": 3}`},
 		{"data", `{"data": [[{"x": 1}]]}`, `!"[{\"x\": 1}]" is neither a JSON object nor a text`},
-		{"data", `{"data": "text"}`, `!"data" is no array of records; give ` + "`records` another key"},
+		{"data", `{"data": "text"}`, `!"data" is not an array of records; give ` + "`records` another key"},
 		{"data.x", `{"data": [[{"x": 1}]]}`, "!\"data\" is an array of arrays, and `records` data.x needs objects with the key \"x\""},
 		{"data", `{"data": [{"a": 1}, {"b`, `{"a": 1} !the file ends within a JSON value; copy the file again`},
 		{"data", `{"data": [{"a": 1}], "b": "c`, `{"a": 1} !the file ends within its JSON; copy the file again`},

@@ -186,7 +186,7 @@ func (p *parser) codePoint(digits string, base int, start int) rune {
 		n = n*base + int(d-'0')
 	}
 	if n > maxRune || n >= 0xD800 && n < 0xE000 {
-		p.failAt(start, "%#x is no character", n)
+		p.failAt(start, "%#x is not a character", n)
 	}
 	return rune(n)
 }

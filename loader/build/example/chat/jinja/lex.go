@@ -370,7 +370,7 @@ func (l *lexer) escape(out []byte, s string) ([]byte, int) {
 		}
 		n, err := strconv.ParseUint(s[1:1+digits], 16, 32)
 		if err != nil || n > unicode.MaxRune {
-			l.fail(`\%s is no character`, s[:1+digits])
+			l.fail(`\%s is not a character`, s[:1+digits])
 		}
 		return utf8.AppendRune(out, rune(n)), 1 + digits
 	case s[0] == 'N':
