@@ -176,7 +176,7 @@ func TestRefused(t *testing.T) {
 		`\p{Klingon}`: "not known", `[[:foo:]]`: "not known",
 		`a{1,100001}`: "repeat count", `(?:(?:ab){1000}){1000}`: "too large", `(?<=(?>a))b`: "look-behind",
 		`a{3,1}`: "lower bound",
-		strings.Repeat("(", 200) + strings.Repeat(")", 200): "nested", `\x{110000}`: "no character",
+		strings.Repeat("(", 200) + strings.Repeat(")", 200): "nested", `\x{110000}`: "not a character",
 		`\xff`: "not one UTF-8", "\xff": "not UTF-8",
 		`(?i)` + strings.Repeat("s", 100): "too many strings", `\`: "ends too early",
 	} {
