@@ -4,8 +4,6 @@ package shard
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -25,9 +23,6 @@ func idOf(info fs.FileInfo) fileID {
 	}
 	return fileID{uint64(st.Dev), st.Ino, info.ModTime().UnixNano()}
 }
-
-// maxHolderBytes limits what is read from a lock file that another process wrote.
-const maxHolderBytes = 4096
 
 func (osFS) Lock(name string, holder []byte) (Lock, error) {
 	for {
@@ -65,37 +60,17 @@ func (osFS) Lock(name string, holder []byte) (Lock, error) {
 	}
 }
 
-type osLock struct {
-	f    *os.File
-	name string
-}
-
-// take locks the open file, which must be a regular one.
-func (l *osLock) take() error {
-	info, err := l.f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return notRegular(l.name, info.Mode())
-	}
-	err = flock(l.f)
-	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		held, _ := io.ReadAll(io.LimitReader(l.f, maxHolderBytes)) // only for a message; it may be empty
-		return &HeldError{Holder: held}
-	case err != nil:
-		return &os.PathError{Op: "lock", Path: l.name, Err: err}
-	}
-	return nil
-}
-
-func flock(f *os.File) error {
+// tryLock locks an open file, unless another process has locked it.
+func tryLock(f *os.File) (taken bool, err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err != syscall.EINTR {
-			return err
+		switch err {
+		case syscall.EINTR:
+			continue
+		case syscall.EWOULDBLOCK:
+			return false, nil
 		}
+		return err == nil, err
 	}
 }
 
@@ -107,21 +82,6 @@ func (l *osLock) shared() bool {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && st.Nlink > 1
-}
-
-func (l *osLock) Held() error {
-	mine, err := l.f.Stat()
-	if err != nil {
-		return err
-	}
-	now, err := os.Lstat(l.name)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err != nil || !os.SameFile(mine, now) {
-		return fmt.Errorf("%s: %w", l.name, ErrLockLost)
-	}
-	return nil
 }
 
 func (l *osLock) Close() error {

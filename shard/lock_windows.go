@@ -2,8 +2,6 @@ package shard
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -19,9 +17,6 @@ const (
 
 // idOf returns zero: a file that is opened again is checked again.
 func idOf(fs.FileInfo) fileID { return fileID{} }
-
-// maxHolderBytes limits what is read from a lock file that another process wrote.
-const maxHolderBytes = 4096
 
 // lockedByte is the position of the byte that is locked, far past the holder's name: locks are
 // mandatory here, and others read the name.
@@ -48,45 +43,14 @@ func (osFS) Lock(name string, holder []byte) (Lock, error) {
 	return l, nil
 }
 
-type osLock struct {
-	f    *os.File
-	name string
-}
-
-// take locks the open file, which must be a regular one.
-func (l *osLock) take() error {
-	info, err := l.f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return notRegular(l.name, info.Mode())
-	}
-	err = windows.LockFileEx(windows.Handle(l.f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+// tryLock locks the byte of an open file, unless another process has locked it.
+func tryLock(f *os.File) (taken bool, err error) {
+	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 		0, 1, 0, &windows.Overlapped{Offset: lockedByte})
-	switch {
-	case errors.Is(err, windows.ERROR_LOCK_VIOLATION), errors.Is(err, windows.ERROR_IO_PENDING):
-		held, _ := io.ReadAll(io.LimitReader(l.f, maxHolderBytes)) // only for a message; it may be empty
-		return &HeldError{Holder: held}
-	case err != nil:
-		return &os.PathError{Op: "lock", Path: l.name, Err: err}
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
+		return false, nil
 	}
-	return nil
-}
-
-func (l *osLock) Held() error {
-	mine, err := l.f.Stat()
-	if err != nil {
-		return err
-	}
-	now, err := os.Lstat(l.name)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err != nil || !os.SameFile(mine, now) {
-		return fmt.Errorf("%s: %w", l.name, ErrLockLost)
-	}
-	return nil
+	return err == nil, err
 }
 
 // Close unlocks the file and then removes it, which fails, as it should, if another process has it

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dsload/dsload/internal/procgroup"
 )
 
 // nvidiaSMITimeout limits all queries together, since a driver may hang.
@@ -61,7 +63,7 @@ func listGPUs(ctx context.Context) ([]gpu, error) {
 
 func queryNVIDIA(ctx context.Context, tool, query string) ([]byte, error) {
 	cmd := exec.Command(tool, query, "--format=csv,noheader,nounits")
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = procgroup.Attributes()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Start()
@@ -71,7 +73,7 @@ func queryNVIDIA(ctx context.Context, tool, query string) ([]byte, error) {
 		select {
 		case err = <-done:
 		case <-ctx.Done(): // a process that hangs in the driver may outlive even its kill, so it is not awaited
-			killGroup(cmd.Process)
+			procgroup.Kill(cmd.Process)
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return nil, ctx.Err()
 			}

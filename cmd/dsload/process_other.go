@@ -7,10 +7,6 @@ import (
 	"syscall"
 )
 
-func ownGroup() *syscall.SysProcAttr { return nil }
-
-func killGroup(p *os.Process) { _ = p.Kill() } // it may have ended
-
 // resizeSignal never comes: these systems have none.
 const resizeSignal = syscall.Signal(-1)
 

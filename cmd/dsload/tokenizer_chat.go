@@ -68,7 +68,7 @@ func runChat(cmd *cobra.Command, f *chatFlags) error {
 	if err != nil {
 		return err
 	}
-	c := &chatter{worker: r.NewWorker(cmd.Context().Done()), encoder: r.NewEncoder(chat.NewPieces(t),
+	c := &chatter{worker: r.NewWorker(cmd.Context().Done()), encoder: r.NewEncoder(r.NewPieces(t),
 		t.NewEncoder(tokenize.EncoderOptions{}))}
 	return eachLine(cmd, func(n int, line []byte, out *bufio.Writer) error {
 		err := c.write(out, line)

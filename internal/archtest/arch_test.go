@@ -20,7 +20,7 @@ const module = "github.com/dsload/dsload"
 // matching place governs a package.
 var allowed = map[string][]string{
 	"cmd/dsload": {"internal/fault", "loader", "shard", "export", "stats", "tokenize", "internal/page",
-		"internal/counts", "internal/cputime", "internal/notify", "internal/shell", "internal/units"},
+		"internal/counts", "internal/cputime", "internal/notify", "internal/procgroup", "internal/shell", "internal/units"},
 	"stats":  {"shard", "tokenize", "loader/serve/sampler", "loader/pack", "internal/counts", "internal/units"},
 	"export": {"internal/fault", "shard", "internal/counts"},
 	"loader": {"internal/fault", "loader/internal", "loader/origins", "tokenize", "shard",
@@ -31,9 +31,9 @@ var allowed = map[string][]string{
 	"loader/build/source":          {"internal/csvscan", "internal/fault", "internal/units", "internal/jsonscan", "internal/shell", "loader/remote"},
 	"loader/remote":                {"internal/fault", "internal/units"},
 	"loader/build/source/synth":    {"internal/units"},
-	"loader/build/source/columnar": {"internal/fault", "internal/units"},
+	"loader/build/source/columnar": {"internal/fault", "internal/jsonscan", "internal/units"},
 	"loader/build/example":         {"internal/fault", "internal/counts", "internal/csvscan", "internal/jsonscan", "tokenize"},
-	"loader/build/command":         {},
+	"loader/build/command":         {"internal/procgroup"},
 	"loader/build/shape":           {"internal/fault", "internal/jsonscan", "loader/build/example", "shard"},
 	"loader/serve":                 {"internal/fault", "internal/units", "loader!", "loader/internal", "loader/pack", "shard"},
 	"loader/serve/sampler":         {"internal/fault", "loader/pack"},
@@ -65,6 +65,7 @@ var allowed = map[string][]string{
 	"internal/cputime":                {},
 	"internal/csvscan":                {},
 	"internal/jsonscan":               {},
+	"internal/procgroup":              {},
 	"internal/page":                   {},
 	"internal/notify":                 {},
 	"internal/shell":                  {},

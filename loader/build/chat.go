@@ -115,7 +115,7 @@ func (b *build) openRenderer() error {
 	if err != nil {
 		return err
 	}
-	b.chat = &chats{Renderer: r, pieces: chat.NewPieces(b.tokenizer), tokenizer: b.tokenizer,
+	b.chat = &chats{Renderer: r, pieces: r.NewPieces(b.tokenizer), tokenizer: b.tokenizer,
 		plain: c.Template, tools: c.ToolTemplate}
 	if r.UsesDate() {
 		if b.chat.date = o.Date; o.Date == "" {

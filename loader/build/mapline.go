@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -85,29 +86,11 @@ func (l *mapLine) write() error {
 
 // writeText writes a well-formed text as a JSON string, after what is written before it.
 func writeText(w *bufio.Writer, before string, text []byte) {
-	const hex = "0123456789abcdef"
 	_, _ = w.WriteString(before)
 	_ = w.WriteByte('"')
-	start := 0
-	for i, b := range text {
-		if b >= ' ' && b != '"' && b != '\\' {
-			continue
-		}
-		_, _ = w.Write(text[start:i])
-		switch start = i + 1; b {
-		case '"', '\\':
-			_, _ = w.Write([]byte{'\\', b})
-		case '\n':
-			_, _ = w.WriteString(`\n`)
-		case '\t':
-			_, _ = w.WriteString(`\t`)
-		case '\r':
-			_, _ = w.WriteString(`\r`)
-		default:
-			_, _ = w.Write([]byte{'\\', 'u', '0', '0', hex[b>>4], hex[b&15]})
-		}
+	for part := range slices.Chunk(text, mapBufferBytes/8) { // of a long text no second copy is made
+		_, _ = w.Write(jsonscan.AppendEscaped(w.AvailableBuffer(), part))
 	}
-	_, _ = w.Write(text[start:])
 	_ = w.WriteByte('"')
 }
 

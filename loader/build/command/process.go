@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dsload/dsload/internal/procgroup"
 )
 
 const (
@@ -75,7 +77,7 @@ func Find(command string) error {
 // goroutine.
 func Start(command string, say func(line string)) (_ *Process, err error) {
 	p := &Process{cmd: exec.Command("sh", "-c", command), stderr: &tail{say: say}, exited: make(chan struct{})}
-	p.cmd.SysProcAttr = ownGroup()
+	p.cmd.SysProcAttr = procgroup.Attributes()
 	var ours, theirs [3]*os.File
 	defer func() {
 		closeAll(theirs[:])
@@ -118,7 +120,7 @@ func (p *Process) wait(stderr *os.File) {
 		_ = stderr.Close()
 	})
 	p.status = p.cmd.Wait()
-	killGroup(p.cmd.Process)                             // what it left behind
+	procgroup.Kill(p.cmd.Process)                             // what it left behind
 	_ = stderr.SetReadDeadline(time.Now().Add(termTime)) // something outside of the group may hold it open
 	copied.Wait()
 }
@@ -157,9 +159,6 @@ func (p *Process) AppendLine(dst []byte, limit int) ([]byte, error) {
 	}
 }
 
-// Waiting reports whether no output of the command is in memory.
-func (p *Process) Waiting() bool { return p.lines.Buffered() == 0 }
-
 // Wait returns how the command ended: nil for status 0. One that does not end in seconds, though it closed its
 // output, is ended.
 func (p *Process) Wait() error {
@@ -181,12 +180,12 @@ func (p *Process) Stop() {
 			case <-p.exited: // its number may be another process's by now
 				return
 			default:
-				endGroup(p.cmd.Process)
+				procgroup.End(p.cmd.Process)
 			}
 			select {
 			case <-p.exited:
 			case <-time.After(termTime):
-				killGroup(p.cmd.Process)
+				procgroup.Kill(p.cmd.Process)
 			}
 			_ = p.out.SetReadDeadline(time.Now()) // something outside of the group may hold them open
 			_ = p.in.SetWriteDeadline(time.Now())

@@ -47,9 +47,6 @@ func (r *run) find(file *scratch, b *block, first, second, mask uint64) (value u
 		} else {
 			to = middle + blockEntries
 		}
-		if to-from <= 2*blockEntries {
-			break
-		}
 	}
 	for ; from < r.entries; from += blockEntries {
 		data, err := r.load(file, b[:], from)

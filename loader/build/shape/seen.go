@@ -201,9 +201,11 @@ func (s *Seen) flush() error {
 		return nil
 	}
 	if s.log == nil {
-		if err := s.create(); err != nil {
+		f, err := create(s.fs, s.path)
+		if err != nil {
 			return err
 		}
+		s.log = f
 	}
 	at := s.size - int64(len(s.tail))
 	if _, err := s.log.WriteAt(s.tail, at); err != nil {
@@ -213,19 +215,19 @@ func (s *Seen) flush() error {
 	return nil
 }
 
-func (s *Seen) create() (err error) {
+// create creates a file in place of one that an earlier process left, which belongs to no checkpoint.
+func create(fsys shard.FS, path string) (shard.File, error) {
 	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
-	s.log, err = s.fs.OpenFile(s.path, flag)
-	if errors.Is(err, os.ErrExist) { // it belongs to no checkpoint
-		if err = s.fs.Remove(s.path); err == nil {
-			s.log, err = s.fs.OpenFile(s.path, flag)
+	f, err := fsys.OpenFile(path, flag)
+	if errors.Is(err, os.ErrExist) {
+		if err = fsys.Remove(path); err == nil {
+			f, err = fsys.OpenFile(path, flag)
 		}
 	}
 	if err != nil {
-		s.log = nil
-		return fmt.Errorf("create %s: %w", s.path, err)
+		return nil, fmt.Errorf("create %s: %w", path, err)
 	}
-	return nil
+	return f, nil
 }
 
 // Sync makes the log durable and returns its Mark.

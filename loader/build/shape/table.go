@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"os"
 
 	"github.com/dsload/dsload/shard"
 )
@@ -232,9 +231,11 @@ type scratch struct {
 
 func (s *scratch) writeAt(data []byte, at int64) error {
 	if s.file == nil {
-		if err := s.create(); err != nil {
+		f, err := create(s.fs, s.path)
+		if err != nil {
 			return err
 		}
+		s.file = f
 	}
 	if _, err := s.file.WriteAt(data, at); err != nil {
 		return fmt.Errorf("write %s at byte %d: %w", s.path, at, err)
@@ -245,21 +246,6 @@ func (s *scratch) writeAt(data []byte, at int64) error {
 func (s *scratch) readAt(data []byte, at int64) error {
 	if _, err := s.file.ReadAt(data, at); err != nil {
 		return fmt.Errorf("read %s at byte %d: %w", s.path, at, err)
-	}
-	return nil
-}
-
-func (s *scratch) create() (err error) {
-	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
-	s.file, err = s.fs.OpenFile(s.path, flag)
-	if errors.Is(err, os.ErrExist) { // an earlier process left it
-		if err = s.fs.Remove(s.path); err == nil {
-			s.file, err = s.fs.OpenFile(s.path, flag)
-		}
-	}
-	if err != nil {
-		s.file = nil
-		return fmt.Errorf("create %s: %w", s.path, err)
 	}
 	return nil
 }

@@ -16,11 +16,11 @@ type Pieces struct {
 	ends     []uint32 // of each id's bytes in data; empty where ids are traced
 }
 
-// NewPieces returns the pieces of a tokenizer, or of nothing where a text is not the concatenation of its
-// tokens.
-func NewPieces(t *tokenize.Tokenizer) *Pieces {
+// NewPieces returns the pieces of a tokenizer: none where a text is not the concatenation of its tokens, or
+// where no token needs to be found, as every one is trained on.
+func (r *Renderer) NewPieces(t *tokenize.Tokenizer) *Pieces {
 	p := &Pieces{t: t, bytewise: t.Family() == "bytelevel-bpe", traced: traced(t)}
-	if p.traced {
+	if p.traced || r.opts.TrainOn == TrainAll {
 		return p
 	}
 	p.ends = make([]uint32, t.VocabSize())

@@ -248,7 +248,7 @@ func TestTrainOn(t *testing.T) {
 			if err := r.NewWorker(nil).Render(&text, []byte(twoTurns)); err != nil {
 				t.Fatal(err)
 			}
-			ids, mask, err := r.NewEncoder(NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
+			ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
 			if err != nil || len(ids) != len(mask) {
 				t.Fatal(err, len(ids), len(mask))
 			}
@@ -287,7 +287,7 @@ func TestBorderOfTokens(t *testing.T) {
 		if err := r.NewWorker(nil).Render(&text, []byte(record)); err != nil {
 			t.Fatal(err)
 		}
-		ids, mask, err := r.NewEncoder(NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
+		ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +322,7 @@ func TestEmptyBlocks(t *testing.T) {
 		if err := r.NewWorker(nil).Render(&text, []byte(twoTurns)); err != nil {
 			t.Fatal(err)
 		}
-		ids, mask, err := r.NewEncoder(NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
+		ids, mask, err := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{})).Append(nil, nil, &text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +344,8 @@ func TestWalkAsTraced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newTestRenderer(t, Options{Template: "x"}).NewEncoder(NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{}))
+	r := newTestRenderer(t, Options{Template: "x"})
+	e := r.NewEncoder(r.NewPieces(tok), tok.NewEncoder(tokenize.EncoderOptions{}))
 	for _, text := range []string{"Hello there", "naïve ﬁsh 日本語 😀😀\u200d x", " \n\t  spaces  ", "a<|endoftext|>b",
 		"é\u0301\u00ad\u007f"} {
 		ids := tok.Encode(text)

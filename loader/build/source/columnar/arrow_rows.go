@@ -3,6 +3,8 @@ package columnar
 import (
 	"fmt"
 	"io"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // arrowRows reads the rows of an Arrow file, each column through the streams of its buffers.
@@ -195,7 +197,7 @@ func (r *arrowRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, []byte(t.a.name)), ':')
+		dst = append(jsonscan.AppendString(dst, []byte(t.a.name)), ':')
 		if dst, err = t.appendJSON(dst, r); err != nil {
 			return dst[:r.start], false, r.where(t, err)
 		}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // A bitReader reads bits from a stream.
@@ -136,7 +138,7 @@ func (r *arrowReader) appendJSON(dst []byte, rows *arrowRows) ([]byte, error) {
 		if n, err = r.extent(); err == nil {
 			b, err = r.bytes(n)
 		}
-		dst = appendString(dst, b)
+		dst = jsonscan.AppendString(dst, b)
 	case arrowList, arrowLargeList, arrowMap, arrowFixedList:
 		dst, err = r.appendList(dst, rows)
 	case arrowStruct:
@@ -181,7 +183,7 @@ func (r *arrowReader) appendStruct(dst []byte, rows *arrowRows) (_ []byte, err e
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, []byte(c.a.name)), ':')
+		dst = append(jsonscan.AppendString(dst, []byte(c.a.name)), ':')
 		if dst, err = c.appendJSON(dst, rows); err != nil {
 			break
 		}
@@ -201,7 +203,7 @@ func (r *arrowReader) appendNext(dst []byte, rows *arrowRows) ([]byte, error) {
 	case !valid:
 		dst = append(dst, "null"...)
 	case r.a.isText():
-		dst = appendString(dst, b)
+		dst = jsonscan.AppendString(dst, b)
 	default:
 		dst = append(dst, b...)
 	}
@@ -246,7 +248,7 @@ func (a *arrowField) appendFixed(dst, b []byte) []byte {
 	case arrowDecimal:
 		return appendDecimal(dst, littleEndian(b), a.scale)
 	case arrowFixedBinary:
-		return appendString(dst, b)
+		return jsonscan.AppendString(dst, b)
 	}
 	return strconv.AppendInt(dst, signed, 10)
 }

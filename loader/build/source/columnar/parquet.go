@@ -3,6 +3,8 @@ package columnar
 import (
 	"fmt"
 	"io"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // Options says what is wanted of a file.
@@ -306,7 +308,7 @@ func (r *parquetRows) AppendJSON(dst []byte, limit int) ([]byte, bool, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, []byte(n.name)), ':')
+		dst = append(jsonscan.AppendString(dst, []byte(n.name)), ':')
 		if dst, err = r.value(dst, n); err != nil {
 			return dst[:r.start], false, err
 		}
@@ -412,7 +414,7 @@ func (r *parquetRows) body(dst []byte, n *node) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, []byte(c.name)), ':')
+		dst = append(jsonscan.AppendString(dst, []byte(c.name)), ':')
 		if dst, err = r.value(dst, c); err != nil {
 			return dst, err
 		}

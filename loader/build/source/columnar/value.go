@@ -2,41 +2,16 @@ package columnar
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math"
 	"math/big"
 	"strconv"
 	"time"
+
+	"github.com/dsload/dsload/internal/jsonscan"
 )
 
 // Values as JSON. Times are written as in ISO 8601, bytes as a string of the same bytes.
-
-const hexDigits = "0123456789abcdef"
-
-// appendString appends a JSON string. Bytes that are not UTF-8 stay as they are.
-func appendString(dst, s []byte) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i, b := range s {
-		if b >= ' ' && b != '"' && b != '\\' {
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		from = i + 1
-		switch b {
-		case '"', '\\':
-			dst = append(dst, '\\', b)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[b>>4], hexDigits[b&0xf])
-		}
-	}
-	return append(append(dst, s[from:]...), '"')
-}
 
 func appendFloat(dst []byte, v float64, size int) []byte {
 	switch {
@@ -117,11 +92,11 @@ func bigEndian(b []byte) *big.Int {
 
 func appendUUID(dst, b []byte) []byte {
 	dst = append(dst, '"')
-	for i, v := range b {
+	for i := range b {
 		if i == 4 || i == 6 || i == 8 || i == 10 {
 			dst = append(dst, '-')
 		}
-		dst = append(dst, hexDigits[v>>4], hexDigits[v&0xf])
+		dst = hex.AppendEncode(dst, b[i:i+1])
 	}
 	return append(dst, '"')
 }
@@ -161,7 +136,7 @@ func (n *node) appendJSON(dst, v []byte) []byte {
 	case n.mean == meansUUID && len(v) == 16:
 		return appendUUID(dst, v)
 	}
-	return appendString(dst, v)
+	return jsonscan.AppendString(dst, v)
 }
 
 func (n *node) appendInteger(dst []byte, v int64) []byte {

@@ -1,0 +1,54 @@
+//go:build (unix && !solaris && !illumos && !aix) || windows
+
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxHolderBytes limits what is read from a lock file that another process wrote.
+const maxHolderBytes = 4096
+
+// osLock is a lock that the system keeps for an open file, and that ends with its process.
+type osLock struct {
+	f    *os.File
+	name string
+}
+
+// take locks the open file, which must be a regular one.
+func (l *osLock) take() error {
+	info, err := l.f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return notRegular(l.name, info.Mode())
+	}
+	taken, err := tryLock(l.f)
+	switch {
+	case err == nil && !taken:
+		held, _ := io.ReadAll(io.LimitReader(l.f, maxHolderBytes)) // only for a message; it may be empty
+		return &HeldError{Holder: held}
+	case err != nil:
+		return &os.PathError{Op: "lock", Path: l.name, Err: err}
+	}
+	return nil
+}
+
+func (l *osLock) Held() error {
+	mine, err := l.f.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := os.Lstat(l.name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err != nil || !os.SameFile(mine, now) {
+		return fmt.Errorf("%s: %w", l.name, ErrLockLost)
+	}
+	return nil
+}
