@@ -43,16 +43,17 @@ def test_rows_are_those_of_a_file_that_was_mapped(source: Path, tmp_path: Path) 
         dsload.build(source, out=tmp_path / "got", val=mapped, map=functools.partial(upper))
 
 
-def test_exception_ends_the_build_which_resumes(source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [LookupError, BrokenPipeError])  # the second is also what a write may raise
+def test_exception_ends_the_build_which_resumes(kind: type[Exception], source: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.touch()
 
     def map(record: dict[str, Any]) -> dict[str, Any]:
         if record["id"] == 2000 and broken.exists():
-            raise LookupError("at 2000")
+            raise kind("at 2000")
         return upper(record)
 
-    with pytest.raises(LookupError, match="at 2000"):
+    with pytest.raises(kind, match="at 2000"):
         dsload.build(source, out=tmp_path / "got", map=map)
     broken.unlink()
     assert dsload.build(source, out=tmp_path / "got", map=map)["resumed"]

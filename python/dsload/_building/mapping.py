@@ -73,17 +73,16 @@ class Mapped:
 
     def _answer(self) -> None:
         with open(self._path("records"), "rb") as records, open(self._path("answers"), "wb") as answers:
-            try:
-                for number, record in enumerate(records):
-                    answers.write(self._call(number, record))
-                    answers.flush()
-            except BrokenPipeError:
-                raise
-            except BaseException as error:
-                self.error = error
-                with open(self._path("error"), "w", encoding="utf-8", errors="replace") as file:
-                    file.write("".join(traceback.format_exception_only(type(error), error)))
-                return
+            for number, record in enumerate(records):
+                try:
+                    answer = self._call(number, record)
+                except BaseException as error:
+                    self.error = error
+                    with open(self._path("error"), "w", encoding="utf-8", errors="replace") as file:
+                        file.write("".join(traceback.format_exception_only(type(error), error)))
+                    return
+                answers.write(answer)
+                answers.flush()
             with open(self._path("done"), "w", encoding="utf-8"):
                 pass
 
