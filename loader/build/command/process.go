@@ -120,7 +120,7 @@ func (p *Process) wait(stderr *os.File) {
 		_ = stderr.Close()
 	})
 	p.status = p.cmd.Wait()
-	procgroup.Kill(p.cmd.Process)                             // what it left behind
+	procgroup.Kill(p.cmd.Process)                        // what it left behind
 	_ = stderr.SetReadDeadline(time.Now().Add(termTime)) // something outside of the group may hold it open
 	copied.Wait()
 }
